@@ -1,12 +1,12 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// CI treats warnings as errors; a stranger with a newer compiler should still be able to build.
+// Warnings are errors in CI only, so that users can build with a newer compiler.
 let settings: [SwiftSetting] =
   Context.environment["CI"] == nil ? [] : [.treatAllWarnings(as: .error)]
 
-/// Whatever the compiler cannot prove to be memory-safe is marked; functions can return what they
-/// lend.
+/// Code that the compiler cannot prove to be memory-safe must be marked `unsafe`. Functions can
+/// return borrowed values.
 let strict: [SwiftSetting] =
   settings + [.strictMemorySafety(), .enableExperimentalFeature("Lifetimes")]
 
@@ -35,10 +35,10 @@ let package = Package(
     .target(
       name: "DispatchTimers", dependencies: ["CTimerFD", "TimerWheel"], swiftSettings: settings),
 
-    // What travels between the daemon and its clients: RESP, its limits, the version.
+    // The protocol between the daemon and its clients: RESP, its limits, the version.
     .target(name: "Wire", swiftSettings: strict),
 
-    // What the daemon decides: the engine, a folder for each kind, the commands. No clock, no I/O.
+    // The daemon's logic: the engine, a folder for each kind, the commands. No clock, no I/O.
     .target(
       name: "Countdowns",
       dependencies: [
@@ -48,7 +48,7 @@ let package = Package(
       ],
       swiftSettings: strict),
 
-    // What it remembers.
+    // The store.
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CLog"),
     .target(
@@ -63,7 +63,7 @@ let package = Package(
       ],
       swiftSettings: settings),
 
-    // Where it meets the system.
+    // The server and its interfaces to the system.
     .systemLibrary(name: "CEpoll"),
     .systemLibrary(name: "CMalloc"),
     .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
@@ -93,7 +93,7 @@ let package = Package(
       ],
       swiftSettings: strict),
 
-    // The other end of the socket.
+    // The clients.
     .target(
       name: "CountdownClient",
       dependencies: [
@@ -116,16 +116,16 @@ let package = Package(
     .executableTarget(
       name: "Programs", dependencies: ["countdownctl", "countdownd"], swiftSettings: strict),
 
-    // The random numbers of a seed, for all tests.
+    // Seeded random numbers, for all tests.
     .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
 
-    // Plays random histories against a naive model: in a test, and for as long as wanted.
+    // Compares random histories of the wheel with a naive model: in tests and in `fuzz`.
     .target(
       name: "TimerWheelOracle", dependencies: ["SeededRandom", "TimerWheel"],
       path: "Tests/TimerWheelOracle",
       swiftSettings: settings),
 
-    // Hands random and damaged input to what must not mind, likewise.
+    // Feeds random and damaged input to code that must tolerate it: in tests and in `fuzz`.
     .target(
       name: "Fuzzing",
       dependencies: [
@@ -136,7 +136,7 @@ let package = Package(
     .executableTarget(name: "fuzz", dependencies: ["Fuzzing"], swiftSettings: settings),
     .testTarget(name: "FuzzingTests", dependencies: ["Fuzzing"], swiftSettings: settings),
 
-    // Plays random histories of the whole engine against naive models, likewise.
+    // Compares random histories of the engine with naive models: in tests and in `simulate`.
     .target(
       name: "Simulation",
       dependencies: [

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that nobody who uses the daemon or its libraries fetches or builds it.
+// A separate package, so that users of the daemon or its libraries neither fetch nor build it.
 let package = Package(
   name: "Benchmarks",
   dependencies: [
@@ -10,7 +10,7 @@ let package = Package(
   ],
   targets: [
     .systemLibrary(name: "CBenchmarks"),
-    // What the daemon is compared with, so it may leave out what the compiler would check.
+    // The lower bound that the daemon is compared with, so it runs without run-time checks.
     .executableTarget(
       name: "bare-loop",
       dependencies: ["CBenchmarks", .product(name: "TimerWheel", package: "countdownd")],

@@ -1,15 +1,15 @@
 #!/bin/bash
-# callgrind.sh [N] - instructions per operation of our wheel with N timers (100,000 unless told), as
-# a table. Instructions do not depend on what else the machine does; times are in `make bench-wheel`.
+# callgrind.sh [N] - prints a table of the instructions per operation of our wheel with N timers
+# (default 100,000). They do not depend on other load; `make bench-wheel` measures times.
 #
-# Each run of `timer-bench instructions` ends after one more operation than another, so the
-# difference of the two is that operation, and whatever the program does before cancels out.
+# Two runs of `timer-bench instructions` differ by one operation, so the difference of their counts
+# is the cost of that operation.
 set -euo pipefail
 cd "$(dirname "$0")"
 count=${1:-100000}
 
 swift build -c release --product timer-bench >&2
-# Older valgrinds stop at debug information as new as this compiler's.
+# Older versions of Valgrind cannot read this compiler's debug information.
 strip -o .build/timer-bench-stripped .build/release/timer-bench
 
 instructions() {

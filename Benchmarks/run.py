@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures our timer wheel side by side with other timer facilities (see peers/README.md).
+"""Measures our timer wheel side by side with other timer libraries (see peers/README.md).
 
-Every combination of peer and workload is a process of its own. The peers take turns in each round,
-so that whatever else the machine does meets all of them; what is reported is the median of rounds.
+Each combination of library and workload runs in its own process. The libraries take turns in each
+round, so that other load on the machine affects all of them alike. Results are medians of rounds.
 """
 
 import argparse
@@ -25,7 +25,7 @@ DOCUMENT = os.path.join(HERE, "..", "docs", "dev", "benchmarks-wheel.md")
 SIZES = [10_000, 100_000, 1_000_000, 10_000_000]
 QUICK_SIZES = [10_000]
 WORKLOADS = ["cancel", "reschedule", "expire", "hour", "same", "next"]
-# (heading, workload, phase); the columns of the tables.
+# The columns of the tables: (heading, workload, phase).
 COLUMNS = [
     ("schedule", "cancel", "schedule"),
     ("schedule again", "cancel", "again"),
@@ -41,7 +41,7 @@ OURS = ["TimerWheel-1ms", "TimerWheel-1us"]
 
 
 class Peer:
-    """One row of the tables. `limit` is the most timers it is asked to hold."""
+    """A row of the tables. `limit` is the largest number of timers to measure it with."""
 
     def __init__(self, name, title, limit, package=None, ours=False):
         self.name, self.title, self.limit = name, title, limit
@@ -70,7 +70,7 @@ def say(text):
 
 
 def output(*command, **options):
-    """What a command prints; nothing when it does not work."""
+    """Returns the output of a command, or an empty string if it fails."""
     try:
         return subprocess.run(
             command, capture_output=True, text=True, check=True, **options
@@ -80,7 +80,7 @@ def output(*command, **options):
 
 
 def run_build(command, **options):
-    """Returns what went wrong, or None."""
+    """Runs a build command and returns its first error, or None."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, **options)
     except OSError as error:
@@ -111,7 +111,7 @@ def build(peer):
     }
     if peer.name in libraries:
         compiler = shutil.which("gcc") or shutil.which("clang") or "cc"
-        # As Debian compiles the libraries themselves.
+        # Debian compiles the libraries with the same level of optimization.
         peer.missing = run_build(
             [compiler, "-O2", "-Wall", "-o", program, *libraries[peer.name]], cwd=source
         )
@@ -162,7 +162,7 @@ def find_versions():
 
 
 def measure(peer, workload, size, seed, number, timeout):
-    """The lines that one run prints, as dictionaries; or what went wrong."""
+    """Runs one program. Returns the lines it prints, as dictionaries, and the error or None."""
     command = [*peer.command, workload, str(size), str(seed), str(number)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
@@ -201,7 +201,7 @@ class Results:
     def time(self, size, peer, workload, phase):
         values = self.times.get((size, peer, workload, phase))
         if not values and (workload, phase) == ("cancel", "schedule"):
-            # A peer too slow at cancelling has been armed for expiring, in the same way.
+            # For libraries that are too slow at cancelling: `expire` arms timers in the same way.
             values = self.times.get((size, peer, "expire", phase))
         return statistics.median(values) if values else None
 
@@ -219,7 +219,7 @@ def measure_all(peers, sizes, rounds, seed, timeout):
                         continue
                     lines, trouble = measure(peer, workload, size, seed, number, timeout)
                     if trouble:
-                        # Once is an accident of a busy machine, and the other rounds tell.
+                        # One failure can be due to a busy machine; the other rounds still count.
                         text = f"{peer.title}, {workload}, {size}, round {number}: {trouble}"
                         say(text)
                         results.troubles.append(text)
@@ -251,7 +251,7 @@ def table(results, peers, size):
             continue
         needed = median_of(results.bytes.get((size, peer.name)))
         peak = median_of(results.peaks.get((size, peer.name)))
-        # Pages and blocks are too coarse for few timers.
+        # With few timers, pages and blocks are too coarse a measure.
         memory = f"{needed:.0f}" if needed is not None and size >= 100_000 else "–"
         rows.append(
             [peer.title, *map(short, times), memory, f"{peak / 1024:.0f}" if peak else "–"]

@@ -1,8 +1,8 @@
 #!/bin/bash
 # build-deb.sh PACKAGE - packs countdownd or countdown-gateway: .build/PACKAGE_VERSION_ARCH.deb
 #
-# Needs what `make build man completions` builds, for the gateway what `make gateway` builds. The
-# maintainer of the package is who builds it: DEBFULLNAME and DEBEMAIL, as with Debian's tools.
+# Requires `make build man completions`, or for the gateway `make gateway`. DEBFULLNAME and DEBEMAIL
+# name the maintainer of the package, as with Debian's tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022
@@ -42,7 +42,7 @@ cat "$parts/copyright" packaging/deb/licenses >"$doc/copyright"
 install -D -m644 packaging/deb/lintian-overrides "$tree/usr/share/lintian/overrides/$package"
 gzip -9n "$doc/changelog" "$doc/changelog.Debian" "$tree"/usr/share/man/man*/*
 
-# The packages of the libraries that the program needs, with the versions it needs.
+# The packages of the shared libraries that the program needs, with their minimum versions.
 printf 'Source: countdownd\n\nPackage: %s\nArchitecture: any\n' "$package" >$work/debian/control
 libraries=$(cd $work && dpkg-shlibdeps -O "$package/usr/bin/$package")
 libraries=${libraries#shlibs:Depends=}
@@ -53,7 +53,7 @@ sed -e "s|@VERSION@|$version|; s|@ARCHITECTURE@|$architecture|; s|@MAINTAINER@|$
   -e "s|@LIBRARIES@|$libraries|" "$parts/control" >"$control/control"
 (cd "$tree" && find etc -type f -printf '/%p\n') >"$control/conffiles"
 for script in postinst prerm postrm; do
-  # What only this package does is in files of its own.
+  # The steps of this package alone are in separate files.
   sed -e "s|@PACKAGE@|$package|g" -e "/# @CONFIGURE@/{r $parts/configure" -e 'd}' \
     -e "/# @PURGE@/{r $parts/purge" -e 'd}' packaging/deb/$script >"$control/$script"
   chmod 755 "$control/$script"

@@ -2,8 +2,8 @@
 # build-tarball.sh - packs the programs for any Linux with systemd and glibc 2.36 or newer:
 # .build/countdownd-VERSION-linux-ARCHITECTURE.tar.gz, with its checksum beside it.
 #
-# SQLite, libyaml and the C++ library are linked into the programs. RELEASE_FLAGS are those of `make
-# build`. Needs what `make man completions` builds.
+# SQLite, libyaml and the C++ library are linked statically. RELEASE_FLAGS are the flags of `make
+# build`. Requires `make man completions`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022

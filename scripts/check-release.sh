@@ -1,6 +1,6 @@
 #!/bin/bash
-# check-release.sh TAG - whether TAG (v0.2.0) is the version of the sources, and has its section in
-# the changelog.
+# check-release.sh TAG - checks that TAG (such as v0.2.0) is the version of the sources, and that
+# the changelog has a section for it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

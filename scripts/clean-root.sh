@@ -1,7 +1,7 @@
 #!/bin/bash
-# clean-root.sh DIRECTORY [PACKAGE]... - a minimal system of this machine's Debian release, with
-# systemd and these packages. Does nothing if it is there. Needs root, debootstrap, and the mirror
-# that apt uses.
+# clean-root.sh DIRECTORY [PACKAGE]... - creates a minimal system of this machine's Debian release,
+# with systemd and the packages. Does nothing if DIRECTORY already has them. Needs root, debootstrap
+# and the mirror that apt uses.
 set -euo pipefail
 
 directory=$(realpath -m "${1:?usage: clean-root.sh DIRECTORY [PACKAGE]...}")

@@ -1,6 +1,6 @@
 #!/bin/bash
-# demo.sh BINARIES - a tour of all kinds with a daemon of its own: each part runs commands and shows
-# the events that clients receive. On a terminal any key skips to the next part, and q ends the tour.
+# demo.sh BINARIES - a tour of all kinds with its own daemon: each part runs commands and shows the
+# events that clients receive. On a terminal any key skips to the next part, and q ends the tour.
 set -euo pipefail
 
 binaries=${1:?usage: demo.sh DIRECTORY_OF_BINARIES}
@@ -34,7 +34,7 @@ fi
 # Set while the rest of a part is skipped.
 skipping=''
 
-# Waits; a key skips the rest of the part, or ends the tour.
+# Waits $1 seconds; a key skips the rest of the part, or ends the tour.
 pause() {
   local key=''
   [ -z "$skipping" ] || return 0
@@ -59,8 +59,8 @@ say() {
   pause 1.2
 }
 
-# Runs a command of countdownctl as a person would; then waits, ${then:-0.6} seconds. A refusal is
-# part of the tour.
+# Prints a command of countdownctl and runs it, then waits ${then:-0.6} seconds. A refusal is part
+# of the tour.
 ctl() {
   local words='' word
   [ -z "$skipping" ] || return 0
@@ -72,7 +72,7 @@ ctl() {
   pause "${then:-0.6}"
 }
 
-# Prints the events of these channels between the commands from now on.
+# Prints the events of these channels between the commands until the part ends.
 watch_events() {
   [ -z "$skipping" ] || return 0
   "$binaries/countdownctl" watch "$@" 2>/dev/null \

@@ -2,8 +2,8 @@
 """Checks what people read: `make docs-lint`, or `scripts/docs-lint.py FOLDER` for another project.
 
 - Markdown wraps at 100 columns outside tables and code blocks, and so do comments in Sources.
-- Relative links and anchors in Markdown lead somewhere, and so do mentions of docs/… elsewhere.
-- Words that scripts/retired-words.txt retires occur in no Markdown, comment, message or help text.
+- The targets of relative links in Markdown exist, with their anchors, and so do docs/… elsewhere.
+- No Markdown, comment, message or help text has a phrase of scripts/retired-words.txt.
 
 Prints file:line: problem for each, and exits with 1 if there is any.
 """
@@ -23,7 +23,7 @@ COMMENT = re.compile(r"(?<![:\w])///?(?!/)(.*)")
 
 
 def tracked(root):
-    """The files of the project, in order, new ones included."""
+    """Returns the files of the project, sorted, including new ones."""
     listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=root, capture_output=True, text=True, check=True,
@@ -33,7 +33,7 @@ def tracked(root):
 
 
 def blocks(text):
-    """The lines of a Markdown page, each with whether it is code."""
+    """Yields the lines of a Markdown page, each with whether it is code."""
     fence, was_blank, indented = None, True, False
     for line in text.splitlines():
         mark = re.match(r"\s*(```+|~~~+)", line)
@@ -46,7 +46,7 @@ def blocks(text):
             fence = mark[1]
             yield line, True
             continue
-        # Code by indentation begins after an empty line, and not within a list.
+        # Indented code begins after an empty line.
         indented = line.startswith("    ") and (was_blank or indented)
         yield line, indented
         was_blank = not line.strip()
@@ -54,7 +54,7 @@ def blocks(text):
 
 @functools.cache
 def anchors(path):
-    """What `#…` can name in a page: GitHub's names for its headings, and explicit ones."""
+    """Returns the anchors of a page: GitHub's names for its headings, and explicit ones."""
     found, seen = set(), {}
     text = path.read_text()
     for line, is_code in blocks(text):
@@ -69,7 +69,7 @@ def anchors(path):
 
 
 def without_code(text):
-    """The page with its code blanked out, line by line, so that places stay the same."""
+    """Returns the page with its code blanked out; line numbers stay the same."""
     lines = ("" if is_code else line for line, is_code in blocks(text))
     return re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", lambda m: " " * len(m[0]), "\n".join(lines))
 
@@ -108,7 +108,7 @@ def dead_mentions(text, root):
 
 
 def spoken(path, text):
-    """The lines of a file that people read, with what is not for them blanked out."""
+    """Returns the lines of a file, reduced to prose, comments and strings."""
     if path.suffix == ".md":
         return without_code(text).splitlines()
     if path.suffix == ".swift":
@@ -130,7 +130,7 @@ def spoken(path, text):
 
 
 def retired_words(root):
-    """Pairs of a pattern and what to say instead."""
+    """Yields pairs of a pattern and its replacement."""
     for line in (root / "scripts/retired-words.txt").read_text().splitlines():
         if line and not line.startswith("#"):
             pattern, _, instead = (part.strip() for part in line.partition("=>"))
@@ -138,7 +138,7 @@ def retired_words(root):
 
 
 def retired(lines, words):
-    """Phrases can go over the end of a line."""
+    """Yields the retired phrases in the lines; a phrase can span lines."""
     text = "\n".join(re.sub(r"^\s*(?:[*>-] )?", "", line) for line in lines)
     for pattern, instead in words:
         for match in re.finditer(pattern.pattern.replace(" ", r"\s+"), text, re.I):

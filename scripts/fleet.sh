@@ -1,6 +1,6 @@
 #!/bin/bash
-# fleet.sh BINARIES - a Redis server and three daemons that share it, on this machine, for a person to
-# try. Ctrl-C ends and removes everything.
+# fleet.sh BINARIES - runs a Redis server and three daemons that share it, on this machine, to try
+# by hand. Ctrl-C ends and removes everything.
 set -euo pipefail
 
 binaries=$(realpath "${1:?usage: fleet.sh DIRECTORY_OF_BINARIES}")
@@ -8,7 +8,7 @@ home=$(mktemp -d /tmp/countdownd-fleet.XXXXXX)
 processes=()
 finish() {
   trap - EXIT INT TERM
-  # A server that is stopped ends only once it goes on.
+  # A process that was stopped (SIGSTOP) must be continued before it can end.
   for process in "${processes[@]}"; do kill "$process" && kill -CONT "$process"; done 2>/dev/null
   wait 2>/dev/null || true
   rm -rf "$home"
@@ -22,7 +22,7 @@ for try in {7379..7399}; do
 done
 [ -n "$port" ] || { echo "No port from 7379 to 7399 is free." >&2; exit 1; }
 
-# Background programs of a shell ignore Ctrl-C, so that they end in order.
+# Background processes of a script ignore Ctrl-C, so `finish` can end them in order.
 redis-server --port "$port" --bind 127.0.0.1 --save '' --dir "$home" --maxmemory-policy noeviction \
   >"$home/redis.log" &
 redis=$!
@@ -83,7 +83,7 @@ In other terminals:
 
 Ctrl-C ends all of it.
 TEXT
-# Until Ctrl-C: a daemon or server that is killed is part of the game.
+# Waits for Ctrl-C, even if the user kills a daemon or the server.
 sleep infinity &
 processes+=("$!")
 while kill -0 "${processes[-1]}" 2>/dev/null; do wait "${processes[-1]}" || true; done

@@ -1,6 +1,6 @@
 #!/bin/bash
-# install-packages.sh PACKAGE... - installs those Debian packages that are missing.
-# Does nothing, and needs no rights, when all are there.
+# install-packages.sh PACKAGE... - installs the Debian packages that are missing.
+# Does nothing, and does not need root, if all are installed.
 set -euo pipefail
 
 missing=()

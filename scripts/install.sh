@@ -1,10 +1,10 @@
 #!/bin/bash
-# install.sh install|uninstall|list [countdownd|countdown-gateway] - puts a built program into the
-# system, or takes it away.
+# install.sh install|uninstall|list [countdownd|countdown-gateway] - installs or removes a built
+# program.
 #
 # DESTDIR (empty) goes before every path, for packages. PREFIX (/usr/local) is where programs go,
-# SYSCONFDIR (/etc) where configuration goes. The configuration is left as it is if it was changed.
-# `list` prints the installed paths. Needs what `make build man completions` builds, or for the
+# SYSCONFDIR (/etc) where configuration goes. A changed configuration file is never replaced or
+# removed. `list` prints the installed paths. Requires `make build man completions`, or for the
 # gateway `make gateway`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,7 +29,7 @@ countdown-gateway)
   ;;
 esac
 
-# Mode, file of this project, installed path; every file once. The mode of a symbolic link is link.
+# Prints the mode, source path and installed path of each file. The mode of a symbolic link is link.
 files() {
   local program page unit
   echo "755 $built/release/$package $prefix/bin/$package"
@@ -47,7 +47,7 @@ files() {
   for page in $(documents); do echo "644 $page $doc/$page"; done
   echo "644 $template $config"
   [ "$package" = countdownd ] || return 0
-  # It is the same program.
+  # Both names run the same program.
   echo "link countdownd $prefix/bin/countdownctl"
   for unit in $package.service $package.socket; do
     echo "644 systemd/user/$unit $prefix/lib/systemd/user/$unit"
@@ -55,9 +55,9 @@ files() {
   echo "644 systemd/countdownd.sysusers $prefix/lib/sysusers.d/countdownd.conf"
 }
 
-# What users read, in the same places as here, so that links work. What only contributors need
-# (docs/dev, CONTRIBUTING.md, measurements) stays in the sources. The pages about the gateway are
-# with the others, which link to them.
+# Prints the documents for users, with their paths in this project, so that links work. Documents
+# for contributors (docs/dev, CONTRIBUTING.md, measurements) are not installed. countdownd's package
+# has the pages about the gateway, because its other pages link to them.
 documents() {
   if [ "$package" = countdown-gateway ]; then
     printf '%s\n' CHANGELOG.md LICENSE
@@ -69,7 +69,7 @@ documents() {
     2>/dev/null | sort
 }
 
-# Directories that are nobody else's, and may have others in them.
+# Prints the directories that only this package uses. They can have subdirectories.
 directories() {
   echo "$doc"
   [ "$package" != countdownd ] || printf '%s\n' "$config.d" "$etc/countdownd"
@@ -103,7 +103,7 @@ install_all() {
     "$root$prefix"/lib/systemd/*/"$package.service"
 }
 
-# Replaces links to pages that are in the sources only by their text.
+# Replaces links to pages that are not installed by the text of the links.
 unlink_what_is_not_installed() {
   local page link
   while read -r page; do

@@ -1,6 +1,6 @@
 #!/bin/bash
-# integration-test.sh [PYTEST ARGUMENT]... - the real daemon with real clients.
-# Tests .build/debug/countdownd, else .build/release/countdownd, or what COUNTDOWND names.
+# integration-test.sh [PYTEST ARGUMENT]... - tests the real daemon with real clients.
+# The daemon is COUNTDOWND if set, else .build/debug/countdownd, else .build/release/countdownd.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ if ! cmp -s "$requirements" "$venv/requirements.txt"; then
   cp "$requirements" "$venv/requirements.txt"
 fi
 
-# Clients whose versions exclude each other, each in a folder of its own.
+# Versions of clients that exclude each other, each in its own folder.
 while read -r client; do
   folder=.build/clients/$client
   [ -d "$folder" ] && continue

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""man-pages.py BINARIES DIRECTORY - write the man pages.
+"""man-pages.py BINARIES DIRECTORY - writes the man pages.
 
 countdownd(8), countdownctl(1), a countdownctl-COMMAND(1) for each command, and countdown-gateway(8)
-come from what the programs say of themselves with --experimental-dump-help; countdownd.yaml(5)
-comes from the comments in config/countdownd.yaml. BINARIES has countdownd or countdown-gateway.
+come from the programs' output for --experimental-dump-help; countdownd.yaml(5) comes from the
+comments in config/countdownd.yaml. The directory BINARIES has countdownd or countdown-gateway.
 """
 
 import json
@@ -24,13 +24,13 @@ SECTIONS = ["EXIT STATUS", "ENVIRONMENT", "SIGNALS", "FILES", "EXAMPLES", "SEE A
 
 
 def escape(text):
-    """The text as roff shows it, also at the beginning of a line."""
+    """Escapes text for roff, also at the beginning of a line."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     return "\\&" + text if text.startswith(".") else text
 
 
 def flowing(line):
-    """A line of prose, with its code in bold."""
+    """Formats a line of prose, with its code in bold."""
     parts = line.split("`")
     text = "".join(bold(part) if n % 2 else escape(part) for n, part in enumerate(parts))
     return "\\&" + text if text.startswith(".") else text
@@ -79,11 +79,11 @@ class Page:
         self.sections["SEE ALSO"] = [",\n".join(f"{bold(n)}({s})" for n, s in pages)]
 
 
-# What a program says of itself
+# The help of the programs
 
 
 def described(discussion, page):
-    """The paragraphs of a discussion. Blocks with a heading of their own become sections."""
+    """Formats the paragraphs of a discussion. Moves blocks with a title of SECTIONS to the page."""
     lines = []
     for paragraph in (discussion or "").strip().split("\n\n"):
         head, *rest = paragraph.split("\n")
@@ -92,7 +92,7 @@ def described(discussion, page):
         is_block = head.endswith(":") and rest and all(line.startswith("  ") for line in rest)
         rows = [line[2:] for line in rest] if is_block else []
         title = head[:-1].upper().replace("EXAMPLE", "EXAMPLES").replace("SS", "S")
-        # A term and its text are two spaces apart, in examples nothing is.
+        # At least two spaces separate a term from its text, except in examples.
         is_table = rows and title != "EXAMPLES" and all(re.search(r"\S  +\S", row) for row in rows)
         block = []
         for row in rows if is_table else []:
@@ -257,7 +257,7 @@ def command_page(command):
 
 
 def configuration_page(text):
-    """The settings with their comments and defaults, as config/countdownd.yaml lists them."""
+    """Returns the page of all settings, with comments and defaults of config/countdownd.yaml."""
     page = Page("countdownd.yaml", 5, "Configuration of countdownd")
     settings, comment, path = [], [], []
     introduction, rest = [], text
@@ -282,7 +282,7 @@ def configuration_page(text):
                 settings += [f".SS {escape(match[2])}", *prose(comment)]
             elif not is_section:
                 default = value if value is not None else ", ".join(items)
-                # Settings without a comment share that of the one above.
+                # A setting without a comment shares the comment of the setting above.
                 term = f"{bold('.'.join(path))} (default: {italic(default)})"
                 if comment or not isinstance(settings[-1], list):
                     settings.append([[term], prose(comment)[1:] or ["\\&"]])
@@ -309,7 +309,7 @@ def configuration_page(text):
 
 
 def prose(comment):
-    """Lines of a comment; indented ones are an example."""
+    """Formats the lines of a comment; indented lines are an example."""
     lines, code = [], []
     for line in [*comment, ""]:
         if line.startswith("  "):

@@ -1,9 +1,8 @@
 #!/bin/bash
-# nightly.sh SEED - everything that takes too long for each change, one after the other: about
-# two hours on two cores.
+# nightly.sh SEED - runs the tests that take too long for each change: about two hours on two cores.
 #
-# Goes on after a failure, lists at the end what failed, and then exits with status 1. Each night has
-# another seed; a failure prints the seed that plays it again.
+# Continues after a failure, lists the failed steps at the end, and then exits with status 1. Each
+# night has another seed; a failure prints the seed that reproduces it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

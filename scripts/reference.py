@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes the generated tables of docs/reference: `make docs`. With --check it only compares.
 
-A table between `<!-- table: NAME ARGUMENT … -->` and `<!-- end -->` has its rows and its first
-columns from the daemon: from `COMMAND DOCS`, from the configuration, from `INFO`, and from the
-replies and events of the tour below. The other columns are written by hand, and kept; a row that
-has none yet is reported. COUNTDOWND is the daemon to ask, else the one that was built last.
+A table stands between `<!-- table: NAME ARGUMENT … -->` and `<!-- end -->`. The daemon supplies its
+rows and first columns: from `COMMAND DOCS`, the configuration, `INFO`, and the replies and events
+of the tour below. The other columns are written by hand and kept; a row without them is reported.
+The daemon is COUNTDOWND if set, else the newest build.
 """
 
 import contextlib
@@ -29,8 +29,8 @@ policies:
 hud: {max-level: alert}
 """
 
-# What is done to each kind, so that it shows all of its fields and events. `+` lets time pass,
-# `@` is the generation of the reply before, and `other:` is a connection of its own.
+# The commands that make each kind show all of its fields and events. `+` advances the time, and `@`
+# is the generation of the previous reply.
 TOUR = {
     "countdown": """
         COUNTDOWN START a COUNT 3 EVERY 1s TITLE %d META m TOKEN t
@@ -168,7 +168,7 @@ def binary():
 
 @contextlib.contextmanager
 def daemon(*arguments):
-    """A daemon in a directory of its own, once it is ready; yields a function that connects."""
+    """Starts a daemon in its own directory; once it is ready, yields a function that connects."""
     with tempfile.TemporaryDirectory(prefix="countdownd-") as directory:
         directory = pathlib.Path(directory)
         (directory / "config.yaml").write_text(CONFIGURATION)
@@ -197,7 +197,7 @@ class Refused(Exception):
 
 
 class Connection:
-    """Speaks RESP3; events are kept aside."""
+    """A RESP3 connection that collects events separately from replies."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -253,7 +253,7 @@ class Push:
 
 
 class Knowledge:
-    """All that the tables are made of."""
+    """The data of all tables."""
 
     def __init__(self):
         self.fields, self.events = {}, {}
@@ -283,7 +283,7 @@ class Knowledge:
                 generation = reply["generation"]
                 for name in reply:
                     fields.setdefault(name)
-        # What was published before is with the subscriber by the time of this reply.
+        # The subscriber receives all earlier events before this reply.
         listener.call("PING")
         for source in (client, listener):
             for event in source.events:
@@ -295,7 +295,7 @@ class Knowledge:
         self.events[kind] = {name: list(known) for name, known in events.items()}
 
     def rows(self, family):
-        """Rows of the command table, without HELP."""
+        """Yields the rows of the command table, without HELP."""
         docs = self.docs[family.lower()]
         if "complexity" in docs:
             yield family.upper(), docs
@@ -305,7 +305,7 @@ class Knowledge:
 
 
 def information(text):
-    """Sections of INFO, by name: the names of their fields."""
+    """Returns the names of the fields in each section of INFO, by section."""
     sections, fields = {}, []
     for line in text.splitlines():
         if line.startswith("# "):
@@ -362,7 +362,7 @@ def events(known, kind):
     view = [name for name in known.fields[kind] if name not in ("accepted", "reason")]
     view = [name for name in view if name not in COMMON_FIELDS]
     for name, found in known.events[kind].items():
-        # Some views have fields that not all of them have.
+        # The view of an event can lack fields of the kind.
         missing = [field for field in view if field not in found]
         extra = [field for field in found if field not in view]
         if len(missing) < len(view) / 2:
@@ -389,14 +389,14 @@ def settings(known, *sections):
 
 
 def settings_of_the_file():
-    """Each setting of config/countdownd.yaml: its default, and the comment that explains it."""
+    """Returns the default and the comment of each setting in config/countdownd.yaml."""
     found, path, comment, explained = {}, [], [], ""
     lines = CONFIGURATION_FILE.read_text().partition("\n\n")[2].splitlines()
     for line in lines:
         if line.strip().startswith("#"):
             comment.append(line.strip()[1:].removeprefix(" "))
         elif setting := re.match(SETTING, line):
-            # What has no comment of its own has that of its section or its neighbour.
+            # A setting without a comment shares the comment of its section or the setting above.
             explained = prose(comment) or explained
             comment = []
             path = path[: len(setting["indent"]) // 2] + [setting["name"]]
@@ -409,12 +409,12 @@ def settings_of_the_file():
 
 
 def prose(comment):
-    """A comment as one line, without examples, which are indented."""
+    """Returns a comment as one line, without its indented examples."""
     return " ".join(line for line in comment if line and not line.startswith("  "))
 
 
 def allowed_values():
-    """What the daemon says of each setting whose value it does not understand."""
+    """Returns the allowed values of each setting, from the daemon's errors about wrong values."""
     with tempfile.TemporaryDirectory(prefix="countdownd-") as directory:
         file = pathlib.Path(directory) / "wrong.yaml"
         text = re.sub(r"(?m)^\s*- .*\n", "", CONFIGURATION_FILE.read_text())
@@ -455,12 +455,12 @@ def cells(row):
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip().strip("|"))]
 
 
-# Sections whose fields depend on who has connected, and on the configuration.
+# Sections whose fields depend on the connected clients and the configuration.
 UNLISTED = {"commandstats", "users", "fleet"}
 
 
 def uncovered(known, used):
-    """What no page has a table of."""
+    """Returns the tables that are missing from all pages."""
     kinds = {("fields", kind) for kind in TOUR} | {("events", kind) for kind in TOUR}
     families = {("commands", name.upper()) for name in known.docs}
     sections = {("settings", name.split(".")[0]) for name in known.settings}
@@ -482,7 +482,7 @@ def rewritten(match, known, page, report):
         own = len(cells(header)) - len(generated)
         found = [row for at, row in kept.items() if same(at, key)]
         rest = found[0][-own:] if own and found else [""] * own
-        # The summary of a command can be all there is to know.
+        # For a command, the summary can be enough.
         if own and not any(rest) and (name != "commands" or cells(header)[-1]):
             report(f"{page.name}: {match['name']}: {key} has no description")
         lines.append("| " + " | ".join(generated + rest) + " |")
@@ -490,7 +490,8 @@ def rewritten(match, known, page, report):
 
 
 def same(text, key):
-    """Whether what a row has in its first column is about a key: it begins with its words."""
+    """Returns whether the first column of a row is about a key: it begins with the key's words, or
+    is the last part of a dotted key."""
     words = key.split()
     return text.split()[: len(words)] == words or text == key.rpartition(".")[2] and "." in key
 

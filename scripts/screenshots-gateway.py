@@ -21,7 +21,7 @@ from pages import blocks  # noqa: E402
 
 
 def fill(client):
-    """What an app of middle size has at a time."""
+    """Creates what a medium-sized app has at a time."""
     for number in range(300):
         client("COUNTDOWN", "START", f"+45{number:08}", "COUNT", str(20 + 3 * number))
     for number in range(120):

@@ -38,8 +38,8 @@ def width(character):
 
 
 def cells(lines):
-    """For each line, pairs of a character and its style: (colour, bold, dim, reverse). A style lasts
-    until another one, beyond the end of its line."""
+    """Yields, for each line, pairs of a character and its style: (colour, bold, dim, reverse). A
+    style lasts until the next one, also across lines."""
     colour, bold, dim, reverse = "text", False, False, False
     for line in lines:
         found = []
@@ -63,8 +63,8 @@ def cells(lines):
         yield found
 
 
-# The lines of bars, as parts of a cell: from and to in its width, height, opacity. Fonts draw them
-# with gaps.
+# The strokes of bars, as parts of a cell: start and end in its width, height, opacity. They are
+# drawn as rectangles, because fonts leave gaps.
 STROKES = {
     "━": [(0, 1, 4, 1)],
     "╾": [(0, 0.5, 4, 1), (0.5, 1, 2, 0.35)],
@@ -101,7 +101,7 @@ def svg(lines, columns, rows, title):
         )
 
     def words(column, row, text, style):
-        """Each word has its place, so that columns line up in any font."""
+        """Places each word separately, so that columns line up in any font."""
         colour, bold, dim, reverse = style
         if reverse:
             rectangle(column, row, sum(map(width, text)), colour)
@@ -119,7 +119,7 @@ def svg(lines, columns, rows, title):
 
     for row, line in enumerate(cells(lines[:rows])):
         column = 0
-        # Equal strokes side by side are one rectangle, other characters of one style one text.
+        # Adjacent equal strokes become one rectangle, other characters of one style one text.
         for (style, stroke), group in itertools.groupby(
             line, lambda cell: (cell[1], cell[0] if cell[0] in STROKES else None)
         ):
@@ -140,7 +140,7 @@ SIZES = [(80, 24), (200, 50), (40, 24)]
 
 
 def fill(daemon, rows):
-    """What a service might have under way, more of it for more rows."""
+    """Creates what a service might have under way; more for more rows."""
     from countdownd import Error
 
     client = daemon.connect()
@@ -178,8 +178,8 @@ def main(binaries, directory):
     directory.mkdir(parents=True, exist_ok=True)
 
     def picture(name, columns, rows, command, shown=None):
-        """Draws the screen of `command` once a line matches `shown`; without that, the beginning of
-        what it prints."""
+        """Draws the screen of `command` once a line matches `shown`; without `shown`, the beginning
+        of its output."""
         terminal = Terminal(
             columns, rows if shown else 200, prompt="$", COUNTDOWND_SOCKET=str(daemon.path),
             PATH=f"{binaries}:{os.environ['PATH']}",
@@ -195,7 +195,7 @@ def main(binaries, directory):
         finally:
             terminal.close()
         if not shown:
-            # Blank lines, and the prompt.
+            # Removes blank lines and the prompt.
             while re.sub(r"\x1b\[[\d;]*m", "", lines[-1]).strip() in ("", "$"):
                 lines.pop()
         file = directory / (name + ("" if columns == 80 else f"-{columns}x{rows}") + ".svg")

@@ -7,11 +7,11 @@
 #   -u UNIT      copy a unit file (or a drop-in directory) to /etc/systemd/system before the boot
 #   -c FROM:TO   copy a file or directory of this machine to TO
 #   -b PATH      show PATH of this machine at the same place, read-only
-#   -B PATH      the same, writable: what COMMAND writes there stays
+#   -B PATH      the same, writable: COMMAND's changes there are kept
 #   -t SECONDS   how long COMMAND may take (120)
 #   -T SECONDS   how long the boot may take (20)
 #
-# Inside, systemd is process 1 of its own pid, mount, network, ipc, uts and cgroup namespaces, on an
+# Inside, systemd is process 1 of private pid, mount, network, ipc, uts and cgroup namespaces, on an
 # overlay of this machine's root: programs are the ones installed here (or in ROOT), and every write
 # (except below -B) goes to memory and is dropped at the end. /tmp, /run and /dev are empty at first.
 # The units of the distribution can be started, but the boot pulls in the journal and D-Bus alone.
@@ -27,7 +27,7 @@ fail() {
   exit 125
 }
 
-# ---- Step 2 of 3: in a mount namespace of our own. Gives systemd a cgroup, then its namespaces.
+# ---- Step 2 of 3: in a private mount namespace. Gives systemd a cgroup, then its namespaces.
 make_namespaces() {
   set -e
   local name=$1 own
@@ -37,13 +37,13 @@ make_namespaces() {
   mount -t cgroup2 cgroup2 cgroup
   own=$(sed -n 's/^0:://p' /proc/self/cgroup)
   mkdir "cgroup$own/$name"
-  # The process must be in the cgroup before the cgroup namespace is made: that is its root then.
+  # The process must join the cgroup first, because that becomes the root of its cgroup namespace.
   exec unshare --pid --net --ipc --uts --fork --kill-child=KILL bash -c '
     echo 0 >"$1/cgroup.procs" && umount cgroup && exec unshare --cgroup bash "$0" --boot
   ' "$0" "cgroup$own/$name"
 }
 
-# ---- Step 3 of 3: process 1 to be. Builds the root file system, moves into it, becomes systemd.
+# ---- Step 3 of 3: the future process 1. Builds the root file system, enters it, becomes systemd.
 boot() {
   set -e
   umask 022
@@ -119,7 +119,7 @@ show_host_paths() {
   done <<<"$WITH_SYSTEMD_BINDS"
 }
 
-# Whatever is enabled on this machine stays out, so that every boot is the same.
+# Drops all units that are enabled on this machine, so that every boot is the same.
 choose_units() {
   local unit
   rm -rf $root/usr/lib/systemd/system/*.{wants,requires} $root/usr/lib/systemd/system-generators/*
@@ -154,7 +154,7 @@ case ${1-} in
 --boot) boot ;;
 esac
 
-# ---- Step 1 of 3: on this machine. Reads the options, boots, runs COMMAND, clears up.
+# ---- Step 1 of 3: on this machine. Reads the options, boots, runs COMMAND, cleans up.
 WITH_SYSTEMD_ROOT=/ WITH_SYSTEMD_UNITS='' WITH_SYSTEMD_BINDS='' WITH_SYSTEMD_COPIES=''
 command_seconds=120 boot_seconds=20 newline=$'\n'
 
@@ -190,7 +190,7 @@ exec 9<>"$log"
 rm "$log" # open is enough, and so nothing is left behind however this ends
 log=/proc/$$/fd/9
 
-# Removes our cgroup and those of runs that were killed, through a mount that goes with its process.
+# Removes our cgroup and those of killed runs, through a mount that ends with its process.
 remove_cgroups() {
   unshare --mount --propagation private bash -c '
     mount -t cgroup2 cgroup2 /mnt || exit
@@ -230,7 +230,7 @@ setpriv --pdeathsig KILL unshare --mount --propagation private \
   bash "$(realpath "$0")" --make-namespaces $cgroup >&9 2>&1 </dev/null 9>&- &
 outer=$!
 
-# The child of step 2 is bash until it has become systemd, and systemd is of use once it listens.
+# The child of step 2 is bash until it becomes systemd, which is ready once its socket exists.
 end=$((SECONDS + boot_seconds))
 until [ -n "$leader" ] && [ -S "/proc/$leader/root/run/systemd/private" ]; do
   for child in $(cat /proc/$outer/task/$outer/children 2>/dev/null); do

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures countdownd side by side with Redis, beanstalkd and a bare loop on the same work (see README.md).
 
-The servers take turns in each round, each in a process of its own that has just been started, so that
-whatever else the machine does affects all of them. What is reported is the median of the rounds.
+The servers take turns in each round, each in a newly started process, so that other load on the
+machine affects all of them alike. Results are medians of the rounds.
 """
 
 import argparse
@@ -29,8 +29,8 @@ def say(text):
 
 
 def redis_benchmark(server, clients, pipeline, count, words=None):
-    """What the neutral client reports, the server's processor time meanwhile, and how much of a
-    core the client takes."""
+    """Returns the rate and latencies that redis-benchmark reports, the server's processor time per
+    command, and the share of a core that the client takes."""
     command = [
         "redis-benchmark", "-s", str(server.path), "-c", str(clients), "-P", str(pipeline),
         "-n", str(count), "-r", "2000000000", "--csv", *(words or server.start_command),
@@ -49,13 +49,13 @@ def redis_benchmark(server, clients, pipeline, count, words=None):
 
 
 def client_seconds():
-    """Processor time of the clients that have ended."""
+    """Returns the processor time of all clients that have ended, in seconds."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return children.ru_utime + children.ru_stime
 
 
 def own_bench(server, *options):
-    """countdownctl bench."""
+    """Runs `countdownctl bench` and returns its report."""
     command = [COUNTDOWNCTL, "--socket", server.path, "bench", "--json", *options]
     done = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True,
@@ -67,18 +67,18 @@ def own_bench(server, *options):
 
 
 def in_turns(makers, number):
-    """The order changes from round to round."""
+    """Returns the makers in the order of a round: each round begins with the next one."""
     makers = list(makers)
     first = number % len(makers)
     return makers[first:] + makers[:first]
 
 
 def far_requests(server, count):
-    """Requests for what is not due before all is over."""
+    """Returns requests that start entries not due before the measurement ends."""
     return (server.start_in(b"k:%010d" % n, 30 * 3_600_000) for n in range(count))
 
 
-# The groups. Each measures one round.
+# The groups. Each call measures one round, except for those in AT_ONCE.
 
 
 def throughput(results, options, number):
@@ -99,7 +99,7 @@ def throughput(results, options, number):
 
 
 def burst(results, options, number):
-    """All due at one moment, watched."""
+    """Measures watched countdowns that are all due at one moment."""
     count = 100_000 // options.shrink
     for kind in in_turns([Countdownd, Redis], number):
         with kind() as server:
@@ -111,7 +111,7 @@ def burst(results, options, number):
 
 
 def ping(results, options, number):
-    """PING of another client while the server is busy in other ways."""
+    """Measures PING of another client during a fan-out, a flood of new keys and opening scopes."""
     for kind in in_turns([Countdownd, Redis], number):
         results.add(("ping", "fan-out"), kind.name, ping_during_fan_out(kind, options))
         with kind("process" if kind is Countdownd else "everysec") as server, probing(server) as found:
@@ -129,7 +129,7 @@ def ping(results, options, number):
 
 @contextlib.contextmanager
 def probing(server):
-    """Asks PING each millisecond in the meantime; what is yielded has the result afterwards."""
+    """Sends PING each millisecond during the block; fills the yielded dictionary at the end."""
     found = {}
     prober = wire.Background(wire.ping, str(server.path), 0.001)
     yield found
@@ -137,9 +137,9 @@ def probing(server):
 
 
 def ping_during_fan_out(kind, options):
-    """5,000 become ready at one moment for 100 subscribers, which read slowly.
+    """Measures PING while 5,000 countdowns become ready at one moment for 100 slow subscribers.
 
-    That is 150 MB. With twice as much, max-output-per-uid would close some of them.
+    Their events are 150 MB. With twice as much, max-output-per-uid would close some connections.
     """
     count, subscribers = 5_000 // options.shrink, 100
     with kind() as server:
@@ -166,7 +166,7 @@ def memory(results, options, number):
                 "cpu_us": (server.cpu_seconds() - used) * 1e6 / count,
             }  # fmt: skip
             if number == 1:
-                # Until threads that are no longer needed have ended.
+                # Idle threads end first.
                 time.sleep(6)
                 found["wakeups"] = server.wakeups(6)
         results.add(("memory",), kind.name, found)
@@ -176,10 +176,10 @@ def memory(results, options, number):
 
 
 def lateness(results, options, number):
-    """With little to do, and with 100,000 that tick."""
+    """Measures lateness at low load, and with 100,000 ticking countdowns."""
     generator = random.Random(number)
     seconds = 3
-    # Moments that countdownd has are in microseconds, which only countdownctl reads.
+    # countdownd's deadlines are in microseconds, which only `countdownctl bench` reads.
     with Redis() as server:
         start = time.time() * 1000 + 500
         dues = [int(start + generator.random() * seconds * 1000) for _ in range(seconds * 200)]
@@ -204,10 +204,10 @@ def lateness_of(shown):
 
 
 def loading(results, options, number):
-    """How long a start takes that loads everything: filled once, started again in each round."""
+    """Measures a start that loads all entities: fills each server once, restarts it each round."""
     count = options.entities // options.shrink
     most = {"max-entities": 2 * count, "max-entities-per-uid": 2 * count}
-    # Redis rewrites its file at a moment of our choice, or not at all.
+    # Redis rewrites its file only on request.
     never = ["--auto-aof-rewrite-percentage", "0"]
     with (
         Countdownd("process", limits=Countdownd.limits | most) as ours,
@@ -256,7 +256,7 @@ GROUPS = {
     "throughput": throughput, "burst": burst, "ping": ping, "memory": memory, "lateness": lateness,
     "loading": loading,
 }  # fmt: skip
-# All of their rounds at once: what is prepared is the same for all.
+# Groups that measure all rounds in one call, because they share the preparation.
 AT_ONCE = {"loading"}
 
 

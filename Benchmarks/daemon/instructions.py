@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Counts the instructions that the daemon executes for each command, with callgrind.
 
-Instructions do not depend on what else the machine does, so small changes can be seen. Each workload
-has a daemon of its own. A warm-up comes first; callgrind counts from then on, in all threads, the
-event loop's system calls apart. Start and end of the daemon are not counted.
+Instruction counts do not depend on other load, so they show small changes. Each workload has its
+own daemon. Callgrind counts all threads after a warm-up, without the kernel and without the
+daemon's start and end.
 
     Benchmarks/daemon/instructions.py                     # all workloads, as a table
-    Benchmarks/daemon/instructions.py --write FILE        # and writes the page
+    Benchmarks/daemon/instructions.py --write FILE        # also writes the page
     Benchmarks/daemon/instructions.py --only "START BRIEF, pipeline 16"
 
-What callgrind wrote for the last workload is in .build/bench/callgrind.out:
+Callgrind's output for the last workload is in .build/bench/callgrind.out:
 
     callgrind_annotate --inclusive=yes .build/bench/callgrind.out | swift demangle --compact
 """
@@ -23,7 +23,7 @@ import sys
 
 from servers import BUILD, COUNTDOWND, Countdownd, request
 
-# Older valgrinds stop at debug information as new as this compiler's; symbols are enough.
+# Older versions of Valgrind cannot read this compiler's debug information; symbols are enough.
 PROGRAM = BUILD / "countdownd-symbols"
 BATCHES = 500
 
@@ -43,7 +43,7 @@ class Counted(Countdownd):
         ]  # fmt: skip
 
     def dump(self):
-        """Writes what was counted since the last time to a file, and starts again from zero."""
+        """Writes the counts since the last dump to a file, resets them, and returns the file."""
         before = set(self.directory.glob("callgrind.out.*"))
         command = ["callgrind_control", "--dump", str(self.process.pid)]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
@@ -72,7 +72,7 @@ class Client:
         self.position = 0
 
     def reply(self):
-        """Reads a reply; an error is raised."""
+        """Reads a reply. Raises RuntimeError for an error reply."""
         missing = 1
         while missing:
             line = self.line()
@@ -89,7 +89,7 @@ class Client:
                     missing += int(line[1:])
 
     def is_answered(self, command):
-        """Sends a command; false if the reply is an error."""
+        """Sends a command and returns whether the reply is not an error."""
         try:
             self.send([command])
         except RuntimeError:
@@ -97,7 +97,7 @@ class Client:
         return True
 
     def send(self, commands):
-        """Sends commands at once, and reads their replies."""
+        """Sends all commands at once and reads their replies."""
         self.socket.sendall(b"".join(commands))
         self.receive(len(commands))
 
@@ -135,14 +135,14 @@ def throttle(key):
 
 
 def commands(make, pipeline, durability=None, prepare=None):
-    """A workload of one command, for keys that are new unless `prepare` has made them."""
+    """Returns a workload of one command, on keys that are new unless `prepare` creates them."""
 
     def run():
         count = BATCHES * pipeline
         with Counted(durability) as server:
             client = Client(server)
             while not client.is_answered(get(b"key")):
-                pass  # The state is being read.
+                pass  # The daemon is loading its state.
             all_keys = keys(0, 2 * count)
             if prepare:
                 client.send_batches([prepare(key) for key in all_keys], 16)
@@ -155,7 +155,7 @@ def commands(make, pipeline, durability=None, prepare=None):
 
 
 def ready():
-    """Countdowns of one step become ready at one moment, and one client listens."""
+    """Measures countdowns that become ready at one moment for one subscriber."""
     count = BATCHES * 8
     with Counted(options=["--virtual-time"]) as server:
         client, listener = Client(server), Client(server)
@@ -205,7 +205,7 @@ machine counts up to 10 % more. Written by `make callgrind`.
 
 
 def read(file, count):
-    """Instructions per command; a copy of the file is kept for `callgrind_annotate`."""
+    """Returns the instructions per command; keeps a copy of the file for `callgrind_annotate`."""
     shutil.copy(file, BUILD / "callgrind.out")
     return int(re.search(r"^(?:totals|summary): (\d+)", file.read_text(), re.M)[1]) / count
 

@@ -1,11 +1,12 @@
-/* Listens to a server for the benchmarks, at as little cost as can be: notes when what came, and leaves reading it to
-   others.
+/* A cheap subscriber for the benchmarks: records which bytes arrive when, and leaves the parsing to
+   its caller.
 
      listen SOCKET REQUEST
 
-   Sends the request, and says "ready" once it is answered. When its standard input ends it writes to its standard output:
-   how many pieces have come, as 8 bytes; for each the microsecond since 1970 at which it had come and how many bytes there
-   were by then; and the bytes. Exit status 1, with a reason: the server could not be reached, or went away. */
+   Sends the request and prints "ready" once it is answered. When standard input ends, it writes to
+   standard output: the number of pieces read; for each piece its time of arrival in microseconds
+   since 1970 and the number of bytes received by then, all as 8 bytes; and the bytes. Exits with
+   status 1 and a reason if it cannot reach the server or loses the connection. */
 
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Addresses; memory is taken as bytes come, but for what is taken before so that listening does not wait for it. */
+/* Sizes of reserved address space. Memory is allocated on first access; `taken_before` bytes are
+   accessed beforehand, so that reading does not wait for their allocation. */
 static const size_t most_bytes = (size_t)4 << 30, most_pieces = 1 << 24, taken_before = 64 << 20;
 
 struct piece { int64_t microsecond, end; };

@@ -41,7 +41,7 @@ def for_users(results, about):
             "moment until the event arrives.",
             "**Quiet**: 200 countdowns a second at random moments. Redis finds keys that have expired by sampling, a few "
             "times a second. **Ticking**: 100,000 countdowns that tick once a second, all watched.",
-            "**PING**: another client's, p99, while the server is busy with the burst; with 10,000 countdowns that become "
+            "**PING**: another client's, p99, while the server is busy with the burst; with 5,000 countdowns that become "
             "ready at one moment for 100 subscribers that read slowly; with 50 clients that start new countdowns at "
             "pipeline 16, persisted; with a client that opens a million scopes, which Redis does not have.",
             "**Idle**: a million countdowns pending, nobody connected.",
@@ -82,7 +82,7 @@ PINGS = {
 
 
 def glance(results, about):
-    """All in one table."""
+    """Returns all results in one table."""
     nothing = ["", "", ""]
 
     def compared(row, what, unit=""):

@@ -1,4 +1,4 @@
-"""What was measured: values by row and server, and how they are shown."""
+"""The measured values, by row and server, and functions to format them."""
 
 import json
 import os
@@ -16,11 +16,11 @@ def load_averages():
 
 
 class Results:
-    """Values are found by a row, which is a tuple of strings, and the name of a server."""
+    """Measured values, by row (a tuple of strings) and name of the server."""
 
     def __init__(self):
         self.values = {}  # (row, server) -> {what: [a value for each round]}
-        self.latenesses = {}  # (row, server) -> all of them, of all rounds
+        self.latenesses = {}  # (row, server) -> the lateness of every event, of all rounds
         self.troubles = []
 
     def add(self, row, server, found):
@@ -41,7 +41,7 @@ class Results:
         )  # fmt: skip
 
     def save(self, path, about):
-        """For `load`, perhaps after other groups were measured."""
+        """Writes a file for `load`, which can combine groups measured separately."""
         text = json.dumps({
             "about": about, "values": [[*names, values] for names, values in self.values.items()],
             "latenesses": [
@@ -67,7 +67,7 @@ class Results:
         self.troubles.append(text)
 
     def get(self, row, server, what):
-        """The median of the rounds; None where there is none."""
+        """Returns the median of the rounds, or None without values."""
         values = self.values.get((row, server), {}).get(what, [])
         values = [value for value in values if value is not None]
         return statistics.median(values) if values else None

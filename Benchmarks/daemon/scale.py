@@ -17,22 +17,22 @@ from servers import COUNTDOWND, PROJECT, Countdownd, request
 
 SIZES = [1_000, 10_000, 100_000, 1_000_000]
 CONNECTIONS = [1, 10, 100, 1_000, 10_000]
-# What one listener is told of more than these may be too much to be kept for it.
+# The events of more countdowns could exceed the output buffer of one subscriber.
 MOST_AT_ONE_MOMENT = 1_000_000
-# Scopes that end at one moment: how many, and how they hang together.
+# Scopes that close at one moment: their number, and the shape of their tree.
 TREES = [(10_000, "deep"), (1_000_000, "wide"), (1_000_000, "of one connection")]
 DOCUMENT = PROJECT / "docs" / "dev" / "benchmarks-scale.md"
 
 
 def cost(server, *options):
-    """Microseconds of the daemon's processor time for a command, and what the load test says."""
+    """Returns the daemon's CPU time per command, in microseconds, and the load test's report."""
     before = server.cpu_seconds()
     shown = own_bench(server, *options)
     return (server.cpu_seconds() - before) * 1e6 / shown["commands"], shown
 
 
 def of_size(count):
-    """One daemon that is filled with so many, and asked things while it is full."""
+    """Measures filling a daemon with `count` countdowns, commands while it is full, and a drain."""
     found = {}
     limits = {**Countdownd.limits, "max-entities": 20_000_000, "max-entities-per-uid": 20_000_000}
     with Countdownd(limits=limits) as server:
@@ -40,7 +40,7 @@ def of_size(count):
         start, shown = cost(server, "-n", count, "-P", 64, "--due", "30h", "--keep")
         found["start_us"], found["fill_s"] = start, shown["seconds"]
         found["bytes"] = (server.resident() - before) / count
-        # Started and cancelled, so that it stays as full as it is.
+        # Starts and cancels countdowns, so that their number stays the same.
         found["start_cancel_us"], _ = cost(
             server, "-n", 50_000, "-P", 16, "--mix", "start-cancel", "--due", "1h"
         )
@@ -75,9 +75,9 @@ def of_connections(count, commands):
 
 
 def of_tree(count, shape):
-    """Opens scopes, the last of which owns a timer, and has all of them end at one moment: one below
-    the other or all below one, by closing the top; those of a connection, by its end. Meanwhile
-    another client asks PING."""
+    """Measures opening scopes and closing all of them at one moment, while another client sends
+    PING. A tree ("deep" or "wide") is closed at its top; scopes of a connection close when it ends.
+    The last scope owns a timer: once that is cancelled, no client sees any of the scopes."""
 
     def opening(number):
         belonging = [b"OWNER", b"connection"] if shape == "of one connection" else []
@@ -100,7 +100,7 @@ def of_tree(count, shape):
         time.sleep(0.01)
         begin = time.time()
         if shape == "of one connection":
-            client.shutdown(socket.SHUT_RDWR)  # The prober has it open as well.
+            client.shutdown(socket.SHUT_RDWR)  # The prober, a fork, has the socket open, too.
         elif (answered := wire.ask(server, b"SCOPE", b"CLOSE", b"0")) != b":1\r\n":
             raise RuntimeError(f"CLOSE was answered with {answered!r}")
         while wire.ask(server, b"TIMER", b"GET", b"t") != b"$-1\r\n":
@@ -110,7 +110,7 @@ def of_tree(count, shape):
         while wire.ask(server, b"DBSIZE") != b":0\r\n":
             time.sleep(0.002)
         end = time.time()
-        # Little is over before the next PING: then those just after count as well.
+        # A small tree closes before the next PING, so the PINGs just after it count, too.
         time.sleep(0.01)
         asked = prober.stop()
         filling = [took * 1000 for at, took in asked if start <= at <= filled]
@@ -125,7 +125,7 @@ def of_tree(count, shape):
 
 
 def medians(found):
-    """Of some runs of the same, each value's median."""
+    """Returns the median of each value over several runs."""
     return {
         name: None if value is None else statistics.median(run[name] for run in found)
         for name, value in found[0].items()

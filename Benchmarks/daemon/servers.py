@@ -1,5 +1,5 @@
-"""The servers that are measured: each a process of its own in a directory of its own, and what the kernel
-knows of it."""
+"""The measured servers, each with its own process and directory, and the kernel's figures about
+them."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ PATIENCE = 60.0
 
 
 def output(*command):
-    """What a command prints; nothing when it does not work."""
+    """Returns the output of a command, or an empty string if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     except (OSError, subprocess.TimeoutExpired):
@@ -34,7 +34,7 @@ def raise_descriptor_limit():
 
 
 class Server:
-    """Started when made; `with` ends it."""
+    """A server that starts on creation; `with` ends it."""
 
     def __init__(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="bench-"))
@@ -84,24 +84,24 @@ class Server:
         client.settimeout(PATIENCE)
         return client
 
-    # What the kernel knows, in proc(5).
+    # Values from the kernel: see proc(5).
 
     def _tasks(self, name):
-        """A file of each of its threads, by the thread's number."""
+        """Returns the text of the file `name` of each thread, by thread ID."""
         texts = {}
         for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
             try:
                 texts[task.name] = (task / name).read_text()
             except OSError:
-                pass  # It has just ended.
+                pass  # The thread has just ended.
         return texts
 
     def cpu_seconds(self):
-        """Processor time of all its threads; those that have ended are not counted."""
+        """Returns the processor time of all live threads, in seconds."""
         return sum(int(text.split()[0]) for text in self._tasks("schedstat").values()) / 1e9
 
     def switches(self):
-        """How often each of its threads has stopped running, to wait or for another one's sake."""
+        """Returns the number of context switches of each thread, voluntary or not."""
         return {
             thread: sum(
                 int(line.split()[1]) for line in text.splitlines() if "ctxt_switches" in line
@@ -110,17 +110,17 @@ class Server:
         }
 
     def wakeups(self, seconds):
-        """How often a second one of its threads runs, with nobody asking for anything."""
+        """Returns how many times a second the idle server's threads run."""
         before = self.switches()
         time.sleep(seconds)
         after = self.switches()
-        # A thread that ends meanwhile has run for it.
+        # A thread that has ended in the meantime has run once to do so.
         ended = sum(1 for thread in before if thread not in after)
         ran = sum(count - before.get(thread, 0) for thread, count in after.items())
         return (ran + ended) / seconds
 
     def resident(self):
-        """Bytes of memory it uses."""
+        """Returns the resident memory in bytes."""
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
@@ -132,11 +132,11 @@ class Countdownd(Server):
     start_command = ["COUNTDOWN", "START", "key:__rand_int__", "BRIEF"]
     ok = b"$4\r\nmeta\r\n$-1\r\n"
 
-    # Events of all countdowns at once are many bytes; as many connections as are measured.
+    # Enough for the events of all countdowns at once, and for all measured connections.
     limits = {"max-output": "512MiB", "max-connections": 20_000, "max-connections-per-uid": 20_000}
 
     def __init__(self, durability=None, limits=None, settings=()):
-        """`settings` are more lines of the configuration."""
+        """`settings`: additional lines of the configuration."""
         self.durability = durability
         self.limits = limits or self.limits
         self.settings = settings
@@ -157,12 +157,12 @@ class Countdownd(Server):
 
     @staticmethod
     def start_in(key, left_ms):
-        """Starts what is due after so many milliseconds."""
+        """Returns a request to start a countdown due after `left_ms` milliseconds."""
         return request(b"COUNTDOWN", b"START", key, b"COUNT", b"1", b"EVERY", b"%d" % left_ms)
 
     @classmethod
     def start_request(cls, key, due_ms):
-        """Starts what is due at that moment, in milliseconds since 1970."""
+        """Returns a request to start a countdown due at `due_ms`, in milliseconds since 1970."""
         return cls.start_in(key, max(1, int(due_ms - time.time() * 1000 + 0.999)))
 
 
@@ -172,7 +172,7 @@ class Redis(Server):
     ok = b"+OK\r\n"
 
     def __init__(self, fsync=None, settings=()):
-        """`settings` are more words of the command line."""
+        """`settings`: additional words of the command line."""
         self.fsync = fsync
         self.settings = settings
         super().__init__()
@@ -181,7 +181,7 @@ class Redis(Server):
         words = [
             self.program(), "--port", 0, "--unixsocket", self.path, "--save", "", "--dir",
             self.directory, "--maxclients", 20_000, "--notify-keyspace-events", "Ex",
-            # The same for both: nobody is cut off for reading slowly.
+            # Slow subscribers are not disconnected, as with countdownd.
             "--client-output-buffer-limit", "pubsub 0 0 0",
         ]  # fmt: skip
         keep = ["--appendonly", "yes", "--appendfsync", self.fsync] if self.fsync else []
@@ -189,8 +189,8 @@ class Redis(Server):
 
     @staticmethod
     def program():
-        """redis-server; without the package of that name, which would run one all the time: the tools
-        have the same program under another name, and it looks at its name to know what it is."""
+        """Returns the path of redis-server, or None. Its package would run a service; redis-tools
+        is enough, because its redis-check-rdb is the same program, which acts by its name."""
         found = shutil.which("redis-server")
         if found:
             return found
@@ -219,7 +219,7 @@ class Redis(Server):
 
 
 class BareLoop(Server):
-    """The least that a START BRIEF costs: see Sources/bare-loop."""
+    """The least that START BRIEF can cost: see Sources/bare-loop."""
 
     name = "bare loop"
     start_command = Countdownd.start_command
@@ -246,7 +246,8 @@ class Beanstalkd(Server):
 
     @staticmethod
     def program():
-        """beanstalkd; unpacked here rather than installed, which would run one all the time."""
+        """Returns the path of beanstalkd, or None. Installing its package would run a service, so
+        this unpacks it."""
         found = shutil.which("beanstalkd")
         unpacked = BUILD / "beanstalkd"
         program = unpacked / "usr" / "bin" / "beanstalkd"
@@ -271,5 +272,5 @@ class Beanstalkd(Server):
 
 
 def request(*words):
-    """A command as an array of bulk strings."""
+    """Returns a command as a RESP array of bulk strings."""
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Loads the daemon with good and bad clients for minutes; ends with status 1 if anything is not well.
+"""Loads the daemon with good and bad clients for minutes; exits with status 1 if anything fails.
 
-Good ones: countdownctl bench, again and again, which checks that nothing is early or lost. Bad ones:
-clients that never read, leave in the middle of a command, send garbage, and announce what they never
-send. At the end everything they made must be gone, memory must have stayed flat, and the state must be
-whole: segments of the log are small, so that they are folded and used again all the time.
+Good clients run countdownctl bench repeatedly, which checks that no event is early or lost. Bad
+clients never read, disconnect in the middle of a command, send garbage, or announce bytes that they
+never send. At the end everything they created must be removed, memory must not have grown, and the
+state must be intact. The change log has small segments, so that they are folded and reused often.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from bench import own_bench, say
 from servers import COUNTDOWND, Countdownd, request
 
 MIB = 1 << 20
-# Memory may grow by so much from the second quarter of the time to the last one.
+# How many bytes memory may grow from the second quarter of the time to the last one.
 ROOM = 8 * MIB
 
 LIMITS = {"max-output": "4MiB", "max-connections": 2_000, "max-connections-per-uid": 2_000}
@@ -51,7 +51,7 @@ def endless_line(client, generator):
 
 
 def never_read_replies(client, generator):
-    """Asks for much, until the daemon does not take any more."""
+    """Requests long replies until the daemon stops reading."""
     client.settimeout(0.2)
     for _ in range(100):
         client.sendall(request(b"COMMAND", b"DOCS") * 20)
@@ -77,7 +77,7 @@ MISBEHAVIOURS = [
 
 
 class BadClients(threading.Thread):
-    """Some that misbehave at any time, each for up to a few seconds."""
+    """Runs misbehaving clients, each for up to 3 seconds."""
 
     def __init__(self, server, seed):
         super().__init__()
@@ -97,7 +97,7 @@ class BadClients(threading.Thread):
                 try:
                     misbehaviour(client, self.generator)
                 except OSError:
-                    pass  # The daemon has closed the connection, or takes no more: as it should.
+                    pass  # The daemon has closed the connection or stopped reading, as it should.
                 now = time.monotonic()
                 for end, client in clients:
                     if end < now:
@@ -111,7 +111,7 @@ class BadClients(threading.Thread):
 
 
 def good_load(server, number):
-    """A few seconds of it; what was wrong."""
+    """Runs one of several mixes for a few seconds and returns its problems."""
     mixes = [
         ["--mix", "spread", "-n", 20_000, "--due", "4s", "--rate", 20_000],
         ["--mix", "start-cancel", "-n", 100_000, "-P", 16],
@@ -130,7 +130,7 @@ def information(server):
 
 
 def settle(server):
-    """Waits until all that clients made is gone; what is not."""
+    """Waits until everything that clients created is removed; returns what is left."""
     end = time.monotonic() + 15
     while True:
         info = information(server)
@@ -142,14 +142,14 @@ def settle(server):
 
 
 def trouble_with_state(info):
-    """What INFO says of the state, if it is not well."""
+    """Returns the problems with the state that INFO reports."""
     names = {"read_only": ("", "0"), "last_error": ("",), "fold_error": ("",)}
     found = [(name, info.get(name, "")) for name in names if info.get(name, "") not in names[name]]
     return [f"{name}: {value}" for name, value in found]
 
 
 def check_state(server):
-    """What `countdownd --check` finds once the daemon has ended."""
+    """Returns the problems that `countdownd --check` finds after the daemon has ended."""
     command = [str(COUNTDOWND), "--check", "--state-directory", str(server.directory / "state")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=servers.PATIENCE)
     return [f"--check: {done.stdout}{done.stderr}"] if done.returncode != 0 else []
@@ -206,7 +206,7 @@ def main():
 
 
 def growth(sizes, seconds):
-    """Whether memory has gone on growing once it had seen everything."""
+    """Returns a problem if memory kept growing after the second quarter of the time."""
     second = [size for at, size in sizes if seconds / 4 <= at < seconds / 2]
     last = [size for at, size in sizes if at >= seconds * 3 / 4]
     if not second or not last:

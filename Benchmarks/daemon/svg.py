@@ -1,4 +1,4 @@
-"""Charts as SVG. Colours fit light and dark pages; labels stand in lines of their own."""
+"""Draws charts as SVG, with colours for light and dark pages."""
 
 import math
 from xml.sax.saxutils import escape
@@ -21,7 +21,7 @@ def _text(x, y, text, anchor="start", kind=""):
 
 
 def short(value):
-    """A number as axes show it."""
+    """Formats a number for an axis."""
     if value == 0:
         return "0"
     for bound, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -48,8 +48,8 @@ def _steps(most):
 
 
 def bars(title, names, rows, mark=None, form=short):
-    """Horizontal bars. A row is (label, [a value for each name]), or (heading, None). `mark` is a value
-    to compare with, which has a line of its own."""
+    """Draws horizontal bars. A row is (label, [a value for each name]), or (heading, None). `mark`
+    is a reference value, drawn as a dashed line."""
     left, right, top, bar = 170, 60, 66, 13
     most = max(value for _, values in rows if values for value in values if value) * 1.02
     place = lambda value: left + (WIDTH - left - right) * value / most  # noqa: E731
@@ -76,7 +76,7 @@ def bars(title, names, rows, mark=None, form=short):
 
 
 def _curves(title, names, curves, ticks, to_x, across, down):
-    """Polylines over a logarithmic vertical axis. `ticks`: (x, label) of the horizontal axis."""
+    """Draws polylines over a logarithmic vertical axis. `ticks`: (x, label) on the other axis."""
     left, right, top, bottom, height = 70, 34, 80, 46, 360
     every = [y for points in curves for _, y in points]
     low, high = math.floor(math.log10(min(every))), math.ceil(math.log10(max(every)))
@@ -103,8 +103,8 @@ def _curves(title, names, curves, ticks, to_x, across, down):
 
 
 def percentiles(title, names, values, unit):
-    """The upper half of the values, with the tail as wide as the rest: each step to the right is a tenth of
-    what is left. `values[i]` is sorted."""
+    """Draws the values from the median up, with a stretched tail: 90%, 99% and 99.9% are equally
+    far apart. `values[i]` is sorted."""
     ticks = [(50, "50%"), (90, "90%"), (99, "99%"), (99.9, "99.9%"), (99.99, "99.99%")]
     at = [100 - 50 * 10 ** (-3.69897 * step / 200) for step in range(201)]
     curves = [[(p, max(known[min(len(known) - 1, int(len(known) * p / 100))], 1e-3)) for p in at] for known in values]
@@ -113,7 +113,7 @@ def percentiles(title, names, values, unit):
 
 
 def growth(title, names, curves, unit, across):
-    """Over a size; both axes are logarithmic."""
+    """Draws curves over a size, with two logarithmic axes."""
     sizes = [x for points in curves for x, _ in points]
     powers = range(math.floor(math.log10(min(sizes))), math.ceil(math.log10(max(sizes))) + 1)
     ticks = [(10.0**power, short(10.0**power)) for power in powers]

@@ -1,7 +1,7 @@
 """Clients for what redis-benchmark does not measure; the same ones for all servers.
 
-They do as little as possible while time counts: bytes are kept with the moment they came, and read
-afterwards.
+They do as little as possible during a measurement: they store bytes with their time of arrival and
+parse them afterwards.
 """
 
 import array
@@ -24,20 +24,20 @@ FORK = multiprocessing.get_context("fork")
 
 
 def percentile(values, percent):
-    """The smallest value that so many percent of the values do not exceed; None without values."""
+    """Returns the smallest of `values` that `percent` % of them do not exceed; None without any."""
     values = sorted(values)
     return values[max(0, math.ceil(len(values) * percent / 100) - 1)] if values else None
 
 
 def fill(server, requests, pipeline=500):
-    """Sends requests over one connection, so many at a time; seconds that it took. A request is bytes,
-    or a function that makes them when they are sent."""
+    """Sends requests over one connection, `pipeline` at a time, and returns the seconds it took. A
+    request is bytes, or a function that returns them when they are sent."""
     with server.connect() as client:
         return send(client, requests, server.ok, pipeline)
 
 
 def send(client, requests, ok, pipeline=500):
-    """`fill` over a connection that stays."""
+    """Does the same as `fill` on an open connection."""
     begin = time.perf_counter()
     batch = []
     for one in requests:
@@ -62,14 +62,14 @@ def exchange(client, batch, ok):
 
 
 class Background:
-    """A function in a process of its own, which returns when it is told to stop."""
+    """Runs a function in a separate process until `stop`."""
 
     def __init__(self, function, *arguments):
         self.ours, theirs = FORK.Pipe()
         self.process = FORK.Process(target=self._run, args=(function, theirs, arguments), daemon=True)
         self.process.start()
         theirs.close()
-        self.wait()  # It is ready.
+        self.wait()  # Until it is ready.
 
     @staticmethod
     def _run(function, pipe, arguments):
@@ -94,7 +94,7 @@ class Background:
         return result
 
 
-# What tells in a stream of events that one is over, and when it was due if it says so.
+# Matches the event of an expired key: its key and, if it has one, its due time.
 EVENT = {
     "countdownd": re.compile(rb'"event":"ready","key":"([^"]*)".*?"due_unix_ms":(\d+)[^\n]*\n'),
     "Redis": re.compile(rb":expired\r\n\$\d+\r\n([^\r]*)\r\n()"),
@@ -106,8 +106,8 @@ SUBSCRIBE = {
 
 
 class Listener:
-    """A client that listens: `listen.c`, which only notes what came when, so that what is measured is the
-    server. It is read once that is over."""
+    """A subscriber process (`listen.c`). It only records bytes and times, so that the measurement
+    shows the server; they are parsed afterwards."""
 
     def __init__(self, server):
         self.name = server.name
@@ -124,7 +124,7 @@ class Listener:
             raise RuntimeError(f"the listener does not start: {self.process.communicate()[1]!r}")
 
     def stop(self):
-        """What it has heard: [(key, when it was due or None, when it came)], in milliseconds."""
+        """Returns the events: [(key, due time or None, arrival time)], in ms since 1970."""
         try:
             heard, error = self.process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
@@ -147,7 +147,7 @@ class Listener:
 
 
 def listener_program():
-    """Compiled here, by the compiler that comes with Swift."""
+    """Returns the path of the listener; compiles it first if necessary."""
     source = pathlib.Path(__file__).with_name("listen.c")
     program = BUILD / "listen"
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
@@ -160,8 +160,8 @@ def listener_program():
 
 
 def ping(pipe, path, interval=0.005):
-    """Asks PING at fixed moments, whether or not those before are answered: [(when it was to be asked,
-    seconds until the answer)]."""
+    """Sends PING at fixed times, without waiting for replies. Returns [(scheduled time, seconds
+    until the reply)]."""
     client = socket.socket(socket.AF_UNIX)
     client.connect(path)
     client.sendall(b"PING\r\n")
@@ -169,13 +169,13 @@ def ping(pipe, path, interval=0.005):
     pipe.send("ready")
     asked, answered, missing = [], [], 0
     due = time.time()
-    while missing or not pipe.poll():
-        while due <= time.time() and not pipe.poll():
+    while not (stopping := pipe.poll()) or missing:
+        while not stopping and due <= time.time():
             client.sendall(b"PING\r\n")
             asked.append(due)
             missing += len(b"+PONG\r\n")
             due += interval
-        wait = PATIENCE if pipe.poll() else max(0, due - time.time())
+        wait = PATIENCE if stopping else max(0, due - time.time())
         if select.select([client], [], [], wait)[0]:
             data = client.recv(1 << 16)
             if not data:
@@ -185,7 +185,7 @@ def ping(pipe, path, interval=0.005):
             missing -= len(data)
             whole = len(asked) - -(-missing // len(b"+PONG\r\n"))
             answered += [time.time()] * (whole - len(answered))
-        elif pipe.poll() and wait == PATIENCE:
+        elif stopping:
             raise RuntimeError("PING is not answered")
     pipe.recv()
     return [(due, came - due) for due, came in zip(asked, answered)]
@@ -199,7 +199,7 @@ def summary(milliseconds):
 
 
 def read_slowly(pipe, path, subscribe, count):
-    """Subscribers that read 16 KiB each 50 ms, and that much only."""
+    """Runs subscribers that each read at most 16 KiB every 50 ms."""
     clients = []
     for _ in range(count):
         client = socket.socket(socket.AF_UNIX)
@@ -221,11 +221,11 @@ def read_slowly(pipe, path, subscribe, count):
 
 
 def expiry(server, dues, patience):
-    """Lets keys become due at these moments (milliseconds since 1970, one for each) while one client
-    listens and another asks PING. Returns the lateness of each event and the PINGs from the first due
-    moment to the last event, all in milliseconds, how many events were early and lost, and what the server
-    needed of the processor from just before the first to a second after the last moment, in
-    microseconds for each event."""
+    """Lets one key become due at each time in `dues` (milliseconds since 1970) while one client is
+    subscribed and another sends PING. Returns the lateness of each event and the PINGs from the
+    first due time to the last event, in milliseconds; the numbers of early and lost events; the
+    server's processor time per event from just before the first due time to a second after the
+    last, in microseconds; and whether all keys were set before the first due time."""
     listener = Listener(server)
     prober = Background(ping, str(server.path))
     planned = {b"k:%010d" % number: due for number, due in enumerate(dues)}
@@ -261,7 +261,7 @@ def sleep_until(moment):
 
 
 def connections(server, count):
-    """Opens connections and has each answered; bytes of memory that one costs."""
+    """Opens connections, sends PING on each, and returns the server's bytes per connection."""
     before = server.resident()
     clients = []
     try:
@@ -286,7 +286,7 @@ def answer(clients):
 
 
 def ask(server, *words):
-    """One command, and its reply as bytes as far as they came at once."""
+    """Sends one command and returns the bytes of its reply that arrive at once."""
     with server.connect() as client:
         client.sendall(request(*words))
         return client.recv(1 << 16)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures daemons that share Redis servers, beside one that shares nothing: `make bench-fleet`.
+"""Measures daemons that share Redis servers, and one that shares nothing: `make bench-fleet`.
 
 Everything runs on this machine: the servers, the daemons and the clients share its processors and its
 loopback, so round trips are shorter, and throughput is lower, than between hosts.
@@ -51,11 +51,11 @@ def info(path, section):
 
 
 class Disturbed(Exception):
-    """The load test received an error: a replica was late, for example, as the machine is busy."""
+    """The load test received an error, for example because a replica was late on a busy machine."""
 
 
 class Bench:
-    """Servers and daemons of a mode; `with` ends them."""
+    """The servers and daemons of a mode; `with` ends them."""
 
     def __init__(self, daemons, replicas):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="bench-fleet-"))
@@ -96,7 +96,7 @@ class Bench:
             )
 
     def load(self, *options):
-        """`countdownctl bench` on all daemons at once."""
+        """Runs `countdownctl bench` on all daemons at once and returns the reports."""
         running = [
             subprocess.Popen(
                 [str(word) for word in (COUNTDOWNCTL, "--socket", path, "bench", "--json", *options)],
@@ -113,13 +113,13 @@ class Bench:
         return results
 
     def memory(self):
-        """Bytes in use by Redis and by the first daemon."""
+        """Returns the bytes used by Redis and by the first daemon."""
         lines = output("redis-cli", "-p", str(self.port), "INFO", "memory").splitlines() if self.port else []
         redis = sum(int(line.split(":")[1]) for line in lines if line.startswith("used_memory:"))
         return redis, int(info(self.paths[0], "memory")["used_memory_rss"])
 
     def trim(self):
-        """Drops the streams, to see what records take."""
+        """Empties the streams, so that only the records take memory."""
         for key in output("redis-cli", "-p", str(self.port), "KEYS", "*:ev").split():
             output("redis-cli", "-p", str(self.port), "XTRIM", key, "MAXLEN", "0")
 

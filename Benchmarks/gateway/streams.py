@@ -3,8 +3,8 @@
 
     make gateway build && Benchmarks/gateway/streams.py [--idle 10000] [--streams 1000] [--rate 1000]
 
-Starts a daemon and a gateway of its own, on this machine only. Lateness is from the daemon's clock
-in the event to the moment this program has read it, in whole milliseconds.
+Starts its own daemon and gateway. Lateness is the time from the daemon's timestamp in the event, in
+whole milliseconds, until this program has read it.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def resident(pid):
 async def open_stream(port, number):
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
     text = ticket({"a": f"countdown:k{number}"}, 900)
-    # Each has an address of its own, as behind a proxy.
+    # Each stream has its own client address, as behind a proxy.
     address = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
     writer.write(
         f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {text}\r\n"
@@ -67,7 +67,7 @@ async def idle(gateway, count):
 
 
 def drive(daemon, count, rate, seconds):
-    """Starts and cancels one countdown after the other, in portions of 10 ms."""
+    """Starts and cancels countdowns in turn, every 10 ms; returns the number of commands."""
     client, sent, begin = daemon.connect(), 0, time.monotonic()
     while (passed := time.monotonic() - begin) < seconds:
         due = int(passed * rate)
@@ -114,7 +114,7 @@ def ping_p99(daemon, seconds=5):
     return sorted(took)[int(len(took) * .99)]
 
 
-# What floods do: half a request, and then complete ones as fast as they can.
+# The flood: 500 connections with half a request, and one with complete requests, as fast as it can.
 FLOOD = """
 import socket, sys, time
 port, end = int(sys.argv[1]), time.monotonic() + 8
@@ -133,7 +133,7 @@ print(asked)
 
 def hostile(gateway, daemon):
     before = ping_p99(daemon)
-    # As in its unit; and whoever floods is not on this machine.
+    # The gateway's unit sets this priority. The flood's is lower: a real one comes from elsewhere.
     os.setpriority(os.PRIO_PROCESS, gateway.process.pid, 10)
     for thread in os.listdir(f"/proc/{gateway.process.pid}/task"):
         os.setpriority(os.PRIO_PROCESS, int(thread), 10)

@@ -14,8 +14,8 @@ import java.util.concurrent.atomic.AtomicInteger;
  * walking past timers of later rounds costs little.
  *
  * <p>The caller only puts timeouts and cancellations into queues; a worker thread does the rest at
- * its next tick. What is counted is the CPU time of both threads; not that of the compiler and the
- * collector.
+ * its next tick. The measurement counts the CPU time of both threads, but not that of the compiler
+ * and the garbage collector.
  */
 public final class NettyTimers {
   static final long HOUR = 3_600_000;
@@ -44,7 +44,7 @@ public final class NettyTimers {
   static int[] order;
   static int[] picks;
 
-  /** The random part of the work: see Mix.swift. */
+  /** Generates the random input of the workloads: see Mix.swift. */
   static void makeMix(int n, long seed) {
     state = seed;
     checksum = 0xcbf29ce484222325L;
@@ -70,7 +70,7 @@ public final class NettyTimers {
   static final AtomicInteger fired = new AtomicInteger();
   static final TimerTask task = timeout -> fired.incrementAndGet();
 
-  /** The CPU time of caller and worker so far, in nanoseconds. */
+  /** Returns the CPU time that caller and worker have used, in nanoseconds. */
   static long used() {
     return threads.getCurrentThreadCpuTime() + threads.getThreadCpuTime(worker);
   }
@@ -98,7 +98,7 @@ public final class NettyTimers {
     timer.stop();
   }
 
-  /** Gives the worker the ticks it needs to take everything over: 100,000 timeouts in each. */
+  /** Waits until the worker has taken everything from the queues: 100,000 timeouts per tick. */
   static void settle(int count) throws Exception {
     Thread.sleep(20 + count / 25_000);
   }
@@ -151,9 +151,9 @@ public final class NettyTimers {
     report(n, "cancel", end - middle, n, 0);
   }
 
-  /** The worker is kept busy until all are due; it then goes through the ticks it has missed. */
+  /** Keeps the worker busy until all timers are due; it then processes the ticks it has missed. */
   static void runExpire(int n) throws Exception {
-    // Arming, taking over, and some reserve.
+    // Time for arming, for the worker to empty the queues, and a reserve.
     long margin = 500_000 + n * 3L;
     CountDownLatch due = new CountDownLatch(1);
     Timeout[] timeouts = new Timeout[n];
@@ -179,7 +179,7 @@ public final class NettyTimers {
     report(n, "expire", end - middle, n, 0);
   }
 
-  /** There is no moving a timeout: cancel it and make another. */
+  /** Cancels each timeout and creates another, because a timeout cannot be moved. */
   static void runReschedule(int n) throws Exception {
     Timeout[] timeouts = new Timeout[n];
     for (int i = 0; i < n; i++) timeouts[i] = timer.newTimeout(task, 60, TimeUnit.SECONDS);
@@ -198,8 +198,8 @@ public final class NettyTimers {
 
   static void run(int n, long seed, String workload) throws Exception {
     makeMix(n, seed);
-    // Where the hour is a thousand times shorter the round of the wheel is too, so that it passes a
-    // timer as often before its time as it would in an hour.
+    // In `expire` the hour is a thousand times shorter, and so is the wheel's round: it passes a
+    // timer before its deadline as often as in a real hour.
     begin(workload.equals("expire") ? 64 : 65_536);
     switch (workload) {
       case "cancel":
@@ -217,7 +217,7 @@ public final class NettyTimers {
         break;
       case "hour":
       case "next":
-        // Time cannot be told to pass, and there is no public question for the next deadline.
+        // Netty has no virtual time and no public call for the next deadline.
         break;
       default:
         fail("no such workload");
@@ -233,7 +233,7 @@ public final class NettyTimers {
     workload = arguments[0];
     int n = Integer.parseInt(arguments[1]);
     long seed = Long.parseLong(arguments[2]) + Long.parseLong(arguments[3]);
-    // More than for the others: the compiler has to see the code often.
+    // A longer warm-up than for the others: the JIT compiler needs many runs.
     quiet = true;
     for (int i = 0; i < 5; i++) run(100_000, seed, workload.equals("reschedule") ? workload : "cancel");
     quiet = false;

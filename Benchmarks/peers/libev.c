@@ -37,7 +37,7 @@ static void arm(uint32_t i, uint32_t ms) {
   ev_timer_start(loop, &handles[i]);
 }
 static void disarm(uint32_t i) { ev_timer_stop(loop, &handles[i]); }
-/* What its manual recommends for timeouts of connections. */
+/* libev's manual recommends this for connection timeouts. */
 static void rearm_minute(uint32_t i) {
   handles[i].repeat = 60.;
   ev_timer_again(loop, &handles[i]);

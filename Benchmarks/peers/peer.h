@@ -1,11 +1,10 @@
-/* What the C peers share: the random numbers, the clocks, the workloads. Included at the end of a
- * peer's file, which defines the small functions named under "The peer".
+/* The random numbers, clocks and workloads of the C programs. Each program defines the small
+ * functions named under "The peer", and includes this file at its end.
  *
- * libuv, libev and libevent are linked dynamically and read the time by clock_gettime. The
- * functions of that name below come first for the dynamic linker, so the libraries see a time that
- * passes when the workload says so, and they can be given the same hour of timers as a structure
- * without a clock. They also find that no file is ever ready without asking the kernel, so that no
- * system call is in the figures. */
+ * libuv, libev and libevent are linked dynamically and read the time with clock_gettime. The
+ * dynamic linker prefers the definitions below to the C library's, so the workload controls the
+ * time that the libraries see, and they can do the same hour of timers as a structure without a
+ * clock. Our epoll_wait reports no ready file without a system call, so that none is measured. */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,7 +48,7 @@ int epoll_pwait(int fd, struct epoll_event *events, int count, int timeout, cons
 
 static void pass_ms(uint64_t ms) { made_up_ns += ms * 1000000; }
 
-/* The real time, asked of the kernel: once at each end of a phase. */
+/* Returns the real time from the kernel in nanoseconds; called at each end of a phase. */
 static uint64_t now(void) {
   struct timespec time;
   syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time);
@@ -58,7 +57,7 @@ static uint64_t now(void) {
 
 /* ---- Memory ---- */
 
-/* Without what has been freed. */
+/* Returns the resident memory in bytes, without memory that has been freed. */
 static long resident_bytes(void) {
   malloc_trim(0);
   long total, resident = 0;
@@ -68,7 +67,7 @@ static long resident_bytes(void) {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-/* Not getrusage: that begins with what the parent had. */
+/* Returns the peak resident memory. getrusage would include the parent's peak. */
 static long peak_kib(void) {
   char line[256];
   long kib = 0;
@@ -79,7 +78,7 @@ static long peak_kib(void) {
   return kib;
 }
 
-/* ---- The random part of the work: see Mix.swift ---- */
+/* ---- The random input of the workloads: see Mix.swift ---- */
 
 #define HOUR 3600000ull
 
@@ -129,15 +128,15 @@ static void free_mix(void) {
 static const char peer_name[];
 static const char *peer_version(void);
 static const unsigned handle_size;
-/* A loop without timers, and `n` handles in one array, initialized. */
+/* Creates a loop without timers, and `count` initialized handles in one array. */
 static void peer_begin(uint32_t count);
 static void peer_end(void);
-/* Arms handle `i` for `ms` from the time the loop saw last. */
+/* Arms handle `i` for `ms` after the loop's cached time. */
 static void arm(uint32_t i, uint32_t ms);
 static void disarm(uint32_t i);
-/* Moves handle `i` to a minute from the time the loop saw last. */
+/* Moves handle `i` to a minute after the loop's cached time. */
 static void rearm_minute(uint32_t i);
-/* One turn of the loop, without waiting: looks at the clock and calls back what is due. */
+/* Runs one iteration of the loop without waiting: updates its time and fires all due timers. */
 static void turn(void);
 
 /* ---- Workloads: see WheelWorkloads.swift ---- */
@@ -181,7 +180,7 @@ static void run_cancel(void) {
   report("again", armed_again - end, n, 0);
 }
 
-/* Time is moved on to the step's end; what rounding leaves over is due a millisecond later. */
+/* Advances the time in steps, then in extra milliseconds for timers that rounding has delayed. */
 static void run_expire(uint64_t steps, uint64_t span) {
   uint64_t start = now(), at = 0;
   for (uint32_t i = 0; i < n; i++) arm(i, span == HOUR ? delays[i] : span);

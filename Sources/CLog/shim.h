@@ -1,4 +1,4 @@
-// What the log of changes needs that Swift has no names for.
+// Functions that the change log needs and Swift does not have.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -14,9 +14,9 @@
 // A GNU extension, which Swift's module of the C library leaves out.
 extern int fallocate(int descriptor, int mode, off_t offset, off_t length);
 
-// CRC32C (Castagnoli, RFC 3720 appendix B.4), with the processor's instruction where there is one.
+// CRC32C (Castagnoli, RFC 3720 appendix B.4), with the processor's instruction if it has one.
 
-// Whether `countdownd_crc32c_fast` may be called. Ask once: in a virtual machine this takes microseconds.
+// Whether `countdownd_crc32c_fast` may be called. Ask once: this takes microseconds in a VM.
 static inline int countdownd_has_crc32c(void) {
 #if defined(__x86_64__)
   unsigned a, b, c = 0, d;

@@ -5,8 +5,8 @@
 #include <openssl/x509v3.h>
 #include <stddef.h>
 
-// OpenSSL is loaded when a connection is to be encrypted, and not before: most daemons have none.
-// These are the functions that are used, with the types of its headers.
+// OpenSSL is loaded only if connections are to be encrypted: most daemons do without.
+// These are the functions in use, with the types of OpenSSL's headers.
 #define COUNTDOWND_OPENSSL(f)                                                                    \
   f(TLS_client_method) f(SSL_CTX_new) f(SSL_CTX_free) f(SSL_CTX_ctrl) f(SSL_CTX_set_verify)      \
   f(SSL_CTX_load_verify_locations) f(SSL_CTX_set_default_verify_paths)                           \
@@ -23,7 +23,7 @@ struct countdownd_openssl {
 #undef COUNTDOWND_MEMBER
 };
 
-// Loads it; NULL if it is not installed. libcrypto, which libssl needs, is found with it.
+// Loads OpenSSL; NULL if it is not installed. dlsym(3) also searches libcrypto, its dependency.
 static inline const struct countdownd_openssl *countdownd_openssl_load(void) {
   static struct countdownd_openssl functions;
   void *library = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
@@ -36,7 +36,7 @@ static inline const struct countdownd_openssl *countdownd_openssl_load(void) {
   return &functions;
 }
 
-// These are macros, which Swift cannot call.
+// OpenSSL has only macros for these, which Swift cannot call.
 static inline int countdownd_tls_set_minimum(
     const struct countdownd_openssl *functions, SSL_CTX *context) {
   return (int)functions->SSL_CTX_ctrl(

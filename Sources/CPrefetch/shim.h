@@ -1,4 +1,4 @@
-// Asks the processor for memory before it is needed, which Swift has no name for.
+// Asks the processor to fetch memory before it is needed. Swift has no function for this.
 #pragma once
 
 static inline void countdownd_prefetch(const void *address) { __builtin_prefetch(address); }

@@ -1,3 +1,3 @@
-// Swift's module of the C library leaves it out.
+// Swift's module of the C library leaves out timerfd.
 #pragma once
 #include <sys/timerfd.h>

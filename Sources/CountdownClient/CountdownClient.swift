@@ -21,7 +21,7 @@ public typealias RESPValue = Wire.RESPValue
 /// unanswered calls fail with `connectionClosed`, and the next call connects again. Whether the
 /// daemon ran them is unknown: `token` and `generation` make it safe to repeat a call.
 ///
-/// Each `events` sequence has a connection of its own and reconnects by itself.
+/// Each `events` sequence uses its own connection and reconnects automatically.
 public final class CountdownClient: Sendable {
   /// The default path of the daemon's socket.
   public static let defaultPath = "/run/countdownd/countdownd.sock"
@@ -35,7 +35,7 @@ public final class CountdownClient: Sendable {
   private let group: any EventLoopGroup
   private let name: String?
   private let link: Link
-  /// Nil after `close()`.
+  /// The open subscriptions; nil after `close()`.
   private let subscriptions = Mutex<[ObjectIdentifier: Subscription]?>([:])
   private let hub = Mutex<EventHub?>(nil)
   let objectScopes = ObjectScopes()
@@ -52,7 +52,7 @@ public final class CountdownClient: Sendable {
   /// - Parameters:
   ///   - path: the path of the socket, at most 107 bytes.
   ///   - name: the name that `CLIENT LIST` shows, without spaces.
-  ///   - group: the threads for I/O; nil: those that the whole process shares.
+  ///   - group: the threads for I/O; nil: the shared threads of the process.
   public static func connect(
     path: String = defaultPath, name: String? = nil, group: (any EventLoopGroup)? = nil
   ) async throws(CountdownClientError) -> CountdownClient {
@@ -85,8 +85,8 @@ public final class CountdownClient: Sendable {
   ///
   ///     let reply = try await client.send("COUNTDOWN", "GET", "+4512345678")
   ///
-  /// Cancelling the task stops the wait, not the command. `HELLO` and `RESET` are not for use here:
-  /// the client relies on RESP3.
+  /// Cancelling the task stops the wait, not the command. Do not send `HELLO` or `RESET`: the
+  /// client relies on RESP3.
   ///
   /// - Throws: `.server` for an error reply.
   public func send(_ arguments: String...) async throws(CountdownClientError) -> RESPValue {
@@ -98,11 +98,9 @@ public final class CountdownClient: Sendable {
     try await send(bytes: arguments.map { Array($0.utf8) })
   }
 
-  /// Sends a command of any bytes and returns its reply, as `send(_:)` does.
+  /// Sends a command of arbitrary bytes and returns its reply, as `send(_:)` does.
   public func send(bytes arguments: [[UInt8]]) async throws(CountdownClientError) -> RESPValue {
-    precondition(!arguments.isEmpty, "a command has a name")
-    precondition(
-      !Self.answersWithPushes(arguments[0]), "subscribe with events(channels:patterns:)")
+    Self.check(name: arguments.first)
     let reply = try await link.connection().send(arguments)
     if case .error(let text) = reply { throw CountdownClientError(reply: text) }
     return reply
@@ -112,12 +110,13 @@ public final class CountdownClient: Sendable {
     try await send(bytes: command.words)
   }
 
-  /// Sends commands in one write and returns their replies in order, errors as values.
+  /// Sends commands in one write and returns their replies in order, with error replies as values.
   ///
-  /// - Throws: when the connection is lost before the last reply.
+  /// - Throws: if connecting fails, or the connection is lost before the last reply.
   public func pipeline(
     _ commands: [[String]]
   ) async throws(CountdownClientError) -> [RESPValue] {
+    for command in commands { Self.check(name: command.first?.utf8) }
     let futures = try await link.connection().pipeline(commands)
     do {
       var replies: [RESPValue] = []
@@ -136,8 +135,13 @@ public final class CountdownClient: Sendable {
     return text
   }
 
-  /// Whether pushes answer a command in RESP3, so that it has no reply to wait for.
-  package static func answersWithPushes(_ command: [UInt8]) -> Bool {
+  private static func check(name: (some Collection<UInt8>)?) {
+    guard let name else { preconditionFailure("a command has a name") }
+    precondition(!answersWithPushes(name), "subscribe with events(channels:patterns:)")
+  }
+
+  /// Returns whether pushes answer a command in RESP3, so that no reply follows.
+  package static func answersWithPushes(_ command: some Collection<UInt8>) -> Bool {
     ["SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE"]
       .contains(String(decoding: command, as: UTF8.self).uppercased())
   }
@@ -146,33 +150,34 @@ public final class CountdownClient: Sendable {
 
   /// Subscribes to channels, such as `countdown:KEY`, and to patterns of channels, such as `hud:*`.
   ///
-  /// The first event of each channel is a `snapshot` of its entity. The sequence has a connection
-  /// of its own. When that is lost, it yields `disconnected`, tries again, soon at first and then
-  /// once a second, and yields `resubscribed`. Then it yields each missed event once, as far as the
-  /// event log has them, and new snapshots; a `gap` comes first if events may be missing.
+  /// The first event of each channel is a `snapshot` of its entity. The sequence uses its own
+  /// connection. When the connection is lost, the sequence yields `disconnected`, retries, soon at
+  /// first and then about once a second, and yields `resubscribed`. Then it yields each missed
+  /// event once, as far as the event log has them, and new snapshots; a `gap` comes first if events
+  /// may be missing.
   ///
-  /// A reader that falls behind by 512 events makes the daemon wait, which then merges ticks.
+  /// If the reader falls 512 events behind, the client stops reading, and the daemon merges ticks.
   ///
   /// The sequence ends when its task is cancelled, when its iterator is released, and with
   /// `close()`. Iterate it once.
   ///
-  /// - Throws: in the iteration, if the first connection fails or the daemon refuses the client.
+  /// - Throws: during iteration, if the first connection fails or the daemon refuses the client.
   public func events(channels: [String] = [], patterns: [String] = []) -> CountdownEvents {
     subscribe(.init(channels: Set(channels), patterns: Set(patterns)))
   }
 
-  /// Subscribes as `events(channels:patterns:)` does, without the ticks of countdowns whose channel
-  /// `ticks` answers false for: they are dropped before they cost anything.
+  /// Subscribes as `events(channels:patterns:)` does, but drops ticks unparsed on channels for
+  /// which `ticks` returns false.
   package func events(
     channels: [String], patterns: [String], ticks: @escaping @Sendable (String) -> Bool
   ) -> CountdownEvents {
     subscribe(.init(channels: Set(channels), patterns: Set(patterns), ticks: ticks))
   }
 
-  /// Subscribes to channels that are named later.
+  /// Creates a subscription whose channels are added later.
   ///
-  /// - Parameter ticks: whether the ticks of countdowns are wanted; if not, they are dropped before
-  ///   they cost anything.
+  /// - Parameter ticks: whether the ticks of countdowns are wanted; if not, they are dropped
+  ///   unparsed.
   public func subscription(ticks: Bool = true) -> ChannelSubscription {
     var request = Subscription.Request(isPersistent: true)
     if !ticks { request.ticks = { _ in false } }
@@ -185,7 +190,7 @@ public final class CountdownClient: Sendable {
   /// Handles the events that clients emit at a scope and below it.
   ///
   /// The sequence yields an `emitted` event for each one; `emission` has its name and payload. It
-  /// has a connection of its own, as `events(channels:patterns:)` does, and fails if the scope is
+  /// uses its own connection, as `events(channels:patterns:)` does, and fails if the scope is
   /// closed when it reconnects.
   ///
   /// - Parameters:
@@ -216,7 +221,7 @@ public final class CountdownClient: Sendable {
     }
   }
 
-  /// Hands the events of an entity to an observer, over the connection that all observers share.
+  /// Registers an observer for the events of an entity. All observers share one connection.
   func observe(
     _ kind: CountdownEvent.Kind, _ key: String, _ observer: @escaping EventHub.Observer
   ) -> EventHandle {

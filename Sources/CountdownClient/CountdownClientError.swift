@@ -1,4 +1,4 @@
-/// An error between a client and countdownd. Its description says what to do.
+/// An error from the client or from countdownd. The description says how to resolve it.
 public enum CountdownClientError: Error, Hashable, Sendable {
   /// Nothing listens at the path.
   case daemonNotRunning(path: String)
@@ -6,7 +6,7 @@ public enum CountdownClientError: Error, Hashable, Sendable {
   case notASocket(path: String)
   /// Another program listens at the path.
   case notCountdownd(path: String)
-  /// This user may not use the socket. `group` is the group that may, if users can join it.
+  /// This user may not use the socket. `group` is a group with access; nil if none can be joined.
   case permissionDenied(path: String, group: String?)
   /// The path is too long for a Unix socket; the limit is in bytes.
   case pathTooLong(path: String, limit: Int)
@@ -19,7 +19,7 @@ public enum CountdownClientError: Error, Hashable, Sendable {
   case connectionClosed
   /// `close()` was called.
   case clientClosed
-  /// The daemon sent something that is not in the protocol.
+  /// The daemon sent something that violates the protocol.
   case protocolViolation(String)
   /// The task was cancelled. The daemon still runs the command.
   case cancelled
@@ -30,7 +30,7 @@ public enum CountdownClientError: Error, Hashable, Sendable {
     self = .server(code: String(words[0]), message: words.count > 1 ? String(words[1]) : "")
   }
 
-  /// Whatever the layers below throw.
+  /// Converts an error of any layer below.
   init(_ error: any Error) {
     switch error {
     case let error as CountdownClientError: self = error

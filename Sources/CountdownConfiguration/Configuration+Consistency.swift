@@ -1,9 +1,9 @@
 extension Configuration {
-  /// The longest that a countdown may take.
+  /// The longest duration of a countdown.
   private static let longestCountdown = Duration.seconds(3_650 * 86_400)
 
-  /// What is wrong with settings beside each other, though each may be so by itself. `file` is only
-  /// named in the problems.
+  /// Returns the problems of settings that are valid alone, but not together. `file` only appears
+  /// in the problems.
   func inconsistencies(file: String) -> [ConfigurationProblem] {
     var problems: [(setting: String, message: String)] = []
     if countdown.every * countdown.count > Self.longestCountdown {

@@ -4,14 +4,14 @@ extension Configuration {
   /// The file that is read when the command line names none.
   package static let standardPath = "/etc/countdownd/countdownd.yaml"
 
-  /// More than any configuration needs, and less than would hurt.
+  /// The longest file that is read: more than any configuration needs.
   static let fileLimitBytes = 1 << 20
 
   /// Reads the file, then every `*.yaml` of the directory `PATH.d` in the order of their names;
-  /// what comes later wins, setting by setting. Throws everything that is wrong with all of them.
+  /// later files win, setting by setting. Throws the problems of all files.
   ///
-  /// The file of `standardPath` may be missing, since the defaults are a configuration as well;
-  /// one that the operator chose may not. The directory may always be missing.
+  /// The file at `standardPath` may be missing, since the defaults are a configuration, too; one
+  /// that the operator chose may not. The directory may always be missing.
   package static func load(
     path: String = standardPath
   ) throws(ConfigurationError) -> Configuration {
@@ -92,8 +92,8 @@ extension Configuration {
     return line
   }
 
-  /// The names of the drop-ins, sorted by their bytes so that no locale changes who wins. Hidden
-  /// files are left out: editors and package managers keep their own there.
+  /// Returns the names of the drop-ins, sorted by their bytes so that no locale changes which wins.
+  /// Skips hidden files, which editors and package managers create.
   private static func dropIns(in directory: String) -> Result<[String], ReadFailure> {
     guard let stream = unsafe opendir(directory) else { return .failure(.system(errno)) }
     defer { unsafe closedir(stream) }

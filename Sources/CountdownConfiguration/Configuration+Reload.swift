@@ -1,6 +1,6 @@
 extension Configuration {
-  /// Puts back what only counts at the start: where it listens, where its state is, and with whom
-  /// it shares. Returns the names of the settings that would have changed.
+  /// Restores the settings that only take effect at a start, such as those of the socket, the state
+  /// and the fleet. Returns the names of the settings that would have changed.
   package mutating func keepWhatNeedsRestart(from old: Configuration) -> [String] {
     let isFixed = { (name: String) in
       name.hasPrefix("socket.") || name.hasPrefix("fleet.")
@@ -19,8 +19,8 @@ extension Configuration {
     return changed.map(\.0.name)
   }
 
-  /// The settings that are not what they were in `old`, in the order of their names; nil where one
-  /// has no such setting, as where the operator chooses the names.
+  /// Returns the settings that differ from `old`, sorted by name. A value is nil if one side has no
+  /// such setting, which happens where the operator chooses the names.
   package func changes(
     from old: Configuration
   ) -> [(name: String, old: String?, new: String?)] {

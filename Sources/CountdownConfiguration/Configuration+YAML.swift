@@ -1,5 +1,5 @@
 extension Configuration {
-  /// The defaults with what `yaml` says put over them.
+  /// Creates a configuration from the defaults and the settings in `yaml`.
   package init(yaml: String, file: String) throws(ConfigurationError) {
     self.init()
     var problems = merge(yaml: yaml, file: file)
@@ -7,8 +7,8 @@ extension Configuration {
     guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
   }
 
-  /// Puts what `yaml` says over what is there, setting by setting, and returns everything that is
-  /// wrong with it. `file` is only named in the problems.
+  /// Overrides settings with those in `yaml`, one by one, and returns all problems. `file` only
+  /// appears in the problems.
   package mutating func merge(yaml: String, file: String) -> [ConfigurationProblem] {
     let problems = ProblemList(file: file, yaml: yaml)
     do {

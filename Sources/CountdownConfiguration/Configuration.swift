@@ -1,12 +1,12 @@
 import Countdowns
 
-/// What the daemon can be told in its configuration files; as made, every setting has its default.
+/// The settings of the daemon; initially each has its default.
 ///
-/// `Settings.swift` names each setting and says what is allowed; `config/countdownd.yaml` explains
+/// `Settings.swift` names each setting and its allowed values; `config/countdownd.yaml` explains
 /// them to the operator.
 package struct Configuration: Equatable, Sendable {
   package var socket = Socket()
-  /// Where the state is kept over restarts.
+  /// The directory for the state that survives restarts.
   package var stateDirectory = "/var/lib/countdownd"
   package var durability = Durability.process
   package var events = Events()
@@ -14,7 +14,7 @@ package struct Configuration: Equatable, Sendable {
   package var logLevel = LogLevel.info
   package var access = Access()
   package var countdown = Countdown()
-  /// What COUNTDOWN START POLICY can name.
+  /// The policies that COUNTDOWN START POLICY can name.
   package var policies: [String: SendPolicy] = [:]
   package var hud = HUD()
   package var gate = Gate()
@@ -26,16 +26,16 @@ package struct Configuration: Equatable, Sendable {
 
   package init() {}
 
-  /// The socket the daemon makes when systemd passes none.
+  /// The socket that the daemon creates when systemd passes none.
   package struct Socket: Equatable, Sendable {
     package var path = "/run/countdownd/countdownd.sock"
     /// Permission bits.
     package var mode: UInt32 = 0o660
   }
 
-  /// Whom the daemon serves. Root, and the user that it runs as, it always does.
+  /// Whom the daemon serves, besides root and the user that it runs as.
   package struct Access: Equatable, Sendable {
-    /// Nobody: everybody whom the socket lets in.
+    /// Who may connect. Empty: everybody whom the permissions of the socket admit.
     package var connect = Principals()
     /// Who may use the commands that manage the daemon.
     package var admin = Principals()
@@ -48,27 +48,27 @@ package struct Configuration: Equatable, Sendable {
 
   /// What a reply promises about the changes that it reports.
   package enum Durability: String, CaseIterable, Equatable, Sendable {
-    /// Nothing is kept.
+    /// Nothing is stored.
     case none
-    /// They survive the end of the process, `kill -9` included.
+    /// Changes survive the end of the process, `kill -9` included.
     case process
-    /// They survive a power failure.
+    /// Changes survive a power failure.
     case power
   }
 
   /// The event log, for clients that were disconnected.
   package struct Events: Equatable, Sendable {
-    /// How many events, the newest.
+    /// The number of newest events to keep.
     package var keep = 100_000
   }
 
-  /// The log of changes, in the state directory.
+  /// The change log, in the state directory.
   package struct Log: Equatable, Sendable {
-    /// Of a segment, in bytes. Two of them are reserved on the disk.
+    /// The size of a segment, in bytes. Two segments are reserved on the disk.
     package var segmentSize = 16_777_216
   }
 
-  /// The names are those of swift-log.
+  /// Levels with the names of swift-log.
   package enum LogLevel: String, CaseIterable, Equatable, Sendable {
     case trace
     case debug
@@ -79,36 +79,36 @@ package struct Configuration: Equatable, Sendable {
     case critical
   }
 
-  /// What COUNTDOWN START takes when it is not told.
+  /// Defaults of COUNTDOWN START.
   package struct Countdown: Equatable, Sendable {
     package var count = 60
     package var every = Duration.seconds(1)
-    /// How long a ready key is remembered.
+    /// How long a ready key is retained.
     package var keepReady = Duration.seconds(600)
   }
 
-  /// What HUD SHOW takes when it is not told.
+  /// Defaults of HUD SHOW.
   package struct HUD: Equatable, Sendable {
     package var grace = Duration.zero
     package var min = Duration.zero
     package var fadeIn = Duration.milliseconds(150)
     package var fadeOut = Duration.milliseconds(150)
-    /// The shortest that info, success and error are shown, unless SHOW says MIN.
+    /// The shortest display time of info, success and error, unless SHOW has MIN.
     package var messageMin = Duration.seconds(5)
     /// The highest level on screens that `screens` does not list.
     package var maxLevel = Level.normal
-    /// What is different on some screens, by the screen's key.
+    /// Screens with other settings, by key.
     package var screens: [String: Screen] = [:]
     package var blocking = Blocking()
   }
 
-  /// What GATE CHECK takes when it is not told.
+  /// Defaults of GATE CHECK.
   package struct Gate: Equatable, Sendable {
     /// How long an action waits for its session to open.
     package var keepPending = Duration.seconds(600)
   }
 
-  /// Lowest first.
+  /// Levels of HUDs, lowest first.
   package enum Level: String, CaseIterable, Equatable, Sendable {
     case normal
     case statusbar
@@ -130,7 +130,7 @@ package struct Configuration: Equatable, Sendable {
       "Create", "Add", "Update", "Delete", "Bind", "Submit", "Save", "Login", "Change", "Set",
       "Edit", "Modify", "Cancel", "Send", "Check", "Audit",
     ]
-    /// What covers the screen meanwhile.
+    /// The mask that covers the screen meanwhile.
     package var mask = Mask.custom
   }
 
@@ -138,15 +138,15 @@ package struct Configuration: Equatable, Sendable {
     case none, clear, black, gradient, custom
   }
 
-  /// What NAV SWIPE takes when it is not told.
+  /// Defaults of NAV SWIPE.
   package struct Navigation: Equatable, Sendable {
     /// A swipe back is cancelled after this time without progress.
     package var swipeTimeout = Duration.seconds(10)
   }
 
-  /// What PAGE APPEAR takes when it is not told.
+  /// Defaults of PAGE APPEAR.
   package struct Page: Equatable, Sendable {
-    /// How long a load may take; zero: forever.
+    /// How long a load may take; zero for no limit.
     package var timeout = Duration.seconds(30)
   }
 
@@ -156,11 +156,13 @@ package struct Configuration: Equatable, Sendable {
 
     package var engine = Engine.none
     package var settings = FleetSettings()
-    /// How long a command waits for the servers, and how far a clock may be off.
+    /// How long a command waits for the servers.
     package var timeout = Duration.milliseconds(250)
+    /// How far the clocks of the servers may be apart.
     package var maxClockSkew = Duration.milliseconds(500)
-    /// Files; empty: none.
+    /// The user on the servers. Empty: their default user.
     package var username = ""
+    /// The path of the password file and, in `tls`, those of PEM files. Empty: none.
     package var passwordFile = ""
     package var tls = TLS()
 
@@ -199,7 +201,7 @@ package struct Configuration: Equatable, Sendable {
   package struct SlowLog: Equatable, Sendable {
     /// Commands that take this long or longer are kept.
     package var threshold = Duration.milliseconds(10)
-    /// How many are kept, the newest.
+    /// The number of newest commands to keep.
     package var length = 128
   }
 }

@@ -1,6 +1,6 @@
 import Wire
 
-/// Everything that is wrong with the configuration, in the order of the files and lines.
+/// All problems of the configuration, in the order of files and lines.
 package struct ConfigurationError: Error, Equatable, CustomStringConvertible {
   package let problems: [ConfigurationProblem]
 
@@ -10,12 +10,12 @@ package struct ConfigurationError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// One thing that is wrong, and where.
+/// A problem, and where it is.
 package struct ConfigurationProblem: Equatable, Sendable, CustomStringConvertible {
   package let file: String
-  /// Counted from 1; nil when it is about the file as a whole.
+  /// The line, counted from 1; nil if the problem concerns the whole file.
   package let line: Int?
-  /// The full name, such as `limits.max-connections`; nil when it is about no setting.
+  /// The full name of the setting, such as `limits.max-connections`; nil if none is concerned.
   package let setting: String?
   package let message: String
 
@@ -26,7 +26,7 @@ package struct ConfigurationProblem: Equatable, Sendable, CustomStringConvertibl
     self.message = message
   }
 
-  /// `FILE:LINE: SETTING: what is wrong`, on one line and printable whatever the file says.
+  /// `FILE:LINE: SETTING: MESSAGE`, on one line and printable, whatever the file contains.
   package var description: String {
     let place = line.map { "\(file):\($0)" } ?? file
     return [place, setting, message].compactMap(\.self).joined(separator: ": ").printable

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A user or a group: as the operator wrote it, and its number.
+/// A user or a group: the operator's text, and the numeric ID.
 package struct Principal: Hashable, Sendable {
   package let text: String
   package let id: UInt32
@@ -39,12 +39,12 @@ extension Kind where Value == [Principal] {
     }
   }
 
-  /// The last number of all means "none" to the system: chown(2).
+  /// Parses a numeric ID, except the highest, which means "none" to the system: chown(2).
   private static func number(_ text: String) -> UInt32? {
     wholeNumber(text).flatMap { UInt32(exactly: $0) }.flatMap { $0 == .max ? nil : $0 }
   }
 
-  /// A group may have any number of members, all of which want room.
+  /// Looks up a name, with larger buffers as needed: a group may have any number of members.
   private static func id(of name: String, _ lookup: Lookup) -> UInt32? {
     guard !name.isEmpty, !name.utf8.contains(0) else { return nil }
     var size = 1 << 12

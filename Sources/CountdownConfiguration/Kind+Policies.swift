@@ -1,7 +1,7 @@
 import Countdowns
 
 extension Kind where Value == [String: SendPolicy] {
-  /// A policy that comes later replaces one of the same name whole: its rules belong together.
+  /// A later policy replaces the whole policy of the same name: its rules belong together.
   static var policies: Kind {
     Kind(
       read: { policies, reader in
@@ -18,7 +18,7 @@ extension Kind where Value == [String: SendPolicy] {
   }
 }
 
-/// Reads one policy, and remembers where each rule stands for what is wrong with all together.
+/// Reads one policy, and remembers the place of each rule, to report problems of their combination.
 private struct PolicyReader {
   private static let names = [
     "count", "every", "ladder", "windows", "channels", "validity", "attempts", "on-resend", "title",
@@ -34,7 +34,7 @@ private struct PolicyReader {
 
   init(_ section: ValueReader) { self.section = section }
 
-  /// Nil after reporting everything that is wrong.
+  /// Returns the policy, or nil after reporting all problems.
   mutating func policy(_ name: String) -> SendPolicy? {
     let before = section.problems.problems.count
     if !SendPolicy.isName(name) {
@@ -44,7 +44,7 @@ private struct PolicyReader {
       places[key] = value
       read(key, value)
     }
-    // What could not be read would be missing from what the rules are together.
+    // Without the unreadable rules, a check of the combination would report wrong problems.
     guard section.problems.problems.count == before else { return nil }
     do {
       return try SendPolicy(name: name, rules, unreachable: unreachable)
@@ -112,7 +112,7 @@ private struct PolicyReader {
 }
 
 extension SendPolicy {
-  /// What is given, as it could be read back.
+  /// The given rules, in the form in which they can be read back.
   fileprivate var list: [(name: String, value: String)] {
     rules.list + (unreachable.map { [("unreachable", $0.rawValue)] } ?? [])
   }

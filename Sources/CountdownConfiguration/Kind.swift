@@ -1,10 +1,10 @@
 import Countdowns
 
-/// What a setting's value may be: how it is read, and how it is shown.
+/// The type of a setting: how its value is read and shown.
 struct Kind<Value: Sendable>: Sendable {
-  /// Changes the value, or reports why it cannot.
+  /// Changes the value, or reports why that is impossible.
   let read: @Sendable (inout Value, ValueReader) -> Void
-  /// The value in the form it could be read back in. The suffix is appended to the setting's name.
+  /// The value in a form that can be read back. The suffix is appended to the setting's name.
   let list: @Sendable (Value) -> [(suffix: String, value: String)]
 
   init(
@@ -15,7 +15,7 @@ struct Kind<Value: Sendable>: Sendable {
     self.list = list
   }
 
-  /// A single value; `parse` returns nil for what is not `allowed`.
+  /// Creates the kind of a single value; `parse` returns nil for a text that is not `allowed`.
   init(
     allowed: String, parse: @escaping @Sendable (String) -> Value?,
     show: @escaping @Sendable (Value) -> String
@@ -77,7 +77,7 @@ extension Kind where Value: CaseIterable & RawRepresentable<String> {
 }
 
 extension Kind where Value == UInt32 {
-  /// Written in octal whether quoted or not: a plain 0660 never meets YAML's own reading of it.
+  /// Permissions in octal, quoted or not: YAML's own reading of a plain 0660 is not used.
   static var fileMode: Kind {
     Kind(
       allowed: "permissions in octal, from 0000 to 0777",
@@ -101,7 +101,7 @@ extension Kind where Value == String {
       parse: { isPath($0, limit: 1024) ? $0 : nil }, show: { $0 })
   }
 
-  /// A socket's address has room for so much, the zero at its end included: unix(7).
+  /// A path that fits into a socket's address, with a zero byte at the end: unix(7).
   static var socketPath: Kind {
     Kind(
       allowed: "an absolute path of at most 107 bytes",
@@ -114,7 +114,7 @@ extension Kind where Value == String {
 }
 
 extension Kind where Value == [String] {
-  /// Only what begins like this can ever be met, so anything else is a mistake.
+  /// Paths of requests. Only paths that begin with /api/ can match, so anything else is a mistake.
   static var paths: Kind {
     list(of: "a path that begins with /api/, at most 1024 bytes, without spaces and commas", \.self)
     {
@@ -135,7 +135,7 @@ extension Kind where Value == [String] {
 }
 
 extension Kind {
-  /// A list of items; `parse` returns nil for what is not `allowed`.
+  /// Creates the kind of a list; `parse` returns nil for an item that is not `allowed`.
   static func list<Item>(
     of allowed: String, _ show: @escaping @Sendable (Item) -> String,
     parse: @escaping @Sendable (String) -> Item?
@@ -177,7 +177,7 @@ extension Kind where Value == [String: Configuration.Screen] {
   }
 }
 
-/// Decimal digits without sign, separators or leading zeros, which YAML and people read
+/// Parses decimal digits. Refuses signs, separators and leading zeros, which YAML and people read
 /// differently.
 private func wholeNumber(_ text: Substring) -> Int? {
   let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
@@ -189,7 +189,7 @@ private func wholeNumber(_ text: Substring) -> Int? {
 
 func wholeNumber(_ text: String) -> Int? { wholeNumber(text[...]) }
 
-/// A whole number followed by the first of `units` that fits, multiplied; nil beyond 64 bits.
+/// Parses a whole number and the first of `units` that fits, and multiplies; nil beyond 64 bits.
 private func withUnit(_ text: String, units: [(name: String, factor: Int)]) -> Int? {
   guard let unit = units.first(where: { text.hasSuffix($0.name) }) else { return nil }
   guard let number = wholeNumber(text.dropLast(unit.name.count)) else { return nil }

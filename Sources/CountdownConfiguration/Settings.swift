@@ -1,4 +1,4 @@
-/// One row of the table of settings: its name, what is allowed, where it is kept.
+/// A row of the table of settings: a name, the allowed values, and a place in `Configuration`.
 struct Setting: Sendable {
   /// The keys from the top of the file down, joined by dots.
   let name: String
@@ -17,10 +17,9 @@ struct Setting: Sendable {
     }
   }
 
-  /// Every setting there is, in the order of `config/countdownd.yaml`.
+  /// All settings, in the order of `config/countdownd.yaml`.
   ///
-  /// The lower bounds only keep out what could not work at all; a low limit is the operator's
-  /// business.
+  /// The lower bounds only exclude values that cannot work; a low limit is the operator's choice.
   static let all: [Setting] = [
     Setting("socket.path", \.socket.path, .socketPath),
     Setting("socket.mode", \.socket.mode, .fileMode),
@@ -87,7 +86,7 @@ struct Setting: Sendable {
     Setting("limits.max-connections", \.limits.maxConnections, .count(1...1_000_000)),
     Setting(
       "limits.max-connections-per-uid", \.limits.maxConnectionsPerUID, .count(1...1_000_000)),
-    // A table has places for 2²⁷: for each entity, and for each that has ended but is still stored.
+    // A table has 2²⁷ places, for entities and for those that have ended but are still stored.
     Setting("limits.max-entities", \.limits.maxEntities, .count(1...67_000_000)),
     Setting("limits.max-entities-per-uid", \.limits.maxEntitiesPerUID, .count(1...67_000_000)),
     Setting("limits.max-subscriptions", \.limits.maxSubscriptions, .count(1...10_000_000)),
@@ -104,8 +103,8 @@ struct Setting: Sendable {
 
   static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
-  /// The keys that may stand in `section` ("" is the top of the file), in the table's order;
-  /// empty when there is no such section.
+  /// Returns the keys that `section` may have ("" is the top of the file), in the table's order;
+  /// none if there is no such section.
   static func keys(in section: String) -> [String] {
     let prefix = section.isEmpty ? "" : section + "."
     var keys: [String] = []
@@ -118,8 +117,8 @@ struct Setting: Sendable {
 }
 
 extension Configuration {
-  /// Every setting in force by its full name, as CONFIG GET shows it: lengths in bytes, durations
-  /// in their largest whole unit, lists joined by commas.
+  /// All settings in force by full name, as CONFIG GET shows them: lengths in bytes, durations in
+  /// their largest whole unit, lists joined by commas.
   package var settings: [(name: String, value: String)] {
     Setting.all.flatMap { $0.list(self) }
   }

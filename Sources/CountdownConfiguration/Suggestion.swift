@@ -1,6 +1,6 @@
-/// Finds what a misspelt name was meant to be.
+/// Guesses the intended name from a misspelt one.
 package enum Suggestion {
-  /// The candidate that is nearest to `name`, or nil when none is near.
+  /// Returns the candidate that is nearest to `name`, or nil if none is near.
   package static func best(for name: String, among candidates: [String]) -> String? {
     let near = max(2, name.count / 3)
     let distances = candidates.map { ($0, distance(name.lowercased(), $0)) }
@@ -8,8 +8,8 @@ package enum Suggestion {
     return best.0
   }
 
-  /// How many characters must be inserted, removed or replaced to get from one to the other
-  /// (Levenshtein). O(a · b).
+  /// Returns the Levenshtein distance: how many characters must be inserted, removed or replaced to
+  /// turn one name into the other. O(a · b).
   static func distance(_ a: String, _ b: String) -> Int {
     let b = Array(b)
     var row = Array(0...b.count)

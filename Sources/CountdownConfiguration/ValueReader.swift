@@ -1,12 +1,12 @@
-/// One value of a file on its way into a setting: it knows where it stands and takes down problems.
+/// Reads one value of a file into a setting, and reports problems with its place.
 struct ValueReader {
   let node: YAMLDocument.Node
   let document: YAMLDocument
-  /// The full name of what is being read.
+  /// The full name of the value, such as `limits.max-connections`.
   let name: String
   let problems: ProblemList
 
-  /// The text of a single value, or nil after reporting that there is none.
+  /// Returns the text of a single value, or nil after reporting that there is none.
   func scalar(allowed: String) -> String? {
     switch node.content {
     case .scalar(let text, _):
@@ -18,7 +18,7 @@ struct ValueReader {
     return nil
   }
 
-  /// The parsed text of a single value, or nil after reporting that it is not `allowed`.
+  /// Returns the parsed text of a single value, or nil after reporting that it is not `allowed`.
   func value<Value>(_ allowed: String, _ parse: (String) -> Value?) -> Value? {
     guard let text = scalar(allowed: allowed) else { return nil }
     let value = parse(text)
@@ -26,7 +26,7 @@ struct ValueReader {
     return value
   }
 
-  /// The items of a list, or nil after reporting that it is none.
+  /// Returns the items of a list, or nil after reporting that the value is no list.
   func items(allowed: String) -> [ValueReader]? {
     guard case .sequence(let items) = node.content else {
       report("not a list; allowed: \(allowed)")
@@ -37,8 +37,8 @@ struct ValueReader {
     }
   }
 
-  /// The keys and values of a section; none after reporting that it is not a section. A section
-  /// whose every line is commented out has no value, and is as good as absent.
+  /// Returns the keys and values of a section; none after reporting that the value is no section. A
+  /// section with every line commented out has no value, and counts as absent.
   func entries(allowed: String) -> [(key: String, value: ValueReader)] {
     if isNull { return [] }
     guard case .mapping(let pairs) = node.content else {
@@ -54,7 +54,7 @@ struct ValueReader {
         return nil
       }
       let path = name.isEmpty ? text : "\(name).\(text)"
-      // Where the value is a block, it begins on a later line than its name; report the name's.
+      // A block begins on a later line than its name; report the name's line.
       let value = ValueReader(
         node: document[pair.value], of: document, name: path, problems: problems, line: key.line)
       if let first = lines[text] {
@@ -71,8 +71,8 @@ struct ValueReader {
     report("\(shown.debugDescription) is not allowed; allowed: \(allowed)")
   }
 
-  /// Reports that the last part of the name is no key of its section; `known` are those that are.
-  /// A setting of that name in another section is the likeliest guess.
+  /// Reports that the last part of the name is not one of the `known` keys of its section. Suggests
+  /// a setting of that name in another section first.
   func reportUnknown(_ key: String, known: [String]) {
     let elsewhere = Setting.all.first { $0.name.hasSuffix("." + key) }?.name
     let guess = elsewhere ?? Suggestion.best(for: key, among: known)
@@ -104,12 +104,12 @@ struct ValueReader {
   }
 }
 
-/// The problems found in one file so far.
+/// The problems found in one file.
 final class ProblemList {
   let file: String
   private(set) var problems: [ConfigurationProblem] = []
 
-  /// How many lines the file has.
+  /// The number of lines in the file.
   private let lines: Int
 
   init(file: String, yaml: String) {
@@ -118,7 +118,7 @@ final class ProblemList {
   }
 
   func add(line: Int?, setting: String?, _ message: String) {
-    // The parser takes the end of the file for a line of its own, and knows other ends of lines.
+    // The parser counts the end of the file as a line, and recognizes more line endings.
     let line = line.map { min($0, lines) }
     problems.append(
       ConfigurationProblem(file: file, line: line, setting: setting, message: message))

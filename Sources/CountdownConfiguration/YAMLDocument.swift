@@ -2,21 +2,21 @@ import CYAML
 
 /// A YAML document as libyaml composes it, copied out of its memory.
 struct YAMLDocument {
-  /// A value. Others refer to it by its index; with aliases, a value may even contain itself.
+  /// A value. Other values refer to it by index; with aliases, a value may even contain itself.
   struct Node {
     enum Content {
-      /// `isPlain`: without quotes, so that it can mean null.
+      /// `isPlain`: without quotes, so it may mean null.
       case scalar(String, isPlain: Bool)
       case sequence([Int])
       case mapping([(key: Int, value: Int)])
     }
 
     let content: Content
-    /// Where it begins, counted from 1.
+    /// The line on which the value begins, counted from 1.
     let line: Int
   }
 
-  /// What libyaml refuses.
+  /// Why a text is not one YAML document, and on which line.
   struct Malformed: Error {
     let line: Int
     let message: String
@@ -26,10 +26,10 @@ struct YAMLDocument {
 
   subscript(index: Int) -> Node { nodes[index] }
 
-  /// Nil for an empty file, and for one that has only comments.
+  /// The outermost value; nil for an empty file, and for one with only comments.
   var root: Node? { nodes.first }
 
-  /// Reads a file that has one document at most.
+  /// Parses the text of a file with at most one document.
   init(_ text: String) throws(Malformed) {
     var parser = unsafe yaml_parser_t()
     guard unsafe yaml_parser_initialize(&parser) == 1 else { throw .outOfMemory }
@@ -55,7 +55,7 @@ struct YAMLDocument {
     nodes = try result.get()
   }
 
-  /// The values of the next document, its root first, and its line; at the end of the file, none.
+  /// Returns the next document's values, the root first, and its line; no values at the end.
   private static func nextDocument(
     _ parser: inout yaml_parser_t, _ text: String
   ) throws(Malformed) -> (nodes: [Node], line: Int) {
@@ -72,7 +72,7 @@ struct YAMLDocument {
 }
 
 extension YAMLDocument.Node {
-  /// libyaml counts its nodes from 1.
+  /// Copies a node; libyaml counts nodes from 1.
   fileprivate init(_ node: yaml_node_t) {
     line = unsafe Int(node.start_mark.line) + 1
     switch unsafe node.type {
@@ -97,7 +97,7 @@ extension YAMLDocument.Node {
 extension YAMLDocument.Malformed {
   fileprivate static let outOfMemory = Self(line: 1, message: "out of memory")
 
-  /// Why `parser` has stopped.
+  /// Creates an error from the problem that stopped `parser`.
   fileprivate init(_ parser: yaml_parser_t, _ text: String) {
     guard let problem = unsafe parser.problem else {
       self = .outOfMemory
@@ -105,7 +105,7 @@ extension YAMLDocument.Malformed {
     }
     let message = unsafe String(cString: problem)
     if unsafe parser.error == YAML_READER_ERROR {
-      // It knows the character, and its place in bytes.
+      // The reader reports the character and its offset in bytes, not its line.
       let before = unsafe text.utf8.prefix(Int(parser.problem_offset))
       let character = unsafe Unicode.Scalar(UInt32(bitPattern: parser.problem_value))
       line = before.count { $0 == UInt8(ascii: "\n") } + 1

@@ -1,7 +1,7 @@
 import Logging
 
-/// The messages of the log that a machine may want to know: each has an id that stays, whatever
-/// its words are. docs/reference/log-messages.md lists them.
+/// Log messages that programs may look for: each has an id that stays when its text changes.
+/// docs/reference/log-messages.md lists them.
 package enum LogMessage: String, CaseIterable, Sendable {
   case started = "73cb9d7caefb4861900749e15f29d046"
   case ready = "1296cce2cfff46f5997fdd9bc923c531"
@@ -23,7 +23,7 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case fleetClock = "d7dc8a35389742a0af58db53d774a155"
   case fleetPolicies = "5b0c1f1f4a4e4e0d9f6a7d0a3c2b9e61"
 
-  /// The name of the id among the metadata of a line.
+  /// The metadata key of the id.
   package static let metadataKey = "message-id"
 }
 

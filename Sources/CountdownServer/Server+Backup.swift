@@ -1,7 +1,7 @@
 import CountdownStore
 import Countdowns
 
-/// The state directory is the daemon's alone, so a copy of the state travels over the socket.
+/// Only the daemon may use the state directory, so a copy of the state travels over the socket.
 extension Server {
   package func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 {
     guard let writer else {
@@ -18,7 +18,7 @@ extension Server {
     nonisolated(unsafe) let begun = new
     writer.backUp(to: new.path, at: isReadOnly ? nil : reading) { [self] error in
       begun.made(error)
-      // Not before: another one would be made under the same name.
+      // Not earlier: another backup would have the same path.
       if begun.isEnded { backup = nil }
     }
     return new.id

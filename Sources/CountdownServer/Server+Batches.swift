@@ -6,7 +6,7 @@ import DispatchTimers
 /// A batch: the commands of one iteration of the loop. At its end due timers run, changes are
 /// stored, and replies and events are written.
 extension Server {
-  /// Begins a batch, unless one is open. It ends once all that has come with it is done.
+  /// Begins a batch, unless one is open. The batch ends after this iteration of the loop.
   func openBatch() {
     guard !isBatchOpen else { return }
     isBatchOpen = true
@@ -32,7 +32,7 @@ extension Server {
   // MARK: Time
 
   private func passTime() {
-    // What fell due while nobody was there happens once everything is.
+    // Timers that fell due while the daemon was down fire once everything is loaded.
     if !dispatcher.isLoading { passSlice() }
     if let due = watchdogDue, let interval = settings.watchdogInterval,
       Moment.present.boot >= due
@@ -42,8 +42,8 @@ extension Server {
     }
   }
 
-  /// Does what is due, for half a millisecond; then sockets come first. The clock is looked at
-  /// after one step, after two more, after four more: a step takes long where many listen.
+  /// Does due work for half a millisecond; then sockets come first. Looks at the clock after one
+  /// step, two more, four more, and so on: a step takes long if it notifies many subscribers.
   private func passSlice() {
     let now = now
     let end = Int64(BootClock.now) + Self.sliceMicroseconds
@@ -55,8 +55,8 @@ extension Server {
   }
 
   func armAlarms() {
-    // What is due while it loads happens after that; and while more is due than is done in a slice
-    // the next batch follows at once.
+    // Due work waits for the end of loading. If a slice leaves due work, the next batch follows at
+    // once.
     if virtualClock == nil, !dispatcher.isLoading, !isBehind {
       let (boot, wall) = dispatcher.engine.nextDeadline
       if let wall { wallAlarm.arm(at: wall.tick) }
@@ -74,12 +74,12 @@ extension Server {
 
   /// Continues with snapshots for half a millisecond, one connection after the other.
   ///
-  /// - Returns: whether there are more.
+  /// - Returns: whether any are left.
   private func continueSnapshots() -> Bool {
     guard dispatcher.engine.isAnySnapshotAwaited else { return false }
     let now = now
     let end = Int64(BootClock.now) + Self.sliceMicroseconds
-    // From the one on that comes after the last.
+    // Begins with the connection after the last one served.
     var waiting = dispatcher.engine.connectionsAwaitingSnapshots.sorted()
     let next = waiting.firstIndex { $0 > lastSnapshot } ?? 0
     waiting = Array(waiting[next...] + waiting[..<next])
@@ -100,12 +100,12 @@ extension Server {
 
   // MARK: Memory
 
-  /// Has the process receive memory in small pages. A huge one is cleared in one piece, which takes
-  /// milliseconds, and tens of them in a virtual machine; the loop waits for it.
+  /// Gives the process small pages of memory only. The kernel clears a huge page in one piece,
+  /// which blocks the loop for milliseconds, and for tens of them in a virtual machine.
   package static func avoidHugePages() { _ = countdownd_avoid_huge_pages() }
 
-  /// Returns memory to the system once clients have read most of a peak of output, or have closed.
-  /// Takes about 0.1 ms for each MiB.
+  /// Returns memory to the system once clients have read most of a peak of output, or have
+  /// disconnected. Takes about 0.1 ms for each MiB.
   private func returnMemory() {
     if dispatcher.takePeak() { malloc_trim(0) }
   }
@@ -134,7 +134,7 @@ extension Server {
     }
   }
 
-  /// Writes the output of the batch, as it is stored.
+  /// Writes the output of the batch to its connections.
   private func writeTouched() {
     for session in touched {
       if let connection = connection(of: session) {
@@ -147,10 +147,10 @@ extension Server {
     touched.removeAll(keepingCapacity: touched.count < many)
   }
 
-  /// The replies and events of a connection in a batch.
+  /// The replies and events of one session in a batch.
   private typealias Output = (session: Session, bytes: [UInt8])
 
-  /// Takes the output of the batch, which is to be written later.
+  /// Takes the output of the batch from its sessions, to be written later.
   private func holdTouched() -> [Output] {
     defer { touched.removeAll() }
     return touched.map { session in

@@ -3,14 +3,14 @@ import Glibc
 import Logging
 import Wire
 
-/// Which connections there are, and which are refused.
+/// Accepts, refuses and closes connections.
 extension Server {
   /// Why a connection is refused.
   private struct Refusal: Error { let text: String }
 
-  /// Serves a connection that was accepted, or refuses it.
+  /// Serves an accepted connection, or refuses it.
   func admit(_ socket: Int32) {
-    // A client whose user the kernel does not tell is not served.
+    // A client whose credentials the kernel does not report is not served.
     guard let peer = Peer.read(from: socket) else {
       Glibc.close(socket)
       return
@@ -20,7 +20,7 @@ extension Server {
     } catch {
       var output = RESPEncoder()
       output.error(error.text)
-      // There is room for that in a new socket.
+      // A new socket has room for this.
       _ = send(socket, output.bytes, output.bytes.count, Int32(MSG_NOSIGNAL))
       Glibc.close(socket)
       return
@@ -77,15 +77,15 @@ extension Server {
     return Refusal(text: "LIMIT \(limit) is \(value) and reached")
   }
 
-  /// A connection is closed.
+  /// Removes a closed connection.
   func leave(_ connection: Connection) {
     connections[Int(connection.descriptor)] = nil
     connectionCount -= 1
     dispatcher.close(connection.session)
     endBackup(of: connection.session.client.connection)
-    // There is a descriptor for another one.
+    // Its descriptor is free for another connection.
     listener?.retry()
-    // What it owned is cancelled in slices.
+    // The batch begins to cancel, in slices, what the connection owned.
     openBatch()
     if isStopping, connectionCount == 0 { finishStopping() }
   }
@@ -99,7 +99,7 @@ extension Server {
       self.connection(connection)?.end()
     case .outputLimit:
       logger.log(.outputLimit, .warning, "connection closed: \(reason.description)", about)
-      // It does not read, so what it was sent is freed at once.
+      // The client does not read, so its output is freed at once.
       self.connection(connection)?.close()
     }
   }

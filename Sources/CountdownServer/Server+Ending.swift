@@ -1,18 +1,18 @@
 import CountdownStore
 import Countdowns
 
-/// The orderly end.
+/// The orderly shutdown.
 extension Server {
-  /// Takes no new connections, writes what is to be written, and ends. From any thread.
+  /// Stops accepting connections, writes pending output, and ends. Callable from any thread.
   package func shutDown() {
     hop { [self] _ in
       guard !isStopping else { return }
       isStopping = true
       hooks.isStopping()
       listener?.close()
-      // Nothing has been changed yet, and `start` waits for this.
+      // Nothing has changed yet. `start` waits until loading has stopped.
       if let loading { return loading.stop() }
-      // What has come so far is stored and answered; then everybody is let go.
+      // Commands that were executed are stored and answered; then all connections are closed.
       commitBatch()
       afterStoring.append { [self] in
         for connection in connections { connection?.end() }
@@ -26,8 +26,9 @@ extension Server {
     }
   }
 
-  /// Ends, to start again with virtual time that much later: in the next boot of the machine, whose
-  /// boot clock begins at 0, or in the same. False where it could not listen there again.
+  /// Ends the daemon, to start it again with virtual time `pause` later: in the next boot of the
+  /// machine, whose boot clock begins at 0, or in the same boot. Returns false unless time is
+  /// virtual and the daemon has opened its socket itself.
   package func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool {
     guard let virtualClock, case .path = settings.listener else { return false }
     let now = virtualClock.now
@@ -50,7 +51,7 @@ extension Server {
     run { hasStopped }
     commitBatch()
     if let writer {
-      // Also what time has done while nothing could be stored.
+      // Includes changes that timers made while nothing could be stored.
       dispatcher.engine.takeChanges(into: writer.batch)
       writer.close(at: reading)
     }

@@ -3,7 +3,7 @@ import Glibc
 
 extension Server {
   package var configuration: [(name: String, value: String)] {
-    // redis-benchmark asks for these two, and warns of a server that does not answer.
+    // redis-benchmark asks for these two, and warns if a server does not answer.
     settings.shown + [("appendonly", "no"), ("save", "")]
   }
 
@@ -64,7 +64,7 @@ extension Server {
       }
     return [
       ("countdownd_version", Product.version),
-      // Tools made for Redis look at these.
+      // Tools made for Redis read these.
       ("redis_mode", "standalone"),
       ("process_id", "\(getpid())"),
       ("socket", socket),
@@ -81,15 +81,15 @@ extension Server {
       ("used_memory_rss", "\(resident)"),
       ("used_memory_rss_human", ProcessMemory.humanReadable(resident)),
       ("entities", "\(entities)"),
-      // All that the process has, so it says something once there are many.
+      // Covers all memory of the process, so it is meaningful only with many entities.
       ("rss_per_entity", entities == 0 ? "" : "\(resident / entities)"),
     ]
   }
 }
 
-/// The processor time that this process has used, all its threads together.
+/// The processor time used by all threads of this process.
 enum ProcessTime {
-  /// In seconds, with microseconds. Source: getrusage(2).
+  /// Lines of INFO, in seconds with microseconds. Source: getrusage(2).
   static var facts: [(name: String, value: String)] {
     var usage = rusage()
     getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
@@ -103,9 +103,9 @@ enum ProcessTime {
   }
 }
 
-/// What this process uses.
+/// The memory that this process uses.
 enum ProcessMemory {
-  /// Source: proc(5), /proc/self/statm.
+  /// The resident memory; 0 if it cannot be read. Source: proc(5), /proc/self/statm.
   static var residentBytes: Int {
     let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return 0 }

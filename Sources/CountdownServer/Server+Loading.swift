@@ -2,10 +2,9 @@ import CountdownStore
 import Countdowns
 import Logging
 
-/// Loading the state, while commands that need it are answered with LOADING.
 extension Server {
-  /// Loads the state; meanwhile commands that need it are answered with LOADING. `loaded` is set
-  /// when that is done.
+  /// Loads the state, and then sets `loaded`. Meanwhile commands that need the state are answered
+  /// with LOADING.
   func load() {
     guard let store = unread else {
       loaded = .success(())
@@ -34,7 +33,7 @@ extension Server {
         if !isRead { loading.unreadableEvents += 1 }
       }
     }
-    // The receiver may be slow.
+    // Reports at most once a second: the receiver may be slow.
     if toldOfLoading.map({ now.boot - $0 >= .milliseconds(1_000) }) ?? true {
       toldOfLoading = now.boot
       hooks.isLoading(dispatcher.engine.entityCount)
@@ -74,7 +73,7 @@ extension Server {
     loaded = .success(())
   }
 
-  /// How many of each kind there are.
+  /// The number of entities of each durable kind.
   private var loadedFacts: Logger.Metadata {
     let kinds = EntityKind.allCases.filter(\.canBeDurable)
     return Dictionary(
@@ -82,5 +81,5 @@ extension Server {
   }
 }
 
-/// It was asked to end before what was kept had been read.
+/// The server was asked to end before it had loaded the state.
 package struct StoppedWhileLoading: Error {}

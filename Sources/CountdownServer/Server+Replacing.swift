@@ -2,8 +2,8 @@ import CountdownStore
 import Countdowns
 import Logging
 
-/// A corrupt state is set aside, and another takes its place with everything that is known of it.
-/// See `Replacement` for why nothing is lost on the way.
+/// Sets a corrupt state aside, and replaces it with everything that can be read of it. See
+/// `Replacement` for why nothing is lost on the way.
 extension Server {
   static func openStore(
     _ state: Store.Options, _ logger: Logger, at reading: StoreClock.Reading
@@ -12,7 +12,7 @@ extension Server {
       return try Store(state, at: reading) { announce($0, logger) }
     } catch {
       guard error.kind == .corrupt else { throw error }
-      // Nothing of it can be read.
+      // No part of the state can be read.
       let replacement = try Replacement(of: nil, state, at: reading) {
         announce(error, place: $0, logger)
       }
@@ -63,11 +63,11 @@ extension Server {
 
   /// Continues with what could be read of a corrupt state.
   func replace(_ loading: StateLoading, _ error: StoreError) throws(StoreError) {
-    // What is lost changed without an event, and events may be lost, too.
+    // Entities are lost without an event, and events may be lost, too.
     let engine = dispatcher.engine
     engine.eventLog.noteGap(through: engine.lastSequence)
     guard var state = settings.state else { preconditionFailure("nothing is stored") }
-    // Numbers keep rising.
+    // Generations and sequence numbers keep rising.
     state.firstNumber = max(loading.loaded.firstNumber, engine.lastSequence + 1)
     let replacement = try Replacement(of: loading.loaded, state, at: reading) { place in
       Self.announce(error, place: place, logger)
@@ -76,7 +76,7 @@ extension Server {
     try replacement.fill { batch in
       let missing = engine.eventLog.droppedThrough
       let portions = engine.eventLog.portions
-      // Some may be known of from before what is missing.
+      // Some events may be older than the missing ones.
       let older = portions.prefix { $0.lastSequence <= missing }
       for events in older { batch.append(events, missingThrough: 0) }
       if missing > older.last?.lastSequence ?? 0 {

@@ -1,4 +1,4 @@
-/// How the server is, for whoever looks after it.
+/// The status that is shown to administrators.
 extension Server {
   var status: ServerStatus {
     ServerStatus(

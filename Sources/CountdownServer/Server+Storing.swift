@@ -3,13 +3,13 @@ import Countdowns
 import Glibc
 import Logging
 
-/// Whether changes can be stored, and what happens if not.
+/// Stores changes, or refuses them while they cannot be stored.
 extension Server {
   private static let retryMilliseconds: UInt64 = 1_000
 
   var isReadOnly: Bool { dispatcher.engine.isReadOnly }
 
-  /// The clocks, for the store.
+  /// The current reading of the clocks, for the store.
   var reading: StoreClock.Reading {
     let now = now
     var reading = startReading
@@ -18,7 +18,7 @@ extension Server {
     return reading
   }
 
-  /// Continues with a state that was read: changes are stored from now on.
+  /// Continues with a store whose contents were loaded: changes are stored from now on.
   func keep(_ store: sending Store) throws(StoreError) {
     let logger = logger
     let writer = try StoreWriter(
@@ -34,7 +34,7 @@ extension Server {
     self.writer = writer
   }
 
-  /// Before a batch changes anything: whether it can be stored.
+  /// Checks, before a batch changes anything, whether changes can be stored.
   func checkStore() {
     guard let writer else { return }
     let problem = writer.problem(atBootMicroseconds: Moment.present.boot.microseconds)
@@ -76,7 +76,7 @@ extension Server {
     hooks.isAlive(status)
   }
 
-  /// Ends the process as it stands: nobody has a reply to what could not be stored.
+  /// Ends the process at once: no client has a reply to a change that could not be stored.
   private static func failStop(_ error: StoreError, _ logger: Logger) {
     logger.log(
       .cannotStore, .critical,

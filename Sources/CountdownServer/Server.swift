@@ -5,22 +5,22 @@ import DispatchTimers
 import Glibc
 import Logging
 
-/// The daemon between its sockets and its engine: one event loop on which everything happens.
+/// The daemon: connects its sockets to its engine on one event loop.
 ///
-/// A batch: commands that have come are executed, due timers run, changes are stored, and then
-/// output is written, once for each connection. Two alarms, one for each clock, wake the loop when
-/// something is due; while nothing is, nothing runs.
+/// A batch executes the commands that have arrived, runs due timers, stores the changes, and then
+/// writes output once for each connection. Two alarms, one for each clock, wake the loop when
+/// something is due; otherwise nothing runs.
 ///
 /// `@unchecked Sendable`: everything but `shutDown`, `reload` and `hop` belongs to the thread that
 /// calls `start` and `waitUntilStopped`. The loop runs in these two.
 ///
-/// It lives until the process ends: alarms and the store hold it, as they may call at any time.
+/// Lives until the process ends: alarms and the store retain it, as they may call at any time.
 package final class Server: CommandHost, @unchecked Sendable {
-  /// How long due work may take before sockets are looked at again.
+  /// How long due work may run before the loop serves sockets again.
   static let sliceMicroseconds: Int64 = 500
-  /// How many steps of it are done before the clock is looked at.
+  /// The most steps of due work between two looks at the clock.
   static let stepsPerLook = 64
-  /// How many entities a snapshot looks at before the clock is looked at.
+  /// The most entities that a snapshot examines between two looks at the clock.
   static let snapshotsPerLook = 16
 
   private(set) var settings: ServerSettings
@@ -32,36 +32,36 @@ package final class Server: CommandHost, @unchecked Sendable {
   let loop: EventLoop
   let listening: ListeningSocket?
   var listener: Listener?
-  /// Where it listens.
+  /// The path of the listening socket.
   private(set) var path = ""
 
   private(set) var dispatcher: Dispatcher! = nil
-  /// Where a fleet keeps its records; nil: there is none.
+  /// The servers of the fleet; nil without a fleet.
   private(set) var fleetServers: FleetServers?
-  /// What is kept, until it has been read.
+  /// The store until loading begins; nil afterwards, and if nothing is persisted.
   var unread: Store?
   var loading: StateLoading?
-  /// What came of loading; nil until it has ended.
+  /// The outcome of loading; nil until loading has ended.
   var loaded: Result<Void, any Error>?
   var toldOfLoading: Instant?
-  /// The clocks when this daemon started: of the same boot as those of any moment since.
+  /// The clocks when this daemon started. All later readings are of the same boot.
   let startReading: StoreClock.Reading
   var writer: StoreWriter?
-  /// Where the log is brought to the tables. The loop comes first.
+  /// The thread that folds the change log. It has a lower priority than the loop.
   let upkeep = UpkeepThread()
-  /// Why nothing can be stored at present.
+  /// Why changes cannot be stored at present; nil if they can.
   var storeProblem: StoreError?
-  /// Why the log cannot be brought to the tables at present.
+  /// Why folding fails at present; nil if it works.
   var upkeepProblem: StoreError?
-  /// To be done when nothing waits to be stored.
+  /// Actions to run once no batch waits to be stored.
   var afterStoring: [() -> Void] = []
-  /// By descriptor.
+  /// Connections, indexed by descriptor.
   var connections: [Connection?] = []
   var connectionCount = 0
   var rejectedConnections = 0
   var lastConnection: UInt64 = 0
   var isStopping = false
-  /// Where virtual time continues once the daemon has started again; nil unless it is to.
+  /// Where virtual time continues after a restart; nil unless one was requested.
   package var nextStart: StoreClock.Reading?
   var hasStopped = false
   var backup: Backup?
@@ -70,13 +70,13 @@ package final class Server: CommandHost, @unchecked Sendable {
   private let alarmQueue = DispatchQueue(label: "countdownd.alarm")
   let bootAlarm: DispatchAlarm
   let wallAlarm: DispatchAlarm
-  /// Where something is kept: how the clocks stand is stored when somebody has set one.
+  /// Begins a batch when somebody sets the wall clock, to store the clocks; nil without a store.
   private var wallClockSteps: WallClockSteps?
   var watchdogDue: Instant?
   var isBatchOpen = false
-  /// Due work is left; it continues once sockets have been looked at.
+  /// Whether due work is left, which continues once the loop has served sockets.
   var isBehind = false
-  /// Those that get the output of the batch that ends.
+  /// Sessions that receive output of the batch that ends.
   var touched: [Session] = []
   /// The connection whose snapshots continued last.
   var lastSnapshot: UInt64 = 0
@@ -84,11 +84,11 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// How long clients wait at the socket before they receive LOADING.
   private static let patienceMilliseconds: UInt64 = 100
 
-  /// Loads the state and listens. All commands are served from the moment that `waitUntilStopped`
-  /// is called; while it loads they are answered, most of them with `LOADING`. Throws
-  /// `StoppedWhileLoading` if it is asked to end before that.
+  /// Loads the state and listens. While the state loads, most commands are answered with `LOADING`;
+  /// `waitUntilStopped` serves all commands. Throws `StoppedWhileLoading` if asked to end before
+  /// loading is done.
   ///
-  /// - Parameter isMade: is handed the server before it loads what was kept, which may take long.
+  /// - Parameter isMade: receives the server before it loads the state, which may take long.
   package static func start(
     _ settings: ServerSettings, hooks: ServerHooks = ServerHooks(), logger: Logger,
     isMade: (Server) -> Void = { _ in }
@@ -96,9 +96,10 @@ package final class Server: CommandHost, @unchecked Sendable {
     let server = try Server(settings, hooks: hooks, logger: logger)
     isMade(server)
     do {
+      if let fleet = settings.fleet { try server.openFleet(fleet) }
       server.openAlarms()
       server.load()
-      // A small state loads at once: then there is nothing to report.
+      // If the state loads quickly, no client receives LOADING.
       var isLate = false
       server.loop.schedule(inMilliseconds: patienceMilliseconds) { isLate = true }
       server.run { server.loaded != nil || isLate }
@@ -122,7 +123,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     self.logger = logger
     var reading =
       settings.virtualStart ?? StoreClock.Reading(bootID: BootID.current, Moment.present)
-    // A file of another version is made over first, and one that was damaged looked through.
+    // Opening may take long: it migrates a file of another version, and reads the change log.
     if settings.state != nil { hooks.isLoading(0) }
     unread = try settings.state.map { state throws(StoreError) in
       var state = state
@@ -148,7 +149,6 @@ package final class Server: CommandHost, @unchecked Sendable {
       engine: Engine(settings: engine, at: startedAt), settings: settings.dispatcher,
       host: self)
     dispatcher.isLoading = unread != nil
-    if let fleet = settings.fleet { try openFleet(fleet) }
   }
 
   private func openFleet(_ settings: FleetSettings) throws(FleetError) {
@@ -161,11 +161,11 @@ package final class Server: CommandHost, @unchecked Sendable {
   }
 
   private func openAlarms() {
-    // Clients may have been waiting at the socket for long: their first batch arms the alarms.
+    // Set before the first batch, which arms the alarms: clients may be waiting at the socket.
     bootAlarm.setHandler { [self] in hop { $0.openBatch() } }
     wallAlarm.setHandler { [self] in hop { $0.openBatch() } }
     if settings.state != nil {
-      // Where there is none, the next batch notices, within a minute.
+      // If this is nil, the next batch notices a step of the clock, within a minute.
       wallClockSteps = WallClockSteps(queue: alarmQueue) { [self] in
         hop { $0.openBatch() }
       }
@@ -192,7 +192,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     }
   }
 
-  /// Runs the loop until `isDone`, which is asked after each iteration.
+  /// Runs the loop until `isDone`, which is checked before each iteration.
   func run(until isDone: () -> Bool) {
     while !isDone() {
       loop.runOnce(waits: !isBatchOpen)
@@ -203,8 +203,8 @@ package final class Server: CommandHost, @unchecked Sendable {
     }
   }
 
-  /// Adds more to a batch that takes long to store, until it is for as many clients as the last two
-  /// together. They have their replies, so most of them send again at once.
+  /// Adds commands to a batch that takes long to store, until it serves as many clients as the last
+  /// two together. Those clients have their replies, so most of them send again at once.
   private func gather() {
     guard let limit = writer?.gathersForMicroseconds, limit > 0, dispatcher.engine.hasChanges else {
       return
@@ -217,7 +217,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     }
   }
 
-  /// Runs `body` on the loop soon. From any thread.
+  /// Runs `body` on the loop soon. Callable from any thread.
   func hop(_ body: @escaping @Sendable (Server) -> Void) {
     loop.execute { body(self) }
   }
@@ -226,9 +226,9 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   package var stopwatch: () -> Int64 { { Int64(BootClock.now) } }
 
-  /// Takes new settings: for what is started from now on, and for connections that come from now
-  /// on. Where it listens, and how it keeps time, stays. From any thread; `done` is called on the
-  /// loop once they are in force.
+  /// Takes new settings, which apply to new entities and new connections. Keeps the listener, the
+  /// kind of time, the fleet and the watchdog. Callable from any thread; `done` is called on the
+  /// loop once the settings are in force.
   package func reload(_ new: ServerSettings, _ done: @escaping @Sendable () -> Void) {
     hop { server in
       var new = new
@@ -254,7 +254,7 @@ package final class Server: CommandHost, @unchecked Sendable {
 }
 
 extension Moment {
-  /// What the clocks of this machine say.
+  /// The current time on the clocks of this machine.
   static var present: Moment {
     Moment(
       boot: Instant(microseconds: Int64(BootClock.now)),
@@ -263,6 +263,6 @@ extension Moment {
 }
 
 extension Instant {
-  /// As alarms take it.
+  /// The instant in microseconds, as alarms take it.
   var tick: UInt64 { UInt64(max(microseconds, 0)) }
 }

@@ -2,12 +2,12 @@ import CountdownStore
 import Countdowns
 import Wire
 
-/// Where and how the server listens, and what it lets clients use.
+/// Where the server listens, what it stores and shares, and what it allows clients.
 package struct ServerSettings: Sendable {
   package enum Listener: Sendable {
-    /// A socket of its own at a path, with these permissions.
+    /// A new socket at a path, with these permissions.
     case path(String, mode: UInt32)
-    /// A listening socket that it was started with.
+    /// A listening socket that was passed to the daemon.
     case descriptor(Int32)
   }
 
@@ -18,45 +18,45 @@ package struct ServerSettings: Sendable {
   package var connectionsPerUser = 10_000
   package var engine = EngineSettings()
   package var dispatcher = Dispatcher.Settings()
-  /// Where and how state is kept; nil: not at all.
+  /// Where and how state is persisted; nil if it is in memory only.
   package var state: Store.Options?
-  /// What is shared with other daemons, and how; nil: nothing.
+  /// What is shared with other daemons, and how; nil without a fleet.
   package var fleet: FleetSettings?
-  /// Time is frozen, and moves by CLOCK.
+  /// Whether time is virtual: frozen until CLOCK moves it.
   package var isTimeVirtual = false
-  /// Where virtual time begins; nil: where the state was left, else at the present.
+  /// Where virtual time begins; nil to continue from the state, or else to begin at the present.
   package var virtualStart: StoreClock.Reading?
   /// The longest time between two heartbeats in microseconds; nil without a watchdog.
   package var watchdogInterval: Int64?
-  /// What CONFIG GET shows.
+  /// The settings that CONFIG GET shows.
   package var shown: [(name: String, value: String)] = []
 
   package init(listener: Listener) { self.listener = listener }
 }
 
-/// How the server is, in words.
+/// The status of the server, in words.
 package struct ServerStatus: Equatable, Sendable {
-  /// What is wrong at present, and what to do about it.
+  /// The current problems, and what to do about them.
   package var troubles: [String]
-  /// How much it has to do.
+  /// How many connections and entities there are.
   package var load: String
 }
 
-/// What the server tells whoever started it.
+/// Callbacks from the server to the program that started it.
 package struct ServerHooks: Sendable {
-  /// A heartbeat from the loop that timers run in, with the daemon's status.
+  /// Receives a heartbeat from the event loop, with the daemon's status.
   package var isAlive: @Sendable (_ status: ServerStatus) -> Void = { _ in }
-  /// Lines of INFO about the service manager.
+  /// Returns lines of INFO about the service manager.
   package var systemdFacts: @Sendable () -> [(name: String, value: String)] = { [] }
-  /// It will end, and why.
+  /// Called when the server begins to stop.
   package var isStopping: @Sendable () -> Void = {}
-  /// What was kept is being read: so many entities are there by now.
+  /// Called while the state is loading, with the number of entities loaded.
   package var isLoading: @Sendable (_ entities: Int) -> Void = { _ in }
   /// Reloads the configuration, and reports the outcome from any thread.
   package var reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void = {
     $0(.refused(["there is no configuration to be read"]))
   }
-  /// Sets the log level until the next reload; false for a word that is no level.
+  /// Sets the log level until the next reload; returns false for an unknown level.
   package var setLogLevel: @Sendable (_ level: String) -> Bool = { _ in false }
 
   package init() {}

@@ -1,33 +1,33 @@
 import CSQLite
 import Glibc
 
-/// One connection to an SQLite file. One thread at a time.
+/// A connection to an SQLite file, for one thread at a time.
 final class Database {
   let path: String
   let handle: OpaquePointer
-  /// Released only after the file is closed.
+  /// The lock of the state directory, released only after the file is closed.
   let lock: DirectoryLock?
-  /// Closing it changes neither the file nor its log.
+  /// Whether closing the connection leaves the file and its WAL unchanged.
   var leavesLog = false {
     didSet { countdownd_checkpoint_on_close(handle, leavesLog ? 0 : 1) }
   }
 
   enum Access { case readOnly, readWrite }
 
-  /// Once for the process, before SQLite is used.
+  /// Configures SQLite once per process, before its first use.
   private static let isConfigured = countdownd_count_no_memory() == SQLITE_OK
 
-  /// Opens an existing file. Nothing is read yet.
+  /// Opens an existing file without reading it.
   init(_ path: String, _ access: Access, lock: DirectoryLock? = nil) throws(StoreError) {
     self.path = path
     self.lock = lock
     _ = Self.isConfigured
     var handle: OpaquePointer?
-    // The first of this process to read the file locks it for the process, until the last closes
-    // it: others cannot change under our hands what the engine has in memory, several connections
-    // of ours can work on it at once, and no lock has to be taken for each transaction.
+    // The first connection that reads the file locks it for this process, until the last one closes
+    // it: other processes cannot change a state that the engine has in memory, several of our
+    // connections can work at once, and no transaction has to take a lock.
     let system = "unix-excl"
-    // One thread at a time: SQLite's own mutexes would be taken for nothing at each call.
+    // One thread at a time: SQLite's own mutexes would only cost time at each call.
     let flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     let mode = access == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
     let code = sqlite3_open_v2(path, &handle, flags | mode, system)
@@ -35,12 +35,12 @@ final class Database {
       throw StoreError(code: code, systemError: 0, path: path, message: "out of memory")
     }
     self.handle = handle
-    // A database that did not open still holds its error, and is closed by deinit.
+    // A database that did not open still holds its error; deinit closes it.
     if code != SQLITE_OK { throw error(code) }
   }
 
   deinit {
-    // The statements are released before: each retains its database.
+    // All statements are released by now, since each retains its database.
     sqlite3_close_v2(handle)
   }
 
@@ -49,7 +49,7 @@ final class Database {
     if code != SQLITE_OK { throw error(code) }
   }
 
-  /// The result of a query of one row and one column.
+  /// Returns the result of a query of one row and one column, or 0 without a row.
   func number(_ sql: String) throws(StoreError) -> Int64 {
     let statement = try Statement(self, sql)
     guard try statement.step() else { return 0 }
@@ -57,7 +57,7 @@ final class Database {
     return statement.number(0)
   }
 
-  /// The first column of each row.
+  /// Returns the first column of each row.
   func texts(_ sql: String) throws(StoreError) -> [String] {
     let statement = try Statement(self, sql)
     var texts: [String] = []
@@ -65,12 +65,12 @@ final class Database {
     return texts
   }
 
-  /// The first problems that `quick_check` or `integrity_check` finds; empty if there are none.
+  /// Returns the first problems that `quick_check` or `integrity_check` finds, if any.
   func problems(_ check: String, most: Int) throws(StoreError) -> [String] {
     do throws(StoreError) {
       let problems = try texts("PRAGMA \(check)(\(most))")
       guard problems != ["ok"] else { return [] }
-      // A page that cannot be read is one of them.
+      // A page that cannot be read is reported, too: that is an I/O error, not corruption.
       let error = corrupt(problems.joined(separator: "; "))
       guard error.kind == .corrupt else { throw error }
       return problems
@@ -80,14 +80,14 @@ final class Database {
     }
   }
 
-  /// The error if the file was opened for writing and its header forbids that; else nil. Call it
-  /// once the file was read.
+  /// The error if the file is writable but its header forbids writing; else nil. Valid once the
+  /// file was read.
   var damagedHeader: StoreError? {
     guard access(path, W_OK) == 0, sqlite3_db_readonly(handle, "main") == 1 else { return nil }
     return StoreError(.corrupt, path, "its header forbids to write it")
   }
 
-  /// All of `body` or nothing.
+  /// Runs `body` in a transaction, which is rolled back if it throws.
   func transaction(_ body: () throws(StoreError) -> Void) throws(StoreError) {
     try execute("BEGIN IMMEDIATE")
     do throws(StoreError) {
@@ -99,8 +99,7 @@ final class Database {
     }
   }
 
-  /// After a failure: nothing of the transaction is left, whether or not SQLite has ended it
-  /// itself.
+  /// Rolls back the transaction, unless a failure has already made SQLite do so.
   func rollBack() {
     if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
   }
@@ -112,17 +111,16 @@ final class Database {
     return StoreError(code: code, systemError: systemError, path: path, message: message)
   }
 
-  /// The file was changed after it was written, or SQLite reports so because a read failed.
+  /// Returns a `corrupt` error, or that of a failed read which SQLite takes for corruption.
   func corrupt(_ detail: String) -> StoreError {
     guard let number = failedRead else { return StoreError(.corrupt, path, detail) }
     return StoreError(
       code: SQLITE_IOERR, systemError: number, path: path, message: "cannot read (\(detail))")
   }
 
-  /// errno of a read that has failed in one of the ways that SQLite takes for a corrupt file
-  /// system, and then for a corrupt file. It is kept until another call on the file fails: after
-  /// such a failure, real damage may pass for another until the file is opened again, which errs on
-  /// the side of changing nothing.
+  /// The errno of a failed read that SQLite takes for a corrupt file system, and then for a corrupt
+  /// file; else nil. SQLite keeps it until another call on the file fails, so real damage may pass
+  /// for a failed read until the file is opened again. That errs on the side of changing nothing.
   ///
   /// Source: SQLite, os_unix.c (`unixRead`: SQLITE_IOERR_CORRUPTFS).
   private var failedRead: Int32? {

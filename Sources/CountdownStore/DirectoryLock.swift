@@ -2,8 +2,8 @@ import Glibc
 
 /// Keeps a second daemon out of a state directory.
 ///
-/// The file `lock` in it is locked while this object lives, and has the process id for daemons that
-/// are refused. The kernel releases the lock however the process ends; the file remains.
+/// The file `lock` is locked while this object lives, and holds the process ID, which a refused
+/// daemon reports. The kernel releases the lock however the process ends; the file remains.
 final class DirectoryLock {
   private let descriptor: Int32
 
@@ -22,12 +22,12 @@ final class DirectoryLock {
       }
       throw StoreError(.inUse(pid: pid), path, "it is locked")
     }
-    // Only for the error message of others: a failure to write it is ignored.
+    // Only another daemon's error message needs this, so a failed write is ignored.
     let line = Array("\(getpid())\n".utf8)
     if ftruncate(descriptor, 0) == 0 { _ = pwrite(descriptor, line, line.count, 0) }
   }
 
-  /// Closing alone would not do while a child that was just forked still has the descriptor.
+  /// Unlocks explicitly: a child that was just forked may still have the descriptor.
   deinit {
     flock(descriptor, LOCK_UN)
     close(descriptor)

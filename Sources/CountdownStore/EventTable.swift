@@ -1,17 +1,16 @@
 import Countdowns
 
-/// The newest events, for clients that were disconnected: a bounded number of them, several in a
-/// row.
+/// The stored event log: a bounded number of the newest events, several per row.
 struct EventTable {
   private let database: Database
   private let limit: Int64
-  /// Why its rows cannot be read to the end.
+  /// Why the rows cannot be read to the end, or nil if they can.
   let damage: StoreError?
-  /// Of the newest row; 0 if there is none, more than can be if it cannot be read.
+  /// The sequence number of the newest row; 0 if there is none, `.max` if it cannot be read.
   private(set) var lastSequence: Int64
   private var ordinal: Int64
 
-  /// - Parameter limit: how many events are kept, up to what is in one row more.
+  /// - Parameter limit: the number of events to keep; the table may have up to one row more.
   init(_ database: Database, limit: Int) throws(StoreError) {
     self.database = database
     self.limit = Int64(limit)
@@ -26,10 +25,10 @@ struct EventTable {
     }
   }
 
-  /// Of sequence numbers, which begin at microseconds since 1970, and of ordinals: some centuries.
+  /// Valid ordinals and sequence numbers (which begin at µs since 1970): enough for centuries.
   private static let possible: ClosedRange<Int64> = 0...1 << 53
 
-  /// The newest number that can have been given to an event, of those that are in the rows.
+  /// The sequence number of the newest row if it is valid, else 0.
   var highestSequence: Int64 { Self.possible.contains(lastSequence) ? lastSequence : 0 }
 
   /// Reads the events, oldest first. Skips invalid rows, and throws at the end if there were any.
@@ -54,8 +53,8 @@ struct EventTable {
     }
   }
 
-  /// Appends events, oldest first, and removes the oldest beyond the limit. Those that would be
-  /// removed at once are not written.
+  /// Appends events, oldest first, and removes the oldest beyond the limit. Does not write events
+  /// that would be removed at once.
   mutating func append(_ batches: [LoggedEvents]) throws(StoreError) {
     let batches = batches[(batches.lastIndex { $0.events.dropsAll } ?? 0)...]
     if limit == 0 || batches.first?.events.dropsAll == true {
@@ -93,16 +92,16 @@ struct EventTable {
 
 /// Events that were committed together.
 package struct StoredEvents: Equatable, Sendable {
-  /// Nothing is missing between this number and the first of them.
+  /// No event is missing between this number and the first of these events.
   package var afterSequence: Int64
   package var lastSequence: Int64
   package var payload: [UInt8]
 }
 
-/// Events as the log has them.
+/// Events from the change log.
 package struct LoggedEvents: Sendable {
   package var events: EventLog.Portion
-  /// Events up to this number may be missing, after those that came before.
+  /// Events after the previous ones, up to this number, may be missing.
   package var missingThrough: Int64
 
   package init(_ events: EventLog.Portion, missingThrough: Int64) {
@@ -110,7 +109,7 @@ package struct LoggedEvents: Sendable {
     self.missingThrough = missingThrough
   }
 
-  /// Adds what follows, unless something is missing between or there is enough in it.
+  /// Adds the next events. Returns false if some may be missing in between, or this has enough.
   mutating func append(_ next: LoggedEvents) -> Bool {
     guard events.count < 512, next.missingThrough <= events.lastSequence, events.count > 0 else {
       return false

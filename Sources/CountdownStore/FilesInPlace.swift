@@ -1,12 +1,11 @@
 import Glibc
 
-/// Notices when a file that is open is no more where the next start looks for it: moved, removed,
-/// or replaced by another.
+/// Detects open files that were moved, removed or replaced: the next start would not find them.
 struct FilesInPlace {
   private static let intervalMicroseconds: Int64 = 1_000
   private let database: (path: String, identity: Identity)
   private var nextLook: Int64 = .min
-  /// The result of the last look.
+  /// The result of the last check.
   private var problem: StoreError?
 
   private struct Identity: Equatable {
@@ -32,7 +31,7 @@ struct FilesInPlace {
     self.database = (database, try Identity(database))
   }
 
-  /// Looks at most once in a millisecond, at the database and the segment that is written to.
+  /// Checks the database and the current segment, at most once per millisecond.
   mutating func problem(atBootMicroseconds now: Int64, _ segment: LogSegment) -> StoreError? {
     guard now >= nextLook else { return problem }
     nextLook = now &+ Self.intervalMicroseconds

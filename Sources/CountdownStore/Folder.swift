@@ -1,8 +1,7 @@
 import Countdowns
 import Glibc
 
-/// Folds the log into the tables, and makes copies of them: on one thread, in parallel to the
-/// commits.
+/// Folds the change log into the tables, and backs them up, on one thread in parallel with commits.
 final class Folder: @unchecked Sendable {
   private let options: Store.Options
   private let database: Database
@@ -16,8 +15,8 @@ final class Folder: @unchecked Sendable {
     tables = try Tables(database)
   }
 
-  /// Applies the batches of some segments, up to a number: all of them or none. When it returns
-  /// they are on disk.
+  /// Applies the batches of segments, up to a number, to the tables: all of them or none. When this
+  /// returns, they are on the disk.
   func fold(_ segments: [FoundSegment], through number: UInt64) throws(StoreError) {
     guard number > meta.folded else { return }
     let numbers = meta.folded + 1...number
@@ -40,7 +39,7 @@ final class Folder: @unchecked Sendable {
     meta = new
   }
 
-  /// Applies one batch that is in no log: the beginning of a new state.
+  /// Applies a batch that is not in the log: the initial content of a new state.
   func write(_ batch: [UInt8]) throws(StoreError) {
     var changes = try Changes(EventTable(database, limit: options.eventLimit))
     changes.note(batch[...], inSegment: 0)
@@ -60,7 +59,7 @@ final class Folder: @unchecked Sendable {
     }
   }
 
-  /// What a series of batches changes.
+  /// The changes of a series of batches.
   private struct Changes {
     var table: EventTable
     var newest = NewestChanges()
@@ -71,8 +70,8 @@ final class Folder: @unchecked Sendable {
     init(_ table: EventTable) throws(StoreError) {
       if let damage = table.damage { throw damage }
       self.table = table
-      // If only the last step of a transaction failed, the tables have its events already. It is
-      // repeated because it may not be on the disk.
+      // If only the last step of a transaction failed, the tables already have its events. The
+      // transaction is repeated because it may not be on the disk.
       lastEvent = table.lastSequence
     }
 
@@ -97,13 +96,13 @@ final class Folder: @unchecked Sendable {
 
   // MARK: Backup
 
-  /// Of a copy that is not whole.
+  /// The suffix of an incomplete copy.
   static let partialSuffix = ".partial"
 
   /// Copies the tables to a file: about a second for each million rows.
   ///
-  /// The file gets its name only once it is complete, and replaces one of that name. Nothing waits
-  /// for the disk: the copy is to be read, and removed.
+  /// The file gets its name once it is complete, and replaces an existing one. Does not sync the
+  /// copy to the disk: it is read soon, then removed.
   func backUp(to path: String) throws(StoreError) {
     let partial = path + Self.partialSuffix
     func removePartial() { for suffix in ["", "-journal"] { unlink(partial + suffix) } }
@@ -122,7 +121,7 @@ final class Folder: @unchecked Sendable {
         try copy.run()
         try detach(partial)
       } catch {
-        // SQLite speaks of the copy.
+        // SQLite's error is about the copy.
         throw StoreError(error.kind, partial, error.detail)
       }
       guard rename(partial, path) == 0 else {
@@ -134,20 +133,20 @@ final class Folder: @unchecked Sendable {
     }
   }
 
-  /// Makes a copy a state of its own: the log of this one continues without it.
+  /// Makes a copy an independent state: its new lineage separates it from the log of this one.
   private func detach(_ path: String) throws(StoreError) {
     let copy = try Database(path, .readWrite)
     try copy.execute("PRAGMA synchronous = OFF")
     var meta = meta
     meta.lineage = Meta.newLineage
     meta.folded = 0
-    // Numbers that were given out after the copy was made are unknown where it is restored.
+    // With a lower floor, a restored copy knows that numbers were given out after it was made.
     meta.clocks.numberFloor -= 1
     try meta.write(copy, product: options.product)
     try Views.create(in: copy)
   }
 
-  /// A copy that finds no room would take that of commits before it is given up.
+  /// Throws if a copy does not fit: it would take the space of commits before it failed.
   private func checkRoom(for path: String) throws(StoreError) {
     var system = statvfs()
     guard statvfs(StateFiles.directory(of: path), &system) == 0 else {

@@ -1,9 +1,9 @@
 import Countdowns
 
-/// The one row of the table `meta`: how the clocks stood, how far numbers may have been given out,
-/// and how far the log is in the tables.
+/// The only row of the table `meta`: the clocks, the highest number that may have been given out,
+/// and the last folded batch.
 struct Meta {
-  /// What the log notes, too.
+  /// The part that the log stores, too.
   struct Clocks: Equatable, Stored {
     var saved: StoreClock.Saved
     var numberFloor: Int64
@@ -15,7 +15,7 @@ struct Meta {
           offset: 0), numberFloor: 0)
     }
 
-    /// Three thousand years about the epoch: no sum of a few such times overflows.
+    /// Valid times, within 3,000 years of the epoch: no sum of a few of them overflows.
     private static let possible: ClosedRange<Int64> =
       -100_000_000_000_000_000...100_000_000_000_000_000
 
@@ -38,14 +38,14 @@ struct Meta {
   }
 
   var clocks: Clocks
-  /// Which state this is. Segments of the log of another one are not its own.
+  /// The random ID of this state. Segments with another lineage belong to another state.
   var lineage: Int64
-  /// Up to this number batches of the log are in the tables.
+  /// The number of the last batch in the tables.
   var folded: UInt64
-  /// How many starts have used this state, at least.
+  /// The number of the newest start; when read from a file, a lower bound.
   var start: UInt32
 
-  /// Of a new state.
+  /// Creates the row of a new state.
   init(_ clocks: Clocks) {
     self.clocks = clocks
     lineage = Self.newLineage
@@ -54,7 +54,7 @@ struct Meta {
 
   static var newLineage: Int64 { Int64.random(in: 1...Int64.max) }
 
-  /// Nil in a new file. Impossible values would overflow at each start, so they are `corrupt`.
+  /// Reads the row; nil in a new file. Throws `corrupt` for values that would overflow later.
   static func read(_ database: Database) throws(StoreError) -> Meta? {
     let row = try Statement(
       database,
@@ -64,13 +64,13 @@ struct Meta {
       """)
     defer { row.reset() }
     guard try row.step() else { return nil }
-    // For the sum.
+    // The sum includes it.
     _ = row.text(0)
     var columns = ColumnReader(row: row, offset: 0)
     var clocks = Clocks.blank
     clocks.fields(&columns)
     var meta = Meta(clocks)
-    // A file of an older version has none of these.
+    // NULL in a row of an older version.
     if let lineage = row.optionalNumber(7), let folded = row.optionalNumber(8),
       let start = row.optionalNumber(9)
     {

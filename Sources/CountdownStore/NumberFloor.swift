@@ -1,21 +1,20 @@
 import Glibc
 
-/// How far numbers may have been given out, in a file of its own beside the database: so they keep
-/// rising when that is set aside, restored from an old backup or lost.
+/// The highest number that may have been given out, in a file beside the database: numbers keep
+/// rising even if the database is set aside, restored from an old backup or lost.
 struct NumberFloor {
   let directory: String
 
-  /// How many numbers are set aside at each start: nobody starts a million countdowns a second for
-  /// an hour.
+  /// How many numbers each start reserves: enough for a million countdowns per second for an hour.
   static let reserve: Int64 = 1 << 32
-  /// So far below 2⁶³ that no number beyond it is ever reached.
+  /// The valid floors: so far below 2⁶³ that numbers never reach that.
   static let possible = 0...Int64.max / 2
 
   private var path: String { directory + "/numbers" }
 
-  /// Nil if the file does not exist or is invalid.
+  /// Reads the number; nil if the file does not exist or is invalid.
   func read() -> Int64? {
-    // Does not block if it is a pipe.
+    // O_NONBLOCK: a pipe at this path must not block.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
@@ -23,7 +22,7 @@ struct NumberFloor {
     var buffer = [UInt8](repeating: 0, count: 64)
     let count = Glibc.read(descriptor, &buffer, buffer.count)
     guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return nil }
-    // The number is written twice: half a write, or a flipped digit, would otherwise last forever.
+    // The number is written twice, so that a partial write or a changed digit is noticed.
     let words = String(decoding: buffer[..<(count - 1)], as: UTF8.self).split(separator: " ")
     guard words.count == 2, words[0] == words[1], let floor = Int64(words[0]),
       Self.possible.contains(floor)
@@ -31,7 +30,7 @@ struct NumberFloor {
     return floor
   }
 
-  /// Writes the number to disk, in place, as a full disk has no room for another file.
+  /// Writes the number to the disk, in place, as a full disk has no room for another file.
   func write(_ floor: Int64) throws(StoreError) {
     let descriptor = open(
       path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
@@ -57,12 +56,12 @@ struct NumberFloor {
 }
 
 extension Store {
-  /// The first number for a daemon that keeps nothing, where one that did has given out numbers
-  /// before: they keep rising, and the next that keeps something knows that there were others.
+  /// Returns the first number for a daemon that stores nothing where an earlier one stored a state.
+  /// Numbers keep rising, and the next daemon with that state notices the gap.
   ///
-  /// Touches nothing but `numbers` and `lock` of a directory that has them and that nobody uses.
+  /// Changes only `numbers` and `lock`: if `numbers` exists and no daemon uses the directory.
   ///
-  /// - Parameter number: the first one if there is no such directory.
+  /// - Parameter number: the lowest number to return.
   package static func firstNumber(
     keepingNothingIn directory: String, atLeast number: Int64
   ) throws(StoreError) -> Int64 {
@@ -72,7 +71,7 @@ extension Store {
     do {
       lock = try DirectoryLock(directory)
     } catch {
-      // What another daemon keeps there is not ours to touch.
+      // The numbers of another daemon must not be changed.
       if case .inUse = error.kind { return number }
       throw error
     }

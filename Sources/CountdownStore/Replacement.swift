@@ -2,9 +2,9 @@ import Countdowns
 
 /// A state that takes the place of a corrupt one.
 ///
-/// It is made beside that, and is whole and on the disk before anything there is moved: the process
-/// may end, or the disk be full, at any moment, and what could be read is either in the corrupt
-/// state, as it was, or in this.
+/// It is created beside the corrupt state, and is complete and on the disk before anything is
+/// moved. The process may end, or the disk fill up, at any moment: what could be read is either in
+/// the unchanged corrupt state or in this one.
 ///
 /// Not thread-safe.
 package final class Replacement {
@@ -15,13 +15,13 @@ package final class Replacement {
   private let files: StateFiles
   private let lock: DirectoryLock
   private let clock: StoreClock
-  /// Until it is decided.
+  /// Nil once the replacement is decided on.
   private var folder: Folder?
 
-  /// An empty one.
+  /// Creates an empty replacement.
   ///
   /// - Parameters:
-  ///   - corrupt: if it could be opened.
+  ///   - corrupt: the corrupt state, if it could be opened.
   ///   - announce: receives where the corrupt state will be moved, before anything is done.
   package init(
     of corrupt: Store?, _ options: Store.Options, at now: StoreClock.Reading,
@@ -40,7 +40,7 @@ package final class Replacement {
       let database = try Database(files.replacement, .readWrite)
       try Store.prepare(database, options, .current)
       let numbers = NumberFloor(directory: options.directory)
-      // Those that were set aside already are its own.
+      // Numbers that are already reserved belong to the replacement.
       let given = numbers.read()
       let first = max(now.wallMicroseconds, options.firstNumber)
       let floor = given ?? first + NumberFloor.reserve
@@ -60,9 +60,9 @@ package final class Replacement {
     files.removeReplacement()
   }
 
-  /// Writes the state.
+  /// Writes the content of the state.
   ///
-  /// - Parameter body: writes it.
+  /// - Parameter body: adds the content to a batch.
   package func fill(_ body: (ChangeWriter) -> Void) throws(StoreError) {
     guard let folder else { preconditionFailure("it is decided") }
     let batch = ChangeWriter(offset: clock.offset)
@@ -70,8 +70,8 @@ package final class Replacement {
     try folder.write(batch.bytes)
   }
 
-  /// Decides that this is the state from now on: the next to open the directory puts it in place.
-  /// If it throws, nothing has come of it.
+  /// Decides that this is the state from now on: the next opening of the directory puts it in
+  /// place. If it throws, the corrupt state remains, unless only the last sync failed.
   package func decide() throws(StoreError) {
     guard folder != nil else { return }
     folder = nil
@@ -83,8 +83,8 @@ package final class Replacement {
     }
   }
 
-  /// Puts it in place, and the corrupt state aside; nobody may have that open any more. To be
-  /// called after `decide`, and again if it throws.
+  /// Moves the corrupt state aside, which nobody may have open, and opens this one in its place.
+  /// Call it after `decide`, and again if it throws.
   package func open(at now: StoreClock.Reading) throws(StoreError) -> Store {
     precondition(folder == nil, "it is not decided")
     return try Store(options, at: now, schema: .current, lock: lock)

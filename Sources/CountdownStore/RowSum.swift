@@ -1,17 +1,16 @@
 import Wire
 
-/// Tells a row as it was written from one in which something was changed since: SQLite keeps no
-/// sums.
+/// A checksum that detects rows that were changed after they were written: SQLite has none.
 ///
 /// The values may be added in any order. NULL adds nothing, so a column that a later version adds
-/// changes no sum of older rows. A changed row passes once in 2³².
+/// does not change the sums of older rows. One changed row in 2³² goes unnoticed.
 struct RowSum {
   private var bits: UInt64 = 0
 
-  /// As it is stored.
+  /// The sum, reduced to the 32 bits that are stored.
   var value: Int64 { Int64(Int32(truncatingIfNeeded: bits ^ bits >> 32)) }
 
-  /// - Parameter place: of the value in the row.
+  /// - Parameter place: the place of the value in the row, counted from 1.
   @inline(__always)
   mutating func add(_ number: Int64, at place: Int32) {
     add(UInt64(bitPattern: number), Self.seed(place))
@@ -19,7 +18,7 @@ struct RowSum {
 
   @inline(__always)
   mutating func add(_ bytes: Span<UInt8>, at place: Int32) {
-    // Otherwise than a number, and with the length: zeros at the end count.
+    // The seed differs from that of a number, and has the length, so that trailing zeros count.
     var seed = Self.seed(place) &+ UInt64(bytes.count) &+ 1
     var offset = 0
     while offset + 8 <= bytes.count {

@@ -1,27 +1,27 @@
-/// The tables, and the way to them from those of older versions.
+/// The tables, and the migrations from older versions.
 ///
-/// `PRAGMA user_version` is the version. Each step runs in the transaction that also writes the new
-/// version, so a file is always of one version as a whole. What has been released is never changed:
-/// a new version is a new step at the end, and a kept file in the tests.
+/// `PRAGMA user_version` is the version. The transaction that runs the steps also writes the new
+/// version, so a file never mixes versions. A released step never changes: a new version adds a
+/// step at the end, and a file to the tests.
 struct Schema {
   /// "Cntd": distinguishes our files from those of other programs.
   static let applicationID: Int64 = 0x436e_7464
 
-  /// SQL that leads from version n to n + 1, at place n.
+  /// The SQL of each migration: index n leads from version n to n + 1.
   var steps: [String]
 
   var version: Int { steps.count }
 
   static let current = Schema(steps: [version1, version2, version3, version4])
 
-  /// Whatever version the file is of, it is of this one afterwards; or unchanged.
+  /// Migrates a file of any older version to this one. If it throws, the file is unchanged.
   func migrate(_ database: Database) throws(StoreError) {
     let found = try verify(database)
     guard found < version else { return }
     do throws(StoreError) {
       try runSteps(from: found, database)
     } catch {
-      // Our SQL is tested: what it does not find, or finds already, is damage.
+      // Our SQL is tested, so a missing or already existing table or column is damage.
       throw error.kind == .misuse ? database.corrupt(error.detail) : error
     }
   }
@@ -47,7 +47,7 @@ struct Schema {
         throw StoreError(.foreign, database.path, "application id \(application)")
       }
     }
-    // A file gets both numbers at once.
+    // One transaction writes both numbers.
     if application == Self.applicationID, found < 1 {
       throw database.corrupt("schema version \(found)")
     }
@@ -58,23 +58,23 @@ struct Schema {
     return found
   }
 
-  /// Countdowns have several tokens: `token` is that of the newest start. Each row has a sum of its
+  /// Countdowns have several tokens: `token` belongs to the newest start. Each row has a sum of its
   /// values, see `RowSum`; NULL in rows of older versions.
   private static let version3 =
     "ALTER TABLE countdowns ADD COLUMN earlier_tokens BLOB;\n"
     + ["meta", "countdowns", "timers", "huds", "guards", "events"]
     .map { "ALTER TABLE \($0) ADD COLUMN sum INTEGER;" }.joined(separator: "\n")
 
-  /// The log is a file of our own: which one belongs to this state, up to which batch it is in the
-  /// tables, and how often a daemon has begun.
+  /// The log is outside of SQLite: `lineage` ties it to this state, `folded` is the last batch in
+  /// the tables, `start` counts the starts of daemons.
   private static let version4 = """
     ALTER TABLE meta ADD COLUMN lineage INTEGER;
     ALTER TABLE meta ADD COLUMN folded INTEGER;
     ALTER TABLE meta ADD COLUMN start INTEGER;
     """
 
-  /// The id of a row is the entity's place in the engine's table: no other index is needed, new
-  /// rows are mostly appended, and each change finds its row at once.
+  /// A row's id is the entity's place in the engine's table: no other index is needed, new rows are
+  /// mostly appended, and each change finds its row directly.
   private static let version1 = """
     CREATE TABLE meta (
       id INTEGER PRIMARY KEY CHECK (id = 1),

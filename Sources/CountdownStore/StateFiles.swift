@@ -4,12 +4,12 @@ import Glibc
 struct StateFiles {
   let directory: String
   var database: String { directory + "/state.db" }
-  /// Of a copy on its way to whoever asked for it. Nobody chooses such a name.
+  /// The path of a backup until it is sent to the client: a name that no user chooses.
   var backup: String { directory + "/\(Self.backupPrefix)\(getpid())" }
 
   private static let backupPrefix = ".countdownd-backup-"
 
-  /// Removes what a killed process left behind, and what only older versions need.
+  /// Removes files that a killed process left behind, and those that only older versions need.
   func removeLeftovers() {
     remove(Self.backupPrefix)
     removeReplacement()
@@ -32,15 +32,14 @@ struct StateFiles {
     return names
   }
 
-  /// Of all files together.
+  /// The total size of the files, in bytes.
   var size: Int {
     names().reduce(0) {
       $1.hasPrefix("..") || $1 == "." ? $0 : $0 + Self.size(directory + "/" + $1)
     }
   }
 
-  /// Makes the directory (not those above it), for this user only: the state has keys and data of
-  /// people in it.
+  /// Creates the directory, but not its parents, for this user only: the state has personal data.
   func createDirectory() throws(StoreError) {
     if mkdir(directory, 0o700) == 0 {
       try Self.synchronizeDirectory(of: directory)
@@ -49,11 +48,11 @@ struct StateFiles {
     }
   }
 
-  /// Makes an empty file for the database, unless there is one.
+  /// Creates an empty file for the database, unless there is one.
   func createDatabase() throws(StoreError) { try create(database, O_CREAT) }
 
   private func create(_ path: String, _ flags: Int32) throws(StoreError) {
-    // SQLite opens what it cannot write for reading alone, and says so only at the first write.
+    // SQLite opens an unwritable file read-only, and reports that only at the first write.
     let descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0o600)
     guard descriptor >= 0 else {
       throw StoreError(systemError: errno, path: path, doing: "open")
@@ -62,7 +61,7 @@ struct StateFiles {
     try synchronize()
   }
 
-  /// Whether there is nothing in the database, nor in the log of an older version's.
+  /// Whether the database, and the WAL of an older version, are empty or missing.
   var isEmpty: Bool { Self.size(database) == 0 && Self.size(database + "-wal") == 0 }
 
   static func isWritableByAll(_ path: String) -> Bool {
@@ -70,7 +69,7 @@ struct StateFiles {
     return stat(path, &status) == 0 && status.st_mode & S_IWOTH != 0
   }
 
-  /// 0 if there is no such file.
+  /// Returns the size of a file in bytes, or 0 if there is none.
   static func size(_ path: String) -> Int {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_size) : 0
@@ -114,26 +113,25 @@ struct StateFiles {
 
   // MARK: Replacing a corrupt database
 
-  /// What begins the name of a replacement until it is whole, and of what SQLite keeps beside it.
+  /// The name of a replacement until it is complete, and the prefix of SQLite's files beside it.
   private static let unfinished = ".state.db.new"
-  /// What begins the name of one that is whole. The rest says where the corrupt one goes.
+  /// The name prefix of a complete replacement. The rest says where the corrupt database goes.
   private static let finished = "state.db.instead-of-"
 
   var replacement: String { directory + "/" + Self.unfinished }
 
-  /// One that was not decided for.
+  /// Removes a replacement that was not decided on.
   func removeReplacement() { remove(Self.unfinished) }
 
   func createReplacement() throws(StoreError) { try create(replacement, O_CREAT | O_EXCL) }
 
-  /// Where the database is to be moved: a name that SQLite opens as well.
+  /// Returns where to move the corrupt database: a name with which SQLite can still open it.
   func placeOfCorrupt(atUnixMicroseconds now: Int64) -> String {
     freeName(database, "corrupt", atUnixMicroseconds: now)
   }
 
-  /// Gets the replacement, which nobody has open, to the disk. From then on it is the state:
-  /// whoever opens the directory next puts it in place. So however this ends there is one state,
-  /// and a whole one.
+  /// Writes the replacement, which nobody has open, to the disk. From then on it is the state: the
+  /// next opening of the directory puts it in place. However this ends, there is exactly one state.
   func decide(insteadOf target: String) throws(StoreError) {
     try Self.synchronize(replacement, O_RDONLY)
     let name = Self.finished + target.dropFirst(database.count + 1)
@@ -141,15 +139,15 @@ struct StateFiles {
     try synchronize()
   }
 
-  /// A replacement that is whole, and where what it replaces is to go.
+  /// Returns a replacement that was decided on, and where the corrupt database goes.
   func decidedReplacement() -> (path: String, target: String)? {
     names().first { $0.hasPrefix(Self.finished) }.map { name in
       (directory + "/" + name, database + "." + name.dropFirst(Self.finished.count))
     }
   }
 
-  /// Moves the corrupt database aside, with its log, and the replacement to where it was: whatever
-  /// of that is not done yet.
+  /// Moves the corrupt database and its log aside, then the replacement into its place. Skips steps
+  /// that are already done.
   func putInPlace(_ decided: (path: String, target: String)) throws(StoreError) {
     for segment in segments() {
       let name = segment.path.dropFirst(directory.count + 1)
@@ -158,17 +156,17 @@ struct StateFiles {
     for suffix in ["-wal", "-journal", ""] where access(database + suffix, F_OK) == 0 {
       try move(database + suffix, to: decided.target + suffix)
     }
-    // An index of SQLite's log, which is rebuilt when it is opened; ours keeps none in a file.
+    // The index of SQLite's WAL, which SQLite rebuilds; our connections keep none in a file.
     unlink(database + "-shm")
-    // A log that is not its own would ruin it.
+    // The moves must be on the disk first: the old log would ruin the replacement.
     try synchronize()
     try move(decided.path, to: database)
     try synchronize()
   }
 
-  /// Where a file is to be moved that is set aside.
+  /// Returns an unused path for a file that is set aside.
   ///
-  /// - Parameter why: a word for it.
+  /// - Parameter why: a word for the reason, which becomes a part of the name.
   func freeName(_ path: String, _ why: String, atUnixMicroseconds now: Int64) -> String {
     let base = path + ".\(why)-" + Self.stamp(now)
     var target = base

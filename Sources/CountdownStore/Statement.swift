@@ -6,16 +6,16 @@ import CSQLite
 final class Statement {
   private let database: Database
   private let handle: OpaquePointer
-  /// What parameters are at present: what does not change need not be bound again.
+  /// The current values of the parameters: an unchanged number or NULL is not bound again.
   private var values: [Value]
-  /// Why a parameter could not be bound: it is too long, or memory is short. The next step throws
-  /// it.
+  /// The error of the last failed bind: a value was too long, or memory was short. The next step
+  /// throws it.
   private var unbound = SQLITE_OK
-  /// Parameters are counted from here on: for statements of several rows.
+  /// Added to parameter numbers, for statements of several rows.
   var firstParameter: Int32 = 0
-  /// Of what was bound since the last `bindSum`.
+  /// The sum of the values bound since the last `bindSum`.
   private var sum = RowSum()
-  /// Of what was read of the row.
+  /// The sum of the values read from the current row.
   private var readSum = RowSum()
 
   private enum Value: Equatable {
@@ -30,7 +30,7 @@ final class Statement {
       database.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
     guard let handle else {
       let error = database.error(code)
-      // Our SQL is tested: what it does not find is missing in the file.
+      // Our SQL is tested, so an error in it means that the file lacks a table or a column.
       throw code == SQLITE_ERROR ? database.corrupt(error.detail) : error
     }
     self.handle = handle
@@ -57,11 +57,11 @@ final class Statement {
     let parameter = firstParameter + parameter
     check(
       bytes.withUnsafeBytes { bytes in
-        // A null pointer would be NULL.
+        // SQLite would bind a null pointer as NULL.
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
           return sqlite3_bind_zeroblob(handle, parameter, 0)
         }
-        // What is longer is too long for SQLite as well.
+        // The largest Int32 is too long for SQLite, too, so clamping hides no error.
         return countdownd_bind_blob(handle, parameter, start, Int32(clamping: bytes.count))
       })
   }
@@ -83,7 +83,7 @@ final class Statement {
       })
   }
 
-  /// Binds the sum of what was bound since the last call: of all parameters of a row.
+  /// Binds the sum of the values bound since the last call, which are those of a row.
   func bindSum(_ parameter: Int32) {
     let value = sum.value
     bind(parameter, value)
@@ -95,8 +95,8 @@ final class Statement {
     check(sqlite3_bind_null(handle, firstParameter + parameter))
   }
 
-  /// Whether a number or NULL is to be bound, as the parameter is something else at present. Bytes
-  /// always are: what they were is not known here.
+  /// Records the value of a parameter. Returns false if it is unchanged, so a number or NULL need
+  /// not be bound again. Bytes are always bound: their value is not recorded.
   @discardableResult
   private func note(_ parameter: Int32, _ value: Value) -> Bool {
     let place = Int(firstParameter + parameter)
@@ -131,13 +131,13 @@ final class Statement {
     }
   }
 
-  /// For statements that answer no rows.
+  /// Runs a statement that returns no rows.
   func run() throws(StoreError) { _ = try step() }
 
   func reset() { sqlite3_reset(handle) }
 
-  /// Whether what was read of the row, each value once, is what was written with the sum in a
-  /// column. Rows of older versions have no sum.
+  /// Returns whether the values read from the row, each once, match the sum in a column. Rows of
+  /// older versions have no sum, and match.
   func hasRightSum(_ column: Int32) -> Bool {
     isNull(column) || sqlite3_column_int64(handle, column) == readSum.value
   }
@@ -165,7 +165,7 @@ final class Statement {
   func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }
 }
 
-/// What an empty text points to: a null pointer would be NULL.
+/// The bytes of an empty text: SQLite would bind a null pointer as NULL.
 nonisolated(unsafe) private let emptyText: UnsafePointer<CChar> = {
   let text = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
   text.initialize(to: 0)

@@ -3,27 +3,26 @@ import Countdowns
 import Glibc
 
 extension Store {
-  /// What a look through a whole state directory has found.
+  /// The result of checking a whole state directory.
   package struct Report: Sendable {
-    /// The file that was looked through.
+    /// The database that was checked.
     package var path: String
     /// 0 if the file is empty.
     package var schemaVersion = 0
     package var product = ""
-    /// Entities.
+    /// The number of entities of each kind.
     package var counts: [EntityKind: Int] = [:]
-    /// False for a file of an older version: its rows are counted only.
+    /// Whether the rows were read; in a file of an older version they are only counted.
     package var areRowsRead = true
     /// Empty if all is well.
     package var problems: [String] = []
   }
 
-  /// Looks through the state in a directory that no daemon uses: every page and every row.
+  /// Checks every page and every row of the state in a directory that no daemon uses.
   ///
-  /// Changes nothing of the state. Throws what keeps it from looking; what is found is in the
-  /// report.
+  /// Does not change the state. Throws if the check is impossible; the report has what it finds.
   ///
-  /// - Parameter areEvents: whether the engine can read such events.
+  /// - Parameter areEvents: returns whether the engine can read a row of events.
   package static func check(
     directory: String, _ areEvents: ([UInt8]) -> Bool = EventLog.makesSense
   ) throws(StoreError) -> Report {
@@ -33,8 +32,8 @@ extension Store {
     guard access(report.path, F_OK) == 0 else {
       throw StoreError(systemError: errno, path: report.path, doing: "open")
     }
-    // Where there is none no daemon has ever been; and one of this user might keep the daemon's
-    // out.
+    // Without a lock file, no daemon has used the directory. Creating one as this user might keep
+    // the daemon from opening it.
     let lock = access(directory + "/lock", F_OK) == 0 ? try DirectoryLock(directory) : nil
     defer { withExtendedLifetime(lock) {} }
     if let decided {
@@ -55,7 +54,7 @@ extension Store {
     isLogRead: Bool
   ) throws(StoreError) {
     let database = try Database(report.path, .readWrite)
-    // That of an older version stays as it is.
+    // The WAL of an older version stays unchanged.
     database.leavesLog = access(report.path + "-wal", F_OK) == 0
     report.schemaVersion = try Schema.current.verify(database)
     if let header = database.damagedHeader { report.problems.append(header.detail) }
@@ -73,7 +72,7 @@ extension Store {
     }
   }
 
-  /// Views would keep SQLite from looking for lost pages, so they are away meanwhile.
+  /// Returns what SQLite finds. Views would hide lost pages, so they are dropped meanwhile.
   private static func problems(of database: Database) throws(StoreError) -> [String] {
     try database.execute("BEGIN")
     defer { database.rollBack() }
@@ -86,9 +85,9 @@ extension Store {
     return try database.problems("integrity_check", most: 20)
   }
 
-  /// Rows that SQLite can read may still make no sense.
+  /// Reads all rows and batches, since rows that SQLite can read may still be invalid.
   ///
-  /// - Parameter files: where the log is; nil if there is none.
+  /// - Parameter files: the directory of the log; nil if the state has none.
   private static func read(
     _ database: Database, _ files: StateFiles?, _ report: inout Report,
     _ areEvents: ([UInt8]) -> Bool
@@ -111,7 +110,7 @@ extension Store {
           lineage: meta?.lineage, folded: meta?.folded ?? 0, start: meta?.start ?? 0))
     }
     if let damage = log?.damage { problems.append("\(damage.detail): \(damage.path)") }
-    // Whether a row makes sense does not depend on what time it is.
+    // The offset is irrelevant: whether a row is valid does not depend on the time.
     let counter = RecordCounter()
     Tables.load(database, offset: 0, besides: log?.newest ?? NewestChanges(), counter)
     if let log { Tables.load(log, offset: 0, counter) }
@@ -145,7 +144,7 @@ private final class RecordCounter: RecordReader {
   let portion = 4_096
   let wantsMore = true
   private(set) var counts: [EntityKind: Int] = [:]
-  /// By table.
+  /// The errors, by table.
   private(set) var failures: [String: StoreError] = [:]
 
   func take<Record: StoredRecord>(_ rows: [StoredRow<Record>]) {

@@ -2,28 +2,27 @@ import CSQLite
 import Glibc
 
 extension Store {
-  /// What opening has found, and is about to do to files that are there.
+  /// A finding while opening the store, announced before existing files are changed.
   package enum Finding: Equatable, Sendable {
-    /// The process has ended while a corrupt state was replaced: that is moved to `place`.
+    /// A process ended while it replaced a corrupt state, which opening moves to `place`.
     case unfinishedReplacement(place: String)
-    /// A power failure has cost the newest changes.
+    /// A power failure lost the newest changes.
     case lostChanges(StoreError)
-    /// A part of the log belongs to another state, such as one that a backup has replaced: it is
-    /// moved to `place`.
+    /// A segment belongs to another state, such as one that a backup replaced; it goes to `place`.
     case otherLog(place: String)
-    /// There was a state, and now there is nothing in the file.
+    /// The file is empty, although the directory once had a state.
     case emptied(path: String)
-    /// Every user of the system may write there, so nothing in it can be trusted.
+    /// Every user of the system may write to `path`, so its content cannot be trusted.
     case writableByAll(path: String)
   }
 
   struct Opened {
     var database: Database
-    /// Nothing may be written.
+    /// The damage because of which nothing may be written, or nil.
     var damage: StoreError?
   }
 
-  /// - Parameter lock: of the directory, if it is ours already.
+  /// - Parameter lock: the lock of the directory, if this process already has it.
   static func open(
     _ options: Options, _ schema: Schema, _ lock: DirectoryLock?, _ announce: (Finding) -> Void
   ) throws(StoreError) -> Opened {
@@ -55,12 +54,12 @@ extension Store {
     try database.execute("PRAGMA trusted_schema = OFF")
     try schema.verify(database)
     try database.execute("PRAGMA cache_size = -\(options.cacheKibibytes)")
-    // One thread writes, many rows at once, and nobody reads meanwhile.
+    // No WAL is needed: one thread writes many rows at once, and nobody reads meanwhile.
     let mode = try database.texts("PRAGMA journal_mode = TRUNCATE")
     guard mode == ["truncate"] else {
       throw StoreError(.inaccessible, database.path, "no journal here: \(mode)")
     }
-    // What is folded is on the disk before its part of the log is written over.
+    // Folded changes must be on the disk before their segments are overwritten.
     try database.execute("PRAGMA synchronous = FULL")
     try schema.migrate(database)
     try Views.drop(from: database)

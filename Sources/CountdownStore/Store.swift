@@ -5,40 +5,40 @@ import Countdowns
 package enum Durability: String, CaseIterable, Sendable {
   /// Nothing is written.
   case none
-  /// They survive the end of the process, however it ends. A power failure may cost the last ones,
-  /// never the whole.
+  /// Changes survive the end of the process, however it ends. A power failure may lose the newest
+  /// ones, never the whole state.
   case process
-  /// They survive a power failure.
+  /// Changes survive a power failure.
   case power
 }
 
-/// The state of a state directory as a start finds it: tables in an SQLite file, and the log of
-/// what has changed since. It is read once; then a `StoreWriter` takes over.
+/// The persisted state as a start finds it: tables in an SQLite file, and the log of later changes.
+/// It is read once; then a `StoreWriter` takes over.
 ///
-/// Entities are known by their place in the engine's tables. Not thread-safe.
+/// Entities are identified by their place in the engine's tables. Not thread-safe.
 package final class Store {
-  /// Where it is kept, and how.
+  /// Where and how the state is stored.
   package struct Options: Sendable {
     package var directory: String
     package var durability: Durability
-    /// Written down, for whoever looks into the file.
+    /// The name and version of the program, stored for human readers of the file.
     package var product: String
     /// How many events are kept for clients that were disconnected; 0 for none.
     package var eventLimit = 100_000
-    /// Of a segment of the log, in bytes.
+    /// The size of a segment, in bytes.
     package var segmentSize = 16 << 20
-    /// Nothing is accepted any more while so many segments are not in the tables yet.
+    /// Changes are refused while this many segments are full and not folded.
     package var mostSegments = 64
-    /// No number from here on was given out, whatever the file says.
+    /// The lowest number to begin with, whatever the file says.
     package var firstNumber: Int64 = 0
-    /// The clocks are virtual: they move on command.
+    /// Whether the clocks are virtual: they move only on command.
     package var isTimeVirtual = false
-    /// The clocks continue where the state was left, if there is one.
+    /// Whether the clocks continue where an existing state was left.
     package var continuesClocks = false
-    /// Of pages of the file, in KiB.
+    /// The size of SQLite's page cache, in KiB.
     package var cacheKibibytes = 8_192
 
-    /// A place for a copy; what is left of it is removed by the next that opens the store.
+    /// The path for a temporary copy. The next opening of the store removes leftovers of it.
     package var backupPath: String { StateFiles(directory: directory).backup }
 
     package init(directory: String, durability: Durability, product: String) {
@@ -49,29 +49,29 @@ package final class Store {
   }
 
   package let options: Options
-  /// Of the database.
+  /// The path of the database.
   package var path: String { database.path }
-  /// Translates between this boot's boot clock and the clock that stored moments are on.
+  /// Converts between this boot's boot clock and the clock of stored times.
   package let clock: StoreClock
-  /// No generation or sequence number from here on was ever given out.
+  /// The first number to give out: no generation or sequence number from here on was ever used.
   package let firstNumber: Int64
-  /// Why the state is to be replaced once what can be read of it has been: nothing was written to
-  /// it.
+  /// Why the state must be replaced once its readable part is loaded, or nil. After damage is
+  /// found, nothing is written to the state.
   package let damage: StoreError?
 
   let database: Database
-  /// As it is to be written next.
+  /// The row of `meta` to be written next.
   let meta: Meta
   let log: LogContents
   private let events: EventTable
-  /// Events up to this number may be missing, after those that are there.
+  /// Events after the stored ones, up to this number, may be missing; nil if none are.
   let missingThrough: Int64?
 
-  /// Opens the state, or begins a new one; migrates it if an older version wrote it.
+  /// Opens the state, or creates a new one; migrates a state of an older version.
   ///
-  /// The directory is this process's own until the store is closed.
+  /// Locks the directory for this process until the store is closed.
   ///
-  /// - Parameter announce: receives what is about to be done to existing files.
+  /// - Parameter announce: receives findings before existing files are changed.
   package convenience init(
     _ options: Options, at now: StoreClock.Reading, announce: (Finding) -> Void = { _ in }
   ) throws(StoreError) {
@@ -98,7 +98,7 @@ package final class Store {
     damage = damage ?? events.damage
 
     let files = StateFiles(directory: options.directory)
-    // Without `meta` nobody knows which of the log is in the tables: then all of it is read.
+    // Without `meta` it is unknown which batches are in the tables: then the whole log is read.
     let isNew = found == nil && damage == nil
     let lineage = isNew ? Meta.newLineage : found?.lineage
     log = try LogContents(
@@ -109,7 +109,7 @@ package final class Store {
     let now = options.continuesClocks ? saved?.reading ?? now : now
     var isLossy = false
     if let loss = log.damage {
-      // The files are whole after a power failure, but `process` does not wait for the disk.
+      // `process` does not wait for the disk: after a reboot, a loss in the log is no damage.
       if let saved, options.durability == .process, !saved.reading.isOfSameBoot(as: now) {
         announce(.lostChanges(loss))
         isLossy = true
@@ -126,8 +126,8 @@ package final class Store {
     firstNumber = max(
       max(known, given) + 1, now.wallMicroseconds, options.firstNumber,
       max(events.highestSequence, log.lastEvent) + 1)
-    // Numbers that this state knows nothing of: it is an old backup, or nothing was kept for a
-    // while.
+    // The state is lossy or an old backup, or a daemon has run without storing anything: numbers
+    // that the state does not know were given out.
     missingThrough = isLossy || (found != nil && given > known) ? firstNumber - 1 : nil
     let floor = firstNumber + NumberFloor.reserve
     var meta = Meta(Meta.Clocks(saved: clock.saved, numberFloor: floor))
@@ -156,17 +156,17 @@ package final class Store {
 
   // MARK: Loading
 
-  /// Has what is being loaded end with an error, soon. From any thread, while the store is open.
+  /// Makes loading end with an error soon. Callable from any thread while the store is open.
   package func interrupt() { sqlite3_interrupt(database.handle) }
 
-  /// Reads all entities, half a microsecond for each; a table that cannot be read to its end does
-  /// not keep others from being read. Instants are on the boot clock of this boot.
+  /// Reads all entities, at half a microsecond each. If a table cannot be read to its end,
+  /// continues with the next. Instants are on the boot clock of this boot.
   package func loadRecords(_ reader: any RecordReader) {
     Tables.load(database, offset: clock.offset, besides: log.newest, reader)
     Tables.load(log, offset: clock.offset, reader)
   }
 
-  /// The events that are kept, oldest first.
+  /// Reads the stored events, oldest first.
   package func loadEvents(_ body: (StoredEvents) -> Void) throws(StoreError) {
     var failure: StoreError?
     var all: [StoredEvents] = []

@@ -1,24 +1,24 @@
-/// The clock that stored deadlines are on: it continues over reboots.
+/// The clock of stored deadlines, which continues across reboots.
 ///
-/// Within a boot it runs with the boot clock, at a fixed distance from it, so that setting the
-/// wall clock moves nothing. From one boot to the next it advances by as much as the wall clock
-/// did. So a stored deadline keeps its meaning for good, and no row has to be rewritten after a
-/// reboot. It begins at the wall clock's time; later steps of the wall clock set them apart.
+/// Within a boot it runs at a fixed offset from the boot clock, so that setting the wall clock
+/// moves nothing. From one boot to the next it advances as much as the wall clock. So a stored
+/// deadline always keeps its meaning, and no row has to be rewritten after a reboot. The store
+/// clock begins at the wall clock's time; later steps of the wall clock make them differ.
 ///
 /// All times are in microseconds.
 package struct StoreClock: Equatable, Sendable {
   /// The clocks of the machine at one moment.
   package struct Reading: Equatable, Sendable {
-    /// Names the boot, as /proc/sys/kernel/random/boot_id does, but without the dashes; or
+    /// The ID of the boot, from /proc/sys/kernel/random/boot_id but without dashes, or
     /// `unknownBoot`.
     package let bootID: String
     package var bootMicroseconds: Int64
-    /// Since 1970.
+    /// The wall clock's time since 1970.
     package var wallMicroseconds: Int64
 
-    /// Where nobody says which boot it is.
+    /// The boot ID where the system provides none.
     package static let unknownBoot = "unknown"
-    /// What the clocks of one boot may be set apart by, and still count as never having been set.
+    /// How far two estimates of when the boot began may differ and still mean the same boot.
     private static let agreement: Int64 = 1_000_000
 
     package init(bootID: String, bootMicroseconds: Int64, wallMicroseconds: Int64) {
@@ -28,38 +28,38 @@ package struct StoreClock: Equatable, Sendable {
       self.wallMicroseconds = wallMicroseconds
     }
 
-    /// When this boot began, by the clock on the wall.
+    /// When this boot began, on the wall clock.
     private var began: Int64 { wallMicroseconds - bootMicroseconds }
 
-    /// Whether a later reading is of the same boot, so that the boot clock says what has passed.
+    /// Returns whether a later reading is from the same boot, which makes boot times comparable.
     func isOfSameBoot(as later: Reading) -> Bool {
-      // The id is not enough: in another time namespace the clock is another.
+      // The ID is not enough: another time namespace has another boot clock.
       guard bootMicroseconds <= later.bootMicroseconds else { return false }
       guard bootID != Self.unknownBoot, later.bootID != Self.unknownBoot else {
-        // No two boots begin in the same second; and if they did, both clocks would say the same.
+        // No two boots begin in the same second; if they did, their boot clocks would agree.
         return abs(later.began - began) <= Self.agreement
       }
       return bootID == later.bootID
     }
   }
 
-  /// How the clocks stood when that was last written down.
+  /// The clocks when they were last stored.
   struct Saved: Equatable {
     var reading: Reading
     var offset: Int64
   }
 
-  /// How far the wall clock may differ from what is written down before it is written again: what a
-  /// reboot may cost a countdown in accuracy.
+  /// How far the wall clock may step before the clocks are stored again: the accuracy that a
+  /// countdown may lose in a reboot.
   static let tolerance: Int64 = 10_000
-  /// How long it may be before the time is written down again, so that a wall clock that is lost in
-  /// a reboot takes back no more than this.
+  /// The longest time before the clocks are stored again: the most that the store clock falls back
+  /// if a reboot loses the wall clock.
   static let interval: Int64 = 60_000_000
 
-  /// The store's clock is this much ahead of this boot's boot clock.
+  /// How far the store clock is ahead of this boot's boot clock.
   package let offset: Int64
   private(set) var saved: Saved
-  /// Virtual time continues exactly where it was, so each step of it is written down.
+  /// Whether time is virtual. It continues exactly where it stopped, so each step of it is stored.
   private let isVirtual: Bool
 
   /// - Parameter saved: nil for a new store.
@@ -69,7 +69,7 @@ package struct StoreClock: Equatable, Sendable {
       if saved.reading.isOfSameBoot(as: now) {
         offset = saved.offset
       } else {
-        // A wall clock that has been set back meanwhile must not stretch what is stored.
+        // A wall clock that was set back meanwhile must not postpone stored deadlines.
         let away = max(now.wallMicroseconds - saved.reading.wallMicroseconds, 0)
         offset = saved.reading.bootMicroseconds + saved.offset + away - now.bootMicroseconds
       }
@@ -79,16 +79,16 @@ package struct StoreClock: Equatable, Sendable {
     self.saved = Saved(reading: now, offset: offset)
   }
 
-  /// The clocks when they were last written down.
+  /// The clocks when they were last stored.
   package var reading: Reading { saved.reading }
 
-  /// From this boot's boot clock.
+  /// Converts from this boot's boot clock to the store clock.
   package func stored(bootMicroseconds: Int64) -> Int64 { bootMicroseconds + offset }
 
-  /// To this boot's boot clock; negative for what was before this boot.
+  /// Converts from the store clock to this boot's boot clock; negative for times before this boot.
   package func bootMicroseconds(stored: Int64) -> Int64 { stored - offset }
 
-  /// Whether the clocks have to be written again.
+  /// Returns whether the clocks have to be stored again.
   package func isOutdated(at now: Reading) -> Bool {
     if isVirtual { return now != saved.reading }
     let old = saved.reading
@@ -97,9 +97,9 @@ package struct StoreClock: Equatable, Sendable {
     return away >= Self.interval || abs(step) > Self.tolerance
   }
 
-  /// When they are outdated by the boot clock alone, in microseconds of it.
+  /// When, on the boot clock, the clocks must be stored again even if nobody sets the wall clock.
   package var outdatedAt: Int64 { saved.reading.bootMicroseconds + Self.interval }
 
-  /// They are written down.
+  /// Records that a reading was stored.
   package mutating func note(_ now: Reading) { saved.reading = now }
 }

@@ -1,7 +1,7 @@
 import CSQLite
 import Glibc
 
-/// Why the store could not do something, and what to do about it.
+/// A failure of the store, and advice on what to do about it.
 package struct StoreError: Error, Equatable, CustomStringConvertible {
   package enum Kind: Equatable, Sendable {
     /// No space left, or a quota is reached.
@@ -11,29 +11,29 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     /// The directory cannot be used at all: it is missing, not ours, or not a directory.
     case inaccessible
     case inputOutput
-    /// A file that is open is no more where it was: what is written to it would not be found again.
+    /// An open file was moved, removed or replaced: the next start would not find its content.
     case moved
-    /// What the file holds is not what was written to it.
+    /// The file's content is not what was written to it.
     case corrupt
     /// A daemon uses the directory.
     case inUse(pid: Int32?)
     /// Another program has the file open, such as the sqlite3 shell.
     case locked
-    /// It was written by a newer version of the program.
+    /// A newer version of the program wrote the file.
     case newerSchema(found: Int, known: Int)
-    /// A file of another program, under our name.
+    /// Another program's file has our name.
     case foreign
     case outOfMemory
-    /// What SQLite says only when the program itself is wrong.
+    /// An SQLite error that only a bug in this program can cause.
     case misuse
   }
 
   package let kind: Kind
   package let path: String
-  /// What SQLite or the system said.
+  /// Details, such as the message of SQLite or the system.
   package let detail: String
 
-  /// Whether the same may succeed later without anything being done about the file.
+  /// Whether a retry may succeed without a repair of the file.
   package var mayPass: Bool {
     switch kind {
     case .full, .readOnly, .inputOutput, .locked, .inUse, .inaccessible, .outOfMemory, .moved:
@@ -99,7 +99,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     self.detail = detail
   }
 
-  /// From a result code of SQLite; `systemError` is errno of the failed call, 0 if none is known.
+  /// Creates an error from an SQLite result code. `systemError` is errno of the failed call, or 0.
   init(code: Int32, systemError: Int32, path: String, message: String) {
     let kind: Kind =
       switch code & 0xff {
@@ -121,7 +121,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     self.init(kind, path, "\(message)\(system), SQLite code \(code)")
   }
 
-  /// From errno.
+  /// Creates an error from errno.
   init(systemError: Int32, path: String, doing: String) {
     let kind: Kind =
       switch systemError {

@@ -2,48 +2,46 @@ import Countdowns
 import Dispatch
 import Synchronization
 
-/// Stores what changes, batch by batch, for an event loop that never waits for the tables.
+/// Stores changes, batch by batch, for an event loop that never waits for the tables.
 ///
-/// - `process`: a batch is appended to the log on the loop, at once. Handing it to another thread
-///   and hearing of it takes longer than that.
-/// - `power`: an append waits for the disk, so it is made on a thread. Batches that come meanwhile
-///   are appended together. On a disk that is faster than such a detour it is made on the loop,
-///   too.
+/// - `process`: the loop appends a batch to the log at once, which is faster than a detour through
+///   another thread.
+/// - `power`: an append waits for the disk, so another thread makes it. Batches that come meanwhile
+///   are appended together. If the disk is faster than such a detour, the loop appends.
 ///
-/// Full segments of the log are brought to the tables on a thread of their own: when there are
-/// many, or none has become full for a moment. So a burst of changes is not slowed down by it, and
-/// what changes again and again is written once.
+/// Another thread folds full segments into the tables when there are many, or when none has filled
+/// up for a second. So folding does not slow down a burst of changes, and an entity that changes
+/// repeatedly is written once.
 ///
-/// `@unchecked Sendable`: everything is touched on the loop alone, but for `log`, and `folder` (on
+/// `@unchecked Sendable`: everything is used only on the loop, except `log`, and `folder` (on
 /// `upkeep`).
 package final class StoreWriter: @unchecked Sendable {
   package let options: Store.Options
   private let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let failed: @Sendable (StoreError) -> Void
   private let commits = DispatchQueue(label: "countdownd.store", qos: .userInitiated)
-  /// The next segment is reserved while older ones are folded, or the loop would have to wait for
-  /// it.
+  /// Reserves the next segment even during folding, or the loop would have to wait for it.
   private let reserving = DispatchQueue(label: "countdownd.reserve")
   private let upkeep: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let log: ChangeLog
   private var folder: Folder?
   private var filesInPlace: FilesInPlace
 
-  /// What has changed in the batch under way.
+  /// The changes of the batch that is being executed.
   package private(set) var batch: ChangeWriter
-  /// While another one waits for the disk.
+  /// The changes that are being appended on `commits`.
   private var underWay: ChangeWriter
   private var waiting: [() -> Void] = []
   private var isWriting = false
   private var isClosed = false
   private var clock: StoreClock
   private var shortcut = Shortcut()
-  /// How long appending a batch took.
+  /// Statistics of how long an append takes.
   package private(set) var appending = DurationStatistics()
   private let numberFloor: Int64
 
   private struct Upkeep {
-    /// Why full segments cannot be folded.
+    /// Why full segments cannot be folded, or nil.
     var problem: StoreError?
     var folds: Int64 = 0
     var isUnderWay = false
@@ -53,24 +51,25 @@ package final class StoreWriter: @unchecked Sendable {
     var filled: DispatchTime?
   }
   private let upkeepState = Mutex(Upkeep())
-  /// Called on the loop when the upkeep begins to fail, or fails for another reason, and with nil
-  /// when it works again.
+  /// Called on the loop when folding begins to fail, or fails for another reason, and with nil when
+  /// it works again.
   package var upkeepChanged: ((StoreError?) -> Void)?
 
-  /// How many segments are folded at once.
+  /// The most segments that one `fold` takes.
   private static let segmentsAtOnce = 4
-  /// Folding waits for this share of all segments, or for a pause.
+  /// Folding waits for `mostSegments / shareOfSegments` full segments, or for a pause.
   private static let shareOfSegments = 8
   private static let pause = DispatchTimeInterval.seconds(1)
 
-  /// Continues with a state that was read.
+  /// Continues with a state that was loaded.
   ///
   /// - Parameters:
-  ///   - sequence: of events up to this number nothing is known but what was read.
-  ///   - execute: runs its argument on the loop soon, from any thread.
-  ///   - upkeep: runs its argument on a thread that nothing waits for, one after another.
-  ///   - failed: called when a batch cannot be stored, on any thread. Nothing is stored from then
-  ///     on: the process has to end.
+  ///   - sequence: the engine's last sequence number. If no events are stored, those up to it count
+  ///     as missing.
+  ///   - execute: runs its argument on the loop soon; called on any thread.
+  ///   - upkeep: runs its arguments one after another on a thread that nothing waits for.
+  ///   - failed: called on any thread when a batch cannot be stored. Nothing is stored afterwards:
+  ///     the process must end.
   package init(
     _ store: sending Store, eventsAfter sequence: Int64, at now: StoreClock.Reading,
     execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
@@ -108,9 +107,9 @@ package final class StoreWriter: @unchecked Sendable {
     log.reserve()
     try log.append(batch.bytes)
     batch.removeAll()
-    // In this order: a start that ends in between must not look like numbers of somebody else.
+    // After the append: a crash in between must not make these look like another daemon's numbers.
     try NumberFloor(directory: options.directory).write(numberFloor)
-    // From now on the tables know that there is a log.
+    // From now on the tables record that there is a log, so its loss is noticed.
     if store.meta.folded == 0 { try folder?.fold(log.all.segments, through: log.all.last) }
     tend()
   }
@@ -120,8 +119,8 @@ package final class StoreWriter: @unchecked Sendable {
   /// Whether batches wait for the disk.
   package var isBusy: Bool { isWriting || !waiting.isEmpty }
 
-  /// Why no stored entity may be changed: the next segment cannot be reserved, or files are
-  /// no longer where the next start looks for them. Ask before a batch changes anything.
+  /// Returns why no stored entity may be changed, or nil: the next segment cannot be reserved, too
+  /// many are not folded, or files were moved. Call it before a batch changes anything.
   package func problem(atBootMicroseconds now: Int64) -> StoreError? {
     let moved = filesInPlace.problem(atBootMicroseconds: now, log.currentSegment)
     if let problem = moved ?? log.problem { return problem }
@@ -130,20 +129,20 @@ package final class StoreWriter: @unchecked Sendable {
       ?? StoreError(.full, options.directory, "the log is as long as it may be")
   }
 
-  /// How long a batch may wait for more before it is committed: as long as committing takes. 0 if
-  /// that is cheap, or batches are gathered anyway.
+  /// How long a batch may wait for more commands before it is committed: as long as a commit takes.
+  /// 0 if commits do not wait for the disk, or batches are appended together anyway.
   package var gathersForMicroseconds: Int64 {
     options.durability == .power && shortcut.isOpen && !isBusy ? shortcut.lately : 0
   }
 
-  /// When the clocks are stored though nothing else has changed, unless somebody sets the wall
-  /// clock before: in microseconds of the boot clock.
+  /// When the clocks must be stored even if nothing else changes and nobody sets the wall clock: in
+  /// microseconds of the boot clock.
   package var clocksDue: Int64 { clock.outdatedAt }
 
-  /// Stores what is in `batch`. `stored` is called on the loop once it is: before this returns, or
-  /// later; in the order of the batches. The clocks are stored with it if they are outdated.
+  /// Stores `batch`, and the clocks if they are outdated. Then calls `stored` on the loop, before
+  /// this returns or later, in the order of the batches.
   ///
-  /// If it cannot be stored `stored` is never called, nor that of any later batch.
+  /// If the batch cannot be stored, neither its `stored` nor that of any later batch is called.
   package func commit(at now: StoreClock.Reading, _ stored: @escaping () -> Void) {
     switch commitAtOnce(at: now) {
     case .stored: stored()
@@ -154,12 +153,12 @@ package final class StoreWriter: @unchecked Sendable {
 
   package enum Commit {
     case stored
-    /// It takes a moment: see `commitLater`.
+    /// The batch has to wait: call `commitLater`.
     case waits
     case failed
   }
 
-  /// The same where it can be done before this returns.
+  /// Stores `batch` like `commit`, if that can be done before this returns.
   package func commitAtOnce(at now: StoreClock.Reading) -> Commit {
     guard !isClosed else { return .failed }
     if clock.isOutdated(at: now) { note(now) }
@@ -169,7 +168,7 @@ package final class StoreWriter: @unchecked Sendable {
 
   private var isAppendedHere: Bool { options.durability != .power || shortcut.isOpen }
 
-  /// On the loop. False if it fails.
+  /// Appends `batch` on the loop. Returns false if that fails.
   private func appendHere() -> Bool {
     guard !batch.isEmpty else { return true }
     do throws(StoreError) {
@@ -206,7 +205,7 @@ package final class StoreWriter: @unchecked Sendable {
 
   private func goOn() {
     guard !isWriting, !waiting.isEmpty else { return }
-    // If nothing has changed there is nothing to wait for.
+    // An empty batch has nothing to wait for.
     if batch.isEmpty || isAppendedHere {
       if appendHere() { answer() }
       return
@@ -242,7 +241,7 @@ package final class StoreWriter: @unchecked Sendable {
 
   private var upkeepProblem: StoreError? { upkeepState.withLock { $0.problem } }
 
-  /// For `INFO persistence`.
+  /// Facts for `INFO persistence`.
   package var facts: [(name: String, value: String)] {
     let (problem, folds) = upkeepState.withLock { ($0.problem, $0.folds) }
     return [
@@ -252,10 +251,10 @@ package final class StoreWriter: @unchecked Sendable {
     ]
   }
 
-  /// The size of the files in the state directory. O(files).
+  /// The size of the files in the state directory, in bytes. O(files).
   package var stateBytes: Int { StateFiles(directory: options.directory).size }
 
-  /// Reserves the next segment, and folds full ones. From any thread.
+  /// Reserves the next segment, and folds full ones. Callable from any thread.
   private func tend() {
     let begins = upkeepState.withLock { state in
       guard !state.isUnderWay, !state.isClosed else { return false }
@@ -276,7 +275,7 @@ package final class StoreWriter: @unchecked Sendable {
     }
     if isClosed { return }
     if let problem, problem.kind == .corrupt {
-      // Everything that was acknowledged is in the log. The next start sets the tables aside.
+      // The log has every acknowledged change. The next start sets the tables aside.
       return failed(problem)
     }
     if changed { execute { [self] in upkeepChanged?(problem) } }
@@ -316,7 +315,7 @@ package final class StoreWriter: @unchecked Sendable {
     }
   }
 
-  /// Brings the oldest segments that are full to the tables.
+  /// Folds the oldest full segments, and recycles them.
   private func fold() throws(StoreError) {
     guard let folder else { return }
     let (segments, last) = log.oldestFull(Self.segmentsAtOnce)
@@ -329,10 +328,9 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Backup
 
-  /// Copies the state of this moment to a file; see `Folder.backUp`. `answer` is called on the
-  /// loop.
+  /// Copies the current state to a file, then calls `answer` on the loop; see `Folder.backUp`.
   ///
-  /// - Parameter now: the clocks are written down first; nil to leave them.
+  /// - Parameter now: the clocks to store first; nil to store none.
   package func backUp(
     to path: String, at now: StoreClock.Reading?,
     _ answer: @escaping @Sendable (StoreError?) -> Void
@@ -348,7 +346,7 @@ package final class StoreWriter: @unchecked Sendable {
       guard let folder else { return }
       do throws(StoreError) {
         for _ in 0..<segments.count / Self.segmentsAtOnce { try fold() }
-        // Of these some may have been given back by now: their batches are in the tables.
+        // Segments that were recycled meanwhile are in the tables.
         try folder.fold(segments.filter { log.has($0) }, through: last)
         try folder.backUp(to: path)
         execute { answer(nil) }
@@ -360,18 +358,24 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Ending
 
-  /// Stores what is in `batch` and the clocks, and closes the files. Waits for the disk; on the
-  /// loop, or once that has ended. Answers of a batch under way come after this has returned.
+  /// Stores `batch` and the clocks, and closes the database. Waits for the disk. Call it on the
+  /// loop, or once that has ended. Replies to a batch that is being appended come after this
+  /// returns.
   package func close(at now: StoreClock.Reading) {
     commits.sync {}
     reserving.sync {}
     upkeepState.withLock { $0.isClosed = true }
+    storeLast(at: now)
+    // Only now: closing the database unlocks the state directory for another daemon.
     let isIdle = DispatchSemaphore(value: 0)
     upkeep { [self] in
       folder = nil
       isIdle.signal()
     }
     isIdle.wait()
+  }
+
+  private func storeLast(at now: StoreClock.Reading) {
     guard !isClosed else { return }
     isClosed = true
     note(now)
@@ -386,14 +390,14 @@ package final class StoreWriter: @unchecked Sendable {
   }
 }
 
-/// Whether a batch that has to be on the disk is better written by the loop itself. It is where the
-/// disk is fast: handing the batch to a thread and hearing of it takes as long, and half of the
-/// clients then wait for one batch and half for the next, so there are twice as many.
+/// Decides whether the loop itself appends a batch that must reach the disk. If the disk is fast,
+/// it does: handing the batch to a thread and back takes as long, and half of the clients would
+/// then wait for one batch and half for the next, so there would be twice as many batches.
 struct Shortcut {
-  /// As long as the queue of long work may hold the loop.
+  /// How long appends may hold the loop, in microseconds: as long as the queue of long work may.
   private static let longest: Int64 = 1_000
 
-  /// What appends took lately, in microseconds: an average in which each weighs an eighth.
+  /// The time of recent appends, in microseconds: an average in which the newest weighs an eighth.
   private(set) var lately = 8 * longest
 
   mutating func note(appending microseconds: Int64) {

@@ -1,18 +1,18 @@
 import CSQLite
 import Synchronization
 
-/// Looks through the structure of every page, on a connection and a thread of its own, while the
-/// rows are read: 0.4 s of a processor for each million rows.
+/// Checks the structure of every page, on a separate connection and thread, while the rows are
+/// read: 0.4 s of processor time per million rows.
 ///
-/// Reading rows alone misses swapped pages, and rows that a page counts no longer.
+/// Reading rows alone misses swapped pages, and rows that a page no longer counts.
 package final class StructureCheck: Sendable {
   private let path: String
-  /// The address of the connection, while there is one.
+  /// The address of the connection while the check runs, else 0.
   private let running = Mutex<UInt>(0)
 
   package init(of store: Store) { path = store.path }
 
-  /// Throws `corrupt` if something is wrong. The store must stay open meanwhile.
+  /// Runs the check. Throws `corrupt` if it finds a problem. The store must stay open meanwhile.
   package func run() throws(StoreError) {
     let database = try Database(path, .readWrite)
     running.withLock { $0 = UInt(bitPattern: database.handle) }
@@ -24,7 +24,7 @@ package final class StructureCheck: Sendable {
     if !problems.isEmpty { throw database.corrupt(problems.joined(separator: "; ")) }
   }
 
-  /// Makes `run` end with an error soon. From any thread.
+  /// Makes `run` end with an error soon. Callable from any thread.
   package func interrupt() {
     running.withLock { address in
       if let handle = OpaquePointer(bitPattern: address) { sqlite3_interrupt(handle) }

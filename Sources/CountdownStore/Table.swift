@@ -6,11 +6,11 @@ final class Table<Record: StoredRecord> {
   private let replace: Statement
   private let replaceSeveral: Statement
   private let delete: Statement
-  /// Of a row.
+  /// The number of columns in a row.
   private let width: Int32
 
-  /// How many rows one statement writes: it prepares and finds its place in the table once for
-  /// all of them: a third less of the time.
+  /// How many rows one statement writes: it prepares and finds its place in the table once for all
+  /// of them, which saves a third of the time.
   private static var several: Int { 16 }
 
   init(_ database: Database) throws(StoreError) {
@@ -32,15 +32,15 @@ final class Table<Record: StoredRecord> {
 
   // MARK: Writing
 
-  /// O(log n).
+  /// Removes a row. O(log n).
   func remove(_ id: UInt32) throws(StoreError) {
     delete.bind(1, Int64(id))
     try delete.run()
   }
 
-  /// O(log n) for each. By rising id they are written fastest.
+  /// Writes rows, fastest by rising id. O(log n) each.
   func write(_ rows: [StoredRow<Record>]) throws(StoreError) {
-    // In place: each copy of a record would count its references up and down.
+    // Read in place: copying a record would change reference counts.
     let rows = rows.span
     var next = 0
     while rows.count - next >= Self.several {
@@ -84,7 +84,7 @@ final class Table<Record: StoredRecord> {
       .corrupt, database.path, "row \(first) of \(Record.table)\(others) makes no sense")
   }
 
-  /// Nil if the row was changed after it was written, or is invalid.
+  /// Returns nil if the row was changed after it was written, or is invalid.
   @inline(__always)
   private static func read(_ row: Statement, _ width: Int32, _ offset: Int64) -> StoredRow<Record>?
   {
@@ -96,7 +96,7 @@ final class Table<Record: StoredRecord> {
   }
 }
 
-/// The id is the first parameter, and the first column.
+/// Fields come after the id, which is the first parameter and the first column.
 extension Statement: StoredColumns {
   func write(_ value: Int64, _ field: Int32) { bind(field + 1, value) }
   func write(_ value: Int64?, _ field: Int32) { bind(field + 1, value) }

@@ -1,8 +1,8 @@
 import Countdowns
 
-/// The tables of entities: the one list of them.
+/// The tables of entities. Only this file lists them.
 struct Tables {
-  /// What is in them.
+  /// The types of the records in the tables.
   static let records: [any StoredRecord.Type] = [
     DurableCountdown.self, DurableTimer.self, DurableHUD.self, DurableGuard.self,
   ]
@@ -23,7 +23,7 @@ struct Tables {
 
   /// Writes the newest record of each entity that has changed.
   ///
-  /// - Parameter segments: what the places of the changes are in.
+  /// - Parameter segments: the segments that the changes were noted from.
   func write(_ newest: NewestChanges, _ segments: [[UInt8]]) throws(StoreError) {
     try write(newest, segments, to: countdowns)
     try write(newest, segments, to: timers)
@@ -53,20 +53,20 @@ struct Tables {
     try table.write(rows)
   }
 
-  /// Reads all that can be read of each table.
+  /// Reads all readable rows of each table.
   ///
-  /// - Parameter log: entities that it has changed are passed over.
+  /// - Parameter log: changes in the log; their entities are skipped.
   static func load(
     _ database: Database, offset: Int64, besides log: NewestChanges, _ reader: any RecordReader
   ) {
-    // Each by its name, so that reading a million rows is compiled for what is in them.
+    // One call per type, so that the compiler specializes the loop over a million rows.
     load(DurableCountdown.self, database, offset, log, reader)
     load(DurableTimer.self, database, offset, log, reader)
     load(DurableHUD.self, database, offset, log, reader)
     load(DurableGuard.self, database, offset, log, reader)
   }
 
-  /// Reads what the log has.
+  /// Reads the newest record of each entity in the log.
   static func load(_ log: LogContents, offset: Int64, _ reader: any RecordReader) {
     guard reader.wantsMore, !log.newest.isEmpty else { return }
     let countdowns = Portions<DurableCountdown>(log, offset)
@@ -160,15 +160,15 @@ private final class Portions<Record: StoredRecord> {
   }
 }
 
-/// Takes what is read of all tables, in portions.
+/// Receives the records of all tables in portions.
 package protocol RecordReader: AnyObject {
-  /// Rows in a portion, at most.
+  /// The maximum number of rows in a portion.
   var portion: Int { get }
-  /// Asked before each table.
+  /// Whether to read on; asked before each table.
   var wantsMore: Bool { get }
 
-  /// By rising id. The last portion of a table may be empty.
+  /// Receives a portion of a table, by rising id, or of the log. The last one may be empty.
   func take<Record: StoredRecord>(_ rows: [StoredRow<Record>])
-  /// Some of a table could not be read; what could be was taken.
+  /// Reports that some rows of a table could not be read. The others were handed to `take`.
   func fail<Record: StoredRecord>(_ error: StoreError, in table: Record.Type)
 }

@@ -6,7 +6,7 @@
 enum Views {
   static func create(in database: Database) throws(StoreError) { try database.execute(sql) }
 
-  /// For restored backups, and for states written by an early version.
+  /// Drops all views: restored backups have them, and states written by an early version.
   static func drop(from database: Database) throws(StoreError) {
     let drops = try database.texts(
       "SELECT format('DROP VIEW \"%w\"', name) FROM sqlite_schema WHERE type = 'view'")

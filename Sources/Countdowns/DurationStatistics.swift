@@ -1,12 +1,12 @@
 import Histogram
 
-/// How long something took each time, in microseconds.
+/// Statistics of repeated durations, in microseconds.
 package struct DurationStatistics {
-  /// To 2 digits; more than an hour as an hour.
+  /// The durations, to 2 significant digits. Anything above an hour counts as an hour.
   package private(set) var histogram = Histogram<UInt64>(
     lowestDiscernibleValue: 1, highestTrackableValue: Self.longest,
     numberOfSignificantValueDigits: .two)
-  /// Exactly, without a bound.
+  /// The longest duration, exact and without an upper bound.
   package private(set) var maximum: UInt64 = 0
   package private(set) var total: UInt64 = 0
 
@@ -14,7 +14,7 @@ package struct DurationStatistics {
 
   package init() {}
 
-  /// Less than nothing counts as nothing.
+  /// Records a duration. A negative one counts as 0.
   package mutating func record(_ microseconds: Int64) {
     let duration = UInt64(max(microseconds, 0))
     maximum = max(maximum, duration)
@@ -22,11 +22,11 @@ package struct DurationStatistics {
     _ = histogram.record(min(duration, Self.longest))
   }
 
-  /// How many took no longer than each of these, which rise, in microseconds.
+  /// Returns how many durations are at most each bound. `bounds` are in microseconds and rise.
   func counts(upTo bounds: [UInt64]) -> [Int64] {
     var counts = [Int64](repeating: 0, count: bounds.count)
     for found in histogram.recordedValues() {
-      // Of those that share a place in the histogram, the longest.
+      // The longest duration that the histogram counts in the same place.
       let longest = histogram.highestEquivalentForValue(found.value)
       guard let first = bounds.firstIndex(where: { longest <= $0 }) else { break }
       counts[first] += Int64(found.count)

@@ -1,16 +1,16 @@
 import TimerWheel
 
-/// All countdowns, HUDs, timers and guards, and the one wheel that wakes them.
+/// All entities, and the timer wheels that wake them.
 ///
-/// Commands and time go in, views and events come out. It knows no bytes, threads, clocks or
-/// files: each call is passed the client and the time, and events wait in `outbox` for whoever
-/// drives it. Not thread-safe: one event loop owns it.
+/// Commands and time go in, views and events come out. The engine knows no bytes, threads, clocks
+/// or files: each call receives the client and the time, and events wait in `outbox`. Not
+/// thread-safe: one event loop owns it.
 ///
-/// Before a command touches an entity, whatever is due for that entity happens first; so an answer
+/// Before a command touches an entity, everything that is due for that entity happens. So a reply
 /// never depends on how far behind the wheel is.
 package final class Engine {
   package private(set) var settings: EngineSettings
-  /// What START means without COUNT and EVERY.
+  /// The plan of a START without COUNT and EVERY.
   package private(set) var defaultPlan: Countdown.Plan
   package var statistics = EngineStatistics()
 
@@ -29,25 +29,24 @@ package final class Engine {
   var subscriptions = Subscriptions()
   var snapshotWalks: [UInt64: SnapshotWalks] = [:]
   var changes = Changes()
-  /// Of the plain countdown that was stored last.
+  /// The bytes of the plain countdown that was stored last, reused for the next one.
   var storedForm = StoredForm()
-  /// Kinds whose entities are copies of what a fleet shares: time and commands change them by way
-  /// of the fleet.
+  /// Kinds whose entities are copies of shared ones: only the fleet changes them.
   package var copies = KindSet() { didSet { changes.copies = copies } }
-  /// Called when something is to happen to a copy.
+  /// Called when something is due for a copy.
   var copyIsDue: (FleetKey) -> Void = { _ in }
-  /// Whether it decides for a fleet: then nothing has an owner, as an owner is on one host.
+  /// Whether this engine decides for a fleet. Then no entity has an owner: owners are on one host.
   var decidesForFleet = false
-  /// What is kept cannot be stored for now, so nothing that is kept may be changed by a command.
+  /// Whether commands must not change persisted entities, as changes cannot be stored at present.
   /// Time still passes: what becomes ready becomes ready.
   package var isReadOnly = false
 
-  /// On the boot clock and on the wall clock, in microseconds.
+  /// The wheels of the boot clock and of the wall clock, in microseconds.
   private var wheel: TimerWheel
   private var wallWheel: TimerWheel
-  /// The most that were armed since memory was given back last.
+  /// The most timers armed at once since memory was last released.
   private var mostArmed = 0
-  /// As few do not take enough memory to be worth it.
+  /// A peak of this many timers or fewer takes too little memory to be worth releasing.
   private static let few = 1 << 16
 
   private var lastGeneration: Int64
@@ -68,7 +67,7 @@ package final class Engine {
     eventLog = EventLog(limit: settings.eventsKept, after: lastSequence)
   }
 
-  /// New settings apply from now on. Running entities keep the settings they were started with.
+  /// Applies new settings. Running entities keep the settings they were started with.
   package func reload(_ settings: EngineSettings) {
     self.settings = settings
     defaultPlan = settings.defaultPlan
@@ -79,14 +78,14 @@ package final class Engine {
       + throttles.count + onces.count + gates.count + debounces.count
   }
   package func entityCount(of uid: UInt32) -> Int { connections.entities(of: uid) }
-  /// Timers armed in the wheels.
+  /// The number of timers armed in the wheels.
   package var armedCount: Int { wheel.count + wallWheel.count }
 
   // MARK: Connections
 
   package func connect(_ connection: UInt64) { connections.join(connection) }
 
-  /// A connection was closed. O(1): what it owned is mute from now on, and `advance` cleans up.
+  /// Closes a connection. O(1): its entities have no effect from now on; `advance` removes them.
   package func disconnect(_ connection: UInt64) {
     connections.leave(connection)
     scopes.tree.connectionLeft()
@@ -94,19 +93,19 @@ package final class Engine {
 
   // MARK: Time
 
-  /// When `advance` should next be called, on each clock; nil when nothing is pending there.
+  /// When `advance` should next be called, on each clock; nil if nothing is pending there.
   package var nextDeadline: (boot: Instant?, wall: Instant?) {
     (wheel.nextDeadline.map(Instant.init(tick:)), wallWheel.nextDeadline.map(Instant.init(tick:)))
   }
 
-  /// Does what is due by `now`, in the order of deadlines, and cleans up after connections that
-  /// were closed.
+  /// Runs everything due by `now`, on each clock in the order of deadlines, and cleans up after
+  /// connections that were closed.
   ///
   /// - Parameter budget: about how many steps it may take, each O(1), so that a mass expiry does
   ///   not keep sockets waiting.
-  /// - Returns: whether it is finished; if not, call again soon.
+  /// - Returns: whether it is finished; if not, call it again soon.
   package func advance(to now: Moment, budget: Int) -> Bool {
-    // The wall clock has been set back: no deadline has changed, but the wheel has gone too far.
+    // The wall clock was set back: no deadline has changed, but the wheel is ahead of the clock.
     if now.wall.tick < wallWheel.elapsed { rebuildWallWheel(at: now) }
 
     var budget = budget
@@ -122,7 +121,7 @@ package final class Engine {
     return budget > 0
   }
 
-  /// Once there are an eighth of the timers left, what a peak took is given back.
+  /// Releases the memory of a peak once less than an eighth of its timers are left.
   private func releaseUnusedMemory() {
     countdowns.releaseUnusedMemory()
     mostArmed = max(mostArmed, armedCount)
@@ -143,7 +142,7 @@ package final class Engine {
       if let entity {
         budget -= 1
         ownerGone(entity, .connection(connection), at: now)
-        // One scope after the other, so that there is never a long list of those to be closed.
+        // One scope at a time, so that the list of scopes to close never grows long.
         closeScopes(at: now, budget: &budget)
       } else {
         subscriptions.unsubscribe(connection, budget: &budget)
@@ -154,14 +153,14 @@ package final class Engine {
     }
   }
 
-  /// The entity may be over by now, and its index another's.
+  /// Notifies an entity that an owner has closed. The index may be another entity's by now.
   func ownerGone(_ entity: EntityRef, _ owner: Owner, at now: Moment) {
     entity.kind.behavior.ownerGone(entity.index, owner, in: self, at: now)
   }
 
   // MARK: Alarms
 
-  /// When a countdown's timer is to go off.
+  /// Returns when a countdown's timer fires; nil if none is armed.
   func due(ofCountdown index: UInt32) -> Instant? {
     guard let timer = countdowns.timers[index] else { return nil }
     return wheel.deadline(of: wheel.token(ofRecord: timer)).map(Instant.init(tick:))
@@ -203,7 +202,7 @@ package final class Engine {
   }
 
   private func rebuildWallWheel(at now: Moment) {
-    // In the order of the old one: equal deadlines keep theirs.
+    // In the order of the old wheel: equal deadlines keep their order.
     var armed: [EntityRef] = []
     var budget = Int.max
     while let next = wallWheel.advance(to: .max, budget: &budget) {
@@ -218,7 +217,7 @@ package final class Engine {
 
   // MARK: Numbers
 
-  /// What comes next is numbered after that.
+  /// Numbers later generations and events above `number`.
   func raiseNumbers(to number: Int64) {
     lastGeneration = max(lastGeneration, number)
     lastSequence = max(lastSequence, number)
@@ -241,7 +240,7 @@ package final class Engine {
     try checkUserLimit(client, adding: count)
   }
 
-  /// The same where as many entities go.
+  /// Refuses new entities beyond the user's limit, where the new ones replace as many others.
   func checkUserLimit(_ client: Client, adding count: Int = 1) throws(EngineError) {
     let ofUser = connections.entities(of: client.uid)
     guard ofUser <= settings.limits.entitiesPerUser - count
@@ -254,18 +253,17 @@ package final class Engine {
 
   package var hasOutbox: Bool { !outbox.isEmpty }
 
-  /// Takes the events that have not been delivered yet. The next ones go into the memory of
-  /// `empty`.
+  /// Takes the events that have not been delivered yet. Later events reuse the memory of `empty`.
   package func exchangeOutbox(_ empty: inout Outbox) {
     precondition(empty.isEmpty, "what was taken before has been delivered")
     swap(&outbox, &empty)
   }
 
-  /// Numbers an event, and publishes it if somebody listens or it is for the event log.
+  /// Numbers an event. Logs it if `isLogged`, and sends it to its subscribers, if any.
   ///
   /// - Parameters:
-  ///   - key: of what it is about; any as long as nobody listens to anything.
-  ///   - view: only made if it is needed.
+  ///   - key: the entity's key; not used while there are no subscriptions at all.
+  ///   - view: makes the view; called only if the event is logged or sent.
   func publish(
     _ kind: EntityKind, _ key: [UInt8], _ head: Event.Head, isLogged: Bool = false,
     _ view: () -> some EntityView
@@ -280,14 +278,14 @@ package final class Engine {
     if let audience { send(Event(head, view), kind, key, to: audience) }
   }
 
-  /// The number of an event that happens now.
+  /// Returns the number of the next event, and counts the event.
   func newSequence() -> Int64 {
     lastSequence += 1
     statistics.events += 1
     return lastSequence
   }
 
-  /// The subscribers of an entity's events; nil if there are none.
+  /// Returns the subscribers of an entity's events; nil if there are none.
   func audience(_ kind: EntityKind, _ key: Span<UInt8>) -> Audience? {
     subscriptions.isAnythingWatched ? subscriptions.audience(kind, key) : nil
   }
@@ -297,7 +295,7 @@ package final class Engine {
     outbox.append(Publication(event: event, kind: kind, key: key, audience: audience))
   }
 
-  /// Tells one connection, whatever it listens to, of something that is for it.
+  /// Sends an emission to one connection, whatever its subscriptions are.
   func tell(_ connection: UInt64, _ emission: Emission) {
     var head = Event.Head(.emitted, emission.generation)
     head.sequence = newSequence()
@@ -305,7 +303,7 @@ package final class Engine {
       Event(head, emission), .scope, emission.key, to: Audience(subscribers: [connection]))
   }
 
-  /// Sends one connection the current state.
+  /// Sends a snapshot of the current state to one connection.
   func sendSnapshot(_ view: some EntityView, to connection: UInt64, pattern: [UInt8]?) {
     statistics.snapshots += 1
     var head = Event.Head(.snapshot, view.generation)

@@ -1,21 +1,21 @@
-/// What the configuration decides for the engine.
+/// The engine's part of the configuration.
 package struct EngineSettings: Sendable {
   package struct Limits: Equatable, Sendable {
     package var entities = 20_000_000
     package var entitiesPerUser = 10_000_000
-    /// Bytes of the keys of all countdowns. Not in the configuration: it is what can be addressed.
+    /// Bytes of the keys of all countdowns: as many as an arena can address. Not configurable.
     package var keyMemory = KeyArena.mostBytes
     /// Channels and patterns of one connection.
     package var subscriptions = 100_000
-    /// Patterns of all connections of a user: each event of everybody is compared with them.
+    /// Patterns of all connections of a user. Each event of any user is compared with all of them.
     package var patternsPerUser = 1_000
-    /// Bytes of a payload or a result of a guard.
+    /// Bytes of a payload, or of a guard's result.
     package var payloadLength = 4_096
-    /// How many scopes there may be one below the other.
+    /// The depth of a tree of scopes.
     package var scopeDepth = 10_000
-    /// Scopes right below one.
+    /// Direct children of one scope.
     package var scopeChildren = 1_000_000
-    /// Events that are handled at one scope, by all connections together.
+    /// Events handled at one scope, summed over all connections.
     package var scopeHandlers = 1_000
     /// Pages of one navigation stack.
     package var stackPages = 1_000
@@ -25,18 +25,18 @@ package struct EngineSettings: Sendable {
 
   package var limits = Limits()
 
-  /// A countdown that START says nothing about: 60 steps of a second.
+  /// The defaults of COUNTDOWN START: 60 steps of one second.
   package var countdownCount: UInt32 = 60
   package var countdownEvery = Interval.seconds(1)
-  /// How long a ready countdown is remembered, for RESEND, TOKEN and GET.
+  /// How long a ready countdown is retained, for RESEND, TOKEN and GET.
   package var keepReady = Interval.seconds(600)
-  /// What START POLICY can name.
+  /// The policies that START POLICY can name.
   package var policies: [String: SendPolicy] = [:]
 
   /// How long an action waits for its session to open.
   package var keepPending = Interval.seconds(600)
 
-  /// A HUD that SHOW says nothing about.
+  /// The defaults of HUD SHOW.
   package var presentation = Presentation.Request()
   package var maximumLevel = Level.normal
   package var maximumLevelOfScreen: [[UInt8]: Level] = [:]
@@ -45,13 +45,13 @@ package struct EngineSettings: Sendable {
   /// A swipe back is cancelled after this time without progress.
   package var swipeTimeout = Interval.seconds(10)
 
-  /// A load fails if it takes longer than this; nil: it may take forever.
+  /// The longest time that a load may take before it fails; nil: no limit.
   package var pageTimeout: Interval? = Interval.seconds(30)
 
   /// How many events the event log keeps, for clients that were disconnected. Fixed at the start.
   package var eventsKept = 100_000
 
-  /// The first generation and the first sequence number: beyond all that were given before.
+  /// The first generation and sequence number: higher than all numbers of earlier runs.
   package var firstGeneration: Int64 = 1
 
   package init() {}
@@ -61,11 +61,11 @@ package struct EngineSettings: Sendable {
   }
 }
 
-/// The present, on both clocks.
+/// The current time on both clocks.
 package struct Moment: Equatable, Sendable {
-  /// Runs on while the machine sleeps; nobody can set it. Deadlines are on this clock.
+  /// The boot clock runs on while the machine sleeps; nobody can set it. Deadlines are on it.
   package var boot: Instant
-  /// Since 1970; can be set, forwards and back.
+  /// The wall clock counts from 1970. It can be set, forwards and back.
   package var wall: Instant
 
   package init(boot: Instant, wall: Instant) {
@@ -73,23 +73,23 @@ package struct Moment: Equatable, Sendable {
     self.wall = wall
   }
 
-  /// In milliseconds since 1970, rounded down.
+  /// The wall clock in milliseconds since 1970, rounded down.
   var unixMilliseconds: Int64 { wall.microseconds / 1_000 }
 
-  /// What is left until a moment of the boot clock, rounded up; 0 if it has passed.
+  /// Returns the time left until a moment of the boot clock, rounded up; 0 if it has passed.
   func milliseconds(until deadline: Instant) -> Int64 {
     max(deadline - boot, .zero).millisecondsRoundedUp
   }
 
-  /// A moment of the boot clock in milliseconds since 1970.
+  /// Converts a moment of the boot clock to milliseconds since 1970.
   ///
-  /// A moment to come is rounded up, so that a client that waits for it is not early. One that has
-  /// come is rounded down, so that it is never later than `now_unix_ms`.
+  /// A future moment is rounded up, so that a client that waits for it is not early. A past one is
+  /// rounded down, so that it is never later than `now_unix_ms`.
   func unixMilliseconds(of moment: Instant) -> Int64 {
     unixMilliseconds(ofWall: wall + (moment - boot))
   }
 
-  /// The same for a moment of the wall clock.
+  /// Converts a moment of the wall clock, rounded in the same way.
   func unixMilliseconds(ofWall moment: Instant) -> Int64 {
     moment > wall ? moment.millisecondsRoundedUp : moment.microseconds / 1_000
   }
@@ -100,7 +100,7 @@ extension Instant {
   package var millisecondsRoundedUp: Int64 { (microseconds + 999) / 1_000 }
 }
 
-/// Who asks: the connection, and the user it belongs to.
+/// The sender of a command: a connection, and the user it belongs to.
 package struct Client: Equatable, Sendable {
   package var connection: UInt64
   package var uid: UInt32
@@ -111,25 +111,25 @@ package struct Client: Equatable, Sendable {
   }
 }
 
-/// A call that cannot be done as it was said. It has changed nothing.
+/// An error of a call of the engine. The call has changed nothing.
 package enum EngineError: Error, Equatable {
   case notFound
-  /// It has another generation by now.
+  /// The entity has another generation by now.
   case stale(now: Generation)
   case limit(name: String, value: Int)
-  /// Where nothing counts there is nothing to pause, resume or retime.
+  /// The countdown is not counting, so it cannot be paused, resumed or retimed.
   case isReady
   /// Only a countdown with a policy has codes.
   case noPolicy
-  /// The policy says nothing of how long a code is good, so there are none to be tried.
+  /// The policy sets no validity, so the countdown has no codes to try.
   case noCodes(policy: String)
   case levelNotAllowed(Level, maximum: Level)
-  /// A HUD has as many holds as it can have.
+  /// The HUD has the maximum number of holds.
   case tooManyHolds
-  /// It would be lost if the daemon ended now, as it cannot be stored.
+  /// The change cannot be stored at present: it would be lost if the daemon ended now.
   case readOnly
   case scope(ScopeProblem)
-  /// It belongs to one host, and what it is about to several.
+  /// The command needs something of one host, such as a connection, but the entity is shared.
   case shared
 }
 

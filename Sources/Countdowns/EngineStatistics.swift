@@ -1,8 +1,8 @@
-/// Counters since the start, or since they were reset.
+/// Counters since the start or the last reset.
 package struct EngineStatistics {
   package var accepted: Int64 = 0
   package var refused: Int64 = 0
-  /// Accepted before, and asked for again.
+  /// Repeated requests that had been accepted before.
   package var repeated: Int64 = 0
   package var refunded: Int64 = 0
   package var expired: Int64 = 0
@@ -11,12 +11,12 @@ package struct EngineStatistics {
   package var events: Int64 = 0
   package var publications: Int64 = 0
   package var snapshots: Int64 = 0
-  /// How late what fell due was noticed.
+  /// How late deadlines were noticed.
   package private(set) var lateness = DurationStatistics()
 
   package init() {}
 
-  /// What was decided elsewhere, lateness apart.
+  /// Adds the decisions that another engine counted, but not their lateness.
   mutating func add(_ other: EngineStatistics) {
     accepted += other.accepted
     refused += other.refused

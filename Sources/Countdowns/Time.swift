@@ -1,5 +1,5 @@
-/// A moment on one clock, in microseconds since that clock began. Machines are passed the moment;
-/// they never read a clock.
+/// A moment on one clock, in microseconds since that clock began. State machines receive it from
+/// their caller; they never read a clock.
 package struct Instant: Hashable, Comparable, Sendable {
   package var microseconds: Int64
 
@@ -23,8 +23,7 @@ package struct Interval: Hashable, Comparable, Sendable {
   package init(microseconds: Int64) { self.microseconds = microseconds }
 
   package static let zero = Interval(microseconds: 0)
-  /// The longest anything may last: 3650 days. So far below 2⁶³ µs that a sum of a few
-  /// never overflows.
+  /// The longest that anything may last: 3650 days. A sum of a few never reaches 2⁶³ µs.
   package static let longest = Interval.days(3650)
 
   package static func milliseconds(_ n: Int64) -> Interval { Interval(microseconds: n * 1_000) }
@@ -46,7 +45,7 @@ package struct Interval: Hashable, Comparable, Sendable {
   }
 }
 
-/// Tells one start of an entity from the next of the same name. Rises across the whole daemon.
+/// A number that tells the starts under one key apart. It rises across the whole daemon.
 package struct Generation: Hashable, Comparable, Sendable {
   package var value: Int64
 

@@ -1,17 +1,17 @@
 import Dispatch
 import Glibc
 
-/// A clock that alarms go by: how to read it, and how to set a system timer by it.
+/// A clock for alarms: reads the time, and sets a system timer by it.
 package struct AlarmClock: Sendable {
   private let read: @Sendable () -> UInt64
   private let setTimer: @Sendable (any DispatchSourceTimer, UInt64) -> Void
 
-  /// A clock of one's own. Tests simulate with it what cannot be done to the machine's clocks.
+  /// Creates a custom clock. Tests use it to simulate changes of the machine's clocks.
   ///
   /// - Parameters:
-  ///   - read: says the present, in nanoseconds since whatever the clock counts from.
-  ///   - setTimer: sets a timer to a moment in microseconds of the clock. It has to fire once the
-  ///     clock has got there, also if it gets there by being set; it may fire too early.
+  ///   - read: returns the present, in nanoseconds since the clock's epoch.
+  ///   - setTimer: sets a timer to a moment in microseconds of the clock. The timer must fire once
+  ///     the clock reaches the moment, even if the clock is set past it; it may fire too early.
   package init(
     read: @escaping @Sendable () -> UInt64,
     setTimer: @escaping @Sendable (any DispatchSourceTimer, UInt64) -> Void
@@ -20,15 +20,15 @@ package struct AlarmClock: Sendable {
     self.setTimer = setTimer
   }
 
-  /// ``BootClock``, which runs on while the machine sleeps.
+  /// ``BootClock``, which keeps running while the machine sleeps.
   package static let boot = AlarmClock(
     read: { BootClock.nanoseconds },
     setTimer: { $0.schedule(deadline: .boot(microseconds: $1), leeway: .nanoseconds(0)) })
 
-  /// ``WallClock``: what waits for a moment of it waits shorter or longer when the clock is set.
+  /// ``WallClock``. Setting the clock makes its alarms fire earlier or later.
   ///
-  /// The kernel sees to that: libdispatch sets its `timerfd` of `CLOCK_REALTIME` to an absolute
-  /// time, and such a one fires at once when the clock is set past it.
+  /// The kernel ensures that: libdispatch sets its `timerfd` of `CLOCK_REALTIME` to an absolute
+  /// time, which fires at once when the clock is set past it.
   package static let wall = AlarmClock(
     read: { WallClock.nanoseconds },
     setTimer: { timer, deadline in
@@ -44,13 +44,13 @@ package struct AlarmClock: Sendable {
   /// The present, in nanoseconds.
   package var nanoseconds: UInt64 { read() }
 
-  /// The present, in microseconds, rounded down: what is due by it, is due.
+  /// The present, in microseconds, rounded down, so that nothing is due early.
   package var now: UInt64 { read() / 1_000 }
 
-  /// The first microsecond that is at least `delay` from now; `UInt64.max` if none is.
+  /// Returns the first microsecond at least `delay` from now; `UInt64.max` if there is none.
   ///
-  /// Summed in nanoseconds and rounded once, upwards. To add a delay to `now` instead would be
-  /// early by the part of a microsecond that `now` leaves out. A negative delay counts as zero.
+  /// Adds in nanoseconds and rounds up once: adding a delay to `now`, which is rounded down, would
+  /// be up to a microsecond early. A negative delay counts as zero.
   package func deadline(after delay: Duration) -> UInt64 {
     delay.microseconds(after: nanoseconds)
   }
@@ -59,22 +59,21 @@ package struct AlarmClock: Sendable {
   func set(_ timer: any DispatchSourceTimer, to deadline: UInt64) { setTimer(timer, deadline) }
 }
 
-/// A dispatch time keeps its clock in the two highest bits, so this is as far as one can reach: 146
-/// years. The alarm wakes up then, finds it is early, and arms itself again.
+/// The latest dispatch time, 146 years: its two highest bits encode the clock. An alarm for a later
+/// deadline wakes up then, finds that it is early, and arms itself again.
 private let latestNanoseconds: UInt64 = 1 << 62 - 1
 
-/// How a system timer is set to a moment of the wall clock.
+/// The setting of a system timer for a moment of the wall clock.
 package enum WallSetting: Equatable {
-  /// In nanoseconds since 1970: the kernel sees to it that it fires then, also if the clock is set.
+  /// Nanoseconds since 1970. The kernel fires the timer then, even if the clock is set.
   case moment(nanoseconds: UInt64)
-  /// From 2116 on, which no dispatch time can say: after so many microseconds the clock is looked
-  /// at.
+  /// From 2116 on, beyond all dispatch times: check the clock again after this delay.
   case look(afterMicroseconds: UInt64)
 
-  /// When it is noticed, at the latest, that such a clock was set.
+  /// The maximum time until a change of such a clock is noticed, in microseconds.
   package static let mostMicroseconds: UInt64 = 60_000_000
 
-  /// Both in microseconds since 1970.
+  /// Creates the setting for a deadline; both times are in microseconds since 1970.
   package init(_ deadline: UInt64, at now: UInt64) {
     let isBeyond = deadline > now && dispatchNanoseconds(now) == latestNanoseconds
     self =
@@ -90,12 +89,12 @@ private func dispatchNanoseconds(_ microseconds: UInt64) -> UInt64 {
 }
 
 extension DispatchTime {
-  /// A moment of `CLOCK_BOOTTIME`.
+  /// Returns a moment of `CLOCK_BOOTTIME`.
   ///
-  /// Swift's `DispatchTime` has no initializer for it: it counts `CLOCK_MONOTONIC`, which stops in
-  /// suspend. But in libdispatch's encoding bit 63 set and bit 62 clear mean its "monotonic" clock
-  /// that, unlike "uptime", runs on in suspend; on Linux it is a `timerfd` of `CLOCK_BOOTTIME`. The
-  /// initializer passes the bits through as they are.
+  /// Swift's `DispatchTime` has initializers only for `CLOCK_MONOTONIC`, which stops in suspend.
+  /// But libdispatch encodes its "monotonic" clock, which unlike "uptime" keeps running in suspend,
+  /// as bit 63 set and bit 62 clear; on Linux it is a `timerfd` of `CLOCK_BOOTTIME`. The
+  /// initializer passes the bits through unchanged.
   ///
   /// Source: libdispatch, src/shims/time.h (`_dispatch_time_to_clock_and_value`) and
   /// src/event/event_epoll.c.
@@ -105,9 +104,9 @@ extension DispatchTime {
 }
 
 extension DispatchWallTime {
-  /// A moment after 1970, by the clock on the wall.
+  /// Returns a moment of the wall clock, in nanoseconds since 1970.
   fileprivate static func unix(nanoseconds: UInt64) -> DispatchWallTime {
-    // The first few nanoseconds after 1970 mean "now" and "never" in libdispatch.
+    // In libdispatch, the first few nanoseconds after 1970 mean "now" and "never".
     let nanoseconds = max(nanoseconds, 1_000)
     return DispatchWallTime(
       timespec: timespec(

@@ -1,18 +1,18 @@
 import Glibc
 
-/// The clock timers run by: time since boot, the time asleep included.
+/// The clock of timers: time since boot, including suspend.
 ///
-/// `CLOCK_BOOTTIME`, because `CLOCK_MONOTONIC` stops while the machine is suspended (a countdown of
-/// an hour would then take an hour and a nap), and because nobody can set it.
+/// `CLOCK_BOOTTIME`, because nobody can set it, and because `CLOCK_MONOTONIC` stops in suspend,
+/// which would lengthen a countdown.
 package enum BootClock {
-  /// The present, in microseconds since boot, rounded down: what is due by it, is due.
+  /// The present, in microseconds since boot, rounded down, so that nothing is due early.
   package static var now: UInt64 { nanoseconds / 1_000 }
 
   /// The present, in nanoseconds since boot.
   package static var nanoseconds: UInt64 { read(CLOCK_BOOTTIME) }
 }
 
-/// The clock on the wall: it follows whoever sets it, forwards and backwards.
+/// The wall clock, which can be set forwards and backwards.
 package enum WallClock {
   /// The present, in microseconds since 1970, rounded down.
   package static var now: UInt64 { nanoseconds / 1_000 }
@@ -23,20 +23,20 @@ package enum WallClock {
 
 private func read(_ clock: clockid_t) -> UInt64 {
   var time = timespec()
-  // It can only fail for a clock the kernel does not have; both are older than Swift.
+  // Fails only for a clock that the kernel lacks; both are older than Swift.
   let result = clock_gettime(clock, &time)
   precondition(result == 0, "clock_gettime failed")
   return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }
 
 extension Duration {
-  /// The first whole microsecond at or after `start` nanoseconds plus this duration; saturates at
-  /// `UInt64.max`. Negative durations count as zero.
+  /// Returns the first whole microsecond at or after `start` nanoseconds plus this duration;
+  /// saturates at `UInt64.max`. Negative durations count as zero.
   package func microseconds(after start: UInt64) -> UInt64 {
     let delay = max(self, .zero)
     let (seconds, attoseconds) = delay.components
     let nanoseconds = (UInt64(attoseconds) + 999_999_999) / 1_000_000_000
-    // Only the seconds can be out of range; they are whole microseconds already.
+    // Only the seconds can overflow; they are whole microseconds already.
     let (whole, tooLong) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000)
     let part = (start + nanoseconds + 999) / 1_000
     let (sum, tooLate) = whole.addingReportingOverflow(part)
@@ -46,7 +46,7 @@ extension Duration {
   /// This duration in whole microseconds, rounded up; saturates at `UInt64.max`.
   package var microsecondsRoundedUp: UInt64 { microseconds(after: 0) }
 
-  /// `count` microseconds, whatever the count.
+  /// Returns a duration of `count` microseconds, for any count.
   static func microseconds(exactly count: UInt64) -> Duration {
     Duration(
       secondsComponent: Int64(count / 1_000_000),

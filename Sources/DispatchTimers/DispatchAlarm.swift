@@ -1,13 +1,13 @@
 import Dispatch
 
-/// One alarm on a queue: calls its handler once when the moment it is armed for has come.
+/// One alarm on a queue: calls its handler once, at the deadline it is armed for.
 ///
-/// It is the only timer the system ever sees, however many are pending in the wheel behind it: a
-/// strict `DispatchSourceTimer`, armed for one absolute deadline at a time. While it is not armed
-/// nothing ticks.
+/// It is the only timer the system sees, however many are pending in the wheel behind it: a strict
+/// `DispatchSourceTimer`, armed for one absolute deadline at a time. Disarmed, it causes no
+/// wake-ups.
 ///
-/// - It never fires before its clock has reached the deadline, whatever becomes of the clock.
-/// - It fires once; the handler arms it again.
+/// - It never fires before its clock has reached the deadline, even if the clock is set.
+/// - It fires once per arming; the handler may arm it again.
 /// - The handler runs on the alarm's queue, which should be serial. To continue elsewhere, hop from
 ///   there (`eventLoop.execute { … }`).
 ///
@@ -16,7 +16,7 @@ package final class DispatchAlarm: Sendable {
   private struct State {
     let source: any DispatchSourceTimer
     var handler: (@Sendable () -> Void)?
-    /// What the source is set to, in microseconds; nil when disarmed.
+    /// The deadline of the source, in microseconds of the clock; nil when disarmed.
     var deadline: UInt64?
     var timesSet = 0
   }
@@ -24,19 +24,19 @@ package final class DispatchAlarm: Sendable {
   private let clock: AlarmClock
   private let state: Lock<State>
 
-  /// A disarmed alarm.
+  /// Creates a disarmed alarm.
   ///
   /// - Parameters:
-  ///   - clock: what its deadlines are measured by.
-  ///   - queue: where the handler runs.
+  ///   - clock: the clock that measures deadlines.
+  ///   - queue: the queue that the handler runs on.
   package init(clock: AlarmClock, queue: DispatchQueue) {
     self.clock = clock
     state = Lock(State(source: DispatchSource.makeTimerSource(flags: .strict, queue: queue)))
     state.withLock { state in
       state.source.setEventHandler { [weak self] in self?.fire() }
       state.source.schedule(deadline: .distantFuture, leeway: .nanoseconds(0))
-      // From the start, because libdispatch stops the program when a source that never was
-      // activated (or is suspended) is released.
+      // Activated at once: libdispatch stops the program when an inactive or suspended source is
+      // released.
       state.source.activate()
     }
   }
@@ -45,34 +45,34 @@ package final class DispatchAlarm: Sendable {
     state.withLock { $0.source.cancel() }
   }
 
-  /// Says what is to be called when the alarm fires. Set it before the first arming.
+  /// Sets the handler to call when the alarm fires. Set it before the first arming.
   ///
-  /// The alarm holds the handler for as long as it lives: let it refer weakly to the alarm's owner.
+  /// The alarm retains the handler, which must refer weakly to the alarm's owner.
   package func setHandler(_ handler: @escaping @Sendable () -> Void) {
     let previous = state.withLock { state in
       let previous = state.handler
       state.handler = handler
       return previous
     }
-    // Released here, not under the lock: what it captured may disarm the alarm as it goes.
+    // Released outside the lock: the `deinit` of a captured object may disarm the alarm.
     withExtendedLifetime(previous) {}
   }
 
-  /// What the alarm is armed for, in microseconds of its clock; nil when it is not.
+  /// The deadline, in microseconds of the clock; nil when disarmed.
   package var deadline: UInt64? { state.withLock { $0.deadline } }
 
-  /// How often the system's timer has been set so far. For tests: it is what arming costs.
+  /// How often the system's timer has been set, which is the cost of arming. For tests.
   package var timesSet: Int { state.withLock { $0.timesSet } }
 
-  /// Arms the alarm for `deadline`, in microseconds of its clock, instead of what it was armed for.
-  /// What is past fires at once. Costs nothing if it is armed for that already.
+  /// Arms the alarm for `deadline`, in microseconds of its clock, in place of the current deadline.
+  /// A past deadline fires at once. Does nothing if the deadline stays the same.
   package func arm(at deadline: UInt64) {
     state.withLock { state in
       if state.deadline != deadline { set(deadline, in: &state) }
     }
   }
 
-  /// Arms the alarm for `deadline` unless it is armed for an earlier moment. Costs nothing then.
+  /// Arms the alarm for `deadline`; does nothing if it is armed for then or earlier.
   package func arm(noLaterThan deadline: UInt64) {
     state.withLock { state in
       if let armed = state.deadline, armed <= deadline { return }
@@ -81,8 +81,8 @@ package final class DispatchAlarm: Sendable {
   }
 
   /// Disarms the alarm. Called on the alarm's queue, the handler does not start until the alarm is
-  /// armed again. Called elsewhere, the handler may be running, or may still start once if it was
-  /// due; what is put on the queue afterwards runs later than that.
+  /// armed again. Called elsewhere, a handler that was due may be running or may still start once;
+  /// work put on the queue afterwards runs after it.
   package func disarm() {
     state.withLock { state in
       guard state.deadline != nil else { return }
@@ -93,10 +93,10 @@ package final class DispatchAlarm: Sendable {
 
   private func fire() {
     let handler = state.withLock { state -> (@Sendable () -> Void)? in
-      // Disarmed while the event was on its way.
+      // Disarmed while the event was pending.
       guard let deadline = state.deadline else { return nil }
-      // Armed for later meanwhile; or the wall clock was set back; or the deadline is further off
-      // than a dispatch time can say.
+      // Early: the alarm was armed for later, the wall clock was set back, or the deadline is
+      // beyond the latest dispatch time.
       guard clock.now >= deadline else {
         set(deadline, in: &state)
         return nil

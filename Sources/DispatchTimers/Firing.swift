@@ -1,12 +1,12 @@
-/// When a callback is called: how late, and how many periods it missed.
+/// How late a callback is called, and how many periods it missed.
 public struct Firing: Equatable, Sendable {
-  /// How long after its deadline the callback was called, by the timer's clock. Never negative.
-  /// Includes the step of a wall clock that was set forward past the deadline.
+  /// The time from the deadline to the call, by the timer's clock. Never negative. Includes the
+  /// step of a wall clock that was set forward past the deadline.
   public var lateness: Duration
 
-  /// How many further periods of a repeating timer passed before this call, because the queue was
-  /// busy, the machine asleep or the clock set forward. The timer does not make up for them. 0 for
-  /// a timer that fires once.
+  /// The number of further periods of a repeating timer that passed before this call, because the
+  /// queue was busy, the machine asleep or the clock set forward. The timer does not make up for
+  /// them. 0 for a timer that fires once.
   public var missed: Int
 
   /// The deadline, in microseconds of the timer's clock.
@@ -19,11 +19,11 @@ public struct Firing: Equatable, Sendable {
   }
 }
 
-/// The deadlines of something periodic, in microseconds of its clock.
+/// The deadlines of a timer, in microseconds of its clock.
 package struct Phase: Sendable {
-  /// When it is due next.
+  /// The next deadline.
   package private(set) var deadline: UInt64
-  /// From one deadline to the next; 0 for something that happens once.
+  /// The time from one deadline to the next; 0 for a timer that fires once.
   package let interval: UInt64
 
   package init(deadline: UInt64, interval: UInt64) {
@@ -31,15 +31,16 @@ package struct Phase: Sendable {
     self.interval = interval
   }
 
-  /// - Parameter interval: rounded up to a microsecond; nil for something that happens once.
+  /// - Parameter interval: rounded up to a microsecond; nil for a timer that fires once.
   ///   - Precondition: greater than zero.
   init(deadline: UInt64, every interval: Duration?) {
     if let interval { precondition(interval > .zero, "a timer that repeats needs time in between") }
     self.init(deadline: deadline, interval: interval?.microsecondsRoundedUp ?? 0)
   }
 
-  /// Returns what the callback gets at `now`, which is not before the deadline, and moves the phase
-  /// to the first deadline after `now`. Counted from the one before, so lateness does not add up.
+  /// Returns the firing for a call at `now`, which is not before the deadline, and moves the phase
+  /// to the first deadline after `now`. Deadlines count from the first one, so lateness does not
+  /// add up.
   package mutating func fire(at now: UInt64) -> Firing {
     let late = now - deadline
     let missed = interval == 0 ? 0 : late / interval

@@ -1,16 +1,14 @@
 import Glibc
 
-/// A value that one thread at a time may use.
+/// A value that only one thread at a time may use.
 ///
-/// It is to be used like `Synchronization.Mutex` and would be that, if ThreadSanitizer could see
-/// it: on Linux the waiting half of `Mutex` is in a library that is not instrumented, so that
-/// correct programs are reported. A pthread mutex it knows, and what it reports here is worth
-/// reading.
+/// Works like `Synchronization.Mutex`, but ThreadSanitizer understands it: on Linux the waiting
+/// half of `Mutex` is in a library without instrumentation, which causes reports for correct
+/// programs.
 ///
 /// Not recursive: locking it again within `withLock` stops the program.
 ///
-/// Sendable whatever it guards, because the value came from elsewhere for good (`sending`) and is
-/// touched under the lock only.
+/// Sendable for any value, because `sending` hands the value over and only the lock gives access.
 package final class Lock<Value: ~Copyable>: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var value: Value
@@ -32,7 +30,7 @@ package final class Lock<Value: ~Copyable>: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  /// Calls `body` with the value, and nobody else meanwhile.
+  /// Calls `body` with exclusive access to the value.
   package func withLock<Result: ~Copyable>(
     _ body: (inout sending Value) -> sending Result
   ) -> sending Result {

@@ -1,17 +1,17 @@
 import Dispatch
 
-/// Runs a table of timers by one clock and one alarm on one queue.
+/// Runs a table of timers with one clock and one alarm on one queue.
 ///
-/// ``TimerQueue`` owns it and shuts it down; handles and sequences hold it as long as they like,
-/// which keeps no timer alive. The lock guards the table only: no action is called, and none let
-/// go, while it is held.
+/// ``TimerQueue`` owns the driver and shuts it down; handles and sequences may retain it longer,
+/// which keeps no timer alive. The lock guards the state only: no action is called or released
+/// while it is held.
 final class TimerDriver: Sendable {
-  /// How many timers one batch touches before it lets other work on the queue go first.
+  /// The number of timers that one batch touches before other work on the queue runs.
   static let timersPerBatch = 1_024
 
   private struct State: ~Copyable {
     var table: TimerTable
-    /// A batch is running or queued: it sets the alarm when it is through.
+    /// Whether a batch is running or queued; the batch sets the alarm when it ends.
     var isRunning = false
     var isShutDown = false
   }
@@ -34,7 +34,7 @@ final class TimerDriver: Sendable {
   func add(_ phase: Phase, _ action: @escaping TimerAction) -> TimerTable.Key {
     state.withLock { state in
       precondition(!state.isShutDown, "a timer queue was used after its end")
-      // Past, or the clock has been set back; only then is it worth a look.
+      // The deadline is past, or the clock has been set back; only then is the clock read.
       if phase.deadline < state.table.elapsed { state.table.follow(clock.now) }
       let key = state.table.add(phase, action)
       if !state.isRunning { alarm.arm(noLaterThan: phase.deadline) }
@@ -42,7 +42,7 @@ final class TimerDriver: Sendable {
     }
   }
 
-  /// As `add`, for whoever keeps the timer: its handle cancels it.
+  /// Adds a timer and returns the handle that cancels it.
   func schedule(
     at deadline: UInt64, every interval: Duration?, _ action: @escaping TimerAction
   ) -> TimerHandle {
@@ -53,14 +53,14 @@ final class TimerDriver: Sendable {
     state.withLock { $0.table.isPending(key) }
   }
 
-  /// Leaves the alarm as it is: a spurious wake-up is cheaper than re-arming with every cancelled
-  /// timeout.
+  /// Cancels a timer; false if it has ended. The alarm stays armed: a spurious wake-up is cheaper
+  /// than re-arming for every cancelled timeout.
   func cancel(_ key: TimerTable.Key) -> Bool {
     let action = state.withLock { $0.table.remove(key) }
     return action != nil
   }
 
-  /// Ends all timers, for good.
+  /// Ends all timers permanently.
   func shutDown() {
     let actions = state.withLock { state in
       state.isShutDown = true
@@ -79,7 +79,7 @@ final class TimerDriver: Sendable {
     if isFree { runBatch() }
   }
 
-  /// Calls what is due until nothing is or the budget is used up.
+  /// Calls the actions of due timers until none is due or the budget is used up.
   private func runBatch() {
     var budget = Self.timersPerBatch
     while let due = popDue(&budget) {
@@ -99,7 +99,7 @@ final class TimerDriver: Sendable {
   }
 
   private func popDue(_ budget: inout Int) -> TimerTable.Due? {
-    // The clock is read again for each timer: a callback takes time, and lateness has to be true.
+    // Reads the clock for each timer, because a callback takes time and lateness must be exact.
     state.withLock { $0.table.popDue(by: clock.now, budget: &budget) }
   }
 }

@@ -2,9 +2,9 @@ import Synchronization
 
 /// A scheduled timer. Releasing the handle cancels it.
 ///
-/// So a timer cannot outlive the object that stores its handle in a property. A handle that is
-/// discarded where it is made cancels at once, and the compiler warns about that; call ``detach()``
-/// if the timer should run on its own.
+/// So a timer cannot outlive the object that stores its handle in a property. Discarding the handle
+/// cancels the timer at once, and the compiler warns about it; call ``detach()`` if the timer
+/// should run on its own.
 public final class TimerHandle: Sendable {
   private let driver: TimerDriver
   private let key: TimerTable.Key
@@ -29,8 +29,8 @@ public final class TimerHandle: Sendable {
   /// Called on the timer's own queue, no call begins after it returns, and none is running except
   /// the one that calls `cancel()`.
   ///
-  /// Called elsewhere, one call that was due already may be running, or may still begin. Work that
-  /// is put on the queue afterwards runs after that call:
+  /// Called elsewhere, one call that was already due may be running, or may still begin. Work put
+  /// on the queue afterwards runs after that call:
   ///
   ///     handle.cancel()
   ///     timers.queue.async { /* no call from here on */ }

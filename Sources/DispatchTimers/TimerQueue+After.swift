@@ -1,11 +1,11 @@
 /// Timers that are due after a delay.
 extension TimerQueue {
-  /// Calls `callback` after a delay, and then again and again if it repeats. O(1).
+  /// Calls `callback` after a delay, and then repeatedly if it has an interval. O(1).
   ///
   /// - Parameters:
-  ///   - delay: to the first call; rounded up to a microsecond, negative counts as zero. A timer
-  ///     more than 584,000 years ahead never fires.
-  ///   - interval: from one deadline to the next; rounded up to a microsecond. Nil: only once.
+  ///   - delay: the time to the first call; rounded up to a microsecond, negative counts as zero. A
+  ///     timer more than 584,000 years ahead never fires.
+  ///   - interval: the time between deadlines, rounded up to a microsecond; nil: it fires once.
   ///     - Precondition: greater than zero.
   ///   - clock: the clock that measures the delay and the interval.
   ///   - callback: runs on ``queue``.
@@ -21,7 +21,7 @@ extension TimerQueue {
     }
   }
 
-  /// Does the same, for a callback that does not need to know how late it is.
+  /// Behaves like the overload whose callback takes a ``Firing``.
   public func schedule(
     after delay: Duration, repeating interval: Duration? = nil, clock: TimeBase = .continuous,
     _ callback: @escaping @Sendable () -> Void
@@ -29,19 +29,19 @@ extension TimerQueue {
     schedule(after: delay, repeating: interval, clock: clock) { (_: Firing) in callback() }
   }
 
-  /// Calls `callback` with `target` after a delay, and then again and again if it repeats, as
+  /// Calls `callback` with `target` after a delay, and then repeatedly if it has an interval, as
   /// long as the target lives. O(1).
   ///
   /// The target is held weakly, except during the calls. `callback` must not capture it: it is the
   /// callback's first argument.
   ///
   /// - Parameters:
-  ///   - delay: to the first call; rounded up to a microsecond, negative counts as zero. A timer
-  ///     more than 584,000 years ahead never fires.
-  ///   - interval: from one deadline to the next; rounded up to a microsecond. Nil: only once.
+  ///   - delay: the time to the first call; rounded up to a microsecond, negative counts as zero. A
+  ///     timer more than 584,000 years ahead never fires.
+  ///   - interval: the time between deadlines, rounded up to a microsecond; nil: it fires once.
   ///     - Precondition: greater than zero.
   ///   - clock: the clock that measures the delay and the interval.
-  ///   - target: the owner. Once it is released, the timer makes no more calls, and ends.
+  ///   - target: the owner. Once it is released, the timer makes no more calls and ends.
   ///   - callback: runs on ``queue``.
   /// - Returns: the timer. **Releasing the handle cancels it**; see ``TimerHandle/detach()``.
   public func schedule<Target: AnyObject & Sendable>(
@@ -58,7 +58,7 @@ extension TimerQueue {
     }
   }
 
-  /// Does the same, for a callback that does not need to know how late it is.
+  /// Behaves like the overload whose callback takes a ``Firing``.
   public func schedule<Target: AnyObject & Sendable>(
     after delay: Duration, repeating interval: Duration? = nil, clock: TimeBase = .continuous,
     target: Target,

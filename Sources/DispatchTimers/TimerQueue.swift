@@ -20,12 +20,13 @@ import Dispatch
 /// - **Fair.** After every 1,024 due timers of a clock, other work on the queue runs.
 ///
 /// Scheduling and cancelling are O(1), from any thread. The timers end with their `TimerQueue`. A
-/// callback of a repeating timer must not capture the queue strongly: neither would ever end.
+/// callback of a repeating timer must not capture the queue strongly: neither would ever be
+/// released.
 public final class TimerQueue: Sendable {
-  /// The clock that a timer goes by.
+  /// The clock of a timer.
   public enum TimeBase: Sendable {
-    /// Runs while the machine sleeps, and cannot be set: for delays and timeouts. Swift's
-    /// `ContinuousClock` reads the same, on Linux `CLOCK_BOOTTIME`.
+    /// A clock that runs while the machine sleeps and cannot be set, for delays and timeouts: on
+    /// Linux `CLOCK_BOOTTIME`, like Swift's `ContinuousClock`.
     ///
     /// `SuspendingClock` and Dispatch's uptime (`CLOCK_MONOTONIC`) stop while the machine sleeps,
     /// so a timer of an hour would take longer on a laptop.
@@ -53,7 +54,7 @@ public final class TimerQueue: Sendable {
     self.init(queue: queue, wallClock: .wall)
   }
 
-  /// With another clock for ``TimeBase/wall``. For tests: it can be set.
+  /// Creates a queue with another clock for ``TimeBase/wall``, which tests can set.
   package init(queue: DispatchQueue, wallClock: AlarmClock) {
     continuous = TimerDriver(clock: .boot, queue: queue)
     wall = TimerDriver(clock: wallClock, queue: queue)
@@ -77,6 +78,6 @@ public final class TimerQueue: Sendable {
     }
   }
 
-  /// The one alarm behind all timers of a clock. For tests.
+  /// Returns the alarm behind all timers of a clock. For tests.
   package func alarm(_ clock: TimeBase) -> DispatchAlarm { driver(clock).alarm }
 }

@@ -1,23 +1,22 @@
 import TimerWheel
 
-/// What a timer does when it is due.
-///
-/// Returns false if there is nobody left to do it for; then it does not repeat.
+/// The action of a timer, called when it is due. Returns false if its target has been released;
+/// then the timer does not repeat.
 typealias TimerAction = @Sendable (Firing) -> Bool
 
-/// All timers of a queue on one clock: the wheel knows when, the table knows what.
+/// All timers of a queue on one clock: the wheel has their deadlines, the table their actions.
 ///
-/// It knows no clock, no queue and no lock, and it calls no action: it hands actions out, those to
-/// be called and those to be let go. For an action may hold the last reference to something whose
-/// deinit comes back to the table, and that must not find the lock taken.
+/// The table has no clock, queue or lock. It neither calls nor releases actions, but returns them
+/// to the caller: an action may hold the last reference to an object whose `deinit` calls the table
+/// again, which must not happen under the caller's lock.
 struct TimerTable: ~Copyable {
-  /// Names one timer for as long as it lives, through all its repetitions; afterwards, nothing.
+  /// Identifies one timer through all its repetitions, and none once the timer has ended.
   struct Key: Sendable {
     fileprivate let index: Int
     fileprivate let generation: UInt64
   }
 
-  /// A timer whose moment has come, out of the wheel. One that repeats must be settled.
+  /// A due timer, removed from the wheel. If it repeats, `settle` must follow the call.
   struct Due: Sendable {
     let key: Key
     let action: TimerAction
@@ -26,7 +25,7 @@ struct TimerTable: ~Copyable {
   }
 
   private struct Entry {
-    /// Which timer this is; none other ever has the same number.
+    /// A number that no other timer ever has; 0 while the entry is free.
     var generation: UInt64 = 0
     var phase = Phase(deadline: 0, interval: 0)
     /// Nil while the entry is free.
@@ -39,31 +38,31 @@ struct TimerTable: ~Copyable {
   private var entries: [Entry] = []
   private var free: [Int] = []
   private var lastGeneration: UInt64 = 0
-  /// The most there were since memory was given back last.
+  /// The maximum `count` since memory was last released.
   private var peak = 0
-  /// As few do not take enough memory to be worth it.
+  /// A peak up to this many timers takes too little memory to be worth releasing.
   private static let few = 1 << 16
 
-  /// An empty table whose time is `now`, in microseconds of its clock.
+  /// Creates an empty table whose time is `now`, in microseconds of its clock.
   init(startingAt now: UInt64) {
     wheel = TimerWheel(startingAt: now)
   }
 
-  /// How many timers there are, one that is being called and will repeat included. O(1).
+  /// The number of timers, including a repeating one whose action is being called. O(1).
   var count: Int { entries.count - free.count }
 
   /// The exact earliest deadline in the wheel. O(1), or O(timers in the first occupied slot).
   var nextDeadline: UInt64? { mutating get { wheel.nextDeadline } }
 
-  /// How far time has come, as far as the table knows.
+  /// The table's time, in microseconds of its clock.
   var elapsed: UInt64 { wheel.elapsed }
 
-  /// Goes back with a clock that was set back: no deadline changes, but those between `now` and
-  /// `elapsed` are not past any more. O(timers) then, otherwise nothing.
+  /// Follows a clock that was set back: deadlines between `now` and `elapsed` are in the future
+  /// again. O(timers) if the clock was set back, else O(1).
   mutating func follow(_ now: UInt64) {
     guard now < wheel.elapsed else { return }
-    // The time of a wheel never goes back, so it has to be another. The timers are taken out as
-    // they would expire, which keeps equal deadlines in the order they were added in.
+    // The time of a wheel never goes back, so a new wheel replaces it. The timers move in the order
+    // of expiry, which keeps the order of equal deadlines.
     var rewound = TimerWheel(startingAt: now)
     var budget = Int.max
     while let timer = wheel.advance(to: .max, budget: &budget) {
@@ -73,7 +72,7 @@ struct TimerTable: ~Copyable {
     wheel = rewound
   }
 
-  /// O(1), amortized.
+  /// Adds a timer. O(1), amortized.
   mutating func add(_ phase: Phase, _ action: @escaping TimerAction) -> Key {
     let index: Int
     if let reused = free.popLast() {
@@ -91,14 +90,14 @@ struct TimerTable: ~Copyable {
     return Key(index: index, generation: entries[index].generation)
   }
 
-  /// Whether the timer is still to be called. O(1).
+  /// Returns whether the timer will still be called. O(1).
   func isPending(_ key: Key) -> Bool {
     key.index < entries.count && entries[key.index].generation == key.generation
   }
 
-  /// Takes a timer out, wherever it is. O(1).
+  /// Removes a timer, even a repeating one whose action is being called. O(1).
   ///
-  /// - Returns: its action, to be let go; nil if the key names no timer any more.
+  /// - Returns: its action, to release outside the lock; nil if the timer has ended.
   mutating func remove(_ key: Key) -> TimerAction? {
     guard isPending(key) else { return nil }
     if let token = entries[key.index].token { wheel.cancel(token) }
@@ -106,9 +105,9 @@ struct TimerTable: ~Copyable {
     return release(key.index)
   }
 
-  /// Takes all timers out. O(timers).
+  /// Removes all timers. O(timers).
   ///
-  /// - Returns: their actions, to be let go.
+  /// - Returns: their actions, to release outside the lock.
   mutating func removeAll() -> [TimerAction] {
     var actions: [TimerAction] = []
     for index in entries.indices where entries[index].action != nil {
@@ -118,8 +117,8 @@ struct TimerTable: ~Copyable {
     return actions
   }
 
-  /// The next timer due by `now`, with the budget as in `TimerWheel.advance(to:budget:)`. `now` may
-  /// be earlier than the last time: see `follow`.
+  /// Returns the next timer due by `now`, with the budget of `TimerWheel.advance(to:budget:)`.
+  /// `now` may be earlier than the last time: see `follow`.
   mutating func popDue(by now: UInt64, budget: inout Int) -> Due? {
     follow(now)
     guard let expired = wheel.advance(to: now, budget: &budget) else { return nil }
@@ -135,9 +134,9 @@ struct TimerTable: ~Copyable {
     return Due(key: key, action: action, firing: firing, repeats: repeats)
   }
 
-  /// Puts a repeating timer back after its action was called, or ends it.
+  /// Schedules a repeating timer again after the call of its action, or ends it.
   ///
-  /// - Returns: the action to be let go, if the timer has ended here.
+  /// - Returns: the action, to release outside the lock, if the timer has ended here.
   mutating func settle(_ key: Key, goesOn: Bool) -> TimerAction? {
     // Cancelled by its own action, or meanwhile by another thread.
     guard isPending(key) else { return nil }
@@ -156,8 +155,8 @@ struct TimerTable: ~Copyable {
     return action
   }
 
-  /// Gives back what a peak took, once there are an eighth of the timers left; and the table's own
-  /// when there are none. O(1), but for then.
+  /// Releases the wheel's memory of a peak once fewer than an eighth of the timers are left, and
+  /// the table's own once none are left. Otherwise O(1).
   private mutating func releaseUnusedMemory() {
     if count == 0, entries.count > Self.few {
       entries = []

@@ -1,5 +1,5 @@
 extension TimerQueue {
-  /// A tick every `interval`, the first one `interval` after the iteration begins.
+  /// Returns ticks every `interval`, the first one `interval` after the iteration begins.
   ///
   ///     for await tick in timers.ticks(every: .seconds(1)) {
   ///       redraw(skipping: tick.missed)
@@ -18,12 +18,12 @@ extension TimerQueue {
     return TimerTicks(timers: self, clock: clock, first: nil, interval: interval)
   }
 
-  /// A tick at a moment of the wall clock, and from then on every `interval` of it.
+  /// Returns ticks at `first` on the wall clock, and then every `interval`.
   ///
   ///     for await _ in timers.ticks(from: fullHour, every: .seconds(3_600)) { chime() }
   ///
-  /// Otherwise as ``ticks(every:clock:)``. If `first` has passed when the iteration begins, a tick
-  /// comes at once, and counts the ticks since `first` as missed.
+  /// Otherwise behaves like ``ticks(every:clock:)``. If `first` has passed when the iteration
+  /// begins, a tick comes at once, and counts the ticks since `first` as missed.
   ///
   /// - Parameters:
   ///   - first: the first tick, rounded up to a microsecond.
@@ -36,14 +36,14 @@ extension TimerQueue {
 }
 
 /// The ticks of ``TimerQueue/ticks(every:clock:)`` and ``TimerQueue/ticks(from:every:)``. Each
-/// iteration has a phase of its own.
+/// iteration has its own phase.
 public struct TimerTicks: AsyncSequence, Sendable {
   public typealias Element = Firing
   public typealias Failure = Never
 
   fileprivate let timers: TimerQueue
   fileprivate let clock: TimerQueue.TimeBase
-  /// Nil: an interval after the iteration begins.
+  /// The first tick; nil: `interval` after the iteration begins.
   fileprivate let first: WallTime?
   fileprivate let interval: Duration
 
@@ -75,17 +75,17 @@ public struct TimerTicks: AsyncSequence, Sendable {
       } onCancel: {
         sleep.cancel()
       }
-      // Until here; were the queue to end during the wait, nobody would end the wait.
+      // Keeps the queue alive until here; without it, the wait would never end.
       withExtendedLifetime(timers) {}
-      // It was due when the wait ended, even if the clock has been set back since.
+      // The tick was due when the wait ended, even if the clock has been set back since.
       return wokeUp ? phase.fire(at: Swift.max(driver.clock.now, deadline)) : nil
     }
   }
 }
 
-/// One wait of one task: it ends when it is due or when it is cancelled, whichever is first.
+/// One wait of a task, until its deadline or its cancellation, whichever comes first.
 private final class TimerSleep: Sendable {
-  /// Whether the wait was sat out.
+  /// Receives true at the deadline, false on cancellation.
   typealias Continuation = CheckedContinuation<Bool, Never>
 
   private enum State {
@@ -99,7 +99,7 @@ private final class TimerSleep: Sendable {
   func begin(on driver: TimerDriver, until deadline: UInt64, _ continuation: Continuation) {
     let isOver = state.withLock { state in
       guard case .new = state else { return true }
-      // Under the lock: should the timer be due at once, it waits here until it is known.
+      // Under the lock: if the timer is due at once, `end` waits until the state is set.
       let key = driver.add(Phase(deadline: deadline, interval: 0)) { [self] _ in
         end(wokeUp: true)
         return true

@@ -2,26 +2,26 @@ import CTimerFD
 import Dispatch
 import Glibc
 
-/// Calls back when somebody has set the clock on the wall, forwards or backwards, or the machine
-/// has slept. Nothing runs until then, but once a day.
+/// Calls a handler when the wall clock is set, forwards or backwards, or the machine has slept.
+/// Otherwise it only wakes up once a day.
 ///
-/// The kernel reports it to a `timerfd` that waits for a far moment of `CLOCK_REALTIME` and asks
-/// for it. A libdispatch timer does not ask, so it does not notice a clock that is set back.
+/// The kernel reports a step to a `timerfd` of `CLOCK_REALTIME` that waits for a later moment with
+/// `TFD_TIMER_CANCEL_ON_SET`. libdispatch does not set this flag, so it misses a clock set back.
 ///
 /// Source: timerfd_create(2), TFD_TIMER_CANCEL_ON_SET.
 package final class WallClockSteps {
   private let source: any DispatchSourceRead
 
-  /// Nil where the system has no descriptor left.
+  /// Creates the observer; nil if the system has no descriptor left.
   ///
-  /// - Parameter handler: runs on the queue; it may be called where nothing was set.
+  /// - Parameter handler: runs on the queue; it may be called when nothing was set.
   package init?(queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) {
     let descriptor = timerfd_create(CLOCK_REALTIME, Int32(TFD_NONBLOCK) | Int32(TFD_CLOEXEC))
     guard descriptor >= 0 else { return nil }
     Self.arm(descriptor)
     source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
     source.setEventHandler {
-      // It fails with ECANCELED when the clock was set, which is what is waited for.
+      // Fails with ECANCELED when the clock was set.
       var times: UInt64 = 0
       _ = read(descriptor, &times, MemoryLayout.size(ofValue: times))
       Self.arm(descriptor)
@@ -33,7 +33,7 @@ package final class WallClockSteps {
 
   deinit { source.cancel() }
 
-  /// For a day from now: a clock that is far in the future has no moment that is far from it.
+  /// Arms the descriptor for a day from now: a clock in the far future has no moment much later.
   private static func arm(_ descriptor: Int32) {
     var next = itimerspec()
     clock_gettime(CLOCK_REALTIME, &next.it_value)

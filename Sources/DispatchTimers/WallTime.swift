@@ -1,23 +1,24 @@
-/// A moment of the wall clock, as calendars use it.
+/// A moment of the wall clock, in Unix time.
 ///
 ///     WallTime(secondsSince1970: date.timeIntervalSince1970)      // a Foundation `Date`
 ///     WallTime.now.advanced(by: .seconds(60))
 ///
 /// Exact to an attosecond, and without a time zone. Unix time does not count leap seconds.
 public struct WallTime: InstantProtocol {
-  /// The time since 1970-01-01 00:00 UTC; negative before.
+  /// The time since 1970-01-01 00:00 UTC; negative before that.
   public var since1970: Duration
 
-  /// The moment this long after 1970-01-01 00:00 UTC.
+  /// Creates the moment this long after 1970-01-01 00:00 UTC.
   public init(since1970: Duration) { self.since1970 = since1970 }
 
-  /// As Foundation, C and many protocols give a time.
+  /// Creates a moment from seconds, as Foundation, C and many protocols represent it.
   ///
-  /// - Parameter seconds: since 1970-01-01 00:00 UTC. For times of this century a `Double` is good
+  /// - Parameter seconds: since 1970-01-01 00:00 UTC. In this century, a `Double` is accurate to a
+  ///   quarter of a microsecond.
   ///   to a quarter of a microsecond.
   ///   - Precondition: finite, and within 2⁶³ seconds of 1970.
   public init(secondsSince1970 seconds: Double) {
-    // Whole seconds apart from the rest. Counted in attoseconds a `Double` would lose some.
+    // Whole seconds are converted separately: in attoseconds, a `Double` would lose precision.
     let whole = seconds.rounded(.down)
     guard let count = Int64(exactly: whole) else {
       preconditionFailure("a wall time must be a finite number of seconds, within 2⁶³ of 1970")
@@ -43,7 +44,7 @@ public struct WallTime: InstantProtocol {
 
   public static func < (lhs: WallTime, rhs: WallTime) -> Bool { lhs.since1970 < rhs.since1970 }
 
-  /// In microseconds since 1970, rounded up; what is before counts as then. Saturates at
+  /// The moment in microseconds since 1970, rounded up; an earlier one counts as 1970. Saturates at
   /// `UInt64.max`.
   var deadline: UInt64 { since1970.microsecondsRoundedUp }
 }

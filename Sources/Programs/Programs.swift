@@ -1,8 +1,8 @@
 import countdownctl
 import countdownd
 
-/// countdownd and countdownctl are one program, which does what its name says. So a package has the
-/// Swift runtime and the shared modules once, and countdownctl is a link.
+/// Runs countdownd or countdownctl, depending on the name it is called by. So a package contains
+/// the Swift runtime and the shared modules once, and countdownctl is a link.
 @main
 struct Programs {
   static func main() {

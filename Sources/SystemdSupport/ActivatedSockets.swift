@@ -5,13 +5,13 @@ import Glibc
 ///
 /// Source: sd_listen_fds_with_names(3), systemd.socket(5).
 package enum ActivatedSockets {
-  /// The descriptors of the socket unit called `name`, in the order systemd passed them; empty
-  /// when none were passed. Each is a listening Unix stream socket with close-on-exec set, and
-  /// belongs to the caller. Whether it blocks is up to the unit; by default it does.
+  /// Returns the descriptors of the socket unit called `name`, in the order systemd passed them;
+  /// empty if it passed none. Each is a listening Unix stream socket with close-on-exec set, and
+  /// belongs to the caller. The unit decides whether they block; by default they do.
   ///
-  /// Good for one call: the environment is cleared, so that no process started later takes the
-  /// descriptors for its own. All of them must be what `name` expects: a daemon that served only
-  /// a part of its sockets would leave the others' clients waiting forever.
+  /// Call it once: it clears the environment, so that no process started later takes the
+  /// descriptors for its own. It throws unless all descriptors are what `name` expects: if the
+  /// daemon served only some, clients of the others would wait forever.
   package static func take(name: String) throws(ActivationError) -> [Int32] {
     try select(from: receive(), name: name)
   }
@@ -37,8 +37,8 @@ package enum ActivatedSockets {
   }
 
   static func select(from passed: [Passed], name: String) throws(ActivationError) -> [Int32] {
-    // A unit without FileDescriptorName= gives its own name; a launcher that knows no names,
-    // such as systemd-socket-activate, gives none.
+    // A unit without FileDescriptorName= passes its own name; a launcher that knows no names, such
+    // as systemd-socket-activate, passes none.
     let accepted = [name, name + ".socket", unnamed]
     for socket in passed where !accepted.contains(socket.name) {
       throw .wrongName(passed: passed.map(\.name), wanted: name)
@@ -53,6 +53,6 @@ package enum ActivatedSockets {
     return passed.map(\.descriptor)
   }
 
-  /// What libsystemd calls a descriptor that came without a name.
+  /// The name that libsystemd gives a descriptor passed without one.
   private static let unnamed = "unknown"
 }

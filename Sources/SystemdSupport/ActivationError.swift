@@ -4,9 +4,9 @@ import Glibc
 /// Why the sockets that systemd passed cannot be used. The description says what the socket unit
 /// needs instead.
 package enum ActivationError: Error, Equatable, CustomStringConvertible {
-  /// `LISTEN_FDS` and the like are malformed, or name descriptors that are not open; an `errno`.
+  /// `LISTEN_FDS` or the like is malformed or names a closed descriptor; `code` is an `errno`.
   case unreadable(code: Int32)
-  /// At least one of the names is not the wanted one.
+  /// At least one socket does not have the wanted name.
   case wrongName(passed: [String], wanted: String)
   /// The descriptor is not a listening Unix stream socket.
   case wrongType(name: String, descriptor: Int32, found: DescriptorKind)
@@ -26,7 +26,7 @@ package enum ActivationError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// What a descriptor turned out to be, in words for an error message.
+/// The kind of a descriptor, described for an error message.
 package enum DescriptorKind: Equatable, Sendable, CustomStringConvertible {
   case unixSocket(listening: Bool, stream: Bool)
   case networkSocket

@@ -1,12 +1,12 @@
 import CSystemd
 import Glibc
 
-/// Where this process's log lines end up.
+/// The systemd journal, as the destination of this process's log.
 package enum Journal {
   /// Whether standard error is the stream that systemd connected to the journal.
   ///
-  /// `JOURNAL_STREAM` alone does not say so: it is inherited by processes whose standard error
-  /// has been redirected since. So its device and inode are compared with what is open now.
+  /// `JOURNAL_STREAM` alone does not prove it: processes inherit it even if their standard error
+  /// has been redirected. So its device and inode must be those of the standard error that is open.
   ///
   /// Source: systemd.exec(5), "JOURNAL_STREAM".
   package static func isStandardError() -> Bool {
@@ -16,7 +16,7 @@ package enum Journal {
     return unsafe String(cString: value) == "\(file.st_dev):\(file.st_ino)"
   }
 
-  /// Writes an entry of these fields. False if the journal did not take it.
+  /// Writes an entry with these fields. Returns false if the journal did not accept it.
   ///
   /// Source: sd_journal_sendv(3).
   package static func send(_ fields: [(name: String, value: String)]) -> Bool {

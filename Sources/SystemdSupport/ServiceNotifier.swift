@@ -4,41 +4,40 @@ import Wire
 
 /// Reports the status of the daemon to the service manager (`Type=notify`).
 ///
-/// Every method may be called without systemd: then it does nothing and returns `notUnderSystemd`.
-/// The variables of the environment are left as they are, so a process the daemon starts must be
-/// kept from them by `NotifyAccess=main`.
+/// Without systemd, every method does nothing and returns `notUnderSystemd`. The environment
+/// variables stay set, so `NotifyAccess=main` must keep child processes from sending messages.
 ///
 /// Source: sd_notify(3).
 package struct ServiceNotifier: Sendable {
-  /// What became of a message.
+  /// The outcome of sending a message.
   package enum Delivery: Equatable, Sendable {
     case sent
-    /// Nobody asked for messages.
+    /// No service manager expects messages.
     case notUnderSystemd
-    /// The socket in `NOTIFY_SOCKET` did not take it; an `errno`.
+    /// The socket in `NOTIFY_SOCKET` did not accept the message; `code` is an `errno`.
     case failed(code: Int32)
   }
 
-  /// The most bytes of a status text that are sent. systemd drops a message of 4096 bytes or more
-  /// whole, and a dropped `READY=1` would fail the start.
+  /// The maximum length of a status text, in bytes. systemd drops any message of 4096 bytes or
+  /// more, and a dropped `READY=1` would fail the start.
   package static let statusLimitBytes = 1024
 
-  /// Whether a service manager waits for messages: `NOTIFY_SOCKET` was set when this was made.
+  /// Whether a service manager expects messages: `NOTIFY_SOCKET` was set at initialization.
   package let isUnderSystemd: Bool
 
   package init() {
     isUnderSystemd = unsafe getenv("NOTIFY_SOCKET") != nil
   }
 
-  /// The daemon answers from now on: `systemctl start` returns, units ordered after it start.
+  /// Reports that the daemon is ready: `systemctl start` returns, units ordered after it start.
   @discardableResult
   package func ready(status: String? = nil) -> Delivery {
     send("READY=1", status)
   }
 
-  /// The daemon reloads its configuration; `ready` must follow, whatever the outcome.
+  /// Reports that the daemon reloads its configuration; `ready` must follow, whatever the outcome.
   ///
-  /// The moment tells this reload from one that was asked for later.
+  /// The timestamp distinguishes this reload from one requested later.
   @discardableResult
   package func reloading() -> Delivery {
     var now = timespec()
@@ -47,25 +46,25 @@ package struct ServiceNotifier: Sendable {
     return send("RELOADING=1\nMONOTONIC_USEC=\(microseconds)", nil)
   }
 
-  /// The start takes longer: extends its timeout to 30 seconds from now.
+  /// Reports loading progress, and extends the start timeout to 30 seconds from now.
   @discardableResult
   package func loading(_ entities: Int) -> Delivery {
     send("EXTEND_TIMEOUT_USEC=30000000", "loading: \(entities) entities")
   }
 
-  /// The line that `systemctl status` shows.
+  /// Sets the line that `systemctl status` shows.
   @discardableResult
   package func status(_ text: String) -> Delivery {
     send(nil, text)
   }
 
-  /// The daemon is on its way out, by its own decision or by a signal.
+  /// Reports that the daemon is shutting down, by its own decision or by a signal.
   @discardableResult
   package func stopping(status: String? = nil) -> Delivery {
     send("STOPPING=1", status)
   }
 
-  /// The daemon is alive. Due at least once per `Watchdog.interval()`; half of it leaves room.
+  /// Sends a heartbeat, due at least once per `Watchdog.interval()`; every half interval is safe.
   @discardableResult
   package func watchdog() -> Delivery {
     send("WATCHDOG=1", nil)
@@ -75,11 +74,11 @@ package struct ServiceNotifier: Sendable {
     guard isUnderSystemd else { return .notUnderSystemd }
     let lines = [assignment, status.map { "STATUS=" + Self.oneLine($0) }]
     let result = unsafe sd_notify(0, lines.compactMap(\.self).joined(separator: "\n"))
-    // Zero means that the variable has gone since.
+    // Zero means that the variable has been unset since.
     return result > 0 ? .sent : result == 0 ? .notUnderSystemd : .failed(code: -result)
   }
 
-  /// `text` without what would end it or begin another assignment, and short enough to be taken.
+  /// Returns `text` on one line with control characters escaped, at most `statusLimitBytes` long.
   static func oneLine(_ text: String) -> String {
     var result = String.UnicodeScalarView()
     var length = 0

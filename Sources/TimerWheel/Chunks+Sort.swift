@@ -1,10 +1,10 @@
 extension Chunks {
-  /// Makes a run of a list of at most 64 timers: one chunk, in the order of deadlines, those of
-  /// equal deadlines in the order they had.
+  /// Turns a list of at most 64 timers into a run: one chunk, sorted by deadline. Timers with equal
+  /// deadlines keep their order.
   ///
   /// - Parameters:
-  ///   - start: deadlines before it count as it.
-  ///   - bits: the latest deadline is less than 2 to this after `start`; 6 to 58.
+  ///   - start: earlier deadlines count as this one.
+  ///   - bits: all deadlines are less than 2^bits ticks after `start`; 6 to 58.
   mutating func sort(
     _ list: Int, into run: Int, from start: UInt64, bits: UInt64, _ slab: inout Records
   ) {
@@ -29,7 +29,8 @@ extension Chunks {
     headers[Int(chunk)] = Header(list: UInt16(run))
   }
 
-  /// Copies the entries of a list; a key holds the time and, below it, the place it had.
+  /// Copies the entries of a list and returns their number. A key holds the time and, in the low
+  /// six bits, the entry's place.
   private func collect(_ list: Int, from start: UInt64) -> Int {
     var count = 0
     var chunk = lists[list].head
@@ -50,7 +51,7 @@ extension Chunks {
   }
 }
 
-/// Room for sorting one chunk.
+/// Scratch memory for sorting one chunk.
 struct SortScratch {
   let keys: Cells<UInt64>
   private let other: Cells<UInt64>
@@ -74,9 +75,9 @@ struct SortScratch {
     starts.deallocate()
   }
 
-  /// Puts keys into 64 buckets by their highest six bits: nearly sorted, when times are spread.
+  /// Puts keys into 64 buckets by their highest six bits, which nearly sorts spread-out times.
   func spread(_ count: Int, bits: UInt64) {
-    // Below the time lie six bits of place; its highest six stay.
+    // A key has `bits` bits of time above six bits of place; the shift keeps its highest six.
     let shift = bits
     starts.fill(0..<Chunks.size + 1, with: 0)
     for index in 0..<count { starts[Int(keys[index] &>> shift) &+ 1] &+= 1 }
@@ -89,7 +90,7 @@ struct SortScratch {
     keys.copy(other, count: count)
   }
 
-  /// Keys differ, by their places if by nothing else.
+  /// Sorts the keys. No two are equal: at least their places differ.
   func insertionSort(_ count: Int) {
     var index = 1
     while index < count {

@@ -1,36 +1,36 @@
-/// Entries of armed timers, (deadline, record), in chunks of 64; chunks form lists, one for each
-/// slot and each run.
+/// The entries of armed timers, (deadline, record), in chunks of 64. Chunks form lists, one for
+/// each slot and each run.
 ///
-/// An entry's position is its chunk and its place there, in one number. A list is walked in the
-/// order of memory, chunk by chunk: that is what makes cascading and expiring cheap, where a list
-/// of single timers waits for memory at each step. Deadlines and records lie in arrays of their
-/// own, without gaps. To take an entry out is to clear a bit; the entry itself is not touched.
+/// An entry's position is its chunk and its place in the chunk, in one number. Walking a list reads
+/// whole chunks of memory, which makes cascading and expiring cheap; a list of single timers would
+/// wait for memory at each step. Deadlines and records are in separate arrays without gaps.
+/// Removing an entry clears a bit and does not touch the entry.
 struct Chunks: ~Copyable {
   static let none = UInt32.max
   static let size = 64
-  /// How many chunks' deadlines share a huge page.
+  /// The number of chunks whose deadlines share a huge page.
   private static let region = 1 << 12
 
   struct Header {
-    /// The earliest deadline, while it is known where that is.
+    /// The earliest deadline, valid while `earliestOffset` is the offset of a live entry.
     var earliest: UInt64 = .max
     var next = Chunks.none
     var previous = Chunks.none
-    /// Which list the chunk is in.
+    /// The list that the chunk is in.
     var list: UInt16 = 0
-    /// Where in the chunk the earliest deadline is, or was. `unknown` until somebody asks, and as
-    /// long as the chunk is being filled.
+    /// The offset in the chunk where the earliest deadline is, or was. `unknown` until the first
+    /// search, and while the chunk is being filled.
     var earliestOffset = Header.unknown
 
     static let unknown = UInt8.max
   }
 
   struct List {
-    /// The deadline at the end, as long as each that was added was no earlier than the one before;
-    /// else `.max`. Such a list needs no search and no sorting.
+    /// The last deadline while deadlines were added in ascending order, else `.max`. An ascending
+    /// list needs no search and no sorting.
     var last: UInt64 = 0
     var head = Chunks.none
-    /// Where the next entry goes; the start of a chunk if the last one can take no more.
+    /// The position of the next entry; a multiple of 64 if the last chunk has no room.
     var end: UInt32 = 0
 
     @inline(__always)
@@ -46,8 +46,8 @@ struct Chunks: ~Copyable {
   private(set) var deadlines: Cells<UInt64>
   /// The record of each entry.
   private(set) var records: Cells<UInt32>
-  /// For each chunk, a bit for each entry that is there. All that cancelling has to look at, so it
-  /// is apart from the headers and stays in the cache.
+  /// One word per chunk, with a bit for each entry that exists. Cancelling reads nothing else of a
+  /// chunk, so these words are separate from the headers and stay in the cache.
   private(set) var live: Cells<UInt64>
   private(set) var headers: Cells<Header>
   let lists: Cells<List>
@@ -80,7 +80,7 @@ struct Chunks: ~Copyable {
 
   // MARK: Entries
 
-  /// Adds an entry at the end of a list that has room, and returns its position. O(1).
+  /// Appends an entry to a list that has room, and returns its position. O(1).
   @inline(__always)
   func append(_ deadline: UInt64, _ record: UInt32, to list: Int) -> UInt32 {
     let position = lists[list].end
@@ -92,16 +92,16 @@ struct Chunks: ~Copyable {
     return position
   }
 
-  /// Whether an entry is the only one of its chunk.
+  /// Returns whether an entry is the only one in its chunk.
   @inline(__always)
   func isAlone(_ position: UInt32) -> Bool {
     live[Int(position &>> 6)] & ~(1 &<< UInt64(position & 63)) == 0
   }
 
-  /// Takes an entry out of its list. Returns whether its chunk has to be dropped now.
+  /// Removes an entry. Returns whether the caller must drop its chunk, which is empty.
   ///
-  /// Neither its deadline nor its record is looked at, nor the chunk's header: each would be one
-  /// more wait for memory.
+  /// Reads neither the deadline, nor the record, nor the chunk's header: each would be one more
+  /// wait for memory.
   @inline(__always)
   func remove(_ position: UInt32) -> Bool {
     let left = live[Int(position &>> 6)] & ~(1 &<< UInt64(position & 63))
@@ -109,7 +109,7 @@ struct Chunks: ~Copyable {
     return left == 0
   }
 
-  /// The first entry of a chunk that has one.
+  /// Returns the position of the first entry in a chunk that is not empty.
   @inline(__always)
   func firstPosition(in chunk: UInt32) -> UInt32 {
     let offset = live[Int(chunk)].trailingZeroBitCount
@@ -118,8 +118,8 @@ struct Chunks: ~Copyable {
 
   // MARK: Lists
 
-  /// How many timers a list has, as far as that fits in one chunk; nil if it does not. O(1): a
-  /// chunk in a list has one at least.
+  /// Returns the number of timers in a list; nil if they do not fit in one chunk. O(1): each chunk
+  /// in a list has at least one timer.
   func countIfOneChunk(_ list: Int) -> Int? {
     var count = 0
     var chunk = lists[list].head
@@ -131,10 +131,10 @@ struct Chunks: ~Copyable {
     return count
   }
 
-  /// The earliest deadline in a list that is not empty, and where it is.
+  /// Returns the earliest deadline in a list that is not empty, and its position.
   ///
-  /// O(1) in a list whose deadlines were added in their order. Else the headers of its chunks are
-  /// asked, and those chunks searched that lost their earliest entry.
+  /// O(1) in an ascending list. In any other list, reads the header of each chunk, and searches the
+  /// chunks whose earliest entry is unknown or was removed.
   func earliest(in list: Int) -> (deadline: UInt64, position: UInt32) {
     let first = firstPosition(in: lists[list].head)
     if lists[list].isAscending { return (deadlines[Int(first)], first) }
@@ -172,8 +172,8 @@ struct Chunks: ~Copyable {
     headers[Int(chunk)].earliestOffset = UInt8(truncatingIfNeeded: offset)
   }
 
-  /// What `map` makes of each deadline in the first chunk of a list; nil if that differs. It must
-  /// not fall where deadlines rise.
+  /// Returns the value that `map` has for all deadlines in the first chunk of a list; nil if its
+  /// values differ. `map` must be non-decreasing.
   @inline(__always)
   func common(_ map: (UInt64) -> Int, ofHead list: Int) -> Int? {
     let chunk = lists[list].head
@@ -191,7 +191,7 @@ struct Chunks: ~Copyable {
 
   // MARK: Chunks
 
-  /// Gives a list a last chunk that is empty. An entry must follow.
+  /// Appends an empty chunk to a list. The caller must then add an entry.
   @inline(never)
   mutating func appendChunk(to list: Int) {
     let chunk = free.take() ?? takeNew()
@@ -202,16 +202,16 @@ struct Chunks: ~Copyable {
     fetch(chunk)
   }
 
-  /// Writes to each line of a chunk's memory: the processor fetches them all at once, where each
-  /// would be waited for when the first entry comes to it.
+  /// Writes to each cache line of a chunk: the processor fetches all lines at once, instead of
+  /// waiting for each line when its first entry is written.
   private func fetch(_ chunk: UInt32) {
     let first = Int(chunk &<< 6)
     for offset in stride(from: 0, to: Chunks.size, by: 8) { deadlines[first &+ offset] = 0 }
     for offset in stride(from: 0, to: Chunks.size, by: 16) { records[first &+ offset] = 0 }
   }
 
-  /// Moves the first chunk of a list as it is to the end of another, which takes no more entries
-  /// into it. O(1).
+  /// Moves the first chunk of a list to the end of another list, which adds no entries to that
+  /// chunk. O(1).
   mutating func moveHead(of list: Int, to other: Int) {
     let chunk = lists[list].head
     let live = live[Int(chunk)]
@@ -237,7 +237,7 @@ struct Chunks: ~Copyable {
     }
   }
 
-  /// Returns whether the list is empty now.
+  /// Removes a chunk from its list. Returns whether the list is empty now.
   @discardableResult
   private func unlink(_ chunk: UInt32) -> Bool {
     let header = headers[Int(chunk)]
@@ -255,15 +255,15 @@ struct Chunks: ~Copyable {
     return lists[list].isEmpty
   }
 
-  /// Frees a chunk without entries. Returns its list if that is empty now.
+  /// Frees a chunk without entries. Returns its list if the list is empty now.
   mutating func dropChunk(_ chunk: UInt32) -> Int? {
     let isEmpty = unlink(chunk)
     free.insert(chunk)
     return isEmpty ? Int(headers[Int(chunk)].list) : nil
   }
 
-  /// Empties a list whose chunks all but the first are free now, and gives that first one to
-  /// another list, which is empty.
+  /// Moves the first chunk of a list to another list, which is empty, and frees the rest. Returns
+  /// the moved chunk.
   mutating func moveOnlyHead(of list: Int, to other: Int) -> UInt32 {
     let head = lists[list].head
     var chunk = headers[Int(head)].next
@@ -279,7 +279,7 @@ struct Chunks: ~Copyable {
     return head
   }
 
-  /// Gives back the memory of regions that hold no timer.
+  /// Releases the memory of regions that hold no timer.
   func releaseUnusedMemory() {
     free.forEachFreeRegion(of: Chunks.region) { chunks in
       let entries = chunks.lowerBound * Chunks.size..<chunks.upperBound * Chunks.size
@@ -288,7 +288,7 @@ struct Chunks: ~Copyable {
     }
   }
 
-  /// No timer is left: starts over with little memory.
+  /// Starts over with little memory once no timer is left.
   mutating func startOver() {
     liveArray.startOver(64)
     headerArray.startOver(64)
@@ -299,7 +299,7 @@ struct Chunks: ~Copyable {
     readBases()
   }
 
-  /// None is free: makes more.
+  /// Creates more chunks when none is free, and takes one.
   @inline(never)
   private mutating func takeNew() -> UInt32 {
     precondition(headerArray.capacity < 1 << 26, "a wheel holds at most 2³² timers")
@@ -312,7 +312,7 @@ struct Chunks: ~Copyable {
     return free.take()!
   }
 
-  /// They are kept beside the arrays: one step less to each entry.
+  /// Copies the cells of the arrays, which saves an indirection on each access.
   private mutating func readBases() {
     deadlines = deadlineArray.cells
     records = recordArray.cells

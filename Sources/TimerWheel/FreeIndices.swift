@@ -1,20 +1,21 @@
-/// Which of many numbered things are free: a bit for each, and summaries of 64 above 64, so that
-/// the next free one is found in a few steps.
+/// A set of free indices: a bit for each index, and two levels of summary bits, each for 64 bits
+/// below, so that the next free index is found in a few steps.
 ///
-/// They are handed out in the order of memory. A list of free ones would hand them out in the order
-/// in which they were given back: after many timers were cancelled in any order, each arming would
-/// then wait for memory.
+/// Indices are taken in the order of memory. A free list would return them in the order in which
+/// they were freed: after many timers were cancelled in any order, each arming would wait for
+/// memory.
 package struct FreeIndices: ~Copyable {
-  /// Bits of things, except those in `held`; of words that have any; and of words of those words.
+  /// A bit for each free index, except those in `held`.
   private var bits = GrowingArray<UInt64>(capacity: 1)
+  /// A bit for each word of `bits` that is not 0; `groups` has one for each word of `words`.
   private var words = GrowingArray<UInt64>(capacity: 1)
   private var groups = GrowingArray<UInt64>(capacity: 1)
-  /// What is left of the word that things are taken from now; and the number of its first thing, or
-  /// `none`.
+  /// The rest of the word that indices are taken from.
   private var held: UInt64 = 0
+  /// The first index of that word, or `none`.
   private var heldStart = none
   private static let none = UInt32.max
-  /// How many there are, free or not.
+  /// The number of indices, free or taken.
   package private(set) var end = 0
 
   package init() {}
@@ -23,7 +24,7 @@ package struct FreeIndices: ~Copyable {
     bits.allocatedBytes + words.allocatedBytes + groups.allocatedBytes
   }
 
-  /// Whether `takeHeld` can be called. One in 64 times it cannot, and `take` has to look further.
+  /// Whether `takeHeld` can be called. One time in 64 it cannot, and `take` must search.
   @inline(__always)
   var isHolding: Bool { held != 0 }
 
@@ -34,7 +35,7 @@ package struct FreeIndices: ~Copyable {
     return index
   }
 
-  /// Takes the next free one; nil when none is left.
+  /// Takes the next free index; nil when none is left.
   @inline(__always)
   package mutating func take() -> UInt32? {
     if !isHolding, !holdNextWord() { return nil }
@@ -54,7 +55,7 @@ package struct FreeIndices: ~Copyable {
     if old == 0 { announce(word) }
   }
 
-  /// Takes that one, which must be free.
+  /// Takes a given index, which must be free.
   package mutating func remove(_ index: UInt32) {
     let word = Int(index >> 6)
     let bit: UInt64 = 1 << UInt64(index & 63)
@@ -67,7 +68,7 @@ package struct FreeIndices: ~Copyable {
     if bits.cells[word] == 0 { withdraw(word) }
   }
 
-  /// Calls `body` with each region of `size` that is free as a whole; `size` is a multiple of 64.
+  /// Calls `body` with each region of `size` indices, a multiple of 64, that are all free.
   package func forEachFreeRegion(of size: Int, _ body: (Range<Int>) -> Void) {
     for start in stride(from: 0, to: end - size + 1, by: size) {
       let regionWords = start / 64..<(start + size) / 64
@@ -75,7 +76,7 @@ package struct FreeIndices: ~Copyable {
     }
   }
 
-  /// Calls `body` with each that is taken, in order. O(end / 64), and O(1) for each.
+  /// Calls `body` with each taken index, in order. O(end / 64), plus O(1) for each.
   package func forEachTaken(_ body: (UInt32) -> Void) {
     for word in 0..<end / 64 {
       var taken = ~free(inWord: word)
@@ -106,8 +107,8 @@ package struct FreeIndices: ~Copyable {
     }
   }
 
-  /// Continues where it was, or from the start. Only the topmost words are searched, a 262,144th of
-  /// all in number. Returns false if nothing is free.
+  /// Holds the next word with a free index: in the same group if there is one, else the first word.
+  /// Searches only `groups`, one word for 262,144 indices. Returns false if nothing is free.
   @inline(never)
   mutating func holdNextWord() -> Bool {
     var group = heldStart == Self.none ? 0 : Int(heldStart &>> 12)
@@ -125,7 +126,7 @@ package struct FreeIndices: ~Copyable {
     return true
   }
 
-  /// Adds free ones behind those there are: `end` becomes `newEnd`, a multiple of 64.
+  /// Appends free indices: `end` becomes `newEnd`, a multiple of 64.
   package mutating func extend(to newEnd: Int) {
     let first = end / 64
     end = newEnd
@@ -138,7 +139,7 @@ package struct FreeIndices: ~Copyable {
     }
   }
 
-  /// There are none any more.
+  /// Removes all indices.
   mutating func removeAll() {
     bits.startOver(1)
     words.startOver(1)

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Has whatever contains it stay where it is in memory while it is looked at.
+/// Makes Swift pass a value that contains it by address.
 ///
-/// Swift lends a large value to a function of another file or module as a copy of its bytes, all of
-/// them, if it could as well be held in registers. A value with an atomic in it cannot, so its
-/// address is lent.
+/// Swift passes a borrowed large value to a function of another file or module as a copy of all its
+/// bytes, if registers could hold the value. They cannot hold an atomic, so Swift passes the
+/// address of a value that contains one.
 package struct InPlace: ~Copyable, Sendable {
   private let anchor = Atomic<UInt8>(0)
 

@@ -8,13 +8,13 @@ import CPrefetch
   import Darwin
 #endif
 
-/// An array of plain values that grows in place, and can be large. What was not written yet is
+/// A possibly large array of plain values that grows in place. Values that were never written are
 /// zero.
 ///
-/// Up to 32 KiB it is ordinary memory. Beyond, it is a mapping, from 2 MiB on in pages of that size
-/// if the system has them: timers are touched in any order, and looking up small pages would cost
-/// about as much as the memory itself. A mapping takes up addresses far beyond what is needed, and
-/// memory only where it is touched; so it grows without a copy.
+/// Up to 32 KiB the memory comes from `calloc`. A larger array is a mapping, beyond 2 MiB with huge
+/// pages if the system has them: timers are touched in any order, and looking up small pages would
+/// cost about as much as the memory itself. A mapping reserves far more addresses than needed, but
+/// takes memory only where it is touched, so it grows without a copy.
 package struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
   package private(set) var cells: Cells<Element>
   private var mapping: Mapping?
@@ -50,15 +50,14 @@ package struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
     Self.release(old, oldMapping)
   }
 
-  /// Becomes a small one again. What it held is discarded.
+  /// Discards all values and shrinks to a capacity of `small`.
   mutating func startOver(_ small: Int) {
     Self.release(cells, mapping)
     mapping = nil
     cells = .allocate(small)
   }
 
-  /// Gives back the memory of a range whose values are not needed any more; they are zero then, or
-  /// what they were.
+  /// Releases the memory of a range. Its values are then zero or unchanged.
   package func giveBack(_ range: Range<Int>) {
     let stride = MemoryLayout<Element>.stride
     mapping?.giveBack(range.lowerBound * stride..<min(range.upperBound * stride, allocatedBytes))
@@ -69,19 +68,19 @@ package struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
   }
 }
 
-/// Addresses for an array and its growth.
+/// Reserved addresses for an array and its growth.
 @safe
 private struct Mapping {
   private static let hugePage = 2 << 20
-  /// How much larger than asked a mapping is.
+  /// The ratio of reserved to requested bytes.
   private static let reserve = 64
 
   private let start: UnsafeMutableRawPointer
   private let length: Int
-  /// Where the array begins, at the start of a huge page.
+  /// The start of the array, at the start of a huge page.
   private let base: UnsafeMutableRawPointer
 
-  /// Nil if it is for few, or the system refuses.
+  /// Returns nil for at most 32 KiB, outside Linux, or if the system refuses.
   init?(for bytes: Int) {
     #if os(Linux)
       guard bytes > 32 << 10 else { return nil }
@@ -92,7 +91,7 @@ private struct Mapping {
       unsafe start = mapped
       unsafe base = UnsafeMutableRawPointer(
         bitPattern: (Int(bitPattern: start) + Self.hugePage - 1) & ~(Self.hugePage - 1))!
-      // What follows the first huge page will be large: ask for huge pages there.
+      // Asks for huge pages beyond the first one: an array that reaches there is large.
       unsafe advise(base + Self.hugePage, usableBytes - Self.hugePage, Advice.hugePage)
     #else
       return nil
@@ -107,7 +106,7 @@ private struct Mapping {
 
   func unmap() { unsafe munmap(start, length) }
 
-  /// A part is about to be used: has small pages fetched at once, which is cheaper than one by one.
+  /// Populates the small pages of a range at once, which is cheaper than one by one.
   func prepare(_ range: Range<Int>) {
     let end = min(range.upperBound, Self.hugePage)
     guard range.lowerBound < end else { return }
@@ -120,7 +119,7 @@ private struct Mapping {
     unsafe advise(base + range.lowerBound, range.count, Advice.dontNeed)
   }
 
-  /// It is only advice: an old kernel may refuse it.
+  /// Calls `madvise` and ignores errors: an old kernel may refuse the advice.
   private func advise(_ start: UnsafeMutableRawPointer, _ bytes: Int, _ advice: CInt) {
     #if os(Linux)
       unsafe madvise(start, bytes, advice)
@@ -135,14 +134,13 @@ private struct Mapping {
   }
 }
 
-/// Where plain values are in memory. Which of them are there is checked in debug builds only: who
-/// asks has found the index in a table that says so.
+/// The address and number of plain values in memory. Only debug builds check indices: callers find
+/// an index in a table that vouches for it.
 ///
-/// It can be copied, as an array can be looked up in one step then; whoever frees the memory or
-/// moves the values sees to it that no copy is used any more.
+/// A copy of the cells saves an indirection on each access. Code that frees the memory or moves the
+/// values must ensure that no copy is used afterwards.
 ///
-/// Public, as only then other modules have copies of its small steps, which cost less than the
-/// calls.
+/// Public, so that other modules can inline its small functions, which cost less than the calls.
 @safe
 public struct Cells<Element: BitwiseCopyable> {
   @usableFromInline let base: UnsafeMutablePointer<Element>
@@ -154,7 +152,7 @@ public struct Cells<Element: BitwiseCopyable> {
     self.count = count
   }
 
-  /// All bytes of the values are zero.
+  /// Allocates values whose bytes are all zero.
   package static func allocate(_ count: Int) -> Cells {
     guard let memory = unsafe calloc(count, MemoryLayout<Element>.stride) else {
       fatalError("out of memory")
@@ -178,7 +176,7 @@ public struct Cells<Element: BitwiseCopyable> {
     }
   }
 
-  /// Begins to fetch a value, so that looking at it a moment later does not wait for memory.
+  /// Begins to fetch a value, so that reading it a moment later does not wait for memory.
   package func prefetch(_ index: Int) {
     assert(index >= 0 && index < count)
     unsafe countdownd_prefetch(base + index)
@@ -189,7 +187,7 @@ public struct Cells<Element: BitwiseCopyable> {
     unsafe (base + range.lowerBound).update(repeating: value, count: range.count)
   }
 
-  /// Copies the first values of others.
+  /// Copies the first `count` values of `others`.
   package func copy(_ others: Cells, count: Int) {
     precondition(count >= 0 && count <= min(self.count, others.count))
     unsafe base.update(from: others.base, count: count)
@@ -197,7 +195,7 @@ public struct Cells<Element: BitwiseCopyable> {
 
   // MARK: Bytes
 
-  /// Bytes of values, so many after the start of one of them.
+  /// Returns `count` bytes that begin `offset` bytes after the start of the value at `index`.
   @_lifetime(borrow self)
   @inlinable @inline(__always)
   public func bytes(of index: Int, after offset: Int, count: Int) -> Span<UInt8> {

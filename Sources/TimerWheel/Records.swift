@@ -1,15 +1,15 @@
-/// What the wheel keeps of a timer wherever its deadline is kept, found by index: 8 bytes, and
-/// apart from them, since cancelling has no need of it, a payload of 8.
+/// The part of a timer that is found by index, wherever its entry is: 8 bytes. Its payload, another
+/// 8 bytes, is stored separately, because cancelling does not need it.
 struct Record {
-  /// Which arming this is; 0 while the record is free.
+  /// The generation of the timer's token; 0 while the record is free.
   var generation: UInt32
-  /// Where its entry is.
+  /// The position of the timer's entry in `Chunks`.
   var position: UInt32
 }
 
-/// All records, in two blocks of memory.
+/// All records and payloads, in two blocks of memory.
 struct Records: ~Copyable {
-  /// How many payloads share a huge page.
+  /// The number of payloads in a huge page.
   private static let region = 1 << 18
 
   private var array = GrowingArray<Record>(capacity: 64)
@@ -17,8 +17,8 @@ struct Records: ~Copyable {
   private(set) var all: Cells<Record>
   private(set) var payloads: Cells<UInt64>
   private var free = FreeIndices()
-  /// Never 0. It comes round after 2³² − 1 armings; a token would have to be that old, and its
-  /// record armed at that very moment, to be mistaken for another's.
+  /// The newest generation, which wraps after 2³² − 1 armings and skips 0. A stale token names
+  /// another timer only if exactly that many armings later its record is armed again.
   private var lastGeneration: UInt32 = 0
 
   init() {
@@ -36,7 +36,7 @@ struct Records: ~Copyable {
     Int(index) < free.end && all[Int(index)].generation == generation && generation != 0
   }
 
-  /// Whether the next `add` has a record at hand. One in 64 times it has not: see `findFree`.
+  /// Whether `add` has a free record at hand. One time in 64 it has none: see `findFree`.
   @inline(__always)
   var hasFree: Bool { free.isHolding }
 
@@ -56,7 +56,7 @@ struct Records: ~Copyable {
     free.insert(index)
   }
 
-  /// Gives back the memory of regions that hold no timer.
+  /// Releases the memory of regions that hold no timer.
   func releaseUnusedMemory() {
     free.forEachFreeRegion(of: Records.region) {
       array.giveBack($0)
@@ -64,7 +64,7 @@ struct Records: ~Copyable {
     }
   }
 
-  /// No timer is left: starts over with little memory.
+  /// Starts over with little memory once no timer is left.
   mutating func startOver() {
     array.startOver(64)
     payloadArray.startOver(64)
@@ -74,7 +74,7 @@ struct Records: ~Copyable {
     free.extend(to: array.capacity)
   }
 
-  /// Finds records for the next calls of `add`, and makes more if none is free.
+  /// Finds free records for the next calls of `add`; creates more if none is free.
   @inline(never)
   mutating func findFree() {
     if free.holdNextWord() { return }

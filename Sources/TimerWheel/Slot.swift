@@ -8,7 +8,7 @@ struct Slot: Equatable {
   static let perLevel = 64
   static let count = levels * perLevel
 
-  /// Level and position in one: the slots in the order of their tables.
+  /// The level and the position in one number: 64 × level + position.
   let id: Int
 
   @inline(__always)
@@ -20,13 +20,13 @@ struct Slot: Equatable {
     id = level &* Slot.perLevel &+ Int(truncatingIfNeeded: digit)
   }
 
-  /// Where `deadline` belongs when the time is `elapsed`: on the level of the highest six-bit
-  /// digit in which they differ. Every higher digit is the same, so time will get to the slot
-  /// before it gets to the next one of the level above.
+  /// Creates the slot of `deadline` when the time is `elapsed`: on the level of the highest six-bit
+  /// digit in which they differ. All higher digits are equal, so time reaches the slot before it
+  /// reaches the next slot of the level above.
   @inline(__always)
   init(for deadline: UInt64, from elapsed: UInt64) {
     let highestBit = 63 &- ((deadline ^ elapsed) | 1).leadingZeroBitCount
-    // A division by six, for 0...63.
+    // Divides by six, for 0...63.
     let level = (highestBit &* 43) &>> 8
     self.init(level: level, containing: deadline)
   }
@@ -36,23 +36,23 @@ struct Slot: Equatable {
   @inline(__always)
   var position: UInt64 { UInt64(truncatingIfNeeded: id & 63) }
 
-  /// How many bits of a tick tell apart what is in one slot.
+  /// The number of low bits of a tick in which timers of one slot can differ.
   @inline(__always)
   var shift: UInt64 { UInt64(truncatingIfNeeded: level) &* Slot.bitsPerLevel }
 
-  /// The first tick of the slot, in the turn of its level that `elapsed` is in.
+  /// Returns the first tick of the slot, in the turn of its level that contains `elapsed`.
   func start(near elapsed: UInt64) -> UInt64 {
     let above = shift &+ Slot.bitsPerLevel
     let turn = above >= 64 ? 0 : (elapsed &>> above) &<< above
     return turn | position &<< shift
   }
 
-  /// The last tick of the slot, likewise.
+  /// Returns the last tick of the slot, in the same turn.
   func lastTick(near elapsed: UInt64) -> UInt64 {
     start(near: elapsed) | ((1 &<< shift) &- 1)
   }
 
-  /// Whether `tick` lies in the slot, in the turn of its level that `elapsed` is in.
+  /// Returns whether `tick` lies in the slot, in the same turn.
   func covers(_ tick: UInt64, near elapsed: UInt64) -> Bool {
     tick &>> shift == start(near: elapsed) &>> shift
   }

@@ -1,5 +1,5 @@
 extension TimerWheel {
-  /// Stops the program if the wheel contradicts itself. O(timers); for tests and simulations.
+  /// Traps if the wheel is inconsistent. O(timers); for tests and simulations.
   package func checkInvariants() {
     var seen = 0
     for list in 0..<(Slot.count + Slot.levels) { seen += check(list) }
@@ -7,7 +7,7 @@ extension TimerWheel {
     precondition(isNearLateEnough, "a deadline that is not near would be placed wrongly")
   }
 
-  /// The number of timers in a list.
+  /// Checks a list and returns the number of its timers.
   private func check(_ list: Int) -> Int {
     let run = list - Slot.count
     let isMarked =

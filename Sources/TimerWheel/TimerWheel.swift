@@ -1,4 +1,4 @@
-/// A hierarchical timing wheel: very many pending timers, one clock, exact deadlines.
+/// A hierarchical timing wheel: very many pending timers with exact deadlines.
 ///
 /// Time is a count of *ticks*; what a tick is (a microsecond, a frame, a step of a simulation) is
 /// the caller's business, as are clocks and threads. The wheel only orders deadlines:
@@ -11,23 +11,23 @@
 ///       handle(due.payload)                       // may schedule and cancel freely
 ///     }
 ///
-/// Eleven levels of 64 slots cover all 64 bits of a tick, so no deadline is too far and none is
-/// rounded. A timer sits on the level of the highest six-bit digit in which its deadline differs
-/// from `elapsed`. When time enters a slot above level 0, the slot is opened: one with at most 64
-/// timers is sorted into a *run*, from which they expire in order; a fuller one *cascades*, its
-/// timers move to the levels below. Cancelling takes out at once: nothing dead stays behind.
+/// Eleven levels of 64 slots cover all 64 bits of a tick, so no deadline is too far ahead and none
+/// is rounded. A timer is on the level of the highest six-bit digit in which its deadline differs
+/// from `elapsed`. When time enters a slot above level 0, the slot is opened: up to 64 timers are
+/// sorted into a *run*, from which they expire in order; a fuller slot *cascades*: its timers move
+/// to lower levels. Cancelling removes a timer at once, not when its slot is opened.
 ///
 /// Guarantees:
 /// - A timer never expires before `advance(to:)` reaches its deadline.
 /// - Timers expire in the order of their deadlines, equal deadlines in the order of arming.
 ///   A deadline that is already past when armed counts as due now.
-/// - A token is good for one timer only, also after its record has been reused.
+/// - A token names one timer only, even after its record has been reused.
 ///
 /// Not thread-safe: confine it to one queue, thread or event loop.
 ///
 /// Sources: G. Varghese, T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7;
-/// W. T. Tang, R. S. M. Goh, I. L. Thng, "Ladder queue" (ACM TOMACS 2005), for sorting what is
-/// near only when it is near. How it came to be as it is: docs/dev/timer-wheel.md.
+/// W. T. Tang, R. S. M. Goh, I. L. Thng, "Ladder queue" (ACM TOMACS 2005), for sorting timers only
+/// when they are near. Design history: docs/dev/timer-wheel.md.
 public struct TimerWheel: ~Copyable {
   /// A point in time, in ticks since whatever the caller counts from.
   public typealias Tick = UInt64
@@ -42,50 +42,50 @@ public struct TimerWheel: ~Copyable {
       self.generation = generation
     }
 
-    /// Where its timer is, for as long as that is armed: half of it, where every byte counts. See
-    /// `token(ofRecord:)`.
+    /// The index of the armed timer's record: half the size of a token, where every byte counts.
+    /// See `token(ofRecord:)`.
     package var record: UInt32 { index }
   }
 
   /// A timer whose deadline has come.
   public struct Expiration: Equatable, Sendable {
-    /// The token it had; it no longer names a timer.
+    /// The timer's token, which no longer names a timer.
     public let token: Token
     /// The deadline it was armed for, in ticks.
     public let deadline: Tick
-    /// What it was armed with.
+    /// The payload it was armed with.
     public let payload: UInt64
   }
 
   /// The time the wheel has been advanced to, in ticks. Never goes back.
   public private(set) var elapsed: Tick
 
-  /// How many timers are armed.
+  /// The number of armed timers.
   public private(set) var count = 0
 
   var records = Records()
-  /// The lists of all slots, and behind them one for the run of each level.
+  /// The lists of all slots, followed by a list for the run of each level.
   var chunks = Chunks(lists: Slot.count + Slot.levels)
-  /// A bit for each slot that has a timer, a word for each level.
+  /// One word per level, with a bit for each slot that has a timer.
   let occupancy: Cells<UInt64>
   /// A bit for each level that has a run.
   private(set) var runs: UInt32 = 0
 
-  /// The slot that is being cascaded, when a budget ran out in the middle of it.
+  /// The slot being cascaded; once the budget runs out, the next `advance` continues with it.
   private(set) var cascading: Slot?
 
-  /// No slot that is not open yet starts before this.
+  /// A lower bound of the starts of all occupied slots that are not open yet.
   private var horizon: Tick = .max
-  /// No deadline is earlier than this.
+  /// A lower bound of all deadlines.
   private var nextBound: Tick = .max
-  /// Where a timer with that very deadline is; `none` if that is not known.
+  /// The position of a timer whose deadline is `nextBound`; `none` if unknown.
   private var nextPosition = Chunks.none
-  /// A deadline after this only needs its entry: it is in the future and not in the slot that is
-  /// being cascaded, and neither the horizon nor the earliest deadline changes. If this is later
-  /// than it has to be, that costs time only.
+  /// Arming a deadline after this only adds an entry: the deadline is in the future, outside the
+  /// slot being cascaded, and changes neither `horizon` nor `nextBound`. A value later than
+  /// necessary only costs time.
   private var near: Tick = .max
 
-  /// An empty wheel whose time is `start`, in ticks.
+  /// Creates an empty wheel whose time is `start`, in ticks.
   public init(startingAt start: Tick = 0) {
     elapsed = start
     occupancy = .allocate(Slot.levels)
@@ -93,17 +93,17 @@ public struct TimerWheel: ~Copyable {
 
   deinit { occupancy.deallocate() }
 
-  /// What the wheel has allocated, in bytes, whether it is in use now or not.
+  /// The memory that the wheel has allocated, in use or not, in bytes.
   public var allocatedBytes: Int {
     records.allocatedBytes + chunks.allocatedBytes + Slot.levels * MemoryLayout<UInt64>.stride
   }
 
-  /// Gives memory back to the system that no timer needs now. What a peak took is otherwise kept,
-  /// and arming as many again does not wait for it.
+  /// Releases unused memory to the system. Without this call the wheel keeps the memory of a peak,
+  /// so that the next peak does not wait for it.
   ///
-  /// All of it when no timer is armed; else in regions of two megabytes that hold no timer.
-  /// O(peak / 64), and some microseconds for each region: call it when there are far fewer timers
-  /// than there were.
+  /// Releases all of it when no timer is armed, otherwise the regions of two megabytes that hold no
+  /// timer. O(peak / 64), and some microseconds for each region: call it when far fewer timers are
+  /// left than there were.
   public mutating func releaseUnusedMemory() {
     if count == 0 {
       records.startOver()
@@ -120,7 +120,7 @@ public struct TimerWheel: ~Copyable {
   ///
   /// - Parameters:
   ///   - deadline: when it is due, in ticks; the past counts as due now.
-  ///   - payload: 64 bits of the caller's, handed back when it expires.
+  ///   - payload: 64 bits for the caller's use, returned when the timer expires.
   public mutating func schedule(deadline: Tick, payload: UInt64) -> Token {
     let slot = Slot(for: deadline, from: elapsed).id
     guard deadline > near, records.hasFree, chunks.lists[slot].hasRoom else {
@@ -129,7 +129,7 @@ public struct TimerWheel: ~Copyable {
     return add(deadline, payload, to: slot)
   }
 
-  /// A function of its own, so that the usual path saves no registers for the rare one.
+  /// A separate function, so that the common path saves no registers for the rare one.
   @inline(never)
   private mutating func scheduleInNewPlace(_ deadline: Tick, _ payload: UInt64) -> Token {
     if !records.hasFree { records.findFree() }
@@ -146,7 +146,7 @@ public struct TimerWheel: ~Copyable {
 
   /// Disarms a timer at once. O(1).
   ///
-  /// - Returns: false if the token names no armed timer: it has expired or was cancelled before.
+  /// - Returns: false if the token names no armed timer: it has expired or was already cancelled.
   @discardableResult
   public mutating func cancel(_ token: Token) -> Bool {
     guard records.holds(token.index, token.generation) else { return false }
@@ -157,7 +157,7 @@ public struct TimerWheel: ~Copyable {
     return true
   }
 
-  /// Moves a timer to another deadline; it keeps its token and payload, and counts as armed now.
+  /// Moves a timer to another deadline. It keeps its token and payload, and counts as armed now.
   /// O(1).
   ///
   /// - Returns: false, and nothing changes, if the token names no armed timer.
@@ -183,17 +183,17 @@ public struct TimerWheel: ~Copyable {
     records.all[Int(index)].position = chunks.append(deadline, index, to: slot)
   }
 
-  /// Whether the token names a timer that is still armed. O(1).
+  /// Returns whether the token names an armed timer. O(1).
   public func isArmed(_ token: Token) -> Bool {
     records.holds(token.index, token.generation)
   }
 
-  /// The token of a timer that is armed. O(1).
+  /// Returns the token of an armed timer. O(1).
   package func token(ofRecord index: UInt32) -> Token {
     Token(index: index, generation: records.all[Int(index)].generation)
   }
 
-  /// The deadline of an armed timer, in ticks; nil if the token names none. O(1).
+  /// Returns the deadline of an armed timer, in ticks; nil if the token names none. O(1).
   public func deadline(of token: Token) -> Tick? {
     guard isArmed(token) else { return nil }
     return chunks.deadlines[Int(records.all[Int(token.index)].position)]
@@ -201,10 +201,11 @@ public struct TimerWheel: ~Copyable {
 
   // MARK: Time
 
-  /// The exact earliest deadline of all armed timers; nil when none is armed.
+  /// The exact earliest deadline of all armed timers, in ticks; nil when none is armed.
   ///
   /// O(1) while it is known, and if the timers of the first slot were armed in the order of their
-  /// deadlines. Else, after the earliest timer was taken out: O(n / 64) for n timers in that slot.
+  /// deadlines. Otherwise, after the earliest timer was removed, O(n / 64) for n timers in that
+  /// slot.
   public var nextDeadline: Tick? {
     mutating get {
       if count == 0 { return nil }
@@ -226,8 +227,8 @@ public struct TimerWheel: ~Copyable {
   /// - Parameters:
   ///   - now: the present, in ticks. A `now` before `elapsed` moves nothing.
   ///   - budget: how many timers may be touched. Expirations, places in runs and moves down
-  ///     count, so that a slot holding a million timers cannot stall the caller. Moves are made
-  ///     by the chunk: up to 63 timers more may be touched than were allowed.
+  ///     count, so that a slot holding a million timers cannot stall the caller. Timers are sorted
+  ///     and moved in chunks, so up to 63 more than allowed may be touched.
   public mutating func advance(to now: Tick, budget: inout Int) -> Expiration? {
     while budget > 0 {
       if let slot = cascading {
@@ -244,7 +245,7 @@ public struct TimerWheel: ~Copyable {
       let current = Slot(level: 0, containing: elapsed).id
       if !chunks.lists[current].isEmpty {
         budget &-= 1
-        // What is in a run was armed before what has come to this tick since.
+        // Timers in a run were armed before those that this tick has received since.
         if runs != 0, run.deadline <= elapsed { return expire(run.position) }
         return expire(chunks.firstPosition(in: chunks.lists[current].head))
       }
@@ -292,10 +293,10 @@ public struct TimerWheel: ~Copyable {
 
   // MARK: Opening slots
 
-  /// Time has entered a slot: its timers become a run, or move to the levels below.
+  /// Opens a slot that time has entered: sorts its timers into a run or starts a cascade.
   private mutating func open(_ slot: Slot, budget: inout Int) {
     if slot.level == 0 { return }
-    // A key of the sort holds a place in the chunk and the time within the slot, in 64 bits.
+    // A sort key has 64 bits: the time within the slot, and a place in the chunk.
     if slot.shift <= 58, let count = chunks.countIfOneChunk(slot.id) {
       budget &-= count
       nextPosition = Chunks.none  // entries move
@@ -308,7 +309,7 @@ public struct TimerWheel: ~Copyable {
     cascading = slot
   }
 
-  /// Moves the timers of `slot`, whose start is `elapsed`, to the levels below, by the chunk.
+  /// Moves the timers of `slot`, which starts at `elapsed`, to lower levels, chunk by chunk.
   private mutating func cascade(_ slot: Slot, budget: inout Int) {
     nextPosition = Chunks.none  // entries move
     while budget > 0 {
@@ -325,7 +326,7 @@ public struct TimerWheel: ~Copyable {
         let target = chunks.common(
           { Slot(for: max($0, now), from: now).id }, ofHead: slot.id)
       {
-        // All in one slot of a lower level: the chunk moves as it is.
+        // All its timers belong to one slot of a lower level: the chunk moves as a whole.
         chunks.moveHead(of: slot.id, to: target)
         setOccupied(target, true)
         budget &-= 1
@@ -351,8 +352,8 @@ public struct TimerWheel: ~Copyable {
 
   // MARK: Placing
 
-  /// Where a deadline belongs now. While a slot is being cascaded, newcomers for its range queue
-  /// up behind those still waiting in it, or equal deadlines would expire out of order.
+  /// Returns the slot of a deadline. While a slot is being cascaded, new timers in its range join
+  /// the end of its list; otherwise equal deadlines would expire out of order.
   @inline(__always)
   func slot(for deadline: Tick) -> Slot {
     let effective = max(deadline, elapsed)
@@ -360,7 +361,7 @@ public struct TimerWheel: ~Copyable {
     return Slot(for: effective, from: elapsed)
   }
 
-  /// Prepares for a deadline that is about to be added. Returns its slot, whose list has room.
+  /// Prepares to add a deadline. Returns the id of its slot, whose list then has room.
   private mutating func prepare(for deadline: Tick) -> Int {
     let slot = slot(for: deadline)
     if !chunks.lists[slot.id].hasRoom { appendChunk(to: slot.id) }
@@ -368,13 +369,13 @@ public struct TimerWheel: ~Copyable {
       nextBound = deadline
       nextPosition = chunks.lists[slot.id].end
     }
-    // A slot that starts before the horizon lies in it whole: a wider one would be open already.
+    // A slot that starts before the horizon also ends before it: a wider one would be open already.
     if deadline < horizon { horizon = (deadline &>> slot.shift) &<< slot.shift }
     updateNear()
     return slot.id
   }
 
-  /// For `checkInvariants`.
+  /// Whether `near` is late enough, for `checkInvariants`.
   var isNearLateEnough: Bool {
     near >= max(elapsed, nextBound, horizon) && near >= cascading?.lastTick(near: elapsed) ?? 0
   }
@@ -402,7 +403,7 @@ public struct TimerWheel: ~Copyable {
     if chunks.remove(position) { dropChunk(of: position) }
   }
 
-  /// The chunk of `position` has no live entries any more.
+  /// Drops the chunk of `position`, which has no live entries left.
   @inline(never)
   private mutating func dropChunk(of position: UInt32) {
     guard let list = chunks.dropChunk(position &>> 6) else { return }
@@ -423,7 +424,7 @@ public struct TimerWheel: ~Copyable {
     }
   }
 
-  /// The last timer was removed.
+  /// Resets the bounds and ends a cascade after the last timer was removed.
   @inline(never)
   private mutating func becomeEmpty() {
     nextPosition = Chunks.none
@@ -436,12 +437,12 @@ public struct TimerWheel: ~Copyable {
 
   // MARK: Looking ahead
 
-  /// The occupied slot that time enters first on its way on from `elapsed`. The slots that
-  /// `elapsed` is in are not looked at: above level 0 they are open.
+  /// Returns the occupied slot that time enters next. Ignores the slots that contain `elapsed`:
+  /// above level 0 they are already open.
   private func firstOccupied() -> Slot? {
     for level in 0..<Slot.levels {
       let position = Slot(level: level, containing: elapsed).position
-      // In two steps, because a shift by 64 in one go would be by 0.
+      // Two shifts, because a masking shift by 64 is a shift by 0.
       let ahead = occupancy[level] & ((~0 &<< position) &<< 1)
       if ahead != 0 {
         return Slot(id: level &* Slot.perLevel &+ ahead.trailingZeroBitCount)
@@ -450,8 +451,8 @@ public struct TimerWheel: ~Copyable {
     return nil
   }
 
-  /// The run with the earliest deadline. Of equal ones that of the highest level: a run's timers
-  /// were armed before time entered its slot, those of lower levels after.
+  /// Returns the first entry of the run with the earliest deadline. On a tie the highest level
+  /// wins: a run's timers were armed before time entered its slot, those of lower levels after.
   @inline(__always)
   private func firstRun() -> (deadline: Tick, position: UInt32) {
     var deadline = Tick.max

@@ -1,4 +1,4 @@
-/// The arguments of one request, where they lie in the decoder's memory.
+/// The arguments of one request, borrowed from the decoder's memory.
 package struct Arguments: ~Escapable {
   private let bytes: Span<UInt8>
   private let ranges: Span<ArgumentRange>
@@ -21,12 +21,12 @@ package struct Arguments: ~Escapable {
 }
 
 struct ArgumentRange {
-  /// From the first byte of the request.
+  /// The offset from the first byte of the request.
   var start: UInt32
   var count: UInt32
 }
 
-/// The arguments of a request that is done later, after its bytes were dropped.
+/// A copy of the arguments of a request that is executed later, without the decoder's bytes.
 package struct KeptArguments: Sendable {
   private var bytes: [UInt8] = []
   private var ranges: [ArgumentRange] = []

@@ -1,4 +1,4 @@
-/// Bytes in the order they came. Holds no memory when empty, unless it was little.
+/// A first-in, first-out queue of bytes. When empty it keeps at most 4 KiB of memory.
 @safe
 struct ByteQueue: ~Copyable {
   private static let keptWhenEmpty = 4 << 10

@@ -1,10 +1,9 @@
-/// What bytes lack that are lent. This file, `ShortText`, `GrowingText` and `ByteQueue` are where
-/// texts meet memory.
+/// Operations that borrowed bytes lack. The unsafe code of this module is here and in `ShortText`,
+/// `GrowingText`, `ByteQueue` and `Array.append(atMost:_:)`.
 ///
-/// Public, as only then other modules have copies of these small steps, which cost less than the
-/// calls.
+/// Public so that other modules can inline these small functions: calls would cost more.
 extension Span<UInt8> {
-  /// Eight bytes at a time: keys are short.
+  /// Returns whether both have the same bytes. Compares eight at a time: keys are short.
   @inlinable
   public func hasSameBytes(as other: Span<UInt8>) -> Bool {
     guard count == other.count else { return false }
@@ -18,19 +17,19 @@ extension Span<UInt8> {
         == other.word(at: position, count: count &- position)
   }
 
-  /// Eight bytes as a number, the first lowest.
+  /// Returns eight bytes as a little-endian number.
   @inlinable @inline(__always)
   public func word(at position: Int) -> UInt64 {
     precondition(position >= 0 && position <= count &- 8)
     return load(at: position)
   }
 
-  /// Up to eight bytes as a number, the first lowest; zeros above them.
+  /// Returns up to eight bytes as a little-endian number, extended with zeros.
   @inlinable @inline(__always)
   public func word(at position: Int, count length: Int) -> UInt64 {
     precondition(position >= 0 && length >= 0 && position <= count &- length)
     if length >= 8 { return load(at: position) }
-    // Two parts that overlap if they have to.
+    // Loads two parts, which may overlap.
     if length >= 4 {
       let last: UInt32 = load(at: position &+ length &- 4)
       return UInt64(load(at: position) as UInt32)
@@ -44,14 +43,14 @@ extension Span<UInt8> {
     return length == 0 ? 0 : UInt64(load(at: position) as UInt8)
   }
 
-  /// Whether a line ends there, at `\r\n`.
+  /// Returns whether `\r\n` is at `position`.
   @inlinable @inline(__always)
   public func isLineEnd(at position: Int) -> Bool {
     precondition(position >= 0 && position <= count &- 2)
     return load(at: position) as UInt16 == 0x0A0D
   }
 
-  /// The caller has checked that it is there.
+  /// Loads a little-endian number. The caller has checked the bounds.
   @inlinable @inline(__always)
   func load<Number: FixedWidthInteger & BitwiseCopyable>(at position: Int) -> Number {
     Number(
@@ -92,18 +91,18 @@ extension [UInt8] {
 }
 
 extension String {
-  /// UTF-8; what is not is repaired.
+  /// Decodes UTF-8, and repairs invalid bytes.
   public init(decoding bytes: Span<UInt8>) {
     self = unsafe bytes.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Whether bytes are UTF-8.
+  /// Returns whether the bytes are valid UTF-8.
   public static func isValid(_ bytes: Span<UInt8>) -> Bool {
     (try? UTF8Span(validating: bytes)) != nil
   }
 }
 
-/// Calls `body` with so many bytes, zero at first, that are there for as long as the call lasts.
+/// Calls `body` with `count` bytes, zero at first, that are valid only during the call.
 @inlinable @inline(__always)
 public func withTemporaryBytes<R>(_ count: Int, _ body: (inout MutableSpan<UInt8>) -> R) -> R {
   unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { memory in
@@ -114,7 +113,7 @@ public func withTemporaryBytes<R>(_ count: Int, _ body: (inout MutableSpan<UInt8
 }
 
 extension StaticString {
-  /// Its bytes, which are there for as long as the program runs.
+  /// The bytes of the literal, valid for as long as the program runs.
   @inlinable @inline(__always)
   public var bytes: Span<UInt8> {
     @_lifetime(immortal)
@@ -124,7 +123,7 @@ extension StaticString {
     }
   }
 
-  /// Where they are: the same for the same literal.
+  /// The address of the bytes: the same for the same literal.
   @inlinable @inline(__always)
   public var address: UInt { unsafe UInt(bitPattern: utf8Start) }
 }

@@ -1,8 +1,6 @@
 extension Duration {
-  /// Whole milliseconds, rounded up: who asks a daemon that is never early must not be early
-  /// itself.
-  ///
-  /// Saturates at the bounds of `Int64`.
+  /// The duration in whole milliseconds, rounded up so that a client is never early, as the daemon
+  /// never is. Saturates at the bounds of `Int64`.
   package var millisecondsRoundedUp: Int64 {
     let (seconds, attoseconds) = components
     let perMillisecond: Int64 = 1_000_000_000_000_000
@@ -12,12 +10,12 @@ extension Duration {
     return overflow || sumOverflow ? (seconds < 0 ? .min : .max) : sum
   }
 
-  /// Seconds with their fraction.
+  /// The duration in seconds, including the fraction.
   package var inSeconds: Double {
     Double(components.seconds) + Double(components.attoseconds) / 1e18
   }
 
-  /// The duration in words, rounded up, so that nothing pending looks over: `850 ms`, `48.2 s`,
+  /// The duration in words, rounded up so that nothing pending looks finished: `850 ms`, `48.2 s`,
   /// `10 m`, `5 m 03 s`, `3 h 05 m`, `2 d 03 h`.
   package var humanText: String { text(keepingZeros: false) }
 
@@ -41,7 +39,7 @@ extension Duration {
     return pair(Self.roundUp(minutes, 60), 24, "d", "h")
   }
 
-  /// As `humanText`, of one width while it runs: always with its tenth below two minutes.
+  /// Like `humanText`, but of steady width: with zeros, and always with tenths below two minutes.
   package var runningText: String {
     let tenths = Self.roundUp(max(0, millisecondsRoundedUp), 100)
     return tenths < 1200 ? "\(tenths / 10).\(tenths % 10) s" : text(keepingZeros: true)

@@ -1,5 +1,5 @@
-/// Bytes put together in memory that grows, and is used again for the next text. Public as
-/// `ShortText` is.
+/// Builds bytes in memory that grows, and is used again for the next text. Public for the same
+/// reason as `ShortText`.
 @safe
 public struct GrowingText: ~Copyable {
   private static let mostKept = 64 << 10
@@ -15,7 +15,7 @@ public struct GrowingText: ~Copyable {
 
   deinit { unsafe memory.deallocate() }
 
-  /// What has been appended so far.
+  /// The appended bytes.
   public var bytes: Span<UInt8> {
     @_lifetime(borrow self)
     get {
@@ -25,7 +25,7 @@ public struct GrowingText: ~Copyable {
     }
   }
 
-  /// Forgets the text, and keeps the memory.
+  /// Removes the text, but keeps up to 64 KiB of memory.
   public mutating func removeAll() {
     length = 0
     if unsafe memory.count > Self.mostKept { resize(to: Self.mostKept) }
@@ -33,7 +33,7 @@ public struct GrowingText: ~Copyable {
 
   /// Appends what `body` writes.
   ///
-  /// - Parameter most: how many bytes it may be.
+  /// - Parameter most: the most bytes that `body` may write.
   @inlinable @inline(__always)
   public mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
     if unsafe memory.count - length < most {

@@ -2,9 +2,9 @@
 /// double quotes `\n \r \t \a \b \\ \" \xHH` are escapes, in single quotes only `\'`. A NUL is a
 /// character like any other, as in keys; redis-server ignores what follows it.
 package enum InlineWords {
-  /// The words of a line, without their quotes.
+  /// Returns the words of a line, without their quotes.
   ///
-  /// - Throws: when a quote is not closed, or something sticks to a closed one.
+  /// - Throws: if a quote is not closed, or no blank follows a closing quote.
   package static func split(_ line: String) throws(RESPProtocolError) -> [[UInt8]] {
     var text: [UInt8] = []
     let ranges = try split(line.utf8.span, into: &text)
@@ -41,7 +41,7 @@ package enum InlineWords {
     }
   }
 
-  /// Appends the character at `index`; returns how many bytes it took on the line.
+  /// Appends the character at `index`, unescaped; returns how many bytes of the line it takes.
   private static func unescape(
     _ line: Span<UInt8>, at index: Int, quote: UInt8, into text: inout [UInt8]
   ) -> Int {

@@ -1,10 +1,10 @@
 extension StringProtocol {
   /// The text with every character that is not printable written as an escape such as `\u{1b}`.
   ///
-  /// For all text that reaches a terminal or a log: others choose keys, titles and names of files.
+  /// Meant for all text that reaches a terminal or a log: users choose keys, titles and file names.
   package var printable: String { escaped { $0.isPrintable } }
 
-  /// As ``printable``, for text of several lines: line feeds stay.
+  /// Like ``printable``, but line feeds stay.
   package var printableLines: String { escaped { $0.isPrintable || $0 == "\n" } }
 
   private func escaped(unless isAllowed: (Unicode.Scalar) -> Bool) -> String {
@@ -22,8 +22,8 @@ extension StringProtocol {
 }
 
 extension Unicode.Scalar {
-  /// Whether a terminal only draws it. False for what could move the cursor, change colours, begin
-  /// another line or reverse the order of reading.
+  /// Whether a terminal just draws this character: false if it may move the cursor, change colours,
+  /// begin a line or reverse the reading order.
   ///
   /// Source: the Unicode Character Database, General_Category (Cc, Zl, Zp) and Bidi_Control.
   package var isPrintable: Bool {

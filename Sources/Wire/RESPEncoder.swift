@@ -1,7 +1,7 @@
-/// Writes replies, in the version of the protocol that the connection speaks.
+/// Writes replies, in the protocol version of the connection.
 ///
-/// What RESP2 has no type for is written as its nearest: maps as arrays of names and values in
-/// turn, booleans as 1 and 0, doubles as bulk strings, pushes as arrays.
+/// Types that RESP2 lacks become the nearest one: maps become arrays of alternating names and
+/// values, booleans 1 and 0, doubles bulk strings, sets and pushes arrays.
 package struct RESPEncoder: Sendable {
   package enum Version: Int, Sendable {
     case resp2 = 2
@@ -9,7 +9,7 @@ package struct RESPEncoder: Sendable {
   }
 
   package var version: Version
-  /// Replies that say that something was accepted say, too, that not all hosts know of it.
+  /// Whether accepting replies have the reason `degraded`: other hosts may decide otherwise.
   package var isDegraded = false
   package var bytes: [UInt8] = []
 
@@ -21,8 +21,8 @@ package struct RESPEncoder: Sendable {
     newline()
   }
 
-  /// An error. What is not printable in it, such as a line end, which would end it early, is
-  /// escaped: clients print errors as they are.
+  /// Writes an error. Escapes characters that are not printable: a line end would end the error
+  /// early, and clients print errors unchanged.
   package mutating func error(_ text: String) {
     byte("-")
     bytes.append(contentsOf: text.printable.utf8)
@@ -42,7 +42,7 @@ package struct RESPEncoder: Sendable {
   package mutating func bulk(_ value: String) { bulk(value.utf8.span) }
   package mutating func bulk(_ value: StaticString) { bulk(value.bytes) }
 
-  /// Human-readable text: a verbatim string in RESP3.
+  /// Writes human-readable text: a verbatim string in RESP3.
   package mutating func text(_ value: String) {
     guard version == .resp3 else { return bulk(value) }
     byte("=")
@@ -99,7 +99,7 @@ package struct RESPEncoder: Sendable {
 
   // MARK: Short texts
 
-  /// Appends what `body` writes, in one go: an array looks at itself at each append.
+  /// Appends what `body` writes in one step: each append to an array checks its storage.
   ///
   /// - Parameter most: how many bytes it may be.
   @inline(__always)
@@ -107,10 +107,10 @@ package struct RESPEncoder: Sendable {
     bytes.append(atMost: most, body)
   }
 
-  /// An array of three integers, the first of which has one digit.
+  /// Writes an array of three integers, the first of which has one digit.
   package mutating func integers(_ digit: UInt8, _ second: Int64, _ third: Int64) {
     append(atMost: 80) {
-      // The first line, and the second with its digit.
+      // `*3\r\n:0\r\n`, with the digit in place of the 0.
       $0.word(0x0A0D_303A_0A0D_332A + UInt64(digit) << 40, count: 8)
       $0.integer(second)
       $0.integer(third)
@@ -173,7 +173,7 @@ package struct RESPEncoder: Sendable {
 }
 
 extension [UInt8] {
-  /// Appends the decimal digits of `value`, without a String in between.
+  /// Appends the decimal digits of `value`, without creating a String.
   package mutating func appendDecimal(_ value: Int64) {
     if value >= 0 && value < 10 {
       append(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value))
@@ -184,7 +184,7 @@ extension [UInt8] {
     append(atMost: 20) { $0.decimal(magnitude) }
   }
 
-  /// Appends what `body` writes. Public, as `ShortText` is.
+  /// Appends what `body` writes. Public for the same reason as `ShortText`.
   ///
   /// - Parameter most: how many bytes it may be.
   @inlinable @inline(__always)

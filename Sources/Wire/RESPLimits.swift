@@ -1,9 +1,9 @@
-/// What one request may cost before it is refused. All in bytes, but for `arguments`.
+/// The limits of one request, in bytes except for `arguments`.
 package struct RESPLimits: Equatable, Sendable {
   package var bulkLength: Int
   package var inlineLength: Int
   package var arguments: Int
-  /// All arguments of one request together.
+  /// The most bytes of all arguments of a request together.
   package var requestLength: Int
 
   package init(
@@ -17,7 +17,7 @@ package struct RESPLimits: Equatable, Sendable {
   }
 }
 
-/// Bytes that are no request. After one the stream cannot be understood any more.
+/// Why bytes are not a valid request. Later bytes cannot be decoded either.
 package struct RESPProtocolError: Error, Equatable, CustomStringConvertible {
   package let description: String
 }

@@ -1,11 +1,11 @@
 /// One value of the Redis serialization protocol, as a reply carries it (RESP2 and RESP3).
 ///
-/// Booleans, maps and nulls exist in RESP3 only; RESP2 says `1`/`0`, a flat array and a null bulk.
-/// The accessors below read both spellings, so a caller need not know which one was negotiated.
+/// Booleans, maps and nulls exist in RESP3 only; RESP2 sends `1`/`0`, a flat array and a null bulk.
+/// The accessors below read both, so a caller need not know which version was negotiated.
 public indirect enum RESPValue: Sendable, Hashable {
   /// `+OK`: a short text without line breaks.
   case simpleString(String)
-  /// `-ERR text` or `!21 …`: the whole text, its first word is the code.
+  /// `-ERR text` or `!21 …`: the whole text; its first word is the code.
   case error(String)
   /// `:42`
   case integer(Int)
@@ -15,11 +15,11 @@ public indirect enum RESPValue: Sendable, Hashable {
   case null
   /// `*2 …`
   case array([RESPValue])
-  /// `%2 …`: in the order in which the server said them.
+  /// `%2 …`: in the server's order.
   case map([Pair])
-  /// `~2 …`: in the order in which the server said them.
+  /// `~2 …`: in the server's order.
   case set([RESPValue])
-  /// `>2 …`: said without being asked, between two replies.
+  /// `>2 …`: sent without a request, between two replies.
   case push([RESPValue])
   /// `,3.25`
   case double(Double)
@@ -45,7 +45,7 @@ public indirect enum RESPValue: Sendable, Hashable {
 // MARK: - Reading
 
 extension RESPValue {
-  /// True for a null of any spelling.
+  /// Whether this is a null of any spelling.
   public var isNull: Bool { self == .null }
 
   /// The bytes of a string of any kind; nil for everything else, errors included.
@@ -57,7 +57,7 @@ extension RESPValue {
     }
   }
 
-  /// The text of a string of any kind, what is not UTF-8 repaired; nil for everything else.
+  /// The text of a string of any kind, with invalid UTF-8 repaired; nil for everything else.
   public var string: String? {
     switch self {
     case .simpleString(let text), .bigNumber(let text): return text
@@ -67,7 +67,7 @@ extension RESPValue {
     }
   }
 
-  /// An integer, or a string that spells one.
+  /// The value of an integer, or of a string that spells one; nil for everything else.
   public var int: Int? {
     switch self {
     case .integer(let value): return value
@@ -76,7 +76,7 @@ extension RESPValue {
     }
   }
 
-  /// A boolean, or RESP2's `1` and `0`.
+  /// The value of a boolean, or of RESP2's `1` and `0`; nil for everything else.
   public var bool: Bool? {
     switch self {
     case .boolean(let value): return value
@@ -88,7 +88,7 @@ extension RESPValue {
     }
   }
 
-  /// A number of any kind, or a string that spells one (RESP2 has no doubles).
+  /// The value of a number of any kind, or of a string that spells one (RESP2 has no doubles).
   public var number: Double? {
     switch self {
     case .double(let value): return value
@@ -98,7 +98,7 @@ extension RESPValue {
     }
   }
 
-  /// What an array, set or push holds.
+  /// The elements of an array, set or push; nil for everything else.
   public var elements: [RESPValue]? {
     switch self {
     case .array(let values), .set(let values), .push(let values): return values
@@ -108,7 +108,7 @@ extension RESPValue {
     }
   }
 
-  /// The names and values of a map, or of RESP2's flat array of names and values in turn.
+  /// The names and values of a map, or of RESP2's flat array of alternating names and values.
   public var pairs: [Pair]? {
     switch self {
     case .map(let pairs): return pairs
@@ -142,7 +142,7 @@ extension RESPValue {
 
 // MARK: - Requests
 
-/// What a client says: a command is an array of bulk strings.
+/// Encodes requests: a command is an array of bulk strings.
 public enum RESPRequest {
   /// Appends a command to a buffer, so that several can go out in one write.
   public static func append(_ arguments: some Collection<[UInt8]>, to output: inout [UInt8]) {

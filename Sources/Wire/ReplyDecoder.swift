@@ -1,34 +1,34 @@
-/// Why bytes cannot be a reply. After one of these the stream has no meaning any more: close it.
+/// Why bytes are not a valid reply. Later bytes cannot be decoded either: close the connection.
 public enum ReplyDecoderError: Error, Hashable, Sendable {
   /// A line begins with a byte that names no type.
   case unknownType(UInt8)
-  /// A number, boolean or null is not spelled as one.
+  /// The content does not fit its type, such as a number with letters; type 0 is an empty line.
   case malformed(type: UInt8)
   /// A bulk is not followed by CR LF, or a line ends with LF alone.
   case missingLineEnd
-  /// A length is below -1, or beyond `limit`, the value of the `ReplyDecoder.Limits` member named.
+  /// A length, count or depth exceeds `limit`, the value of that member of `ReplyDecoder.Limits`.
   case tooLong(String, limit: Int)
 }
 
-/// Turns the bytes of a server into values, however they are cut into pieces.
+/// Decodes the bytes of a server into values, however the bytes are split.
 ///
 ///     var decoder = ReplyDecoder()
 ///     decoder.feed(bytes)
 ///     while let value = try decoder.next() { … }
 ///
-/// Resumable: no byte is parsed twice, and a length is believed only up to its limit, before
-/// anything is computed from it or allocated for it. Attributes (`|`) are read and dropped.
-/// Streamed strings and aggregates (`$?`, `*?`) are refused; no Redis server sends them.
+/// Resumable: parses no byte twice, and checks each length against its limit before using it. Reads
+/// and drops attributes (`|`). Refuses streamed strings and aggregates (`$?`, `*?`), which no Redis
+/// server sends.
 public struct ReplyDecoder: Sendable {
-  /// What a reply may cost.
+  /// The limits of one reply.
   public struct Limits: Sendable, Hashable {
-    /// Bytes in one bulk string.
+    /// The most bytes in one bulk string.
     public var bulkLength = 64 << 20
-    /// Bytes in a line: a simple string, an error, a number or a length.
+    /// The most bytes in a line: a simple string, an error, a number or a length.
     public var lineLength = 64 << 10
-    /// Values in one reply, all levels together.
+    /// The most values in one reply, at all levels together.
     public var elements = 1 << 20
-    /// Aggregates within aggregates.
+    /// The most levels of nested aggregates.
     public var depth = 32
 
     public init() {}
@@ -49,7 +49,7 @@ public struct ReplyDecoder: Sendable {
   private var buffer: [UInt8] = []
   /// Everything before this index has been parsed.
   private var head = 0
-  /// There is no LF between `head` and here.
+  /// The end of the bytes, from `head` on, that are known to contain no LF.
   private var scanned = 0
   private var open: [Aggregate] = []
   private var bulk: (kind: BulkKind, length: Int)?
@@ -60,16 +60,16 @@ public struct ReplyDecoder: Sendable {
     self.limits = limits
   }
 
-  /// Takes in bytes as they came. Amortized O(n).
+  /// Appends received bytes. Amortized O(n).
   public mutating func feed(_ bytes: some Sequence<UInt8>) {
     guard failure == nil else { return }
     compact()
     buffer.append(contentsOf: bytes)
   }
 
-  /// The next whole value, or nil until more bytes have come.
+  /// Returns the next complete value, or nil until more bytes arrive.
   ///
-  /// - Throws: `ReplyDecoderError`, and then always the same one.
+  /// - Throws: `ReplyDecoderError`; all later calls throw the same one.
   public mutating func next() throws(ReplyDecoderError) -> RESPValue? {
     if let failure { throw failure }
     do {
@@ -91,9 +91,9 @@ public struct ReplyDecoder: Sendable {
   // MARK: Pieces
 
   private enum Piece {
-    /// A value that needs nothing more.
+    /// A complete value.
     case value(RESPValue)
-    /// The beginning of one: its length is noted.
+    /// A header, or an empty attribute: no value yet.
     case opening
   }
 
@@ -197,7 +197,7 @@ public struct ReplyDecoder: Sendable {
     return .opening
   }
 
-  /// Puts a value where it belongs; the outermost one when that makes it whole.
+  /// Adds a value to its aggregate; returns the outermost value once that is complete.
   private mutating func close(with value: RESPValue) -> RESPValue? {
     var value = value
     while !open.isEmpty {
@@ -211,7 +211,7 @@ public struct ReplyDecoder: Sendable {
     return value
   }
 
-  /// Nil for an attribute: it says something about the value after it, which nobody asks.
+  /// Returns nil for an attribute: it describes the next value, and is dropped.
   private static func value(of aggregate: Aggregate) -> RESPValue? {
     switch aggregate.kind {
     case .array: return .array(aggregate.values)
@@ -245,7 +245,7 @@ public struct ReplyDecoder: Sendable {
     return line
   }
 
-  /// Forgets what has been parsed, once that is most of the buffer: O(1) per byte over time.
+  /// Drops parsed bytes once they are half of the buffer: amortized O(1) per byte.
   private mutating func compact() {
     guard head > 0, head >= buffer.count / 2 else { return }
     buffer.removeSubrange(..<head)
@@ -257,7 +257,7 @@ public struct ReplyDecoder: Sendable {
     byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
   }
 
-  /// Decimal digits, perhaps with a sign; nil when it is not that or does not fit.
+  /// Parses decimal digits with an optional sign; nil if they are invalid or out of range.
   private static func integer(_ text: ArraySlice<UInt8>) -> Int? {
     guard text.count <= 20 else { return nil }
     return Int(String(decoding: text, as: UTF8.self))

@@ -1,65 +1,65 @@
 import Synchronization
 
-/// Finds requests in a stream of bytes: arrays of bulk strings, or inline commands for people who
-/// type. It continues where it stopped, so a request that comes in many pieces is not read twice.
+/// Finds requests in a stream of bytes: arrays of bulk strings, or inline commands typed by people.
+/// Continues where it stopped, so it never reads parts of a request twice.
 ///
 ///     decoder.append(bytes.span.bytes)
 ///     while try decoder.next() { decoder.withArguments { handle($0) } }
 ///
-/// Not a byte is allocated because a length says so, only for bytes that came.
+/// Allocates memory for received bytes only, never for a length that is merely announced.
 ///
 /// Source: the Redis serialization protocol, RESP2 and RESP3 (which are the same for requests).
 package struct RequestDecoder: ~Copyable {
   package let limits: RESPLimits
 
-  /// A value with an atomic in it is lent by its address, others as a copy of all their bytes.
+  /// Makes Swift borrow the decoder by address; it copies structs without an atomic.
   private let anchor = Atomic<UInt8>(0)
   private var buffer = ByteQueue()
-  /// Where the arguments so far are; behind them are places that were needed before.
+  /// The places of the arguments read; after them, unused places left from earlier requests.
   private var ranges: [ArgumentRange] = []
   private var cursor = Cursor()
   private var ahead = Ahead()
-  /// A request has been handed out; its bytes go when the next one is asked for.
+  /// Whether a request has been handed out. Asking for the next one drops its bytes.
   private var isDone = false
-  /// Where inline arguments are put together, as quotes and escapes have to go.
+  /// The text of inline arguments, without quotes and escapes.
   private var inline: [UInt8] = []
   private var isInline = false
 
   /// The request after the one that was handed out.
   private struct Ahead {
     var ranges: [ArgumentRange] = []
-    /// 0 as long as it has not been read.
+    /// The number of arguments; 0 before the request has been read.
     var count = 0
     var end = 0
   }
 
-  /// How far a request has been read.
+  /// The position within a request.
   private struct Cursor {
-    /// From the request's first byte.
+    /// The offset from the request's first byte.
     var position = 0
-    /// Arguments so far, their bytes, and how many are still to come.
+    /// The number of arguments read, the bytes announced, and the number of arguments missing.
     var count = 0
     var bytes = 0
     var missing = 0
-    /// Of the argument that comes next; nil as long as it has not said so.
+    /// The length of the next argument; nil before its header has been read.
     var length: Int?
   }
 
   package init(limits: RESPLimits = RESPLimits()) { self.limits = limits }
 
-  /// Bytes that have come and belong to no request that was handed out.
+  /// The number of received bytes in memory. `next` drops those of the request handed out before.
   package var bufferedBytes: Int { buffer.count }
 
   package mutating func append(_ bytes: RawSpan) { buffer.append(bytes) }
 
-  /// Lends the arguments of the request that `next` found.
+  /// Passes `body` the arguments of the request that `next` found.
   package func withArguments<R>(_ body: (Arguments) -> R) -> R {
     let ranges = ranges.span.extracting(first: cursor.count)
     return body(Arguments(isInline ? inline.span : buffer.bytes, ranges))
   }
 
-  /// Lends the arguments of the request after the one that `next` found, if it is short and has
-  /// come.
+  /// Passes `body` the arguments of the request after the one that `next` found, if it is short and
+  /// complete.
   package mutating func withNext(_ body: (Arguments) -> Void) {
     guard isDone, !isInline, buffer.count > cursor.position + 8 else { return }
     var ahead = Ahead()
@@ -90,7 +90,7 @@ package struct RequestDecoder: ~Copyable {
     (ahead.count, ahead.end) = (count, end)
   }
 
-  /// Looks for the next request; false if more bytes are needed for one.
+  /// Finds the next request; returns false if that needs more bytes.
   package mutating func next() throws(RESPProtocolError) -> Bool {
     if isDone { reset() }
     if ahead.count > 0 {
@@ -121,7 +121,7 @@ package struct RequestDecoder: ~Copyable {
       cursor.missing = max(line.value, 0)
       if cursor.missing == 0 { reset() }
     }
-    // Here, so that the bytes can be lent meanwhile.
+    // A local variable, so that the bytes can be borrowed meanwhile.
     var ranges: [ArgumentRange] = []
     swap(&ranges, &self.ranges)
     defer { swap(&ranges, &self.ranges) }
@@ -137,14 +137,14 @@ package struct RequestDecoder: ~Copyable {
         return true
       }
     }
-    // In registers meanwhile.
+    // A local variable stays in registers.
     var cursor = cursor
     defer { self.cursor = cursor }
     isDone = try Self.readArguments(buffer.bytes, limits, &cursor, &ranges)
     return isDone
   }
 
-  /// Reads arguments as far as they have come; false if there is more to come.
+  /// Reads the arguments that have arrived; returns false if some are missing.
   @inline(__always)
   private static func readArguments(
     _ bytes: Span<UInt8>, _ limits: RESPLimits, _ cursor: inout Cursor,
@@ -194,14 +194,14 @@ package struct RequestDecoder: ~Copyable {
     return true
   }
 
-  /// Whether no limit is met by so many short arguments.
+  /// Returns whether `count` short arguments are within all limits.
   private static func isShort(_ count: Int, _ limits: RESPLimits) -> Bool {
     limits.bulkLength >= mostShort && limits.requestLength / mostShort >= count
   }
 
-  /// Reads all arguments of a request if they are short and have all come, as most have.
+  /// Reads all arguments of a request if they are short and complete, as most are.
   ///
-  /// - Returns: where the request ends; nil if they are to be read one by one.
+  /// - Returns: the end of the request; nil if the arguments must be read one by one.
   @inline(never)
   private static func readShort(
     _ count: Int, _ bytes: Span<UInt8>, from start: Int,
@@ -240,7 +240,7 @@ package struct RequestDecoder: ~Copyable {
 
   // MARK: Lengths
 
-  /// Reads `*3\r\n` or `$12\r\n`, and where that ends; nil if its end has not come yet.
+  /// Reads a line such as `*3\r\n`; returns its number and its end, or nil if it is incomplete.
   @inline(__always)
   private static func number(
     in bytes: Span<UInt8>, at start: Int, _ malformed: @autoclosure () -> RESPProtocolError
@@ -254,7 +254,7 @@ package struct RequestDecoder: ~Copyable {
     return try longNumber(in: bytes, at: start, malformed())
   }
 
-  /// The same where the number has one digit or two, as most have, and how long its line is.
+  /// Reads a number of one or two digits, as most are; returns it with the length of its line.
   ///
   /// - Parameter word: the first bytes of the line.
   @inline(__always)
@@ -267,7 +267,7 @@ package struct RequestDecoder: ~Copyable {
     return (Int(first &* 10 &+ second), 5)
   }
 
-  /// Any number. Saturates instead of overflowing: what is too big is refused by its limit.
+  /// Reads any number. Saturates instead of overflowing: the limits refuse such numbers.
   @inline(never)
   private static func longNumber(
     in bytes: Span<UInt8>, at start: Int, _ malformed: @autoclosure () -> RESPProtocolError
@@ -302,13 +302,13 @@ package struct RequestDecoder: ~Copyable {
 
   // MARK: Inline commands
 
-  /// Reads a line that someone typed; false if its end has not come yet.
+  /// Reads a typed line; returns false if its end has not arrived.
   private mutating func readInline() throws(RESPProtocolError) -> Bool {
-    // `position` remembers how far the end of the line has been looked for.
+    // `position` is where the search for the line end continues.
     while cursor.position < buffer.count, buffer[cursor.position] != UInt8(ascii: "\n") {
       cursor.position += 1
     }
-    // A carriage return at the end belongs to the line's end, also where that has only half come.
+    // A final carriage return is part of the line end, even before the line feed has arrived.
     let end =
       cursor.position > 0 && buffer[cursor.position - 1] == UInt8(ascii: "\r")
       ? cursor.position - 1 : cursor.position

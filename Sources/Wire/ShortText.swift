@@ -1,8 +1,6 @@
-/// Bytes put together in memory that is lent, and large enough for them: whoever lends it sees to
-/// that.
+/// Builds bytes in borrowed memory. Writing past the end of the memory is a runtime error.
 ///
-/// Public, as only then other modules have copies of its small steps, which cost less than the
-/// calls.
+/// Public so that other modules can inline its small functions: calls would cost more.
 @safe
 public struct ShortText {
   @usableFromInline let start: UnsafeMutableRawPointer
@@ -16,7 +14,7 @@ public struct ShortText {
     unsafe limit = start + memory.count
   }
 
-  /// Calls `body` with memory that is there for as long as the call lasts.
+  /// Calls `body` with temporary memory, valid only during the call.
   @inlinable @inline(__always)
   public static func withTemporary<R>(atMost most: Int, _ body: (inout ShortText) -> R) -> R {
     unsafe withUnsafeTemporaryAllocation(byteCount: most, alignment: 8) { memory in
@@ -28,7 +26,7 @@ public struct ShortText {
   @inlinable
   public var count: Int { unsafe end - start }
 
-  /// What was written.
+  /// The written bytes.
   @inlinable
   public var bytes: Span<UInt8> {
     @_lifetime(borrow self)
@@ -39,12 +37,11 @@ public struct ShortText {
     }
   }
 
-  /// How many more bytes there is room for.
+  /// The number of bytes that still fit.
   @inlinable
   var room: Int { unsafe limit - end }
 
-  /// Takes room for so many bytes, and returns where it begins. Checks that there is room before
-  /// anything is written.
+  /// Reserves `count` bytes, and returns where they begin. Checks first that they fit.
   @inlinable @inline(__always)
   mutating func take(_ count: Int) -> UnsafeMutableRawPointer {
     precondition(count <= room, "the memory is large enough")
@@ -69,7 +66,7 @@ public struct ShortText {
 
   @inlinable @inline(__always)
   public mutating func raw(_ text: Span<UInt8>) {
-    // Names and most keys, without a call: one word, or two that overlap if they have to.
+    // Writes names and most keys without a call: as one word, or as two that may overlap.
     if text.count < 8 { return word(text.word(at: 0, count: text.count), count: text.count) }
     let target = unsafe take(text.count)
     if text.count <= 16 {
@@ -104,8 +101,8 @@ public struct ShortText {
   private static let eightDigitsEnd: UInt64 = 100_000_000
   private static let shortEnd = eightDigitsEnd * eightDigitsEnd
 
-  /// A number of up to 16 digits, as those of milliseconds in this millennium, where there is room
-  /// for 16 bytes. Eight digits at a time, as dividing is what takes time.
+  /// Writes a number of up to 16 digits, such as milliseconds since 1970, where 16 bytes fit.
+  /// Converts eight digits at a time, as divisions are slow.
   @inline(__always)
   private mutating func digits(_ value: UInt64) {
     guard value >= Self.eightDigitsEnd else {
@@ -118,7 +115,7 @@ public struct ShortText {
     unsafe end += 8
   }
 
-  /// A number of up to eight digits, where there is room for all of them.
+  /// Writes a number of up to eight digits, where eight bytes fit.
   @inline(__always)
   private mutating func fewDigits(_ value: UInt32) {
     guard value >= 10 else {
@@ -133,31 +130,31 @@ public struct ShortText {
     unsafe end += 8 &- zeros
   }
 
-  /// Of eight digits, before the first other one or the last.
+  /// Returns the number of leading zeros among eight digits; the last digit does not count.
   @inline(__always)
   private static func leadingZeros(_ digits: UInt64) -> Int {
     // A zero is the byte 0x30.
     min((digits ^ zeros).trailingZeroBitCount / 8, 7)
   }
 
-  /// So many bytes of a number, from the lowest on.
+  /// Writes the lowest `length` bytes of a number, lowest first.
   @inlinable @inline(__always)
   public mutating func word(_ word: UInt64, count length: Int) {
     precondition(length >= 0 && length <= 8)
     guard room >= 8 else { return lastWord(word, count: length) }
-    // The bytes behind them are overwritten by what follows.
+    // The next write overwrites the excess bytes.
     unsafe end.storeBytes(of: word.littleEndian, as: UInt64.self)
     unsafe end += length
   }
 
-  /// The same where there is no room for eight bytes.
+  /// Writes as `word` does, where fewer than eight bytes fit.
   @usableFromInline
   mutating func lastWord(_ word: UInt64, count length: Int) {
     precondition(length <= room, "the memory is large enough")
     for place in 0..<UInt64(length) { byte(UInt8(truncatingIfNeeded: word >> (8 * place))) }
   }
 
-  /// Writes over what was written at a place.
+  /// Overwrites the four bytes at `place`.
   @inlinable @inline(__always)
   public func overwrite(at place: Int, with number: UInt32) {
     precondition(place >= 0 && place <= count - 4, "only what is there can be written over")
@@ -166,9 +163,9 @@ public struct ShortText {
 
   private static let zeros: UInt64 = 0x3030_3030_3030_3030
 
-  /// The digits of a number below 10⁸, the first in the lowest byte. It is halved, and all halves
-  /// are halved at once, until each is a digit; a division by a constant is a multiplication and a
-  /// shift.
+  /// Returns the digits of a number below 10⁸, the first in the lowest byte. Halves the number, and
+  /// then all halves at once, until each is a digit. A division by a constant is a multiplication
+  /// and a shift.
   @inline(__always)
   private static func eightDigits(_ value: UInt32) -> UInt64 {
     let fours = UInt64(value / 10_000) | UInt64(value % 10_000) << 32
@@ -194,7 +191,7 @@ public struct ShortText {
     unsafe end += 2
   }
 
-  /// Where the compiler knows the text, its length and header are constants: a few stores are left.
+  /// Writes a bulk string. For a literal, length and header are constants: a few stores remain.
   @inlinable @inline(__always)
   public mutating func bulk(_ text: StaticString) {
     let count = text.utf8CodeUnitCount
@@ -208,7 +205,7 @@ public struct ShortText {
       unsafe end.storeBytes(of: (0x0A_0D30_3024 | digits).littleEndian, as: UInt64.self)
       unsafe end += 5
     }
-    // Each store may be longer than what it is for, and the next one overwrites the rest.
+    // A store may write excess bytes, which the next one overwrites.
     let bytes = text.bytes
     unsafe end.storeBytes(of: bytes.word(at: 0, count: min(count, 8)).littleEndian, as: UInt64.self)
     if count > 8 {
@@ -225,7 +222,7 @@ public struct ShortText {
     newline()
   }
 
-  /// Two parts of one string.
+  /// Writes two parts as one bulk string.
   public mutating func bulk(_ first: Span<UInt8>, _ second: Span<UInt8>) {
     bulkHeader(first.count + second.count)
     raw(first)
@@ -233,7 +230,7 @@ public struct ShortText {
     newline()
   }
 
-  /// Where a string begins: `$16\r\n`.
+  /// Writes the header of a bulk string, such as `$16\r\n`.
   private mutating func bulkHeader(_ count: Int) {
     let number = UInt64(count)
     guard number >= 10 else { return word(0x0A0D_3024 | number << 8, count: 4) }

@@ -3,26 +3,26 @@ import CountdownClient
 import CountdownConfiguration
 import Wire
 
-/// What the shell offers for an argument: names from the running daemon, none without one.
+/// Shell completions of arguments: names from the running daemon, none without one.
 enum Completion {
-  /// A shell must not wait long for a daemon that is busy.
+  /// A shell must not wait long for a busy daemon.
   private static let patience = Duration.milliseconds(300)
   private static let most = 200
 
-  /// The keys of a kind.
+  /// Returns a completion of the keys of a kind.
   static func keys(_ family: String) -> CompletionKind {
     .custom { arguments, _, prefix in
       let pattern = prefix.map { "*?[]\\".contains($0) ? "\\\($0)" : String($0) }.joined() + "*"
       let page = await reply(
         [family, "LIST", "MATCH", pattern, "LIMIT", String(most)], arguments)
       let keys = (try? page?.page.elements)?.compactMap { $0["key"]?.string } ?? []
-      // A screen has a HUD of each level; a line feed would be two names.
+      // A screen is listed once for each of its HUDs; a key with a line feed would look like two.
       return Set(keys.filter { $0.printable == $0 }).sorted()
     }
   }
 
-  /// The names of policies. Where the daemon does not say, because there is none or this user may
-  /// not ask, those of the configuration files.
+  /// The names of policies, from the daemon; from the configuration files if no daemon runs or this
+  /// user may not ask it.
   static let policies = CompletionKind.custom { arguments, _, _ in
     guard case .map(let settings)? = await reply(["CONFIG", "GET", "policies.*.every"], arguments)
     else { return (try? Configuration.load().policies.keys.sorted()) ?? [] }
@@ -31,7 +31,7 @@ enum Completion {
     }
   }
 
-  /// Nil without an answer.
+  /// Returns the daemon's reply; nil without one.
   private static func reply(_ words: [String], _ arguments: [String]) async -> RESPValue? {
     let socket = arguments.firstIndex(of: "--socket").flatMap { index in
       index + 1 < arguments.count ? arguments[index + 1] : nil

@@ -3,7 +3,7 @@ import CountdownClient
 import Dispatch
 import Glibc
 
-/// The program under the name countdownctl.
+/// Runs the program as countdownctl.
 package func runCountdownctl() -> Never {
   Task {
     await Countdownctl.main()
@@ -73,7 +73,7 @@ struct Countdownctl: AsyncParsableCommand {
 
   @OptionGroup var global: GlobalOptions
 
-  /// What to print where no subcommand is given: it fits on one screen.
+  /// The text printed without a subcommand. It fits on one screen.
   private static let firstSteps = """
     Start, watch and manage countdowns, HUDs and timers.
 
@@ -92,7 +92,7 @@ struct Countdownctl: AsyncParsableCommand {
   func run() { Output.line(Self.firstSteps) }
 
   static func main() async {
-    // A reader that stops, as in `countdownctl list | head`, is not an error: see `Output`.
+    // A closed pipe, as in `countdownctl list | head`, is not an error: see `Output`.
     signal(SIGPIPE, SIG_IGN)
     let arguments = Array(CommandLine.arguments.dropFirst())
     do {
@@ -110,7 +110,7 @@ struct Countdownctl: AsyncParsableCommand {
       }
     } catch {
       let status = exitCode(for: error)
-      // Messages quote arguments; help and completion scripts do not.
+      // Messages quote arguments, so `Output` escapes them; help and completion scripts quote none.
       guard status != .success else { exit(withError: error) }
       let text = Output.isJSON ? message(for: error) : fullMessage(for: error)
       Output.end(text, status: status.rawValue)
@@ -145,7 +145,7 @@ struct GlobalOptions: ParsableArguments {
 extension ExitCode {
   /// Refused, or not found.
   static let refused = ExitCode(1)
-  /// A repetition of a start that was accepted, by its token: send nothing.
+  /// A start or resend with the token of an accepted one: send nothing.
   static let repeated = ExitCode(2)
   /// countdownd could not be reached, or did not answer in time.
   static let unreachable = ExitCode(3)

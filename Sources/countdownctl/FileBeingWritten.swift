@@ -2,13 +2,13 @@ import Glibc
 
 struct FileError: Error { let text: String }
 
-/// A file that gets its name when it is complete.
+/// A file that gets its name once it is complete.
 final class FileBeingWritten: Sendable {
   private let path: String
   private let partial: String
   private let descriptor: Int32
 
-  /// - Parameter mode: who may read it.
+  /// - Parameter mode: the file's permissions.
   init(_ path: String, mode: mode_t = 0o600) throws(FileError) {
     try Self.checkMayBeReplaced(path)
     self.path = path
@@ -31,7 +31,7 @@ final class FileBeingWritten: Sendable {
   func finish() throws(FileError) {
     guard fsync(descriptor) == 0 else { throw Self.error("cannot write \(partial)") }
     guard unsafe rename(partial, path) == 0 else { throw Self.error("cannot name \(path)") }
-    // The name as well.
+    // Makes the name durable, too.
     let slash = path.lastIndex(of: "/")
     let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     let directory = unsafe open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -43,8 +43,8 @@ final class FileBeingWritten: Sendable {
 
   func remove() { unsafe unlink(partial) }
 
-  /// Only a regular file may be replaced: a device would be gone, and programs that write to it
-  /// would fill the disk.
+  /// Throws if the path names anything but a regular file. If it replaced a device, programs that
+  /// write to the device would fill the disk.
   private static func checkMayBeReplaced(_ path: String) throws(FileError) {
     var status = stat()
     guard unsafe lstat(path, &status) == 0 else {
@@ -67,7 +67,7 @@ final class FileBeingWritten: Sendable {
   }
 }
 
-/// `write(2)`, under a name that no method has.
+/// Calls `write(2)`, under a name that no method has.
 func systemWrite(_ file: Int32, _ bytes: ArraySlice<UInt8>) -> Int {
   unsafe bytes.withUnsafeBytes { unsafe write(file, $0.baseAddress, $0.count) }
 }

@@ -1,9 +1,9 @@
 import Glibc
 import Wire
 
-/// The standard streams, without a buffer, into a pipe too.
+/// The standard streams, unbuffered, also into a pipe.
 ///
-/// Escapes everything that is not printable, except the colours of ``Style``.
+/// Escapes unprintable characters, except the colours of ``Style``.
 enum Output {
   static func line(_ text: String) { lines([text]) }
 
@@ -18,10 +18,10 @@ enum Output {
     write(String(decoding: bytes, as: UTF8.self).printableLines, to: STDOUT_FILENO)
   }
 
-  /// Whether errors are JSON too. Arguments that cannot be parsed may have asked for it.
+  /// Whether errors are JSON, too. Reads the raw arguments, because parsing them may have failed.
   static let isJSON = CommandLine.arguments.prefix { $0 != "--" }.contains("--json")
 
-  /// Ends the process, with the text of a usage error if there is one.
+  /// Prints a usage error, unless the text is empty, and ends the process.
   static func end(_ text: String, status: Int32) -> Never {
     if isJSON, !text.isEmpty {
       error(text, code: "USAGE")
@@ -40,7 +40,7 @@ enum Output {
     write(line + "\n", to: STDERR_FILENO)
   }
 
-  /// Moves the cursor: the text was made printable by the caller.
+  /// Writes text that moves the cursor. The caller has escaped unprintable characters.
   static func raw(_ text: String) { write(text, to: STDOUT_FILENO) }
 
   /// Draws a line of progress.
@@ -61,7 +61,7 @@ enum Output {
       switch errno {
       case EINTR: break
       case EAGAIN: usleep(1000)
-      // Nobody reads the rest.
+      // The reader has closed the pipe.
       case EPIPE: exit(0)
       default: exit(4)
       }
@@ -70,16 +70,16 @@ enum Output {
 
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// How wide lines may be; a pipe takes any.
+  /// The maximum width of lines, in columns; unlimited in a pipe.
   static var width: Int { isTerminal ? Terminal.size.columns : .max }
 
-  /// Colour on a terminal that can show it, unless NO_COLOR (https://no-color.org) is set.
+  /// Colours on a terminal that supports them, unless NO_COLOR (https://no-color.org) is set.
   static var style: Style {
     let isDumb = environment("TERM") == "dumb"
     return Style(hasColour: isTerminal && !isDumb && environment("NO_COLOR") == nil)
   }
 
-  /// A variable of the environment; nil when it is not set, or empty.
+  /// Returns an environment variable; nil if it is unset or empty.
   static func environment(_ name: String) -> String? {
     guard let value = unsafe getenv(name), unsafe value.pointee != 0 else { return nil }
     return unsafe String(cString: value)

@@ -8,7 +8,7 @@ protocol SessionCommand: AsyncParsableCommand {
   /// How long to wait for an answer; nil: no limit.
   var patience: Duration? { get }
 
-  /// Does its work; an error becomes a message and an exit status.
+  /// Runs the subcommand; an error becomes a message and an exit status.
   func run(_ session: Session) async throws
 }
 
@@ -20,7 +20,7 @@ extension SessionCommand {
       socket: global.socket, json: global.json, showsGenerations: global.generations,
       patience: patience)
     do {
-      // Long work too, such as watch, begins only with a daemon that answers.
+      // With a time limit, even long work such as watch begins only if the daemon answers.
       if patience != nil { _ = try await session.reply(["PING"]) }
       try await run(session)
     } catch let error as NoAnswer {
@@ -37,7 +37,7 @@ extension SessionCommand {
 /// The daemon did not answer in time.
 struct NoAnswer: Error { let patience: Duration }
 
-/// The daemon as a subcommand sees it, and the output of results.
+/// A subcommand's access to the daemon, and the output of its results.
 struct Session {
   let path: String
   let json: Bool
@@ -63,12 +63,12 @@ struct Session {
     try await reply(words.map { Array($0.utf8) })
   }
 
-  /// Sends a command, and waits for its reply until the patience is over.
+  /// Sends a command and waits at most `patience` for its reply.
   ///
-  /// - Throws: `NoAnswer`, and what `CountdownClient.send` throws.
+  /// - Throws: `NoAnswer`, and the errors of `CountdownClient.send`.
   func reply(_ words: [[UInt8]]) async throws -> RESPValue {
     guard let patience else { return try await client.send(bytes: words) }
-    // The first outcome counts. A cancelled client continues to connect, so nothing waits for it.
+    // The first outcome counts; nothing waits for a cancelled client, which continues to connect.
     let (outcomes, outcome) = AsyncStream.makeStream(of: Result<RESPValue, any Error>.self)
     let asking = Task {
       do {
@@ -104,7 +104,7 @@ struct Session {
     } while cursor != "0"
   }
 
-  /// Prints a view in one line; a refusal, or null, ends with status 1.
+  /// Prints a view on one line. Throws exit status 1 for a refusal or null.
   func show<Shown: Entity>(_ reply: RESPValue, of: Shown.Type, key: String) throws {
     try show(reply, absent: Shown.absent(key)) {
       Shown.line(try Shown.View($0), style: style)
@@ -112,7 +112,7 @@ struct Session {
     if reply["accepted"]?.bool == false { throw ExitCode.refused }
   }
 
-  /// Prints a reply; null ends with `absent` and status 1.
+  /// Prints a reply; for null, prints `absent` and throws exit status 1.
   func show(_ reply: RESPValue, absent: String, _ text: (RESPValue) throws -> String) throws {
     if reply.isNull {
       Output.error(absent, code: "NOTFOUND")
@@ -121,7 +121,7 @@ struct Session {
     Output.line(json ? reply.json : try text(reply))
   }
 
-  /// Prints what was done; if there was nothing to do, ends with `no` and status 1.
+  /// Prints `yes`; if there was nothing to do, prints `no` and throws exit status 1.
   func show(done: RESPValue, yes: String, no: String) throws {
     try show(done.bool == true ? done : .null, absent: no) { _ in yes }
   }
@@ -145,7 +145,7 @@ struct Session {
     case .pathTooLong(let path, let limit):
       return "a socket's path has at most \(limit) bytes, this one has \(path.utf8.count): "
         + "\(path); use a shorter one, or a relative one from its directory"
-    // These codes say no more than the message.
+    // These codes add nothing to the message.
     case .server("ERR", let message), .server("NOTFOUND", let message): return message
     case .server(let code, let message): return "\(code) \(message)"
     case .connectionFailed, .notCountdownd, .connectionClosed, .clientClosed, .protocolViolation,
@@ -167,7 +167,7 @@ struct Session {
 }
 
 extension CountdownClientError {
-  /// What `--json` calls the error.
+  /// The code of the error for `--json`.
   fileprivate var code: String {
     switch self {
     case .server(let code, _): code

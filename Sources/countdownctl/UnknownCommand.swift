@@ -1,9 +1,9 @@
 import ArgumentParser
 import CountdownConfiguration
 
-/// Finds what a misspelled subcommand was meant to be.
+/// Suggests corrections for a misspelled subcommand.
 enum UnknownCommand {
-  /// The message about the first word that should name a subcommand and does not; nil if all do.
+  /// Returns the message for the first word that names no subcommand but should; nil if none.
   static func explanation(of arguments: [String]) -> String? {
     var command: any ParsableCommand.Type = Countdownctl.self
     var path = "countdownctl"
@@ -26,7 +26,7 @@ enum UnknownCommand {
     return nil
   }
 
-  /// The nearest name, or else the families with a subcommand of exactly that name.
+  /// Returns the nearest name, or else the families that have a subcommand of exactly that name.
   private static func suggestions(
     for word: String, among subcommands: [any ParsableCommand.Type]
   ) -> [String] {

@@ -10,12 +10,12 @@ import Synchronization
 import SystemdSupport
 import Wire
 
-/// The program under the name countdownd.
+/// Runs the program countdownd.
 package func runCountdownd() { Countdownd.main() }
 
-/// Waits with its first thread, rather than in Swift's concurrency: that would have libdispatch's
-/// shared pool of threads, and with it a monitor that wakes up once a second for as long as the
-/// daemon lives. Serial queues do without.
+/// Blocks the first thread instead of using Swift concurrency. That would start libdispatch's
+/// shared thread pool, and with it a monitor that wakes up once a second for as long as the daemon
+/// lives. Serial queues do not start it.
 ///
 /// Source: libdispatch, src/event/workqueue.c (`_dispatch_workq_monitor_pools`).
 struct Countdownd: ParsableCommand {
@@ -115,7 +115,7 @@ struct Countdownd: ParsableCommand {
       var command = try parseAsRoot()
       try command.run()
     } catch {
-      // Arguments come back in messages about them; help and completion scripts have none.
+      // Error messages quote arguments, so `complain` escapes them. Help and completion quote none.
       guard exitCode(for: error) != .success else { exit(withError: error) }
       let message = fullMessage(for: error)
       if !message.isEmpty { complain(message, prefixed: false) }
@@ -140,7 +140,7 @@ struct Countdownd: ParsableCommand {
     logger.log(.started, .info, "\(Product.name) \(Product.version) starts")
 
     signal(SIGPIPE, SIG_IGN)
-    // A file that may not grow is an error like a full disk.
+    // Exceeding the limit on file sizes is an error, like a full disk.
     signal(SIGXFSZ, SIG_IGN)
     raiseDescriptorLimit()
     Server.avoidHugePages()
@@ -151,7 +151,7 @@ struct Countdownd: ParsableCommand {
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
     if virtualTime {
       settings.virtualStart = VirtualRestart.start()
-      // Without a state the clock keeps generations rising. At first small ones are easier to read.
+      // After a restart the clock keeps generations rising; before, small ones are easier to read.
       if let start = settings.virtualStart {
         settings.engine.firstGeneration = start.wallMicroseconds
       }
@@ -210,8 +210,8 @@ struct Countdownd: ParsableCommand {
     }
   }
 
-  /// The first generation. Without a state, the clock keeps generations rising; but one that an
-  /// earlier daemon has stored in the state directory may be ahead of the clock.
+  /// Returns the first generation. Without a state, the clock keeps generations rising; but one
+  /// that an earlier daemon has stored in the state directory may be ahead of the clock.
   private func firstNumber(_ configuration: Configuration, _ logger: Logger) -> Int64 {
     let now = microsecondsSince1970()
     guard configuration.durability == .none else { return now }
@@ -228,13 +228,13 @@ struct Countdownd: ParsableCommand {
     }
   }
 
-  /// The settings of the files; options of the command line override them.
+  /// Loads the configuration files; command-line options override them.
   private func load() throws(ConfigurationError) -> Configuration {
     var configuration = try Configuration.load(path: config ?? Configuration.standardPath)
     if let socket { configuration.socket.path = socket }
     if let stateDirectory { configuration.stateDirectory = stateDirectory }
     if let durability { configuration.durability = durability }
-    // Tests must not change the state of a configuration that others use.
+    // A test must not change the state directory of a configuration that others use.
     if virtualTime, stateDirectory == nil { configuration.durability = .none }
     if let logLevel { configuration.logLevel = logLevel }
     return configuration
@@ -302,7 +302,7 @@ struct Countdownd: ParsableCommand {
         .ready, .info, "\(Product.name) \(Product.version) listens", ["socket": "\(path)"])
       guard isatty(STDERR_FILENO) == 1 else { return }
       let name = path.contains(" ") ? "'\(path)'" : path
-      // Where this program was started from, so that the commands can be pasted.
+      // The directory of this program, as it was typed, so that the commands can be pasted.
       let program = CommandLine.arguments[0]
       let folder = program.lastIndex(of: "/").map { program[...$0] } ?? ""
       complain(
@@ -321,8 +321,8 @@ struct Countdownd: ParsableCommand {
     }
   }
 
-  /// Returns once no signal can be lost: until it is watched it does what it does by default. It
-  /// must not be ignored: libdispatch handles the signal itself to get it into its signalfd.
+  /// Watches signals, and returns once none can be lost. A signal that is not watched yet has its
+  /// default action. It must not be ignored: libdispatch handles it to get it into its signalfd.
   ///
   /// Source: libdispatch, src/event/event_epoll.c (`_dispatch_muxnote_signal_block_and_raise`).
   private func watchSignals(
@@ -343,7 +343,7 @@ struct Countdownd: ParsableCommand {
   }
 }
 
-/// Asks the server to stop, also before there is a server.
+/// A request to stop the server, which may come before the server exists.
 private final class StopRequest: Sendable {
   private struct State {
     var server: Server?

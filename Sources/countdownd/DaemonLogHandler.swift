@@ -1,11 +1,11 @@
 import Logging
 import Synchronization
 
-/// What swift-log hands the daemon's log lines to.
+/// Receives the daemon's log lines from swift-log.
 struct DaemonLogHandler: LogHandler {
   let output: LogOutput
   var metadata: Logger.Metadata = [:]
-  /// One for all handlers, so that a reload reaches those that loggers have copied.
+  /// The level of all handlers: shared, so that a reload also reaches the copies in loggers.
   var logLevel: Logger.Level {
     get { Logger.Level.allCases[Self.level.load(ordering: .relaxed)] }
     set { Self.level.store(Logger.Level.allCases.firstIndex(of: newValue)!, ordering: .relaxed) }

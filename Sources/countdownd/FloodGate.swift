@@ -19,15 +19,15 @@ struct FloodGate<Kind: Hashable> {
 
   enum Verdict: Equatable {
     case pass
-    /// The first one that is held back: call `close` at this moment.
+    /// The first message held back in an interval: call `close` at this moment, in microseconds.
     case holdUntil(Int64)
     case hold
   }
 
-  /// `now` is in microseconds and never runs back.
+  /// Decides about a message. `now` is in microseconds and never runs backwards.
   mutating func admit(_ kind: Kind, at now: Int64) -> Verdict {
     if windows[kind] == nil {
-      // There are few kinds, as they are places in the sources; old ones are dropped nevertheless.
+      // There are few kinds, as they are places in the sources; old ones are dropped anyway.
       windows = windows.filter { $0.value.end > now || $0.value.count > most }
     }
     var window = windows[kind] ?? Window(end: now + interval)

@@ -2,7 +2,7 @@ import Countdowns
 import Logging
 import SystemdSupport
 
-/// Log lines for the journal, with what they are about in fields of their own:
+/// Writes log lines to the journal, with their metadata in separate fields:
 /// `journalctl COUNTDOWND_UID=1000`.
 enum JournalLines {
   static func write(_ line: LogLine) {
@@ -17,7 +17,7 @@ enum JournalLines {
     StandardError.write(line: "<\(line.level.priority)>\(line.wholeText)")
   }
 
-  /// Source: systemd.journal-fields(7): capitals, digits and underscores.
+  /// Source: systemd.journal-fields(7): names have capitals, digits and underscores.
   private static func fieldName(_ name: String) -> String {
     "COUNTDOWND_" + name.uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }
   }

@@ -2,16 +2,16 @@ import CountdownServer
 import Logging
 import Wire
 
-/// One line of the log on its way out.
+/// One line for the log.
 struct LogLine: Sendable {
   var level: Logger.Level
-  /// What has happened, on one line.
+  /// The message, on one line.
   var text: String
-  /// What it is about, by name.
+  /// The metadata, sorted by name.
   var about: [(name: String, value: String)]
-  /// One of `LogMessage`, as it is written; nil for lines that are only human-readable.
+  /// The raw value of a `LogMessage`; nil for lines that are only human-readable.
   var messageID: String?
-  /// Where in the sources it comes from.
+  /// The source file and line that logged the message.
   var file: String
   var line: UInt
 
@@ -26,11 +26,11 @@ struct LogLine: Sendable {
     line = event.line
   }
 
-  /// The text, then what it is about.
+  /// The message, then the metadata.
   var wholeText: String { text + about.map { " \($0.name)=\($0.value)" }.joined() }
 
   private static func oneLine(_ text: String) -> String {
-    // What clients choose, such as keys, must not look like another line.
+    // Text that clients choose, such as keys, must not look like another line.
     text.split(separator: "\n").joined(separator: " | ").printable
   }
 }

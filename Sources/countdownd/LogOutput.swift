@@ -2,9 +2,9 @@ import Dispatch
 import DispatchTimers
 import Glibc
 
-/// Writes the lines of the log, but only counts those that are repeated too often.
+/// Writes log lines, but only counts those that are repeated too often.
 final class LogOutput: Sendable {
-  /// The place in the sources that a line comes from, and its severity.
+  /// The place in the sources that logs a line, and its severity.
   private struct Kind: Hashable {
     var file: String
     var line: UInt

@@ -5,13 +5,13 @@ import Dispatch
 import Logging
 import Synchronization
 
-/// Reloads the configuration. What can change while the daemon runs takes effect at once; if
-/// anything is wrong with it, nothing does.
+/// Reloads the configuration. Settings that can change while the daemon runs take effect at once;
+/// a configuration with an error changes nothing.
 final class Reloading: Sendable {
   private struct State {
     var configuration: Configuration
     var server: Server?
-    /// Requests from before there was a server; they are answered once there is one.
+    /// Reload requests made before the server exists; they are answered once it does.
     var waiting: [@Sendable (ReloadOutcome) -> Void] = []
   }
 
@@ -19,7 +19,7 @@ final class Reloading: Sendable {
   private let load: @Sendable () throws(ConfigurationError) -> Configuration
   private let status: StatusLine
   private let logger: Logger
-  /// One at a time, and none on the loop that timers run in: files can be slow.
+  /// Runs one reload at a time, off the event loop: reading files can be slow.
   private let queue = DispatchQueue(label: "countdownd.reload")
 
   init(
@@ -43,8 +43,8 @@ final class Reloading: Sendable {
     ask { outcome in for done in waiting { done(outcome) } }
   }
 
-  /// From any thread; `done` receives the outcome on another one. Before there is a server the
-  /// request waits for it: systemd would be notified of `ready` while it is still loading.
+  /// Requests a reload, from any thread; `done` receives the outcome on another one. The request
+  /// waits until the server exists: else systemd would be notified of `ready` during loading.
   func ask(_ done: @escaping @Sendable (ReloadOutcome) -> Void = { _ in }) {
     queue.async { [self] in
       let server = state.withLock { state in
@@ -55,7 +55,7 @@ final class Reloading: Sendable {
     }
   }
 
-  /// Sets the level until the next reload, which compares the configuration with it.
+  /// Sets the log level until the next reload, which compares the new configuration with it.
   func setLogLevel(_ name: String) -> Bool {
     guard let level = Configuration.LogLevel(rawValue: name) else { return false }
     state.withLock { $0.configuration.logLevel = level }
@@ -90,12 +90,12 @@ final class Reloading: Sendable {
     for name in kept {
       logger.warning("\(name) has changed, which takes a restart; the old value stays")
     }
-    // The listener is that of the server; this one is never looked at.
+    // The server keeps its listener and ignores this one.
     let settings = ServerSettings(
       new, listener: .path(new.socket.path, mode: new.socket.mode))
     let done = DispatchSemaphore(value: 0)
     server.reload(settings) { done.signal() }
-    // A server that has ended does not answer any more.
+    // A server that has ended does not signal any more.
     _ = done.wait(timeout: .now() + .seconds(5))
     logger.set(new.logLevel)
     logger.log(

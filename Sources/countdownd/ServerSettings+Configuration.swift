@@ -5,7 +5,7 @@ import Countdowns
 import Glibc
 
 extension ServerSettings {
-  /// The settings of the configuration files, as the server takes them.
+  /// Converts the configuration to settings of the server.
   init(_ configuration: Configuration, listener: Listener) {
     self.init(listener: listener)
     let limits = configuration.limits
@@ -62,7 +62,7 @@ extension ServerSettings {
 }
 
 extension FleetSettings {
-  /// Nil if nothing is to be shared.
+  /// Nil if no fleet is configured.
   fileprivate init?(_ configuration: Configuration.Fleet) {
     guard configuration.engine == .redis else { return nil }
     self = configuration.settings
@@ -87,7 +87,7 @@ extension Principals {
 }
 
 extension Store.Options {
-  /// Nil if nothing is to be kept.
+  /// Nil if nothing is persisted.
   fileprivate init?(_ configuration: Configuration) {
     let durability: Durability
     switch configuration.durability {
@@ -104,7 +104,7 @@ extension Store.Options {
 }
 
 extension Interval {
-  /// Rounded up to a microsecond. The configuration allows nothing that would not fit.
+  /// Rounds up to a microsecond. The configuration allows no duration that would overflow.
   fileprivate init(_ duration: Duration) {
     let (seconds, attoseconds) = duration.components
     self.init(

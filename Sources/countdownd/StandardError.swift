@@ -10,7 +10,7 @@ enum StandardError {
       let written = unsafe rest.withUnsafeBytes {
         unsafe Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count)
       }
-      // Nobody is left to report to.
+      // There is nowhere left to report an error.
       guard written > 0 || errno == EINTR else { return }
       rest = rest.dropFirst(max(written, 0))
     }

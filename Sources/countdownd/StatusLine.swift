@@ -6,7 +6,7 @@ import SystemdSupport
 final class StatusLine: Sendable {
   private struct State {
     var troubles: [String] = []
-    /// Why the newest configuration was refused.
+    /// Why the newest configuration was refused; nil if it was not.
     var refusal: String?
     var news: String?
 
@@ -16,7 +16,7 @@ final class StatusLine: Sendable {
   }
 
   private let notifier: ServiceNotifier
-  // Held while sending, so that the newest line is sent last.
+  // The lock is held while sending, so that the newest line is sent last.
   private let state = Mutex(State())
 
   init(_ notifier: ServiceNotifier) { self.notifier = notifier }

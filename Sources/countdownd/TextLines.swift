@@ -1,6 +1,6 @@
 import Glibc
 
-/// Human-readable log lines, on standard error.
+/// Writes human-readable log lines to standard error.
 enum TextLines {
   static func write(_ line: LogLine) {
     StandardError.write(line: "\(time()) \(line.level): \(line.wholeText)")

@@ -7,7 +7,7 @@ import Glibc
 enum VirtualRestart {
   private static let variable = "COUNTDOWND_VIRTUAL_CLOCK"
 
-  /// Where virtual time continues; nil unless this daemon was started so. Good for one call.
+  /// Returns where virtual time continues after a restart; nil without one. Works only once.
   static func start() -> StoreClock.Reading? {
     guard let text = unsafe getenv(variable).map({ unsafe String(cString: $0) }) else { return nil }
     unsafe unsetenv(variable)
@@ -23,7 +23,7 @@ enum VirtualRestart {
   static func again(at start: StoreClock.Reading) -> Never {
     let text = "\(start.bootID) \(start.bootMicroseconds) \(start.wallMicroseconds)"
     unsafe setenv(variable, text, 1)
-    // libdispatch may have blocked signals that it watches.
+    // libdispatch may have blocked the signals that it watches, and execv keeps the mask.
     var none = sigset_t()
     unsafe sigemptyset(&none)
     unsafe sigprocmask(SIG_SETMASK, &none, nil)
@@ -33,7 +33,7 @@ enum VirtualRestart {
     exit(EX_OSERR)
   }
 
-  /// The path of this program, which the arguments need not have.
+  /// The path of this program, which need not be in the arguments.
   private static var program: String {
     let link = "/proc/self/exe"
     var path = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)

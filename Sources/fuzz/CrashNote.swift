@@ -1,14 +1,14 @@
 import Glibc
 
-/// What is printed and kept should the program crash, or take long, before another is set.
+/// The note to print, and the input to keep, if the program crashes or hangs.
 ///
-/// A signal handler may only read memory and write to files, so everything lies there ready for it.
+/// A signal handler may only read memory and write to files, so everything is prepared for it.
 enum CrashNote {
-  /// Longer than any input takes, also in a build with a sanitizer.
+  /// Longer than any input takes, even in a build with a sanitizer.
   private static let patienceSeconds: UInt32 = 60
   private static let capacity = 1 << 22
 
-  // One thread sets them, and the handler runs on that which has crashed.
+  // One thread sets these variables; the handler runs on the thread that crashed.
   nonisolated(unsafe) private static let text = UnsafeMutableRawPointer.allocate(
     byteCount: 4_096, alignment: 1)
   nonisolated(unsafe) private static let path = UnsafeMutableRawPointer.allocate(
@@ -50,7 +50,7 @@ enum CrashNote {
   private static func install() {
     guard !isInstalled else { return }
     isInstalled = true
-    // A stack that has overflown is no place to run on.
+    // The handler cannot run on a stack that has overflowed.
     var stack = stack_t()
     stack.ss_size = 1 << 16
     stack.ss_sp = .allocate(byteCount: stack.ss_size, alignment: 16)

@@ -1,16 +1,16 @@
-// Hands random and damaged input to what must not mind.
+// Feeds random and damaged input to code that must withstand it.
 //
 //     fuzz [SECONDS=20] [SEED=0] [TARGET ...]
 //
-// Each target begins with what has found something before, its folder in Tests/Fuzzing/Corpus, and
-// continues with the inputs of rising seeds until its share of the time is up. The first failure,
-// crash or hang included, prints the seed and how to play it again, keeps the input, and ends with
-// status 1.
+// Each target begins with inputs that found something before, in its folder of
+// Tests/Fuzzing/Corpus, and continues with rising seeds until its share of the time is up. At the
+// first failure, fuzz prints the seed and how to repeat it, keeps the input, and exits with status
+// 1. A crash or a hang does the same, but ends with its signal.
 
 import Fuzzing
 import Glibc
 
-// The same seed must be the same input: also sets are enumerated in the same order then.
+// The same seed must give the same input, so sets need a fixed order of enumeration.
 if getenv("SWIFT_DETERMINISTIC_HASHING") == nil {
   setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
   execv("/proc/self/exe", CommandLine.unsafeArgv)

@@ -1,16 +1,16 @@
-// Plays random histories of the engine against naive models of what it must do.
+// Plays random histories of the engine, and compares it with naive models.
 //
 //     simulate [SEED=0] [STEPS=1000000] [engine|fleet]
 //
-// A history has 2,000 steps, one of a fleet 500; each next one has the next seed. Prints how much
-// was played. Where the engine and a model disagree it prints the seed that plays that history
-// again, the step, the last commands on the key and both answers, and ends with status 1. `fleet`
-// plays histories of several daemons that share what they have by way of servers.
+// A history has 2,000 steps, or 500 for a fleet; each history has the next seed. Prints how many
+// steps were played. If the engine and a model disagree, prints the seed that repeats the history,
+// the step, the last commands on the key and both answers, and exits with status 1. `fleet` plays
+// histories of several daemons that share entities on servers.
 
 import Glibc
 import Simulation
 
-// The same seed must be the same history: also sets are enumerated in the same order then.
+// The same seed must give the same history, so sets need a fixed order of enumeration.
 if getenv("SWIFT_DETERMINISTIC_HASHING") == nil {
   setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
   execv("/proc/self/exe", CommandLine.unsafeArgv)

@@ -6,7 +6,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Measures the store: `store-bench DIRECTORY [ENTITIES]`. The directory is made, and left behind.
+/// Measures the store: `store-bench DIRECTORY [ENTITIES]`. Creates the directory and leaves it.
 
 func nanoseconds() -> Int64 {
   var now = timespec()
@@ -41,7 +41,7 @@ struct Times {
   static let heading = pad("mean", 9) + pad("p50", 9) + pad("p99", 9) + pad("max", 10)
 }
 
-/// Counts what is loaded.
+/// Counts the loaded rows.
 final class Counter: RecordReader {
   let portion = 4_096
   let wantsMore = true
@@ -82,9 +82,9 @@ func key(_ index: Int) -> [UInt8] {
   return key
 }
 
-/// Batches one after another, on the loop: each begins once the one before is stored.
+/// Commits batches on the loop: each begins once the previous one is stored.
 ///
-/// `@unchecked Sendable`: used on the loop.
+/// `@unchecked Sendable`: used only on the loop.
 final class Batches: @unchecked Sendable {
   private let size: Int
   private let writer: StoreWriter
@@ -95,7 +95,7 @@ final class Batches: @unchecked Sendable {
   private(set) var times = Times()
   private(set) var next = 0
 
-  /// - Parameter keys: how many there are; then they come again.
+  /// - Parameter keys: the number of keys; the batches end after the last one.
   init(_ writer: StoreWriter, size: Int, keys: Int, seconds: Double, done: EventLoopPromise<Void>) {
     self.writer = writer
     self.size = size

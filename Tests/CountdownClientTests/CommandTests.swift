@@ -64,6 +64,31 @@ import Testing
       ])
   }
 
+  @Test func aHostThatDecidesAloneIsReported() async throws {
+    let server = try await StandInServer { _, _ in
+      map(
+        ("key", bulk("+45")), ("state", bulk("counting")), ("generation", ":5\r\n"),
+        ("accepted", "#t\r\n"), ("reason", bulk("degraded")))
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    let view = try await client.startCountdown("+45", policy: "login")
+    #expect(view.accepted == true && view.reason == .degraded)
+  }
+
+  #if arch(x86_64)
+    private static let trap = SIGILL
+  #else
+    private static let trap = SIGTRAP
+  #endif
+
+  /// No reply would follow, so later replies would go to the wrong commands.
+  @Test func aPipelineCannotSubscribe() async {
+    await #expect(processExitsWith: .signal(Self.trap)) {
+      let client = CountdownClient.unconnected(path: "/nowhere")
+      _ = try? await client.pipeline([["PING"], ["psubscribe", "*"]])
+    }
+  }
+
   @Test func explanationsAreRead() async throws {
     let server = try await StandInServer { _, _ in
       map(

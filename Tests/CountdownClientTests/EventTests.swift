@@ -92,7 +92,10 @@ import Testing
           hasMore: true)
       }
       return missed(
-        [("countdown:k", Self.line("ready", 11)), ("countdown:k", Self.line("started", 12))],
+        [
+          ("countdown:k", Self.line("ready", 11)), ("later:later", "{}"),
+          ("countdown:k", Self.line("started", 12)),
+        ],
         last: 13)
     }
     let client = try await CountdownClient.connect(path: server.path)

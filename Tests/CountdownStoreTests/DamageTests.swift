@@ -77,6 +77,24 @@ import Testing
     }
   }
 
+  /// Without `meta` it is unknown which batches are in the tables.
+  @Test(arguments: [false, true])
+  func anInvalidMetaRowLosesNothingOfTheLog(isFolded: Bool) throws {
+    let life = try Life(directory)
+    // Two batches fill a segment.
+    let long = [UInt8](repeating: 0, count: 30_000)
+    for n in 0..<12 { life.commit(batch([countdown(UInt32(n), "\(n)", meta: long)])) }
+    if isFolded { life.backUp(to: directory.path + "/backup") }
+    life.commit(batch([countdown(12, "12")]))
+    life.close()
+    let first = try #require(StateFiles(directory: directory.state).segments().first)
+    #expect((first.number > 1) == isFolded)
+    try change(directory, "UPDATE meta SET boot_us = \(Int64.max)")
+    let store = try open(directory)
+    #expect(store.damage?.kind == .corrupt)
+    #expect(try store.allCountdowns().map(\.place) == Array(0..<13))
+  }
+
   @Test func extremeTimesAndNumbersAreRead() throws {
     _ = try open(directory)
     try change(

@@ -221,12 +221,7 @@ import Testing
     let backup = TemporaryDirectory()
     let life = try Life(backup)
     life.commit(batch([countdown(3, "backup")]))
-    let isMade = DispatchSemaphore(value: 0)
-    life.writer.backUp(to: backup.path + "/made", at: nil) { error in
-      #expect(error == nil)
-      isMade.signal()
-    }
-    isMade.wait()
+    life.backUp(to: backup.path + "/made")
     life.close()
     unlink(copy.database)
     try FileManager.default.copyItem(atPath: backup.path + "/made", toPath: copy.database)

@@ -1,6 +1,7 @@
 import Countdowns
 import Foundation
 import Synchronization
+import Testing
 
 @testable import CountdownStore
 
@@ -166,6 +167,16 @@ final class Life {
     for key in keys {
       commit(batch([countdown(UInt32(key.utf8.first! - 97), key)]))
     }
+  }
+
+  /// Copies the state, and waits for the copy.
+  func backUp(to path: String) {
+    let isMade = DispatchSemaphore(value: 0)
+    writer.backUp(to: path, at: nil) { error in
+      #expect(error == nil)
+      isMade.signal()
+    }
+    isMade.wait()
   }
 
   func close(at now: StoreClock.Reading = reading()) { writer.close(at: now) }

@@ -3,18 +3,18 @@ import Testing
 
 /// docs/dev/known-cases.md and the tests name the same cases.
 @Suite struct KnownCasesTests {
-  /// A test as its source has it.
+  /// A test as declared in its source.
   private struct Source {
     var suite: String
     var name: String
-    /// What it is called, or its name.
+    /// The display name of a Swift test, or the name of a Python test.
     var title: String
   }
 
   private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  /// One row of a table: the cases, and `Suite.test` or `file.test` each.
+  /// Returns the rows of the page: the cases, and their tests as `Suite.test` or `file.test`.
   private static func rows() throws -> [(cases: [String], tests: [String])] {
     let page = try String(
       contentsOf: tests.deletingLastPathComponent()
@@ -76,7 +76,7 @@ import Testing
   @Test("Every case that a test names is on the page")
   func casesOfTheTestsAreOnThePage() throws {
     let known = Set(try Self.rows().flatMap(\.cases))
-    // Cases stand before the first colon, each a project and a number.
+    // Case names come before the first colon, each a project and a number.
     for source in try Self.sources() {
       let head = source.title.split(separator: ":", omittingEmptySubsequences: false)
       guard head.count > 1 else { continue }

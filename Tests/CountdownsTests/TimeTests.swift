@@ -10,7 +10,7 @@ import Testing
     desk.subscribe(1, "countdown:a")
     try desk.start("a", count: 60)
     desk.late(at: 28_800_000)
-    // Ready since long ago, it is also forgotten.
+    // The countdown was ready for so long that it is also forgotten.
     desk.hears(1, "0 a snapshot idle", "0 a started 60", "28800000 a ready 0")
     let ready = try #require(desk.events[1]?.last)
     #expect(ready.dueUnixMS == Desk.wallStart / 1_000 + 60_000)
@@ -36,7 +36,7 @@ import Testing
     desk.unnoticed(microseconds: 1_234_567)
     desk.subscribe(1, "countdown:a")
     let started = try desk.start("a", count: 1).view
-    // To come, it is rounded up; that it has come is never told before it is.
+    // A future deadline is rounded up, so that no client is early; a past one is rounded down.
     #expect(started.deadlineUnixMS == Desk.wallStart / 1_000 + 2_235)
     desk.at(3_000)
     let ready = try #require(desk.takeEvents(1).last)
@@ -157,16 +157,17 @@ import Testing
   func orderAfterStepBack() throws {
     let desk = Desk()
     desk.subscribe(1, pattern: "timer:*")
-    // The later a timer is armed, the lower is its place in the table.
-    try desk.set("stays", 1_000_000)
-    for key in ["a", "b", "c"] { try desk.set(key, 1) }
-    desk.at(1)
-    for key in ["d", "e", "f"] { try desk.set(key, 5_000, clock: .wall) }
+    // d, e and f take the places of c, b and a: the later one is armed, the lower its place.
+    for key in ["a", "b", "c"] { try desk.set(key, 1_000_000) }
+    for (old, new) in [("c", "d"), ("b", "e"), ("a", "f")] {
+      try desk.delete(old)
+      try desk.set(new, 5_000, clock: .wall)
+    }
     desk.at(1_000)
     _ = desk.takeHeard(1)
     desk.setWall(by: -60_000)
     desk.advance()
-    desk.at(65_001).hears(1, "65001 d fired 1", "65001 e fired 1", "65001 f fired 1")
+    desk.at(65_000).hears(1, "65000 d fired 1", "65000 e fired 1", "65000 f fired 1")
   }
 
   @Test(

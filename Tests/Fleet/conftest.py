@@ -1,6 +1,6 @@
-"""Fleets of real daemons on real Redis servers: `make test-fleet`. Needs root, for networks of its own.
+"""Fleets of real daemons on real Redis servers: `make test-fleet`. Needs root, to create networks.
 
-The fixtures of the integration tests are here, too.
+Three fixtures of the integration tests are available, too.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ from network import Network, is_possible  # noqa: E402
 
 
 class Bench:
-    """Makes networks, servers and fleets; all of them are ended after the test."""
+    """Creates networks, servers and fleets, and ends all of them after the test."""
 
     def __init__(self):
         self.things = []

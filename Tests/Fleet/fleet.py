@@ -1,4 +1,4 @@
-"""The daemons of a fleet, each on a host of its own."""
+"""The daemons of a fleet, each on its own host."""
 
 import os
 
@@ -75,7 +75,7 @@ def is_open(daemon):
 
 
 def parameter(name, default):
-    """A number that the environment may set; `make nightly` does."""
+    """Returns a number that the environment may set, as `make nightly` does."""
     return type(default)(os.environ.get(name, default))
 
 

@@ -1,4 +1,4 @@
-"""Clients that load a fleet and record what they asked, when, and what came back."""
+"""Clients that load a fleet, and record their requests and replies with the times."""
 
 import itertools
 import math
@@ -9,28 +9,28 @@ import time
 from countdownd import Client, Closed, Error, view
 from linearizability import UNKNOWN, Countdown, Once, Throttle, is_linearizable, operation
 
-# Nothing was done.
+# The codes of errors after which nothing was done.
 UNAVAILABLE = {"UNAVAILABLE", "LOADING"}
 YEARS = "3650d"
 BURST = 4
 
 
 class NotDone(Exception):
-    """The daemon says that nothing was done."""
+    """The daemon reports that nothing was done."""
 
 
 class Unsure(Exception):
-    """Nobody knows whether it was done."""
+    """It is unknown whether the command was done."""
 
 
 class Caller:
-    """A client of one daemon that connects again when its daemon has been away."""
+    """A client of one daemon that reconnects after the connection was lost."""
 
     def __init__(self, daemon, timeout=5):
         self.daemon = daemon
         self.timeout = timeout
         self.client = None
-        # (when, seconds, code or None) of each answer.
+        # (begin, seconds, error code or None) of each answer.
         self.answers = []
 
     def __call__(self, *words):
@@ -45,7 +45,7 @@ class Caller:
             reply = self.client(*words)
         except (OSError, Closed) as error:
             self.close()
-            # Hung: that is never right, unless the test has stopped the daemon.
+            # A daemon must never hang, unless the test has stopped it.
             if isinstance(error, TimeoutError):
                 self.answers.append((begin, time.monotonic() - begin, "TIMEOUT"))
             raise Unsure from error
@@ -77,7 +77,7 @@ class Crowd:
         self.problems = []
 
     def add(self, work):
-        """Calls `work()` again and again."""
+        """Adds a thread that calls `work()` repeatedly."""
 
         def go_on():
             try:
@@ -103,7 +103,7 @@ class Crowd:
             raise self.problems[0]
 
     def wait(self, seconds):
-        """Less if a client has failed."""
+        """Waits for `seconds`, or until a client fails."""
         self.is_over.wait(seconds)
 
 
@@ -140,7 +140,7 @@ class Histories:
             try:
                 result = getattr(self, kind)(caller, key, name, argument)
             except NotDone:
-                # Else the clients use up the processor.
+                # Keeps the clients from using up the processor.
                 time.sleep(0.005)
                 return
             except Unsure:
@@ -153,7 +153,7 @@ class Histories:
         self.crowd.add(work)
 
     def key(self, kind):
-        """All clients use the same key of a kind, so that they meet, until it has a history."""
+        """Returns a key that all clients use until its history has `per_key` operations."""
         with self.lock:
             key = self.current[kind]
             if key is None or len(self.keys[kind, key]) >= self.per_key:
@@ -198,7 +198,7 @@ class Histories:
         return reply and (text(reply["result"]),)
 
     def throttle(self, caller, key, name, _):
-        # It takes years for one to come back.
+        # The limit takes years to refill.
         parameters = ("BURST", BURST, "RATE", f"{BURST}/{YEARS}")
         if name == "TAKE":
             reply = caller.view("THROTTLE", "TAKE", key, *parameters)
@@ -223,12 +223,12 @@ class Histories:
         return [answer for caller in self.callers for answer in caller.answers]
 
     def check(self, with_failovers=False, behind=None):
-        """Each key has a history that can be explained; returns how many operations there are.
+        """Checks that each key's history is linearizable; returns the number of operations.
 
-        - with_failovers: a change that was not confirmed may have been seen before it was lost with its
-          server, so only what the changes say counts on keys with an unknown reply.
-        - behind: a host that was cut off together with an old primary. What it reads there may be old;
-          what it changes is not accepted, as no replica confirms it.
+        - with_failovers: an unconfirmed change may have been read before it was lost with its
+          server, so on keys with an unknown reply only changes count, not reads.
+        - behind: a host that was cut off together with an old primary. Its reads may be stale; its
+          changes are not accepted, because no replica confirms them.
         """
         old = {n for n, caller in enumerate(self.callers) if behind and caller.daemon.host is behind}
         for (kind, key), operations in self.keys.items():
@@ -244,7 +244,7 @@ class Histories:
 
 
 def is_confirmed_change(one):
-    """With what may have happened, as it may have made way for the next."""
+    """Returns whether an operation made a change, or may have: that, too, explains later ones."""
     return one.result is UNKNOWN or one.result is True or isinstance(one.result, tuple) and one.result[0] == "accepted"
 
 

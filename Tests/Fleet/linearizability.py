@@ -1,12 +1,12 @@
-"""Whether a history of one key can be explained by its operations having happened one after the other,
-each between its request and its reply (linearizability; the search is Wing and Gong's).
+"""Decides whether the operations of one key's history can have happened one after the other, each
+between its request and its reply (linearizability; the search is Wing and Gong's).
 
-An operation whose reply is not known may have happened at any time after its request, or never. What is
-known not to have happened does not belong in a history.
+An operation with an unknown reply may have happened at any time after its request, or never. An
+operation that certainly did not happen does not belong in a history.
 
-A model has the first state, and `step(state, operation)`: the state after it, or `IMPOSSIBLE` if its reply
-does not fit. Of an unknown reply it says what the operation does if it happens; an operation that would do
-nothing is IMPOSSIBLE, as it is the same as never. States are hashable.
+A model has the first state, and `step(state, operation)`, which returns the next state, or
+`IMPOSSIBLE` if the reply does not fit. With an unknown reply, the operation is applied; if it would
+change nothing, it is IMPOSSIBLE, because that is the same as never. States are hashable.
 """
 
 import math
@@ -14,7 +14,7 @@ import typing
 
 IMPOSSIBLE = object()
 UNKNOWN = object()
-# More states than a history that a test makes should have.
+# The maximum number of states in a search.
 PATIENCE = 500_000
 
 
@@ -22,10 +22,10 @@ class Operation(typing.NamedTuple):
     client: int
     name: str
     argument: object
-    # UNKNOWN: nobody knows.
+    # UNKNOWN if there is no conclusive reply.
     result: object
     begin: float
-    # math.inf: with an unknown result.
+    # math.inf if the result is unknown.
     end: float
 
 
@@ -43,10 +43,10 @@ def is_linearizable(operations, model):
         if done & required == required:
             return True
         rest = [(n, one) for n, one in enumerate(operations) if not done >> n & 1]
-        # What has begun after another one was over comes after it.
+        # An operation that begins after the end of another one comes after it.
         limit = min(one.end for _, one in rest)
         possible = [(n, one) for n, one in rest if one.begin <= limit]
-        # The last of the list is tried first.
+        # The search takes the newest entry first, so the operation that ends first comes last.
         for n, one in sorted(possible, key=lambda pair: -pair[1].end):
             after = model.step(state, one)
             if after is IMPOSSIBLE:
@@ -62,8 +62,8 @@ def is_linearizable(operations, model):
 class Countdown:
     """A countdown that does not end during the test: START, CANCEL, GET.
 
-    Results: START ("accepted" or "refused", generation); CANCEL whether there was one; GET the generation,
-    or None. The state is the generation; SOME is that of a START whose reply nobody knows.
+    Results: START ("accepted" or "refused", generation); CANCEL whether there was one; GET the
+    generation, or None. The state is the generation, SOME after a START with an unknown reply.
     """
 
     first = None
@@ -100,8 +100,9 @@ class Countdown:
 class Once:
     """An idempotency key: BEGIN, DONE, CANCEL, GET.
 
-    Results: BEGIN ("accepted", None) or ("refused", the result or None while running); DONE ("accepted" or
-    "refused", the result that counts) or "NOTFOUND"; CANCEL whether there was one; GET (the result, ) or None.
+    Results: BEGIN ("accepted", None) or ("refused", the result or None while running); DONE
+    ("accepted" or "refused", the stored result) or "NOTFOUND"; CANCEL whether there was one; GET
+    (the result, ) or None.
     """
 
     first = None
@@ -135,9 +136,9 @@ class Once:
 
 
 class Throttle:
-    """A rate limit from which nothing comes back during the test: TAKE, GET.
+    """A rate limit that does not refill during the test: TAKE, GET.
 
-    Results: TAKE ("accepted" or "refused", what remains); GET what remains.
+    Results: TAKE ("accepted" or "refused", the remaining number); GET the remaining number.
     """
 
     def __init__(self, burst):

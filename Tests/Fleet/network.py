@@ -1,6 +1,6 @@
-"""Hosts on a network of their own: a network namespace each, joined by a bridge in another one.
+"""Hosts on a private network: a network namespace each, joined by a bridge in another one.
 
-Nothing of it can be reached from outside, and nothing of it reaches out. Needs root, ip and nft.
+The network has no connection to the outside. Needs root, ip and nft.
 """
 
 import atexit
@@ -22,12 +22,12 @@ def run(*words, text=None):
 
 
 def is_possible():
-    """Whether this user may make networks."""
+    """Returns whether this user may create networks."""
     return os.geteuid() == 0
 
 
 class Host:
-    """A namespace with an address. Commands run in it with `prefix` before them."""
+    """A namespace with an address. A command with `prefix` before it runs there."""
 
     def __init__(self, network, number):
         self.network = network
@@ -74,7 +74,7 @@ class Network:
         self.drop([pair for other in others if other is not one for pair in ((one, other), (other, one))])
 
     def drop(self, pairs):
-        """Nothing passes from the first host of a pair to the second."""
+        """Drops all packets from the first host of each pair to the second."""
         elements = ", ".join(f"{source.address} . {target.address}" for source, target in pairs)
         self.nft(f"add element bridge cuts pairs {{ {elements} }}\n")
 
@@ -82,7 +82,7 @@ class Network:
         self.cut(host, self.hosts)
 
     def heal(self):
-        """All links work again."""
+        """Makes all links work again."""
         self.nft("flush set bridge cuts pairs\n")
 
     def close(self):

@@ -1,4 +1,4 @@
-"""Real Redis servers and Sentinels, each on a host of the network, and how they belong together."""
+"""Real Redis servers and Sentinels, each on a host of the network, and their topologies."""
 
 import pathlib
 import shutil
@@ -15,7 +15,7 @@ SENTINEL_NAME = "mymaster"
 
 
 class Process:
-    """A program on a host (None: this one), with a directory of its own, and a Unix socket for the test."""
+    """A program on a host (None: this machine), with its own directory and a Unix socket."""
 
     def __init__(self, host, directory):
         self.host = host
@@ -72,7 +72,7 @@ class Process:
 
 
 class Server(Process):
-    """redis-server. It stores nothing on the disk: what a host has is lost with it."""
+    """A redis-server. It stores nothing on the disk, so its data is lost with the host."""
 
     def __init__(self, host, directory, *, port=PORT, cluster=False, policy="noeviction", clocks=False):
         super().__init__(host, directory)
@@ -87,7 +87,7 @@ class Server(Process):
         return f"{self.address}:{self.port}"
 
     def start(self, primary=None):
-        """With a primary: as its replica, with nothing of its own."""
+        """Starts an empty server; with `primary`, as its replica."""
         if self.cluster:
             (self.directory / "nodes.conf").unlink(missing_ok=True)
         command = [
@@ -97,7 +97,7 @@ class Server(Process):
             "--repl-diskless-sync-delay", "0", "--repl-timeout", "5", "--tcp-keepalive", "5",
         ]  # fmt: skip
         if primary:
-            # Empty as it is, it must not take over until it has everything: see `join`.
+            # An empty replica must not take over until it has all data: see `join`.
             command += ["--replicaof", primary.address, str(primary.port), "--replica-priority", "0"]
         if self.cluster:
             command += [
@@ -108,7 +108,7 @@ class Server(Process):
         return self
 
     def join(self):
-        """Waits until a replica has what its primary has; then it may take over."""
+        """Waits until a replica has all data of its primary; then allows it to take over."""
         eventually(lambda: self.info("replication").get("master_link_status") == "up", "it has everything")
         assert self("CONFIG", "SET", "replica-priority", "100") == "OK"
 
@@ -125,7 +125,7 @@ class Server(Process):
 
 class Sentinel(Process):
     def start(self, primary=None, quorum=2):
-        """It remembers over restarts which server was the primary."""
+        """Starts the Sentinel, which remembers the primary from before a restart."""
         file = self.directory / "sentinel.conf"
         if primary:
             file.write_text(
@@ -207,29 +207,29 @@ class SentinelTrio(Topology):
 
     @property
     def primary(self):
-        """The one that the Sentinels name."""
+        """The server that the first running Sentinel names."""
         named = next(sentinel.primary_address() for sentinel in self.sentinels if sentinel.is_running)
         return next(server for server in self.servers if server.address == named)
 
     def settled(self):
-        """Waits until the primary has its replicas, and each Sentinel knows of all."""
+        """Waits until the primary has its replicas, and each Sentinel knows all others."""
         eventually(lambda: self.primary.role() == "master", "a primary")
         eventually(lambda: self.primary.replicas_online() == len(self.servers) - 1, "its replicas follow")
         for sentinel in self.sentinels:
             eventually(lambda: sentinel.knows(len(self.servers) - 1, len(self.sentinels) - 1), "Sentinels agree")
 
     def lose(self, server):
-        """The server and the Sentinel of a host are killed."""
+        """Kills the server and the Sentinel of a host."""
         server.kill()
         self.sentinels[self.servers.index(server)].kill()
 
     def elected(self, other_than):
-        """Waits until there is another primary, and returns it."""
+        """Waits for another primary, and returns it."""
         eventually(lambda: self.primary is not other_than and self.primary.role() == "master", "a failover", pause=0.05)
         return self.primary
 
     def replace(self, server):
-        """The host comes back with nothing, as a replica."""
+        """Brings the host back, empty, as a replica."""
         server.start(self.primary)
         server.join()
         self.sentinels[self.servers.index(server)].start()
@@ -288,14 +288,14 @@ class Cluster(Topology):
         server.kill()
 
     def elected(self, other_than):
-        """Waits until the cluster works without that server."""
+        """Waits until the cluster works without that server, and returns a primary."""
         running = [server for server in self.servers if server.is_running]
         eventually(lambda: all(self.is_well(server) for server in running) and len(self.primaries()) >= 3,
                    "a failover", pause=0.05)  # fmt: skip
         return next(server for server in running if server.role() == "master")
 
     def replace(self, server):
-        """The host comes back with nothing, as a replica of the primary that has none."""
+        """Brings the host back, empty, as a replica of the primary that has none."""
         running = [other for other in self.servers if other.is_running]
         alone = next(p for p in self.primaries() if p is not server and p.replicas_online() == 0)
         server.start()

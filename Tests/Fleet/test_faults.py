@@ -51,7 +51,7 @@ def test_replies_that_do_not_come_are_unsure_and_a_retry_is_a_duplicate(bench):
 
 
 def test_nothing_is_accepted_after_all_records_are_gone(bench):
-    """Nobody knows any more what was sent, so nothing is sent until the longest window has passed."""
+    """Earlier sends are unknown, so nothing is accepted until the longest window has passed."""
     network, servers, fleet = single(bench, config="policies:\n  login: {every: 1s, windows: [3/1d]}\n")
     clients = [daemon.connect() for daemon in fleet.daemons]
     assert view(start(clients[0], "k"))["accepted"]
@@ -72,7 +72,7 @@ def test_a_server_that_evicts_keys_is_refused_with_the_setting_to_change(bench):
     eventually(lambda: "noeviction" in daemon.log, "the log names the setting")
     reply = start(daemon.connect(), "k")
     assert isinstance(reply, Error) and reply.code in ("UNAVAILABLE", "LOADING"), reply
-    # Once it is right, all is well without a restart.
+    # With the right setting, the daemon works without a restart.
     assert server.server("CONFIG", "SET", "maxmemory-policy", "noeviction") == "OK"
     fleet.wait_until_open(daemon)
     assert view(start(daemon.connect(), "k"))["accepted"]

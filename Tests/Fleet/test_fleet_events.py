@@ -14,7 +14,7 @@ class Subscriber:
         self.client = daemon.connect()
         self.client.send("PSUBSCRIBE", pattern)
         self.client.receive()
-        # (event, when) of each key.
+        # A list of (name, time, event) for each key.
         self.events = {}
 
     def read(self, seconds):

@@ -1,6 +1,6 @@
-"""Whatever happens to servers, links and clocks: each key's history can be explained, on real servers.
+"""Whatever happens to real servers, links and clocks, each key's history is linearizable.
 
-DURATION is how many seconds each history takes.
+Each history continues for half of DURATION, in seconds, after its fault.
 """
 
 import time
@@ -37,7 +37,7 @@ def single(bench):
 
 
 def works(fleet):
-    """Waits until each daemon changes something again."""
+    """Waits until each daemon accepts changes again."""
     for number, daemon in enumerate(fleet.daemons):
         def is_accepted():
             with_key = f"works-{number}-{time.monotonic_ns()}"
@@ -103,7 +103,7 @@ def cut_a_daemon_off(network, servers, fleet):
 
 
 def lose_replies(network, servers, fleet):
-    """What a daemon sends arrives; what comes back does not."""
+    """The requests of a daemon arrive, their replies do not."""
     for _ in range(3):
         network.drop([(server.host, fleet.daemons[-1].host) for server in servers.servers])
         time.sleep(0.4)
@@ -130,7 +130,7 @@ def run(parts, fault, with_failovers, **options):
         histories.wait(DURATION / 2)
         works(fleet)
     count = histories.check(with_failovers=with_failovers, behind=behind)
-    # There is something to explain.
+    # There are enough operations for the check to mean something.
     assert count > 500, count
     return histories
 

@@ -1,11 +1,12 @@
-"""Hosts are lost, each with its server, its Sentinel and its daemon; what was accepted stays so.
+"""Hosts are lost, each with its server, its Sentinel and its daemon; no accepted start is lost.
 
-LOSSES is how many, with a new fleet for every 40, as each fleet gathers records; ANSWER_MS the longest that
-99 % of answers may take while a server is down, WRITE_MS how long until something is accepted again.
+LOSSES is the number of losses, with a new fleet for every 40, as each fleet accumulates records.
+ANSWER_MS limits the 99th percentile of the time to an answer while a server is down, WRITE_MS the
+time until a start is accepted again.
 
-Where the machine is busy, Sentinel may take a new primary that runs for dead, too. Then a replica may
-confirm changes to it that the next primary lacks, so what was accepted at that time does not count, nor
-how long it took until something was accepted again.
+On a busy machine, Sentinel may also depose a new primary that still runs. A replica may then have
+confirmed changes that the next primary lacks, so neither the starts accepted in that time count,
+nor the time until a start is accepted again.
 """
 
 import collections
@@ -22,13 +23,13 @@ LOSSES = parameter("LOSSES", 3)
 ANSWER_MS = parameter("ANSWER_MS", 1000.0)
 LOSSES_OF_A_FLEET = 40
 WRITE_MS = parameter("WRITE_MS", 10_000.0)
-# Of each of the 8 clients, between two requests.
+# The pause of each of the 8 clients between two requests.
 PAUSE_MS = parameter("PAUSE_MS", 1.0)
 SEED = parameter("SEED", 0)
 
 
 class Asking:
-    """Clients of all daemons start new countdowns and ask again for those that were accepted."""
+    """Clients of all daemons that start new countdowns, and retry keys with an accepted start."""
 
     def __init__(self, fleet, clients=2):
         self.crowd = Crowd()
@@ -36,7 +37,7 @@ class Asking:
         self.accepted = collections.defaultdict(list)
         self.recent = collections.deque(maxlen=3000)
         self.times = []
-        # (from, to) of failovers that nobody asked for.
+        # (begin, end) of failovers without a lost host.
         self.false_alarms = []
         self.numbers = itertools.count()
         self.callers = []
@@ -90,7 +91,7 @@ class Asking:
 
 
 def lose_hosts(bench, losses, replicas, seed=SEED, until_twice=False):
-    """Loses the host of the primary again and again; returns who was asked, and (from, to) of each outage."""
+    """Loses the primary's host repeatedly; returns the clients, and (begin, end) of each outage."""
     network = bench.network()
     hosts = [network.host() for _ in range(4)]
     servers = bench.topology(SentinelTrio, hosts[:3])
@@ -105,8 +106,8 @@ def lose_hosts(bench, losses, replicas, seed=SEED, until_twice=False):
             if outages and lost is not elected:
                 asking.false_alarms.append((outages[-1][0], time.monotonic()))
             daemon = next(daemon for daemon in fleet.daemons if daemon.host is lost.host)
-            # Some hosts are cut off for a moment before they are lost: then only their own daemon still
-            # reaches the primary, and nothing of that reaches a replica.
+            # Half of the hosts are isolated for a moment before they are lost: then only their own
+            # daemon still reaches the primary, whose changes reach no replica.
             if number % 2 == 0:
                 network.isolate(lost.host)
                 time.sleep(0.3)
@@ -163,7 +164,7 @@ def test_nothing_is_accepted_twice_when_hosts_are_lost(bench):
 
 
 def test_something_is_accepted_twice_without_replicas_to_wait_for(bench):
-    """Else the test above would be blind."""
+    """Shows that the test above can find keys that were accepted twice."""
     asking, outages = lose_hosts(bench, max(10, LOSSES // 3), replicas=0, until_twice=True)
     report("replicas 0", asking, outages)
     assert asking.twice()

@@ -1,4 +1,4 @@
-"""The checker accepts what can have happened, and nothing else."""
+"""The checker accepts the histories that can have happened, and no others."""
 
 import random
 
@@ -8,7 +8,7 @@ from linearizability import UNKNOWN, Countdown, Once, Throttle, is_linearizable,
 
 
 def history(*lines):
-    """(name, argument, result, begin, end) each; the client is the line's number."""
+    """Returns an operation for each (name, argument, result, begin, end), all of other clients."""
     return [operation(client, *line) for client, line in enumerate(lines)]
 
 
@@ -23,13 +23,13 @@ ACCEPTED_A, ACCEPTED_B, REFUSED_A = ("accepted", "a"), ("accepted", "b"), ("refu
 @pytest.mark.parametrize("lines", [
     [],
     [("START", ACCEPTED_A, 0, 1), ("START", REFUSED_A, 2, 3), ("GET", "a", 4, 5)],
-    # The refusal came first, and its request was there when the countdown started.
+    # The refusal was received first, but its request was still under way during the other START.
     [("START", REFUSED_A, 0, 2), ("START", ACCEPTED_A, 1, 3)],
     [("START", ACCEPTED_A, 0, 9), ("GET", None, 1, 2), ("GET", "a", 3, 4)],
     [("START", ACCEPTED_A, 0, 1), ("CANCEL", True, 2, 3), ("START", ACCEPTED_B, 4, 5), ("CANCEL", True, 6, 7), ("GET", None, 8, 9)],
-    # Both of two that overlap may be the first.
+    # Either of two overlapping starts may be the first.
     [("START", ACCEPTED_B, 0, 5), ("START", ACCEPTED_A, 0, 5), ("CANCEL", True, 0, 5), ("GET", "b", 6, 7)],
-    # It may have happened, long after it was given up.
+    # An unknown START may happen long after the client gave up, or never.
     [("START", UNKNOWN, 0, 1), ("GET", None, 2, 3), ("START", REFUSED_A, 4, 5), ("GET", "a", 6, 7)],
     [("START", UNKNOWN, 0, 1), ("START", ACCEPTED_A, 2, 3)],
     [("START", ACCEPTED_A, 0, 1), ("CANCEL", UNKNOWN, 2, 3), ("GET", "a", 4, 5), ("START", ACCEPTED_B, 6, 7)],
@@ -42,7 +42,7 @@ def test_accepts_histories_of_countdowns_that_can_have_happened(lines):
     # Sent twice.
     [("START", ACCEPTED_A, 0, 1), ("START", ACCEPTED_B, 2, 3)],
     [("START", ACCEPTED_A, 0, 9), ("START", ACCEPTED_B, 2, 3)],
-    # Refused before anybody asked.
+    # Refused before any START was accepted.
     [("START", REFUSED_A, 0, 1), ("START", ACCEPTED_A, 2, 3)],
     [("START", REFUSED_A, 0, 1)],
     # A change is lost.
@@ -52,7 +52,7 @@ def test_accepts_histories_of_countdowns_that_can_have_happened(lines):
     # A stale read, and one that goes back in time.
     [("START", ACCEPTED_A, 0, 1), ("CANCEL", True, 2, 3), ("GET", "a", 4, 5)],
     [("START", ACCEPTED_A, 0, 9), ("GET", "a", 1, 2), ("GET", None, 3, 4)],
-    # An unknown START explains one countdown, and not the generation of another.
+    # An unknown START explains one generation, and not that of an accepted START.
     [("START", UNKNOWN, 0, 1), ("GET", "x", 2, 3), ("GET", "y", 4, 5)],
     [("START", UNKNOWN, 0, 1), ("GET", "a", 2, 3), ("START", ACCEPTED_A, 4, 5)],
     [("START", UNKNOWN, 4, 5), ("GET", "x", 2, 3)],
@@ -101,7 +101,7 @@ def test_knows_how_much_of_a_rate_limit_there_is():
 
 
 def test_agrees_with_a_real_register_and_notices_one_changed_reply():
-    """Random histories of one countdown, whose operations really happen at a random time within them."""
+    """Random histories of one countdown, whose operations happen between request and reply."""
     noticed = changed = 0
     for seed in range(200):
         choose = random.Random(seed)
@@ -130,5 +130,5 @@ def test_agrees_with_a_real_register_and_notices_one_changed_reply():
             operations[place] = one._replace(result="g99" if one.result is None else None)
             changed += 1
             noticed += not is_linearizable(operations, Countdown(operations))
-    # Some changes could have happened just as well.
+    # Some of the changed histories are possible, too.
     assert noticed > changed / 3 > 10

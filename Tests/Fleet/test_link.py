@@ -1,4 +1,4 @@
-"""How a daemon reaches the servers that its configuration names: one real redis-server."""
+"""How a daemon connects to the servers in its configuration, with one real redis-server."""
 
 import socket
 import subprocess
@@ -22,7 +22,7 @@ def single(bench):
 
 
 def check(text, tmp_path, *arguments):
-    """What a daemon says of a configuration that it refuses."""
+    """Returns the errors of a daemon that refuses its configuration."""
     file = tmp_path / "wrong.yaml"
     file.write_text(text)
     command = [binary(), "--config", file, "--socket", tmp_path / "socket", *arguments]
@@ -49,7 +49,7 @@ def test_a_user_of_the_guide_may_do_all_that_a_daemon_needs(bench, single, tmp_p
     )
     reply = second("COUNTDOWN", "START", "a", "COUNT", "60")
     assert dict(zip(reply[::2], reply[1::2]))[b"reason"] == b"cooldown"
-    # All the records are found by a daemon that comes later.
+    # A daemon that starts later finds all records.
     fleet.kill(fleet.daemons[1])
     fleet.start_again(fleet.daemons[1])
     assert fleet.daemons[1].info("fleet")["fleet_copies"] == "1"

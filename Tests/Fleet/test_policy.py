@@ -1,6 +1,7 @@
-"""A policy of 3 sends a day, asked by 4 daemons on 4 hosts at once, while primaries are killed.
+"""A policy of 3 sends a day, used by 4 daemons on 4 hosts at once, while primaries are killed.
 
-SECONDS_OF_POLICY is how long, KEYS how many numbers are asked for, KILL_EVERY the seconds between two kills.
+SECONDS_OF_POLICY is the duration, KEYS the number of phone numbers, KILL_EVERY the seconds between
+two kills.
 """
 
 import collections
@@ -17,7 +18,7 @@ from servers import SentinelTrio
 SECONDS = parameter("SECONDS_OF_POLICY", 16.0)
 KEYS = parameter("KEYS", 1000)
 KILL_EVERY = parameter("KILL_EVERY", 6.0)
-# Of each of the 8 clients, between two requests.
+# The pause of each of the 8 clients between two requests.
 PAUSE_MS = parameter("PAUSE_MS", 1.0)
 # The cooldown spreads the three sends over the run, so that primaries are killed between them.
 POLICY = f"policies:\n  login: {{ladder: [{max(1, int(SECONDS / 5))}s], windows: [3/1d]}}\n"
@@ -34,7 +35,7 @@ def test_there_is_never_a_fourth_send(bench):
 
     def add(number):
         caller, choose = Caller(fleet.daemons[number % 4]), random.Random(number)
-        # Each begins with other keys, and all of them meet.
+        # Each client has its own order of the same keys.
         keys = choose.sample(range(KEYS), KEYS)
 
         def work():
@@ -48,7 +49,7 @@ def test_there_is_never_a_fourth_send(bench):
                     time.sleep(0.02)
                     return
                 except Unsure:
-                    # As a client should: once more with the same token.
+                    # Retries with the same token, as a client should.
                     time.sleep(0.02)
                     if crowd.is_over.is_set():
                         return
@@ -79,7 +80,7 @@ def test_there_is_never_a_fourth_send(bench):
     assert {key: tokens for key, tokens in sends.items() if len(tokens) > 3} == {}
     # The limit was reached, so that a fourth would have been possible.
     assert sum(len(tokens) == 3 for tokens in sends.values()) > KEYS / 20
-    # And it holds afterwards, on each host.
+    # The limit holds afterwards, too, on each host.
     full = [key for key, tokens in sends.items() if len(tokens) == 3][:20]
     for daemon in fleet.daemons:
         with daemon.connect() as client:

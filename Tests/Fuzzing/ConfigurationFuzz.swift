@@ -3,7 +3,7 @@ import Glibc
 import SeededRandom
 import Wire
 
-/// Configuration files that are damaged: read or refused, with the line, in one line.
+/// Damaged configuration files: each is loaded, or refused with short problems that name a line.
 package final class ConfigurationFuzz: FuzzTarget {
   package static let name = "configuration"
 
@@ -49,7 +49,7 @@ package final class ConfigurationFuzz: FuzzTarget {
     hud: {screens: {pay: {max-level: alert}}, blocking: {paths: [/api/x], verbs: [Create]}}
     """
 
-  /// Settings that are wrong beside others only, so no line has the mistake.
+  /// Settings that are wrong only beside others, so no line has the mistake.
   private static let contradicted: Set = [
     "countdown.count", "fleet.engine", "fleet.nodes", "fleet.tls.enabled", "fleet.tls.key",
     "fleet.password-file",

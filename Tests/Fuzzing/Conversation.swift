@@ -2,18 +2,18 @@ import Countdowns
 import SeededRandom
 import Wire
 
-/// A client before a dispatcher, without a socket and on a clock that moves as the input decides. A
-/// second one listens to everything.
+/// A client of a dispatcher, without a socket, on a clock that the seed moves. A second client
+/// receives all events and MONITOR lines.
 final class Conversation {
   let host: FuzzHost
   let dispatcher: Dispatcher
   private let client: Session
   private let listener: Session
   private var decoder: RequestDecoder
-  /// Decides how time goes on between commands.
+  /// Decides how much time passes between commands.
   private var random: SeededGenerator
   private let movesTime: Bool
-  /// In milliseconds.
+  /// The possible times between commands, in milliseconds.
   private let steps: [Int64]
   private(set) var said: [UInt8] = []
   private(set) var heard: [UInt8] = []
@@ -54,7 +54,7 @@ final class Conversation {
   var bufferedBytes: Int { decoder.bufferedBytes }
   var isOver: Bool { client.isClosing }
 
-  /// Bytes that have come from the client; what can be done of them is.
+  /// Receives bytes from the client, and executes the complete requests in them.
   func receive(_ bytes: [UInt8]) {
     guard !isOver else { return }
     decoder.append(bytes.span.bytes)
@@ -62,7 +62,7 @@ final class Conversation {
       while !isOver, try decoder.next() {
         decoder.withArguments { _ = dispatcher.execute($0, for: client, at: host.now) }
         while client.isUnfinished { dispatcher.goOn(client, at: host.now) }
-        // Each alone: what has not been read yet is shown by some commands.
+        // After each command, because some commands show the unread output.
         take()
         if movesTime { pass(random.one(of: steps)) }
       }
@@ -95,7 +95,7 @@ final class Conversation {
   }
 }
 
-/// What commands ask of a daemon that there is not.
+/// A command host without a daemon.
 final class FuzzHost: CommandHost {
   let clock = VirtualClock(
     Moment(

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Files for the targets, without Foundation, which the daemon does without, too.
+/// File access for the targets. Like the daemon, it does not use Foundation.
 enum Files {
   static func read(_ path: String) throws -> [UInt8] {
     guard let file = fopen(path, "r") else { throw failure("read", path) }
@@ -19,7 +19,7 @@ enum Files {
     guard fclose(file) == 0, written == bytes.count else { throw failure("write", path) }
   }
 
-  /// The names in a directory, sorted; none if there is no such directory.
+  /// Returns the names in a directory, sorted; none if there is no such directory.
   static func names(in directory: String) -> [String] {
     guard let stream = opendir(directory) else { return [] }
     defer { closedir(stream) }
@@ -31,7 +31,7 @@ enum Files {
     return names.filter { $0 != "." && $0 != ".." }.sorted()
   }
 
-  /// An empty directory of its own; in memory where there is one, as nothing here is about the disk.
+  /// Creates an empty directory, in memory if possible: no target tests the disk.
   static func makeTemporaryDirectory() throws -> String {
     let parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"
     var template = Array("\(parent)/countdownd-fuzz-XXXXXX".utf8CString)

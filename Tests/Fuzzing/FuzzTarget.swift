@@ -1,15 +1,15 @@
-/// One thing that is given input it was not made for.
+/// A component that is tested with random and damaged input.
 package protocol FuzzTarget: AnyObject {
-  /// On the command line, and of its folder in the corpus.
+  /// The name on the command line, and of the folder in the corpus.
   static var name: String { get }
 
   init() throws
 
-  /// The input that a seed stands for: always the same.
+  /// Returns the input for a seed: always the same.
   func input(seed: UInt64) -> [UInt8]
 
-  /// Hands it in; throws a `FuzzFailure` if what comes of it is wrong. It also fails by crashing, or
-  /// by taking long.
+  /// Processes an input; throws a `FuzzFailure` if the result is wrong. A crash or a long run is a
+  /// failure, too.
   func check(_ input: [UInt8]) throws
 }
 
@@ -22,17 +22,17 @@ package var fuzzTargets: [any FuzzTarget.Type] {
   [WheelFuzz.self, RequestFuzz.self, ConfigurationFuzz.self, StateFuzz.self]
 }
 
-/// Input that has found something. It is never deleted: `make fuzz` and the tests begin with it.
+/// Inputs that found a defect. They are never deleted: `make fuzz` and the tests begin with them.
 package enum Corpus {
   private static let directory = project + "/Tests/Fuzzing/Corpus"
 
-  /// Names and contents of a target's files, in the order of their names.
+  /// Returns the names and contents of a target's files, sorted by name.
   package static func cases(of target: String) throws -> [(name: String, input: [UInt8])] {
     let folder = "\(directory)/\(target)"
     return try Files.names(in: folder).map { ($0, try Files.read("\(folder)/\($0)")) }
   }
 }
 
-/// Where the sources are.
+/// The root directory of the project.
 let project = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3)
   .joined(separator: "/")

@@ -2,7 +2,7 @@ import CountdownStore
 import Countdowns
 import SeededRandom
 
-/// A row of any table as its fields, to be damaged one by one. Times are on the store's clock.
+/// A row of any table as separate fields that can be damaged. Times are on the store's clock.
 struct LooseRow {
   enum Value {
     case number(Int64)
@@ -13,7 +13,7 @@ struct LooseRow {
   let id: UInt32
   let table: any StoredRecord.Type
   let kind: EntityKind
-  /// Whether it has something that was sent under a policy.
+  /// Whether the row is a countdown with sends under a policy.
   let hasPolicy: Bool
   fileprivate(set) var fields: [Value]
 
@@ -28,7 +28,7 @@ struct LooseRow {
     }
   }
 
-  /// Takes it if it makes sense, as the daemon does.
+  /// Restores the row if it is valid, as the daemon does.
   func restore(in engine: Engine, offset: Int64, now: Moment) {
     func take<Record: StoredRecord>(_: Record.Type) {
       var reader = LooseReader(fields, offset: offset)
@@ -41,7 +41,7 @@ struct LooseRow {
   }
 }
 
-/// All that can be read of a store.
+/// The readable rows of a store.
 final class LooseRows: RecordReader {
   let portion = 100
   let wantsMore = true
@@ -88,7 +88,7 @@ private struct LooseWriter: StorageVisitor {
   }
 }
 
-/// As a row does, it takes a value of another type for nothing or for zero.
+/// Like a row, it reads a value of another type as nil, zero or empty.
 private struct LooseReader: StorageVisitor {
   static var isReading: Bool { true }
   let offset: Int64

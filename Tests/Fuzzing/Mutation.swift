@@ -7,14 +7,14 @@ extension SeededGenerator {
     choices.randomElement(using: &self)!
   }
 
-  /// True once in `times`.
+  /// Returns true with a probability of 1 in `times`.
   mutating func isOne(in times: Int) -> Bool { number(below: times) == 0 }
 
   mutating func bytes(_ count: Int) -> [UInt8] {
     (0..<count).map { _ in UInt8.random(in: 0...255, using: &self) }
   }
 
-  /// At the edges of what integers can be, mostly.
+  /// Returns an integer, mostly one at the edge of a range.
   mutating func edge() -> Int64 {
     let edges: [Int64] = [
       0, 1, -1, 2, 127, 255, 256, 65_536, 1 << 31, 1 << 32, 1 << 40, 1 << 53, .max, .min,
@@ -42,7 +42,7 @@ extension SeededGenerator {
   }
 }
 
-/// FNV-1a: what an input decides besides itself, such as how it is cut.
+/// Returns the FNV-1a hash, which decides what the input does not, such as how it is split.
 func hash(_ bytes: [UInt8]) -> UInt64 {
   bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
 }

@@ -2,8 +2,8 @@ import Countdowns
 import SeededRandom
 import Wire
 
-/// Streams of requests, some of them damaged. Whatever the pieces they come in, the answers are the
-/// same, and are RESP; what is kept of them is bounded.
+/// Streams of requests, some of them damaged. However a stream is split, the replies are the same
+/// and valid RESP, and no more input is buffered than was received.
 package final class RequestFuzz: FuzzTarget {
   package static let name = "requests"
 
@@ -47,7 +47,7 @@ package final class RequestFuzz: FuzzTarget {
     }
   }
 
-  /// Small limits in some, so that they are reached.
+  /// Returns a conversation; some have limits so small that they are reached.
   private static func conversation(_ seed: UInt64) -> Conversation {
     var settings = EngineSettings()
     settings.policies = policies
@@ -99,10 +99,10 @@ package final class RequestFuzz: FuzzTarget {
         + excerpt(pieces))
   }
 
-  /// What the bytes say, all of it in RESP. Without what is unsubscribed from: that has no order.
+  /// Decodes replies, which must be RESP. Leaves out those to unsubscribing, which have no order.
   private static func replies(_ bytes: [UInt8]) throws -> [RESPValue] {
     var decoder = ReplyDecoder()
-    // One more, which would be part of the last if that were not whole.
+    // One more reply, which an incomplete last reply would swallow.
     decoder.feed(bytes + Array(":7777\r\n".utf8))
     var replies: [RESPValue] = []
     do {

@@ -1,7 +1,7 @@
 import Countdowns
 import SeededRandom
 
-/// Makes requests up from the syntax lines of the command table.
+/// Generates requests from the syntax lines of the command table.
 struct RequestGrammar {
   private static let table = CommandTable()
   static let groups = Array(Set(table.rows.map(\.group))).sorted {
@@ -10,7 +10,7 @@ struct RequestGrammar {
 
   private let commands: [CommandSpec]
 
-  /// - Parameter groups: the commands of these; all of them if empty.
+  /// - Parameter groups: the groups whose commands are generated; all if empty.
   init(_ groups: Set<CommandSpec.Group> = []) {
     commands = Self.table.rows.filter {
       groups.isEmpty || groups.contains($0.group)
@@ -35,7 +35,7 @@ struct RequestGrammar {
         words += self.words(word, &random)
       }
     }
-    // Now and then a word too many, too few, or another one.
+    // Sometimes a word is added or removed.
     if random.isOne(in: 20) {
       words.insert(value("", &random), at: random.number(below: words.count))
     }
@@ -88,13 +88,13 @@ struct RequestGrammar {
   }
 }
 
-/// A request as libraries send it.
+/// Encodes a request as client libraries do.
 func encode(_ words: [[UInt8]]) -> [UInt8] {
   Array("*\(words.count)\r\n".utf8)
     + words.flatMap { Array("$\($0.count)\r\n".utf8) + $0 + [0x0D, 0x0A] }
 }
 
-/// The same; now and then as people type it.
+/// Encodes a request; sometimes as an inline command, as people type it.
 func encode(_ words: [[UInt8]], _ random: inout SeededGenerator) -> [UInt8] {
   if random.isOne(in: 8) {
     let separator = Array(random.one(of: [" ", "  ", "\t"]).utf8)

@@ -5,8 +5,8 @@ import Dispatch
 import Glibc
 import SeededRandom
 
-/// Stored state that is damaged: bytes of its files, or what its rows say. Whatever can be read of it
-/// is taken, and goes on without trapping. The input is the seed.
+/// Damaged stored state: bytes of the files, or fields of the rows. What can be read is restored
+/// and used, without a trap. The input is the seed.
 package final class StateFuzz: FuzzTarget {
   package static let name = "state"
 
@@ -21,7 +21,7 @@ package final class StateFuzz: FuzzTarget {
     .entities(.once), .entities(.gate), .entities(.debounce),
   ])
 
-  /// What a store hands out.
+  /// The rows and events of a store.
   private struct Rows {
     var records: [LooseRow] = []
     var events: [(after: Int64, last: Int64, payload: [UInt8])] = []
@@ -64,7 +64,7 @@ package final class StateFuzz: FuzzTarget {
       failed: { _ in abort() })
   }
 
-  /// Something of everything that lasts.
+  /// Commands that create durable entities of all kinds.
   private static let lasting = [
     "COUNTDOWN START c# POLICY p TITLE %ds META m TOKEN t", "COUNTDOWN ATTEMPT c#",
     "COUNTDOWN START d# COUNT 60 EVERY 1m READYTITLE again", "COUNTDOWN PAUSE d#",
@@ -77,7 +77,7 @@ package final class StateFuzz: FuzzTarget {
     "DEBOUNCE CALL b# 1h PAYLOAD x LEADING MAXWAIT 2h", "DEBOUNCE CALL b# 1h PAYLOAD y",
   ]
 
-  /// A state as `kill -9` leaves it: some of it in the database, some in the log.
+  /// Makes a state as `kill -9` leaves it: partly in the database, partly in the log.
   private func makeState() throws {
     var random = SeededGenerator(seed: 1)
     let talk = Conversation(seed: 1, settings, movesTime: false)
@@ -92,7 +92,7 @@ package final class StateFuzz: FuzzTarget {
       talk.dispatcher.engine.takeChanges(into: writer.batch)
       writer.commit(at: reading(talk.now)) {}
       if round == 12 {
-        // All of it goes to the tables.
+        // A backup folds all of the log.
         let isFolded = DispatchSemaphore(value: 0)
         writer.backUp(to: directory + "/copy", at: nil) { _ in isFolded.signal() }
         isFolded.wait()
@@ -117,7 +117,7 @@ package final class StateFuzz: FuzzTarget {
     }
   }
 
-  /// All that can be read.
+  /// Returns all readable rows and events.
   private func read(_ store: Store) throws -> Rows {
     var rows = Rows()
     let loose = LooseRows(offset: store.clock.offset)
@@ -193,9 +193,9 @@ package final class StateFuzz: FuzzTarget {
     body(&random, &rows[place])
   }
 
-  // MARK: Going on with it
+  // MARK: Using the state
 
-  /// Takes what makes sense, as the daemon does, and uses it.
+  /// Restores the valid rows, as the daemon does, and executes commands on them.
   private func live(
     _ rows: Rows, offset: Int64, first: Int64, _ random: inout SeededGenerator
   ) {

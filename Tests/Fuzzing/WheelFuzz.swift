@@ -17,7 +17,7 @@ package final class WheelFuzz: FuzzTarget {
   }
 }
 
-/// The seed that an input is.
+/// Returns the seed that the input contains.
 func seed(of input: [UInt8]) throws -> UInt64 {
   let text = String(decoding: input, as: UTF8.self).filter { !$0.isWhitespace }
   guard let seed = UInt64(text) else { throw FuzzFailure("'\(text)' is no seed") }

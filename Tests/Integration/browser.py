@@ -9,7 +9,7 @@ DRIVER = shutil.which("chromedriver")
 
 
 def browser(width=1280, height=800, scheme="light", arguments=()):
-    """A browser whose pages have this size in CSS pixels, and prefer this colour scheme."""
+    """Starts a browser whose pages have this size in CSS pixels and prefer this colour scheme."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     # Root needs --no-sandbox; the pages are the project's own.

@@ -1,4 +1,4 @@
-"""The clocks that a daemon sees, set by a test; see faults/clocks.c.
+"""Simulates the machine's clocks for a daemon; see faults/clocks.c.
 
     clocks = Clocks(tmp_path)
     daemon = start_daemon(environment=clocks.environment())
@@ -19,7 +19,7 @@ SECOND = 1_000_000_000
 
 class Clocks:
     def __init__(self, directory, seen_as=None):
-        """`seen_as` is where whoever is given the environment finds the directory."""
+        """`seen_as` is the path of `directory` for processes that get the environment."""
         directory = pathlib.Path(directory)
         seen_as = pathlib.Path(seen_as or directory)
         self.seen = (seen_as / "clocks", seen_as / "boot-id")
@@ -41,20 +41,20 @@ class Clocks:
         return {"LD_PRELOAD": str(library), "CLOCKS_FILE": str(clocks), "CLOCKS_BOOT_ID": str(boot_id)}
 
     def set_wall(self, seconds):
-        """Somebody sets the clock on the wall by so much."""
+        """Moves the wall clock by `seconds`, which may be negative."""
         self.wall += int(seconds * SECOND)
         self.write()
 
     def suspend(self, seconds):
-        """The machine sleeps, and wakes up after so long."""
+        """Simulates a suspend of the machine that lasts `seconds`."""
         self.boot += int(seconds * SECOND)
         self.wall += int(seconds * SECOND)
         self.write()
 
     def reboot(self, away=0, uptime=5):
-        """The machine goes down and comes up again. To be called while the daemon does not run.
+        """Simulates a reboot `uptime` seconds ago; the wall clock moves by `away` seconds.
 
-        It was away for so long, and has run for `uptime` seconds.
+        Must be called while the daemon does not run.
         """
         self.boot_id.write_text(f"{uuid.uuid4()}\n")
         self.boot = uptime * SECOND - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -62,22 +62,22 @@ class Clocks:
         self.write()
 
     def freeze(self):
-        """Time since boot stands still."""
+        """Freezes the time since boot."""
         self.stands = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + self.boot
         self.write()
 
     def stall(self):
-        """Whoever asks what time it is hangs."""
+        """Makes reading the time since boot hang."""
         self.stalled = 1
         self.write()
 
     def go_on(self):
-        """After `freeze` or `stall`."""
+        """Ends `freeze` or `stall`."""
         self.stands = self.stalled = 0
         self.write()
 
     def write(self):
-        # Each number is written at once: whoever reads meanwhile sees the old or the new one.
+        # Each number is written at once, so a concurrent reader sees the old or the new one.
         for place, number in enumerate((self.boot, self.wall, self.stands, self.stalled)):
             self.mapped[place * 8 : place * 8 + 8] = struct.pack("=q", number)
 

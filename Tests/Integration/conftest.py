@@ -1,9 +1,9 @@
-"""Each test that asks for `daemon` gets one of its own:
+"""Each test with the fixture `daemon` gets its own daemon:
 
     @pytest.mark.daemon(virtual_time=True, config="limits:\\n  max-connections: 5\\n")
     def test_something(daemon): ...
 
-Afterwards it must be alive and well, end with status 0 within 10 s of SIGTERM, and have logged no
+After the test it must still answer, exit with status 0 within 10 s of SIGTERM, and have logged no
 crash.
 """
 
@@ -16,14 +16,14 @@ from watching import Watch
 
 
 def pytest_configure(config):
-    # A shell that runs the tests in the background has them, and what they start, ignore it.
+    # Processes that a shell starts in the background inherit an ignored SIGINT, and pass it on.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "daemon(**options): how `daemon` is started")
     config.addinivalue_line("markers", "alone: measures time or load, so nothing runs beside it")
 
 
-# With pytest-xdist (`-n`), the tests of these files run one after the other: they share something
-# that is slow to make.
+# With pytest-xdist (`-n`), the tests of each of these files run in one worker, because they share a
+# fixture that is slow to create.
 GROUPS = {"test_damaged_state", "test_fleet", "test_sandbox"}
 
 
@@ -40,7 +40,7 @@ def pytest_report_header():
 
 @pytest.fixture
 def start_daemon():
-    """Starts daemons; all of them are ended and checked after the test."""
+    """Starts daemons, and checks and stops all of them after the test."""
     daemons = []
 
     def start(**options):
@@ -75,7 +75,7 @@ def speaker(request, daemon):
 
 @pytest.fixture
 def watch():
-    """Starts `countdownctl watch` at a socket; all of them are ended after the test."""
+    """Starts `countdownctl watch` at a socket, and stops all of them after the test."""
     watches = []
 
     def start(path, *names):

@@ -1,7 +1,7 @@
-"""The real daemon, and a client that shows exactly what came over the wire.
+"""The real daemon, and a client that shows exactly what it receives.
 
-The client is for what libraries hide: which type a reply has, what came before it, what happens to
-a client that misbehaves. The tests of unmodified clients use those clients.
+The client shows details that libraries hide: the type of a reply, the pushes before it, and what
+happens to a client that misbehaves. Client libraries are tested in test_clients.py.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ import typing
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
-# Longer than anything takes on a machine that is busy with something else.
+# Seconds; longer than anything takes on a busy machine.
 PATIENCE = 30.0
 
 
 def binary():
-    """COUNTDOWND, or what was built here last: debug, else release."""
+    """Returns the path of the daemon: COUNTDOWND, else the debug build, else the release build."""
     named = os.environ.get("COUNTDOWND")
     if named:
         return pathlib.Path(named).resolve()
@@ -38,7 +38,8 @@ def binary():
 
 
 def eventually(condition, what, seconds=PATIENCE, pause=0.02):
-    """Waits until `condition()` is true, and returns what it returned; `what` may be a function that tells."""
+    """Waits until `condition()` is true, and returns its result. `what` (a text or a function that
+    returns one) is for the failure."""
     end = time.monotonic() + seconds
     while True:
         result = condition()
@@ -48,7 +49,7 @@ def eventually(condition, what, seconds=PATIENCE, pause=0.02):
         time.sleep(pause)
 
 
-# Becomes the command with the descriptor as its first, as sd_listen_fds(3) says.
+# Executes a command and passes the descriptor as sd_listen_fds(3) describes.
 HAND_OVER = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
@@ -58,13 +59,13 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 def cpu_seconds(pid):
-    """The processor time that a process has used."""
+    """Returns the processor time that a process has used."""
     words = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run_sql(file, *statements):
-    """Changes a database; rows that were changed look as if they had been written so."""
+    """Runs statements that must change rows, then clears the checksums, which would not match."""
     with contextlib.closing(sqlite3.connect(file)) as database:
         for statement in statements:
             assert database.execute(statement).rowcount != 0, statement
@@ -92,18 +93,18 @@ FRAME_HEADER = 24
 
 
 def segments(state):
-    """The files of the log, oldest first."""
+    """Returns the files of the log, oldest first."""
     return sorted(state.glob("changes-*.log"))
 
 
 def frames(state):
-    """The batches in the log, oldest first. Their sums are not looked at."""
+    """Returns the batches in the log, oldest first, without checking their CRCs."""
     found = []
     for path in segments(state):
         data, place = path.read_bytes(), SEGMENT_HEADER
         while place + FRAME_HEADER <= len(data):
             _, length, number, _ = struct.unpack_from("<IIQI", data, place)
-            # A segment that is used again still holds older ones.
+            # A reused segment still holds older batches at its end.
             if number == 0 or found and number != found[-1].number + 1:
                 break
             begin = place + FRAME_HEADER
@@ -113,7 +114,7 @@ def frames(state):
 
 
 class Daemon:
-    """One daemon in a directory of its own."""
+    """One daemon with its own directory."""
 
     def __init__(
         self,
@@ -132,13 +133,13 @@ class Daemon:
     ):
         self.owns_directory = directory is None
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="countdownd-"))
-        # A socket that listens and is handed over as systemd does, in place of one of the daemon's own.
+        # A listening socket to hand over as systemd does; if None, the daemon makes its own.
         self.listener = listener
         self.path = pathlib.Path(listener.getsockname()) if listener else self.directory / "socket"
         self.log_path = self.directory / "log"
         self.config_path = self.directory / "config.yaml"
         self.config_path.write_text(config or "")
-        # Small, so that starts are fast and segments are folded often.
+        # Small segments make starts fast and folding frequent.
         settings = self.directory / "config.yaml.d" / "segments.yaml"
         settings.parent.mkdir(exist_ok=True)
         settings.write_text(f"log: {{segment-size: {segment_size}}}\n")
@@ -149,7 +150,7 @@ class Daemon:
         self.arguments += list(arguments)
         self.descriptors = descriptors
         self.environment = environment
-        # What runs the command: `ip netns exec HOST`, for example.
+        # A command that runs the daemon, for example `ip netns exec HOST`.
         self.prefix = list(prefix)
         self.is_expected_to_run = True
         self.clients = []
@@ -159,7 +160,7 @@ class Daemon:
             self.start_without_waiting()
 
     def start(self):
-        """Returns once it has loaded its state: until then it refuses nearly everything."""
+        """Starts the daemon, and waits until it has loaded its state and accepts all commands."""
         self.start_without_waiting()
         self.wait_until_started()
 
@@ -203,12 +204,12 @@ class Daemon:
         return self.log_path.read_text()
 
     def resident(self):
-        """Bytes of memory it uses."""
+        """Returns the resident memory in bytes."""
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
 
     def peak(self):
-        """Bytes of memory it used at most since `reset_peak`."""
+        """Returns the highest resident memory since `reset_peak`, in bytes."""
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
 
@@ -224,7 +225,7 @@ class Daemon:
         return client
 
     def info(self, *sections):
-        """INFO as a dictionary of texts, all sections together."""
+        """Returns INFO as one dictionary of texts for all sections."""
         with Client(self.path) as client:
             text = client("INFO", *sections).decode()
         lines = (line for line in text.split("\r\n") if line and not line.startswith("#"))
@@ -242,7 +243,7 @@ class Daemon:
         self.process.wait()
 
     def stop(self, how):
-        """Ends it by `terminate` or `kill`."""
+        """Ends the daemon by SIGKILL if `how` is "kill", else by SIGTERM."""
         if how == "kill":
             self.kill()
         else:
@@ -257,7 +258,7 @@ class Daemon:
         self.start_again()
 
     def back_up(self, file):
-        """Copies what is stored now. It folds all of the log."""
+        """Makes a backup of the current state in `file`, which folds the whole log."""
         with Client(self.path) as client:
             number = client("BACKUP", "BEGIN")
             size = eventually(lambda: client("BACKUP", "SIZE", number), "it is made, or not")
@@ -268,7 +269,7 @@ class Daemon:
         file.write_bytes(copy)
 
     def stored(self, sql):
-        """What a query finds in a backup of a daemon that runs."""
+        """Returns the rows of a query in a new backup of the running daemon."""
         with tempfile.TemporaryDirectory() as directory:
             copy = pathlib.Path(directory) / "copy.db"
             self.back_up(copy)
@@ -276,11 +277,11 @@ class Daemon:
                 return database.execute(sql).fetchall()
 
     def change_stored(self, *statements):
-        """Changes the state behind the daemon's back, and kills it. Nothing is left in the log."""
+        """Kills the daemon and changes its stored state. The log is empty afterwards."""
         copy = self.directory / "changed.db"
         self.back_up(copy)
         self.kill()
-        # As if it were no backup: that says of itself that events after it are missing.
+        # Undoes the lower floor of a backup, which says that events after it are missing.
         run_sql(copy, "UPDATE meta SET number_floor = number_floor + 1", *statements)
         copy.chmod(0o600)
         copy.replace(self.state / "state.db")
@@ -288,7 +289,7 @@ class Daemon:
             file.unlink(missing_ok=True)
 
     def close(self):
-        """Ends it, after making sure that it is well."""
+        """Stops the daemon; checks that it still answers, exits soon and has logged no crash."""
         try:
             for client in self.clients:
                 client.close()
@@ -310,7 +311,7 @@ class Daemon:
                 shutil.rmtree(self.directory, ignore_errors=True)
 
 
-# What a reply was, beyond its value.
+# Types of replies for which Python has no type.
 
 
 class Simple(str):
@@ -340,7 +341,7 @@ class Incomplete(Exception):
 
 
 def request(*words):
-    """A command as an array of bulk strings."""
+    """Returns a command as an array of bulk strings."""
     encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     parts = [b"*%d\r\n" % len(encoded)]
     for word in encoded:
@@ -349,7 +350,7 @@ def request(*words):
 
 
 class Client:
-    """A connection; calling it sends a command and returns the reply. Pushes wait in `pushes`."""
+    """A connection. Calling it sends a command and returns the reply; `pushes` holds the pushes."""
 
     def __init__(self, path, timeout=PATIENCE, receive_buffer=None):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -384,7 +385,7 @@ class Client:
         self.socket.shutdown(socket.SHUT_WR)
 
     def reply(self):
-        """The next reply; pushes that come before it are put aside."""
+        """Returns the next reply, and queues the pushes before it."""
         while True:
             value = self.receive()
             if not isinstance(value, Push):
@@ -392,17 +393,17 @@ class Client:
             self.pushes.append(value)
 
     def push(self):
-        """The next push, or what RESP2 has instead."""
+        """Returns the next push; with RESP2, the next array."""
         return self.pushes.pop(0) if self.pushes else self.receive()
 
     def event(self):
-        """The next event, whatever its frame: (channel, what it says)."""
+        """Returns the next event as (channel, content), from a message or a pmessage."""
         message = self.push()
         assert message[0] in (b"message", b"pmessage"), message
         return message[-2], json.loads(message[-1])
 
     def events(self, until):
-        """The events up to and with the first that `until` is true for."""
+        """Returns the events up to and including the first for which `until` is true."""
         events = []
         while True:
             _, event = self.event()
@@ -411,13 +412,13 @@ class Client:
                 return events
 
     def has_more(self, seconds=0.2):
-        """Whether anything else comes."""
+        """Returns whether more data arrives within `seconds`."""
         if self.pushes or len(self.buffer) > self.start:
             return True
         return bool(select.select([self.socket], [], [], seconds)[0])
 
     def is_closed(self):
-        """Reads on until the daemon closes the connection."""
+        """Reads until the daemon closes the connection."""
         try:
             while True:
                 if not self.socket.recv(1 << 20):
@@ -449,7 +450,7 @@ class Client:
 
 
 def parse(data, start):
-    """The value at `start` and where it ends. Source: the RESP2 and RESP3 specifications."""
+    """Returns the value at `start` and its end. Source: the RESP2 and RESP3 specifications."""
     end = data.find(b"\r\n", start)
     if end < 0:
         raise Incomplete
@@ -499,7 +500,7 @@ def parse(data, start):
 
 
 def view(reply):
-    """A view of either version as a dictionary with texts as names."""
+    """Returns a view of either protocol version as a dictionary whose names are texts."""
     if isinstance(reply, list):
         reply = dict(zip(reply[::2], reply[1::2]))
     assert isinstance(reply, dict), reply

@@ -1,8 +1,8 @@
-"""Ends a process, or fails its calls, at the nth change to a file; see faults/faults.c.
+"""Kills a process, or makes its calls fail, at the nth change to a file; see faults/faults.c.
 
     faults = Faults(tmp_path, watched=state_directory)
     subprocess.run(command, env=faults.environment(at=17, action="kill-before"))
-    faults.lose_power()     # the files are now what a loss of power would have left
+    faults.lose_power()     # the files are now as after a power failure
 """
 
 import os
@@ -15,15 +15,16 @@ from preloaded import compiled
 
 class Faults:
     def __init__(self, directory, watched):
-        """`directory` is for the library's own files and must not be below `watched`."""
+        """`directory` is for the library's own files, and must not be in `watched`."""
         self.watched = pathlib.Path(watched).resolve()
         self.log_file = pathlib.Path(directory) / "faults.log"
         self.while_file = pathlib.Path(directory) / "faults.while"
         self.shadow = pathlib.Path(directory) / "faults.shadow"
 
     def environment(self, at=0, action=None, lasting=False, file=None, shadow=False, log=True):
-        """`lasting`: calls fail between `damage` and `mend`; with `file`, those to files of that
-        name alone, or of such names: `state.db,changes-*`. `shadow`: so that power can be lost."""
+        """Returns the environment of a process. With `lasting`, calls fail between `damage` and
+        `mend`: all, or those for a file name in `file` (`state.db,changes-*`). `lose_power` needs
+        `shadow`."""
         environment = dict(
             os.environ,
             LD_PRELOAD=str(compiled("faults")),
@@ -51,17 +52,16 @@ class Faults:
         self.while_file.unlink(missing_ok=True)
 
     def calls(self):
-        """What has been called, in order: pairs of call and file name."""
+        """Returns the calls in order, as pairs of function and file name."""
         if not self.log_file.exists():
             return []
         lines = (line.split(maxsplit=2) for line in self.log_file.read_text().splitlines())
         return [(call, os.path.basename(path)) for _, call, path in lines]
 
     def lose_power(self, luck=None):
-        """Puts back what was synced, under the names that were synced; everything else is gone.
+        """Simulates a power failure: only synced content under synced names remains.
 
-        With `luck`, a random.Random, some of what was written and never synced got to the disk all the same: any
-        of its sectors, in any order.
+        With `luck`, a random.Random, any of the written sectors that were not synced remain, too.
         """
         written = {}
         for entry in self.watched.iterdir():
@@ -76,18 +76,18 @@ class Faults:
             data = mixed(synced, written.get(place, b""), luck) if luck else synced
             (self.watched / name).touch(mode=0o600)
             (self.watched / name).write_bytes(data)
-        # What is left is what is on the disk.
+        # A new shadow begins with the files that remain.
         shutil.rmtree(self.shadow, ignore_errors=True)
         self.shadow.mkdir()
 
 
 def identity(file):
-    """Its inode and time of birth, as the shadow names it: another file may have the inode of one that is gone."""
+    """Returns inode and time of birth, the file's name in the shadow: inodes are reused."""
     return subprocess.run(["stat", "--printf=%i-%.9W", file], capture_output=True, text=True, check=True).stdout
 
 
 def mixed(old, new, luck, sector=512):
-    """A file of which some sectors are old and some new."""
+    """Returns content of which some sectors are old and some new."""
     share = luck.choice([0, 0.1, 0.5, 0.9, 1])
     data = bytearray(old)
     if luck.random() < share:

@@ -1,4 +1,4 @@
-"""A private machine: a real systemd, booted with scripts/with-systemd.sh, and a way into it."""
+"""A private machine: a real systemd, booted with scripts/with-systemd.sh, and access to it."""
 
 import concurrent.futures
 import ctypes
@@ -29,10 +29,10 @@ needs_binary = pytest.mark.skipif(
 
 
 class Machine:
-    """Boots with the given options of with-systemd.sh; `close` ends it and all that runs inside."""
+    """Boots with the given options of with-systemd.sh; `close` ends it and all processes inside."""
 
     def __init__(self, *options):
-        # What runs inside only holds the machine open, until its input ends.
+        # The command inside only keeps the machine running until its input ends.
         self.process = subprocess.Popen(
             [PROJECT / "scripts/with-systemd.sh", "-t", "500", *options]
             + ["--", "sh", "-c", "echo booted; exec cat"],
@@ -48,7 +48,7 @@ class Machine:
         self.process.stdout.close()
 
     def run(self, *command, check=True, timeout=60):
-        """What `command` prints inside, on both outputs."""
+        """Runs `command` inside, and returns what it prints to stdout and stderr."""
         inside = ["nsenter", "-t", str(self.leader), "-m", "-u", "-i", "-n", "-p", "-C", "--"]
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         done = subprocess.run(
@@ -70,13 +70,13 @@ class Machine:
         return self.run("systemctl", "show", "--value", "-p", name, unit)
 
     def path(self, inside):
-        """Where a path of the machine is seen from here."""
+        """Returns the path on the host of a path inside."""
         return pathlib.Path(f"/proc/{self.leader}/root{inside}")
 
     def dial(self, port):
-        """A connection to a port of the machine, which has a network of its own."""
+        """Connects to a port inside the machine's own network."""
 
-        # Only the thread that enters it sees that network; what it opens there stays there.
+        # setns changes the network of this thread only; a socket keeps the network it was made in.
         def enter():
             with open(f"/proc/{self.leader}/ns/net") as network:
                 assert ctypes.CDLL(None).setns(network.fileno(), 0) == 0
@@ -105,7 +105,7 @@ class Machine:
 
 
 def with_countdownd(*options):
-    """A machine with the binary, the units and the configuration, and nothing started."""
+    """Boots a machine with the binary, the units and the configuration, and starts nothing."""
     options = [*options, "-c", f"{binary()}:/usr/bin/countdownd"]
     options += ["-c", f"{PROJECT}/config/countdownd.yaml:{CONFIGURATION}"]
     options += ["-c", f"{PROJECT}/systemd/countdownd.sysusers:/usr/lib/sysusers.d/countdownd.conf"]
@@ -115,14 +115,14 @@ def with_countdownd(*options):
         options += ["-b", path]
     machine = Machine(*options)
     machine.run("systemd-sysusers", "countdownd.conf")
-    # What a daemon that was run by hand has left on the host shows through; systemd would want
-    # to move it, which it cannot from one layer of the overlay to the other.
+    # Removes the state of a daemon that was started by hand on the host. systemd would try to move
+    # it, which fails across the layers of the overlay.
     machine.run("rm", "-rf", "/var/lib/countdownd", "/var/lib/private/countdownd")
     return machine
 
 
 def runtime_directories():
-    """Where the binary's libraries are, apart from the system's own; none if linked statically."""
+    """Returns the directories of the binary's libraries, except the system's; none if static."""
     listing = subprocess.run(["ldd", binary()], capture_output=True, text=True).stdout
     assert "not found" not in listing, listing
     libraries = re.findall(r"=> (/\S+)", listing)
@@ -143,9 +143,9 @@ def comm(pid):
 
 
 def ping(path, timeout=10.0, command=b"PING\r\n"):
-    """What the daemon answers to an inline command, once it has loaded its state.
+    """Returns the daemon's reply to an inline command, once the daemon has loaded its state.
 
-    Raises an OSError if it does not answer.
+    Raises an OSError if there is no reply.
     """
     deadline = time.monotonic() + timeout
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
@@ -160,11 +160,11 @@ def ping(path, timeout=10.0, command=b"PING\r\n"):
 
 
 def ping_as(machine, user, group):
-    """The same as another user and group; False when the socket does not let them in."""
+    """Sends PING as another user and group; returns False if the socket refuses them."""
     child = os.fork()
     if child == 0:
         try:
-            # Only root may look into the machine through /proc, so go there before the change.
+            # Only root may enter the machine through /proc, so change the directory first.
             os.chdir(machine.path(os.path.dirname(SOCKET)))
             os.setgroups([])
             os.setgid(group)
@@ -180,7 +180,7 @@ def ping_as(machine, user, group):
 
 
 class Load:
-    """Clients that connect, send a command, and go, again and again."""
+    """Clients that repeatedly connect, send a command and disconnect."""
 
     def __init__(self, path, clients=8):
         self.path = str(path)

@@ -1,14 +1,14 @@
-"""The pages of the documentation: their blocks of code, and a reader who types what they show.
+"""Reads the code blocks of documentation pages, and types the commands that they show.
 
-A comment above a block says what the reader does with it:
+A comment above a block tells the reader what to do with it:
 
-    <!-- file: app.py -->            saves the block under this name
-    <!-- terminal: daemon -->        types it in another terminal, whose commands may go on running
-    <!-- skip: it needs a package --> leaves it out, for this reason
+    <!-- file: app.py -->            save the block under this name
+    <!-- terminal: daemon -->        type it in another terminal; its last command may keep running
+    <!-- skip: it needs a package --> leave it out, for this reason
 
-Blocks of `console` are typed line by line, and what comes back is compared with what the page
-shows. `…` in a page stands for anything. A number with a fraction, and one in ms or µs, differs from
-run to run; all others must be the same. A page on virtual time shows whole seconds.
+The reader types `console` blocks line by line and compares the output with the page. `…` in a page
+stands for anything. A number with a fraction, or one in ms or µs, may differ from run to run; all
+others must be the same. A page on virtual time shows whole seconds.
 """
 
 import os
@@ -30,7 +30,7 @@ class Block(typing.NamedTuple):
 
     @property
     def commands(self):
-        """What is typed, and what comes back: (command, lines)."""
+        """The commands, each with the output that the page shows: (command, lines)."""
         found = []
         for line in self.text.splitlines():
             if line.startswith("$ "):
@@ -44,7 +44,7 @@ class Block(typing.NamedTuple):
 
 
 def blocks(page):
-    """The fenced blocks of a page, in their order."""
+    """Returns the fenced blocks of a page, in order."""
     text = page.read_text()
     pattern = re.compile(
         r"^(?P<notes>(?:<!-- [^\n]* -->\n\n?)*)^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S
@@ -62,18 +62,18 @@ NUMBER = re.compile(r"\d+\.\d+|\d+(?= [mµ]s\b)")
 
 
 def matches(shown, came):
-    """Whether a line is what the page shows."""
+    """Returns whether an output line matches the line that the page shows."""
     pattern, place = "", 0
     for match in re.finditer(NUMBER.pattern + "|…", shown):
         pattern += re.escape(shown[place : match.start()])
-        # Where the clock ticked meanwhile, 58.3 s is 58 s, and 1000 ms are 1 s.
+        # The fraction may be absent: 58.3 s in one run can be 58 s in another.
         pattern += ".*" if match[0] == "…" else r"\d+(?:\.\d+)?"
         place = match.end()
     return re.fullmatch(pattern + re.escape(shown[place:]), came) is not None
 
 
 def all_match(shown, came):
-    """Whether lines are what the page shows; a line of `…` stands for any number of lines."""
+    """Returns whether the output matches the page; a line of `…` stands for any number of lines."""
     if not shown:
         return not came
     if shown[0] == "…":
@@ -82,7 +82,7 @@ def all_match(shown, came):
 
 
 class Terminal:
-    """A shell that somebody types in."""
+    """A shell that takes typed commands."""
 
     MARK = "--- done with status "
 
@@ -105,7 +105,7 @@ class Terminal:
         self.shell.stdin.flush()
 
     def fresh(self):
-        """What was printed since the last command, and whether that has ended."""
+        """Returns the output of the last command, and whether that command has ended."""
         text = os.pread(self.output.fileno(), 1 << 20, self.read).decode()
         before, mark, _ = text.partition(f"\n{self.MARK}")
         return before.rstrip("\n").splitlines() if before.strip("\n") else [], bool(mark)
@@ -125,12 +125,12 @@ class Terminal:
 
 
 class Reader:
-    """Follows a page from the top to the end."""
+    """Follows a page from top to bottom."""
 
     def __init__(self, directory, environment, instead=None, patience=PATIENCE):
         self.directory = pathlib.Path(directory)
         self.environment = environment
-        # What to type instead of a command.
+        # Maps a command of the page to the one to type instead.
         self.instead = instead or {}
         self.patience = patience
         self.terminals = {}
@@ -170,7 +170,7 @@ class Reader:
                 eventually(is_there, "it comes to an end", self.patience)
             except AssertionError:
                 pass
-            # What goes on running may print more.
+            # A command that keeps running may print more.
             assert all_match([*shown, "…"] if goes_on else shown, came), (
                 f"{page.name}, line {block.line}: $ {command}\n"
                 + "the page shows:\n  " + "\n  ".join(shown)

@@ -15,7 +15,7 @@ def directory():
 
 @functools.cache
 def compiled(name):
-    """Where the library is; it goes with this process."""
+    """Compiles a library and returns its path; the file is removed when this process ends."""
     target = pathlib.Path(directory().name) / f"{name}.so"
     options = ["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-pthread"]
     source = SOURCES / f"{name}.c"

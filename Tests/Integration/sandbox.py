@@ -1,4 +1,4 @@
-"""What the sandbox of a unit forbids, tried inside it under a real systemd."""
+"""Checks under a real systemd what the sandbox of a unit forbids."""
 
 import configparser
 import json
@@ -10,7 +10,7 @@ PROBE = "/usr/local/lib/sandbox_probe.py"
 
 
 def settings(path):
-    """The names of all settings in [Service] of a unit."""
+    """Returns the names of all settings in the [Service] section of a unit."""
     unit = configparser.RawConfigParser(strict=False)
     unit.optionxform = str
     unit.read(path)
@@ -18,7 +18,7 @@ def settings(path):
 
 
 def probe(machine, unit):
-    """What is forbidden to a service without a sandbox, and to this one: two dictionaries."""
+    """Runs the probe without a sandbox and as `unit`; returns the results as two dictionaries."""
     machine.write(PROBE, (PROJECT / "Tests/Integration/sandbox_probe.py").read_text())
     for directory in ("/usr/lib/modules/1", "/home/marker/in", "/tmp/marker/in", "/dev/shm/marker"):
         machine.run("mkdir", "-p", directory)
@@ -45,8 +45,8 @@ def probe(machine, unit):
 
 
 def check(probed, names):
-    """Each setting has a probe and is in force."""
+    """Checks that each setting has a probe and is in force."""
     outside, inside = probed
     assert {name: inside.get(name) for name in names} == {name: True for name in names}
-    # What is forbidden without a sandbox as well would prove nothing.
+    # A probe proves nothing if its action is forbidden without a sandbox as well.
     assert {name: outside[name] for name in names} == {name: False for name in names}

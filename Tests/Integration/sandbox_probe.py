@@ -1,7 +1,7 @@
-"""Tries what the sandbox of a service forbids, and prints which of it is forbidden.
+"""Tries what the sandbox of a service forbids, and prints for each setting whether it is in force.
 
-Run by sandbox.py inside the sandbox, and outside of it for comparison. MACHINE_NAMESPACES
-holds the namespaces of process 1, as it cannot be looked at from inside.
+sandbox.py runs this inside the sandbox, and outside of it for comparison. MACHINE_NAMESPACES holds
+the namespaces of process 1, which cannot be read from inside.
 """
 
 import ctypes
@@ -33,7 +33,7 @@ def mounted(path, flag):
 
 
 def hidden(path):
-    """Also when it is there and nothing inside can be seen."""
+    """Returns whether a path does not exist, cannot be read, or is an empty directory."""
     try:
         return os.path.isdir(path) and not os.listdir(path) or not os.path.exists(path)
     except PermissionError:
@@ -41,7 +41,7 @@ def hidden(path):
 
 
 def refused(call, *arguments, by=errno.EPERM):
-    """Whether a function fails with this error; any other error would be a mistake in here."""
+    """Returns whether `call` fails with the error `by`; raises any other error."""
     ctypes.set_errno(0)
     try:
         result = call(*arguments)
@@ -57,7 +57,7 @@ def refused(call, *arguments, by=errno.EPERM):
 
 
 def in_a_child(call):
-    """`call` in a process of its own, which a wrong system call may kill."""
+    """Returns the result of `call` in a child process; true if a system call filter kills it."""
     child = os.fork()
     if child == 0:
         try:
@@ -82,7 +82,7 @@ def write_and_execute():
 
 
 def system_call_of_another_abi():
-    # getpid of x32: where the kernel knows it or not, a filter for native calls ends the process.
+    # getpid of x32: supported by the kernel or not, a filter for native calls kills the process.
     libc.syscall(0x40000000 | 39)
     return False
 
@@ -126,7 +126,7 @@ PROBES = {
         socket.socket, socket.AF_INET, socket.SOCK_DGRAM, by=errno.EAFNOSUPPORT
     ),
     "SystemCallArchitectures": lambda: in_a_child(system_call_of_another_abi),
-    # One from each group that is taken out again, of those that anybody may use otherwise.
+    # From each excluded group, one system call that any process may make without the filter.
     "SystemCallFilter": lambda: refused(libc.syscall, KEYCTL, 0, -3, 1)
     and refused(os.sched_setaffinity, 0, os.sched_getaffinity(0))
     and refused(os.setresuid, -1, -1, -1),

@@ -1,4 +1,4 @@
-"""A real terminal: a shell in tmux, to type into and to look at."""
+"""A real terminal: a shell in tmux, to type into and to read."""
 
 import os
 import pathlib
@@ -7,7 +7,7 @@ import tempfile
 
 from countdownd import eventually
 
-# What the shell of a test shows when it waits.
+# The prompt of the shell.
 PROMPT = "ready>"
 
 CONFIGURATION = """
@@ -17,7 +17,7 @@ set -g escape-time 0
 
 
 class Terminal:
-    """A shell in a window of so many columns and rows."""
+    """A shell in a window of `columns` × `rows`."""
 
     def __init__(self, columns=80, rows=24, term="tmux-256color", locale="C.UTF-8", prompt=PROMPT,
                  **environment):
@@ -60,19 +60,19 @@ class Terminal:
         self.tmux("resize-window", "-x", columns, "-y", rows)
 
     def screen(self):
-        """The lines on the screen, without blanks at their ends."""
+        """Returns the lines on the screen, without trailing blanks."""
         return [line.rstrip() for line in self.tmux("capture-pane", "-p").split("\n")[:-1]]
 
     def colours(self):
-        """The lines on the screen with their colours, as escape sequences."""
+        """Returns the lines on the screen, with colours as escape sequences."""
         return self.tmux("capture-pane", "-p", "-e", "-N").split("\n")[:-1]
 
     def fact(self, name):
-        """What tmux knows of the window, such as `alternate_on`."""
+        """Returns a variable of the window in tmux, such as `alternate_on`."""
         return self.tmux("display-message", "-p", "#{" + name + "}").strip()
 
     def wait(self, condition, what):
-        """Waits until the lines on the screen fit, and returns them."""
+        """Waits until the lines on the screen meet the condition, and returns them."""
 
         def fits():
             screen = self.screen()
@@ -94,7 +94,7 @@ class Terminal:
         )
 
     def run(self, command):
-        """Types a command, and returns what it has printed; the screen must have room for it."""
+        """Runs a command and returns its output, which must fit on the screen."""
         self.commands += 1
         end = f"end {self.commands}"
         self.type(f"clear; {command}; echo e''nd {self.commands}")
@@ -103,7 +103,7 @@ class Terminal:
         return [line for line in screen[: screen.index(end)] if line]
 
     def modes(self):
-        """The settings of the terminal."""
+        """Returns the terminal settings."""
         return self.run("stty -a")
 
     def close(self):

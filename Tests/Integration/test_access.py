@@ -1,6 +1,6 @@
-"""Who may connect, who may manage the daemon, and what one user can take from another.
+"""Who may connect, who may manage the daemon, and that no user can starve another.
 
-Other users are children that have changed to their uid before they run; that needs root.
+Child processes with another uid act as other users, which needs root.
 """
 
 import contextlib
@@ -23,9 +23,9 @@ NOBODY, OTHER = 65534, 1000
 
 
 class Child:
-    """A process of another user that calls a function; `output` is what it prints.
+    """A process of another user that calls a function; `output` reads what it prints.
 
-    Forked and not started anew: another user may not be able to read this Python.
+    It is forked without exec, because another user may not be able to read this Python.
     """
 
     def __init__(self, user, function, *arguments, groups=()):
@@ -50,18 +50,18 @@ class Child:
         self.output = open(reading)
 
     def wait(self):
-        """Its exit status, or less than 0 for a signal."""
+        """Waits for the end, and returns the exit status; negative for a signal."""
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def lines(self):
-        """All that it prints, once it has ended."""
+        """Waits for a successful end, and returns the printed lines."""
         lines = self.output.read().splitlines()
         assert self.wait() == 0, lines
         return lines
 
 
 def wait_for(daemon):
-    """It listens before it has read its state."""
+    """Waits until the daemon has loaded its state; it listens before that."""
     with Client(daemon.path) as client:
         eventually(lambda: client("PING") == Simple("PONG"), "it has read its state")
 
@@ -193,8 +193,8 @@ def test_countdownctl_reload_reports_what_changed(start_daemon):
 
 
 def flood(path):
-    """Pipelines, output that nobody reads, entities and connections without end; prints the limits
-    that it meets."""
+    """Sends endless pipelines, causes unread output, and creates entities and connections; prints
+    the limits that it reaches."""
     pings = request("PING") * 2_000
     echoes = request("ECHO", "x" * 60_000) * 20
     timers = b"".join(request("TIMER", "SET", f"flood{n}", "1h") for n in range(500))
@@ -211,7 +211,7 @@ def flood(path):
                 print(name.decode())
 
     while True:
-        # Once output that nobody reads has filled its room, no timer is set any more.
+        # Reaches the entity limit first: unread output at its limit would hold back the timers.
         if len(connections) < 40 and (b"max-entities-per-uid" in met or not connections):
             connection = socket.socket(socket.AF_UNIX)
             connection.connect(str(path))
@@ -225,7 +225,7 @@ def flood(path):
                     entry[1] = sent % len(data)
                 except BlockingIOError:
                     pass
-                # Where it does not read it still looks whether it is refused at once.
+                # Without reading, it still peeks for an immediate refusal.
                 learn(connection.recv(1 << 16, 0 if reads else socket.MSG_PEEK))
             except BlockingIOError:
                 pass
@@ -235,7 +235,7 @@ def flood(path):
 
 
 def echo_on_many_connections(path, count):
-    """Keeps long pipelines on many connections at once."""
+    """Keeps sending long pipelines on many connections at once."""
     pipeline = request("ECHO", "x") * 1_000
     connections = []
     for _ in range(count):
@@ -332,7 +332,7 @@ def test_unread_output_of_a_user_holds_its_connections_back_until_there_is_room(
     daemon = start_daemon(config="limits: {max-output: 256KiB, max-output-per-uid: 512KiB}")
     open_up(daemon)
     held = daemon.connect()
-    # More than the socket takes, less than a connection may have waiting.
+    # More than the socket takes, less than `max-output`.
     held.send_bytes(request("ECHO", "x" * 60_000) * 4)
     eventually(lambda: int(daemon.info("clients")["output_bytes"]) > 0, "replies wait")
     others = [daemon.connect() for _ in range(4)]
@@ -348,7 +348,7 @@ def test_unread_output_of_a_user_holds_its_connections_back_until_there_is_room(
     time.sleep(0.2)
     for other in others:
         other.close()
-    # It has not read anything, but there is room again.
+    # `held` has not read anything, but there is room again.
     eventually(lambda: not refusal() and client("TIMER", "GET", "t") is not None, "it goes on")
     held.close()
 

@@ -10,7 +10,7 @@ import pytest
 
 from countdownd import PATIENCE, PROJECT, Error, binary, eventually, request, segments, view
 
-# Of the database, in bytes.
+# The page size of the database, in bytes.
 PAGE = 4_096
 CTL = binary().parent / "countdownctl"
 
@@ -30,7 +30,7 @@ def check(directory):
 
 
 def restore(file, state):
-    """What docs/howto/backup.md says, as it says it."""
+    """Runs the commands of docs/howto/backup.md."""
     lines = (PROJECT / "docs/howto/backup.md").read_text().split("    cd /var/lib/countdownd &&\n")[1]
     commands = lines.split("\n    countdownd --check")[0].replace("FILE", str(file))
     assert "mv" in commands
@@ -62,11 +62,11 @@ def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
         assert database.execute("SELECT key FROM timer").fetchall() == [("t",)]
     database.close()
 
-    # What comes after it is not in it.
+    # Later changes are not in the backup.
     client("COUNTDOWN", "START", "later")
     before = client("EVENTS", "LAST")
     daemon.terminate()
-    # Until then segments may be brought to the tables, and given back.
+    # Listed after the end: a running daemon may still fold segments and remove them.
     log = [path.name for path in segments(daemon.state)]
     state = daemon.directory / "state"
     restore(file, state)
@@ -81,7 +81,7 @@ def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
     assert client("COUNTDOWN", "GET", "later") is None
     assert client("EVENTS", "LAST") > before, "no number is given out twice"
     assert not view(client("EVENTS", "SINCE", before))["complete"]
-    # The log does not belong to the backup.
+    # The log does not belong to the backup, so it was set aside.
     assert {path.name.split(".other-")[0] for path in state.glob("*.other-*")} == set(log)
     assert "belongs to another state" in daemon.log and "lost" not in daemon.log
     daemon.restart("kill")
@@ -117,7 +117,7 @@ def test_what_is_no_file_is_left_alone(start_daemon, tmp_path):
 
 @pytest.fixture
 def copying(start_daemon, tmp_path):
-    """A daemon, and a `countdownctl backup` that has written some of the copy."""
+    """A daemon, and a suspended `countdownctl backup` that has written a part of the copy."""
     daemon = start_daemon()
     client = daemon.connect()
     for _ in range(10):
@@ -185,7 +185,7 @@ def test_an_end_before_it_is_made(daemon, client):
 
 def test_what_kill_9_leaves_is_removed(start_daemon):
     daemon = start_daemon()
-    # Somebody's own copy is nobody else's to remove.
+    # A copy that a user has made stays.
     own = daemon.state / "backup.db"
     assert ctl(daemon, "backup", str(own)).returncode == 0
     daemon.kill()

@@ -1,4 +1,4 @@
-"""Input that is wrong, too much, or endless: the daemon keeps serving other clients."""
+"""Malformed, excessive or endless input: the daemon keeps serving other clients."""
 
 import os
 import random
@@ -14,7 +14,7 @@ from countdownd import Client, Closed, Simple, cpu_seconds, eventually, request,
 
 @pytest.fixture(autouse=True)
 def bystander(daemon):
-    """Another client, which is answered before, meanwhile and after."""
+    """A second client, which must be answered before, during and after the test."""
     client = daemon.connect()
     assert client("PING") == Simple("PONG")
     stop = threading.Event()
@@ -40,7 +40,7 @@ def bystander(daemon):
 
 
 def refused(client, data):
-    """What the daemon says to `data` before it closes the connection."""
+    """Returns the replies to `data` until the daemon closes the connection."""
     try:
         client.send_bytes(data)
     except ConnectionError:
@@ -122,7 +122,7 @@ def test_configured_limits_are_enforced_and_named(start_daemon, name, value, dat
     assert name in error and str(value) in error
 
 
-# Limits of how many
+# Limits on connections and entities
 
 
 @pytest.mark.parametrize("name", ["max-connections", "max-connections-per-uid"])
@@ -214,7 +214,7 @@ def test_the_daemon_survives_100_mb_of_garbage(daemon, kind):
         if not progress:
             time.sleep(0.001)
         if kind in ("lines", "frames") and sent > 2 << 20:
-            # Each is a command, and gets its error; it could go on like this for ever.
+            # Each line or frame is a command that gets an error, so this would never end.
             break
     client.close()
     assert daemon.peak() - before < 64 << 20
@@ -222,7 +222,7 @@ def test_the_daemon_survives_100_mb_of_garbage(daemon, kind):
 
 
 def test_commands_faster_than_they_are_done_wait_within_bounds(daemon):
-    """A client that reads its replies and never stops to send."""
+    """A client reads its replies and never stops sending."""
     before = daemon.resident()
     client = daemon.connect()
     data = request("PING") * 4_000
@@ -284,7 +284,7 @@ def test_the_daemon_survives_1000_clients_that_vanish(daemon):
             clients.append(client)
         for client in clients:
             client.close()
-    # The bystander and the one that asks.
+    # The bystander and the connection of `info`.
     eventually(lambda: daemon.info("clients")["connected_clients"] == "2", "they are gone")
     eventually(lambda: daemon.info("timers")["entities"] == "0", "what they owned is gone")
     eventually(

@@ -1,4 +1,4 @@
-"""countdownctl bench: that it does what it reports, and leaves nothing behind."""
+"""countdownctl bench: its reports are true, and it leaves nothing behind."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def test_commands_are_counted_by_both_ends(daemon, options, commands, pipeline):
         assert 0 < values["min"] <= values["p50"] <= values["p99"] <= values["max"]
     info = daemon.info()
     assert int(info["starts_accepted"]) == 500
-    # Each of them once, however it has ended.
+    # Each countdown is cancelled once, by the mix or by the cleanup.
     assert int(info["cancelled"]) == 500
     assert int(info["countdowns"]) == 0
     assert int(info["total_error_replies"]) == 0
@@ -75,7 +75,7 @@ def test_bench_receives_every_event(daemon, options, ticks):
     shown = report(daemon, "-n", 500, "-c", 4, *options)
     events = shown["events"]
     assert (events["ready"], events["early"], events["lost"]) == (500, 0, 0)
-    # The last step of a countdown is its ready.
+    # The last step of a countdown sends ready, not a tick.
     assert events["ticks"] + events["ticks_merged"] == ticks
     assert events["late_us"]["count"] == 500 + events["ticks"]
     assert events["arrived_late_us"]["count"] == 500 + events["ticks"]
@@ -84,7 +84,7 @@ def test_bench_receives_every_event(daemon, options, ticks):
     if "spread" in options:
         assert shown["ping_while_due_us"]["count"] == pings
     if "watched" in options:
-        # Nothing ticks in the first 200 ms, and 10 ms are between them.
+        # Nothing ticks in the first 200 ms, and a PING is sent every 10 ms.
         assert 0 < shown["ping_while_due_us"]["count"] <= pings - 10
     assert int(daemon.info()["countdowns"]) == 0
     assert int(daemon.info("lateness")["expired"]) == 500 + ticks
@@ -105,7 +105,7 @@ def test_countdowns_are_kept_under_the_prefix_in_the_report(daemon, client):
 
 
 def test_latency_counts_from_when_a_command_should_have_been_sent(daemon):
-    """Half a second without an answer hits all who would have asked in it, not only the one who did."""
+    """A pause of half a second delays each command that is due in it, not only the one sent."""
     process = subprocess.Popen(
         command(daemon, "--json", "-n", 2000, "-c", 1, "--rate", 1000), stdout=subprocess.PIPE
     )
@@ -118,7 +118,7 @@ def test_latency_counts_from_when_a_command_should_have_been_sent(daemon):
     output, _ = process.communicate(timeout=PATIENCE)
     latency = json.loads(output)["latency_us"]["start"]
     assert latency["count"] == 2000
-    # A quarter of them was held up, half of these for a quarter of a second or more.
+    # A quarter of the commands is delayed, and half of these by 250 ms or more.
     assert latency["p90"] >= 200_000, latency
 
 
@@ -163,7 +163,7 @@ def test_a_terminal_shows_a_progress_bar(daemon):
         os.close(master)
         assert process.wait(PATIENCE) == 0, output
     assert re.search(r"start +[━╾─]{30} \d+ %", output.decode()), output
-    # Nothing of it is left on the line where the report begins.
+    # The progress bar is erased from the line where the report begins.
     assert b"\r\x1b[K" in output.split(b"start: 500")[0][-30:], output
 
 

@@ -1,4 +1,4 @@
-"""No command holds the loop for long; unread output stays within its limits."""
+"""No command blocks the loop for long; unread output stays within its limits."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.alone
 
 
 class Pings:
-    """Another client, which measures how long each PING takes until it is left."""
+    """Another client, which measures the duration of each PING until the `with` block ends."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -35,12 +35,12 @@ class Pings:
         self.thread.join()
 
     def slow(self):
-        """What 99 of 100 take at most, in seconds."""
+        """Returns the 99th percentile, in seconds."""
         return sorted(self.times)[len(self.times) * 99 // 100]
 
 
 def in_pieces(client, commands, size=500):
-    """Sends all of them, and reads as many replies after each piece."""
+    """Sends the commands in pieces, and reads the replies after each piece."""
     commands = list(commands)
     for start in range(0, len(commands), size):
         piece = commands[start : start + size]
@@ -105,7 +105,7 @@ LIMITS = "limits: {max-output: 16MiB, max-output-per-uid: 32MiB}\nevents: {keep:
 
 @pytest.mark.daemon(config="limits: {max-output: 4MiB, max-output-per-uid: 8MiB}\nevents: {keep: 0}")
 def test_readers_that_are_dropped_free_their_output_at_once(daemon, client):
-    """Many in a row, in less time than a connection that is being closed may linger."""
+    """Many readers are dropped in a row, within the time that a closing connection may linger."""
     client("PING")
     before = daemon.resident()
     daemon.reset_peak()
@@ -116,7 +116,7 @@ def test_readers_that_are_dropped_free_their_output_at_once(daemon, client):
         for reader in deaf:
             reader.send("SUBSCRIBE", "timer:t")
             reader.push()
-        # While its user's output is full, the daemon reads no more of a client with unread replies.
+        # While a user's output is full, the daemon stops reading from clients with unread replies.
         timers = (("TIMER", "SET", "t", "1h", "PAYLOAD", "x" * 3_900) for _ in range(850))
         in_pieces(client, timers, size=20)
         dropped = int(daemon.info("stats")["output_limit_disconnections"])
@@ -129,14 +129,14 @@ def test_readers_that_are_dropped_free_their_output_at_once(daemon, client):
 
 @pytest.mark.daemon(config=LIMITS)
 def test_output_in_transport_buffers_counts_towards_the_limit(daemon, client):
-    """Each has less to read than would make its connection count as slow."""
+    """Each reader has too little unread output to count as slow."""
     readers = [daemon.connect(receive_buffer=4_096) for _ in range(200)]
     for reader in readers:
         reader.send("SUBSCRIBE", "timer:t")
         reader.push()
     for _ in range(55):
         client("TIMER", "SET", "t", "1h", "PAYLOAD", "x" * 3_900)
-    # The kernel holds some of it for each.
+    # The kernel buffers a part of it for each reader.
     assert int(daemon.info("clients")["output_bytes"]) > 4 << 20
     for reader in readers:
         reader.close()

@@ -72,7 +72,7 @@ def test_redis_cli_pipe_mode_works(cli):
 
 @needs_redis_tools
 def test_redis_cli_knows_the_commands(cli):
-    """What its help and its hints are made of."""
+    """The replies from which redis-cli makes its help and its hints."""
     docs = cli("COMMAND", "DOCS", "COUNTDOWN")
     assert "countdown|start" in docs and "Start a countdown, or refuse" in docs
     assert int(cli("COMMAND", "COUNT")) > 20
@@ -80,7 +80,7 @@ def test_redis_cli_knows_the_commands(cli):
 
 @needs_redis_tools
 def test_redis_cli_help_and_hints_on_a_terminal(daemon):
-    """The interactive redis-cli asks for COMMAND DOCS when it starts and explains with that."""
+    """The interactive redis-cli sends COMMAND DOCS when it starts, and shows the reply as help."""
     master, terminal = os.openpty()
     process = subprocess.Popen(
         ["redis-cli", "-s", daemon.path],
@@ -167,7 +167,7 @@ VARIANTS = [
 
 @pytest.fixture(params=VARIANTS, ids=lambda variant: f"{variant[0]}-{variant[1].__name__}")
 def library(request, daemon):
-    """redis.Redis, on each protocol with each parser."""
+    """A redis.Redis for each protocol and parser."""
     protocol, parser = request.param
     library = redis.Redis(
         unix_socket_path=str(daemon.path), protocol=protocol, decode_responses=True
@@ -239,7 +239,7 @@ def test_redis_py_pipelines(library):
 
 
 def test_redis_py_pipeline_is_written_before_it_is_read(library):
-    """4 MB of replies that nobody reads before all commands are written."""
+    """The library reads none of 4 MB of replies before it has written all commands."""
     with library.pipeline(transaction=False) as pipeline:
         for number in range(20_000):
             pipeline.execute_command("COUNTDOWN", "START", number)
@@ -270,7 +270,7 @@ def test_redis_py_subscribes(library):
         ("message", "fired"), ("message", "set"), ("pmessage", "fired"), ("pmessage", "set"),
     ]  # fmt: skip
     if library.protocol == 2:
-        # In RESP3 the answer is a plain reply, and redis-py takes it for a message.
+        # In RESP3 the reply to PING is no push, but redis-py takes it for a message.
         pubsub.ping("x")
         assert messages(pubsub, 1)[0]["data"] == "x"
     pubsub.unsubscribe()
@@ -312,7 +312,7 @@ def test_redis_py_reconnects(library):
     assert library.client_kill_filter(_id=number, skipme=False) == 1
 
     def another():
-        # Some versions try again by themselves.
+        # Some versions retry by themselves.
         try:
             return library.client_id() != number
         except redis.ConnectionError:
@@ -321,7 +321,7 @@ def test_redis_py_reconnects(library):
     eventually(another, "it is connected again")
 
 
-# Other libraries and versions: what they make of CLIENT INFO and CLIENT LIST
+# Other libraries and versions: how they parse CLIENT INFO and CLIENT LIST
 
 
 ASK = """
@@ -359,7 +359,7 @@ def test_other_clients_read_client_info(daemon, folder):
 
 
 def as_go_redis_reads(line):
-    """go-redis 9.7: it splits at each blank, and refuses fields and flags that it does not know."""
+    """Parses as go-redis 9.7 does: splits at each blank, and refuses unknown fields and flags."""
     numbers = (
         "id fd age idle db sub psub ssub multi watch qbuf qbuf-free argv-mem multi-mem rbs rbp obl oll "
         "omem tot-mem redir resp"
@@ -375,7 +375,7 @@ def as_go_redis_reads(line):
 
 
 def as_node_redis_reads(text):
-    """node-redis 4.5: it looks fields up by their names, and makes numbers of most."""
+    """Parses as node-redis 4.5 does: finds fields by name, and converts most to numbers."""
     found = dict(re.findall(r"([^\s=]+)=([^\s]*)", text))
     numbers = (
         "id fd age idle db sub psub ssub multi qbuf qbuf-free argv-mem multi-mem obl oll omem tot-mem "

@@ -1,4 +1,4 @@
-"""Clocks that are set and a machine that sleeps while the daemon runs."""
+"""Clocks that are set, and a machine that sleeps, while the daemon runs."""
 
 import json
 
@@ -34,14 +34,14 @@ def test_a_step_of_the_wall_clock_moves_wall_timers_only_and_at_once(daemon, clo
     client("TIMER", "SET", "later", "150m", "CLOCK", "wall")
     before = view(client("COUNTDOWN", "GET", "c"))
     clocks.set_wall(2 * HOUR)
-    # Nobody has asked anything of the daemon since: it has noticed by itself.
+    # There was no request since: the daemon notices the step itself.
     fired = listener.events(until=lambda event: event["event"] == "fired")
     assert [event["key"] for event in fired if event["event"] == "fired"] == ["wall"]
     assert fired[-1]["late_us"] >= HOUR / 2 * 1_000_000
     assert client("TIMER", "GET", "wall") is None
     left = view(client("TIMER", "GET", "later"))["remaining_ms"]
     assert left <= HOUR / 2 * 1_000
-    # What counts by the boot clock has as long to go as before; only the wall's name for it moves.
+    # Entities on the boot clock keep their remaining time; only their wall time moves.
     after = view(client("COUNTDOWN", "GET", "c"))
     assert 0 <= before["remaining_ms"] - after["remaining_ms"] < HOUR * 1_000
     moved = after["deadline_unix_ms"] - before["deadline_unix_ms"]
@@ -49,7 +49,7 @@ def test_a_step_of_the_wall_clock_moves_wall_timers_only_and_at_once(daemon, clo
     assert view(client("TIMER", "GET", "boot"))["remaining_ms"] > HOUR * 1_000
 
     clocks.set_wall(-26 * HOUR)
-    # Back on the day before, it waits for its hour.
+    # On the day before, the timer waits for its time again.
     waiting = eventually(
         lambda: (v := view(client("TIMER", "GET", "later")))["remaining_ms"] > 25 * HOUR * 1_000 and v,
         "the timer has as long to go as the clock says",
@@ -75,19 +75,19 @@ def test_after_a_sleep_due_timers_fire_late_and_the_others_are_nearer(daemon, cl
         heard += [event for event in [listener.event()[1]] if event["event"] in ends]
     late = {event["key"]: event["late_us"] / 1_000_000 for event in heard}
     for key, minutes in [("due", 59), ("often", 50), ("wall", 30), ("screen", 55)]:
-        # Never more than the sleep itself can have made it, but for what the machine took since.
+        # The part of the sleep after the deadline, plus the time that the test takes.
         assert minutes * 60 - 1 <= late[key] < HOUR, (key, late)
     often = view(client("TIMER", "GET", "often"))
     assert (often["fired"], often["missed"]) == (1, 5)
     later = view(client("COUNTDOWN", "GET", "later"))
     assert later["state"] == b"counting" and later["remaining"] == 1
-    # Asleep or not, the deadline is the same moment of the day.
+    # The sleep counts as time that has passed.
     assert later["remaining_ms"] <= HOUR * 1_000
 
 
 @pytest.mark.alone
 def test_many_due_timers_after_a_sleep_starve_nobody(daemon, clocks):
-    """All of them happen in slices, and between these others are answered."""
+    """The timers fire in slices, and other clients are answered in between."""
     count = 30_000
     client = daemon.connect()
     client.send_bytes(
@@ -108,7 +108,7 @@ def test_many_due_timers_after_a_sleep_starve_nobody(daemon, clocks):
 
 
 def test_deadlines_survive_a_sleep_and_a_restart(daemon, clocks):
-    """What is stored means the same after a sleep and a restart: sleeping is time that passes."""
+    """Stored deadlines stay right after a sleep and a restart: a sleep is time that passes."""
     client = daemon.connect()
     client("COUNTDOWN", "START", "k", "COUNT", 3, "EVERY", "1h")
     before = view(client("COUNTDOWN", "GET", "k"))["deadline_unix_ms"]
@@ -135,7 +135,7 @@ def test_a_step_that_nothing_follows_moves_nothing_over_a_reboot(daemon, clocks,
     stored = len(frames(daemon.state))
     clocks.set_wall(step)
     if how == "kill":
-        # Nobody asks anything of the daemon: it notices by itself.
+        # There is no request: the daemon notices the step itself.
         eventually(lambda: len(frames(daemon.state)) > stored, "it is stored")
     daemon.stop(how)
     clocks.reboot(away=60)
@@ -149,7 +149,7 @@ def test_a_clock_that_is_lost_in_a_reboot_takes_back_nothing_that_had_passed(dae
     client = daemon.connect()
     client("COUNTDOWN", "START", "k", "COUNT", 1, "EVERY", "10h")
     before = view(client("COUNTDOWN", "GET", "k"))["remaining_ms"]
-    # Nothing happens for hours; what is stored of the clocks is not as old.
+    # Nothing happens for hours, but the daemon stores its clocks.
     stored = len(frames(daemon.state))
     clocks.suspend(3 * HOUR)
     eventually(lambda: len(frames(daemon.state)) > stored, "it is stored")
@@ -162,7 +162,7 @@ def test_a_clock_that_is_lost_in_a_reboot_takes_back_nothing_that_had_passed(dae
 
 def test_the_clocks_are_stored_each_minute_though_nothing_happens(daemon, clocks):
     stored = len(frames(daemon.state))
-    # No clock on the wall is set, so it is the minute that is noticed.
+    # The wall clock is not set, so the daemon stores because a minute has passed.
     clocks.boot += 61 * SECOND
     clocks.write()
     eventually(lambda: len(frames(daemon.state)) > stored, "it is stored")
@@ -201,7 +201,7 @@ def test_a_wall_clock_beyond_dispatch_times_works(daemon, clocks):
     client("TIMER", "SET", "later", "1h", "CLOCK", "wall")
     fired = listener.events(until=lambda event: event["event"] == "fired")[-1]
     assert fired["key"] == "soon" and fired["late_us"] >= 0
-    # Set right again, it is noticed.
+    # The daemon notices that the clock is corrected.
     clocks.set_wall(-150 * 365 * 86_400)
     client("TIMER", "SET", "then", "300ms", "CLOCK", "wall")
     fired = listener.events(until=lambda event: event["event"] == "fired")[-1]
@@ -229,5 +229,5 @@ def test_one_shot_timers_fire_however_late(daemon, clocks, is_down):
     eventually(lambda: len(fired()) == 3, "they have fired")
     assert {event["key"] for event in fired()} == {"fire", "skip", "coalesce"}
     assert all(event["late_us"] >= 4.8 * HOUR * 1_000_000 for event in fired())
-    # The largest is told as it was, beyond what the percentiles tell apart.
+    # The maximum is exact, even beyond the range of the percentiles.
     assert int(daemon.info("lateness")["late_us_max"]) == max(event["late_us"] for event in fired())

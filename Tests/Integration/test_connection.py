@@ -270,7 +270,7 @@ def test_a_client_that_ends_its_input_in_the_midst_of_a_command_is_closed(client
 
 
 def test_a_client_that_ends_its_input_and_reads_late_gets_all_replies(client):
-    # More than the sockets take, so the daemon stops reading before it has seen the end.
+    # More than the sockets hold, so the daemon stops reading before it sees the end of the input.
     client.socket.settimeout(0.3)
     count = 0
     data = b"".join(request("ECHO", b"%04d" % number * 1_000) for number in range(1_000))

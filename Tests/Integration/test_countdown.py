@@ -76,7 +76,7 @@ def test_a_start_is_accepted_again_when_ready(speaker):
     ready = get(speaker, "k")
     assert (ready["state"], ready["remaining"], ready["remaining_ms"]) == (b"ready", 0, 0)
     assert (ready["retry_after_ms"], ready["title"]) == (0, b"again?")
-    # The moment is the same; to come it was rounded up, and now that it has come it is rounded down.
+    # The deadline is the same, but rounded up before it is reached and down afterwards.
     assert first["deadline_unix_ms"] - ready["deadline_unix_ms"] in (0, 1)
     second = start(speaker, "k", "COUNT", "2", "EVERY", "10s")
     assert second["accepted"] and second["sends"] == 2
@@ -211,7 +211,7 @@ def test_defaults_and_keep_ready_come_from_the_configuration(client):
     assert client("DBSIZE") == 0
 
 
-# LIST, which all three families share
+# LIST, which three families share
 
 
 CREATE = {

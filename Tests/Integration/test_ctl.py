@@ -1,4 +1,4 @@
-"""countdownctl: what it says, and how it ends, where something is wrong."""
+"""countdownctl: its output and its exit status, above all where something is wrong."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def says(daemon, status, text, *words):
 
 
 def refused(*words):
-    """A wrong command line: nobody is asked."""
+    """Runs a wrong command line, which reaches no daemon, and returns its error."""
     done = ctl(*words)
     assert done.returncode == 64, done
     return " ".join(done.stderr.split())
@@ -38,7 +38,7 @@ def refused(*words):
 
 @pytest.fixture
 def deaf(tmp_path):
-    """A socket where everybody gets in and nobody answers."""
+    """A socket that accepts connections and never answers."""
     path = tmp_path / "deaf.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -289,7 +289,7 @@ def test_generations_are_shown_on_request(daemon):
 
 
 def on_a_terminal(*words):
-    """What a command prints on a terminal, without colours."""
+    """Returns what a command prints on a terminal, without colours."""
     environment = {**os.environ, "NO_COLOR": "1", "TERM": "xterm"}
     environment.pop("COUNTDOWND_SOCKET", None)
     ours, theirs = pty.openpty()
@@ -326,7 +326,7 @@ def test_without_arguments_the_first_steps_fit_on_a_screen():
 
 
 def all_commands():
-    """The path of each command."""
+    """Returns the path of each command."""
     tool = json.loads(ctl("--experimental-dump-help").stdout)
 
     def walk(command, path):
@@ -359,7 +359,7 @@ def test_every_command_is_explained_in_the_imperative():
 
 
 def complete(daemon, command, argument, word="", *, words=None):
-    """What the shell offers for an argument."""
+    """Returns the shell's completions for an argument."""
     path = command.split()
     done = ctl("---completion", *path, "--", argument, "9", str(len(word)),
                "countdownctl", "--socket", str(daemon), *path, *(words or []), word)  # fmt: skip
@@ -387,7 +387,7 @@ def test_completion_is_silent_and_fast_without_a_daemon(deaf, tmp_path):
     for path in (deaf, tmp_path / "none.sock"):
         begun = time.monotonic()
         assert complete(path, "get", "positional@0") == []
-        # Not a measurement: without the limit it would wait for ever.
+        # Not a measurement: without a time limit, completion would wait forever.
         assert time.monotonic() - begun < 10
 
 

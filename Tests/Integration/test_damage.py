@@ -1,4 +1,4 @@
-"""Starting on a state that is damaged, somebody else's, or unusable."""
+"""Starts on a state that is damaged, unusable, or belongs to another program or user."""
 
 import contextlib
 import os
@@ -12,12 +12,12 @@ import pytest
 from countdownd import PATIENCE, binary, eventually, request, run_sql, view
 
 COUNT = 5_000
-# Of the database, in bytes.
+# The page size of the database, in bytes.
 PAGE = 4_096
 
 
 def run(*arguments, **options):
-    """A daemon that does not start: its status, and what it says."""
+    """Runs a daemon that cannot start; returns its status and its errors."""
     done = subprocess.run(
         [binary(), *arguments], capture_output=True, text=True, timeout=PATIENCE, **options)
     return done.returncode, done.stderr
@@ -32,7 +32,7 @@ def check(directory):
 
 @pytest.fixture
 def filled(daemon):
-    """A daemon that has ended, with many countdowns; and their highest generation."""
+    """A stopped daemon whose state has many countdowns; `newest` is its highest generation."""
     client = daemon.connect()
     client.send_bytes(
         b"".join(
@@ -40,11 +40,11 @@ def filled(daemon):
             for n in range(COUNT)))
     daemon.newest = max(view(client.reply())["generation"] for _ in range(COUNT))
     client("TIMER", "SET", "t", "1h")
-    # Many starts take numbers far ahead of the clock.
+    # Each start reserves numbers, so that the newest one is far ahead of the clock.
     for _ in range(3):
         daemon.restart()
     daemon.newest = view(daemon.connect()("COUNTDOWN", "START", "newest", "OWNER", "connection"))["generation"]
-    # All is in the tables.
+    # Folds the whole log into the tables.
     daemon.back_up(daemon.directory / "copy.db")
     daemon.stop("terminate")
     return daemon
@@ -61,7 +61,7 @@ def damage(file, how):
     if how == "header":
         garble(file, 0)
     elif how == "middle":
-        # The page of a row; events have no such title.
+        # The page of a countdown: events do not contain the ready title.
         garble(file, file.read_bytes().index(b"row %d," % (COUNT * 3 // 4)) // PAGE * PAGE)
     elif how == "truncated":
         os.truncate(file, size // 2 // PAGE * PAGE)
@@ -80,12 +80,12 @@ def test_a_corrupt_file_is_set_aside(filled, how):
     count = client("DBSIZE")
     assert (1_000 < count < COUNT) if how == "middle" else count == 0, count
     (aside,) = filled.state.glob("state.db.corrupt-*Z")
-    # What could be opened was written to before the damage was met.
+    # With damage in the middle, the daemon writes to the file before it reads the damaged page.
     kept = aside.read_bytes()
     assert kept == data or how == "middle" and len(kept) == len(data) and b"\xa5" * 400 in kept
     assert "is set aside, not deleted" in filled.log and str(aside) in filled.log
     assert view(client("COUNTDOWN", "START", "new"))["generation"] > filled.newest
-    # What could be read is kept from now on.
+    # The entities that could be read are persisted from now on.
     filled.restart("kill")
     assert filled.connect()("DBSIZE") == count + 1
     assert len(list(filled.state.glob("state.db.corrupt-*Z"))) == 1
@@ -184,7 +184,7 @@ def test_events_that_cannot_be_read_are_a_gap(daemon):
 
 
 LARGEST = 9223372036854775807
-# What no daemon has written: a table, and what is changed in one row of it.
+# Values that no daemon writes: a table, and the assignments for one of its rows.
 NONSENSE = [
     ("countdowns", "every_us = -5"),
     ("countdowns", f"deadline_store_us = {LARGEST}"),
@@ -239,7 +239,7 @@ def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, table, change):
         rows = [database.execute(f"SELECT count(*) FROM {each}").fetchone()[0] for each in ("countdowns", "guards")]
     assert rows == [5, 20]
     assert "no sense" in daemon.log and str(aside) in daemon.log
-    # What is left is as good as new.
+    # The remaining entities work.
     client("DEBOUNCE", 4, "1h", "MAXWAIT", "2h")
     client("THROTTLE", "TAKE", 4, "BURST", 7, "RATE", "7/2h")
     daemon.restart("kill")

@@ -1,9 +1,10 @@
-"""Damage at random places of a stored state. Either nothing is lost, or the loss is reported: in the log, by
---check and by `complete` of EVENTS SINCE. The daemon never crashes, and the next start is quiet.
+"""Damage at random places of a stored state. Either nothing is lost, or the loss is reported: in
+the log, by --check and by `complete` of EVENTS SINCE. The daemon never crashes, and the next start
+reports nothing.
 
     SEED=7 SECONDS=300 scripts/integration-test.sh Tests/Integration/test_damaged_state.py
 
-A round is known by its number: SEED is that of the first, and a round that fails prints its own.
+Each round has a number: SEED is that of the first, and a round prints its own.
 """
 
 import os
@@ -19,11 +20,11 @@ from test_damage import PAGE, check
 
 SEED = int(os.environ.get("SEED", "0"))
 SECONDS = float(os.environ.get("SECONDS", "6"))
-# Rounds that have found something; each is played first.
+# The numbers of rounds that have found a bug; they are played first.
 FOUND = []
 
 COUNT = 200
-# What passes with time.
+# The fields that change as time passes.
 PASSING = {"remaining", "remaining_ms", "now_unix_ms", "retry_after_ms", "reset_after_ms"}
 REPORTED = re.compile("is set aside|are lost|cannot be read|nothing in it")
 ALL = (
@@ -36,7 +37,7 @@ ALL = (
 
 
 def change(client, luck, count):
-    """Commands of several sizes, some of them alone in their commit."""
+    """Sends commands of several sizes, some of them alone in their batch."""
     for _ in range(count):
         commands = []
         for _ in range(luck.choice([1, 1, 1, 20])):
@@ -63,13 +64,13 @@ def fields(words, reply):
         return reply
     found = {name: value for name, value in view(reply).items() if name not in PASSING}
     if words[0] == "HUD":
-        # It appears by and by.
+        # Its other fields change while it appears.
         found = {name: found[name] for name in ("generation", "leases", "durable")}
     return found
 
 
 def content(client):
-    """All that is kept, but for what passes with time."""
+    """Returns all entities, without the fields that change as time passes."""
     client.send_bytes(b"".join(request(*words) for words in ALL))
     return {words: fields(words, client.reply()) for words in ALL}
 
@@ -86,7 +87,7 @@ def is_as_before(one, other):
 
 
 def events(client, begin, last):
-    """Those after one number and up to another; and whether none is missing."""
+    """Returns the events after `begin` and up to `last`, and whether none is missing."""
     found, complete = [], True
     while True:
         reply = view(client("EVENTS", "SINCE", begin))
@@ -98,7 +99,7 @@ def events(client, begin, last):
 
 
 class State:
-    """A stored state, and what is in it."""
+    """A stored state, and the content that was read from it before."""
 
     def __init__(self, directory, how):
         self.kept = directory / how
@@ -131,7 +132,7 @@ def states(tmp_path_factory):
 
 
 def damage(state, luck):
-    """Damages a file; returns what was done."""
+    """Damages a file, and returns a description of the damage."""
     path = state / luck.choice([luck.choice(segments(state)).name, "state.db"] * 6 + ["numbers"])
     data = bytearray(path.read_bytes())
     unit = PAGE if path.name == "state.db" else 512
@@ -139,7 +140,7 @@ def damage(state, luck):
     place = luck.randrange(len(data))
     last = frames(state)[-1]
     if path == last.path:
-        # What is torn at the very end looks as if nobody had been answered.
+        # Spares the newest frame: torn at the very end, it counts as unanswered, not as damaged.
         end = max(last.place - 1_024, SEGMENT_HEADER)
         units = end // unit
         if not last.end < place < len(data) - 1_024 or luck.random() < 0.9:
@@ -173,7 +174,7 @@ def damage(state, luck):
 
 
 def start(directory):
-    """A daemon that has loaded, or has refused to start."""
+    """Starts a daemon, and waits until it has loaded or has refused to start."""
     daemon = Daemon(directory=directory, is_waited_for=False)
 
     def is_settled():

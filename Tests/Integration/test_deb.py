@@ -2,7 +2,7 @@
 
     make test-deb
 
-COUNTDOWND_DEBS names them. The system they are installed in is made once, in .build.
+COUNTDOWND_DEBS lists the files. The system to install them in is created once, in .build.
 """
 
 import http.client
@@ -17,7 +17,7 @@ import pytest
 from countdownd import PROJECT
 from machine import CONFIGURATION, SOCKET, Load, Machine, needs_systemd, ping
 
-# By name.
+# The files by the name of their package.
 PACKAGES = {
     path.name.split("_")[0]: path
     for path in map(pathlib.Path, os.environ.get("COUNTDOWND_DEBS", "").split())
@@ -40,7 +40,7 @@ pytestmark = [
 
 @pytest.fixture
 def machine():
-    """A minimal Debian; what is done in it is gone afterwards."""
+    """A minimal Debian; all changes in it are discarded afterwards."""
     subprocess.run([PROJECT / "scripts/clean-root.sh", ROOT, *needed()], check=True)
     copies = [f"{path}:/root/{name}.deb" for name, path in PACKAGES.items()]
     machine = Machine("-r", str(ROOT), *(word for copy in copies for word in ("-c", copy)))
@@ -55,7 +55,7 @@ def installed(machine):
 
 
 def needed():
-    """The packages that ours depend on: dpkg, unlike apt, gets none of them by itself."""
+    """Returns the dependencies of the packages, which dpkg, unlike apt, does not install."""
     found = []
     for package in PACKAGES.values():
         show = ["dpkg-deb", "--field", package, "Depends"]
@@ -69,7 +69,7 @@ def install(machine, package="countdownd"):
 
 
 def ask_gateway(machine, path, ticket=None):
-    """The status and the first bytes of the answer of countdown-gateway."""
+    """Returns the status and the first bytes of a response of countdown-gateway."""
     connection = http.client.HTTPConnection("127.0.0.1", 8787)
     connection.sock = machine.dial(8787)
     connection.request("GET", path, headers={"Authorization": f"Bearer {ticket}"} if ticket else {})
@@ -78,10 +78,10 @@ def ask_gateway(machine, path, ticket=None):
 
 
 def snapshot(machine):
-    """Every path with its kind and size, but for what dpkg, systemd and logs keep for themselves."""
+    """Returns each path with its mode and size, without the files of dpkg, systemd and logs."""
     own = ("/proc", "/sys", "/dev", "/tmp", "/var/tmp", "/var/log", "/var/cache", "/var/lib/dpkg")
     own += ("/run", "/var/lib/systemd", "/var/lib/private")
-    # The databases of users and groups are compared by what is in them.
+    # The databases of users and groups are compared by their content.
     own += tuple(f"/etc/{name}" for name in ("group", "group-", "gshadow", "gshadow-", ".pwd.lock"))
     root = str(machine.path("/"))
     paths = {"groups": machine.run("getent", "group"), "users": machine.run("getent", "passwd")}
@@ -171,7 +171,7 @@ def test_removed_it_can_come_back_and_purged_it_leaves_no_trace(machine):
 
 
 def test_it_installs_where_systemd_does_not_run(machine):
-    """As in the making of an image: nothing is started, all is enabled."""
+    """As while an image is built: all units are enabled, none is started."""
     script = "mount -t tmpfs none /run && dpkg --install /root/countdownd.deb && ! ls /run/countdownd"
     machine.run("unshare", "--mount", "sh", "-c", script, timeout=PATIENCE)
     links = machine.path("/etc/systemd/system")
@@ -188,7 +188,7 @@ def test_the_gateway_is_installed_enabled_and_running(installed):
         assert installed.run("systemctl", "is-active", unit) == "active"
         assert installed.run("systemctl", "is-enabled", unit) == "enabled"
     assert ask_gateway(installed, "/readyz") == (200, "ok\n")
-    # With the key that the package has made, which only root can read.
+    # The ticket is made with the package's key, which only root can read.
     assert installed.path(KEYS).stat().st_mode & 0o777 == 0o600
     ticket = installed.run("countdownctl", "ticket", "--keys", KEYS, "resend=countdown:k")
     status, text = ask_gateway(installed, "/v1/events", ticket)

@@ -1,4 +1,4 @@
-"""`make demo`: scripts/demo.sh with what was built."""
+"""`make demo`: scripts/demo.sh with the programs that were built."""
 
 import os
 import pty
@@ -14,7 +14,7 @@ PARTS = re.findall(r"^part '(\S+):", (PROJECT / "scripts/demo.sh").read_text(), 
 
 
 class Terminal:
-    """The demo on a terminal."""
+    """The demo, running on a terminal."""
 
     def __init__(self):
         self.screen, inside = pty.openpty()
@@ -26,7 +26,7 @@ class Terminal:
         self.text = ""
 
     def read_until(self, pattern):
-        """Reads on until the text after what was read before matches."""
+        """Reads until the text that this call has read matches."""
         begin = len(self.text)
         end = time.monotonic() + PATIENCE
         while not re.search(pattern, self.text[begin:]):

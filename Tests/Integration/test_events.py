@@ -1,4 +1,4 @@
-"""Events, snapshots, and readers that are slow. Time is virtual unless a test says otherwise."""
+"""Events, snapshots, and slow readers. Tests marked with `virtual` use virtual time."""
 
 import json
 import time
@@ -134,7 +134,7 @@ def test_timers_send_their_events(client, watcher):
 
 @virtual
 def test_events_are_pushes_in_resp3_and_arrays_in_resp2(client, watcher):
-    """RESP3 pushes, RESP2 arrays; one line of JSON."""
+    """Each has one line of JSON."""
     subscribe(watcher, "timer:t")
     first = watcher.receive()
     subscribe_pattern = request("PSUBSCRIBE", "timer:*")
@@ -223,7 +223,7 @@ def test_a_slow_reader_gets_thousands_of_snapshots(daemon, client):
     slow = daemon.connect()
     slow.send("PSUBSCRIBE", "timer:*")
     time.sleep(1)
-    # 20 MB are to be told, and wait for the reader instead of in memory.
+    # 20 MB of snapshots are due; they are created as the reader reads, and do not wait in memory.
     assert int(daemon.info("clients")["output_bytes"]) < 2 << 20
     assert daemon.peak() - before < 10 << 20
     client("TIMER", "SET", "t5", "2h")
@@ -263,7 +263,7 @@ def test_unwatched_countdowns_have_no_ticks(daemon, client):
 
 
 def test_a_slow_readers_ticks_are_merged_and_the_rest_is_not(daemon, client):
-    """It reads nothing for two seconds; then it is up to date at once."""
+    """The reader reads nothing until many ticks are merged; then it soon catches up."""
     fill(client, 200, lambda n: ("COUNTDOWN", "START", n, "COUNT", "100000", "EVERY", "5ms"))
     slow = daemon.connect(receive_buffer=4_096)
     slow.send("PSUBSCRIBE", "countdown:*")
@@ -291,7 +291,7 @@ def test_a_slow_readers_ticks_are_merged_and_the_rest_is_not(daemon, client):
 
 @pytest.mark.daemon(config="limits: {max-output: 100KiB}")
 def test_ticks_that_wait_count_for_max_output(daemon, client):
-    """However many countdowns a client watches and does not read about, memory is bounded."""
+    """However many countdowns a client watches without reading, memory is bounded."""
     slow = daemon.connect(receive_buffer=4_096)
     slow.send("PSUBSCRIBE", "countdown:*")
     slow.push()
@@ -353,7 +353,7 @@ def test_pubsub_lists_channels_and_subscribers(daemon, client, watcher):
     counts = client("PUBSUB", "NUMSUB", "timer:a", "other", "none")
     assert counts == [b"timer:a", 2, b"other", 1, b"none", 0]
     client("HELLO", 3)
-    # An array in RESP3 as well, as in Redis: libraries go by that.
+    # An array in RESP3, too, as in Redis: libraries rely on that.
     assert client("PUBSUB", "NUMSUB", "timer:a") == [b"timer:a", 2]
     watcher.close()
     eventually(lambda: client("PUBSUB", "NUMPAT") == 0, "they go with the connection")
@@ -397,7 +397,7 @@ def test_closing_a_connection_ends_its_subscriptions(daemon, client):
 
 
 def burst(daemon, count):
-    """So many that become ready at nearly one moment, and what a subscriber to all of them reads."""
+    """Starts countdowns that become ready at nearly the same time, and returns the client."""
     client = daemon.connect()
     began = time.monotonic()
     fill(

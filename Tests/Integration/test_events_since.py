@@ -58,7 +58,7 @@ def test_the_log_has_the_lines_that_subscribers_get(daemon, speaker):
     assert reply["events"] == told
     assert reply["last_seq"] == speaker("EVENTS", "LAST")
     assert reply["more"] in (0, False)
-    # In the middle, and by pattern.
+    # From the middle on, and by pattern.
     middle = json.loads(told[5][1])["seq"]
     assert view(speaker("EVENTS", "SINCE", middle))["events"] == told[6:]
     timers = [event for event in told if event[0] == b"timer:t"]
@@ -103,7 +103,7 @@ def test_events_of_owned_entities_are_not_logged(client):
 
 @virtual
 def test_a_page_is_bounded_by_its_encoded_length(daemon, client):
-    """What it has to be encoded as counts: base64 makes it longer."""
+    """The limit is for the encoded length, which base64 increases."""
     begin = client("EVENTS", "LAST")
     sent = b"".join(request("TIMER", "SET", f"t{n}", "1h", "PAYLOAD", b"\xff" * 4096) for n in range(600))
     client.send_bytes(sent)
@@ -158,7 +158,7 @@ def test_logged_events_survive_kill_9(start_daemon, durability):
     daemon.kill()
     daemon.start()
     client = daemon.connect()
-    # What fell due while there was no daemon is told, too, and with a number of its own.
+    # A countdown that became due while no daemon ran has an event, too, with its own number.
     eventually(lambda: ("short", "ready") in happened(client, before), "it becomes ready")
     reply = since(client, begin)
     assert reply["complete"]
@@ -219,7 +219,7 @@ def test_a_smaller_log_drops_the_oldest_events(start_daemon):
 
 
 def test_subscribing_before_asking_misses_and_repeats_nothing(daemon):
-    """Between what is read and what is heard nothing is missing, and nothing is twice."""
+    """The reply and the pushes after it have every event exactly once."""
     client = daemon.connect()
     begin = client("EVENTS", "LAST")
     reader = daemon.connect(protocol=3)
@@ -237,7 +237,7 @@ def test_subscribing_before_asking_misses_and_repeats_nothing(daemon):
     while len(read | late) < 200:
         message = reader.receive()
         number = json.loads(message[-1])["seq"]
-        # A snapshot has the number of what happened before it.
+        # A snapshot has the number of an earlier event.
         if json.loads(message[-1])["event"] == "started":
             assert number not in late, "twice"
             late.add(number)

@@ -1,9 +1,9 @@
-"""Each call that changes a file fails, or is the last one. After the restart everything that was
-acknowledged is there, and of what was not answered the first so many commands, wholly.
+"""Each call that changes a file fails, or the process is killed at it. After the restart, all
+acknowledged commands are there, and the unanswered ones up to some command, none of them by half.
 
     EVERY=1 scripts/integration-test.sh Tests/Integration/test_every_call.py
 
-takes every call; without it, some of them.
+tests every call; without EVERY, one call in 12.
 """
 
 import functools
@@ -31,7 +31,7 @@ ACTIONS = [*KILLS, "short", *ERRORS, *(f"{error} lasting" for error in ERRORS)]
 
 
 def after(commands):
-    """The keys that are there after them."""
+    """Returns the keys that exist after the commands."""
     keys = set()
     for command in commands:
         if command[1] == "CANCEL":
@@ -42,11 +42,11 @@ def after(commands):
 
 
 class Session:
-    """A daemon with a fault, and a client that it may leave without a reply."""
+    """A daemon with a fault, and the commands of a client that may remain unanswered."""
 
     def __init__(self, directory, durability, environment):
         self.acknowledged, self.unanswered, self.is_loaded = [], [], False
-        # Listening is waited for here: the daemon may end before.
+        # `play` waits until the daemon listens, because the daemon may end before that.
         self.daemon = Daemon(
             directory=directory, arguments=["--durability", durability], environment=environment,
             segment_size="64KiB", is_waited_for=False)  # fmt: skip
@@ -80,7 +80,7 @@ class Session:
                     assert reply.code == "READONLY"
 
     def check_end(self, action, call):
-        """How the daemon ended, if it did. `call`: the one that was to fail."""
+        """Checks how the daemon ended, if it did. `call` is the one with the fault."""
         status = self.daemon.process.poll()
         if action in KILLS:
             assert status in (None, -9), (status, self.daemon.log)
@@ -88,7 +88,7 @@ class Session:
             assert status == 73, (status, self.daemon.log)
         else:
             assert status in ((None, 74) if action in ERRORS or "lasting" in action else (None,))
-        # A batch is tried again, and nobody notices.
+        # The daemon retries a batch, and no client notices.
         is_batch = call[0] in ("pwrite", "fdatasync") and call[1].startswith("changes-")
         if action in ("EIO", "short") and self.is_loaded and is_batch:
             assert status is None and self.acknowledged == COMMANDS, self.daemon.log

@@ -1,4 +1,4 @@
-"""The login services of Examples/, each against the daemon and its policy, over HTTP on loopback."""
+"""The login services of Examples/, each with the daemon and its policy, over HTTP on loopback."""
 
 import concurrent.futures
 import json
@@ -34,7 +34,7 @@ def swift_command(_):
 
 
 class Service:
-    """One service, and what its provider sent."""
+    """A login service, and the codes that its provider sent."""
 
     def __init__(self, command, daemon):
         with socket.socket() as probe:
@@ -71,7 +71,7 @@ class Service:
             self.process.kill()
 
     def http(self, path, body=None):
-        """The status and the text."""
+        """Sends a request, and returns the status and the text of the response."""
         request = urllib.request.Request(self.url + path)
         if body is not None:
             request.data = json.dumps(body).encode()
@@ -104,7 +104,7 @@ class Service:
 
     @property
     def sent(self):
-        """The codes that went to the phone."""
+        """The codes sent to the phone."""
         return re.findall(rf"^{re.escape(PHONE)} ([0-9]{{6}})$", self.output.read_text(), re.M)
 
 
@@ -136,7 +136,7 @@ def test_the_login_example_works(service):
         assert (button["state"], button["title"]) == ("counting", "Resend in 0:59")
         assert (button["remaining"], button["remaining_ms"], button["step_ms"]) == (59, 59_000, 1_000)
 
-    # The same request again is the same send; another press is refused.
+    # A repeated request is the same send; another press is refused.
     assert service.send("first")[0] == 200
     status, answer = service.send("second")
     assert (status, answer["button"]["title"]) == (429, "Resend in 0:59")
@@ -217,15 +217,15 @@ def test_a_service_reports_that_the_daemon_is_down(service, daemon):
 
 
 def test_what_a_view_controller_started_leaves_with_it(daemon):
-    """Built with the Address Sanitizer, which finds uses of what was released."""
+    """The example is built with the Address Sanitizer, which finds uses of released memory."""
     program = PROJECT / "Examples" / ".build-address" / "debug" / "view-controllers"
     if not program.exists():
         pytest.skip("the example is not built: make examples")
-    # Leaks are counted by the program: weak references look like some.
+    # The program itself checks for leaks, because weak references look like leaks.
     environment = os.environ | {"COUNTDOWND_SOCKET": str(daemon.path), "ASAN_OPTIONS": "detect_leaks=0"}
     done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done
-    # What came before the first snapshot is in it.
+    # Changes before the first snapshot are only in the snapshot.
     for event in [
         "countdown tick", "countdown ready", "hud did-disappear", "timer fired", "page (loaded|snapshot): content",
         "gate (pending|snapshot): pending",

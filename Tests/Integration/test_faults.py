@@ -1,4 +1,4 @@
-"""The faults that other tests inject, tried on a small program with a database."""
+"""Tests the injected faults themselves, on a small program with a database."""
 
 import pathlib
 import signal
@@ -10,7 +10,7 @@ import pytest
 
 from fault_injection import Faults
 
-# Commits the numbers from 0 on, one by one, and says each that is safe. What fails is tried again.
+# Commits the numbers from 0 on, one by one, and prints each that is stored. Retries failed commits.
 WRITER = """
 import sqlite3, sys
 database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
@@ -89,7 +89,7 @@ def test_killed_at_each_call_no_commit_is_lost(faults, watched, action):
         done, said, _ = write(faults, faults.environment(at=at, action=action), count=3)
         assert done.returncode == -signal.SIGKILL, at
         assert len(faults.calls()) == at
-        # What was said is there; one more may be, on which the process could not report.
+        # The printed numbers are stored; one more may be, which the process could not print.
         assert stored(faults) in (said, [*said, len(said)]), at
 
 
@@ -141,7 +141,7 @@ def test_calls_fail_until_they_are_mended(faults):
     assert stored(faults) == list(range(1000))
 
 
-# Reserves room and syncs it, reserves more; then writes within what there is, and beyond it.
+# Reserves room in two files and syncs only the first; then writes to both, within and beyond it.
 RESERVER = """
 import os, sys
 def attempt(what):
@@ -162,7 +162,7 @@ for file in (synced, later):
 
 
 @pytest.mark.parametrize("action, file, says", [
-    # Only what grows needs room.
+    # Only writes that make a file grow need room.
     ("ENOSPC", None, "0 28 0 28"), ("EIO", None, "5 5 5 5"), ("EIO", "log-1", "5 5 0 0"),
     ("EIO", "other,log-*", "5 5 5 5"), ("EIO", "log", "0 0 0 0"),
 ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Two daemons that share a Redis server. `make test-fleet` has failovers, cut links and the like."""
+"""Two daemons that share a Redis server. `make test-fleet` tests failovers, cut links and more."""
 
 import pathlib
 import socket
@@ -103,7 +103,7 @@ def test_commands_are_answered_while_the_server_hangs(servers, clients):
     try:
         replies = [client("ONCE", f"down{n}", "TTL", "1h") for n in range(6) for client in (a, b)]
         assert all(isinstance(reply, Error) and reply.code in ("UNAVAILABLE", "UNSURE") for reply in replies), replies
-        # What is not shared works.
+        # Kinds that are not shared work.
         assert a("PING") == "PONG" and view(a("HUD", "SHOW", "g"))["state"]
     finally:
         servers.server.go_on()

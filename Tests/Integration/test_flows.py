@@ -44,7 +44,7 @@ def test_a_flow_of_the_examples_goes_as_it_says(path):
     done = play(path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith(f"{path}: as expected\n\n")
-    # Nobody has changed it since it was read.
+    # Commands and comments are printed unchanged.
     lines = [line[2:] for line in done.stdout.splitlines() if line.startswith("  ")]
     text = path.read_text()
     assert all(line in lines for line in text.splitlines() if line.lstrip()[:1] in (">", "#"))
@@ -93,7 +93,7 @@ def test_what_differs_fails(flow, old, new):
 def test_a_command_that_fails_needs_a_line_for_it(flow):
     assert play(flow("0s > HUD NOTHING\n")).returncode == 1
     assert play(flow("0s > HUD NOTHING\n < error ERR …\n")).returncode == 0
-    # Where anything may happen, too.
+    # A line `…` allows it, too.
     assert play(flow("0s > HUD NOTHING\n …\n")).returncode == 0
 
 
@@ -134,11 +134,12 @@ def test_a_configuration_that_is_refused_is_shown(flow):
     assert "countdownd did not start" in done.stderr and "hud.grace" in done.stderr
 
 
-def test_files_that_are_not_there_are_reported_and_others_are_played(flow):
+def test_files_that_cannot_be_read_are_reported_and_others_are_played(flow):
     path = flow(BUTTON)
-    done = play("/nowhere.flow", path)
+    done = play("/nowhere.flow", path.parent, path)
     assert done.returncode == 1
     assert "cannot read /nowhere.flow: No such file" in done.stderr
+    assert f"cannot read {path.parent}: Is a directory" in done.stderr
     assert f"{path}: as expected" in done.stdout
 
 

@@ -20,16 +20,16 @@ def say(client, *words):
 
 
 def lasting(reply):
-    """A view without what depends on the moment it was asked at."""
+    """Returns a view without the fields that depend on the time of the request."""
     fields = view(reply)
     if fields.get("deadline_unix_ms") is not None:
-        # Translated over two clocks, and rounded up.
+        # The deadline is converted between two clocks, and rounded up.
         fields["deadline_unix_ms"] = round(fields["deadline_unix_ms"] / 100)
     return {name: value for name, value in fields.items() if name not in {"now_unix_ms", "remaining_ms"}}
 
 
 def happened(client, sequence, pattern="*"):
-    """Names and fields of the events since one."""
+    """Returns the events after `sequence`, of which none may be missing."""
     reply = view(client("EVENTS", "SINCE", sequence, "MATCH", pattern))
     assert reply["complete"] in (1, True)
     return [json.loads(line) for _, line in reply["events"]]
@@ -250,7 +250,7 @@ def test_debounce_survives_a_restart(daemon, how):
     assert [(event["payload"], event["calls"]) for event in fired] == [("s", 1)]
 
 
-# All of them
+# All kinds
 
 
 def test_sql_views_show_the_stored_guards(daemon):
@@ -292,14 +292,14 @@ def test_the_log_counts_what_was_loaded(daemon):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_kills_never_let_more_than_the_limit_pass(daemon, seed):
-    """Loaded with requests it is killed again and again; what was accepted stays so, to the last one."""
+    """Under load, the daemon is killed repeatedly; accepted requests count after the restart."""
     chance = random.Random(seed)
     limit = 3_000
     accepted = {"k": 0, "o": 0}
     unanswered = {"k": 0, "o": 0}
 
     def ask(client, key, words):
-        """Sends many at once and counts the answers, as far as they come."""
+        """Sends 60 requests at once; counts the accepted and, after a kill, the unanswered."""
         sent = 0
         try:
             for _ in range(60):

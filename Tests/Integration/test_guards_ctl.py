@@ -1,4 +1,4 @@
-"""countdownctl throttle, once, gate and debounce: what they print, and how they end."""
+"""countdownctl throttle, once, gate and debounce: their output and their exit status."""
 
 import json
 import os

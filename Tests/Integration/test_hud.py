@@ -125,7 +125,7 @@ def test_a_stale_generation_is_refused(speaker):
     new = hud(speaker, "SHOW", "s")["generation"]
     for name in ["DISMISS", "TAP", "PAUSE", "RESUME"]:
         assert speaker("HUD", name, "s", "GENERATION", old).code == "STALE", name
-    # These are about the hold.
+    # These commands compare the generation with that of a hold.
     hud(speaker, "STATUS", "s", "old", "GENERATION", old)
     assert hud(speaker, "POP", "s", "GENERATION", new)["status"] == b"old"
     for words in [["POP", "s"], ["PROGRESS", "s", "1"], ["STATUS", "s", "x"]]:

@@ -34,7 +34,7 @@ def test_it_is_shown_again_as_it_was(daemon, how):
     }
     assert abs(after["deadline_unix_ms"] - before["deadline_unix_ms"]) <= 2
     assert view(client("HUD", "LIST")[1][0])["durable"] is True
-    # It goes on being kept: what happens to it now is there the next time.
+    # Its later changes are persisted, too.
     client("HUD", "DISMISS", "s")
     eventually(lambda: client("HUD", "GET", "s") is None, "it is gone")
     assert client("PING")
@@ -52,7 +52,7 @@ def test_what_was_shown_for_long_enough_meanwhile_ends_late(daemon):
     daemon.start_again()
     client = daemon.connect()
     eventually(lambda: client("HUD", "GET", "s") is None, "it is gone")
-    # Whoever was away finds out, with the reason.
+    # Clients that were disconnected receive the events, with the reason.
     told = view(client("EVENTS", "SINCE", last, "MATCH", "hud:*"))
     assert told["complete"]
     events = [json.loads(event) for _, event in told["events"]]

@@ -13,7 +13,7 @@ LOADING = "LOADING"
 
 
 class Gate:
-    """Closed, it holds up who reads the state, once some of it has been read."""
+    """While closed, blocks reads of the state after the first `READS`."""
 
     # A page holds about twenty of the countdowns below, and they are loaded some thousand at a time.
     READS = 500
@@ -45,7 +45,7 @@ def gate(tmp_path):
 
 @pytest.fixture
 def manager(tmp_path):
-    """Hears what a service manager would."""
+    """A socket that receives the messages for the service manager."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(30)
@@ -53,7 +53,7 @@ def manager(tmp_path):
 
 
 def fill(client):
-    """A state of a few MiB."""
+    """Creates a state of a few MiB."""
     commands = [request("COUNTDOWN", "START", f"k{n}", "EVERY", "1h", "META", "m" * 50) for n in range(COUNT)]
     for first in range(0, COUNT, 2_000):
         client.send_bytes(b"".join(commands[first : first + 2_000]))
@@ -63,17 +63,17 @@ def fill(client):
 
 @pytest.fixture
 def loading(start_daemon, gate, manager):
-    """A daemon that has begun to load, and goes on when the gate is opened; what was kept."""
+    """A daemon that loads and waits at the closed gate; `before` has two views from before."""
     daemon = start_daemon(environment=gate.environment(NOTIFY_SOCKET=manager.getsockname()))
     client = daemon.connect()
     fill(client)
-    # Long enough not to be due before the daemon has ended, on a busy machine too.
+    # Not due before the daemon has ended, even on a busy machine.
     client("COUNTDOWN", "START", "short", "COUNT", 1, "EVERY", "8s")
     client("TIMER", "SET", "once", "8s", "LATE", "skip")
     client("TIMER", "SET", "often", "8s", "EVERY", "1h", "LATE", "coalesce")
     client("COUNTDOWN", "START", "long", "COUNT", 3_600)
     daemon.before = {key: view(client("COUNTDOWN", "GET", key)) for key in ["short", "long"]}
-    # All in the tables, where the gate is.
+    # Folds the whole log into the tables, whose file the gate is for.
     daemon.back_up(daemon.directory / "copy.db")
     daemon.stop("terminate")
     while True:
@@ -102,7 +102,7 @@ def test_commands_that_need_state_get_loading_and_others_are_answered(loading, g
         ("COUNTDOWN", "START", "new"), ("COUNTDOWN", "GET", "long"), ("COUNTDOWN", "LIST"),
         ("TIMER", "SET", "new", "1h"), ("HUD", "SHOW", "new"), ("SUBSCRIBE", "countdown:long"),
         ("PSUBSCRIBE", "*"), ("EVENTS", "SINCE", 0), ("DBSIZE",), ("BACKUP", "BEGIN"),
-        # Whoever uses it to see whether all is well hears that it is not yet.
+        # A health check with PING learns that the daemon is not ready.
         ("PING",),
     ]:  # fmt: skip
         reply = client(*command)
@@ -122,7 +122,7 @@ def test_commands_that_need_state_get_loading_and_others_are_answered(loading, g
         return int(info["loading_entities"]) > 0
 
     eventually(is_under_way, "some of it is loaded")
-    # Nothing was done by what was refused.
+    # The refused commands have changed nothing.
     gate.open()
     eventually(lambda: loading.info("persistence")["loading"] == "0", "it has loaded")
     assert client("COUNTDOWN", "GET", "new") is None and client("TIMER", "GET", "new") is None
@@ -133,9 +133,9 @@ def test_commands_that_need_state_get_loading_and_others_are_answered(loading, g
 
 def test_the_service_manager_waits_and_gets_the_progress(loading, gate, manager):
     heard = [manager.recv(4_096).decode()]
-    # Before the file is opened, which may take long, too.
+    # The first message comes before the file is opened, which may take long, too.
     assert "EXTEND_TIMEOUT_USEC=" in heard[0] and "STATUS=loading: 0 entities" in heard[0]
-    # It listens and answers, but what matters is not there yet.
+    # The daemon listens and answers, but its state is not loaded.
     assert loading.info("persistence")["loading"] == "1"
     manager.setblocking(False)
     with pytest.raises(BlockingIOError):
@@ -152,7 +152,7 @@ def test_the_service_manager_waits_and_gets_the_progress(loading, gate, manager)
 
 def test_due_timers_fire_after_loading_and_no_time_is_added(loading, gate):
     short, long = loading.before["short"], loading.before["long"]
-    # As long as it takes until it is due: what is due while it loads waits for that.
+    # Waits until `short` is due: it cannot fire before the state is loaded.
     eventually(
         lambda: int(loading.info("server")["now_unix_ms"]) > short["deadline_unix_ms"] + 200, "it is due"
     )
@@ -178,12 +178,12 @@ def test_a_reload_during_loading_is_answered_afterwards(loading, gate):
         client.send("CONFIG", "RELOAD")
     first.send("ECHO", "after")
     gone.close()
-    # It has been asked by then.
+    # By then the daemon has received all three requests.
     eventually(lambda: "calls=3" in loading.info("commandstats")["cmdstat_config|reload"], "it is asked")
     assert not first.has_more()
     gate.open()
     changed = [view(client.reply())["changed"] for client in (first, second)]
     assert changed[0] == changed[1] and b"policies.login.count" in {name for name, _, _ in changed[0]}
     assert first.reply() == b"after"
-    # And those after it, as ever.
+    # Later reloads are answered as usual.
     assert view(second("CONFIG", "RELOAD"))["changed"] == []

@@ -91,7 +91,7 @@ def test_a_failed_send_leaves_the_button_enabled(open_page):
     ],
 )
 def test_the_button_counts_by_itself(service, open_page, title, texts):
-    # Time is frozen in the daemon, so whatever changes comes from the page, whose clock is ours.
+    # Time is frozen in the daemon, so the page itself counts, by a clock that the test sets.
     service.daemon("COUNTDOWN", "START", f"login:{PHONE}", "COUNT", "60", "TITLE", title)
     page = open_page(script="window.clock = 0; performance.now = () => clock")
     page.fill(page.phone, PHONE)
@@ -150,7 +150,7 @@ def test_it_reports_that_the_service_is_down(service, open_page):
 
 @pytest.mark.daemon(config=POLICY)
 def test_it_works_without_https(service, open_page):
-    # For a browser, 127.0.0.1 is as good as HTTPS; another name is not.
+    # A browser trusts 127.0.0.1 like HTTPS, but not another name.
     url = f"http://login.example:{service.port}"
     page = open_page(url, arguments=["--host-resolver-rules=MAP login.example 127.0.0.1"])
     assert page.driver.execute_script("return isSecureContext") is False

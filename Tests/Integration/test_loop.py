@@ -16,7 +16,7 @@ LONG = request("ECHO", "x" * 60_000)
 
 def connect(daemon):
     connection = socket.socket(socket.AF_UNIX)
-    # It waits while the socket's queue is full.
+    # connect() waits while the socket's queue is full.
     connection.connect(str(daemon.path))
     connection.settimeout(10)
     return connection
@@ -59,7 +59,7 @@ def unread_events(connection, daemon):
     connection.sendall(request("PSUBSCRIBE", "countdown:*"))
     with daemon.connect() as other:
         for number in range(2_000):
-            # Of one step: no ticks come later.
+            # Countdowns of one step, so that no ticks follow.
             other.send("COUNTDOWN", "START", f"e{number}", "COUNT", 1, "EVERY", "1h")
         for number in range(2_000):
             other.receive()
@@ -103,7 +103,7 @@ def test_a_client_may_vanish_in_any_phase(daemon, phase):
 
 
 def test_the_loop_sleeps_whatever_state_connections_are_in(daemon):
-    """A socket that stays ready, and is not read from or written to, would wake it for ever."""
+    """A socket that stays ready, and is neither read nor written, would wake the loop forever."""
     connections = []
     for phase in PHASES:
         connections.append(connect(daemon))
@@ -117,7 +117,7 @@ def test_the_loop_sleeps_whatever_state_connections_are_in(daemon):
 
 
 def test_each_of_20000_connections_is_served(start_daemon):
-    """Or as many as the hard limit of descriptors allows."""
+    """With a low hard limit of descriptors, there are as many connections as it allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = min(20_500, hard)
     count = needed - 500
@@ -143,6 +143,6 @@ def test_each_of_20000_connections_is_served(start_daemon):
 
 
 def test_memory_comes_in_small_pages(daemon):
-    """Clearing a huge one holds the loop for milliseconds."""
+    """Clearing a huge page blocks the loop for milliseconds."""
     status = pathlib.Path(f"/proc/{daemon.pid}/status").read_text()
     assert "THP_enabled:\t0\n" in status

@@ -1,5 +1,5 @@
-"""Changes that were answered and are missing at the next start are reported: in the log, by --check and
-by `complete` of EVENTS SINCE. What was never answered may be missing, and is no damage."""
+"""Acknowledged changes that are missing at the next start are reported: in the log, by --check and
+by `complete` of EVENTS SINCE. Unanswered changes may be missing, which is no damage."""
 
 import os
 
@@ -14,7 +14,7 @@ COUNT = 300
 
 
 class Killed:
-    """A state whose countdowns were each answered before the next, as `kill -9` leaves it."""
+    """A state as `kill -9` leaves it, with an acknowledged batch for each of `count` countdowns."""
 
     def __init__(self, daemon, count=COUNT, *words):
         self.daemon, self.state = daemon, daemon.state
@@ -25,13 +25,13 @@ class Killed:
         self.count = count
         self.last = client("EVENTS", "LAST")
         daemon.stop("kill")
-        # One for each, and the last ones are theirs.
+        # The last frames are those of the countdowns, one for each.
         self.frames = frames(daemon.state)[-count:]
-        # What an earlier start has logged does not count.
+        # Removes the lines of the earlier start.
         daemon.log_path.write_text("")
 
     def is_reported_as_lost(self, found):
-        """`found`: how many are left."""
+        """Checks that a loss is reported, and that `found` countdowns are left."""
         looked = check(self.state)
         assert looked.returncode == 65 and "newest changes are lost" in looked.stdout, looked
         self.daemon.start_again()
@@ -139,7 +139,7 @@ def test_a_log_that_is_gone_is_reported(killed):
 
 @pytest.fixture
 def long(tmp_path, start_daemon):
-    """A log of several segments, as none could be folded."""
+    """A state with several segments of the log, of which none could be folded."""
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     faults = Faults(tmp_path, state)
@@ -172,7 +172,7 @@ def test_a_log_of_several_segments_is_whole(long, is_header_damaged):
 
 
 def test_segments_that_are_used_again_are_whole(start_daemon):
-    """Behind what was written since is what was there before."""
+    """Behind the new frames of a reused segment are old ones."""
     daemon = start_daemon(segment_size="64KiB")
     client = daemon.connect()
 
@@ -196,7 +196,7 @@ def test_a_power_failure_costs_the_newest_changes_of_process_alone(tmp_path, sta
     clocks = Clocks(tmp_path)
     daemon = start_daemon(arguments=["--durability", durability], environment=clocks.environment())
     killed = Killed(daemon, 20)
-    # Of the last batches one was not on the disk, and the next was.
+    # The last batch but one did not reach the disk, but the last one did.
     frame = killed.frames[-2]
     write(frame.path, frame.place, bytes(frame.end - frame.place))
     clocks.reboot(away=60)
@@ -207,7 +207,7 @@ def test_a_power_failure_costs_the_newest_changes_of_process_alone(tmp_path, sta
     assert client("DBSIZE") == 18
     assert not view(client("EVENTS", "SINCE", killed.last))["complete"]
     assert "changes are lost" in daemon.log
-    # The files are whole, and what is missing was never on the disk.
+    # With `process` nothing is set aside: the missing batch was never promised to be on the disk.
     assert len(list(daemon.state.glob("state.db.corrupt-*Z"))) == (durability == "power")
     log = len(daemon.log)
     daemon.restart("kill")

@@ -1,4 +1,4 @@
-"""The man pages: made from what the programs and the configuration say of themselves."""
+"""The man pages, which are generated from the help of the programs and from the configuration."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from countdownd import PROJECT, binary
 
-# Options of every command.
+# Options of every command, which only the overview describes.
 IN_OVERVIEW = ("help", "version", "socket", "wait", "json", "generations")
 CTL = binary().parent / "countdownctl"
 
@@ -22,7 +22,7 @@ def pages(tmp_path_factory):
 
 
 def plain(path):
-    """The text of a page without what only roff reads."""
+    """Returns the text of a page without roff escapes."""
     text = re.sub(r"\\f[BIR]|\\&", "", path.read_text())
     return text.replace("\\-", "-").replace("\\(aq", "'").replace("\\ ", " ").replace("\\e", "\\")
 

@@ -19,7 +19,7 @@ needs_promtool = pytest.mark.skipif(
 
 
 def samples(text):
-    """The value of each sample, by its name with its labels."""
+    """Returns the value of each sample by its name with its labels."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
@@ -103,7 +103,7 @@ def test_textfile_is_replaced_in_one_step(daemon, tmp_path):
     done = ctl("metrics", "--textfile", file, "--socket", daemon.path)
     assert (done.returncode, done.stdout) == (0, "")
     assert "countdownd_build_info" in file.read_text() and file.stat().st_ino != old
-    # Its reader is another user.
+    # Another user reads the file.
     assert stat.S_IMODE(file.stat().st_mode) == 0o644 & ~umask()
     assert os.listdir(tmp_path) == ["countdownd.prom"]
 
@@ -139,7 +139,7 @@ def test_rules_and_dashboard_read_metrics_that_exist(client):
     client("NONSENSE")
     known |= {re.match(r"\w+", name)[0] for name in metrics(client)}
     assert shown <= known
-    # All of them, but for the parts of a histogram that its buckets stand for.
+    # The dashboard shows all metrics, except the sums and counts of histograms.
     parts = {name for name in known if re.search("seconds_(sum|count)$", name)}
     assert known - shown == parts
     rules = (MONITORING / "alerts.yaml").read_text()

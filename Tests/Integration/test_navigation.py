@@ -1,4 +1,4 @@
-"""NAV and PAGE over the real socket: errors, and transitions that take time. test_story.py plays the rest."""
+"""NAV and PAGE over the real socket: errors and timed transitions. test_story.py has the rest."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_a_push_that_takes_time_ends_by_itself_and_refuses_swipes_meanwhile(daem
     watcher("SUBSCRIBE", "nav:main")
 
     def told():
-        """The events until the one that ends something."""
+        """Returns the names of the events up to the next did-appear or did-disappear."""
         names = []
         while not names or names[-1] not in ("did-appear", "did-disappear"):
             event = watcher.event()[1]

@@ -1,4 +1,4 @@
-"""Numbers of events and generations rise, also over times without durability."""
+"""Event numbers and generations keep rising, also across runs without durability."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def go_on(daemon, durability):
 
 
 def start(client, key):
-    """Its generation, and the number of the event."""
+    """Starts a countdown; returns its generation and the number of the last event."""
     generation = view(client("COUNTDOWN", "START", key, "COUNT", 1, "EVERY", "10h"))["generation"]
     return generation, client("EVENTS", "LAST")
 
@@ -32,7 +32,7 @@ def start(client, key):
 def test_numbers_rise_from_process_to_none_and_back_and_nothing_is_called_complete(daemon):
     client = daemon.connect()
     numbers = [start(client, "kept")]
-    # Each start takes them further ahead of the clock.
+    # Each restart moves the numbers further ahead of the clock.
     for _ in range(2):
         daemon.restart()
     client = daemon.connect()
@@ -53,10 +53,10 @@ def test_numbers_rise_from_process_to_none_and_back_and_nothing_is_called_comple
         found = view(client("EVENTS", "SINCE", number))
         return found["complete"], len(found["events"])
 
-    # What is there is told, with what is not there said.
+    # EVENTS SINCE returns the events that are left, and `complete` reports whether any are missing.
     assert [since(number) for _, number in numbers[1:]] == [(0, 1), (0, 1), (0, 1), (1, 0)]
     assert since(numbers[-1][1] - 1) == (1, 1)
-    # As far as that was kept, nothing more is missing after another restart.
+    # Another restart loses nothing after the last stored number.
     client = go_on(daemon, None)
     assert since(numbers[-1][1]) == (1, 0)
 

@@ -1,7 +1,7 @@
-"""What README and tutorials show is what happens: their programs run, and a reader who types their
-commands sees the output that they show.
+"""The README and other pages are correct: their programs run, and their commands print the output
+that the pages show.
 
-With `CLONE=directory` the reader starts as a newcomer does: in that clone, with `make run`.
+With `CLONE=directory`, the README is followed in that clone, and starts with `make run`.
 """
 
 import os
@@ -17,10 +17,10 @@ from countdownd import PATIENCE, PROJECT, binary, view
 from pages import Reader, blocks, matches
 
 README = PROJECT / "README.md"
-# These start their own daemon.
+# Pages that start their own daemon.
 WALKED = ["README.md", "docs/tutorial/login.md", "docs/tutorial/virtual-time.md", "docs/howto/migrate.md"]
 PAGE_OF_POLICIES = PROJECT / "docs/explanation/policies.md"
-# The blocks of the page, as one file: each begins with `policies:`.
+# The YAML blocks of the page as one file; each block begins with `policies:`.
 POLICIES = "policies:\n" + "".join(
     block.text.removeprefix("policies:\n") for block in blocks(PAGE_OF_POLICIES) if block.language == "yaml"
 )
@@ -29,7 +29,7 @@ RUN = "mkdir -p .build/run && countdownd --socket .build/run/countdownd.sock --s
 
 
 def environment(**more):
-    """Programs are found as after an installation, and Python has what `pip install` would bring."""
+    """Returns variables as after an installation: programs, and a Python with packages, on PATH."""
     path = [str(binary().parent), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("COUNTDOWND")}
     return plain | {"PATH": ":".join(path), "NO_COLOR": "1", "PYTHONUNBUFFERED": "1", **more}
@@ -58,7 +58,7 @@ def test_the_commands_of_a_page_print_what_it_shows(name, daemon, tmp_path):
 
 
 def programs(page, language):
-    """The programs of a page, each with the output that the page shows above it."""
+    """Returns the programs of a page, each with the output that the page shows above it."""
     found, shown = [], None
     for block in blocks(page):
         if block.language == "text":
@@ -96,11 +96,11 @@ def go(text, directory):
 
 
 def swift(text, directory):
-    """Compiled against what `swift build` has built: a package of its own would build all of it again."""
+    """Compiles against the products of `swift build`; a separate package would rebuild them."""
     needs("swiftc", "toolchain, of swift.org")
     built = binary().parent
     listed = (built / "countdownctl.product/Objects.LinkFileList").read_text().splitlines()
-    # Of this project the client alone, and what it needs.
+    # Of this project, link only the client and the protocol module that it needs.
     own = {path.name for path in (PROJECT / "Sources").iterdir()} - {"CountdownClient", "Wire"}
     objects = [path for path in listed if not own & {part.removesuffix(".build") for part in path.split("/")}]
     (directory / "objects").write_text("\n".join(objects))

@@ -50,7 +50,7 @@ def test_countdownctl_explains_a_refusal(daemon):
 
 @pytest.mark.daemon(virtual_time=True, config=LOGIN)
 def test_a_policy_applies_all_its_rules(daemon):
-    """Sends up the ladder, through both windows and all channels, a refund, attempts, validity."""
+    """Climbs the ladder through both windows and all channels, a refund, attempts, validity."""
     client = connect(daemon)
 
     def say(*words):
@@ -67,7 +67,7 @@ def test_a_policy_applies_all_its_rules(daemon):
     events.subscribe("countdown:+45")
     assert events.get_message(timeout=5)["type"] == "subscribe"
 
-    # 0:00. Each cooldown is longer; in between it is refused and nothing changes.
+    # 0:00. During the cooldown, a START is refused and changes nothing.
     first = say("START", "+45", "POLICY", "login")
     assert first["accepted"] and first["title"] == "1:00"
     assert (first["channel"], first["next_channel"]) == ("sms", "sms")
@@ -79,7 +79,7 @@ def test_a_policy_applies_all_its_rules(daemon):
     advance(1)
     assert say("GET", "+45")["title"] == "again"
 
-    # 1:00. The provider fails: given back at once, and only once.
+    # 1:00. The provider fails: the send is refunded, and only once.
     failed = say("START", "+45", "POLICY", "login")
     assert failed["accepted"] and failed["sends"] == 2 and failed["remaining_ms"] == 120_000
     refunded = say("REFUND", "+45", "GENERATION", failed["generation"])
@@ -89,14 +89,14 @@ def test_a_policy_applies_all_its_rules(daemon):
     with pytest.raises(redis.ResponseError, match="STALE"):
         say("REFUND", "+45", "GENERATION", first["generation"])
 
-    # 1:00, 3:00 and 8:00: the ladder goes on from where it was, and the last step repeats.
+    # 1:00, 3:00 and 8:00. The ladder continues from the first send, and its last step repeats.
     assert send() == (True, None, 120)
     advance(120)
     assert send() == (True, None, 300)
     advance(300)
     fourth = say("START", "+45", "POLICY", "login")
     assert (fourth["sends"], fourth["channel"], fourth["sends_left"]) == (4, "call", 0)
-    # 4 in 10 minutes: the first is 10 minutes ago at 10:00, but the cooldown runs until 13:00.
+    # 4 in 10 minutes: the first send leaves the window at 10:00; the cooldown runs until 13:00.
     assert fourth["retry_after_ms"] == 300_000
 
     # The fourth code: three attempts, then it is locked.
@@ -106,14 +106,14 @@ def test_a_policy_applies_all_its_rules(daemon):
     locked = say("ATTEMPT", "+45")
     assert (locked["accepted"], locked["reason"]) == (False, "locked")
 
-    # 13:00. Its validity is over as well; the next one is good again.
+    # 13:00. The fourth code has expired as well; the next one accepts attempts again.
     advance(300)
     assert say("ATTEMPT", "+45")["reason"] == "expired"
     fifth = say("START", "+45", "POLICY", "login")
     assert fifth["accepted"] and fifth["channel"] == "call"
     assert say("ATTEMPT", "+45")["attempts_left"] == 2
 
-    # 18:00: five in the hour. After the sixth the hour is full until 60:00.
+    # 18:00. Five sends in the hour; the sixth fills the window until 60:00.
     advance(300)
     sixth = say("RESEND", "+45")
     assert sixth["accepted"] and (sixth["channel"], sixth["next_channel"]) == ("mail", "post")
@@ -121,7 +121,7 @@ def test_a_policy_applies_all_its_rules(daemon):
     advance(301)
     assert send() == (False, "window", 42 * 60 - 301)
 
-    # Cancelling is no way round it.
+    # Cancelling does not bypass the window.
     assert say("CANCEL", "+45") == 1
     assert say("GET", "+45")["state"] == "idle"
     assert send() == (False, "window", 42 * 60 - 301)
@@ -129,7 +129,7 @@ def test_a_policy_applies_all_its_rules(daemon):
     seventh = say("START", "+45", "POLICY", "login")
     assert seventh["accepted"] and (seventh["channel"], seventh["next_channel"]) == ("post", None)
 
-    # Right: nothing more to try, and no channel is left for an hour.
+    # The code is right: no attempt is accepted afterwards. No channel is left for an hour.
     assert say("ATTEMPT", "+45")["accepted"]
     assert say("PASS", "+45")["accepted"]
     assert say("ATTEMPT", "+45")["reason"] == "passed"
@@ -138,7 +138,7 @@ def test_a_policy_applies_all_its_rules(daemon):
     advance(3600 - 301)
     over = say("GET", "+45")
     assert (over["state"], over["sends"], over["next_channel"]) == ("ready", 0, "sms")
-    # Nothing is remembered of it in the end: kept ready for 10 minutes, then forgotten.
+    # The key stays ready for 10 minutes; then it is removed.
     advance(600)
     assert say("GET", "+45") is None and client.dbsize() == 0
 
@@ -181,7 +181,7 @@ def test_kill_9_resets_no_quota_of_an_owned_countdown(start_daemon, owner, durab
         assert (idle["state"], idle["owner"], idle["sends"], idle["sends_left"]) == (b"idle", b"none", 3, 0)
         refused = start()
         assert (refused["accepted"], refused["reason"]) == (0, b"window")
-        # Each token is still known, with the send that it was for.
+        # Each token still belongs to its own send.
         for token in ("z", "x", "y", "x"):
             again = start("TOKEN", token)
             assert (again["accepted"], again["reason"]) == (1, b"duplicate")
@@ -195,11 +195,11 @@ def test_config_get_shows_policies(client):
     assert shown[b"policies.login.windows"] == b"4/10m,6/1h"
 
 
-# The configuration, read anew
+# Reloading the configuration
 
 
 def reload(daemon, config, expected):
-    """Waits for what the log says of it."""
+    """Reloads the configuration and waits until the log reports `expected`."""
     seen = daemon.log.count(expected)
     daemon.config_path.write_text(config)
     os.kill(daemon.pid, signal.SIGHUP)
@@ -229,12 +229,12 @@ slowlog: {length: 7}
     assert (new["remaining_ms"], new["sends_left"]) == (30_000, 1)
     assert start(client, "other", "POLICY", "other")["accepted"]
     assert client("COUNTDOWN", "START", "fifth").code == "LIMIT"
-    # What runs keeps what it was started with, also when it is sent again.
+    # A countdown keeps the policy that it was started with, also on RESEND.
     client("CLOCK", "ADVANCE", "60s")
     again = view(client("COUNTDOWN", "RESEND", "old"))
     assert again["accepted"] and again["remaining_ms"] == 120_000
     assert again["sends_left"] == before["sends_left"] - 1
-    # A START names the policy of now: the second of two, and so none is left.
+    # START uses the reloaded policy, whose limit of two sends is reached.
     client("COUNTDOWN", "CANCEL", "old")
     assert start(client, "old", "POLICY", "login")["reason"] == b"window"
     assert start(client, "plain")["remaining_ms"] == 5_000
@@ -264,7 +264,7 @@ def test_a_bad_file_keeps_the_old_settings_and_says_why(daemon, client):
 def test_settings_that_need_a_restart_stay_and_are_reported(daemon, client):
     changed = "socket: {mode: 0600}\nstate-directory: /nowhere\nlog-level: error\n"
     reload(daemon, changed, "socket.mode has changed, which takes a restart; the old value stays")
-    # From the command line, which wins again.
+    # The state directory is set on the command line, which takes precedence again.
     eventually(lambda: client("SLOWLOG", "LEN") == 0, "it answers")
     assert "state-directory has changed" not in daemon.log
     shown = dict(zip(*[iter(client("CONFIG", "GET", "socket.*", "log-level"))] * 2))

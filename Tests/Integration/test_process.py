@@ -1,4 +1,4 @@
-"""The process: its socket, its arguments, its configuration, its end."""
+"""The daemon's process: its socket, arguments, configuration and end."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ from countdownd import PROJECT, Client, Simple, binary, eventually, request, vie
 
 
 def run(*arguments, timeout=10):
-    """A daemon that is to end by itself."""
+    """Runs a daemon that ends by itself, and returns its output and status."""
     return subprocess.run(
         [binary(), *map(str, arguments)], capture_output=True, text=True, timeout=timeout
     )
@@ -201,6 +201,17 @@ def test_a_bad_configuration_is_refused(tmp_path, text, problem, check):
     assert not (tmp_path / "s").exists()
 
 
+def test_a_fleet_that_cannot_be_set_up_leaves_no_socket(tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "fleet: {engine: redis, nodes: [127.0.0.1:1], discovery: single, replicas: 0,"
+        " password-file: /nowhere}\ndurability: none\n"
+    )
+    done = run("--config", config, "--socket", tmp_path / "s")
+    assert done.returncode == 78 and "cannot read fleet.password-file" in done.stderr
+    assert not (tmp_path / "s").exists()
+
+
 def test_a_missing_configuration_is_refused(tmp_path):
     done = run("--config", tmp_path / "none.yaml", "--socket", tmp_path / "s")
     assert done.returncode == 78 and "cannot be read" in done.stderr
@@ -284,7 +295,7 @@ def test_sigterm_and_sigint_end_the_daemon(daemon, number):
 
 
 def test_sigterm_ends_it_soon_with_busy_clients(daemon):
-    """Whatever a client gets is whole; none is kept waiting, and the daemon is gone within 2 s."""
+    """Clients receive only whole replies, none is left waiting, and the daemon ends within 2 s."""
     answers = {}
 
     def be_busy(number):
@@ -332,7 +343,7 @@ def test_sigterm_ends_it_soon_with_busy_clients(daemon):
 
 
 def test_a_client_waiting_at_the_socket_is_served_first(start_daemon):
-    """It is served the moment the daemon takes connections, before anything else is."""
+    """A client that connects as soon as the socket listens is served."""
     daemon = start_daemon()
     for _ in range(10):
         daemon.terminate()
@@ -360,7 +371,7 @@ def test_sigterm_the_moment_it_listens(start_daemon):
 
 
 def test_sigterm_while_alarms_go_off(start_daemon):
-    """They come from another thread, and the loop they go to may be gone."""
+    """Alarms come from another thread, and their event loop may have ended."""
     daemon = start_daemon()
     for _ in range(10):
         client = daemon.connect()
@@ -389,7 +400,7 @@ def test_nothing_runs_while_nothing_is_due(daemon):
         client("TIMER", "SET", number, "1h")
 
     def switches():
-        """Of each thread, how often it has waited for something to do."""
+        """Returns for each thread how often it has waited for work."""
         tasks = pathlib.Path(f"/proc/{daemon.pid}/task")
         return {
             task.name: (task / "status").read_text().split("\nvoluntary_ctxt_switches:")[1].split()[0]
@@ -401,5 +412,5 @@ def test_nothing_runs_while_nothing_is_due(daemon):
         time.sleep(2.2)
         return switches() == before
 
-    # Threads that are no longer needed end after some seconds.
+    # Idle threads end after some seconds.
     eventually(rests, "nothing wakes up", seconds=30)

@@ -69,7 +69,7 @@ def test_the_version_is_written_in_one_place():
 
 
 def test_a_build_in_a_terminal_shares_the_results_of_one_in_a_pipe():
-    # Without --no-color-diagnostics they have different flags, and compile everything again.
+    # Without --no-color-diagnostics their flags differ, and each compiles everything again.
     makefile = (PROJECT / "Makefile").read_text()
     assert re.search(r"^SWIFT_FLAGS := .*--no-color-diagnostics", makefile, re.M)
     builds = re.findall(r".*\bswift (?:build|test|run)\b.*", makefile)
@@ -80,7 +80,7 @@ def test_a_build_in_a_terminal_shares_the_results_of_one_in_a_pipe():
 
 def test_nothing_imports_foundation():
     # Its tables of Unicode and locales would be larger than the program. FoundationEssentials has
-    # none of them.
+    # no such tables.
     imports = run("git", "grep", "-nE", r"import Foundation$", "--", "Sources", check=False).stdout
     assert [line for line in imports.splitlines() if "EventJSON.swift" not in line] == []
 
@@ -107,7 +107,7 @@ def test_a_release_needs_a_tag_and_a_changelog_that_agree(tmp_path):
 
 
 def test_the_hook_formats_what_is_committed_and_refuses_what_lint_refuses(tmp_path):
-    # Its own `make` tells which targets ran, and whether they passed.
+    # A stub Makefile prints which targets the hook runs, and fails if the file `bad` exists.
     run("git", "init", "--quiet", tmp_path)
     hook = tmp_path / ".githooks/pre-commit"
     hook.parent.mkdir()

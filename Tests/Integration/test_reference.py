@@ -1,4 +1,4 @@
-"""The reference and the words of the project are checked by scripts; these check the scripts."""
+"""Tests of the scripts that check the reference and the words of the project."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def test_tables_of_the_reference_are_up_to_date():
 
 @pytest.fixture
 def project(tmp_path):
-    """A project that docs-lint has nothing to say about."""
+    """A project in which docs-lint finds nothing."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(PROJECT / "scripts/retired-words.txt", tmp_path / "scripts")
     (tmp_path / "README.md").write_text("# Title\n\n[Title](#title), `go on`\n")
@@ -33,7 +33,7 @@ def project(tmp_path):
 
 
 WIDE = "word " * 21
-# In pieces, as docs-lint looks at this file, too.
+# Split, because docs-lint checks this file, too.
 MISSING = "docs/" + "none.md"
 
 

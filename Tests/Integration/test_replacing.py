@@ -1,4 +1,4 @@
-"""A corrupt state is replaced by one with all readable records, however that is interrupted."""
+"""A corrupt state is replaced by one with all readable records, even if that is interrupted."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ def fill(daemon):
 
 
 class Corrupt:
-    """A state with one record that makes no sense, again and again."""
+    """A state with one invalid record, which `lay_out` restores for each attempt."""
 
     def __init__(self, tmp_path):
         self.kept = tmp_path / "kept"
@@ -38,7 +38,7 @@ class Corrupt:
         daemon = Daemon(directory=self.directory)
         self.begin = fill(daemon)
         self.expected = daemon.everything
-        # With a part of the log that belongs to it.
+        # The log also has a change that is not folded yet.
         daemon.change_stored()
         daemon.start_again()
         daemon.connect()("TIMER", "SET", "newest", "1h")
@@ -54,12 +54,12 @@ class Corrupt:
         (self.directory / "log").unlink(missing_ok=True)
 
     def check(self, daemon):
-        """All that could be read is there, and it was said that something was not."""
+        """Checks that all readable records are kept, and that the damage is reported."""
         client = daemon.connect()
         assert client("DBSIZE") == self.expected
-        # The states of countdowns, of the timer and of the screen.
+        # At least one event for each countdown.
         reply = view(client("EVENTS", "SINCE", self.begin))
-        # A record was lost without an event.
+        # Not complete: a record was lost without an event.
         assert not reply["complete"]
         assert len(reply["events"]) >= COUNT
         client.close()
@@ -77,11 +77,11 @@ def corrupt(tmp_path):
 
 
 def start(corrupt, environment=None):
-    """A daemon that has loaded, or has ended."""
+    """Starts a daemon, and returns it once it has loaded or ended."""
     return started(corrupt.directory, environment)
 
 
-# Those of the test that is running.
+# The daemons of the running test.
 daemons = []
 
 
@@ -194,7 +194,7 @@ def test_a_read_that_fails_once_is_no_damage(tmp_path):
 def test_tables_that_become_corrupt_are_replaced_at_the_next_start(start_daemon):
     daemon = start_daemon(segment_size="1MiB")
     client = daemon.connect()
-    # More than SQLite has in memory.
+    # More than SQLite keeps in memory.
     count = 12_000
     for first in range(0, count, 1_000):
         client.send_bytes(b"".join(
@@ -207,7 +207,7 @@ def test_tables_that_become_corrupt_are_replaced_at_the_next_start(start_daemon)
     with open(daemon.state / "state.db", "r+b") as file:
         content = file.read()
         for page in range(PAGE, len(content), PAGE):
-            # The first free block of a leaf is where none can be.
+            # Sets the first free block of each leaf page to an impossible offset.
             if content[page] == 0x0D:
                 file.seek(page + 1)
                 file.write(b"\0\1")
@@ -221,7 +221,7 @@ def test_tables_that_become_corrupt_are_replaced_at_the_next_start(start_daemon)
     daemon.start_again()
     assert "is set aside, not deleted" in daemon.log
     assert len(list(daemon.state.glob("state.db.corrupt-*Z"))) == 1
-    # What was answered since is in the log.
+    # The log has all changes that were answered since.
     client = daemon.connect()
     assert done > 0
     for n in range(done):

@@ -5,9 +5,9 @@ import pytest
 from clocks import Clocks
 from countdownd import eventually, view
 
-# What depends on the moment that is asked at.
+# Fields that depend on the time of the request.
 PASSING = {"now_unix_ms", "remaining_ms", "retry_after_ms", "remaining"}
-# After a reboot the boot clock mostly shows less than before; where it shows more, only the boot's id tells.
+# The boot clock usually shows less after a reboot; if it shows more, only the boot ID tells.
 UPTIMES = {"reboot": 5, "reboot long ago": 10_000_000}
 ENDS = ["terminate", "kill", *UPTIMES]
 AWAY = 20
@@ -25,13 +25,13 @@ def daemon(start_daemon, clocks):
 
 @pytest.fixture(params=ENDS)
 def restart(request, daemon, clocks):
-    """Ends the daemon and starts it again; the seconds that it was away for beyond that."""
+    """Restarts the daemon or reboots the machine; returns how many seconds the machine was off."""
 
     def restart():
         if request.param not in UPTIMES:
             daemon.restart(request.param)
             return 0
-        # Nothing is asked of a machine that goes down.
+        # A machine that goes down does not wait for the daemon.
         daemon.stop("kill")
         clocks.reboot(away=AWAY, uptime=UPTIMES[request.param])
         daemon.start_again()
@@ -45,7 +45,7 @@ def countdown(client, key):
 
 
 def is_near(milliseconds, wanted, tolerance=3_000):
-    """Two clocks are read, and a busy machine takes its time: but nobody mistakes it for `AWAY`."""
+    """Returns whether two times agree; the tolerance is for a busy machine, and below `AWAY`."""
     return abs(milliseconds - wanted) <= tolerance
 
 
@@ -65,20 +65,20 @@ def test_all_options_of_start_survive(daemon, restart):
     away = restart()
     client = daemon.connect()
     after = countdown(client, "k")
-    # The wall clock was not set, so the moment is the same.
+    # The wall clock was not set, so the deadline is the same.
     assert is_near(after["deadline_unix_ms"], before["deadline_unix_ms"], 100)
     assert after["remaining_ms"] <= before["remaining_ms"] - away * 1_000
     assert lasting(after) | {"title": None} == lasting(before) | {"title": None}
-    # The title shows the steps that are left.
+    # The title shows the remaining steps.
     seconds = after["remaining"]
     assert after["title"].decode() == f"{seconds // 60}:{seconds % 60:02} 后重发"
-    # The same request again is answered as the first was; another is refused.
+    # A repetition of the request receives the first result; another token is refused.
     again = view(client(*start))
     assert (again["accepted"], again["reason"]) == (1, b"duplicate")
     assert again["generation"] == first["generation"]
     other = view(client("COUNTDOWN", "START", "k", "TOKEN", "t-2"))
     assert (other["accepted"], other["reason"]) == (0, b"cooldown")
-    # And RESEND knows what it was started with.
+    # RESEND uses the options of START.
     client("COUNTDOWN", "RETIME", "k", 0)
     assert countdown(client, "k")["title"].decode() == "重发验证码"
     resent = view(client("COUNTDOWN", "RESEND", "k"))
@@ -95,7 +95,7 @@ def test_a_paused_countdown_keeps_its_time(daemon, restart):
     client = daemon.connect()
     after = countdown(client, "k")
     assert after["state"] == b"paused"
-    # Neither the time away nor the loading has touched it.
+    # Neither the downtime nor the loading reduces the remaining time.
     assert after["remaining_ms"] == before["remaining_ms"]
     assert view(client("COUNTDOWN", "START", "k"))["reason"] == b"cooldown"
     resumed = view(client("COUNTDOWN", "RESUME", "k"))
@@ -125,7 +125,7 @@ def test_ready_but_kept_is_ready_and_its_sends_count_on(daemon, restart):
     client = daemon.connect()
     client("COUNTDOWN", "START", "k", "COUNT", 1, "EVERY", "10ms", "READYTITLE", "again")
     eventually(lambda: countdown(client, "k")["state"] == b"ready", "it is ready")
-    # The turn in which time made it ready is stored before another one's reply is written.
+    # The batch in which it became ready is stored before a later batch is answered.
     assert client("PING")
     before = countdown(client, "k")
     restart()
@@ -168,13 +168,13 @@ def test_what_fell_due_while_the_machine_was_off_happens_late(daemon, clocks):
     assert countdown(client, "c")["state"] == b"ready"
     timer = view(client("TIMER", "GET", "t"))
     assert timer["fired"] == 1 and timer["missed"] >= 3
-    # In phase with the first deadline, as the wall clock counts over a reboot.
+    # The timer stays in phase with its first deadline: the wall clock runs through a reboot.
     phase = (timer["deadline_unix_ms"] - due["t"]) % 4_000
     assert min(phase, 4_000 - phase) <= 100
     assert client("TIMER", "GET", "once") is None
     assert last is not None
     late = int(daemon.info("lateness")["late_us_max"])
-    # Ten seconds of the countdown's own passed; the rest it was late by.
+    # The countdown runs for 10 s of the downtime; it is late by the rest.
     assert late >= (AWAY - 10) * 1_000_000
     assert late < (AWAY + 600) * 1_000_000
 
@@ -184,13 +184,13 @@ def test_a_wall_clock_that_was_lost_stretches_nothing(daemon, clocks):
     client("COUNTDOWN", "START", "k", "COUNT", 60)
     before = countdown(client, "k")
     daemon.stop("kill")
-    # No battery: it is years ago again.
+    # Without a battery, the wall clock is years behind after a reboot.
     clocks.reboot(away=-10 * 365 * 86_400)
     daemon.start_again()
     after = countdown(daemon.connect(), "k")
-    # No time has passed since the clocks were written down, which is done each minute.
+    # No time counts since the clocks were last stored, which happens each minute.
     assert after["state"] == b"counting"
     assert after["remaining_ms"] <= before["remaining_ms"] + 60_000
-    # And the numbers rise all the same.
+    # Generations rise nevertheless.
     new = view(daemon.connect()("COUNTDOWN", "START", "new"))
     assert new["generation"] > before["generation"]

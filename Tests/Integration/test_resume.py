@@ -1,4 +1,4 @@
-"""countdownctl watch survives restarts of the daemon: no event is lost, none comes twice."""
+"""countdownctl watch survives restarts of the daemon: no event is lost or repeated."""
 
 import signal
 import subprocess
@@ -23,10 +23,10 @@ def test_over_restarts(start_daemon, watch, how):
             client("COUNTDOWN", "START", key, "EVERY", "1h")
             expected.append(key)
         client("COUNTDOWN", "START", f"short{turn}", "COUNT", "1", "EVERY", "50ms")
-        # Some of it was seen, some was not; nobody waits for that.
+        # The watcher may have received only some of these events.
         getattr(daemon, how)()
         daemon.start()
-        # While it is away, and comes back when it likes, things happen.
+        # More events happen before the watcher reconnects.
         client = daemon.connect()
         client("COUNTDOWN", "START", f"away{turn}", "EVERY", "1h")
         client("COUNTDOWN", "CANCEL", f"away{turn}")
@@ -76,7 +76,7 @@ def test_a_gap_is_reported(start_daemon, watch):
 
 
 def test_numbers_that_begin_anew_lower(start_daemon, watch, tmp_path):
-    """One gap; then nothing is missed any more, whatever the numbers were before."""
+    """One gap is reported; after it no event is lost, although the numbers are lower."""
     clocks = Clocks(tmp_path)
     daemon = start_daemon(arguments=["--durability", "none"], environment=clocks.environment())
     watcher = watch(daemon.path)
@@ -105,7 +105,7 @@ def test_numbers_that_begin_anew_lower(start_daemon, watch, tmp_path):
 
 
 def fill(daemon, count):
-    """So many connections, whoever else tries."""
+    """Returns `count` connections, even while others try to connect."""
     taken = []
     while len(taken) < count:
         client = daemon.connect()
@@ -125,7 +125,7 @@ def test_a_reconnection_waits_for_room(start_daemon, watch):
     watcher.process.send_signal(signal.SIGSTOP)
     daemon.restart()
     taken = fill(daemon, 4)
-    # Whoever comes anew is told why, and does not wait.
+    # A new client receives the reason, and does not wait.
     for words in (["ping"], ["watch"]):
         refused = subprocess.run(
             [CTL, *words, "--socket", str(daemon.path)], capture_output=True, text=True, timeout=PATIENCE)

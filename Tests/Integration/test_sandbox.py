@@ -1,5 +1,5 @@
 """The sandbox of systemd/countdownd.service, under a real systemd: each setting is in force, and
-none is in the way of the daemon."""
+none hinders the daemon."""
 
 import json
 import os
@@ -16,13 +16,13 @@ pytestmark = [*needs_systemd, needs_binary]
 
 UNIT = PROJECT / "systemd/countdownd.service"
 
-# Settings of [Service] that confine nothing, or belong to one that does and has a probe.
+# Settings of [Service] that confine nothing, or only adjust one that has a probe.
 NO_SANDBOX = set(
     """Type NotifyAccess ExecStart ExecReload Environment Restart RestartSec WatchdogSec
     RestartPreventExitStatus TimeoutAbortSec TimeoutStopSec User StateDirectory StateDirectoryMode
     LimitNOFILE PrivateUsers SystemCallErrorNumber""".split()
 )
-# Confines what two others have closed already, so that there is nothing left to try.
+# Two other settings already block what this one confines, so a probe could not test it.
 ONLY_SHOWN = {"IPAddressDeny": "0.0.0.0/0 ::/0"}
 
 
@@ -41,7 +41,7 @@ def probed(machine):
 def test_every_setting_of_the_sandbox_is_in_force(machine, probed):
     check(probed, settings(UNIT) - NO_SANDBOX - set(ONLY_SHOWN))
     for name, value in ONLY_SHOWN.items():
-        # systemd keeps lists as sets: in no order of their own.
+        # systemd keeps lists as sets, so their order varies.
         assert sorted(machine.show(name).split()) == sorted(value.split())
 
 
@@ -87,7 +87,7 @@ def test_no_command_needs_what_the_sandbox_forbids(running):
         assert client.execute_command("TIMER SET t 50ms")
         fired = (json.loads(m["data"]) for m in events.listen() if m["type"] == "message")
         assert any(event["event"] == "fired" for event in fired)
-        # The client's user is the one it has outside.
+        # The client has the same user ID as outside the sandbox.
         assert client.execute_command("CLIENT INFO")["user"] == str(os.getuid())
         assert client.info("systemd")["under_systemd"] == 1
     state = running.path("/var/lib/private/countdownd")

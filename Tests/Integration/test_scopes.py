@@ -56,11 +56,11 @@ def test_an_event_is_taken_once_by_the_nearest_handler(daemon, client):
     )  # fmt: skip
     assert event["payload_base64"] == "/wA="
     assert not window.has_more()
-    # A recogniser above takes it before it comes down.
+    # A capturing handler further up takes the event first.
     window("SCOPE", "HANDLE", "window", "tap", "CAPTURE")
     assert client("SCOPE", "EMIT", "cell", "tap") == b"window"
     assert window.event()[1]["phase"] == "capture"
-    # A handler that has vanished is passed over.
+    # The handler of a closed connection is skipped.
     window("SCOPE", "UNHANDLE", "window", "tap")
     controller.close()
     eventually(lambda: client("SCOPE", "EMIT", "cell", "tap") == b"window", "the next one up takes it")

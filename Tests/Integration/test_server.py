@@ -218,16 +218,16 @@ def test_monitor_shows_every_command_but_no_secrets(daemon, client):
 
 @pytest.mark.daemon(config="limits: {max-output: 1KiB}")
 def test_a_monitor_whose_failing_command_overflows_is_closed(daemon, client):
-    """The reply that was begun is taken back; but by then the whole output is gone."""
+    """The begun reply is rolled back, but by then the whole output has been discarded."""
     monitor = daemon.connect()
-    # The error and the line about it are long: a few of them are enough, however few are done at once.
+    # The error and its MONITOR line are long, so a few overflow the output even in small batches.
     monitor.send_bytes(request("MONITOR") + request("COUNTDOWN", "LIST", "k" * 100) * 200)
     assert monitor.is_closed()
     eventually(lambda: "what MONITOR shows" in daemon.log, "the log says why")
     assert client("PING") == Simple("PONG")
 
 
-# Time on command
+# Virtual time
 
 
 @pytest.mark.daemon(virtual_time=True)

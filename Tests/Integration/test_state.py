@@ -8,7 +8,7 @@ import pytest
 from countdownd import Error, eventually, request, view
 
 ENDS = ["terminate", "kill"]
-# What depends on the moment that is asked at, or is of a connection.
+# Fields that depend on the time of the request.
 PASSING = {"now_unix_ms", "remaining_ms", "retry_after_ms", "expires_in_ms"}
 
 POLICIES = """
@@ -26,7 +26,7 @@ policies:
 
 def lasting(reply):
     fields = view(reply)
-    # Translated over two clocks, each of which is read to the microsecond, and rounded up.
+    # Converted between two clocks, each read to the microsecond, and rounded up.
     if fields["deadline_unix_ms"] is not None:
         fields["deadline_unix_ms"] = round(fields["deadline_unix_ms"] / 100)
     return {name: value for name, value in fields.items() if name not in PASSING}
@@ -50,7 +50,7 @@ def test_a_policy_is_as_it_was(daemon, how):
     assert before["k"]["sends"] == 2 and before["k"]["attempts_left"] == 2
     assert before["idle"]["state"] == b"idle" and before["idle"]["sends_left"] == 2
 
-    # What runs goes on by the rules it was started with.
+    # Countdowns keep the rules that they were started with.
     daemon.config_path.write_text(POLICIES.replace("attempts: 3", "attempts: 9"))
     daemon.restart(how)
     client = daemon.connect()
@@ -64,7 +64,7 @@ def test_a_policy_is_as_it_was(daemon, how):
     assert view(client("COUNTDOWN", "ATTEMPT", "k"))["reason"] == b"locked"
     refunded = view(client("COUNTDOWN", "REFUND", "k", "GENERATION", second))
     assert (refunded["accepted"], refunded["sends"]) == (1, 1)
-    # A new start takes the rules of now.
+    # A new start uses the current rules.
     assert view(client("COUNTDOWN", "START", "new", "POLICY", "login"))["attempts_left"] == 9
     daemon.config_path.write_text("")
     daemon.restart(how)
@@ -87,7 +87,7 @@ def test_timers_that_fell_due_meanwhile_fire_late_by_their_rule(daemon):
     away = 2.2
     time.sleep(away)
 
-    # The clients are there before it has loaded, and the first to be told.
+    # The client connects before the daemon has loaded, and subscribes as soon as it may.
     daemon.is_expected_to_run = True
     daemon.start_without_waiting()
     eventually(daemon.listens, "it listens")
@@ -122,7 +122,7 @@ def test_entities_owned_by_a_connection_do_not_survive(daemon, how):
     client("COUNTDOWN", "START", "mine", "OWNER", "connection")
     client("TIMER", "SET", "mine", "1h", "OWNER", "connection")
     client("HUD", "SHOW", "screen")
-    # What was kept, and is the connection's by now; and the other way round.
+    # `given` passes from no owner to the connection, `taken` from the connection to no owner.
     client("COUNTDOWN", "START", "given")
     client("COUNTDOWN", "RETIME", "given", 0)
     client("COUNTDOWN", "START", "given", "OWNER", "connection")
@@ -153,7 +153,7 @@ def test_places_are_used_again(daemon):
                 pipeline += [("COUNTDOWN", "START", f"{new}{n}", "META", n)]
                 pipeline += [("TIMER", "SET", f"{new}{n}", "1h", "PAYLOAD", n)]
             else:
-                # In its place for a moment, and never stored.
+                # Takes the place for a moment, and is never stored.
                 pipeline += [("COUNTDOWN", "START", f"x{n}", "OWNER", "connection")]
                 pipeline += [("COUNTDOWN", "CANCEL", f"x{n}"), ("PING",)]
                 pipeline += [("COUNTDOWN", "START", f"{new}{n}", "META", n)]

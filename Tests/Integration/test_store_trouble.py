@@ -1,4 +1,4 @@
-"""The daemon while its state cannot be stored: READONLY where that is known beforehand, else it ends."""
+"""A state that cannot be stored: READONLY if that is known beforehand, else the daemon ends."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from countdownd import PATIENCE, Closed, Error, binary, eventually, request, seg
 from fault_injection import Faults
 
 POWERS = ["process", "power"]
-# What to do is said in the log, in STATUS= and in INFO.
+# What the log, STATUS= and INFO advise after an error.
 ADVICE = {"EIO": "Look into the kernel's log", "EROFS": "writable for this user"}
 
 
 class SmallDisk:
-    """A small file system of its own for the state; it can be filled and emptied."""
+    """A small separate file system for the state, which tests can fill and empty."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -54,7 +54,7 @@ def small(tmp_path):
 
 @pytest.fixture
 def told(tmp_path):
-    """What systemd is told."""
+    """The notifications that systemd receives."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(str(tmp_path / "notify"))
         notify.setblocking(False)
@@ -64,7 +64,7 @@ def told(tmp_path):
             lines = []
 
             def status(self):
-                """The newest STATUS=."""
+                """Returns the newest STATUS= line, or an empty string."""
                 try:
                     while True:
                         self.lines += notify.recv(1 << 16).decode().split("\n")
@@ -80,7 +80,7 @@ def is_writable(daemon):
 
 
 def backup(client):
-    """What comes of one."""
+    """Makes a backup; returns its size, or an error."""
     id = client("BACKUP", "BEGIN")
     size = eventually(lambda: client("BACKUP", "SIZE", id), "it is made, or not")
     client("BACKUP", "END", id)
@@ -96,7 +96,7 @@ def is_stored(client, key):
 
 
 def start_until_refused(client):
-    """Starts countdowns of a KiB; how many were accepted. Those that were refused are not there."""
+    """Starts countdowns of 1 KiB until one is refused; returns how many were accepted."""
     number = 0
     while not isinstance(reply := start(client, f"x{number}", "META", "m" * 1000), Error):
         number += 1
@@ -119,7 +119,7 @@ def test_a_full_disk_refuses_changes_before_they_are_made(start_daemon, small, t
         listener.push()
     before = view(client("COUNTDOWN", "GET", "kept"))["generation"]
     small.fill()
-    # What is reserved is used first.
+    # The reserved space of the log is used first.
     count = start_until_refused(client)
     assert count > 0
     for words in [
@@ -131,18 +131,18 @@ def test_a_full_disk_refuses_changes_before_they_are_made(start_daemon, small, t
     assert view(client("COUNTDOWN", "GET", "kept"))["generation"] == before
     assert view(client("COUNTDOWN", "GET", "kept"))["state"] == b"counting"
     assert not is_stored(client, "y") and client("TIMER", "GET", "new") is None
-    # What is a connection's is not stored, and goes on.
+    # Entities owned by a connection are not stored, so they still work.
     assert view(client("COUNTDOWN", "START", "mine", "OWNER", "connection"))["accepted"]
     assert view(client("TIMER", "SET", "mine", "1ms", "OWNER", "connection"))["key"] == b"mine"
     assert client("HUD", "SHOW", "screen")
     info = daemon.info("persistence")
     assert info["read_only"] == "1" and "no space left" in info["last_error"]
     assert "Free space" in daemon.log and "Free space" in told.status()
-    # There is no room for a copy, either.
+    # There is no room for a backup, either.
     copy = backup(client)
     assert isinstance(copy, Error) and "Free space" in copy
     assert not list((small.directory / "state").glob("backup*"))
-    # Time goes on, and what it does is told once.
+    # Deadlines still fire, and each event is sent once.
     heard = []
     while (b"countdown:soon", "ready") not in heard:
         channel, event = listener.event()
@@ -183,7 +183,7 @@ def test_a_start_on_a_full_disk_has_everything(start_daemon, small, how, is_read
 
 
 class Moved:
-    """A file of the state, or the whole directory, that somebody moves away."""
+    """A state file, or the whole state directory, that a test moves away."""
 
     def __init__(self, state, what):
         self.path = {"directory": state, "state.db": state / "state.db", "log": segments(state)[0]}[what]
@@ -191,7 +191,7 @@ class Moved:
 
     def away(self):
         self.path.rename(self.aside)
-        # The daemon looks at most once in a millisecond.
+        # The daemon checks at most once per millisecond.
         time.sleep(0.002)
 
     def back(self):
@@ -240,7 +240,7 @@ def test_changes_by_time_are_stored_once_that_is_possible(tmp_path, start_daemon
     told = view(client("EVENTS", "SINCE", begin))["events"]
     assert [json.loads(line)["event"] for _, line in told] == ["set", "started", "fired", "ready"]
     moved.back()
-    # An end stores it at once.
+    # An orderly end stores the changes at once.
     if how == "kill":
         eventually(lambda: is_writable(daemon), "it can write again")
     daemon.restart(how)
@@ -263,7 +263,7 @@ def test_a_reload_does_not_hide_that_nothing_can_be_stored(tmp_path, start_daemo
     daemon.config_path.write_text("nonsense: 1\n")
     assert isinstance(client("CONFIG", "RELOAD"), Error)
     assert "read-only" in told.status() and "is refused" in told.status()
-    # And the other way round.
+    # Nor does the recovery hide that the configuration is refused.
     moved.back()
     eventually(lambda: is_writable(daemon), "it can write again")
     eventually(lambda: "read-only" not in told.status(), "systemd has the status")
@@ -319,7 +319,7 @@ def test_a_batch_that_cannot_be_stored_for_a_second_ends_the_daemon(faulty, acti
     daemon.start_again()
     client = daemon.connect()
     for number in range(len(clients)):
-        # All of a batch, or nothing.
+        # A batch is stored as a whole or not at all.
         assert is_stored(client, f"old{number}") != is_stored(client, f"new{number}")
         assert not is_stored(client, f"mine{number}")
     assert "set aside" not in daemon.log and "lost" not in daemon.log
@@ -343,7 +343,7 @@ def test_replies_and_events_wait_for_a_disk_that_fails_for_a_moment(faulty, dura
 
 @pytest.mark.parametrize("action", ["ENOSPC", *ADVICE])
 def test_a_next_segment_that_cannot_be_reserved_refuses_changes(faulty, action):
-    """Nor can one be folded, and used again."""
+    """No segment can be folded and used again, either."""
     faults, daemon = faulty(action, file="state.db*,.changes.new")
     client = daemon.connect()
     start(client, "kept")
@@ -361,7 +361,7 @@ def test_a_next_segment_that_cannot_be_reserved_refuses_changes(faulty, action):
 
 
 def test_folding_that_fails_is_reported(faulty, told):
-    """Changes are accepted, until the log is as long as it may be."""
+    """Changes are accepted until the log reaches its maximum length."""
     faults, daemon = faulty("EIO", file="state.db*")
     client = daemon.connect()
     accepted = 0
@@ -381,7 +381,7 @@ def test_folding_that_fails_is_reported(faulty, told):
     eventually(lambda: persistence("read_only") == "1", "the log is as long as it may be", pause=0)
     assert int(daemon.info("persistence")["log_segments"]) == 65
     assert "read-only" in told.status()
-    # Others fail, too, and are not told of.
+    # Further failures are not logged.
     assert daemon.log.count("cannot be brought to the state file") == 1
     faults.mend()
     eventually(lambda: daemon.info("persistence")["fold_error"] == "", "it has worked")

@@ -1,5 +1,5 @@
-"""A sign-up, from its first page to the last thing that is given back, played by an app and its
-backend over the real socket."""
+"""A sign-up, from its first page until nothing of it is left, played by an app and its backend
+over the real socket."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from countdownd import view
 
 
 class Story:
-    """The app owns and shows things; the backend answers for it; somebody watches."""
+    """The app owns and shows things, the backend acts on them, a watcher receives all events."""
 
     def __init__(self, daemon):
         self.app = daemon.connect(protocol=3)
@@ -27,7 +27,7 @@ class Story:
         self.backend("CLOCK", "ADVANCE", duration)
 
     def watched(self, event, key):
-        """The events up to and with this one."""
+        """Returns the events up to and with this one."""
         return self.watcher.events(until=lambda e: (e["event"], e["key"]) == (event, key))
 
     def counts(self):
@@ -45,7 +45,7 @@ def test_one_client_can_use_all_kinds_together(daemon):
     before = story.counts()
     app = story.app
 
-    # Registering needs a login: what was wanted waits behind the gate, and is run once it opens.
+    # Registering needs a login: the newest action waits at the gate, and runs once it opens.
     for wanted in ("home", "register"):
         asked = story.tell("GATE", "CHECK", "session", wanted, "TTL", "5m")
         assert (asked["accepted"], asked["reason"]) == (False, b"login")
@@ -54,18 +54,18 @@ def test_one_client_can_use_all_kinds_together(daemon):
     assert [event["action"] for event in ran] == ["register"]
     assert story.tell("GATE", "CHECK", "session", "orders")["accepted"] is True
 
-    # Two register pages in a window that goes with the app's connection.
+    # Two register pages in a window that the app's connection owns.
     app("SCOPE", "OPEN", "window", "OWNER", "connection")
     story.tell("NAV", "PUSH", "main", "register-1", "PARENT", "window", "BAR", "hidden")
     story.tell("NAV", "PUSH", "main", "register-2", "EDGE", "20")
     assert story.ask("SCOPE", "GET", "register-2")["parent"] == b"window"
 
-    # A code is sent; its countdown is page 2's.
+    # A code is sent; page 2 owns its countdown.
     code = story.tell("COUNTDOWN", "START", "+4512345678", "OWNER", "scope:register-2")
     assert code["accepted"] is True
     story.pass_time("10s")
 
-    # A swipe back is begun and taken back: the countdown never noticed.
+    # A swipe back begins and is cancelled; the countdown is not affected.
     assert story.tell("NAV", "SWIPE", "main", "X", "30", "DX", "9")["reason"] == b"outside-edge"
     assert story.tell("NAV", "SWIPE", "main", "X", "4", "DX", "9")["accepted"] is True
     story.pass_time("1s")
@@ -75,14 +75,14 @@ def test_one_client_can_use_all_kinds_together(daemon):
     running = story.ask("COUNTDOWN", "GET", "+4512345678")
     assert (running["generation"], running["remaining"]) == (code["generation"], 49)
 
-    # Another code is not sent before the countdown is over, and not more than one a minute at all.
+    # No other code is sent before the countdown is over, and never more than one per minute.
     again = story.ask("COUNTDOWN", "START", "+4512345678", "OWNER", "scope:register-2")
     assert (again["accepted"], again["reason"]) == (0, b"cooldown")
     rate = ("BURST", "1", "RATE", "1/1m")
     assert story.ask("THROTTLE", "sms:+4512345678", *rate)["accepted"] == 1
     assert story.ask("THROTTLE", "sms:+4512345678", *rate)["reason"] == b"rate"
 
-    # The form is submitted twice, and accepted once; the second is told how the first one went.
+    # The form is submitted twice and accepted once; the second receives the result of the first.
     submit = ("ONCE", "register-7", "TTL", "10m", "OWNER", "scope:register-2")
     assert story.tell(*submit)["accepted"] is True
     twice = story.ask(*submit)
@@ -90,7 +90,7 @@ def test_one_client_can_use_all_kinds_together(daemon):
     story.ask("ONCE", "DONE", "register-7", "welcome")
     assert story.ask(*submit)["result"] == b"welcome"
 
-    # A swipe that goes through ends the page, and the countdown with it.
+    # A swipe that finishes closes the page, and cancels its countdown.
     story.tell("NAV", "SWIPE", "main", "X", "4", "DX", "9")
     story.pass_time("300ms")
     assert story.tell("NAV", "FINISH", "main")["pages"] == [b"register-1"]
@@ -99,7 +99,7 @@ def test_one_client_can_use_all_kinds_together(daemon):
     assert [(event["key"], event["reason"]) for event in ended] == [("+4512345678", "owner-gone")]
     assert story.backend("COUNTDOWN", "GET", "+4512345678") is None
 
-    # A page that fails to load, is tried again, and returns silently.
+    # A page fails to load, is retried, and is refreshed without an animation when it returns.
     story.tell("NAV", "PUSH", "main", "orders")
     options = ("OWNER", "scope:orders", "SCREEN", "screen", "TIMEOUT", "8s", "GRACE", "0", "MIN", "0")
     first = story.tell("PAGE", "APPEAR", "orders", *options)
@@ -129,12 +129,12 @@ def test_one_client_can_use_all_kinds_together(daemon):
     assert (taken["key"], taken["target"], taken["payload"]) == ("orders", "button", "order 7")
     assert not app.has_more(0.05)
 
-    # All of it is dismissed, and nothing is left.
+    # Everything is dismissed, and nothing is left.
     assert app("NAV", "DISMISS", "main") == 1
     story.watched("dismissed", "main")
     assert app("SCOPE", "CLOSE", "window") == 1
     assert story.backend("GATE", "CLOSE", "session") == 1
-    # The result of what was submitted is nobody's, and is remembered for its TTL.
+    # The result of the form has no owner, and is kept for its TTL.
     story.pass_time("10m")
     assert story.counts() == before
 
@@ -162,7 +162,7 @@ def test_the_story_leaves_no_memory_behind(daemon):
     play(20)
     settled = daemon.resident()
     play(60)
-    # Three times as much has come and gone: thousands of scopes, pages, HUDs and countdowns.
+    # Thousands of scopes, pages, HUDs and countdowns have been opened and closed meanwhile.
     assert daemon.resident() - settled < 4 << 20
 
 

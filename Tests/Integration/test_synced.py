@@ -1,4 +1,4 @@
-"""With `power`, replies and events are sent once they are on the disk, file names included."""
+"""With `power`, replies and events wait until changes, and the names of files, are on the disk."""
 
 import itertools
 import math
@@ -18,7 +18,7 @@ POWER = ["--durability", "power"]
 
 
 class Gate:
-    """Holds up the syncs of the log while it is closed."""
+    """Blocks the syncs of the log while it is closed."""
 
     def __init__(self, directory):
         self.closed, self.waiting = directory / "gate.closed", directory / "gate.waiting"
@@ -30,7 +30,7 @@ class Gate:
         }  # fmt: skip
 
     def close(self):
-        """Returns once somebody waits."""
+        """Closes the gate; returns once a sync waits at it."""
         self.waiting.unlink(missing_ok=True)
         self.closed.touch()
         eventually(self.waiting.exists, "something is to be synced")
@@ -54,7 +54,7 @@ def state(tmp_path):
 
 
 def fired(listener, before=math.inf):
-    """How often the timer has fired, by each event that has come; nobody may hear of what was due after `before`."""
+    """Yields the number in each `fired` event that has arrived; none may be due after `before`."""
     while listener.has_more():
         channel, event = listener.event()
         if event["event"] == "fired":
@@ -71,7 +71,7 @@ def test_events_caused_by_time_are_sent_once_they_are_on_the_disk(start_daemon, 
     while listener.event()[1]["event"] != "fired":
         pass
     gate.close()
-    # Those before are told. It fires again and again, and nobody hears of it.
+    # Earlier events may arrive. The timer keeps firing, but its later events are not sent.
     before = list(fired(listener, before=time.time() * 1000))
     assert not listener.has_more(0.3)
     gate.open()
@@ -82,14 +82,14 @@ def test_events_caused_by_time_are_sent_once_they_are_on_the_disk(start_daemon, 
 
 @pytest.fixture
 def state_in_memory():
-    """Nothing waits for a disk there."""
+    """A state directory that waits for no disk."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         yield pathlib.Path(directory)
 
 
 @pytest.mark.alone
 def test_clients_that_send_at_about_the_same_time_share_a_sync(state_in_memory, start_daemon, gate):
-    """What comes first waits for the others, as long as a sync takes."""
+    """The first change waits for others, for as long as a sync takes."""
     daemon = start_daemon(
         state=state_in_memory, arguments=POWER, environment=gate.environment(sync_microseconds=500)
     )
@@ -109,7 +109,7 @@ def test_clients_that_send_at_about_the_same_time_share_a_sync(state_in_memory, 
     play(50)
     before = syncs()
     play(100)
-    # Two for each round if nobody waited: one for the first client, one for those after it.
+    # Without waiting, each round needs two: one for the first client, one for the others.
     assert syncs() - before < 150
 
 
@@ -123,7 +123,7 @@ def test_files_have_their_names_after_a_power_failure(tmp_path, state, start_dae
     daemon.environment = None
     daemon.start_again()
     assert view(daemon.connect()("COUNTDOWN", "GET", "k"))["generation"] == started["generation"]
-    # Numbers go on rising by that file alone.
+    # The `numbers` file alone is enough to keep numbers rising.
     daemon.stop("kill")
     for file in [*state.glob("state.db*"), *segments(state)]:
         file.unlink()
@@ -132,7 +132,7 @@ def test_files_have_their_names_after_a_power_failure(tmp_path, state, start_dae
 
 
 def test_a_directory_that_cannot_be_synced_is_not_relied_on(tmp_path, start_daemon):
-    """Each sync of the state directory, and of the one above in which it was made, fails once at the start."""
+    """Each sync of the state directory, and of its parent, fails once at the start."""
     above = tmp_path / "above"
     above.mkdir()
     state = above / "state"
@@ -141,7 +141,7 @@ def test_a_directory_that_cannot_be_synced_is_not_relied_on(tmp_path, start_daem
     calls = faults.calls()
     daemon.kill()
     syncs = [at for at, call in enumerate(calls, 1) if call in {("fsync", "above"), ("fsync", "state")}]
-    # The directory's own name, that of the database, that of the numbers.
+    # They store the names of the state directory, the database and the `numbers` file.
     assert [calls[at - 1][1] for at in syncs][:3] == ["above", "state", "state"], calls
     names = [file.name for file in state.iterdir()]
     for at in syncs[:3]:

@@ -2,8 +2,8 @@
 
     swift build && scripts/integration-test.sh Tests/Integration/test_systemd.py
 
-Needs root: each test boots a systemd of its own with scripts/with-systemd.sh, and reaches into it
-by its process id.
+Needs root: each test boots a private systemd with scripts/with-systemd.sh, and enters it by its
+process ID.
 """
 
 import json
@@ -129,13 +129,13 @@ def test_reload_takes_a_good_configuration_and_keeps_the_old_one_for_a_bad(machi
 
 
 def entries(machine, *matches):
-    """What the journal holds, field by field."""
+    """Returns journal entries, each as a dictionary of its fields."""
     lines = machine.run("journalctl", "-o", "json", "--no-pager", "-q", *matches, check=False)
     return [json.loads(line) for line in lines.splitlines()]
 
 
 def message_ids():
-    """The ids that docs/reference/log-messages.md promises, by what they are about."""
+    """Returns the message IDs that docs/reference/log-messages.md lists, by name."""
     text = (PROJECT / "docs/reference/log-messages.md").read_text()
     return {name: id for id, name in re.findall(r"^\| `([0-9a-f]{32})` \| ([a-z ]+) \|", text, re.M)}
 
@@ -209,10 +209,10 @@ def test_another_service_may_connect_by_a_supplementary_group(machine):
 
 def test_it_is_started_again_each_time_it_is_killed(machine):
     machine.run("systemctl", "start", "countdownd.service")
-    # More often in a row than systemd's own limit would allow.
+    # More often in a row than systemd's default limit allows.
     for kills in range(1, 9):
         machine.run("systemctl", "kill", "--kill-whom=main", "-s", "KILL", "countdownd.service")
-        # This client waits in the socket's queue meanwhile.
+        # Meanwhile this client waits in the socket's queue.
         assert ping(machine.path(SOCKET), timeout=30) == b"+PONG\r\n"
         machine.eventually(
             "it was started again",
@@ -237,7 +237,7 @@ def test_a_restart_under_load_refuses_no_connection(machine):
         load.end()
     assert load.refused == []
     assert answered > 500
-    # Those it had accepted when it ended, and no more.
+    # At most the connections that were accepted before each restart.
     assert load.cut_off <= 5 * len(load.threads)
     assert machine.path(SOCKET).stat().st_ino == socket_identity
 

@@ -1,6 +1,6 @@
-"""State under a real systemd: whatever ends the daemon, what was answered is there again.
+"""State under a real systemd: however the daemon ends, all answered changes are there again.
 
-Needs root: each test boots a systemd of its own with scripts/with-systemd.sh.
+Needs root: each test boots a private systemd with scripts/with-systemd.sh.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ def client(machine):
         yield client
 
 
-# What a state of some size has in it.
+# Commands for entities of several kinds, with various options.
 COMMANDS = [
     ("COUNTDOWN", "START", "c", "COUNT", 60, "EVERY", "1m", "TITLE", "%ds", "META", b"\0m", "TOKEN", "t"),
     ("COUNTDOWN", "START", "paused", "EVERY", "1h"),
@@ -51,7 +51,7 @@ PASSING = {"now_unix_ms", "remaining_ms", "retry_after_ms", "remaining", "title"
 
 
 def state(client):
-    """Everything but what depends on the moment that is asked at."""
+    """Returns all fields that do not depend on the time of the request."""
     found = {}
     for kind, key in KEYS:
         fields = view(client(kind, "GET", key))
@@ -108,7 +108,7 @@ def test_killed_it_is_started_again_with_all_it_had(machine, client):
 
 
 def stored(machine, sql):
-    """What a query finds in the state of a service that is stopped."""
+    """Returns what a query finds in the state of the stopped service."""
     with tempfile.TemporaryDirectory() as copy:
         for file in machine.path("/var/lib/private/countdownd").glob("state.db*"):
             shutil.copy(file, copy)
@@ -117,7 +117,7 @@ def stored(machine, sql):
 
 
 def test_the_boot_is_known_in_the_sandbox(machine, client):
-    """As the unit is shipped: nothing stands in for what the sandbox hides."""
+    """With the shipped unit: the test replaces nothing that the sandbox hides."""
     client("COUNTDOWN", "START", "k")
     machine.run("systemctl", "stop", "countdownd.service")
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -125,10 +125,10 @@ def test_the_boot_is_known_in_the_sandbox(machine, client):
 
 
 def test_a_reboot_is_told_from_a_restart_in_the_sandbox(machine):
-    """Also where the machine has run for longer than at the end before; only the boot's name tells."""
+    """Also if the machine has run for longer than before the reboot: only the boot ID differs."""
     clocks = Clocks(machine.path("/run"), seen_as="/run")
     variables = clocks.variables(LIBRARY)
-    # The id is what the unit says, and nothing else.
+    # The boot ID comes only from the unit.
     variables.pop("CLOCKS_BOOT_ID")
 
     def boot(away, uptime):
@@ -155,7 +155,7 @@ def test_a_reboot_is_told_from_a_restart_in_the_sandbox(machine):
 
 @pytest.mark.parametrize("how", ["freeze", "stall"])
 def test_a_clock_or_a_loop_that_stands_still_is_noticed(machine, how):
-    """The process lives and its threads run; only time does not pass, or the event loop hangs."""
+    """The process is alive and its threads run, but time stops or the event loop hangs."""
     clocks = Clocks(machine.path("/run"), seen_as="/run")
     variables = " ".join(f"{name}={value}" for name, value in clocks.variables(LIBRARY).items())
     machine.drop_in(
@@ -170,7 +170,7 @@ def test_a_clock_or_a_loop_that_stands_still_is_noticed(machine, how):
 
     def is_noticed():
         if how == "freeze":
-            # Sockets are served all the same; that is no sign of life.
+            # Sockets are still served, but that is no heartbeat.
             with contextlib.suppress(ConnectionError):
                 assert ping(machine.path(SOCKET), timeout=30) in (b"+PONG\r\n", b"")
         return machine.show("MainPID") != old
@@ -217,7 +217,7 @@ class Writers:
                             if view(reply)["accepted"]:
                                 self.acknowledged[number].add(key)
                 except (Closed, ConnectionError):
-                    # What was not answered may or may not have been done.
+                    # Unanswered commands may or may not have been executed.
                     pass
 
     def count(self):
@@ -262,9 +262,9 @@ def test_a_watcher_misses_nothing_over_restarts(machine, client, watch):
                 writer("COUNTDOWN", "START", f"k{turn}-{number}", "EVERY", "1h")
                 expected.append(f"k{turn}-{number}")
             writer("COUNTDOWN", "START", f"short{turn}", "COUNT", 1, "EVERY", "50ms")
-        # Some of it was seen, some was not; nobody waits for that.
+        # The watcher may have received only some of these events.
         machine.run("systemctl", "restart", "countdownd.service")
-        # This one may be there before the watcher is again.
+        # This event may come before the watcher has reconnected.
         with Client(path) as writer:
             writer("TIMER", "SET", f"away{turn}", "1h")
         watcher.wait("resubscribed", count=turn + 1)

@@ -2,7 +2,7 @@
 
     make check-tarball
 
-COUNTDOWND_TARBALL names it.
+COUNTDOWND_TARBALL names the tarball.
 """
 
 import os
@@ -16,7 +16,7 @@ import pytest
 from machine import SOCKET, Machine, needs_systemd, ping
 
 TARBALL = pathlib.Path(os.environ.get("COUNTDOWND_TARBALL", "none"))
-# In every Linux system with systemd.
+# Libraries of every Linux system with systemd.
 LIBRARIES = r"(libc|libm|libgcc_s|libsystemd|ld-linux-[\w-]+)\.so\.\d+"
 
 pytestmark = pytest.mark.skipif(

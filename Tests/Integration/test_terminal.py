@@ -40,7 +40,7 @@ def terminal(open_terminal):
 
 
 def fill(client):
-    """One of each kind; the page has a HUD, and what is on the stack is a scope."""
+    """Creates one entity of each kind; the page adds a HUD, and the page on the stack a scope."""
     def done(*words):
         reply = client(*words)
         assert not isinstance(reply, Error), reply
@@ -63,7 +63,7 @@ def countdowns(client, count, length=600):
 
 
 def process(terminal):
-    """The id of what runs in the shell."""
+    """Returns the process ID of the countdownctl in the shell."""
     shell = terminal.fact("pane_pid")
     children = ["pgrep", "-P", shell, "countdownctl"]
     return eventually(lambda: subprocess.run(children, capture_output=True, text=True).stdout, "it")

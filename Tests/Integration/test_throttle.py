@@ -50,6 +50,6 @@ def test_a_limit_is_not_forgotten_by_a_restart(daemon, how):
     assert client("THROTTLE", "GET", "gone") is None
     assert take(client, "k", *limit)["accepted"]
     assert not take(client, "k", *limit)["accepted"]
-    # What was taken after the restart is kept as well; and what was refused is not written.
+    # Uses after the restart are stored as well; refusals are not.
     daemon.restart(how)
     assert not take(daemon.connect(), "k", *limit)["accepted"]

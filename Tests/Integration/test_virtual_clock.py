@@ -20,7 +20,7 @@ def remaining(client, key):
 
 
 def again(daemon, client, *words):
-    """Sends CLOCK RESTART or REBOOT; a client of the daemon that comes after it."""
+    """Sends CLOCK RESTART or REBOOT; returns a client of the restarted daemon."""
     assert client("CLOCK", *words) > 0
     with pytest.raises(Closed):
         client.receive()
@@ -40,7 +40,7 @@ def test_set_moves_the_wall_clock_and_what_follows_it(client):
     assert view(client("TIMER", "GET", "boot"))["remaining_ms"] == 3_600_000
     assert client("CLOCK", "SET", "-1h") == start - 1_800_000
     assert view(client("TIMER", "GET", "wall"))["remaining_ms"] == 5_400_000
-    # What has become due has happened by the time of the reply.
+    # Timers that become due fire before the reply.
     assert client("CLOCK", "SET", start + 7_200_000) == start + 7_200_000
     assert client("TIMER", "GET", "wall") is None
     assert view(client("TIMER", "GET", "boot"))["remaining_ms"] == 3_600_000
@@ -50,7 +50,7 @@ def test_set_moves_the_wall_clock_and_what_follows_it(client):
 def test_an_impossible_time_is_refused(client, time):
     before = client("TIME")
     if time == "-1":
-        # A millisecond before.
+        # A relative time: one millisecond back.
         assert client("CLOCK", "SET", time) == int(before[0]) * 1_000 + int(before[1]) // 1_000 - 1
         return
     assert client("CLOCK", "SET", time).code == "ERR"
@@ -64,7 +64,7 @@ def test_suspend_lets_time_pass_in_which_nothing_runs(daemon, client):
     assert client("CLOCK", "SUSPEND", "9m") == start + 9 * 60_000
     assert view(client("COUNTDOWN", "GET", "k"))["state"] == b"ready"
     assert int(daemon.info("lateness")["late_us_max"]) == 8 * 60_000_000
-    # What was missed in nine minutes is done once.
+    # The timer fires once for the nine minutes.
     assert view(client("TIMER", "GET", "t"))["fired"] == 1
 
 
@@ -101,13 +101,13 @@ def test_what_falls_due_meanwhile_happens_after_the_start(daemon, client):
 
 
 def test_a_reboot_sets_the_boot_clock_back_and_a_restart_does_not(daemon, client):
-    """A stored deadline before this boot tells them apart: the log has the boot's id and clock."""
+    """The log has the boot ID and clock: they tell whether a deadline is from before this boot."""
     client("COUNTDOWN", "START", "k", "EVERY", "1h")
     client("CLOCK", "ADVANCE", "3h")
     client = again(daemon, client, "REBOOT")
     client = again(daemon, client, "RESTART", "1h")
     client("CLOCK", "SET", "-2h")
-    # The wall clock falls back: time across a reboot is that of the wall clock, at least zero.
+    # The wall clock falls back. It tells how long a reboot takes, at least zero.
     client("CLOCK", "ADVANCE", "1h")
     assert remaining(client, "k") == 55 * 3_600_000
     client = again(daemon, client, "REBOOT", "1h")
@@ -138,7 +138,7 @@ def test_a_daemon_that_is_started_again_continues_at_its_time(daemon, client, ho
 
 def test_many_restarts_leave_no_descriptors_behind(daemon, client):
     def descriptors():
-        """How many are open, once none comes or goes."""
+        """Returns the number of open descriptors, once it no longer changes."""
         count = -1
         while count != (count := len(os.listdir(f"/proc/{daemon.pid}/fd"))):
             time.sleep(0.3)
@@ -149,7 +149,7 @@ def test_many_restarts_leave_no_descriptors_behind(daemon, client):
     for _ in range(3):
         client = again(daemon, client, "REBOOT")
     assert descriptors() == before
-    # A signal is still heard, as the fixture finds out.
+    # The daemon still receives signals: the fixture ends it with one.
     assert client("CLOCK", "RESTART", "x").code == "ERR"
 
 

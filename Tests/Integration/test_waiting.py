@@ -15,7 +15,7 @@ COUNT = 1_000
 
 @pytest.fixture(autouse=True)
 def descriptors():
-    """Enough of them for the clients, here and in the daemon."""
+    """Raises the limit to enough descriptors for the clients, here and in the daemon."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4 * COUNT), hard))
     yield
@@ -24,7 +24,7 @@ def descriptors():
 
 @pytest.fixture
 def connect():
-    """Connects clients as Go and Node.js do, who get EAGAIN where others would wait."""
+    """Connects clients like Go and Node.js do, which receive EAGAIN where others would wait."""
     with contextlib.ExitStack() as clients:
 
         def connect(path):
@@ -63,7 +63,7 @@ def test_a_thousand_clients_wait_for_a_daemon_that_is_busy(daemon, connect):
 def test_a_thousand_clients_wait_at_an_activated_socket(start_daemon, connect, tmp_path):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "socket"))
-        # As systemd does: as many as the kernel allows.
+        # Like systemd: a queue as long as the kernel allows.
         listener.listen(2**31 - 1)
         daemon = start_daemon(listener=listener)
         daemon.kill()

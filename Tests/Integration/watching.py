@@ -1,4 +1,4 @@
-"""countdownctl watch, and what it prints."""
+"""Runs `countdownctl watch` and collects its output."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ CTL = binary().parent / "countdownctl"
 
 
 class Watch:
-    """What `watch --json` prints, line by line."""
+    """A running `watch --json` and the events that it has printed."""
 
     def __init__(self, path, *names):
         self.process = subprocess.Popen(
@@ -36,6 +36,6 @@ class Watch:
 
 
 def watchers(path):
-    """How many patterns connections listen to."""
+    """Returns the number of patterns that clients are subscribed to."""
     with Client(path) as client:
         return client("PUBSUB", "NUMPAT")

@@ -1,6 +1,6 @@
 """countdown-gateway, as browsers, curl and monitoring see it: `make test-screen`.
 
-The fixtures of the integration tests are here, too.
+Three fixtures of the integration tests are available, too.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ from gateway import App, Gateway  # noqa: E402
 
 @pytest.fixture
 def start_gateway(daemon):
-    """Starts gateways; all of them are ended and checked after the test."""
+    """Starts gateways, and stops and checks all of them after the test."""
     gateways = []
 
     def start(*options, **settings):
@@ -42,7 +42,7 @@ def gateway(start_gateway):
 
 @pytest.fixture
 def app(daemon):
-    """An app whose pages read from the gateway; it issues their tickets."""
+    """An app that issues tickets for its pages, which read from the gateway."""
     app = App(daemon)
     yield app
     app.close()

@@ -32,7 +32,7 @@ def base64url(data):
 
 
 def ticket(watch, life=300, **claims):
-    """A ticket as any JWT library makes it."""
+    """Returns a ticket as any JWT library makes it."""
     header = base64url(json.dumps({"alg": "HS256", "typ": "JWT", "kid": "test"}).encode())
     claims = {"exp": int(time.time()) + life, "watch": watch, "jti": os.urandom(8).hex()} | claims
     signed = f"{header}.{base64url(json.dumps(claims).encode())}"
@@ -44,10 +44,10 @@ def bearer(text, **headers):
 
 
 class Server:
-    """What answers over HTTP. `connect` returns a connection."""
+    """An HTTP server. Subclasses define `connect`, which returns a connection."""
 
     def ask(self, path, method="GET", body=None, headers=()):
-        """The status, the headers and the body: of problems and JSON the value."""
+        """Sends a request; returns the status, the headers and the body, decoded if it is JSON."""
         connection = self.connect()
         connection.request(method, path, body, dict(headers))
         answer = connection.getresponse()
@@ -57,7 +57,7 @@ class Server:
         return answer.status, answer.headers, json.loads(text) if is_json else text.decode()
 
     def problem(self, path, method="GET", body=None, headers=()):
-        """The status and the explanation of a refusal, after a look at its form."""
+        """Sends a request that must be refused; returns the status and the detail."""
         status, found, value = self.ask(path, method, body, headers)
         assert found["Content-Type"] == "application/problem+json", (status, value)
         assert set(value) == {"title", "status", "detail"} and value["status"] == status
@@ -119,7 +119,7 @@ class Gateway(Server):
 
 
 class Stream:
-    """Server-sent events; comments are counted."""
+    """A stream of server-sent events, which counts the comments."""
 
     def __init__(self, gateway, text, last=None, headers=()):
         self.connection = gateway.connect()
@@ -132,7 +132,7 @@ class Stream:
         self.last, self.comments = None, 0
 
     def next(self):
-        """The next message; None at the end."""
+        """Returns the next message; None at the end."""
         data = None
         while line := self.answer.readline():
             line = line.decode().rstrip("\n")
@@ -147,7 +147,7 @@ class Stream:
         return None
 
     def until(self, event):
-        """The messages up to this event, its own included."""
+        """Returns the messages up to and including this event."""
         found = []
         while not found or found[-1]["event"] != event:
             message = self.next()
@@ -156,13 +156,13 @@ class Stream:
         return found
 
     def close(self):
-        # The response has a file of its own for the socket.
+        # The response has its own file for the socket.
         self.answer.close()
         self.connection.close()
 
 
 class App:
-    """A small web server: pages by path, tickets, and what pages send."""
+    """A small web server: pages by path, tickets, and the paths of POST requests."""
 
     def __init__(self, daemon):
         self.daemon, self.pages, self.watch, self.life, self.tickets = daemon, {}, {}, 300, 0
@@ -210,7 +210,7 @@ class App:
 
 
 def raw(gateway, data):
-    """A socket that has sent these bytes."""
+    """Returns a socket that has sent these bytes."""
     connection = socket.create_connection(("127.0.0.1", gateway.port), timeout=PATIENCE)
     connection.sendall(data)
     return connection

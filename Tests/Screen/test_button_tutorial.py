@@ -34,7 +34,7 @@ def listens(port):
 
 @pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
 def test_the_tutorial_makes_a_correct_button(tmp_path):
-    # Other tests run beside this one, so the ports are others.
+    # Other tests run in parallel, so the ports differ from those of the tutorial.
     gateway_port, app_port = free_ports(2)
     environment = os.environ | {
         "PATH": f"{countdownd().parent}:{binary().parent}:{os.environ['PATH']}"}

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not insta
 PHONE = "+4512345678"
 COMPONENTS = PROJECT / "Gateway/Sources/Gateway/Pages"
 
-# A login page, as the tutorial has it.
+# A login page as in the tutorial.
 BUTTON = """<!doctype html><html lang="en"><title>Login</title>
 <script type="module" src="{gateway}components/countdown-button.js"></script>
 <input id="field">
@@ -71,7 +71,7 @@ class Page:
         return self.part("countdown-button", "[aria-live=polite]").get_attribute("textContent")
 
     def seconds(self):
-        """What the button shows; 0 when it can be pressed."""
+        """Returns the seconds that the button shows; 0 when it can be pressed."""
         text = self.text
         return int(text.rpartition(":")[2]) + 60 * int(text.split()[-1].split(":")[0]) if ":" in text else 0
 
@@ -241,7 +241,7 @@ def test_an_expired_ticket_is_replaced(open_page, app, client):
 def test_a_page_that_comes_back_synchronises_again(open_page, app, client):
     page = open_page()
     connected(page)
-    # As after a sleep in which performance.now() stood still.
+    # As after a sleep during which performance.now() was frozen.
     client("COUNTDOWN", "START", PHONE, "COUNT", "60")
     eventually(lambda: page.seconds() > 0, "it counts")
     page.driver.execute_script(

@@ -98,7 +98,7 @@ def test_a_stream_resumes_with_missed_events_each_once(gateway, client):
     assert events == ["hello", "cancelled", "started", "snapshot"]
     client("COUNTDOWN", "CANCEL", PHONE)
     assert again.next()["event"] == "cancelled"
-    # Also the newest event of all, next to another stream of the channel.
+    # Resuming includes the newest event, also while another stream of the channel is open.
     third = gateway.stream(ticket(WATCH), last=again.last - 1)
     assert [m["event"] for m in third.until("snapshot")] == ["hello", "cancelled", "snapshot"]
 
@@ -181,7 +181,7 @@ def test_wrong_and_expired_tickets_are_refused_with_401(gateway):
             assert status == 401 and detail, text
     assert gateway.problem("/v1/events")[0] == 401
     assert gateway.ask("/v1/events")[1]["WWW-Authenticate"] == "Bearer"
-    # Not in the address, where logs would keep it.
+    # A ticket in the URL is refused, because logs would keep it.
     assert gateway.problem(f"/v1/events?ticket={good}")[0] == 401
 
 
@@ -225,7 +225,7 @@ def test_only_allowed_origins_read(start_gateway):
         assert status == 403 and "origin" in detail
     stream = gateway.stream(text, Origin=APP)
     assert stream.answer.headers["Access-Control-Allow-Origin"] == APP
-    # A page can read why it was refused.
+    # A page can read why its request was refused.
     status, headers, _ = gateway.ask("/v1/events", headers={"Origin": APP})
     assert status == 401 and headers["Access-Control-Allow-Origin"] == APP
     status, headers, _ = gateway.ask(
@@ -243,7 +243,7 @@ def test_other_hosts_are_refused(start_gateway):
     named = start_gateway("--allowed-host", "events.example")
     assert named.ask("/healthz", headers={"Host": "Events.example:443"})[0] == 200
     assert named.problem("/healthz", headers={"Host": "other.example"})[0] == 421
-    # For monitoring on this machine.
+    # Monitoring on this machine uses the loopback address.
     assert named.ask("/healthz")[0] == 200
 
 
@@ -280,7 +280,7 @@ def test_an_address_has_64_streams(gateway):
 def test_behind_a_proxy_the_address_is_the_one_that_the_proxy_has_seen(start_gateway):
     gateway = start_gateway("--trust-forwarded-for")
     for number in range(70):
-        # What a client claims comes first.
+        # The client's own claim comes first.
         address = f"1.1.1.1, 10.0.0.{number}"
         gateway.stream(ticket(WATCH), **{"X-Forwarded-For": address}).until("hello")
 
@@ -400,7 +400,7 @@ def test_floods_with_tickets_cost_the_daemon_few_questions(gateway, client):
     assert set(statuses) == {404, 429} and statuses.count(404) <= 20 + 5 * took + 1
     assert {headers["Retry-After"] for status, headers, _ in answers if status == 429} == {"1"}
     assert questions() - before <= statuses.count(404)
-    # Other tickets of the address have what it has left.
+    # All tickets of an address share its limit.
     others = [gateway.ask("/v1/views/resend", headers=bearer(ticket(WATCH)))[0] for _ in range(400)]
     assert others.count(404) <= 200 + 50 * (time.monotonic() - begin) and others.count(429) > 0
     # Without a good ticket, nothing reaches the daemon.

@@ -1,6 +1,6 @@
 """countdown-gateway under a real systemd: its units, its sandbox, and restarts with open streams.
 
-Each test boots a systemd of its own, as Tests/Integration/test_systemd.py does.
+Each test boots its own systemd, as Tests/Integration/test_systemd.py does.
 """
 
 import http.client
@@ -25,7 +25,7 @@ pytestmark = [*needs_systemd, needs_binary]
 
 
 class Service(Server):
-    """The gateway in a machine."""
+    """The gateway, running in a machine."""
 
     def __init__(self, machine):
         self.machine = machine
@@ -63,7 +63,7 @@ def test_systemd_verifies_the_units(service):
 def test_start_returns_once_it_answers_and_reaches_the_daemon(service):
     service.systemctl("start", SERVICE)
     assert service.is_active()
-    # Through the socket of the daemon, as a member of its group; that starts the daemon.
+    # The gateway connects to the daemon's socket as a member of its group, which starts the daemon.
     assert service.ask("/readyz")[0] == 200
     assert service.machine.show("ActiveState") == "active"
     assert service.stream(ticket(WATCH)).until("snapshot")
@@ -128,7 +128,7 @@ def test_a_restart_ends_streams_refuses_nobody_and_loses_no_event(service):
     finally:
         is_over.set()
         visitor.join()
-    # Those that the old process had accepted when it ended may be cut off.
+    # Connections that the old process had accepted may be cut off when it ends.
     refused = [status for status in statuses if isinstance(status, ConnectionRefusedError)]
     assert refused == [] and statuses.count(200) > 10
     assert len(statuses) - statuses.count(200) <= 3
@@ -176,7 +176,7 @@ def test_a_drop_in_adds_the_server_key_and_a_file_the_options(service):
     service.systemctl("start", SERVICE)
     headers = bearer(SERVER_KEY) | {"Content-Type": "application/json"}
     assert service.ask("/v1/commands", "POST", json.dumps(["PING"]), headers)[0] == 200
-    # An option of the file.
+    # An option in the file.
     stream = service.stream(ticket(WATCH), Origin="https://app.example")
     assert stream.answer.headers["Access-Control-Allow-Origin"] == "https://app.example"
 
@@ -203,7 +203,7 @@ def test_every_setting_of_the_sandbox_is_in_force(service):
 
 
 def test_systemd_rates_the_sandbox_well():
-    """At most 0.5 of 10 (`--threshold` is in tenths of that)."""
+    """The exposure is at most 0.5 of 10 (`--threshold` is in tenths of that)."""
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", "--threshold=5", UNITS / SERVICE],
         capture_output=True, text=True)  # fmt: skip
@@ -220,7 +220,7 @@ def test_every_route_works_in_the_sandbox(service):
     assert service.ask("/v1/views/timer", headers=bearer(ticket(WATCH)))[0] == 404
     log = service.machine.journal(SERVICE)
     assert "not permitted" not in log and "denied" not in log, log
-    # Nothing of the network is within reach but the socket that it was given.
+    # The gateway reaches no network; it only has the socket that systemd hands over.
     addresses = service.machine.run(
         "nsenter", "-t", service.show("MainPID"), "-n", "--", "ip", "-brief", "address")
     assert all(line.startswith("lo ") for line in addresses.splitlines())

@@ -1,6 +1,6 @@
-"""What a person does in the showcase, with the mouse, a finger and the keyboard; `make showcase`.
+"""Uses the showcase (`make showcase`) as a person does: with mouse, finger and keyboard.
 
-Each test looks at the page and at the daemon, through its socket.
+Each test checks the page, and the daemon through its socket.
 """
 
 import http.client
@@ -56,7 +56,7 @@ class Showcase:
             return client(*words)
 
     def view(self, *words):
-        """A view; an empty one if there is nothing."""
+        """Returns a view; an empty one if there is no entity."""
         reply = self.ask(*words)
         return view(reply) if reply else {}
 
@@ -87,13 +87,13 @@ class Showcase:
 
     @property
     def top(self):
-        """The page that is shown and can be used."""
+        """The page that is visible and enabled."""
         return self.js(
             "[...document.querySelectorAll('article')].filter(a => !a.hidden && !a.inert)"
             ".map(a => a.dataset.page).join()")
 
     def until_top(self, page):
-        """Waits until the page is on top, here and there, and the transition is over."""
+        """Waits until the page is on top, in browser and daemon, and the transition is over."""
         eventually(lambda: self.top == page, f"the phone shows {page}")
         eventually(
             lambda: self.stack[-1:] == [page]
@@ -126,7 +126,7 @@ class Showcase:
         eventually(lambda: self.hud in states, f"the HUD is {states}")
 
     def drag(self, dx, x=200, kind=interaction.POINTER_MOUSE, release=True):
-        """Drags the page on top from that place, in pixels from the left edge."""
+        """Drags the top page by `dx` pixels, starting `x` pixels from the left edge."""
         box = self.find("#stack").rect
         actions = ActionBuilder(self.driver, mouse=PointerInput(kind, kind), duration=20)
         pointer = actions.pointer_action
@@ -148,7 +148,7 @@ def showcase():
         showcase.open()
         yield showcase
         errors = [e["message"] for e in showcase.driver.get_log("browser")]
-        # What fails while the daemon or the connection is away is expected.
+        # Requests may fail while the daemon or the connection is down.
         assert not [e for e in errors if "favicon" not in e and "Failed to load resource" not in e]
     finally:
         showcase.close()
@@ -180,7 +180,7 @@ def test_a_login_runs_what_was_wanted_before(showcase):
     assert showcase.stack == ["home", "orders"]
     gate = showcase.view("GATE", "GET", "session")
     assert (gate["state"], gate["action"]) == (b"open", None)
-    # The session is open: no login.
+    # The session is open, so no login is needed.
     showcase.press(".back")
     showcase.until_top("home")
     showcase.press("[data-do=orders]")
@@ -214,11 +214,11 @@ def test_the_list_loads_refreshes_silently_fails_and_retries(showcase):
     eventually(lambda: shown() == ["items", "refreshing"], "it refreshes")
     assert state() == b"refreshing" and showcase.hud == "hidden"
     eventually(lambda: state() == b"content" and shown() == ["items"], "it has refreshed")
-    # Nothing.
+    # An empty answer.
     showcase.choose("answer", "nothing")
     showcase.press("#refresh")
     eventually(lambda: state() == b"empty" and shown() == ["empty"], "it is empty")
-    # An error, after a first load that is seen.
+    # An error.
     showcase.choose("answer", "error")
     showcase.press("#retry")
     eventually(lambda: state() == b"error" and shown() == ["error"], "it has failed")
@@ -239,7 +239,7 @@ def test_a_form_is_masked_and_sent_once(showcase):
     showcase.until_top("form")
     field = showcase.find("input[name=text]")
     field.clear()
-    # Twice at once, faster than anything can be drawn.
+    # Two submits at once, before the page can redraw.
     showcase.driver.execute_script(
         "arguments[0].value = 'Two lamps'; const form = arguments[0].form;"
         "form.requestSubmit(); form.requestSubmit()", field)
@@ -275,7 +275,7 @@ def test_a_swipe_back_is_finished_or_cancelled(showcase, kind):
     eventually(lambda: "cancelled" in showcase.find("#log").text, "it is cancelled")
     showcase.until_top("anywhere")
     assert showcase.stack == ["home", "swipes", "anywhere"]
-    # The driver lifts a finger after each of its commands, so only the mouse waits here.
+    # The driver lifts the finger after each command, so only the mouse can stay down here.
     is_mouse = kind == interaction.POINTER_MOUSE
     showcase.drag(240, x=20, kind=kind, release=not is_mouse)
     if is_mouse:
@@ -304,7 +304,7 @@ def test_pages_refuse_a_swipe_back(showcase, page, reason):
     showcase.drag(120)
     showcase.says(f"Refused: {reason}.")
     assert showcase.stack == ["home", "swipes", page] and showcase.top == page
-    # The button still works; from the edge, so does the swipe.
+    # The back button still works; so does a swipe from the edge.
     if page == "edge":
         showcase.drag(200, x=10)
     else:
@@ -331,7 +331,7 @@ def test_a_tap_travels_until_a_scope_takes_it(showcase):
         eventually(lambda: showcase.find("#scopes").get_attribute("data-path") == path, "it lights up")
         eventually(lambda: showcase.hud_text == text, text)
         showcase.until_hud("hidden")
-    # Nobody above the second row handles taps now.
+    # Now no scope above the second row handles taps.
     showcase.press("[data-do=tap-row][data-page=row-2]")
     showcase.says("Nobody took the tap.")
     # The app releases the object of a row: its scope closes.
@@ -360,14 +360,14 @@ def test_indicators_appear_only_for_long_work_and_are_dismissed(showcase):
     assert showcase.js("seen")[-4:] == ["will-appear", "did-appear", "will-disappear", "did-disappear"]
     lanes = "[...document.querySelectorAll('.bar')].map(e => e.className).sort()"
     eventually(lambda: showcase.js(lanes) == ["bar grace"] * 2 + ["bar hud", "bar min"], "bars")
-    # A tap beside it, once it was there for its minimum.
+    # A tap beside the HUD, after its minimum time.
     clear()
     showcase.press("[data-ms='3000']")
     showcase.until_hud("visible")
     showcase.find("article.top h2").click()
     ended()
     assert showcase.view("HUD", "GET", "phone").get("state") in (None, b"hidden")
-    # Messages, tapped and with the keyboard.
+    # Messages, dismissed by a tap or the keyboard.
     for kind, text in [("info", "Two messages are new"), ("success", "Saved"), ("error", "The disk is full")]:
         clear()
         showcase.press(f"[data-do=message][data-page={kind}]")
@@ -399,7 +399,7 @@ def test_a_lost_connection_recovers_and_misses_nothing(showcase):
     showcase.until_top("login")
     showcase.find("#drop").click()
     eventually(lambda: "Your connection is lost" in showcase.status, "it says so")
-    # What happens meanwhile in the daemon.
+    # A change in the daemon during the outage.
     assert showcase.view("COUNTDOWN", "START", "login", "POLICY", "login")["accepted"]
     showcase.press(".back")
     showcase.says("You are offline.")
@@ -425,11 +425,11 @@ def test_a_daemon_that_is_killed_recovers(showcase):
     assert pid() != before
     eventually(lambda: f"pid {pid()}, started 2 times" in showcase.find("#pid").text, "another process")
     after = showcase.view("COUNTDOWN", "GET", "login")
-    # What was stored continues.
+    # Persisted entities continue.
     assert [after[name] for name in ("generation", "sends", "deadline_unix_ms")] == [
         countdown[name] for name in ("generation", "sends", "deadline_unix_ms")]
     assert showcase.view("GATE", "GET", "session")["action"] == b"orders"
-    # The app has opened the rest again, and the phone is where it was.
+    # The app has restored the rest, and the phone shows the same page.
     showcase.until_top("login")
     showcase.find("input[name=code]").send_keys(code, Keys.ENTER)
     showcase.until_top("orders")
@@ -461,7 +461,7 @@ def test_the_keyboard_reaches_everything(showcase):
     showcase.find("article.top [data-page=swipes]").send_keys(Keys.ENTER)
     showcase.until_top("swipes")
     focused = lambda: showcase.js("document.activeElement.textContent")  # noqa: E731
-    # The focus follows to the new page, and stays out of those below.
+    # The focus moves to the new page, and cannot reach those below.
     eventually(lambda: focused() == "Swipes", "its title has the focus")
     ActionChains(showcase.driver).send_keys(Keys.TAB).perform()
     assert focused() == "From anywhere"

@@ -1,5 +1,5 @@
-/// Random numbers that a seed decides (SplitMix64): the same for the same seed, on every machine, so
-/// that a failure can be played again.
+/// A random number generator (SplitMix64). A seed gives the same numbers on every machine, so that
+/// a failure can be played again.
 ///
 /// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014.
 package struct SeededGenerator: RandomNumberGenerator {

@@ -1,6 +1,6 @@
 import Countdowns
 
-/// Countdowns without a policy, naively: plain arithmetic on one moment.
+/// A naive model of countdowns without a policy: plain arithmetic on one deadline.
 package struct CountdownModel: Model {
   package enum Command {
     case start(CountdownStart)
@@ -29,7 +29,7 @@ package struct CountdownModel: Model {
     var generation: Generation
     var tokens: [SentToken] = []
     var sends: UInt32 = 1
-    /// In microseconds: when it is or was ready; nil while paused.
+    /// When it is or was ready, in microseconds; nil while paused.
     var deadline: Int64?
     var left: Int64 = 0
     var isReady = false
@@ -37,7 +37,7 @@ package struct CountdownModel: Model {
 
   package static let kind = EntityKind.countdown
   package static let keyPrefix: Unicode.Scalar = "c"
-  /// It is ready at its deadline whenever that is noticed.
+  /// A countdown is ready at its deadline, whenever the engine processes it.
   package static let noticeMatters = false
   package static let ending = [Command.cancel(nil)]
 
@@ -138,7 +138,7 @@ package struct CountdownModel: Model {
       let old = try counting(key, generation)
       let deadline = world.now.boot.microseconds + left.microseconds
       known[key]!.left = left.microseconds
-      // Without anything left there is nothing to be paused.
+      // With no time left, there is nothing to pause.
       if old.deadline != nil || left == .zero { known[key]!.deadline = deadline }
       if known[key]!.deadline != old.deadline
         || (old.deadline == nil && old.left != known[key]!.left)
@@ -213,7 +213,7 @@ package struct CountdownModel: Model {
 
   package var order: [Int] { Array(known.indices) }
 
-  // MARK: What is so
+  // MARK: State
 
   package func exists(_ key: Int) -> Bool { known[key] != nil }
 

@@ -1,6 +1,6 @@
 import Countdowns
 
-/// Debounced calls, naively: all calls of a burst that nobody has been told of.
+/// A naive model of debouncers: it keeps the calls of a burst that no event has reported yet.
 package struct DebounceModel: Model {
   package enum Command {
     case call(Debounce.Rule, [UInt8]?, Owner)
@@ -20,7 +20,7 @@ package struct DebounceModel: Model {
   }
 
   private struct Burst {
-    /// In microseconds.
+    /// When the last call was made, in microseconds.
     var lastCall: Int64
     var rule: Debounce.Rule
     var untold: [(at: Int64, payload: [UInt8]?)] = []
@@ -152,7 +152,7 @@ package struct DebounceModel: Model {
 
   package var order: [Int] { ledger.entries.map(\.key) }
 
-  // MARK: What is so
+  // MARK: State
 
   package func exists(_ key: Int) -> Bool { ledger[key] != nil }
 
@@ -182,7 +182,7 @@ package struct DebounceModel: Model {
     "\(calls) \(payload.map { "\($0)" } ?? "none")"
   }
 
-  // MARK: What is said
+  // MARK: Events
 
   private mutating func fired(
     _ entry: Ledger.Entry, _ calls: [(at: Int64, payload: [UInt8]?)], due: Int64? = nil,

@@ -1,6 +1,6 @@
 import Countdowns
 
-/// What the engine has, by the names of its kinds.
+/// The entities of the engine, by kind.
 extension Engine {
   package func countdown(_ key: Span<UInt8>, at now: Moment) -> CountdownView? {
     get(.countdown, key, now)
@@ -34,7 +34,7 @@ extension Engine {
     return get(kind.behavior)
   }
 
-  /// A page of a listing.
+  /// Returns a page of a listing.
   package func list(
     _ kind: EntityKind, _ query: ListQuery, at now: Moment
   ) -> (cursor: Int, views: [any EntityView]) {

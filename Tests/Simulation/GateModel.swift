@@ -1,6 +1,6 @@
 import Countdowns
 
-/// Gates, naively.
+/// A naive model of gates.
 package struct GateModel: Model {
   package enum Command {
     case check(GateCheck)
@@ -24,10 +24,10 @@ package struct GateModel: Model {
   }
 
   private struct State {
-    /// What waits, or is to run.
+    /// The action that waits, or is to run.
     var action: Gate.Action?
     var isOpen: Bool
-    /// In microseconds; nil for good.
+    /// The end of the session, in microseconds; nil if it has none.
     var sessionEnd: Int64?
     var actionEnd: Int64?
     var taker: UInt64?
@@ -213,7 +213,7 @@ package struct GateModel: Model {
     return entry
   }
 
-  /// The action is over; the session goes on.
+  /// Removes the action; the session continues.
   private mutating func drop(_ entry: Ledger.Entry) {
     let state = State(isOpen: true, sessionEnd: entry.state.sessionEnd)
     _ = put(entry.key, entry.generation, .none, state)
@@ -229,7 +229,7 @@ package struct GateModel: Model {
     say(.closed, closed, due: due, reason: due == nil ? nil : .expired)
   }
 
-  /// What becomes of an action depends on when it is noticed that its connection is gone.
+  /// Returns whether a closed connection has taken an action: when that is noticed matters.
   package func isTouchy(_ world: World) -> Bool {
     ledger.entries.contains { entry in
       entry.state.taker.map { !world.isThere(.connection($0)) } ?? false
@@ -242,7 +242,7 @@ package struct GateModel: Model {
 
   package var order: [Int] { ledger.entries.map(\.key) }
 
-  // MARK: What is so
+  // MARK: State
 
   private static let closed = Facts(
     state: .closed, generation: Generation(0), action: nil, payload: nil, isTaken: false,

@@ -1,14 +1,14 @@
 import Countdowns
 
-/// What the models of guards have in common: a list in the order of their deadlines.
+/// The entries of a guard model, in the order of their deadlines.
 ///
-/// Of equal deadlines, what was armed for them first comes first. What has none is last.
+/// Of equal deadlines, the one that was armed first comes first. Entries without one are last.
 struct GuardLedger<State> {
   struct Entry {
     let key: Int
     var generation: Generation
     var owner: Owner
-    /// In microseconds of the boot clock; nil for good.
+    /// The deadline in microseconds of the boot clock; nil if there is none.
     var deadline: Int64?
     var state: State
   }
@@ -19,7 +19,7 @@ struct GuardLedger<State> {
 
   mutating func remove(_ key: Int) { entries.removeAll { $0.key == key } }
 
-  /// In place of what the key had. Whoever keeps its deadline keeps its place.
+  /// Replaces the entry of a key. An entry that keeps its deadline keeps its place.
   mutating func put(_ entry: Entry) {
     if let index = entries.firstIndex(where: { $0.key == entry.key }) {
       if entries[index].deadline == entry.deadline {
@@ -41,7 +41,7 @@ struct GuardLedger<State> {
     self[key]?.deadline.map { (.boot, $0) }
   }
 
-  /// How long until a deadline, and when that is.
+  /// Returns the time until a deadline and its Unix time, both in milliseconds.
   static func left(_ deadline: Int64, _ world: World) -> (ms: Int64, unixMS: Int64) {
     ((deadline - world.now.boot.microseconds).roundedUp, world.now.deadlineUnixMS(deadline))
   }

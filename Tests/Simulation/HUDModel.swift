@@ -1,6 +1,6 @@
 import Countdowns
 
-/// Screens: a stay on each level, and who holds what.
+/// A naive model of screens: a stay on each level, with its holds.
 package struct HUDModel: Model {
   package struct Target {
     var level: Level?
@@ -37,7 +37,7 @@ package struct HUDModel: Model {
   package static let kind = EntityKind.hud
   package static let keyPrefix: Unicode.Scalar = "h"
   package static let ending = [Command.resume(Target()), .dismiss(Target(), delay: nil)]
-  /// This screen shows alerts, others go up to the status bar.
+  /// The screen that may show alerts; others go up to the status bar.
   private static let alertScreen = 0
 
   package static func configure(_ settings: inout EngineSettings) {
@@ -184,9 +184,9 @@ package struct HUDModel: Model {
     return change(key, index, world) { $0.settle(now, byTime: false, $1) }
   }
 
-  /// The stay that is meant; a generation is found on whatever level it is.
+  /// Returns the index of the stay that a command means; a generation is found on any level.
   ///
-  /// - Parameter isHold: any hold can be meant, not only the newest.
+  /// - Parameter isHold: whether the generation may be that of any hold, not only of the newest.
   private func find(
     _ key: Int, _ target: Target, isHold: Bool = false, else unnamed: Int? = nil
   ) throws(EngineError) -> Int? {
@@ -251,12 +251,12 @@ package struct HUDModel: Model {
 
   package var order: [Int] { Array(screens.indices) }
 
-  /// From when MIN and the fade-out count depends on when it is noticed that an owner is gone.
+  /// Returns whether an owner has ended: MIN and the fade-out count from when that is noticed.
   package func isTouchy(_ world: World) -> Bool {
     screens.indices.contains { !departed($0, world).isEmpty }
   }
 
-  // MARK: What is so
+  // MARK: State
 
   package func exists(_ key: Int) -> Bool { !screens[key].isEmpty }
 

@@ -1,7 +1,7 @@
 import Countdowns
 
 extension HUDStay {
-  /// A new SHOW in its place: one more hold, or all there is.
+  /// Applies a new SHOW: one more hold, or a replacement of everything.
   mutating func supersede(
     _ request: Presentation.Request, _ generation: Generation, _ owner: Owner, at now: Int64,
     _ say: (Said) -> Void
@@ -52,7 +52,7 @@ extension HUDStay {
   mutating func dismiss(
     _ end: Presentation.End, after delay: Int64 = 0, at now: Int64, _ say: (Said) -> Void
   ) {
-    // What has been dismissed stays so; only a delay that is still running can be changed.
+    // A dismissal stays; only a delay that is still running can be changed.
     if goes != nil || isGone { return }
     if let dismissal, isDismissed || dismissal.moment <= own(now) { return }
     letGo()
@@ -62,7 +62,7 @@ extension HUDStay {
     settle(now, byTime: false, say)
   }
 
-  /// Of the holds that match, the one that POP releases, and how near it is to who asks.
+  /// Returns the hold that POP releases, and its distance: 0 if own, 1 without an owner, else 2.
   func hold(
     for owner: Owner, _ generation: Generation?, _ path: [UInt8]?
   ) -> (index: Int, distance: Int)? {
@@ -95,9 +95,9 @@ extension HUDStay {
     letGo()
     isOrphan = true
     resume(at: now, say)
-    // A DELAY that nobody has noticed the end of is cut short.
+    // A DELAY whose end has not been noticed is cut short.
     if !isDismissed { dismissal = nil }
-    // If it was to appear meanwhile and nobody has noticed, it does not appear for who is gone.
+    // If the end of its grace has not been noticed, it does not appear for an owner that has ended.
     if appears == nil {
       let grace = wishes[0].request.grace.microseconds
       wishes[0].request.grace = .init(microseconds: max(grace, own(now) - asked))

@@ -1,10 +1,10 @@
 import Countdowns
 
-/// What one level of a screen shows, naively: a list of wishes, a list of moments, and arithmetic on
-/// them.
+/// A naive model of what one level of a screen shows: a list of wishes, a list of moments, and
+/// arithmetic on them.
 ///
-/// All moments are on a clock of its own that stands still while it is paused. Past moments are
-/// those at which something was noticed; the next one follows from them and from what was asked.
+/// All moments are on the stay's own clock, which stops while it is paused. Past moments are those
+/// at which a step was noticed; the next one follows from them and from the wishes.
 struct HUDStay {
   /// What one SHOW asked for.
   struct Wish {
@@ -12,13 +12,13 @@ struct HUDStay {
     let generation: Generation
     let owner: Owner
     var fraction: Double?
-    /// From when MAX counts.
+    /// From when MAX counts, in microseconds.
     var since: Int64
 
     var limit: Int64? { request.longest.map { since + $0.microseconds } }
   }
 
-  /// What happens next, and when.
+  /// The next step of a stay.
   enum Step {
     case appears, appearsEarly, isSeen
     case loses(Int)
@@ -28,21 +28,21 @@ struct HUDStay {
 
   let level: Level
   var generation: Generation
-  /// In the order they were asked for; the last one is shown.
+  /// The wishes, oldest first; the last one is shown.
   var wishes: [Wish]
-  /// Whether they are holds; else there is one.
+  /// Whether the wishes are holds; otherwise there is only one.
   var isHeld: Bool
-  /// Its owner has ended, and the machine has handled that.
+  /// Whether its owner has ended and the loss has been handled.
   var isOrphan = false
 
-  /// Its own clock: this much behind the clock of the world.
+  /// How far its own clock is behind the clock of the world, in microseconds.
   var behind: Int64 = 0
   var pausedAt: Int64?
 
   /// The moments of this stay on the screen: asked for, will appear, did appear, will disappear.
   var asked: Int64
   var appears: Int64?
-  /// How long the fade-in takes that began then; who supersedes it goes on with it.
+  /// The length of the fade-in that began at `appears`; a SHOW that supersedes it continues it.
   var fadeIn: Int64 = 0
   var seen: Int64?
   var goes: Int64?
@@ -52,9 +52,9 @@ struct HUDStay {
   /// From when MIN counts, for MINFROM appear and MINFROM visible.
   var appearedFrom: Int64
   var visibleFrom: Int64
-  /// When its end was asked for, or will have been by DELAY.
+  /// When and how it is dismissed, after any DELAY.
   var dismissal: (moment: Int64, end: Presentation.End)?
-  /// Whether that moment has come and been noticed.
+  /// Whether the moment of the dismissal has come and been noticed.
   var isDismissed = false
 
   init(
@@ -70,7 +70,7 @@ struct HUDStay {
     visibleFrom = now
   }
 
-  /// The moment of its own clock.
+  /// Returns the time on its own clock.
   func own(_ now: Int64) -> Int64 { pausedAt ?? (now - behind) }
 
   var front: Wish { wishes.last! }
@@ -83,7 +83,7 @@ struct HUDStay {
 
   private var graceEnd: Int64 { asked + wishes.map(\.request.grace.microseconds).min()! }
 
-  /// When MIN lets go of what is dismissed at `moment`.
+  /// Returns when MIN releases what is dismissed at `moment`.
   private func release(_ moment: Int64) -> Int64 {
     let minimum = front.request.minimum.microseconds
     if minimum == 0 { return moment }
@@ -106,7 +106,7 @@ struct HUDStay {
 
   var isDismissing: Bool { !isGone && (goes != nil || dismissal != nil) }
 
-  /// What an event tells, right after it.
+  /// Returns an event with the state right after it.
   func said(_ name: Event.Name, due: Int64? = nil, superseded: Generation? = nil) -> Said {
     Said(
       name, generation, due: due, end: end, superseded: superseded,
@@ -115,7 +115,7 @@ struct HUDStay {
         isPaused: pausedAt != nil, front.owner))
   }
 
-  /// What an event tells of the presentation, beyond what all events tell.
+  /// Returns the fields that only events of HUDs have, as text.
   static func detail(
     _ state: HUDView.State, _ request: Presentation.Request, _ mask: Presentation.Mask,
     _ fraction: Double?, _ holds: [String], _ isDismissing: Bool, isPaused: Bool, _ owner: Owner
@@ -125,7 +125,7 @@ struct HUDStay {
       + "owner \(owner)"
   }
 
-  /// Holds, as the model and the engine are compared.
+  /// Returns holds as text, to compare the model with the engine.
   static func list(_ holds: [Wish]) -> [String] {
     holds.map { text($0.generation, $0.request, $0.fraction, $0.owner) }
   }
@@ -137,7 +137,7 @@ struct HUDStay {
       + "\(request.path ?? []) \(fraction ?? -1) \(owner)"
   }
 
-  /// When it begins to go, as far as is known.
+  /// When and how it begins to disappear; nil if that is not known yet.
   var goesAt: (moment: Int64, end: Presentation.End)? {
     guard seen != nil, goes == nil else { return nil }
     let limits = wishes.map(\.limit)
@@ -148,7 +148,7 @@ struct HUDStay {
     return (limit, .timedOut)
   }
 
-  /// The next step, in moments of its own clock.
+  /// The next step, and its moment on the stay's own clock.
   var next: (moment: Int64, step: Step)? {
     if isGone { return nil }
     if let goes { return (goes + fadeOut, .isGone) }
@@ -169,7 +169,7 @@ struct HUDStay {
     return (graceEnd, .appears)
   }
 
-  /// Does what is due by `now` and tells it. `byTime`: it is time that does it, not a command.
+  /// Takes the steps that are due by `now`. `byTime`: time causes them, not a command.
   mutating func settle(_ now: Int64, byTime: Bool, _ say: (Said) -> Void) {
     guard pausedAt == nil else { return }
     let moment = own(now)
@@ -179,14 +179,14 @@ struct HUDStay {
     if let dismissal, dismissal.moment <= moment { isDismissed = true }
   }
 
-  /// When the engine must wake for it: for the next step, or for a DELAY that is over.
+  /// When the engine must wake for it: at the next step or at the end of a DELAY.
   var wakes: Int64? {
     guard pausedAt == nil, let next else { return nil }
     guard goes == nil, !isDismissed, let dismissal else { return next.moment + behind }
     return min(next.moment, dismissal.moment) + behind
   }
 
-  /// A dismissal in the grace decides at once, even on a clock that stands still.
+  /// Applies a dismissal during the grace at once, even on a stopped clock.
   mutating func decideInGrace(_ say: (Said) -> Void) {
     guard appears == nil, let pausedAt, let dismissal, dismissal.moment <= pausedAt,
       let (_, step) = next
@@ -194,7 +194,7 @@ struct HUDStay {
     take(step, pausedAt, nil, say)
   }
 
-  /// Nobody holds it any more; what is shown stays as it is.
+  /// Drops all holds; what is shown does not change.
   mutating func letGo() {
     var last = front
     last.request.mask = mask

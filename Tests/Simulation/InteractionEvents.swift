@@ -1,11 +1,11 @@
 import Countdowns
 
-/// What must be true of the events of scopes, stacks and pages, whenever the engine comes to them.
+/// Checks the events of scopes, stacks and pages, no matter when the engine sends them.
 struct InteractionEvents {
   private struct Opened {
     let name: String
     var children: [Generation] = []
-    /// Timers and guards.
+    /// The timers and guards that the scope owns.
     var owned: Set<Generation> = []
   }
 
@@ -13,11 +13,11 @@ struct InteractionEvents {
 
   private var opened: [Generation: Opened] = [:]
   private(set) var closed: Set<Generation> = []
-  /// Of timers and guards: the scope that each goes with.
+  /// The owning scope of each timer and guard.
   private var owners: [Generation: Generation?] = [:]
   private var ended: Set<Generation> = []
   private var presence: [String: [String: Presence]] = [:]
-  /// Who was told of events of the clients' own since it was last emptied.
+  /// The handlers that received client events since this was last emptied.
   var emissions: [(scope: String, connection: UInt64)] = []
 
   mutating func note(scope: Generation, _ name: String, below parent: Generation?) {
@@ -25,20 +25,20 @@ struct InteractionEvents {
     if let parent { opened[parent]!.children.append(scope) }
   }
 
-  /// A timer or guard is there; or it changes hands.
+  /// Notes a new timer or guard, or its new owner.
   mutating func note(owned: Generation, by scope: Generation?) {
     if let before = owners[owned] ?? nil { opened[before]!.owned.remove(owned) }
     owners[owned] = .some(scope)
     if let scope { opened[scope]!.owned.insert(owned) }
   }
 
-  /// Whether a scope of that name may still be there, though nobody can see it.
+  /// Returns whether a scope of that name may still be closing, though commands cannot see it.
   func isBeingClosed(_ name: String) -> Bool {
     opened.contains { $0.value.name == name && !closed.contains($0.key) }
   }
 
-  /// What is wrong with an event, with the scopes that were open before and are open after what
-  /// caused it.
+  /// Returns what is wrong with an event, given the scopes that were open before and after its
+  /// cause; nil if nothing.
   mutating func problem(
     _ publication: Publication, openBefore: Set<Generation>, openAfter: Set<Generation>
   ) -> String? {
@@ -93,7 +93,7 @@ struct InteractionEvents {
     return nil
   }
 
-  /// Appearing and disappearing come in pairs.
+  /// Checks that appearing and disappearing come in pairs.
   private func problem(
     _ name: Event.Name, _ page: String, in pages: inout [String: Presence]
   ) -> String? {
@@ -114,7 +114,7 @@ struct InteractionEvents {
     pages.isEmpty ? nil : "a stack is dismissed, and \(pages.keys.sorted()) did not disappear"
   }
 
-  /// What is wrong once nothing is due and all is cleared up.
+  /// Returns what is wrong once nothing is due and everything is cleaned up; nil if nothing.
   func problem(whenFinished model: InteractionModel) -> String? {
     let open = model.openGenerations
     if let scope = opened.first(where: { open.contains($0.key) == closed.contains($0.key) }) {

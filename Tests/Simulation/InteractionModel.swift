@@ -1,12 +1,12 @@
 import Countdowns
 
-/// What scopes, stacks and pages must be, done naively: by their names, and each time anew from the
-/// top down. The second opinion about trees, doom and leases of the engine.
+/// A naive model of scopes, stacks and pages: it looks everything up by name, each time from the
+/// top down. The engine's trees, doomed scopes and leases are compared with it.
 struct InteractionModel {
   struct Scope {
     let generation: Generation
     var parent: String?
-    /// Whether events go on to the parent.
+    /// Whether events continue to the parent.
     var isRouted: Bool
     var owner: Owner
     var ttl: Int64?
@@ -16,7 +16,7 @@ struct InteractionModel {
 
   struct Timer {
     let generation: Generation
-    /// The scope it goes with, and which of that name.
+    /// The owning scope, by name and generation.
     var owner: (name: String, generation: Generation)?
     var due: Int64
   }
@@ -42,7 +42,7 @@ struct InteractionModel {
     var bar: NavigationStack.Bar
     var transition: Transition?
 
-    /// The bar is as a page wants that has appeared.
+    /// Sets the bar as a page wants it that has appeared.
     mutating func appeared(_ page: StackPage) { bar = page.bar ?? bar }
   }
 
@@ -65,10 +65,10 @@ struct InteractionModel {
     var owner: String?
     var ownerGeneration: Generation?
     var timeout: Int64?
-    /// Whether it is a page of a stack: when it comes back, it loads as is said here.
+    /// Whether it is a page of a stack, which loads by `refresh` when it appears again.
     var isBound = false
     var refresh = PageLoad.Refresh.always
-    /// There was no room for a HUD when it came back.
+    /// Whether there was no room for a HUD when it appeared again.
     var lacksHUD = false
 
     var showsHUD: Bool { isVisible && state == .loading && !lacksHUD }
@@ -81,14 +81,14 @@ struct InteractionModel {
   var guards: [String: Guard] = [:]
   var stacks: [String: Stack] = [:]
   var contents: [String: Content] = [:]
-  /// Until when messages are shown on the screens of pages.
+  /// When messages on the screens of pages end, in microseconds.
   var messages: [String: Int64] = [:]
 
   var openGenerations: Set<Generation> { Set(scopes.values.map(\.generation)) }
 
   // MARK: Time
 
-  /// Whatever is over by now is gone.
+  /// Removes everything that is over by now.
   mutating func settle() {
     while let gone = scopes.first(where: { isOver($0.value) })?.key { scopes[gone] = nil }
     for (name, timer) in timers where timer.due <= now || !isThere(timer.owner) {
@@ -133,7 +133,7 @@ struct InteractionModel {
     if let uncovered { contentAppears(uncovered.name) }
   }
 
-  /// A page of a stack has appeared, perhaps again.
+  /// Notes that a page of a stack has appeared, perhaps again.
   private mutating func contentAppears(_ name: String) {
     guard let content = contents[name], content.isBound, !content.isVisible else { return }
     contents[name]!.isVisible = true
@@ -149,7 +149,7 @@ struct InteractionModel {
     if contents[name]?.isBound == true { contents[name]!.isVisible = false }
   }
 
-  /// A transition begins whose pages are there, and ends at once if it takes no time.
+  /// Begins a transition between pages that are there, and ends it at once if it takes no time.
   mutating func begin(
     _ name: String, _ kind: NavigationStack.Transition.Kind, _ pace: NavigationStack.Pace
   ) {
@@ -159,7 +159,7 @@ struct InteractionModel {
     if pace == .atOnce { end(name, cancelled: false) }
   }
 
-  /// A transition is over.
+  /// Ends a transition.
   mutating func end(_ name: String, cancelled: Bool) {
     var stack = stacks[name]!
     guard let transition = stack.transition else { return }
@@ -250,7 +250,7 @@ struct InteractionModel {
     return dx <= 0 ? .direction : nil
   }
 
-  /// Pages from a place on are gone, and so are their scopes.
+  /// Removes the pages from a place on, and closes their scopes.
   mutating func cut(_ name: String, from place: Int) {
     let gone = stacks[name]!.pages[place...]
     stacks[name]!.pages.removeSubrange(place...)
@@ -280,7 +280,7 @@ struct InteractionModel {
     return nil
   }
 
-  /// Another load begins: silent if what is shown stays meanwhile.
+  /// Begins another load; a silent one keeps what is shown meanwhile.
   mutating func load(_ name: String, silently: Bool) {
     var content = contents[name]!
     content.deadline = content.timeout.map { now + $0 }
@@ -295,7 +295,7 @@ struct InteractionModel {
     contents[name] = content
   }
 
-  /// HUDs that are shown once nothing is due.
+  /// The number of HUDs that are shown once nothing is due.
   var hudCount: Int { contents.values.count(where: \.showsHUD) + messages.count }
   var entityCount: Int {
     scopes.count + timers.count + guards.count + stacks.count + contents.count + hudCount

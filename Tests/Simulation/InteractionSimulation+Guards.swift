@@ -1,14 +1,14 @@
 import Countdowns
 
-/// Guards that scopes own, asked of the engine and of the model. What else guards do is for models of
-/// their own; here it is when and in which order they end.
+/// Guards that scopes own, in the engine and in the model. Here only the time and the order of
+/// their ends are compared; guards have their own models for the rest.
 extension InteractionSimulation {
-  /// A kind has keys of its own.
+  /// The kinds of guards, each with its own keys.
   private static let guards: [(kind: EntityKind, keys: [String])] = [
     (.once, ["o0", "o1"]), (.gate, ["l0", "l1"]), (.debounce, ["d0", "d1"]),
   ]
 
-  /// One begins, or begins anew: from then on it goes with the scope that is named then.
+  /// Begins a guard, or begins it again: the scope that is named owns it from then on.
   mutating func playGuard() throws(Disagreement) {
     let (kind, keys) = pick(Self.guards)
     let key = pick(keys)
@@ -32,10 +32,10 @@ extension InteractionSimulation {
       }
       let known = this.model.guards[key]
       guard let generation else {
-        // Once is once.
+        // A key that exists is not begun again.
         return try this.compare("whether \(key) is done", known != nil, true)
       }
-      // A gate keeps the newest action alone; a debounced call goes on.
+      // A gate keeps only the newest action; a debouncer continues.
       let isSame = generation == known?.generation
       try this.compare("whether \(key) goes on", isSame, kind == .debounce && known != nil)
       if kind == .once { try this.compare("whether \(key) was there", known != nil, false) }
@@ -46,7 +46,7 @@ extension InteractionSimulation {
     }
   }
 
-  /// Nil if it was refused.
+  /// Returns the generation; nil if it was refused.
   private static func begin(
     _ kind: EntityKind, _ key: Span<UInt8>, _ after: Interval, _ owner: Owner,
     _ engine: Engine, _ client: Client, _ now: Moment
@@ -68,7 +68,7 @@ extension InteractionSimulation {
     }
   }
 
-  /// Once nothing is due.
+  /// Compares all guards, once nothing is due.
   mutating func compareGuards() throws(Disagreement) {
     for (kind, keys) in Self.guards {
       for key in keys {

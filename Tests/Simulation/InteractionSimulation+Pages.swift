@@ -32,7 +32,7 @@ extension InteractionSimulation {
     push.style = pick([.pushed, .pushed, .presented])
     push.pace = anyPace()
     if chance(oneIn: 2) {
-      // When a refresh begins depends on when it is noticed that the page is back.
+      // No timeout: when a refresh begins depends on when the engine notices that the page is back.
       var appearance = PageAppearance()
       appearance.timeout = .zero
       appearance.refresh = pick([nil, .never, .every])
@@ -99,7 +99,7 @@ extension InteractionSimulation {
       if stack.pages.count >= 4 { return .failure(.limit(name: "max-stack-pages", value: 4)) }
     }
     if model.scopes[page] != nil { return .failure(.scope(.isThere(Array(page.utf8)))) }
-    // Where there is no parent that was named, a page goes with what the one below goes with.
+    // Without a named parent, a page has the parent of the page below it.
     let above = parent ?? stack.flatMap { model.scopes[$0.pages.last!.name]!.parent }
     guard let above else { return nil }
     if model.scopes[above] == nil { return .failure(.scope(.noScope(Array(above.utf8)))) }
@@ -434,7 +434,7 @@ extension InteractionSimulation {
     for name in Self.pages { try compareContent(name) }
   }
 
-  /// Once nothing is due. Where there was no room, a page that came back has no HUD.
+  /// Compares HUDs of stack pages, once nothing is due. A limit may leave a page without one.
   mutating func compareBoundHUDs() throws(Disagreement) {
     model.settle()
     let now = now
@@ -458,7 +458,7 @@ extension InteractionSimulation {
     try compare("the HUD of \(name)", hud, isShown ? .visible : nil)
   }
 
-  /// Somebody shows a message where a page shows its HUD, unless that is there.
+  /// Shows a message on the screen of a page, unless the page's HUD is there.
   mutating func playMessages() throws(Disagreement) {
     let name = pick(Self.contents)
     let minimum = pick([.milliseconds(500), .seconds(5)] as [Interval])

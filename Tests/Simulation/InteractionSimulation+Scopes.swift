@@ -20,7 +20,7 @@ extension InteractionSimulation {
     }
   }
 
-  /// One that is open, if there is any, or any other name.
+  /// Returns the name of an open scope, or sometimes any name.
   mutating func anyScope() -> String {
     let open = model.scopes.keys.sorted()
     return chance(oneIn: 5) || open.isEmpty ? pick(Self.names) : pick(open)
@@ -78,7 +78,7 @@ extension InteractionSimulation {
     }
   }
 
-  /// The error that there must be.
+  /// Returns the expected error, or nil.
   private func expected(
     _ name: String, _ opening: ScopeOpening, below above: String?
   ) -> EngineError? {
@@ -117,7 +117,7 @@ extension InteractionSimulation {
         leaseEnd: opening.ttl.map { model.now + $0.microseconds }))
   }
 
-  /// A page's scope, which goes with what the page below it goes with.
+  /// Notes the scope of a page, which has the parent and the owner of the page below it.
   mutating func opened(page name: String, _ generation: Generation, above below: String?) {
     let like = below.flatMap { model.scopes[$0] }
     events.note(scope: generation, name, below: self.generation(of: like?.parent))
@@ -161,7 +161,7 @@ extension InteractionSimulation {
     }
   }
 
-  /// What `OWNER scope:NAME` means; nil if there is no such scope, as it must be.
+  /// Returns the owner that `OWNER scope:NAME` names; nil if there is rightly no such scope.
   mutating func owner(_ name: String) throws(Disagreement) -> Owner? {
     let asked = ask { (engine, now, _) throws(EngineError) in
       try name.withKeyThrowing { key throws(EngineError) in
@@ -259,7 +259,7 @@ extension InteractionSimulation {
     try compare("who was told", told, expected)
   }
 
-  // MARK: What is so
+  // MARK: Comparing
 
   mutating func compareScope(_ name: String, isFinished: Bool = false) throws(Disagreement) {
     model.settle()
@@ -282,7 +282,7 @@ extension InteractionSimulation {
       scope.handlers.count { model.connections.contains($0.connection) })
   }
 
-  /// Once nothing is due: everything that can be asked.
+  /// Compares everything that can be queried, once nothing is due.
   mutating func compareAll() throws(Disagreement) {
     var query = ListQuery()
     query.limit = 1_000

@@ -1,8 +1,8 @@
 import Countdowns
 import SeededRandom
 
-/// One seeded random history of scopes, stacks and pages: they are opened, pushed and closed all over
-/// one another, leases end, connections vanish, time passes unseen and budgets run out.
+/// One seeded random history of scopes, stacks and pages: they are opened, pushed and closed in any
+/// order, leases end, connections are closed, time passes unnoticed and budgets run out.
 package struct InteractionSimulation: ~Copyable {
   private let seed: UInt64
   private let limits: EngineSettings.Limits
@@ -12,9 +12,9 @@ package struct InteractionSimulation: ~Copyable {
   var events = InteractionEvents()
   var now = Moment(
     boot: Instant(microseconds: 5_000_000), wall: Instant(microseconds: 1_790_000_000_000_000))
-  /// Who must be told of the event that was just emitted.
+  /// The handlers that must receive the event that was just emitted.
   var expectedEmissions: [(scope: String, connection: UInt64)] = []
-  /// Who asked last.
+  /// The user of the last command.
   private(set) var user = InteractionSimulation.users[0]
   private var nextConnection: UInt64 = 2
   private var step = 0
@@ -78,7 +78,7 @@ package struct InteractionSimulation: ~Copyable {
     }
   }
 
-  /// Closes what nobody's end has closed; nothing may be left.
+  /// Closes everything that is still open; nothing may be left.
   private mutating func end() throws(Disagreement) {
     for name in model.contents.keys.sorted() {
       try closePage(name)
@@ -132,7 +132,7 @@ package struct InteractionSimulation: ~Copyable {
     model.connections.remove(connection)
   }
 
-  /// All that is due happens, in slices, and then all must be as the model has it.
+  /// Processes all that is due, in slices, and compares everything with the model.
   private mutating func finish() throws(Disagreement) {
     let budget = pick([1, 3, 50])
     try observe("all that is due") { this in
@@ -151,7 +151,7 @@ package struct InteractionSimulation: ~Copyable {
     try compareAll()
   }
 
-  /// Does something, and looks at the events it causes.
+  /// Runs `body`, and checks the events that it causes.
   mutating func observe(
     _ what: String, _ body: (inout InteractionSimulation) throws(Disagreement) -> Void
   ) throws(Disagreement) {
@@ -180,7 +180,7 @@ package struct InteractionSimulation: ~Copyable {
 
   func client(_ connection: UInt64) -> Client { Client(connection: connection, uid: user) }
 
-  /// What the engine says, errors as values. Some user asks.
+  /// Asks the engine as a random user; returns errors as values.
   mutating func ask<R>(
     _ body: (Engine, Moment, Client) throws(EngineError) -> R
   ) -> Result<R, EngineError> {
@@ -194,8 +194,8 @@ package struct InteractionSimulation: ~Copyable {
 
   var isLimited: Bool { limits.entities < EngineSettings.Limits().entities }
 
-  /// Whether something was refused as `added` entities more would be too many. There may be some that
-  /// are over and not cleared up.
+  /// Returns whether a command was rightly refused because `added` more entities exceed a limit.
+  /// The engine also counts entities that are over and not cleaned up yet.
   mutating func isFull<R>(_ asked: Result<R, EngineError>, adding added: Int) -> Bool {
     switch asked {
     case .failure(.limit("max-entities", limits.entities)):
@@ -206,7 +206,7 @@ package struct InteractionSimulation: ~Copyable {
     }
   }
 
-  /// Throws if the two are not of one mind.
+  /// Throws if the engine and the model differ.
   func compare<T: Equatable>(_ what: String, _ engine: T, _ model: T) throws(Disagreement) {
     guard engine != model else { return }
     throw Disagreement(

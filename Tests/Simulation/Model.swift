@@ -1,18 +1,18 @@
 import Countdowns
 
-/// What one kind of entity must do, done naively: the second opinion about the engine.
+/// A naive model of one kind of entity, with which the engine is compared.
 ///
-/// A model says which commands there are, how the engine is asked one, and what the answer and the
-/// events must be. It knows its keys by number; `Player` does the rest.
+/// A model generates commands, executes them on the engine, and predicts the answer and the events.
+/// It knows its keys by number; `Player` does the rest.
 package protocol Model {
   associatedtype Command
-  /// What is compared of a view.
+  /// The fields of a view that are compared.
   associatedtype Facts: Equatable
 
   static var kind: EntityKind { get }
-  /// What its keys begin with: one kind may have several models.
+  /// The prefix of its keys: one kind may have several models.
   static var keyPrefix: Unicode.Scalar { get }
-  /// Whether it matters at what moment something due is noticed, and not only that it is.
+  /// Whether the moment matters at which the engine notices what is due.
   static var noticeMatters: Bool { get }
   static func configure(_ settings: inout EngineSettings)
 
@@ -20,59 +20,58 @@ package protocol Model {
 
   // MARK: Commands
 
-  /// Makes up a command.
+  /// Generates a command.
   func command(_ key: Int, _ world: inout World) -> Command
-  /// Asks the engine.
+  /// Executes a command on the engine.
   static func ask(
     _ command: Command, _ key: Span<UInt8>, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts>
-  /// Whether what is due for a key happens before a command; not so if it is refused unseen.
+  /// Returns whether what is due for a key happens before a command; not if it is refused unseen.
   func settles(_ command: Command, _ key: Int) -> Bool
-  /// What the engine must answer. What is due has happened before.
+  /// Returns the expected answer. What is due has happened before.
   mutating func answer(
     _ command: Command, _ key: Int, _ world: inout World
   ) throws(EngineError) -> Answer<Facts>
-  /// A command that ends what a key has, some time later if need be.
+  /// Commands that end the entity of a key, some time later if need be.
   static var ending: [Command] { get }
 
   // MARK: Time
 
-  /// Lets happen what is due for a key, that owners are gone first.
+  /// Processes what is due for a key; owners that have ended come first.
   mutating func settle(_ key: Int, _ world: World)
-  /// When the engine must wake for a key.
+  /// Returns when the engine must wake for a key; nil if never.
   func deadline(_ key: Int) -> (clock: TimerClock, microseconds: Int64)?
-  /// The keys in the order in which what is due for them happens.
+  /// The keys in the order in which the engine processes what is due.
   var order: [Int] { get }
-  /// Whether an owner is gone whose end would be another one some time later.
+  /// Returns whether an owner has ended, with an effect that depends on when that is noticed.
   func isTouchy(_ world: World) -> Bool
 
-  // MARK: What is so
+  // MARK: State
 
-  /// Whether the command that was answered last may have made an entity, or taken over another
-  /// user's.
+  /// Returns whether the last command may have created an entity, or taken over another user's.
   func adds(_ key: Int, existed: Bool) -> Bool
   func exists(_ key: Int) -> Bool
-  /// The views of a key, the front one last.
+  /// Returns the views of a key, the front one last.
   func facts(_ key: Int, _ world: World) -> [Facts]
   static func facts(_ subject: any EntityView) -> Facts?
-  /// What else of an event is compared.
+  /// Returns what else of an event is compared, as text.
   static func detail(_ event: Event) -> String?
 
   // MARK: Events
 
-  /// What happened since it was last emptied, in order.
+  /// The expected events since this was last emptied, in order.
   var said: [Said] { get set }
-  /// Checks an event that depends on who watched when, and so cannot be foretold; false for others.
-  /// - Returns: false also with a `problem` that says what is wrong with it.
+  /// Checks an event that depends on who watched when, and so cannot be predicted.
+  /// - Returns: false for other events, and also with a `problem` that says what is wrong.
   mutating func hears(_ event: Event, _ key: Int, _ world: World, problem: inout String?) -> Bool
-  /// What is wrong with what a key's listeners know, once nothing is due.
+  /// Returns what is wrong with the knowledge of a key's listeners, once nothing is due.
   func problem(ofListenersTo key: Int, _ world: World) -> String?
 }
 
 extension Model {
   package static var noticeMatters: Bool { true }
-  /// What was there only for a moment has said so.
+  /// An entity that existed only for a moment has caused an event.
   package func adds(_ key: Int, existed: Bool) -> Bool {
     !existed && (exists(key) || !said.isEmpty)
   }
@@ -91,18 +90,18 @@ package enum Answer<Facts: Equatable>: Equatable {
   case flag(Bool)
   case facts(Facts)
   case decided(StartDecision, Facts)
-  /// Whether it is news.
+  /// Whether the command was accepted as the first.
   case told(isFirst: Bool, Facts)
   case attempted(SendRecord.Attempt, Facts)
   case passed(SendRecord.Pass, Facts)
   case taken(Gate.Refusal?, Facts)
 }
 
-/// What is compared of an event.
+/// The fields of an event that are compared.
 package struct Said: Equatable {
   package var name: Event.Name
   package var generation: Generation
-  /// In microseconds of its own clock.
+  /// When it was due, in microseconds of the entity's clock.
   package var due: Int64?
   package var reason: Event.Reason?
   package var end: Presentation.End?
@@ -126,7 +125,7 @@ package struct Said: Equatable {
   }
 }
 
-/// Where the engine and a model are not of one mind.
+/// A difference between the engine and a model.
 package struct Disagreement: Error, CustomStringConvertible {
   package let description: String
 }

@@ -1,6 +1,6 @@
 import Countdowns
 
-/// What is done once, naively.
+/// A naive model of ONCE.
 package struct OnceModel: Model {
   package enum Command {
     case begin(Interval, Owner)
@@ -111,7 +111,7 @@ package struct OnceModel: Model {
 
   package var order: [Int] { ledger.entries.map(\.key) }
 
-  // MARK: What is so
+  // MARK: State
 
   package func exists(_ key: Int) -> Bool { ledger[key] != nil }
 
@@ -136,7 +136,7 @@ package struct OnceModel: Model {
 
   private static func text(_ result: [UInt8]?) -> String { result.map { "\($0)" } ?? "none" }
 
-  // MARK: What is said
+  // MARK: Events
 
   private mutating func end(
     _ entry: GuardLedger<[UInt8]?>.Entry, _ name: Event.Name, due: Int64? = nil,

@@ -1,17 +1,17 @@
 import Countdowns
 
-/// Plays one model against the engine: commands, what is heard, and listings.
+/// Compares one model with the engine: commands, events and listings.
 package protocol Playing: AnyObject {
   var kind: EntityKind { get }
   var entityCount: Int { get }
   var armedCount: Int { get }
   var keyCount: Int { get }
 
-  /// One random command.
+  /// Executes one random command.
   func play(_ engine: Engine, _ world: inout World) throws(Disagreement)
-  /// Ends whatever there is; some of it only some time later.
+  /// Ends all entities; some end only some time later.
   func playEnding(_ engine: Engine, _ world: inout World) throws(Disagreement)
-  /// One page of a listing.
+  /// Reads one page of a listing.
   func playListing(_ engine: Engine, _ world: inout World) throws(Disagreement)
 
   func owns(_ key: [UInt8]) -> Bool
@@ -22,12 +22,12 @@ package protocol Playing: AnyObject {
   func unlisten(_ connection: UInt64, from key: Int?)
   func checkSnapshots(_ key: Int?, _ world: World) throws(Disagreement)
 
-  /// What is due before these moments has been noticed.
+  /// Processes what is due before these moments: the engine has noticed it.
   func settle(before bounds: Bounds, _ world: World)
-  /// Whether something is due at these very moments: it may have been noticed or not.
+  /// Returns whether something is due at these very moments: the engine may have noticed it or not.
   func isAmbiguous(_ bounds: Bounds, _ world: World) -> Bool
   func isTouchy(_ world: World) -> Bool
-  /// Nothing is due any more.
+  /// Compares everything, once nothing is due.
   func checkAll(_ world: World) throws(Disagreement)
 }
 
@@ -44,7 +44,7 @@ package final class Player<M: Model>: Playing {
   private var model: M
   private let keys: [[UInt8]]
   private var known: [Key]
-  /// Keys whose timers went off, in order: as heard, and as it must be.
+  /// The keys whose timers fired, in order: as received, and as expected.
   private var heardOrder: [Int] = []
   private var expectedOrder: [Int] = []
   private var patternListeners: Set<UInt64> = []
@@ -55,12 +55,12 @@ package final class Player<M: Model>: Playing {
     var expected: [Said] = []
     var snapshots: [M.Facts] = []
     var listeners: Set<UInt64> = []
-    /// How many entities have had it.
+    /// How many entities have had this key.
     var births = 0
     var recent: [(step: Int, now: Moment, command: M.Command)] = []
   }
 
-  /// What is there from its first page to its last must be on exactly one.
+  /// An entity that exists from the first page to the last must be on exactly one page.
   private struct Listing {
     var query: ListQuery
     var births: [Int: Int]
@@ -150,7 +150,7 @@ package final class Player<M: Model>: Playing {
     take(key, existed: existed)
   }
 
-  /// Takes what the model said about a key.
+  /// Adds the events of the model to the expected events of a key.
   private func take(_ key: Int, existed: Bool) {
     if !existed, model.exists(key) { known[key].births += 1 }
     guard !model.said.isEmpty else { return }
@@ -214,7 +214,7 @@ package final class Player<M: Model>: Playing {
     !patternListeners.isEmpty || !known[key].listeners.isEmpty
   }
 
-  /// `key` nil: to all of them, by a pattern.
+  /// Subscribes a connection to a key, or with a pattern to all keys if `key` is nil.
   package func listen(
     _ connection: UInt64, to key: Int?, _ engine: Engine, _ world: World
   ) throws(Disagreement) {
@@ -241,7 +241,7 @@ package final class Player<M: Model>: Playing {
     known[key].listeners.remove(connection)
   }
 
-  /// A new listener of a key, or of all by a pattern, has been told all there is.
+  /// Checks that a new listener of a key, or of all keys, has received the snapshots.
   package func checkSnapshots(_ key: Int?, _ world: World) throws(Disagreement) {
     for key in key.map({ $0...$0 }) ?? 0...keyCount - 1 {
       let expected = model.facts(key, world)
@@ -297,8 +297,8 @@ package final class Player<M: Model>: Playing {
         superseded: (event.subject as? HUDView)?.superseded,
         missed: (event.subject as? TimerView)?.justMissed, detail: M.detail(event)))
     if event.name == .fired { heardOrder.append(key) }
-    // Also where it does not matter at what moment it was noticed, that was before what comes next: its
-    // owner's end, say.
+    // Where the moment of noticing does not matter, it was nevertheless before the next event, for
+    // example the end of the owner.
     if !M.noticeMatters, event.lateMicroseconds != nil { settle(key, world) }
   }
 
@@ -363,7 +363,7 @@ package final class Player<M: Model>: Playing {
     }
     lines.append("the last changes of time and connections:")
     lines += world.faults.suffix(12).map { "  \($0)" }
-    // Without the names of modules and of plain numbers, or it takes long to read.
+    // Without the names of modules and models, which make the text longer.
     var text = lines.joined(separator: "\n")
     for noise in ["Simulation.", "Countdowns.", "\(M.self)."] {
       text = text.replacing(noise, with: "")

@@ -1,6 +1,6 @@
 import Countdowns
 
-/// Countdowns with policies: `SendHistory` on the engine's terms.
+/// A naive model of countdowns with policies, made of a `SendHistory` for each key.
 package struct PolicyModel: Model {
   package enum Command {
     case start(SendPolicy, fires: Bool, Owner, token: [UInt8]?)
@@ -40,7 +40,7 @@ package struct PolicyModel: Model {
 
   package static let kind = EntityKind.countdown
   package static let keyPrefix: Unicode.Scalar = "p"
-  /// All that happens by itself happens at moments that follow from what was sent.
+  /// All that happens by itself happens at moments that follow from the sends.
   package static let noticeMatters = false
   package static let ending = [Command.cancel(nil)]
 
@@ -64,7 +64,7 @@ package struct PolicyModel: Model {
     let token = world.token()
     switch Int.random(in: 0..<20, using: &world.random) {
     case 0..<7:
-      // Now and then another one than before: its rules, over the same record.
+      // Sometimes another policy than before: its rules apply to the same record.
       let other = world.chance(oneIn: 20) ? nil : known[key]?.policy
       return .start(
         other ?? world.pick(SendPolicy.samples), fires: world.chance(oneIn: 4), world.owner(),
@@ -83,7 +83,7 @@ package struct PolicyModel: Model {
     }
   }
 
-  /// Mostly none; else that of any send, or of none there was.
+  /// Returns the generation of any send, or one that never existed; often nil.
   private func send(of key: Int, _ world: inout World) -> Generation? {
     if world.chance(oneIn: 2) { return nil }
     return world.pick((known[key]?.generations.suffix(20) ?? []) + [Generation(0)])
@@ -95,7 +95,7 @@ package struct PolicyModel: Model {
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
     case .start(let policy, let fires, let owner, let token):
-      // Whoever names a policy says nothing of the steps.
+      // A START with a policy does not choose the steps.
       var start = CountdownStart(
         Countdown.Plan(count: 60, every: .seconds(1), firesAtOnce: fires)!)
       start.policy = policy
@@ -228,7 +228,7 @@ package struct PolicyModel: Model {
     return history
   }
 
-  /// The send whose code is meant. Of an earlier one no more is known than whether it is good.
+  /// Returns the send whose code is meant. An earlier send is stale once its code is not valid.
   private func code(
     _ key: Int, _ wanted: Generation?, _ now: Int64
   ) throws(EngineError) -> Generation? {
@@ -246,7 +246,7 @@ package struct PolicyModel: Model {
     settle(key, world)
   }
 
-  /// How it is once what is due has happened; how it was, if it is forgotten by that.
+  /// Returns the state once everything due has happened, or the last one if the key is forgotten.
   private mutating func settled(_ key: Int, _ world: World) -> Facts {
     let last = facts(key, world)!
     settle(key, world)
@@ -280,7 +280,7 @@ package struct PolicyModel: Model {
 
   package var order: [Int] { Array(known.indices) }
 
-  // MARK: What is so
+  // MARK: State
 
   package func exists(_ key: Int) -> Bool { known[key] != nil }
 
@@ -344,7 +344,7 @@ package struct PolicyModel: Model {
   }
 
   package func problem(ofListenersTo key: Int, _ world: World) -> String? {
-    // What is cancelled shows nothing.
+    // A cancelled countdown shows nothing.
     guard let history = known[key], history.clock.isShown else { return nil }
     return shown[key].problem(expected: steps(history, world.now.boot.microseconds))
   }

@@ -1,17 +1,17 @@
 import Countdowns
 
-/// What was sent to one key under policies, and its cooldown, as naively as can be: a list of sends,
-/// and plain arithmetic over all of it each time something is asked. Times are in microseconds.
+/// A naive model of a key's sends under policies, and of its cooldown: a list of sends, and plain
+/// arithmetic over the whole list for each question. Times are in microseconds.
 struct SendHistory {
   struct Sent {
     let generation: Generation
     let at: Int64
-    /// Until when its code is good; nil once it is not any more.
+    /// When its code expires; nil once the code is not valid any more.
     var expires: Int64?
     var attempts: UInt32 = 0
-    /// The policy of that time had no more use for it.
+    /// Whether the policy of that time no longer needed it.
     var isForgotten = false
-    /// It had left the windows of its policy when another one followed.
+    /// Whether it had left the windows of its policy when another policy followed.
     var isOver = false
   }
 
@@ -32,12 +32,12 @@ struct SendHistory {
   /// The cooldown after the newest accepted send.
   private(set) var cooldown: Int64 = 0
   private var sent: [Sent] = []
-  /// Which one the newest is since sends started over. What had started over by the time of a send
-  /// is over for good, also if that send is refunded.
+  /// The number of the newest send since the count started over. If a send makes the count start
+  /// over, that stays so even if the send is refunded.
   private var newestNumber = 0
   private var hasChangedPolicy = false
 
-  /// Nothing was sent yet.
+  /// Creates a history without sends.
   init(_ policy: SendPolicy, _ generation: Generation) {
     self.policy = policy
     self.generation = generation
@@ -46,13 +46,13 @@ struct SendHistory {
 
   // MARK: Arithmetic
 
-  /// All that was ever sent, so that whatever is forgotten on the way must not have mattered. What
-  /// one policy had no more use for is not there for another.
+  /// All sends, so that what the engine forgets must not matter. A policy does not see sends that
+  /// an earlier policy no longer needed.
   private var known: [Sent] {
     hasChangedPolicy ? sent.filter { !$0.isForgotten && !$0.isOver } : sent
   }
 
-  /// As a policy finds it that follows: what has left the windows of the one before is over.
+  /// Returns the history for the next policy: sends outside the windows of this one are over.
   private func followed(by policy: SendPolicy, at now: Int64) -> SendHistory {
     guard policy != self.policy else { return self }
     var next = self
@@ -84,7 +84,7 @@ struct SendHistory {
     known.count { $0.at <= now && now - $0.at < window.length.microseconds }
   }
 
-  /// The first moment from now on at which that holds: now, or when a send leaves a window.
+  /// Returns the first moment at which `holds` is true: now, or when a send leaves a window.
   private func first(from now: Int64, _ holds: (Int64) -> Bool) -> Int64 {
     var moments = [now]
     for send in known {
@@ -93,7 +93,7 @@ struct SendHistory {
     return moments.sorted().first { $0 >= now && holds($0) }!
   }
 
-  /// When windows and channels allow a send, and which of them is the last to.
+  /// Returns when windows and channels allow a send, and which of them does so last.
   private func quota(_ now: Int64) -> (until: Int64, reason: Refusal.Reason) {
     let windows = first(from: now) { moment in
       policy.rules.windows.allSatisfy { inside($0, moment) < $0.limit }
@@ -103,7 +103,7 @@ struct SendHistory {
     return channels > now && channels >= windows ? (channels, .exhausted) : (windows, .window)
   }
 
-  /// Why nothing may be sent, and until when.
+  /// Returns why nothing may be sent, and until when; nil if a send is allowed.
   func refusal(
     _ now: Int64, by policy: SendPolicy
   ) -> (reason: Refusal.Reason, until: Int64)? {
@@ -129,7 +129,7 @@ struct SendHistory {
     }
   }
 
-  // MARK: What is told
+  // MARK: Views
 
   func sends(_ now: Int64) -> Int { number(now) }
 
@@ -140,7 +140,7 @@ struct SendHistory {
     return left.min()
   }
 
-  /// `offset` 0: what the newest went over; 1: what the next one will.
+  /// Returns the channel of the newest send if `offset` is 0, of the next one if it is 1.
   func channel(_ offset: Int, _ now: Int64) -> String? {
     let index = sends(now) - 1 + offset
     let channels = policy.rules.channels
@@ -165,7 +165,7 @@ struct SendHistory {
     case ready
   }
 
-  /// What was due by now happens, in order.
+  /// Processes what is due by `now`, and returns it in order.
   mutating func pass(to now: Int64) -> [(due: Int64, what: Happening)] {
     var happened: [(due: Int64, what: Happening)] = []
     while let due = nextExpiry, due <= now, !isReady(before: due) {
@@ -188,7 +188,7 @@ struct SendHistory {
 
   private var nextExpiry: Int64? { sent.compactMap(\.expires).min() }
 
-  /// When it is forgotten; nil while anything is pending.
+  /// Returns when the history is forgotten; nil while a cooldown is pending.
   private func end(keepReady: Int64) -> Int64? {
     let matters = max(
       known.last.map { $0.at + Self.longest(policy) } ?? 0, sent.compactMap(\.expires).max() ?? 0)
@@ -246,7 +246,7 @@ struct SendHistory {
     for index in sent.indices { sent[index].expires = nil }
   }
 
-  /// False if it was refunded before.
+  /// Refunds the newest send; returns false if it was refunded before.
   mutating func refund(at now: Int64) -> Bool {
     guard !isRefunded else { return false }
     isRefunded = true
@@ -276,7 +276,7 @@ struct SendHistory {
     return .accepted
   }
 
-  /// Counts for so long, and until windows and channels allow a send.
+  /// Counts for `left`, and at least until windows and channels allow a send.
   mutating func count(for left: Int64, at now: Int64) {
     clock = .counting(until: max(now + left, quota(now).until))
   }

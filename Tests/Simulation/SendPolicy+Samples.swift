@@ -14,7 +14,7 @@ extension SendPolicy {
     }
   }
 
-  /// They need not make sense together.
+  /// Returns random rules, which may contradict each other.
   private static func rules(_ random: inout SeededGenerator) -> Rules {
     func number<T: FixedWidthInteger>(_ range: ClosedRange<T>) -> T {
       T.random(in: range, using: &random)
@@ -26,7 +26,7 @@ extension SendPolicy {
     } else {
       rules.count = number(1...9)
     }
-    // Some are over within the usual steps of time, some outlast hours.
+    // Some windows end within the usual steps of time, others last for hours.
     let unit: Int64 = [500, 5_000, 300_000].randomElement(using: &random)!
     for _ in 0..<number(0...3) {
       let length = Interval.milliseconds(unit * number(1...60))

@@ -1,13 +1,13 @@
 import Countdowns
 
-/// The number that the listeners of a countdown were told last.
+/// The number that the listeners of a countdown received last.
 ///
 /// A tick must show the number that is right at its moment, and a smaller one than before. Which
-/// ticks come depends on who watched when the wheel was armed.
+/// ticks are sent depends on who watched when the wheel was armed.
 struct ShownSteps {
   private var steps: Int64?
 
-  /// - Parameter expected: the steps that are left; nil if it does not count.
+  /// - Parameter expected: the remaining steps; nil if it does not count.
   /// - Returns: whether it was a tick; with a `problem` if it was wrong.
   mutating func hears(_ event: Event, expected: Int64?, problem: inout String?) -> Bool {
     guard let view = event.subject as? CountdownView else { return false }
@@ -26,7 +26,7 @@ struct ShownSteps {
     return true
   }
 
-  /// What is wrong with what they know, once nothing is due.
+  /// Returns what is wrong with the number, once nothing is due; nil if nothing.
   func problem(expected: Int64) -> String? {
     if steps == expected { return nil }
     return "listeners know \(steps.map { "\($0)" } ?? "nothing"), not \(expected)"

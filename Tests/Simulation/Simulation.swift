@@ -10,7 +10,7 @@ package struct Simulation: ~Copyable {
   private let players: [any Playing]
   private var settings: EngineSettings
   private var nextConnection: UInt64 = 100
-  /// Something of connections or scopes that are gone may not be cleared up yet.
+  /// Whether entities of closed connections or scopes may not be cleaned up yet.
   private var isClearingUp = false
   private var channels: [(player: Int, key: Int, connection: UInt64)] = []
   private var patterns: [(player: Int, connection: UInt64)] = []
@@ -63,7 +63,7 @@ package struct Simulation: ~Copyable {
     case 94..<96: try unlisten()
     case 96: if world.chance(oneIn: 2) { setWallClock() } else { setLimits() }
     default:
-      // What is due for those that are looked at happens; so it does for all, at the same moment.
+      // A listing processes what is due for its entities, so everything due is processed first.
       try finish()
       try player().playListing(engine, &world)
     }
@@ -72,7 +72,7 @@ package struct Simulation: ~Copyable {
 
   private mutating func player() -> any Playing { world.pick(players) }
 
-  /// Everything ends, and nothing is left.
+  /// Ends everything, and checks that nothing is left.
   private mutating func end() throws(Disagreement) {
     for connection in world.connections { try vanish(connection) }
     while let scope = world.scopes.last { try closeScope(scope.name) }
@@ -122,12 +122,12 @@ package struct Simulation: ~Copyable {
   private mutating func move(_ interval: Interval) {
     world.now.boot = world.now.boot + interval
     world.now.wall = world.now.wall + interval
-    // Of leases that are over.
+    // Some leases may have ended.
     if world.endScopes() { isClearingUp = true }
     if interval > .seconds(10) { world.note("\(interval.microseconds / 1_000_000) s pass") }
   }
 
-  /// To the moment at which the engine must wake, or a microsecond to either side.
+  /// Moves to the moment at which the engine must wake, or a microsecond to either side.
   private mutating func moveToDeadline() {
     guard let deadline = engine.nextDeadline.boot else { return }
     let offset = Interval(microseconds: world.pick([-1, 0, 1]))
@@ -140,14 +140,14 @@ package struct Simulation: ~Copyable {
     world.note("the wall clock is set by \(step) ms")
   }
 
-  /// What is there beyond new limits stays.
+  /// Sets new limits; entities beyond them stay.
   private mutating func setLimits() {
     guard settings.limits != EngineSettings.Limits() else { return }
     world.limit(&settings.limits, keyCount: players.reduce(0) { $0 + $1.keyCount })
     engine.reload(settings)
   }
 
-  /// All that is due happens, in slices.
+  /// Processes all that is due, in slices.
   private mutating func finish() throws(Disagreement) {
     let budget = world.pick([1, 3, 50])
     while !engine.advance(to: world.now, budget: budget) { try hear() }
@@ -170,7 +170,7 @@ package struct Simulation: ~Copyable {
     }
   }
 
-  /// One slice. The engine is behind then; what it has done can be told from its next deadline.
+  /// Runs one slice. The engine may be behind then; its next deadline shows what it has done.
   private mutating func advanceABit() throws(Disagreement) {
     world.note("a slice")
     var isFinished = engine.advance(
@@ -215,7 +215,7 @@ package struct Simulation: ~Copyable {
   }
 
   private mutating func vanish(_ connection: UInt64) throws(Disagreement) {
-    // What was due before is heard before.
+    // Events that were due before come first.
     try finish()
     engine.disconnect(connection)
     isClearingUp = true
@@ -232,14 +232,14 @@ package struct Simulation: ~Copyable {
 
   // MARK: Scopes
 
-  /// Some go with a connection or are below another one, some have a lease.
+  /// Opens a scope. Some are owned by a connection or another scope, some have a lease.
   private mutating func openScope() throws(Disagreement) {
     guard world.scopes.count < 6 else { return }
     var opening = ScopeOpening()
     opening.owner = world.owner()
     if world.chance(oneIn: 3) { opening.ttl = world.milliseconds([1, 300, 5_000, 600_000]) }
     let client = world.client()
-    // No name is used twice: who uses one again may have to wait.
+    // No name is used twice: a scope of the same name may still be closing.
     let name = Array("scope \(world.step)".utf8)
     let asked = Result { () throws(EngineError) in
       _ = try engine.openScope(name.span, opening, by: client, at: world.now)
@@ -261,7 +261,7 @@ package struct Simulation: ~Copyable {
   }
 
   private mutating func closeScope(_ scope: OwnerName) throws(Disagreement) {
-    // What was due before is heard before.
+    // Events that were due before come first.
     try finish()
     let key = scope.key
     let asked = Result { () throws(EngineError) in
@@ -287,7 +287,7 @@ package struct Simulation: ~Copyable {
       channels.append((player, key, connection))
       return
     }
-    // A pattern for all keys of a kind: whoever has it is told how each is, bit by bit.
+    // A pattern for all keys of a kind: its subscriber receives all snapshots, in portions.
     try finish()
     let kind = players[player].kind
     _ = engine.subscribe(

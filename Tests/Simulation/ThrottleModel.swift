@@ -1,7 +1,7 @@
 import Countdowns
 
-/// Rate limits, naively: a bucket that fills by `use` with each use, and leaks by `count` with each
-/// microsecond.
+/// A naive model of throttles: a bucket that fills by `use` with each use, and leaks by `count`
+/// with each microsecond.
 package struct ThrottleModel: Model {
   package enum Command {
     case take(Throttle.Rate, cost: UInt32, isPeek: Bool)
@@ -23,7 +23,7 @@ package struct ThrottleModel: Model {
     let rate: Throttle.Rate
     let generation: Generation
     var level: Int128
-    /// In microseconds: when the level was that.
+    /// The moment of this level, in microseconds.
     var at: Int64
     var use: Int128 { Int128(rate.period.microseconds) }
     var full: Int128 { Int128(rate.burst) * use }
@@ -54,11 +54,11 @@ package struct ThrottleModel: Model {
   package static let ending = [Command.refund(1_000_000_000, nil)]
 
   private let rates: [Throttle.Rate]
-  /// In the order in which they were armed for their deadlines.
+  /// The buckets in the order in which they were armed for their deadlines.
   private var buckets: [Bucket] = []
   package var said: [Said] = []
 
-  /// Each key has one rate: what another one changes is for tests that know what they want.
+  /// Each key keeps its rate: changes of the rate have their own tests.
   package init(keyCount: Int, _ settings: EngineSettings) {
     let samples: [(Int64, Int64, Interval)] = [
       (1, 7, .seconds(1)), (5, 5, .seconds(10)), (3, 1, .milliseconds(500)),
@@ -156,7 +156,7 @@ package struct ThrottleModel: Model {
 
   package var order: [Int] { buckets.sorted { $0.empty < $1.empty }.map(\.key) }
 
-  // MARK: What is so
+  // MARK: State
 
   package func exists(_ key: Int) -> Bool { bucket(key) != nil }
 

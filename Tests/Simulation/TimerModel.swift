@@ -1,6 +1,6 @@
 import Countdowns
 
-/// Plain timers, naively: a list in the order of their deadlines.
+/// A naive model of plain timers: a list in the order of their deadlines.
 package struct TimerModel: Model {
   package enum Command {
     case set(TimerSet)
@@ -29,7 +29,7 @@ package struct TimerModel: Model {
     let late: PlainTimer.Late
     let generation: Generation
     let owner: Owner
-    /// In microseconds; nil while paused.
+    /// The deadline in microseconds of the timer's clock; nil while paused.
     var deadline: Int64?
     var left: Int64 = 0
     var fired: Int64 = 0
@@ -40,7 +40,7 @@ package struct TimerModel: Model {
   package static let keyPrefix: Unicode.Scalar = "t"
   package static let ending = [Command.delete(nil)]
 
-  /// By rising deadline; of equal ones, what was armed first is first. Paused ones are last.
+  /// By rising deadline; of equal ones, the one armed first is first. Paused timers are last.
   private var timers: [Timer] = []
   package var said: [Said] = []
 
@@ -125,7 +125,7 @@ package struct TimerModel: Model {
     case .retime(let left, let generation):
       try change(key, generation, world) { timer, now in
         let left = left.microseconds
-        // Without anything left there is nothing to be paused.
+        // With no time left, there is nothing to pause.
         if timer.deadline == nil, left > 0 {
           defer { timer.left = left }
           return timer.left == left ? nil : .retimed
@@ -135,7 +135,7 @@ package struct TimerModel: Model {
         return before == timer.deadline ? nil : .retimed
       }
     }
-    // What is due at once fires at once; where that was the last time, it is told how it was.
+    // A timer that is due fires at once; if that was the last time, the reply has its last state.
     let last = facts(key, world).last
     settle(key, world)
     return (facts(key, world).last ?? last).map { .facts($0) } ?? .nothing
@@ -179,7 +179,7 @@ package struct TimerModel: Model {
     timers.filter { $0.clock == .boot }.map(\.key) + timers.filter { $0.clock == .wall }.map(\.key)
   }
 
-  // MARK: What is so
+  // MARK: State
 
   package func exists(_ key: Int) -> Bool { timer(key) != nil }
 
@@ -216,7 +216,7 @@ package struct TimerModel: Model {
     if let wanted, wanted != timer.generation { throw .stale(now: timer.generation) }
   }
 
-  /// What does not change keeps its place among equal deadlines.
+  /// Changes a timer. If nothing changes, it keeps its place among equal deadlines.
   private mutating func change(
     _ key: Int, _ wanted: Generation?, _ world: World,
     _ body: (inout Timer, _ now: Int64) -> Event.Name?
@@ -253,6 +253,6 @@ extension TimerModel.Facts {
 }
 
 extension Int64 {
-  /// Microseconds as whole milliseconds.
+  /// Microseconds as milliseconds, rounded up.
   var roundedUp: Int64 { (self + 999) / 1_000 }
 }

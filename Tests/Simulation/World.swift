@@ -1,19 +1,19 @@
 import Countdowns
 import SeededRandom
 
-/// What the engine and the models are told alike: what time it is, and who is there.
+/// What the engine and the models have in common: the time, and open connections and scopes.
 package struct World {
   package var random: SeededGenerator
   package internal(set) var now: Moment
-  /// Connections that are there; `World.operator` always is.
+  /// The open connections, besides `World.operator`, which is always open.
   package internal(set) var connections: [UInt64] = []
   package internal(set) var step = 0
   package internal(set) var limits = EngineSettings.Limits()
-  /// Scopes that are open, each after what it is below.
+  /// The open scopes, each after the one that it is below.
   private(set) var scopes: [Scope] = []
 
   private var lastGeneration: Int64 = 0
-  /// The last changes of time and connections, to be read when something went wrong.
+  /// The last changes of time and connections, to explain a failure.
   private(set) var faults: [String] = []
 
   static let `operator` = Client(connection: 1, uid: 1_000)
@@ -39,16 +39,16 @@ package struct World {
 
   struct Scope {
     let name: OwnerName
-    /// What it goes with: a connection, or the scope that it is below.
+    /// A connection, or the scope that it is below.
     let owner: Owner
-    /// In microseconds of the boot clock.
+    /// The end of the lease in microseconds of the boot clock; nil without a lease.
     let leaseEnd: Int64?
   }
 
   mutating func open(_ scope: Scope) { scopes.append(scope) }
 
-  /// That scope, and all below it, or those that have no right to be there any more, with all below
-  /// them. False if none is over.
+  /// Ends a scope, and those whose lease or owner has ended, with all scopes below them. Returns
+  /// whether any has ended.
   mutating func endScopes(_ closed: OwnerName? = nil) -> Bool {
     let before = scopes
     scopes = []
@@ -59,7 +59,7 @@ package struct World {
     return scopes.count < before.count
   }
 
-  /// The generation that the engine must give next.
+  /// Returns the generation that the engine must give next.
   package mutating func newGeneration() -> Generation {
     lastGeneration += 1
     return Generation(lastGeneration)
@@ -78,31 +78,31 @@ package struct World {
     .milliseconds(pick(choices))
   }
 
-  /// Nobody, or a connection or scope that is there.
+  /// Returns no owner, or an open connection or scope.
   package mutating func owner() -> Owner {
     if chance(oneIn: 2) { return .none }
     if !scopes.isEmpty, chance(oneIn: 2) { return .scope(pick(scopes).name) }
     return .connection(pick(connections + [Self.operator.connection]))
   }
 
-  /// Mostly none; else one of some more than a key remembers.
+  /// Returns mostly nil, else one of more tokens than a key remembers.
   package mutating func token() -> [UInt8]? {
     chance(oneIn: 3) ? [UInt8.random(in: 0...UInt8(SentToken.most) * 2, using: &random)] : nil
   }
 
-  /// Makes up limits that a history with so many keys reaches.
+  /// Chooses limits that a history with `keyCount` keys reaches.
   mutating func limit(_ limits: inout EngineSettings.Limits, keyCount: Int) {
     limits.entities = Int.random(in: 1...keyCount, using: &random)
     limits.entitiesPerUser = Int.random(in: 1...keyCount, using: &random)
     self.limits = limits
   }
 
-  /// The operator, as one of the users.
+  /// Returns the operator, as one of the users.
   package mutating func client() -> Client {
     Client(connection: Self.operator.connection, uid: pick(Self.users))
   }
 
-  /// What is wrong with the entities there are after a command; before it there were `before`.
+  /// Returns what is wrong if a command exceeded the limits; `before` has the counts before it.
   func problem(
     withLimitsOf client: Client, before: (all: Int, ofUser: Int), _ engine: Engine
   ) -> String? {
@@ -113,7 +113,7 @@ package struct World {
     return "there are \(all) entities, \(ofUser) of the user, in spite of the limits"
   }
 
-  /// Whether a refusal names a limit that `added` entities would exceed.
+  /// Returns whether a refusal names a limit that `added` entities would exceed.
   func isFull(_ error: EngineError, for client: Client, adding added: Int, _ engine: Engine)
     -> Bool
   {
@@ -126,7 +126,7 @@ package struct World {
     }
   }
 
-  /// Mostly none; else `current`, or one that is over.
+  /// Returns mostly nil, else `current` or an older generation.
   package mutating func generation(near current: Generation?) -> Generation? {
     switch Int.random(in: 0..<10, using: &random) {
     case 0..<7: nil
@@ -137,7 +137,7 @@ package struct World {
 }
 
 extension Moment {
-  /// Milliseconds on both clocks.
+  /// The milliseconds on both clocks.
   var text: String { "\(milliseconds(boot)) ms (wall \(milliseconds(wall)) ms)" }
 
   private func milliseconds(_ instant: Instant) -> String {
@@ -145,12 +145,12 @@ extension Moment {
     return "\(instant.microseconds / 1_000).\(rest)"
   }
 
-  /// As `deadline_unix_ms` tells a moment of the boot clock: one that has come is rounded down.
+  /// Returns a moment of the boot clock as `deadline_unix_ms`: one that has come is rounded down.
   package func deadlineUnixMS(_ microseconds: Int64) -> Int64 {
     deadlineUnixMS(wall: wall.microseconds + microseconds - boot.microseconds)
   }
 
-  /// The same for a moment of the wall clock.
+  /// Returns a moment of the wall clock as `deadline_unix_ms`.
   package func deadlineUnixMS(wall moment: Int64) -> Int64 {
     moment > wall.microseconds ? (moment + 999) / 1_000 : moment / 1_000
   }

@@ -21,7 +21,7 @@ public enum Spread: String, CaseIterable, Sendable {
     }
   }
 
-  /// How far time goes on in one step.
+  /// Returns how far time advances in one step.
   func step(_ random: inout SeededGenerator) -> UInt64 {
     switch self {
     case .sameTick: return UInt64.random(in: 0...1, using: &random)
@@ -32,13 +32,13 @@ public enum Spread: String, CaseIterable, Sendable {
   }
 }
 
-/// Where the wheel and the model are not of one mind.
+/// A difference between the wheel and the model.
 public struct Disagreement: Error, CustomStringConvertible {
   public let description: String
 }
 
-/// One seeded random history, step by step against the naive model: every public operation,
-/// between advances and between two expirations of one, single and in bursts, with small budgets.
+/// One seeded random history, step by step against the naive model: every public operation, between
+/// advances and between the expirations of an advance, single and in bursts, with small budgets.
 public struct History: ~Copyable {
   private let seed: UInt64
   private let spread: Spread
@@ -48,7 +48,7 @@ public struct History: ~Copyable {
   private var tokens: [TimerWheel.Token] = []
   private var now: UInt64
   private let mayBurst: Bool
-  /// Steps made: changes, and expirations.
+  /// How many changes and expirations have been played.
   public private(set) var steps = 0
 
   public init(seed: UInt64, spread: Spread) {
@@ -104,7 +104,7 @@ public struct History: ~Copyable {
     try agree(wheel.cancel(tokens[id]), model.cancel(id: id), "cancel")
   }
 
-  /// More than fit in a chunk, close together; or the end of most there are.
+  /// Schedules more timers than fit in a chunk, close together; or cancels most timers.
   private mutating func burst() throws(Disagreement) {
     if Bool.random(using: &random), model.timers.count < 2_000 {
       let first = spread.deadline(from: now, &random)

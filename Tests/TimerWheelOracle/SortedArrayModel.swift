@@ -1,11 +1,11 @@
 import TimerWheel
 
-/// What a wheel must do, done naively: an array kept in the order of expiry.
+/// A naive model of a wheel: an array in the order of expiry.
 struct SortedArrayModel {
   struct Timer {
     var id: Int
     var deadline: UInt64
-    /// What counts for the order: the past counts as the moment of arming.
+    /// The deadline for the order: one in the past counts as the moment of arming.
     var effective: UInt64
     var payload: UInt64
   }
@@ -21,7 +21,7 @@ struct SortedArrayModel {
 
   mutating func schedule(id: Int, deadline: UInt64, payload: UInt64) {
     let effective = max(deadline, elapsed)
-    // Behind all that are due at the same moment or before: equal deadlines keep their order.
+    // Behind all timers due at the same moment or before: equal deadlines keep their order.
     var low = 0
     var high = timers.count
     while low < high {
@@ -45,7 +45,7 @@ struct SortedArrayModel {
     return true
   }
 
-  /// The next timer due by `now`; time stands at its deadline, or at `now` when there is none.
+  /// Removes the next timer due by `now`; time moves to its deadline, or to `now` if there is none.
   mutating func popDue(by now: UInt64) -> Timer? {
     guard let first = timers.first, first.effective <= max(now, elapsed) else {
       elapsed = max(elapsed, now)
@@ -55,7 +55,7 @@ struct SortedArrayModel {
     return timers.removeFirst()
   }
 
-  /// Time has passed to `tick`, with nothing due before it.
+  /// Moves time to `tick`; nothing may be due before it.
   mutating func move(to tick: UInt64) {
     precondition(timers.first.map { $0.effective >= tick } ?? true)
     elapsed = max(elapsed, tick)

@@ -1,10 +1,10 @@
 import Testing
 import TimerWheel
 
-/// What went wrong in other timers, by the number in their trackers. Each is told as a history with
-/// its outcome written down, not asked of a model.
+/// Defects of other timers, by the number in their trackers. Each is a history with its outcome
+/// written down, not predicted by a model.
 @Suite struct KnownCaseTests {
-  // MARK: What is cancelled is gone
+  // MARK: Cancelled timers are removed
 
   @Test("netty-2561: a cancelled timer does not stay until its slot comes round")
   func cancelledTimersLeaveAtOnce() {
@@ -19,7 +19,7 @@ import TimerWheel
     #expect(wheel.nextDeadline == 3_600_001)
     wheel.cancel(kept)
     #expect(wheel.nextDeadline == nil)
-    // Nothing is left to be touched when the slots come round.
+    // No work is left when the slots come round.
     var budget = 1
     #expect(wheel.advance(to: .max, budget: &budget) == nil)
     #expect(budget == 1)
@@ -36,7 +36,7 @@ import TimerWheel
     #expect(wheel.count == 3)
     #expect(wheel.expirations(to: 10).map(\.token) == [early])
     #expect(wheel.count == 2)
-    // What has expired cannot be cancelled, nor anything twice.
+    // An expired timer cannot be cancelled, nor any timer twice.
     #expect(wheel.cancel(early) == false)
     #expect(wheel.reschedule(early, deadline: 99) == false)
     #expect(wheel.count == 2)
@@ -67,7 +67,7 @@ import TimerWheel
     var wheel = TimerWheel()
     var stale: [TimerWheel.Token] = []
     for round in 0..<100 as Range<UInt64> {
-      // There is one record; every timer has it after the one before.
+      // There is one record, which all timers use in turn.
       let token = wheel.schedule(deadline: round + 100, payload: round)
       for old in stale {
         #expect(wheel.isArmed(old) == false)
@@ -93,7 +93,7 @@ import TimerWheel
       for delay in [1, 2, 63, 64, 65, 4_095, 4_096, 4_097, 300_000] as [UInt64] {
         var wheel = TimerWheel(startingAt: start)
         _ = wheel.schedule(deadline: start + delay, payload: 0)
-        // In steps that stop within the slots on the way.
+        // In steps that end within the slots on the way.
         for part in 1..<8 as Range<UInt64> {
           #expect(wheel.expirations(to: start + (delay - 1) * part / 8) == [])
         }
@@ -110,7 +110,7 @@ import TimerWheel
       for deadline in [span, span + 5, span + span / 64, span &* 15] {
         var wheel = TimerWheel(startingAt: 5)
         _ = wheel.schedule(deadline: deadline, payload: 0)
-        // Where it would be due if only its lower digits counted, and all along the way.
+        // At the ticks that match only its lower digits, and all along the way.
         var tick: UInt64 = 6
         while tick < deadline {
           #expect(wheel.expirations(to: tick) == [], "\(deadline) came at \(tick)")
@@ -127,7 +127,7 @@ import TimerWheel
   func coarseTimersAreNotHidden() {
     for coarse in [64, 70, 100, 4_096, 4_100, 5_000] as [UInt64] {
       var wheel = TimerWheel()
-      // Armed from afar, it sits high; the clock then comes close without entering its slot.
+      // Armed far ahead, it is on a coarse level; the clock comes close but not into its slot.
       _ = wheel.schedule(deadline: coarse, payload: 1)
       #expect(wheel.expirations(to: coarse & ~63 - 1) == [])
       for later in [coarse + 1, coarse + 30, coarse + 64] {
@@ -176,7 +176,7 @@ import TimerWheel
     #expect(wheel.nextDeadline == 4_000)
     wheel.reschedule(moved, deadline: 3_000)
     #expect(wheel.nextDeadline == 3_000)
-    // And of a later one, when the earlier are moved away or cancelled.
+    // The next one is a later deadline again when the earlier ones are moved away or cancelled.
     wheel.reschedule(moved, deadline: 9_000)
     #expect(wheel.nextDeadline == 4_000)
     wheel.cancel(added)
@@ -230,7 +230,7 @@ import TimerWheel
     #expect(wheel.advance(to: eightHours, budget: &budget) == nil)
     #expect(wheel.elapsed == eightHours && budget == 1)
 
-    // One timer at the end: it steps down a level at a time at most, and then expires.
+    // One timer at the end: it moves down at most once per level, and then expires.
     _ = wheel.schedule(deadline: 2 * eightHours, payload: 0)
     budget = 1_000
     #expect(wheel.advance(to: 2 * eightHours, budget: &budget)?.deadline == 2 * eightHours)
@@ -249,7 +249,7 @@ import TimerWheel
     while let due = wheel.advance(to: 100, budget: &budget) {
       order.append(due.payload)
       if due.payload <= 2 { _ = wheel.schedule(deadline: 100, payload: due.payload + 10) }
-      // The past is due now; not before what is due already.
+      // A deadline in the past is due now, but not before timers that are due already.
       if due.payload == 3 { _ = wheel.schedule(deadline: 7, payload: 20) }
     }
     #expect(order == [1, 2, 3, 11, 12, 20])
@@ -285,20 +285,20 @@ import TimerWheel
         if due.payload != next { Issue.record("\(due.payload) came instead of \(next)") }
         next += 1
       }
-      // Between turns others are served: a newcomer for the same tick queues up at the end.
+      // Other work runs between turns: a new timer for the same tick is added at the end.
       if turns == 3 { _ = wheel.schedule(deadline: deadline, payload: count) }
     } while budget == 0
     #expect(next == count + 1)
     #expect(wheel.count == 0)
-    // A turn touches no more than its budget, moves between levels included: so it takes more of them
-    // than to expire alone. And no timer is touched more often than it has levels to go down, and
-    // once more.
+    // The budget of a turn includes moves between levels, so there are more turns than expirations
+    // alone need. No timer is touched more often than once for each level that it moves down, and
+    // once to expire.
     #expect((101...402).contains(turns))
   }
 }
 
 extension TimerWheel {
-  /// All that expires by `now`.
+  /// Returns all expirations by `now`.
   fileprivate mutating func expirations(to now: UInt64) -> [Expiration] {
     var all: [Expiration] = []
     var budget = Int.max

@@ -2,11 +2,11 @@ import Glibc
 import Testing
 import TimerWheel
 
-/// What a peak took can be given back.
+/// Memory that a peak needed can be returned.
 @Suite(.serialized) struct MemoryTests {
   private static let mebibyte = 1 << 20
 
-  /// The memory of this process that is really there, in bytes.
+  /// Returns the resident memory of this process, in bytes.
   private func residentBytes() throws -> Int {
     let file = try #require(fopen("/proc/self/statm", "r"))
     defer { fclose(file) }

@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 @Suite struct ReplyDecoderTests {
-  /// What a server may say, and what it means.
+  /// Replies of a server, each with its value.
   static let transcript: [(String, RESPValue)] = [
     ("+OK\r\n", .simpleString("OK")),
     ("+\r\n", .simpleString("")),
@@ -93,7 +93,7 @@ import Wire
     #expect(throws: error, "the stream has lost its meaning") { try decoder.next() }
   }
 
-  /// Damaged at random, a stream means the same however it is cut, and is never a trap.
+  /// A randomly damaged stream is read the same however it is split, and never traps.
   @Test func damageReadsTheSameInAnyPieces() {
     let whole = Self.transcript.flatMap { Array($0.0.utf8) }
     var random = SeededGenerator(seed: 20_260_503)
@@ -113,7 +113,7 @@ import Wire
     }
   }
 
-  /// The values of a stream, and the error that ended it.
+  /// Returns the values of a stream, and the error that ended it.
   static func outcome(_ bytes: [UInt8], pieces size: Int) -> [String] {
     var decoder = ReplyDecoder()
     var outcome: [String] = []

@@ -2,9 +2,9 @@ import SeededRandom
 import Testing
 import Wire
 
-/// Requests as they come: whole, in pieces, damaged, too big.
+/// Requests that arrive whole, in pieces, damaged or too large.
 @Suite struct RequestDecoderTests {
-  /// What one stream of bytes means: requests, then an error perhaps.
+  /// The requests in a stream of bytes, and the error that ends it, if any.
   struct Outcome: Equatable {
     var requests: [[String]] = []
     var error: String?
@@ -196,7 +196,7 @@ import Wire
     #expect(decode("PING 12345678\n").error == tooLong)
     #expect(decode("PING 12345678").error == tooLong)
     #expect(decode("a b c d\r\n").error == "4 arguments, max-arguments is 3")
-    // The limit of a request's length is that of each, not of the connection.
+    // The length limit applies to each request, not to the connection.
     #expect(decode(String(repeating: "*1\r\n$10\r\n0123456789\r\n", count: 9)).requests.count == 9)
   }
 
@@ -239,7 +239,7 @@ import Wire
             : UInt8.random(in: 0...255, using: &generator)
         }
       }
-      // A request at its limits: arguments, their lengths, and one piece more.
+      // A request at its limits: arguments, their lengths, and one more piece.
       let outcome = Self.decode(pieces, limits: limits, mostBuffered: 200 + 10 * 8 + 16 + 30)
       #expect(outcome.requests.allSatisfy { $0.count <= 10 })
     }

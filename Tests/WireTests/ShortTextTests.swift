@@ -53,7 +53,7 @@ import Wire
     for name in names {
       let bulk = "$\(name.utf8CodeUnitCount)\r\n\(name)\r\n"
       #expect(text { $0.bulk(name) } == bulk)
-      // What comes next is not cut off.
+      // Text that comes next is not cut off.
       #expect(
         text {
           $0.bulk(name)
@@ -66,9 +66,9 @@ import Wire
     }
   }
 
-  /// Has `write` write into memory that ends where no page follows, one byte shorter than it needs. The
-  /// process ends with a trap if that is noticed before the write, and with a segmentation fault if
-  /// it is noticed after.
+  /// Calls `write` with memory that is one byte too short and ends before a page without access.
+  /// The process ends with a trap if that is noticed before the write, and with a segmentation
+  /// fault if it is noticed after.
   private static func write(_ length: Int, _ write: (inout ShortText) -> Void) {
     let page = Int(sysconf(Int32(_SC_PAGESIZE)))
     let pages = mmap(

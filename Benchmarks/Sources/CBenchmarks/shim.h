@@ -1,4 +1,4 @@
-// Swift's module of the C library leaves these out.
+// Declarations that Swift's Glibc module lacks.
 #pragma once
 #include <malloc.h>
 #include <sys/epoll.h>

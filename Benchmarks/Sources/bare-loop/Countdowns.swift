@@ -1,15 +1,15 @@
 import Glibc
 import TimerWheel
 
-/// All countdowns: each is a minute long, and one that runs cannot be started again.
+/// All countdowns. Each lasts a minute and cannot be restarted while it runs.
 struct Countdowns: ~Copyable {
   private static let minute: Int64 = 60_000_000
 
   private var table = KeyTable()
   private var wheel = TimerWheel(startingAt: UInt64(Self.microseconds(CLOCK_BOOTTIME)))
-  /// The time of the batch, in microseconds since the machine started.
+  /// The time of the current batch, in microseconds since boot.
   private var now: Int64 = 0
-  /// Fencing tokens: from the calendar's time, so that they rise over a restart.
+  /// The newest generation. It starts at the wall-clock time, so generations rise across restarts.
   private var lastGeneration = Self.microseconds(CLOCK_REALTIME)
 
   private static func microseconds(_ clock: clockid_t) -> Int64 {
@@ -18,7 +18,7 @@ struct Countdowns: ~Copyable {
     return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000
   }
 
-  /// How long the loop may sleep: until the next deadline; -1: for ever.
+  /// Returns the milliseconds until the next deadline, or -1 if there is none.
   mutating func millisecondsToSleep() -> CInt {
     guard let next = wheel.nextDeadline else { return -1 }
     return CInt(truncatingIfNeeded: (max(Int64(next) - now, 0) + 999) / 1_000)
@@ -45,7 +45,7 @@ struct Countdowns: ~Copyable {
     append((record.pointee.deadline - now + 999) / 1_000, to: &reply)
   }
 
-  /// Runs due timers; a few for each batch, so that clients do not wait for a burst.
+  /// Expires due countdowns, a few per batch, so that clients do not wait for a burst.
   mutating func expireDue() {
     var budget = 64
     while let due = wheel.advance(to: UInt64(now), budget: &budget) {
@@ -54,26 +54,26 @@ struct Countdowns: ~Copyable {
   }
 }
 
-/// What is known of a key.
+/// The state of a key.
 struct Record {
   var generation: Int64
-  /// In microseconds; 0 once it has come.
+  /// In microseconds since boot; 0 once the timer has fired.
   var deadline: Int64
   var timer: TimerWheel.Token
-  /// Where the key's bytes are.
+  /// The offset of the key's bytes.
   var key: UInt32
   var keyLength: UInt32
 }
 
-/// Finds the record of a key: open addressing over one array, so that a new key costs one look at
-/// memory. Records and keys lie one behind the other, in the order of their coming, and stay.
+/// Maps keys to records with open addressing in one array, so a new key costs one memory access.
+/// Records and keys are stored in order of arrival and never removed.
 struct KeyTable: ~Copyable {
   let records: UnsafeMutablePointer<Record>
   private var count = 0
   private let keys: Bytes
   private var keysEnd = 0
-  /// The upper half of a key's hash above the record's number plus one; 0: free. The length is a power
-  /// of two.
+  /// Each slot has the upper half of a key's hash above the record's index plus one, or 0 if it is
+  /// free. The number of slots is a power of two.
   private var slots: UnsafeMutablePointer<UInt64>
   private var mask: Int
 
@@ -84,7 +84,7 @@ struct KeyTable: ~Copyable {
     slots = Self.reserve((mask + 1) * 8)
   }
 
-  /// Addresses; memory is taken where it is touched, and is zero.
+  /// Reserves address space. The kernel supplies zeroed pages on first access.
   private static func reserve<Element>(_ bytes: Int) -> UnsafeMutablePointer<Element> {
     let start = mmap(
       nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
@@ -92,7 +92,7 @@ struct KeyTable: ~Copyable {
     return start.bindMemory(to: Element.self, capacity: bytes / MemoryLayout<Element>.stride)
   }
 
-  /// The record of a key; a new one, whose deadline is 0, if there is none yet.
+  /// Returns the index of the key's record; a new key gets a record with deadline 0.
   @inline(__always)
   mutating func place(_ key: Bytes, _ length: Int) -> Int {
     let hash = Self.hash(key, length)
@@ -118,8 +118,8 @@ struct KeyTable: ~Copyable {
     return count - 1
   }
 
-  /// Multiplies eight bytes at a time and folds the product, in the manner of wyhash. A stranger who knows
-  /// it can make keys collide: the daemon needs a keyed hash.
+  /// Multiplies eight bytes at a time and XORs the halves of the product, like wyhash. An attacker
+  /// can make keys collide, so the daemon needs a keyed hash.
   @inline(__always)
   private static func hash(_ key: Bytes, _ length: Int) -> UInt64 {
     var hash = 0x2D35_8DCC_AA6C_78A5 ^ UInt64(length)
@@ -140,7 +140,7 @@ struct KeyTable: ~Copyable {
     munmap(old, (mask + 1) * 8)
     mask = mask * 2 + 1
     slots = Self.reserve((mask + 1) * 8)
-    // From the keys, in the order of memory: a slot has half of the hash only.
+    // Rehashes the keys in memory order, because a slot has only half of the hash.
     for index in 0..<count {
       let hash = Self.hash(keys + Int(records[index].key), Int(records[index].keyLength))
       var slot = Int(truncatingIfNeeded: hash) & mask

@@ -1,13 +1,13 @@
 import Glibc
 
-/// The changes of a batch, which are stored before its replies are sent.
+/// Collects the changes of a batch and stores them before its replies are sent.
 struct Log: ~Copyable {
   enum Mode { case nothing, write, sync }
 
-  /// The file is as long as that from the start and written in a circle: its length never changes, so
-  /// syncing writes nothing but the data.
+  /// The size of the file in bytes. The file is allocated at the start and used as a ring, so that
+  /// syncing writes only data, not a new length.
   private static let fileSize = 256 << 20
-  /// More than the input of all connections of a batch can ask for.
+  /// The capacity in bytes: more than the input of all connections in a batch can produce.
   private static let batchSize = 64 << 20
 
   private let mode: Mode
@@ -26,7 +26,7 @@ struct Log: ~Copyable {
     guard file >= 0, posix_fallocate(file, 0, off_t(Self.fileSize)) == 0 else { fail(path) }
   }
 
-  /// Adds an entry: what the daemon's has, too, which is a head, the event and the record.
+  /// Appends an entry as long as the daemon's, which has a header, the event and the record.
   @inline(__always)
   mutating func add(_ record: UnsafePointer<Record>, _ key: Bytes, _ keyLength: Int) {
     if mode == .nothing { return }

@@ -1,12 +1,12 @@
 typealias Bytes = UnsafeMutablePointer<UInt8>
 
-/// A request, as far as this program is interested in it.
+/// The part of a request that this program uses.
 struct Request {
-  /// The key of `COUNTDOWN START key BRIEF`, where it was read; nil for any other command.
+  /// The key of `COUNTDOWN START key BRIEF`, in the input buffer; nil for any other command.
   var key: (start: Bytes, length: Int)?
 }
 
-/// Takes requests, arrays of bulk strings, out of the input one after another.
+/// Parses requests (arrays of bulk strings) from the input, one after another.
 struct RequestReader {
   private var at: Bytes
   private let end: Bytes
@@ -15,10 +15,10 @@ struct RequestReader {
     (self.at, self.end) = (at, end)
   }
 
-  /// How many bytes belong to a request that is not complete.
+  /// The number of bytes not parsed yet.
   var unread: Int { end - at }
 
-  /// Nil if the next one is not complete.
+  /// Returns the next request, or nil if it is incomplete.
   @inline(__always)
   mutating func next() -> Request? {
     let start = at
@@ -45,10 +45,10 @@ struct RequestReader {
     return request
   }
 
-  /// The number of a line such as `*4` or `$12`.
+  /// Returns the number in a line such as `*4` or `$12`, or nil if the line is incomplete.
   @inline(__always)
   private mutating func header() -> Int? {
-    // The line's first character says what is counted; here it is known.
+    // Skips the type character: the caller knows which type comes next.
     var digit = at + 1
     var number = 0
     while digit < end, digit.pointee != 0x0D {
@@ -63,7 +63,7 @@ struct RequestReader {
 
 // MARK: Replies
 
-/// Appends `:number` and the end of the line; `number` is not negative.
+/// Appends `:number` and CRLF. `number` must not be negative.
 @inline(__always)
 func append(_ number: Int64, to reply: inout Bytes) {
   var digits: (UInt64, UInt64, UInt64) = (0, 0, 0)

@@ -2,17 +2,18 @@ import CBenchmarks
 import Glibc
 import TimerWheel
 
-/// The loop. Each batch has the same phases: wait, read and execute, write the log, send the replies,
-/// run due timers.
+/// The event loop. Each batch has the same phases: wait, read and execute, write the log, send the
+/// replies, expire due countdowns.
 struct Server: ~Copyable {
-  /// Bytes for the input of a connection. No reply is longer than its request, so output takes no more.
+  /// The size of a connection's input buffer, in bytes. No reply is longer than its request, so the
+  /// output buffer has the same size.
   private static let room = 64 << 10
   private static let mostEvents = 512
 
   private struct Connection {
     var input: Bytes
     var output: Bytes
-    /// How many bytes of input are not executed yet.
+    /// The number of input bytes not executed yet.
     var waiting = 0
     var toSend = 0
   }
@@ -20,7 +21,7 @@ struct Server: ~Copyable {
   private let listener: CInt
   private let poller: CInt
   private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: mostEvents)
-  /// By descriptor.
+  /// Connections by file descriptor.
   private let connections = UnsafeMutablePointer<Connection>.allocate(capacity: 1 << 16)
   /// Connections with replies to send.
   private let replying = UnsafeMutablePointer<CInt>.allocate(capacity: mostEvents)
@@ -83,8 +84,7 @@ struct Server: ~Copyable {
     }
   }
 
-  /// Reads what has come and executes the commands that are complete. Returns whether there is
-  /// something to send.
+  /// Reads input and executes the complete commands. Returns whether there are replies to send.
   private mutating func serve(
     _ connection: UnsafeMutablePointer<Connection>, _ descriptor: CInt
   ) -> Bool {
@@ -112,7 +112,7 @@ struct Server: ~Copyable {
 
   private func send(_ connection: UnsafeMutablePointer<Connection>, _ descriptor: CInt) {
     let sent = write(descriptor, connection.pointee.output, connection.pointee.toSend)
-    // The clients of the benchmark read what they have asked for, unless they end.
+    // The benchmark's clients read all replies, so a short write means that the client has ended.
     if sent != connection.pointee.toSend { shutdown(descriptor, CInt(SHUT_RDWR)) }
   }
 }

@@ -1,13 +1,13 @@
 import Glibc
 
-// The yardstick: what `COUNTDOWN START key BRIEF` costs at least. It has the essentials of a timer
-// daemon (one thread, epoll, a table of keys, the project's timer wheel, a log) and nothing else: one
-// command, no features, no limits, and errors end it. `make bench` runs it beside the daemon; the
-// difference between the two is what the daemon's features cost.
+// The baseline: the least that `COUNTDOWN START key BRIEF` can cost. It has the essentials of a
+// timer daemon (one thread, epoll, a table of keys, the project's timer wheel, a log) and nothing
+// else: one command, no features, no limits, and it exits on any error. `make bench` compares it
+// with the daemon; the difference is the cost of the daemon's features.
 //
 //     bare-loop SOCKET              store nothing
 //     bare-loop SOCKET log          append a batch's changes to a file before its replies are sent
-//     bare-loop SOCKET log sync     and wait until they are on the disk
+//     bare-loop SOCKET log sync     also wait until they are on the disk
 
 func fail(_ what: String) -> Never {
   perror("bare-loop: \(what)")

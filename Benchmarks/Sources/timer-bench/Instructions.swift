@@ -1,10 +1,10 @@
 import Glibc
 import TimerWheel
 
-/// The wheel's operations one after another, for counting instructions: the program ends after the
-/// named one, so the difference between two runs is what the last operation costs.
+/// Schedules timers, runs the operation `last` on all of them and exits, so that the difference
+/// between two runs is the instructions of one operation.
 ///
-/// Nothing is given back at the end: that would be counted too.
+/// Frees nothing at the end, because that would be counted, too.
 func runForInstructions(upTo last: String, count: Int, seed: UInt64) -> Never {
   let mix = Mix(count: count, seed: seed, span: Mix.hour * 1_000)
   var wheel = TimerWheel()
@@ -31,7 +31,7 @@ func runForInstructions(upTo last: String, count: Int, seed: UInt64) -> Never {
       for i in order { wheel.cancel(tokens[Int(i)]) }
     }
   case "reschedule":
-    // To the deadline of another, so that the spread stays the same.
+    // Each timer gets the deadline of another one, so that the distribution stays the same.
     mix.order.withUnsafeBufferPointer { order in
       mix.delays.withUnsafeBufferPointer { delays in
         for i in 0..<count {

@@ -1,7 +1,7 @@
 import CBenchmarks
 import Glibc
 
-/// The present in nanoseconds of `CLOCK_MONOTONIC`.
+/// Returns the time of `CLOCK_MONOTONIC` in nanoseconds.
 func now() -> UInt64 {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)
@@ -24,14 +24,14 @@ func readFile(_ path: String) -> String {
   return String(decoding: buffer[..<length], as: UTF8.self)
 }
 
-/// What the process has in memory now, in bytes; without what it has freed.
+/// Returns the resident memory in bytes, without memory that the process has freed.
 func residentBytes() -> Int {
   malloc_trim(0)
   let pages = readFile("/proc/self/statm").split(separator: " ")[1]
   return Int(pages)! * sysconf(CInt(_SC_PAGESIZE))
 }
 
-/// The most it ever had, in KiB. Not `getrusage`: that begins with what the parent had.
+/// Returns the peak resident memory in KiB. `getrusage` would include the parent's peak.
 func peakResidentKiB() -> Int {
   for line in readFile("/proc/self/status").split(separator: "\n")
   where line.hasPrefix("VmHWM:") {
@@ -46,11 +46,11 @@ func fail(_ message: String) -> Never {
   exit(1)
 }
 
-/// How finely time passes where the program decides about it: one step per 100 operations, and at
-/// most 1,000, so that small runs do not measure the turns of the loop instead of the timers.
+/// Returns the number of steps in which virtual time passes: one per 100 operations, and at most
+/// 1,000, so that small runs do not measure loop iterations instead of timers.
 func steps(for operations: Int) -> Int { min(max(operations / 100, 1), 1_000) }
 
-/// One line for each measured phase, as all peers print it (see peers/README.md).
+/// Prints one line per measured phase, in the format of all programs (see peers/README.md).
 struct Report {
   let peer: String
   let workload: String

@@ -1,4 +1,4 @@
-/// The generator that all peers share, whatever language they are written in.
+/// The random number generator of all measured programs, in every language.
 ///
 /// Source: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators"
 /// (OOPSLA 2014).
@@ -15,24 +15,24 @@ struct SplitMix64 {
     return z ^ (z &>> 31)
   }
 
-  /// A number below `bound`, which fits in 32 bits; so 64-bit arithmetic is enough in any language.
+  /// Returns a number below `bound`, which must fit in 32 bits, so that 64-bit arithmetic suffices.
   mutating func next(below bound: UInt64) -> UInt32 {
     UInt32(((next() &>> 32) &* bound) &>> 32)
   }
 }
 
-/// The random part of the work, made before any clock is read.
+/// The random input of the workloads, generated before any time is measured.
 struct Mix {
-  /// An hour in milliseconds: what the deadlines are spread over.
+  /// An hour in milliseconds, over which the deadlines are spread.
   static let hour: UInt64 = 3_600_000
 
-  /// When each timer is due, from 1 to `span`; for a finer `span` the same moments, finer.
+  /// The delay of each timer, from 1 to `span`. A larger `span` divides the same hour more finely.
   let delays: [UInt32]
-  /// Every timer once, in random order.
+  /// A random permutation of all timers.
   let order: [UInt32]
-  /// Random timers, two for each there is.
+  /// `2 * count` random timers, with repetitions.
   let picks: [UInt32]
-  /// Equal where two programs, in whatever language, have the same work.
+  /// A checksum that is equal if two programs, in any language, do the same work.
   let checksum: UInt64
 
   init(count: Int, seed: UInt64, span: UInt64 = Mix.hour) {

@@ -1,12 +1,11 @@
 import NIOCore
 import NIOPosix
 
-/// `scheduleTask` on a real event loop (`MultiThreadedEventLoopGroup`), called on the loop itself:
-/// that is the cheap way, without a wake-up of the loop.
+/// `scheduleTask` on a real event loop (`MultiThreadedEventLoopGroup`), called on the loop itself,
+/// which is cheaper because it does not wake the loop up.
 final class NIOPeer: RealClockPeer {
   static let name = "NIO scheduleTask"
-  /// Cancelling looks through all scheduled tasks of the loop, so many cannot be cancelled in a
-  /// lifetime: a million would take hours.
+  /// Cancelling searches all scheduled tasks of the loop, so cancelling a million would take hours.
   static func limit(_ workload: String) -> Int {
     workload == "cancel" || workload == "reschedule" ? 10_000 : 100_000
   }
@@ -47,7 +46,7 @@ final class NIOPeer: RealClockPeer {
     }
   }
 
-  /// There is no moving a task: cancel it and schedule another.
+  /// Cancels each task and schedules another, because a task cannot be moved.
   func reschedule(_ picks: [UInt32], delay: UInt64) {
     onLoop { [loop, scheduled, remaining] in
       for i in picks {
@@ -58,7 +57,7 @@ final class NIOPeer: RealClockPeer {
     }
   }
 
-  /// The loop is kept busy until all are due; it needs no stopped process for that.
+  /// Keeps the loop busy until all tasks are due, so the process need not be stopped.
   func fire(dueBy deadline: UInt64) -> UInt64 {
     onLoop { sleep(until: deadline) }
     return remaining.wait() - deadline

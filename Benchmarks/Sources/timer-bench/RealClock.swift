@@ -1,32 +1,32 @@
 import Glibc
 import Synchronization
 
-/// A timer facility that reads the system's clock itself, so that real time has to pass.
+/// A timer library that reads the system's clock, so that real time has to pass.
 protocol RealClockPeer: AnyObject {
   static var name: String { get }
-  /// The most timers for which the workload ends in reasonable time.
+  /// Returns the largest number of timers for which the workload ends in reasonable time.
   static func limit(_ workload: String) -> Int
-  /// How long arming one may take; the first timer is due after all are armed.
+  /// The time set aside for arming one timer. The first timer is due after all are armed.
   static var armingMicroseconds: UInt64 { get }
 
   init(count: Int)
 
-  /// How many callbacks are still to come.
+  /// The number of outstanding callbacks.
   var left: Int { get }
 
-  /// Arms timer `i` for `margin + delays[i]` microseconds from now, for every `i`, and returns when
-  /// the facility's own threads are through with it.
+  /// Arms each timer `i` for `margin + delays[i]` microseconds from now. Returns once the library's
+  /// own threads have finished arming.
   func arm(_ delays: [UInt32], margin: UInt64)
   func cancel(_ order: [UInt32])
-  /// Moves timers to `delay` microseconds from now.
+  /// Moves the timers in `picks` to `delay` microseconds from now.
   func reschedule(_ picks: [UInt32], delay: UInt64)
-  /// Lets all timers become due while none can fire, then fire.
+  /// Prevents firing until all timers are due, then lets them fire.
   ///
-  /// - Returns: the nanoseconds from there to the end of the last callback.
+  /// - Returns: The nanoseconds from then until the end of the last callback.
   func fire(dueBy deadline: UInt64) -> UInt64
 }
 
-/// Counts callbacks down and remembers when the last came.
+/// Counts the outstanding callbacks and stores the time of the last one.
 final class Remaining: Sendable {
   private let count: Atomic<Int>
   private let end = Atomic<UInt64>(0)
@@ -41,7 +41,7 @@ final class Remaining: Sendable {
     }
   }
 
-  /// When the last came, in nanoseconds.
+  /// Waits for the last callback and returns its time in nanoseconds.
   func wait() -> UInt64 {
     var time = end.load(ordering: .acquiring)
     while time == 0 {
@@ -54,7 +54,7 @@ final class Remaining: Sendable {
 
 /// Stops the whole process, with all its threads, until `deadline` has passed.
 ///
-/// - Returns: when it was let go on, in nanoseconds.
+/// - Returns: The time at which the process continued, in nanoseconds.
 func stopProcess(until deadline: UInt64) -> UInt64 {
   var ends: [CInt] = [0, 0]
   guard pipe(&ends) == 0 else { fail("cannot make a pipe") }
@@ -72,13 +72,13 @@ func stopProcess(until deadline: UInt64) -> UInt64 {
   guard posix_spawn(&child, "/proc/self/exe", &actions, nil, arguments, environ) == 0 else {
     fail("cannot start another process")
   }
-  // What the other process says, it says while this process is stopped.
+  // The other process writes the time while this process is stopped.
   var time: UInt64 = 0
   guard read(ends[0], &time, 8) == 8, time >= deadline else { fail("went on too early") }
   return time
 }
 
-/// The other side of it: another process. The clock is the same in all.
+/// Stops `process` until `deadline`; called in another process. All processes share the clock.
 func stopAnother(process: pid_t, until deadline: UInt64) -> Never {
   guard kill(process, SIGSTOP) == 0 else { fail("cannot stop the process") }
   sleep(until: deadline)
@@ -100,7 +100,7 @@ struct RealClockWorkloads<Peer: RealClockPeer> {
     case "expire": expire(mix.delays)
     case "same": expire([UInt32](repeating: 1, count: count))
     case "reschedule": reschedule()
-    // Time cannot be told to pass, and there is no public question for the next deadline.
+    // The libraries have no virtual time and no public call for the next deadline.
     case "hour", "next": break
     default: fail("no workload \(workload)")
     }
@@ -110,7 +110,7 @@ struct RealClockWorkloads<Peer: RealClockPeer> {
     let peer = Peer(count: count)
     let before = residentBytes()
     let start = now()
-    // An hour and more: milliseconds, as for those whose time is made up.
+    // More than an hour from now, so that no timer fires.
     peer.arm(mix.delays, margin: Mix.hour * 1_000)
     let armed = now()
     let bytes = Double(residentBytes() - before) / Double(count)
@@ -141,7 +141,7 @@ struct RealClockWorkloads<Peer: RealClockPeer> {
 
   private func reschedule() {
     let peer = Peer(count: count)
-    // All at once, unlike where time is made up: real time passes while the phase runs.
+    // Opens all connections at once, unlike with virtual time: real time passes during the phase.
     peer.arm([UInt32](repeating: 0, count: count), margin: 60_000_000)
     let start = now()
     peer.reschedule(mix.picks, delay: 60_000_000)

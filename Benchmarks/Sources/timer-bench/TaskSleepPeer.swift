@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// A task for each timer, that sleeps.
+/// A sleeping task for each timer.
 final class TaskSleepPeer: RealClockPeer {
   static let name = "Task.sleep"
   static func limit(_ workload: String) -> Int { 100_000 }
@@ -43,13 +43,13 @@ final class TaskSleepPeer: RealClockPeer {
     settle(delays.count)
   }
 
-  /// Done when every task has ended.
+  /// Cancels the tasks and waits until all have ended.
   func cancel(_ order: [UInt32]) {
     for i in order { tasks[Int(i)].cancel() }
     _ = remaining.wait()
   }
 
-  /// There is no moving a sleep: cancel it and begin another.
+  /// Cancels each task and starts another, because a sleep cannot be moved.
   func reschedule(_ picks: [UInt32], delay: UInt64) {
     let before = started.count.load(ordering: .relaxed)
     for i in picks {

@@ -30,7 +30,7 @@ final class TimerQueuePeer: RealClockPeer {
     for i in order { handles[Int(i)].cancel() }
   }
 
-  /// There is no moving a timer: letting go of the handle cancels it.
+  /// Replaces each timer, because a timer cannot be moved. Releasing the old handle cancels it.
   func reschedule(_ picks: [UInt32], delay: UInt64) {
     for i in picks {
       handles[Int(i)] = timers.schedule(after: .microseconds(delay)) {

@@ -1,14 +1,14 @@
 import Glibc
 import TimerWheel
 
-/// The workloads on our wheel, which has no clock: time passes when it is told so.
+/// The workloads on our wheel, which has no clock: the workload sets the time.
 struct WheelWorkloads {
-  /// How many ticks make a millisecond: 1 as most peers count, 1,000 as the daemon does.
+  /// The ticks per millisecond: 1, as in most libraries, or 1,000, as in the daemon.
   let ticksPerMillisecond: UInt64
   let count: Int
   let mix: Mix
   let report: Report
-  /// The caller's own: as the other peers have their arrays of handles, made beforehand.
+  /// The caller's tokens, allocated beforehand, like the arrays of handles of the other programs.
   private let tokens: UnsafeMutablePointer<TimerWheel.Token>
 
   init(ticksPerMillisecond: UInt64, count: Int, seed: UInt64, report: (UInt64) -> Report) {
@@ -46,7 +46,7 @@ struct WheelWorkloads {
     }
   }
 
-  /// Whoever cancels a timer has its token at hand, as it has the handle of an intrusive peer.
+  /// Returns the tokens in `order`: a caller has a token at hand, as it has an intrusive handle.
   private func tokens(inOrderOf order: [UInt32]) -> UnsafeMutablePointer<TimerWheel.Token> {
     let atHand = UnsafeMutablePointer<TimerWheel.Token>.allocate(capacity: order.count)
     for (place, i) in order.enumerated() {
@@ -80,7 +80,7 @@ struct WheelWorkloads {
     report.print("again", armedAgain - again, operations: count)
   }
 
-  /// One turn of an event loop: everything that is due, then how long it may sleep.
+  /// Runs one iteration of an event loop: fires all due timers and asks for the next deadline.
   @inline(__always)
   private func turn(_ wheel: inout TimerWheel, _ time: UInt64, fired: inout Int, sum: inout UInt64)
   {
@@ -127,7 +127,7 @@ struct WheelWorkloads {
     report.print("expire", end - armed, operations: count)
   }
 
-  /// Connections with a timeout of a minute: half a minute of opening them, half a minute of use.
+  /// Measures connections with a timeout of 60 s: opened over 29 s, then used for another 29 s.
   private func reschedule() {
     var wheel = TimerWheel()
     var fired = 0
@@ -165,7 +165,7 @@ struct WheelWorkloads {
     report.print("reschedule", end - start, operations: 2 * count)
   }
 
-  /// What asking for the next deadline after every change adds to the changes.
+  /// Measures the time added by asking for the next deadline after every change.
   private func next() {
     func changes(asking: Bool) -> Int {
       var wheel = TimerWheel()

@@ -1,11 +1,11 @@
 import CBenchmarks
 import Glibc
 
-// timer-bench PEER WORKLOAD N SEED ROUND - one run of one peer, one line for each phase.
+// timer-bench PEER WORKLOAD N SEED ROUND - runs one library once; prints a line for each phase.
 // timer-bench instructions OPERATION N SEED 0 - for callgrind.sh.
-// timer-bench stop PROCESS DEADLINE 0 0 - used by itself.
+// timer-bench stop PROCESS DEADLINE 0 0 - for internal use: stops a process for a time.
 
-/// Enough to have the code in the caches, little enough to be over soon.
+/// The number of timers in the warm-up: enough to bring the code into the caches, but still quick.
 let warmUp = 10_000
 
 let arguments = CommandLine.arguments
@@ -24,13 +24,13 @@ func runWheel(ticksPerMillisecond: UInt64) {
     ) { Report(peer: peer, workload: workload, count: count, checksum: $0, isQuiet: isQuiet) }
     workloads.run(workload)
     workloads.free()
-    // Or what the warm-up gave back would be taken for memory that the timers do not need.
+    // Otherwise the timers would reuse memory freed by the warm-up, which would not be counted.
     malloc_trim(0)
   }
 }
 
 func runRealClock<Peer: RealClockPeer>(_ type: Peer.Type) {
-  // Expiring needs real time, and the cancelling before it has warmed up the rest.
+  // The warm-up only runs `cancel`, because expiring takes real time.
   for (count, isQuiet) in [(min(count, warmUp), true), (count, false)] {
     let mix = Mix(count: count, seed: seed + round)
     let report = Report(

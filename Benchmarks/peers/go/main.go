@@ -1,6 +1,7 @@
 // Go's runtime timers: time.AfterFunc, Stop and Reset on a 4-ary heap per processor.
 //
-// One processor (GOMAXPROCS 1), so that all timers are in one heap and no other thread takes them.
+// Runs on one processor (GOMAXPROCS 1), so that all timers are in one heap and no other thread
+// takes them.
 package main
 
 import (
@@ -34,7 +35,7 @@ func note(value uint32) uint32 {
 	return value
 }
 
-// The random part of the work: see Mix.swift.
+// Generates the random input of the workloads: see Mix.swift.
 func makeMix(n int, seed uint64) (delays, order, picks []uint32) {
 	state, checksum = seed, 0xcbf29ce484222325
 	delays, order, picks = make([]uint32, n), make([]uint32, n), make([]uint32, 2*n)
@@ -73,7 +74,7 @@ func report(n int, phase string, taken time.Duration, operations int, bytes floa
 		float64(taken.Nanoseconds())/float64(operations), peakKiB(), text, checksum)
 }
 
-// Not Getrusage: that begins with what the parent had.
+// Returns the peak resident memory. Getrusage would include the parent's peak.
 func peakKiB() (kib int) {
 	status, _ := os.ReadFile("/proc/self/status")
 	for _, line := range strings.Split(string(status), "\n") {
@@ -84,7 +85,7 @@ func peakKiB() (kib int) {
 	return
 }
 
-// What is alive, in bytes; after a collection.
+// Returns the live heap in bytes, after a collection.
 func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.GC()
@@ -97,8 +98,8 @@ func fail(what string) {
 	os.Exit(1)
 }
 
-// Sleeps without letting the runtime know, so that it can run no timer meanwhile. The runtime's
-// signals interrupt the sleep; nothing here is a place where the goroutine can be preempted.
+// Sleeps without the runtime's knowledge, so that it cannot run timers in the meantime. The
+// runtime's signals interrupt the sleep, but cannot preempt the goroutine here.
 func blockUntil(deadline time.Time) {
 	const clockRealtime, absolute = 0, 1
 	span := syscall.NsecToTimespec(deadline.UnixNano())
@@ -130,7 +131,7 @@ func runCancel(n int, delays, order []uint32) {
 	runtime.KeepAlive(timers)
 }
 
-// The hour is a thousand times shorter, after the time that arming needs; then all are due.
+// Measures expiring. The hour is a thousand times shorter, and begins after the time for arming.
 func runExpire(n int, delays []uint32) {
 	timers := make([]*time.Timer, n)
 	margin := 300*time.Millisecond + time.Duration(n)*2*time.Microsecond
@@ -180,7 +181,7 @@ func run(n int, seed uint64, workload string) {
 	case "cancel":
 		runCancel(n, delays, order)
 	case "expire", "same":
-		// Every timer that is due starts a goroutine before the first of them runs: 2 KiB each.
+		// All due timers start a goroutine before the first one runs: 2 KiB each.
 		if n > 1000000 {
 			return
 		}
@@ -193,7 +194,7 @@ func run(n int, seed uint64, workload string) {
 	case "reschedule":
 		runReschedule(n, picks)
 	case "hour", "next":
-		// Time cannot be told to pass, and there is no public question for the next deadline.
+		// Go has no virtual time and no public call for the next deadline.
 	default:
 		fail("no such workload")
 	}

@@ -1,8 +1,8 @@
-// A view controller whose timers, HUD and page in the daemon leave with it.
+// A view controller whose timers, HUD and page in the daemon are removed with it.
 //
 //     swift run view-controllers
 //
-// The controller keeps its handles and nothing else. Its scope in the daemon owns what it started,
+// The controller keeps only its handles. Its scope in the daemon owns everything that it starts,
 // and closes when the controller is released, without a method to call.
 
 import CountdownClient
@@ -18,7 +18,7 @@ final class OrdersController: Sendable {
   init() { Self.alive.add(1, ordering: .relaxed) }
   deinit { Self.alive.subtract(1, ordering: .relaxed) }
 
-  /// What `viewDidLoad` would do.
+  /// Does the work of `viewDidLoad`.
   func load(_ client: CountdownClient) async throws(CountdownClientError) -> String {
     let scope = try await client.scope(for: self)
     handles.withLock {
@@ -51,7 +51,7 @@ final class OrdersController: Sendable {
   }
 }
 
-/// How many controllers there are, and what the daemon has of theirs.
+/// Returns the number of live controllers, and of their scopes and entities in the daemon.
 func left(_ scope: String, _ client: CountdownClient) async throws -> [Int] {
   [
     OrdersController.alive.load(ordering: .relaxed),

@@ -2,8 +2,8 @@
 //
 //     swift run weak-timers
 //
-// With an NSTimer, the run loop held the timer, the timer held the button, and a button that had
-// left the screen counted on for ever. Here the timer holds its target weakly, and leaves with it.
+// With an NSTimer, the run loop holds the timer, which holds the button, so a button that has left
+// the screen counts on forever. Here the timer holds its target weakly, and ends with it.
 
 import Dispatch
 import DispatchTimers
@@ -25,7 +25,7 @@ final class CountdownButton: Sendable {
 
   /// A counter that any thread may use.
   private final class Lock: @unchecked Sendable {
-    // Only ever touched on `queue`.
+    // Used only on `queue`.
     private var value: Int
     private let queue = DispatchQueue(label: "counter")
     init(_ value: Int) { self.value = value }
@@ -35,7 +35,7 @@ final class CountdownButton: Sendable {
 
 let timers = TimerQueue()
 
-// Held by the screen that shows it, and by nobody else.
+// Only the screen that shows the button holds it.
 var button: CountdownButton? = CountdownButton(name: "button")
 let handle = timers.schedule(
   after: .milliseconds(200), repeating: .milliseconds(200), target: button!
@@ -49,7 +49,7 @@ button = nil
 try await Task.sleep(for: .milliseconds(300))
 print("timers pending: \(timers.count)")
 
-// Without a target: for as long as somebody holds the handle.
+// A timer without a target lives as long as its handle.
 do {
   let once = timers.schedule(after: .milliseconds(100)) { print("never printed") }
   print("armed: \(once.isPending)")
@@ -57,12 +57,12 @@ do {
 try await Task.sleep(for: .milliseconds(200))
 print("the handle went, and the timer with it; timers pending: \(timers.count)")
 
-// At a time of day, also if somebody sets the clock meanwhile: on the next full second.
+// A timer at a time of day, here the next full second. It follows changes of the clock.
 let full = WallTime(since1970: .seconds(WallTime.now.since1970.components.seconds + 1))
 timers.schedule(at: full) { print("a second begins") }.detach()
 try await Task.sleep(for: .milliseconds(1_200))
 
-// As a sequence, which ends with its task.
+// A timer as a sequence, which ends with its task.
 var count = 0
 for await _ in timers.ticks(every: .milliseconds(100)) {
   count += 1

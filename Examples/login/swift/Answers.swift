@@ -9,7 +9,7 @@ struct Answer: Encodable {
   var reason: String?
 }
 
-/// What the page needs of a view.
+/// The fields of a view that the page needs.
 struct Button: Encodable {
   var state = CountdownView.State.ready.rawValue
   var title: String?

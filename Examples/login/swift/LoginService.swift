@@ -1,6 +1,6 @@
 import CountdownClient
 
-/// A login with a code by SMS. countdownd decides how often one may be sent and tried.
+/// A login with a code by SMS. countdownd decides how often codes may be sent and tried.
 actor LoginService {
   enum Sending { case sent, refused, failed }
   enum Verdict: Equatable {
@@ -11,7 +11,7 @@ actor LoginService {
 
   private let daemon: CountdownClient
   private let sendSMS: @Sendable (_ phone: String, _ text: String) async throws -> Void
-  /// The send and its code. A table in a database where there are several servers.
+  /// The newest send and its code, by phone number. With several servers, use a database.
   private var codes: [String: (generation: Int, code: String)] = [:]
 
   init(
@@ -22,12 +22,12 @@ actor LoginService {
     self.sendSMS = sendSMS
   }
 
-  /// The state of the button; nil if nothing has been sent.
+  /// Returns the state of the button; nil if nothing has been sent.
   func status(_ phone: String) async throws -> CountdownView? {
     try await daemon.countdown(key(phone))
   }
 
-  /// - Parameter token: the same for each repetition of one request.
+  /// - Parameter token: identifies a request, and is the same when it is repeated.
   func send(
     _ phone: String, token: String
   ) async throws -> (result: Sending, button: CountdownView?) {

@@ -1,4 +1,4 @@
-// A login service: COUNTDOWND_SOCKET names the daemon, PORT where to listen on 127.0.0.1.
+// A login service. COUNTDOWND_SOCKET is the daemon's socket, PORT the port on 127.0.0.1.
 
 import CountdownClient
 import FlyingFox
@@ -10,7 +10,7 @@ let environment = ProcessInfo.processInfo.environment
 let daemon = CountdownClient.unconnected(
   path: environment["COUNTDOWND_SOCKET"] ?? CountdownClient.defaultPath)
 let service = LoginService(daemon: daemon) { phone, text in
-  // Stands for the SMS gateway.
+  // Takes the place of the SMS gateway.
   if phone.hasSuffix("0000") { throw ProviderError() }
   FileHandle.standardOutput.write(Data("\(phone) \(text)\n".utf8))
 }
@@ -20,7 +20,7 @@ let page = try Data(
 let server = HTTPServer(
   address: try .inet(ip4: "127.0.0.1", port: UInt16(environment["PORT"] ?? "5000") ?? 5000))
 
-/// Answers requests for `route`; reports an error of the daemon, which the log explains.
+/// Answers requests for `route`. Logs an error of the daemon and answers with the status 503.
 @Sendable func answer(
   _ route: HTTPRoute, _ body: @escaping @Sendable (HTTPRequest) async throws -> HTTPResponse
 ) async {
@@ -75,7 +75,7 @@ await answer("POST /verify") { request in
   }
   switch try await service.verify(body.phone, code: body.code) {
   case .right:
-    // And here the session begins.
+    // The session begins here.
     return try HTTPResponse.json(.ok, Answer(message: "You are signed in.", ok: true))
   case .wrong(let left):
     return try refused("wrong", "The code is wrong. Attempts left: \(left ?? 0).")

@@ -1,20 +1,20 @@
 import CountdownClient
 import Synchronization
 
-/// The daemon, asked with patience.
+/// Requests to the daemon, with a time limit.
 struct Daemon: Sendable {
   let client: CountdownClient
 
-  /// How long a request waits for it.
+  /// How long a request waits for an answer.
   static let patience = Duration.seconds(3)
 
   init(socket: String) {
     client = .unconnected(path: socket, name: "countdown-gateway")
   }
 
-  /// - Throws: `CountdownClientError`, or `Problem` if it does not answer in time.
+  /// - Throws: `CountdownClientError`, or `Problem` if the daemon does not answer in time.
   func ask(_ words: [String]) async throws -> RESPValue {
-    // The first outcome counts. A cancelled client continues to connect, so nothing waits for it.
+    // The first outcome counts; nothing waits for a cancelled client, which continues to connect.
     let (outcomes, outcome) = AsyncStream.makeStream(of: Result<RESPValue, any Error>.self)
     let asking = Task {
       do {
@@ -36,7 +36,7 @@ struct Daemon: Sendable {
   }
 }
 
-/// A value that is read at most once a second, however many ask for it.
+/// A value that is read at most once per second, however many callers ask for it.
 actor Cached<Value: Sendable> {
   private static var life: Duration { .seconds(1) }
 

@@ -1,7 +1,7 @@
 import CountdownClient
 import Hummingbird
 
-/// The page for whoever looks after the daemon. It changes nothing, and shows no keys.
+/// The page for operators of the daemon. It changes nothing and shows no keys.
 struct Dashboard: Sendable {
   private let data: Cached<String>
 
@@ -31,11 +31,11 @@ struct Dashboard: Sendable {
     }
   }
 
-  /// How many events are shown. Generations have numbers from the same sequence, so more of these
-  /// are looked at.
+  /// The number of events shown, and the number of newest sequence numbers to search for them:
+  /// generations use the same sequence.
   private static let newestEvents = 12
   private static let newestNumbers = 100
-  /// How many entities of each kind are looked at for the deadlines.
+  /// The maximum number of entities of each kind whose deadlines are read.
   private static let mostEntities = 500
   private static let kindsWithDeadlines = ["COUNTDOWN", "TIMER", "HUD", "ONCE", "DEBOUNCE"]
 

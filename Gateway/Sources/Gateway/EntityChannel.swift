@@ -5,7 +5,7 @@ struct EntityChannel: Hashable, Sendable {
   let kind: CountdownEvent.Kind
   let key: String
 
-  /// Of a key, in bytes.
+  /// The maximum length of a key, in bytes.
   private static let longestKey = 512
 
   init?(_ channel: String) {
@@ -32,8 +32,8 @@ struct EntityChannel: Hashable, Sendable {
 }
 
 extension RESPValue {
-  /// What a page may see of a view or an event, under its alias: neither keys nor what apps store
-  /// for themselves.
+  /// Returns the fields of a view or an event that a page may see, with its alias: neither keys nor
+  /// the private data of apps.
   func page(alias: String) -> RESPValue {
     .map(
       [Pair(.simpleString("alias"), .simpleString(alias))]

@@ -2,11 +2,11 @@ import CountdownClient
 import NIOCore
 import Synchronization
 
-/// The lines that one page is to read, until it reads them.
+/// The unread lines of one page.
 ///
-/// Whoever offers them never waits. A page that does not read is closed.
+/// Writers never wait. If a page does not read, its connection is closed.
 final class EventStream: Sendable {
-  /// More unread bytes than this end the stream.
+  /// The number of unread bytes above which the stream ends.
   static let mostUnread = 64 << 10
 
   /// Aliases by channel: one channel may have several.
@@ -17,9 +17,9 @@ final class EventStream: Sendable {
 
   private struct State {
     var unread = ByteBuffer()
-    /// The number of the first snapshot of each channel: what came up to then is not offered.
+    /// The number of the first snapshot of each channel; events before it are dropped.
     var snapshots: [String: Int] = [:]
-    /// Until it begins.
+    /// Whether lines are held back, until the stream begins.
     var isHeld = true
     var reader: CheckedContinuation<ByteBuffer?, Never>?
     var isFinished = false
@@ -50,7 +50,8 @@ final class EventStream: Sendable {
 
   // MARK: Writing
 
-  /// An event of one of its channels.
+  /// Appends an event of one of the stream's channels; drops it before the channel's first
+  /// snapshot.
   func offer(_ event: CountdownEvent) {
     let isWanted = state.withLock { state in
       if event.name == .snapshot, state.snapshots[event.channel] == nil {
@@ -68,7 +69,7 @@ final class EventStream: Sendable {
     }.joined()
   }
 
-  /// A message of the gateway itself.
+  /// Appends a message of the gateway itself.
   func offer(notice: String) { offer(Self.notice(notice)) }
 
   private static func notice(_ name: String, _ fields: [(String, Int)] = []) -> String {
@@ -77,7 +78,7 @@ final class EventStream: Sendable {
     return "data: \(RESPValue.map([event] + pairs).json)\n\n"
   }
 
-  /// A comment, if nothing was sent for that long.
+  /// Appends a comment if nothing was sent for this long.
   func keepAlive(after silence: Duration, at now: ContinuousClock.Instant) {
     if state.withLock({ now - $0.lastOffer >= silence && !$0.isHeld }) { offer(":\n\n") }
   }
@@ -107,8 +108,8 @@ final class EventStream: Sendable {
     state.withLock { $0.snapshots.count == aliases.count || $0.isFinished }
   }
 
-  /// Says hello, then what was missed: the events up to the snapshots, and a notice if some are not
-  /// known any more. What was offered before comes afterwards.
+  /// Begins with a greeting, a notice if missed events are lost, and the missed events up to the
+  /// snapshots. The lines offered before follow.
   ///
   /// - Parameter position: the number of the last event before the stream.
   func begin(
@@ -138,7 +139,7 @@ final class EventStream: Sendable {
 
   // MARK: Reading
 
-  /// Everything unread; nil at the end.
+  /// Returns everything unread, waiting if there is nothing; nil at the end.
   func next() async -> ByteBuffer? {
     await withCheckedContinuation { continuation in
       let (isNow, bytes) = state.withLock { state in
@@ -151,7 +152,7 @@ final class EventStream: Sendable {
     }
   }
 
-  /// Ends the stream once everything was read.
+  /// Ends the stream once everything has been read.
   func finish() {
     let reader = state.withLock { state in
       defer { state.reader = nil }

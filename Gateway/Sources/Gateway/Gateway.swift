@@ -11,16 +11,16 @@ public struct Gateway: Sendable {
     public var socket = CountdownClient.defaultPath
     public var host = "127.0.0.1"
     public var port = 8_787
-    /// A socket that systemd has opened, instead.
+    /// A socket that systemd has opened, in place of `host` and `port`.
     public var descriptor: Int32?
     public var allowedHosts: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
     public var allowedOrigins: Set<String> = []
-    /// Without one, there are no tickets.
+    /// The file of ticket keys. Without one, there are no tickets.
     public var ticketKeys: String?
-    /// Without one, `POST` is off.
+    /// The file of the server key. Without one, `POST` is off.
     public var serverKey: String?
     public var hasDashboard = false
-    /// Whether a proxy in front says who connects.
+    /// Whether to take the client's address from the `X-Forwarded-For` of a proxy in front.
     public var trustsForwardedFor = false
 
     public init() {}
@@ -38,7 +38,7 @@ public struct Gateway: Sendable {
   private let perTicket = RateLimit(burst: 20, perSecond: 5)
   private let perAddress = RateLimit(burst: 200, perSecond: 50)
 
-  /// - Throws: `StartError`
+  /// - Throws: `StartError`.
   public init(_ options: Options, logger: Logger) throws {
     self.options = options
     self.logger = logger
@@ -60,7 +60,7 @@ public struct Gateway: Sendable {
       address: options.descriptor.map { .descriptor($0) }
         ?? .host(options.host, port: options.port),
       responder: router.buildResponder(), logger: logger, isListening: isListening)
-    // They end in the reverse order: streams first.
+    // Services end in the reverse order: streams first.
     let group = ServiceGroup(
       configuration: .init(
         services: [server, hub], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
@@ -130,7 +130,7 @@ public struct Gateway: Sendable {
     guard let keys else { throw .ticket("the gateway runs without --ticket-keys") }
     guard let text = request.bearer else { throw .ticket("send a ticket: Authorization: Bearer …") }
     let ticket = try Ticket(text, keys: keys, now: now)
-    // Each such request asks the daemon. No other costs it more than a question a second.
+    // Each request here asks the daemon; other routes for pages ask at most once per second.
     guard perTicket.take(ticket.id), perAddress.take(address(request, context)) else {
       throw Problem(.tooManyRequests, "too many requests in a row; slow down", retryAfter: 1)
     }
@@ -144,7 +144,7 @@ public struct Gateway: Sendable {
     let stream = try await hub.open(
       ticket, now: now, from: address(request, context), after: last
     ) { channel.close(promise: nil) }
-    // Also if nobody ever writes the response.
+    // Removes the stream even if its response is never written.
     channel.closeFuture.whenComplete { [hub] _ in hub.remove(stream) }
     return Response(
       status: .ok,
@@ -160,7 +160,7 @@ public struct Gateway: Sendable {
 
   private func address(_ request: Request, _ context: RequestFacts) -> String {
     if options.trustsForwardedFor, let list = request.headers[.forwardedFor],
-      // The proxy appends whom it sees; what comes before, anybody can write.
+      // The proxy appends the address that it sees; clients can forge the addresses before it.
       let last = list.split(separator: ",").last
     {
       return last.filter { !$0.isWhitespace }
@@ -181,7 +181,7 @@ public struct Gateway: Sendable {
 
   // MARK: Servers
 
-  /// What a server may send: commands about entities, and questions.
+  /// The commands that a server may send: commands on entities, and queries.
   private static let families: Set = [
     "COUNTDOWN", "HUD", "TIMER", "THROTTLE", "ONCE", "GATE", "DEBOUNCE", "SCOPE", "NAV", "PAGE",
     "EVENTS", "PING", "TIME", "DBSIZE", "INFO", "METRICS",
@@ -190,7 +190,7 @@ public struct Gateway: Sendable {
   private func command(
     _ request: Request, _ context: RequestFacts, _ key: ServerKey
   ) async throws -> Response {
-    // Browsers send these, and no page may hold the key.
+    // Browsers send these headers, and no page may hold the key.
     guard request.headers[.origin] == nil, request.headers[.secFetchSite] == nil else {
       throw Problem(.forbidden, "commands are for servers, not for browsers")
     }

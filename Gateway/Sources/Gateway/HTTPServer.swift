@@ -9,8 +9,8 @@ import Synchronization
 
 /// Accepts connections and hands their requests to the router.
 ///
-/// Hummingbird's own server cannot take a socket from systemd, has no limit for slow headers, and
-/// does not bound what the kernel buffers for a client.
+/// Hummingbird's own server cannot take a socket from systemd, has no time limit for headers, and
+/// does not bound the kernel's buffer for a client.
 struct HTTPServer<Responder: HTTPResponder>: Service where Responder.Context == RequestFacts {
   enum Address: Sendable {
     case host(String, port: Int)
@@ -42,7 +42,7 @@ struct HTTPServer<Responder: HTTPResponder>: Service where Responder.Context == 
     let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(.backlog, value: 1_024)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      // What is not read waits here, where it is bounded, and not in the kernel.
+      // Keeps unread output in this process, where it is bounded, and not in the kernel.
       .childChannelOption(.socketOption(.so_sndbuf), value: 64 << 10)
       .childChannelOption(.writeBufferWaterMark, value: .init(low: 8 << 10, high: 16 << 10))
     let setup: @Sendable (any Channel) -> EventLoopFuture<HTTP1Channel.Value> = { [logger] in
@@ -77,7 +77,7 @@ struct HTTPServer<Responder: HTTPResponder>: Service where Responder.Context == 
   }
 }
 
-/// How many connections are open.
+/// The number of open connections.
 private final class OpenConnections: Sendable {
   private let count = Atomic(0)
 
@@ -85,16 +85,16 @@ private final class OpenConnections: Sendable {
   func remove() { count.subtract(1, ordering: .relaxed) }
 }
 
-/// Closes connections whose requests come too slowly, and idle ones.
+/// Closes connections whose requests arrive too slowly, and idle ones.
 final class RequestDeadline: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
-  /// For a whole request, from its first byte or that of the connection.
+  /// The time for a whole request, from its head or the start of the connection.
   private static let request = TimeAmount.seconds(10)
-  /// Between a response and the end of the next request.
+  /// The time between a response and the head of the next request.
   private static let idle = TimeAmount.seconds(60)
 
   private var deadline: Scheduled<Void>?

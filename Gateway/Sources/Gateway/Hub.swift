@@ -2,15 +2,15 @@ import CountdownClient
 import ServiceLifecycle
 import Synchronization
 
-/// All streams, and one subscription at the daemon for the channels that they watch.
+/// All streams, and one subscription to the channels that they watch.
 final class Hub: Service {
   struct Limits {
     var streamsPerTicket = 4
     var streamsPerAddress = 64
-    /// Below what the daemon allows one connection by default.
+    /// Below the daemon's default limit for one connection.
     var channels = 90_000
     var silence = Duration.seconds(15)
-    /// Streams end between 50 minutes and an hour, so that pages do not all come back at once.
+    /// Seconds until a stream ends, at random, so that pages do not all reconnect at once.
     var life = 3_000.0...3_600.0
   }
 
@@ -50,7 +50,7 @@ final class Hub: Service {
 
   // MARK: Streams
 
-  /// Opens a stream: a greeting, missed events if the page says where it was, snapshots, changes.
+  /// Opens a stream: a greeting, missed events if the page sends `last`, snapshots, changes.
   ///
   /// - Parameters:
   ///   - last: the number of the last event that the page has seen.
@@ -62,7 +62,7 @@ final class Hub: Service {
     let life = min(Double(ticket.expires - now), Double.random(in: limits.life))
     let stream = EventStream(
       ticket, address: address, ends: .now + .seconds(life), close: close)
-    // The limits first: what is beyond them costs the daemon nothing.
+    // Checks the limits first, so that refused streams cost the daemon nothing.
     try admit(stream)
     do {
       let position = try await daemon.ask(["EVENTS", "LAST"]).int ?? 0
@@ -107,7 +107,7 @@ final class Hub: Service {
     if let refusal { throw refusal }
   }
 
-  /// Idempotent.
+  /// Removes a stream. Idempotent.
   func remove(_ stream: EventStream) {
     state.withLock { state in
       let id = ObjectIdentifier(stream)
@@ -118,7 +118,7 @@ final class Hub: Service {
         state.readers[channel]?[id] = nil
         guard state.readers[channel]?.isEmpty == true else { continue }
         state.readers[channel] = nil
-        // Under the lock, so that the daemon receives this in the right order.
+        // Under the lock, so that this precedes the subscription of the next stream.
         subscription.remove(channel)
       }
     }
@@ -129,8 +129,8 @@ final class Hub: Service {
     count = count.flatMap { $0 > 1 ? $0 - 1 : nil }
   }
 
-  /// Reads the events between the last one that the page has seen and the snapshots. Waits for these
-  /// first, so that no event is lost or comes twice.
+  /// Reads the events between the last one that the page has seen and the snapshots. Waits for the
+  /// snapshots first, so that no event is lost or repeated.
   private func missed(
     by stream: EventStream, after last: Int
   ) async throws -> (events: [CountdownEvent], isComplete: Bool) {
@@ -162,7 +162,7 @@ final class Hub: Service {
     return (missed.sorted { ($0.seq ?? 0) < ($1.seq ?? 0) }, isComplete)
   }
 
-  /// More than a page could use.
+  /// The number of missed events after which reading stops; more than a page can use.
   private static let mostMissed = 200
 
   // MARK: Events
@@ -181,7 +181,7 @@ final class Hub: Service {
         }
       }
     } catch {
-      // The subscription continues after everything but a violation of the protocol.
+      // Only a violation of the protocol ends the subscription.
       endAll()
     }
   }

@@ -1,7 +1,7 @@
 import HTTPTypes
 import Hummingbird
 
-/// A file that the gateway serves; it is part of the program.
+/// A file that the gateway serves, embedded in the program.
 struct Page: Sendable {
   let type: String
   let bytes: [UInt8]

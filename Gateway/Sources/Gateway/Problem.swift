@@ -2,11 +2,11 @@ import CountdownClient
 import HTTPTypes
 import Hummingbird
 
-/// Why a request was refused, as RFC 9457 says it: `application/problem+json`.
+/// The reason why a request was refused, as `application/problem+json` (RFC 9457).
 struct Problem: Error, Hashable {
   let status: HTTPResponse.Status
   let detail: String
-  /// In seconds.
+  /// The time after which to try again, in seconds.
   var retryAfter: Int?
 
   init(_ status: HTTPResponse.Status, _ detail: String, retryAfter: Int? = nil) {
@@ -21,7 +21,7 @@ struct Problem: Error, Hashable {
     Problem(.serviceUnavailable, detail, retryAfter: 1)
   }
 
-  /// Whatever a handler throws.
+  /// Converts any error that a handler throws.
   init(_ error: any Error) {
     switch error {
     case let problem as Problem: self = problem
@@ -45,7 +45,7 @@ struct Problem: Error, Hashable {
         default: .badRequest
         }
       self.init(status, message.isEmpty ? code : "\(code) \(message)")
-    // Paths are nothing that clients need to know.
+    // The messages of other errors contain paths, which clients need not know.
     default: self = .daemonDown("countdownd does not answer")
     }
   }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Limits how often each key may do something: a bucket of tokens that refills steadily.
+/// A rate limit for each key: a bucket of tokens that refills steadily.
 final class RateLimit: Sendable {
   private struct Bucket {
     var tokens: Double
@@ -9,7 +9,7 @@ final class RateLimit: Sendable {
 
   private struct State {
     var buckets: [String: Bucket] = [:]
-    /// With so many keys, those whose bucket is full again are forgotten.
+    /// The number of keys above which full buckets are removed.
     var mostKeys = 1_000
   }
 
@@ -22,7 +22,7 @@ final class RateLimit: Sendable {
     self.perSecond = Double(perSecond)
   }
 
-  /// Takes a token; false if there is none.
+  /// Takes a token; returns false if there is none.
   func take(_ key: String, at now: ContinuousClock.Instant = .now) -> Bool {
     state.withLock { state in
       let left = state.buckets[key].map { tokens($0, now) } ?? burst

@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// What handlers know of a request beside its text.
+/// The context of a request: the connection on which it arrived.
 struct RequestFacts: RequestContext {
   var coreContext: CoreRequestContextStorage
   let channel: any Channel
@@ -24,14 +24,14 @@ extension HTTPField.Name {
 }
 
 extension Request {
-  /// What comes after `Bearer`; nil without it.
+  /// The token after `Bearer`; nil without one.
   var bearer: Substring? {
     guard let field = headers[.authorization] else { return nil }
     let words = field.split(separator: " ", maxSplits: 1)
     return words.count == 2 && words[0].lowercased() == "bearer" ? words[1] : nil
   }
 
-  /// The host that the client asked for, in small letters, without the port.
+  /// The host that the client asked for, in lower case, without the port.
   var host: String? {
     guard let authority = head.authority?.lowercased() else { return nil }
     if authority.hasPrefix("["), let end = authority.firstIndex(of: "]") {
@@ -40,14 +40,14 @@ extension Request {
     return String(authority.prefix { $0 != ":" })
   }
 
-  /// Whether a page that the gateway itself has served sent the request, if it says so.
+  /// Returns whether an origin is the gateway's own, as for the pages that it serves.
   func isSameOrigin(_ origin: String) -> Bool {
     guard let authority = head.authority?.lowercased() else { return false }
     return ["http://", "https://"].contains { $0 + authority == origin }
   }
 }
 
-/// Turns errors into problems, checks the host and the origin, and sets what all responses have.
+/// Checks host and origin, turns errors into problems, and sets the headers of all responses.
 struct Doorman: RouterMiddleware {
   let options: Gateway.Options
 
@@ -80,7 +80,7 @@ struct Doorman: RouterMiddleware {
   }
 
   private func check(_ request: Request) throws(Problem) {
-    // A page of another site can make its own name lead here, and would read everything.
+    // Prevents DNS rebinding, by which a page of another site could read everything.
     guard let host = request.host, options.allowedHosts.contains(host) else {
       throw Problem(.misdirectedRequest, "this host is not in --allowed-host")
     }

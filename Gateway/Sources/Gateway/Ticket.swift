@@ -1,21 +1,21 @@
 import Crypto
 import FoundationEssentials
 
-/// What a page may watch: a JSON Web Token (RFC 7519) that the app has signed with HMAC-SHA-256.
+/// A page's permission to watch channels: a JSON Web Token (RFC 7519), signed with HMAC-SHA-256.
 ///
-/// The page knows aliases; which channels they stand for, only the app and the gateway read.
+/// The app signs it. The page uses aliases; only the app and the gateway need the channels.
 struct Ticket: Sendable {
-  /// Tells tickets apart: the `jti`, or the signature.
+  /// The identity of the ticket: the `kid` and the `jti`, or the signature.
   let id: String
-  /// In seconds since 1970.
+  /// The end of its validity, in seconds since 1970.
   let expires: Int
-  /// Channels by their alias.
+  /// Channels by alias.
   let watch: [String: String]
 
   static let mostChannels = 16
-  /// In seconds.
+  /// The maximum validity, in seconds.
   static let longestLife = 15 * 60
-  /// How far the clocks of the app and the gateway may be apart, in seconds.
+  /// The tolerated difference between the clocks of the app and the gateway, in seconds.
   static let tolerance = 60
   private static let longestText = 8_192
 
@@ -65,7 +65,7 @@ struct Ticket: Sendable {
   private struct Header: Decodable {
     var alg: String
     var kid: String?
-    /// Extensions that must be understood; there are none.
+    /// Extensions that must be understood; the gateway supports none.
     var crit: [String]?
   }
 
@@ -95,7 +95,7 @@ struct Ticket: Sendable {
 }
 
 extension Double {
-  /// What `Int` can hold.
+  /// The value, limited to a range that `Int` can hold.
   fileprivate var clamped: Double { Swift.min(Swift.max(self, 0), 1e15) }
 }
 
@@ -109,13 +109,13 @@ extension Data {
   }
 }
 
-/// The secrets that apps sign tickets with, by their name (`kid`).
+/// The secrets with which apps sign tickets, by name (`kid`).
 struct TicketKeys: Sendable {
   private let secrets: [String: SymmetricKey]
 
   func secret(_ kid: String) -> SymmetricKey? { secrets[kid] }
 
-  /// Reads a file: `KID SECRET` in each line, a `#` before a comment.
+  /// Reads a file of lines `KID SECRET`; a line that begins with `#` is a comment.
   init(file: String) throws(StartError) {
     var secrets: [String: SymmetricKey] = [:]
     for (number, line) in try StartError.text(of: file).split(
@@ -138,7 +138,7 @@ struct TicketKeys: Sendable {
   }
 }
 
-/// What servers show to send commands.
+/// The key with which servers authenticate to send commands.
 struct ServerKey: Sendable {
   static let shortest = 32
   private let digest: SHA256.Digest
@@ -153,14 +153,14 @@ struct ServerKey: Sendable {
     digest = SHA256.hash(data: Data(words[0].utf8))
   }
 
-  /// Takes as long for a wrong key as for the right one.
+  /// Returns whether a text is the key. Takes as long for a wrong key as for the right one.
   func matches(_ text: some StringProtocol) -> Bool {
     // Digests are compared in constant time.
     SHA256.hash(data: Data(text.utf8)) == digest
   }
 }
 
-/// Why the gateway does not start.
+/// The reason why the gateway cannot start.
 public struct StartError: Error, CustomStringConvertible {
   public let description: String
   init(_ description: String) { self.description = description }

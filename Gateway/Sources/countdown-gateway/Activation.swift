@@ -6,7 +6,7 @@ import ArgumentParser
   import Musl
 #endif
 
-/// What systemd and a service tell each other. Source: sd_listen_fds(3), sd_notify(3),
+/// The interface between systemd and a service. Source: sd_listen_fds(3), sd_notify(3),
 /// systemd.exec(5).
 enum Activation {
   private static let first: Int32 = 3
@@ -23,7 +23,7 @@ enum Activation {
     }
   }
 
-  /// The file of a credential that systemd passes (`LoadCredential=`); nil if it passes none.
+  /// Returns the file of a credential from systemd (`LoadCredential=`); nil if there is none.
   static func credential(_ name: String) -> String? {
     guard let path = variable("CREDENTIALS_DIRECTORY").map({ "\($0)/\(name)" }),
       access(path, F_OK) == 0
@@ -31,7 +31,7 @@ enum Activation {
     return path
   }
 
-  /// Tells systemd that connections are accepted.
+  /// Notifies systemd that connections are accepted.
   static func isReady() {
     guard let path = variable("NOTIFY_SOCKET"), path.utf8.count < 108 else { return }
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -41,7 +41,7 @@ enum Activation {
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { place in
       place.copyBytes(from: path.utf8)
-      // A name without a file.
+      // An abstract socket, which has no file.
       if path.hasPrefix("@") { place[0] = 0 }
     }
     let length = MemoryLayout<sa_family_t>.size + path.utf8.count

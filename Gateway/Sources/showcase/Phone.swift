@@ -1,8 +1,8 @@
 import CountdownClient
 import ServiceLifecycle
 
-/// The app of the phone. Whatever takes time, waits, may be refused or happens once is up to the
-/// daemon; the app says what its buttons want.
+/// The app on the phone. The daemon does everything that takes time, waits, may be refused or
+/// happens once; the app only sends the requests of its buttons.
 actor Phone: Service {
   static let configuration = """
     policies:
@@ -16,7 +16,7 @@ actor Phone: Service {
 
     """
 
-  /// What the page watches, by alias.
+  /// The channels that the page watches, by alias.
   static let channels: [String: String] = {
     let scopes = ["phone", "taps", "table"] + Row.names
     var channels = Dictionary(uniqueKeysWithValues: scopes.map { ($0, "scope:\($0)") })
@@ -34,9 +34,9 @@ actor Phone: Service {
   private let daemon: PrivateDaemon
   private let client: CountdownClient
   private var handles: [EventHandle] = []
-  /// What is on the stack, to open it again when the daemon was killed.
+  /// The pages on the stack, to push them again after the daemon was killed.
   private var pages = ["home"]
-  /// How HUDs were requested, for the bars: the daemon's events say when they appeared.
+  /// The requests for HUDs, for the bars; the daemon's events show when the HUDs appeared.
   private var shows: [RESPValue] = []
 
   init(_ daemon: PrivateDaemon) {
@@ -51,7 +51,7 @@ actor Phone: Service {
         Task { await phone.load(page) }
       }
     ]
-    // Its scope closes with the connection and with the daemon. The first event is a snapshot.
+    // The phone's scope closes with its connection or the daemon. The first event is a snapshot.
     let scope = client.subscription()
     scope.add("scope:phone")
     for try await event in scope.events.cancelOnGracefulShutdown() {
@@ -66,7 +66,7 @@ actor Phone: Service {
     for page in pages { _ = try await push(page, lasting: nil) }
   }
 
-  /// What the page shows beside the events.
+  /// Returns the state that the page shows besides the events.
   func state() async throws -> RESPValue {
     let stack = try await client.stack("phone")
     if let stack { pages = stack.pages }
@@ -83,7 +83,7 @@ actor Phone: Service {
     ])
   }
 
-  /// Does what a button wants. Returns the view that refused or accepted, or what to say.
+  /// Performs the action of a button. Returns the view in the daemon's answer, or a text to show.
   func perform(_ action: String, _ input: [String: String]) async throws -> RESPValue? {
     let page = input["page"] ?? ""
     switch action {
@@ -114,7 +114,7 @@ actor Phone: Service {
 
   private func say(_ text: String) -> RESPValue { object([("say", .simpleString(text))]) }
 
-  /// Repeats what fails because the daemon was killed. The commands are safe to repeat.
+  /// Repeats `body` while it fails because the daemon was killed. Its commands are safe to repeat.
   private func untilTheDaemonIsBack(_ body: () async throws -> Void) async throws {
     while true {
       do {
@@ -150,7 +150,7 @@ actor Phone: Service {
   private func pop() async throws -> RESPValue {
     let page = try await client.stack("phone")?.page
     let view = try await client.popPage(of: "phone", duration: .lasting(Self.animation))
-    // Who leaves the login does not want to run anything after it.
+    // A user who leaves the login does not want the action that waits for it.
     if page == "login", view.accepted == true { try await client.cancelGate("session") }
     return view.fields.reply
   }
@@ -212,7 +212,7 @@ actor Phone: Service {
 
   // MARK: The list
 
-  /// What the server of the list answers: `items`, `nothing`, `error` or `never`.
+  /// The answer of the list's server: `items`, `nothing`, `error` or `never`.
   private var answer = "items"
   private var items: [String] = []
 
@@ -222,7 +222,7 @@ actor Phone: Service {
     }
     let answer = answer
     try? await Task.sleep(for: .milliseconds(1_200))
-    // The daemon refuses this for a load that is over; then nothing is left to do.
+    // The daemon refuses this if the load is over; then nothing is left to do.
     try? await untilTheDaemonIsBack {
       switch answer {
       case "items":
@@ -251,7 +251,7 @@ actor Phone: Service {
     var options = CountdownClient.HUDOptions()
     options.status = "Sending…"
     options.minimum = .milliseconds(500)
-    // The daemon blocks the screen, because the configuration says so of a Submit.
+    // The daemon blocks the screen for a Submit, according to its configuration.
     options.request = "/api/Order/Submit"
     options.isDurable = true
     try await show(options)
@@ -271,7 +271,7 @@ actor Phone: Service {
 
   // MARK: Taps
 
-  /// On the screen: their scopes close with them.
+  /// Objects on the screen: their scopes close when they are released.
   private final class Table: Sendable {}
   private final class Row: Sendable {
     static let names = ["row-1", "row-2", "row-3"]
@@ -281,7 +281,7 @@ actor Phone: Service {
 
   private var table: Table?
   private var rows: [Row] = []
-  /// The scope that handles taps; with `capture`, on their way down.
+  /// The scope that handles taps; `capture` means the phone's scope, on their way down.
   private var taker = "taps"
   private var handler: Task<Void, any Error>?
 
@@ -329,7 +329,7 @@ actor Phone: Service {
     return hud.fields.reply
   }
 
-  /// Work that never ends: the HUD does.
+  /// Shows a HUD for work that never ends; the HUD does, after its maximum time.
   private func stuck() async throws -> RESPValue {
     var options = CountdownClient.HUDOptions()
     options.status = "Waiting…"
@@ -364,7 +364,7 @@ actor Phone: Service {
 
   private func tap(inside: Bool) async throws -> RESPValue {
     let hud = try await client.tapHUD("phone", inside: inside)
-    // The daemon dismisses for a tap outside. This app wants a tap on a message to do the same.
+    // The daemon dismisses a HUD after a tap outside; here, a tap on a message does so, too.
     if inside, hud.holds.isEmpty {
       try await client.dismissHUD("phone", generation: hud.generation)
     }
@@ -393,7 +393,7 @@ actor Phone: Service {
 }
 
 extension CountdownClientError {
-  /// Whether the daemon was killed, and is not back yet.
+  /// Whether the daemon is down, or still loading its state.
   var isAway: Bool {
     switch self {
     case .daemonNotRunning, .connectionFailed, .connectionClosed, .server("LOADING", _): true

@@ -2,7 +2,7 @@ import Foundation
 import ServiceLifecycle
 import Synchronization
 
-/// A daemon in a folder of its own, which is started again whenever it is killed.
+/// A daemon in its own folder, which is restarted whenever it is killed.
 final class PrivateDaemon: Service {
   struct Life: Sendable {
     var pid: Int32 = 0
@@ -31,7 +31,7 @@ final class PrivateDaemon: Service {
     return path(name)
   }
 
-  /// `kill -9`.
+  /// Kills the daemon with SIGKILL.
   func kill() { _ = Glibc.kill(life.pid, SIGKILL) }
 
   func run() async throws {
@@ -55,7 +55,7 @@ final class PrivateDaemon: Service {
         process.terminate()
       }
       process.waitUntilExit()
-      // One that was not killed will not do better the next time.
+      // A daemon that exits with an error would do so again.
       if process.terminationReason == .exit, process.terminationStatus != 0 {
         throw Failure(
           description: (try? String(contentsOfFile: path("log"), encoding: .utf8)) ?? program)

@@ -19,7 +19,7 @@ struct Site: Service {
     URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Pages").path
 
   func run() async throws {
-    // The page names the gateway, so that comes first.
+    // The page contains the gateway's address, so the gateway starts first.
     guard let gatewayPort = await gatewayPorts.first(where: { _ in true }) else { return }
     let gateway = "http://127.0.0.1:\(gatewayPort)"
     let app = Application(
@@ -99,15 +99,15 @@ private struct Doorman: RouterMiddleware {
   }
 }
 
-/// Issues tickets: JSON Web Tokens that name what the page may watch.
+/// Issues tickets: JSON Web Tokens that name the channels that the page may watch.
 struct Tickets: Sendable {
-  /// By alias.
+  /// Channels by alias.
   let channels: [String: String]
   private let secret = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0).base64URL }
 
   init(channels: [String: String]) { self.channels = channels }
 
-  /// The file of keys for the gateway.
+  /// The text of the gateway's key file.
   var keys: String { "showcase \(secret)\n" }
 
   func issue() -> String {

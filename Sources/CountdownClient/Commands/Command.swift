@@ -6,7 +6,7 @@ package struct Command: Sendable {
 
   package let words: [[UInt8]]
 
-  /// - Parameter options: left out where they are nil; a `Bool` is a flag, there or not.
+  /// - Parameter options: omitted if nil; a `Bool` is a flag, sent only if true.
   package init(_ words: [any CommandWord], _ options: Options) {
     var all = words.map(\.bytes)
     for (name, value) in options {
@@ -42,12 +42,12 @@ extension Int: CommandWord {
 }
 
 extension Bool: CommandWord {
-  /// For a flag only its name counts.
+  /// Empty: a flag is sent as its name only.
   package var bytes: [UInt8] { [] }
 }
 
 extension Double: CommandWord {
-  /// Without an exponent, which the protocol does not know: what is closer to zero is 0.0001.
+  /// Written without an exponent, which the protocol rejects; tiny values become ±0.0001.
   package var bytes: [UInt8] {
     let isTiny = self != 0 && magnitude < 1e-4
     return (isTiny ? (self < 0 ? "-0.0001" : "0.0001") : String(self)).bytes
@@ -70,7 +70,7 @@ extension CountdownClient {
     try View(try await send(Command(words, options)))
   }
 
-  /// Sends a command whose reply is a view, or null where there is none.
+  /// Sends a command whose reply is a view or null.
   func viewIfAny<View: EntityView>(
     _ words: any CommandWord..., options: Command.Options = [:]
   ) async throws(CountdownClientError) -> View? {

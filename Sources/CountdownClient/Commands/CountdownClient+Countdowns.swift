@@ -1,23 +1,23 @@
 /// Countdowns: may a verification code be sent now, and may it be tried?
 ///
-/// Errors are `.server` with the code `ERR` (an argument is out of range), `NOTFOUND`, `STALE` (the
-/// key has another generation) or `LIMIT`, and those of the connection.
+/// Errors are connection errors, and `.server` with the code `ERR` (an argument is out of range),
+/// `NOTFOUND`, `STALE` (the key has another generation) or `LIMIT`.
 extension CountdownClient {
   /// Starts a countdown, unless the key is in cooldown.
   ///
-  /// In cooldown, or while it is paused, nothing changes: `accepted` is false, and `retryAfter` is
-  /// the time to wait. Refused requests are free: they never extend the wait.
+  /// In cooldown, or while the countdown is paused, nothing changes: `accepted` is false, and
+  /// `retryAfter` is the time to wait. Refused requests are free: they never extend the wait.
   ///
   /// - Parameters:
   ///   - key: 1 to 512 bytes.
   ///   - policy: the name of a policy in the daemon's configuration, in place of `count` and
   ///     `every`. It limits how often and over which channels codes are sent, and how long they are
   ///     valid.
-  ///   - count: the steps, 1 to 2147483647; nil: as configured (60).
+  ///   - count: the number of steps, 1 to 2147483647; nil: as configured (60).
   ///   - every: the length of a step, at least 1 ms, rounded up to a millisecond; nil: as
   ///     configured (1 s).
   ///   - fire: whether to take the first step at once, as `Timer.fire()` does.
-  ///   - title: the text while it runs, at most 1024 bytes: `%d` stands for the steps left,
+  ///   - title: the text while counting, at most 1024 bytes: `%d` stands for the steps left,
   ///     `%m:%02s` for minutes and seconds.
   ///   - readyTitle: the text when ready, at most 1024 bytes.
   ///   - meta: at most 4096 bytes to store and to show in views.
@@ -50,15 +50,14 @@ extension CountdownClient {
     try await viewIfAny("COUNTDOWN", "GET", key)
   }
 
-  /// Explains in words why a countdown is as it is, and what START and ATTEMPT would be refused
-  /// for.
+  /// Explains in words the state of a countdown, and why START and ATTEMPT would be refused.
   public func explainCountdown(
     _ key: String
   ) async throws(CountdownClientError) -> CountdownExplanation {
     try await view("COUNTDOWN", "WHY", key)
   }
 
-  /// Gives back a send that failed, with its cooldown and its place in the windows.
+  /// Refunds a failed send: ends its cooldown and removes it from the windows.
   ///
   /// Idempotent (`reason` duplicate); `STALE` once a newer code was sent.
   @discardableResult
@@ -90,7 +89,7 @@ extension CountdownClient {
     try await view("COUNTDOWN", "PASS", key, options: ["GENERATION": generation])
   }
 
-  /// Cancels a countdown; its policy still remembers the sends. Returns whether there was one.
+  /// Cancels a countdown; its policy still counts the sends. Returns whether there was a countdown.
   @discardableResult
   public func cancelCountdown(
     _ key: String, generation: Int? = nil
@@ -114,7 +113,7 @@ extension CountdownClient {
     try await view("COUNTDOWN", "RESUME", key, options: ["GENERATION": generation])
   }
 
-  /// Makes a countdown ready after `remaining` from now, 0 to 3650 days; zero: at once.
+  /// Makes a countdown ready `remaining` from now, 0 to 3650 days; zero: at once.
   @discardableResult
   public func retimeCountdown(
     _ key: String, remaining: Duration, generation: Int? = nil
@@ -125,10 +124,10 @@ extension CountdownClient {
   /// Returns a page of countdowns.
   ///
   /// - Parameters:
-  ///   - cursor: `0` for the first page, then the cursor of the page before, until `isLast`.
+  ///   - cursor: `0` for the first page, then the cursor of the previous page, until `isLast`.
   ///   - matching: a glob pattern for the keys.
   ///   - owner: `none`, `connection` (this one), `connection:ID` or `scope:ID`.
-  ///   - limit: the most per page, 1 to 1000; nil: 100.
+  ///   - limit: the maximum per page, 1 to 1000; nil: 100.
   public func countdowns(
     cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
   ) async throws(CountdownClientError) -> Page<CountdownView> {

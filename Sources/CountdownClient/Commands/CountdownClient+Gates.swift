@@ -3,11 +3,11 @@ extension CountdownClient {
   // MARK: Idempotency keys
 
   /// Claims a request. If `accepted`, run it and call `finishOnce`; if not, the view has the result
-  /// of the first request, or shows that it still runs.
+  /// of the first request, or shows that it is still running.
   ///
   /// - Parameters:
-  ///   - ttl: how long the daemon remembers it.
-  ///   - owner: with `.connection`, others may try once this connection ends without `finishOnce`.
+  ///   - ttl: how long the daemon remembers the request.
+  ///   - owner: with `.connection`, an unfinished claim ends with this connection.
   @discardableResult
   public func beginOnce(
     _ key: String, ttl: Duration, owner: Owner = .nobody
@@ -15,7 +15,7 @@ extension CountdownClient {
     try await view("ONCE", "BEGIN", key, options: ["TTL": ttl, "OWNER": owner.option])
   }
 
-  /// Stores the result of a request; `accepted` is false if there was a result.
+  /// Stores the result of a request; `accepted` is false if one was stored before.
   @discardableResult
   public func finishOnce(
     _ key: String, result: [UInt8], generation: Int? = nil
@@ -23,7 +23,7 @@ extension CountdownClient {
     try await view("ONCE", "DONE", key, result, options: ["GENERATION": generation])
   }
 
-  /// Releases a request that failed, for another try. Returns whether there was one.
+  /// Releases a failed request for another try. Returns whether the daemon knew the request.
   @discardableResult
   public func cancelOnce(
     _ key: String, generation: Int? = nil
@@ -45,14 +45,14 @@ extension CountdownClient {
 
   // MARK: Gates
 
-  /// Asks whether an action may run now. If not `accepted`, it waits for the session to open (event
-  /// `run`), in place of an action that waits.
+  /// Asks whether an action may run now. If not `accepted`, the action is pending until the session
+  /// opens (event `run`), and replaces an earlier pending action.
   ///
   /// - Parameters:
   ///   - action: 1 to 512 bytes.
   ///   - payload: at most 4096 bytes.
-  ///   - isRequired: whether the action needs an open session; without, it may always run.
-  ///   - ttl: how long it waits; nil: as configured.
+  ///   - isRequired: whether the action needs an open session; if not, it may always run.
+  ///   - ttl: how long the action is pending; nil: as configured.
   @discardableResult
   public func checkGate(
     _ session: String, action: String, payload: [UInt8]? = nil, isRequired: Bool = true,
@@ -66,8 +66,8 @@ extension CountdownClient {
       ])
   }
 
-  /// Opens a session, for good unless `ttl` is given. The view has the action that waited for it:
-  /// run it, or let the clients that listen take it.
+  /// Opens a session for `ttl`; nil: until it is closed. The view has the pending action: run it,
+  /// or let a subscribed client take it.
   @discardableResult
   public func openGate(
     _ session: String, ttl: Duration? = nil
@@ -75,8 +75,9 @@ extension CountdownClient {
     try await view("GATE", "OPEN", session, options: ["TTL": ttl])
   }
 
-  /// Takes the action of an open session: of several clients, one is `accepted`. It runs the action
-  /// and calls `finishGate`. If it disconnects before, the next one can take the action.
+  /// Takes the action of an open session; of several clients, only one is `accepted`. That client
+  /// runs the action and calls `finishGate`. If it disconnects first, another client can take the
+  /// action.
   @discardableResult
   public func takeGate(
     _ session: String, generation: Int? = nil
@@ -92,7 +93,7 @@ extension CountdownClient {
     try await flag("GATE", "DONE", session, options: ["GENERATION": generation])
   }
 
-  /// Drops the action that waits. Returns whether there was one.
+  /// Drops the pending action. Returns whether there was one.
   @discardableResult
   public func cancelGate(
     _ session: String, generation: Int? = nil
@@ -108,7 +109,7 @@ extension CountdownClient {
     try await flag("GATE", "CLOSE", session, options: ["GENERATION": generation])
   }
 
-  /// Returns a session; nil if it is closed and no action waits.
+  /// Returns a session; nil if it is closed and no action is pending.
   public func gate(_ session: String) async throws(CountdownClientError) -> GateView? {
     try await viewIfAny("GATE", "GET", session)
   }

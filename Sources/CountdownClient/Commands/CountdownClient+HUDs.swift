@@ -1,20 +1,20 @@
 /// HUDs that neither flicker nor hang.
 extension CountdownClient {
-  /// The options of `showHUD`; nil leaves a choice to the daemon.
+  /// The options of `showHUD`; nil leaves the choice to the daemon.
   public struct HUDOptions: Sendable, Hashable {
-    /// From when `minimum` counts.
+    /// The moment from which `minimum` counts.
     public enum MinimumFrom: String, Sendable { case visible, appear, request, stop }
 
-    /// What a dismissal within `grace` does.
+    /// The effect of a dismissal within `grace`.
     public enum Early: String, Sendable { case skip, show }
 
     public var kind: HUDView.Kind?
     public var status: String?
-    /// Show it only if the work takes longer than this.
+    /// The time before the HUD is shown.
     public var grace: Duration?
-    /// Hold a dismissal back until it was shown this long.
+    /// The minimum time that the HUD is shown; an earlier dismissal is held until then.
     public var minimum: Duration?
-    /// Dismiss it after this.
+    /// The time after which the hold ends; the last hold ends the HUD.
     public var maximum: Duration?
     public var fadeIn: Duration?
     public var fadeOut: Duration?
@@ -22,10 +22,10 @@ extension CountdownClient {
     public var early: Early?
     public var mask: HUDView.Mask?
     public var level: HUDView.Level?
-    /// The request that it is shown for; the daemon picks the mask by it.
+    /// The request that the HUD is shown for; it determines the mask unless `mask` is set.
     public var request: String?
     public var owner = Owner.nobody
-    /// Whether it survives a restart of the daemon; only without an owner.
+    /// Whether the hold or message survives a restart of the daemon; only without an owner.
     public var isDurable = false
 
     public init() {}
@@ -40,8 +40,8 @@ extension CountdownClient {
     }
   }
 
-  /// Shows a HUD on a screen. It takes one more hold of a level that shows loading or progress, and
-  /// replaces a message.
+  /// Shows a HUD on a screen. Kinds `loading` and `progress` add a hold to the HUD of the level; a
+  /// message replaces all holds.
   @discardableResult
   public func showHUD(
     _ screen: String, _ options: HUDOptions = .init()
@@ -49,7 +49,7 @@ extension CountdownClient {
     try await view("HUD", "SHOW", screen, options: options.words)
   }
 
-  /// Sets the part that is done, from 0 to 1, and the text.
+  /// Sets the completed fraction, from 0 to 1, and the text.
   @discardableResult
   public func setHUDProgress(
     _ screen: String, fraction: Double, status: String? = nil, level: HUDView.Level? = nil,
@@ -70,7 +70,7 @@ extension CountdownClient {
       options: ["LEVEL": level?.rawValue, "GENERATION": generation])
   }
 
-  /// Dismisses a HUD, not before its minimum time; nil if the screen has none.
+  /// Dismisses a HUD, at the earliest after its minimum time; nil if the screen has none.
   @discardableResult
   public func dismissHUD(
     _ screen: String, delay: Duration? = nil, level: HUDView.Level? = nil, generation: Int? = nil
@@ -83,8 +83,8 @@ extension CountdownClient {
   /// Releases one hold; the last one dismisses the HUD. Nil if the screen has none.
   ///
   /// - Parameters:
-  ///   - request: releases the hold of this request, if it has one.
-  ///   - generation: releases the hold that this show took.
+  ///   - request: the request whose hold to release, if it has one.
+  ///   - generation: the generation of the show whose hold to release.
   @discardableResult
   public func popHUD(
     _ screen: String, request: String? = nil, level: HUDView.Level? = nil, generation: Int? = nil
@@ -104,7 +104,7 @@ extension CountdownClient {
       options: ["INSIDE": inside, "LEVEL": level?.rawValue, "GENERATION": generation])
   }
 
-  /// Stops a HUD's times; idempotent.
+  /// Pauses all times of a HUD; idempotent.
   @discardableResult
   public func pauseHUD(
     _ screen: String, level: HUDView.Level? = nil, generation: Int? = nil
@@ -113,7 +113,7 @@ extension CountdownClient {
       "HUD", "PAUSE", screen, options: ["LEVEL": level?.rawValue, "GENERATION": generation])
   }
 
-  /// Lets a paused HUD's times continue; idempotent.
+  /// Continues the times of a paused HUD; idempotent.
   @discardableResult
   public func resumeHUD(
     _ screen: String, level: HUDView.Level? = nil, generation: Int? = nil
@@ -122,21 +122,21 @@ extension CountdownClient {
       "HUD", "RESUME", screen, options: ["LEVEL": level?.rawValue, "GENERATION": generation])
   }
 
-  /// Explains in words why a HUD is as it is, what it waits for, and who holds it.
+  /// Explains in words the state of a HUD, what it waits for, and who holds it.
   public func explainHUD(
     _ screen: String, level: HUDView.Level? = nil
   ) async throws(CountdownClientError) -> HUDExplanation {
     try await view("HUD", "WHY", screen, options: ["LEVEL": level?.rawValue])
   }
 
-  /// Returns which mask `showHUD` would pick for a request, without showing anything.
+  /// Returns the mask that `showHUD` would pick for a request, without showing anything.
   public func hudMask(
     request: String
   ) async throws(CountdownClientError) -> HUDMaskRule {
     try HUDMaskRule(try await send("HUD", "MASK", request))
   }
 
-  /// Returns the HUD of a level, the front one unless given; nil if the screen has none.
+  /// Returns the HUD of a level, by default the front one; nil if the screen has none.
   public func hud(
     _ screen: String, level: HUDView.Level? = nil
   ) async throws(CountdownClientError) -> HUDView? {

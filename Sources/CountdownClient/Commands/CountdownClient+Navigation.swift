@@ -1,14 +1,14 @@
 /// Navigation stacks with a swipe back that can be cancelled.
 extension CountdownClient {
-  /// Pushes a page, which becomes a scope of that name; the first one creates the stack.
+  /// Pushes a page and opens a scope of that name; the first page creates the stack.
   ///
   /// - Parameters:
   ///   - edge: how far from the edge a swipe back may begin, in points; nil: anywhere.
   ///   - canBeSwipedAway: whether a swipe back may begin at all.
-  ///   - bar: the navigation bar that the page wants; nil: it leaves the bar as it is.
+  ///   - bar: whether the page wants the navigation bar; nil: it leaves the bar unchanged.
   ///   - duration: how long the transition takes; nil: it is over at once.
-  ///   - load: the page loads, and appears and disappears with the stack; nil: it does not load.
-  ///   - parent: the scope above; nil: the one of the page below, as for `owner`.
+  ///   - load: the loading options of a page that loads; nil: the page does not load.
+  ///   - parent: the scope above; nil: that of the page below. `owner` has the same default.
   @discardableResult
   public func pushPage(
     _ page: String, on stack: String, edge: Double? = nil, canBeSwipedAway: Bool = true,
@@ -25,7 +25,7 @@ extension CountdownClient {
       ])
   }
 
-  /// Presents a page: it cannot be swiped away, and its events say `presented`.
+  /// Presents a page: it cannot be swiped away, and its events have the style `presented`.
   @discardableResult
   public func presentPage(
     _ page: String, on stack: String, bar: NavigationView.Bar? = nil,
@@ -41,7 +41,7 @@ extension CountdownClient {
       ])
   }
 
-  /// Changes options of a page; those that are nil stay as they are.
+  /// Changes options of a page; nil leaves an option unchanged.
   @discardableResult
   public func setPage(
     _ page: String, on stack: String, edge: Double? = nil, canBeSwipedAway: Bool? = nil,
@@ -54,7 +54,7 @@ extension CountdownClient {
       ])
   }
 
-  /// Pops the page on top; the daemon cancels what it owns, at the end of the transition.
+  /// Pops the top page; at the end of the transition, the daemon cancels what the page owns.
   @discardableResult
   public func popPage(
     of stack: String, duration: TransitionDuration? = nil, generation: Int? = nil
@@ -79,12 +79,13 @@ extension CountdownClient {
     try await flag("NAV", "DISMISS", stack, options: ["GENERATION": generation])
   }
 
-  /// Begins a swipe back, if it may begin; its generation finishes or cancels it.
+  /// Begins a swipe back if it is `accepted`; pass the view's generation to finish or cancel it.
   ///
   /// - Parameters:
-  ///   - x: where it begins, in points from the edge.
-  ///   - dx: how far it has moved, in points; to the right is back.
-  ///   - timeout: cancels it after this time without further progress.
+  ///   - x: where the swipe begins, in points from the edge.
+  ///   - dx: how far the swipe has moved, in points; positive is back.
+  ///   - timeout: the time without progress after which the daemon cancels the swipe; nil: as
+  ///     configured.
   public func beginSwipe(
     on stack: String, x: Double, dx: Double, timeout: Duration? = nil
   ) async throws(CountdownClientError) -> NavigationView {
@@ -107,7 +108,7 @@ extension CountdownClient {
     try await view("NAV", "FINISH", stack, options: ["GENERATION": generation])
   }
 
-  /// Cancels the transition: the stack is as it was before.
+  /// Cancels the transition and restores the stack.
   @discardableResult
   public func cancelTransition(
     on stack: String, generation: Int? = nil
@@ -128,7 +129,7 @@ extension CountdownClient {
   }
 }
 
-/// How long a transition of a navigation stack takes.
+/// The duration of a transition of a navigation stack.
 public enum TransitionDuration: Sendable {
   case lasting(Duration)
   /// Until `finishTransition` or `cancelTransition`.
@@ -142,17 +143,17 @@ public enum TransitionDuration: Sendable {
   }
 }
 
-/// How the page of a stack loads; nil: as configured.
+/// The loading options of a page on a stack; nil: as configured.
 public struct PageLoadOptions: Sendable {
   /// Whether the page loads when it appears again.
   public var refresh: PageView.Refresh?
-  /// How long a load may take before it has failed; zero: no limit.
+  /// The time after which a load fails; zero: no limit.
   public var timeout: Duration?
-  /// Where the HUD appears meanwhile; nil: at the page's own name.
+  /// The screen of the HUD during a load; nil: the page's own name.
   public var screen: String?
-  /// How long a load may take without the HUD.
+  /// How long a load may take before the HUD appears.
   public var grace: Duration?
-  /// How long the HUD stays once it is visible.
+  /// The minimum time that the HUD is visible.
   public var minimum: Duration?
 
   public init(

@@ -1,15 +1,15 @@
 /// Pages: first loads, error pages and silent refreshes.
 extension CountdownClient {
-  /// Reports that a page is on the screen: its first load begins, later a silent refresh.
+  /// Reports that a page has appeared: the first time it loads, later it refreshes silently.
   ///
-  /// Options that are nil stay as they were.
+  /// Options that are nil keep their earlier values.
   ///
   /// - Parameters:
   ///   - refresh: whether the page loads when it appears again.
-  ///   - timeout: how long a load may take before it has failed; zero: no limit.
-  ///   - screen: where the HUD appears meanwhile; the page's name until it was given.
-  ///   - grace: how long a load may take without the HUD.
-  ///   - minimum: how long the HUD stays once it is visible.
+  ///   - timeout: the time after which a load fails; zero: no limit.
+  ///   - screen: the screen of the HUD during a load; initially the page's name.
+  ///   - grace: how long a load may take before the HUD appears.
+  ///   - minimum: the minimum time that the HUD is visible.
   @discardableResult
   public func pageAppeared(
     _ page: String, refresh: PageView.Refresh? = nil, timeout: Duration? = nil,
@@ -33,7 +33,7 @@ extension CountdownClient {
   ///
   /// - Parameters:
   ///   - items: the number of items; 0 shows the no-data view.
-  ///   - message: a text to show with it, such as that of the no-data view.
+  ///   - message: a text to show, such as on the no-data view.
   ///   - generation: the generation of the load; `STALE` if there is a later one.
   @discardableResult
   public func pageLoaded(
@@ -52,7 +52,7 @@ extension CountdownClient {
     try await view("PAGE", "FAILED", page, options: ["MESSAGE": message, "GENERATION": generation])
   }
 
-  /// Loads a page again that has failed or is empty, animated.
+  /// Loads a failed or empty page again, animated.
   @discardableResult
   public func retryPage(
     _ page: String, generation: Int? = nil
@@ -60,7 +60,7 @@ extension CountdownClient {
     try await view("PAGE", "RETRY", page, options: ["GENERATION": generation])
   }
 
-  /// Loads a page again and keeps what it shows until then: pull to refresh.
+  /// Loads a page again and keeps its content until the load ends: pull to refresh.
   @discardableResult
   public func refreshPage(
     _ page: String, generation: Int? = nil
@@ -76,7 +76,7 @@ extension CountdownClient {
     try await flag("PAGE", "CLOSE", page, options: ["GENERATION": generation])
   }
 
-  /// Returns a page; nil if it never appeared.
+  /// Returns a page; nil if there is none.
   public func page(_ page: String) async throws(CountdownClientError) -> PageView? {
     try await viewIfAny("PAGE", "GET", page)
   }

@@ -1,13 +1,13 @@
-/// Scopes: owners in a tree, and events that travel in it.
+/// Scopes: owners that form a tree, and events that travel through it.
 ///
-/// `handle(_:at:)` handles events, over a connection of its own.
+/// `handle(_:at:captures:)` handles events, over its own connection.
 extension CountdownClient {
-  /// Opens a scope. One that is open below the same parent stays, and its lease is renewed.
+  /// Opens a scope, or renews the lease of one that is open below the same parent.
   ///
   /// - Parameters:
   ///   - id: 1 to 512 bytes.
-  ///   - parent: the scope that it closes with, and that gets its events next.
-  ///   - owner: what it closes with as well; with `.nobody`, an open scope keeps its owner.
+  ///   - parent: the scope above: this scope closes with it, and events continue there.
+  ///   - owner: closes the scope too when it ends; with `.nobody`, an open scope keeps its owner.
   ///   - ttl: its lease, which `touchScope` renews; nil: it stays open until it is closed.
   @discardableResult
   public func openScope(
@@ -25,7 +25,7 @@ extension CountdownClient {
     try await flag("SCOPE", "CLOSE", id, options: ["GENERATION": generation])
   }
 
-  /// Renews the lease of a scope, for `ttl` from now; nil: for its length when it was opened.
+  /// Renews the lease of a scope, for `ttl` from now; nil: for its current length.
   @discardableResult
   public func touchScope(
     _ id: String, ttl: Duration? = nil, generation: Int? = nil
@@ -45,7 +45,7 @@ extension CountdownClient {
     try await page("SCOPE", cursor: cursor, matching: matching, owner: owner, limit: limit)
   }
 
-  /// Returns a page of a scope and all scopes below it, parents first.
+  /// Returns a page of the scopes in a tree: a scope and all scopes below it, parents first.
   public func scopeTree(
     _ id: String, cursor: String = "0", limit: Int? = nil
   ) async throws(CountdownClientError) -> Page<ScopeView> {
@@ -54,7 +54,7 @@ extension CountdownClient {
     return try Page(try await send(command))
   }
 
-  /// Sends an event to a scope, down from the top and up again. Returns the scope that handled it.
+  /// Sends an event down to a scope from the top and up again. Returns the scope that handled it.
   ///
   /// - Parameters:
   ///   - event: 1 to 128 bytes.

@@ -2,14 +2,14 @@
 extension CountdownClient {
   // MARK: Rate limits
 
-  /// Uses a part of a rate limit, if it is there: `accepted` tells, and `retryAfter` when to try
-  /// again.
+  /// Takes `cost` from a rate limit if enough is left. `accepted` is the answer; if it is false,
+  /// `retryAfter` is the time to wait.
   ///
   /// - Parameters:
-  ///   - burst: the most at once, 1 to 1000000000.
+  ///   - burst: the maximum at once, 1 to 1000000000.
   ///   - count: how much comes back in each `period`.
   ///   - cost: how much to use, 1 to `burst`.
-  ///   - peek: whether only to ask: the answer is the same, and nothing is used.
+  ///   - peek: whether to only ask: the answer is the same, but nothing is used.
   @discardableResult
   public func takeThrottle(
     _ key: String, burst: Int, count: Int, per period: Duration, cost: Int = 1, peek: Bool = false
@@ -22,7 +22,7 @@ extension CountdownClient {
       ])
   }
 
-  /// Gives back what was not needed; nil when nothing of the key is used.
+  /// Gives back an unused amount; nil when nothing of the key is used.
   @discardableResult
   public func refundThrottle(
     _ key: String, _ cost: Int = 1, generation: Int? = nil
@@ -44,12 +44,12 @@ extension CountdownClient {
 
   // MARK: Debouncers
 
-  /// Reports one of many calls: the event `fired` comes once no more have come for `quiet`.
+  /// Adds a call to a burst: the event `fired` follows once no call has come for `quiet`.
   ///
   /// - Parameters:
-  ///   - payload: at most 4096 bytes; those of the newest call come with `fired`.
+  ///   - payload: at most 4096 bytes; `fired` has the payload of the newest call.
   ///   - leading: whether the first call fires at once.
-  ///   - maximumWait: the most from the first call to the event; nil: no limit.
+  ///   - maximumWait: the maximum time from the first pending call to the event; nil: no limit.
   @discardableResult
   public func callDebounce(
     _ key: String, quiet: Duration, payload: [UInt8]? = nil, leading: Bool = false,
@@ -62,7 +62,7 @@ extension CountdownClient {
       ])
   }
 
-  /// Drops the calls that wait. Returns whether there were any.
+  /// Cancels a burst without an event. Returns whether there was one.
   @discardableResult
   public func cancelDebounce(
     _ key: String, generation: Int? = nil
@@ -70,7 +70,7 @@ extension CountdownClient {
     try await flag("DEBOUNCE", "CANCEL", key, options: ["GENERATION": generation])
   }
 
-  /// Fires the calls that wait, at once. Returns whether there were any.
+  /// Fires the pending calls now. Returns whether there were any.
   @discardableResult
   public func flushDebounce(
     _ key: String, generation: Int? = nil

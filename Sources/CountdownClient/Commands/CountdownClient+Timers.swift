@@ -1,14 +1,14 @@
 /// Plain timers: something is due later, once or periodically.
 extension CountdownClient {
-  /// Arms a timer for `delay` from now, in place of a timer of that name.
+  /// Sets a timer that is due `delay` from now, and replaces a timer of the same key.
   ///
   /// - Parameters:
   ///   - key: 1 to 512 bytes.
   ///   - delay: 0 to 3650 days, rounded up to a millisecond.
   ///   - every: the period, in phase with the first deadline, at least 1 ms; nil: it fires once.
   ///   - payload: at most 4096 bytes that come with each `fired`.
-  ///   - late: what becomes of periods that were missed; nil: `fire`.
-  ///   - clock: nil: `boot`.
+  ///   - late: the handling of missed periods; nil: `fire`.
+  ///   - clock: the clock that the timer follows; nil: `boot`.
   @discardableResult
   public func setTimer(
     _ key: String, after delay: Duration, every: Duration? = nil, payload: [UInt8]? = nil,
@@ -43,7 +43,7 @@ extension CountdownClient {
     try await view("TIMER", "RESUME", key, options: ["GENERATION": generation])
   }
 
-  /// Makes a timer due after `remaining` from now, 0 to 3650 days.
+  /// Makes a timer due `remaining` from now, 0 to 3650 days.
   @discardableResult
   public func retimeTimer(
     _ key: String, remaining: Duration, generation: Int? = nil
@@ -51,7 +51,7 @@ extension CountdownClient {
     try await view("TIMER", "RETIME", key, remaining, options: ["GENERATION": generation])
   }
 
-  /// Disarms a timer. Returns whether there was one.
+  /// Deletes a timer. Returns whether there was one.
   @discardableResult
   public func deleteTimer(
     _ key: String, generation: Int? = nil

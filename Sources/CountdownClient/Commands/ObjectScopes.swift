@@ -1,20 +1,20 @@
 import Synchronization
 
 extension CountdownClient {
-  /// Opens a scope that closes when an object is released, with everything that it owns.
+  /// Opens a scope that closes, with everything it owns, when an object is released.
   ///
   ///     final class OrdersController: Sendable { … }
   ///
   ///     let scope = try await client.scope(for: controller, parent: "app")
   ///     try await client.setTimer("refresh", after: .seconds(30), owner: .scope(scope.key))
   ///
-  /// The object is held weakly and looked at ten times a second, so the scope closes within about
-  /// 0.1 s of its release. It also closes with this client's connection for commands.
+  /// The object is held weakly and checked ten times a second: the scope closes within about 0.1 s.
+  /// It also closes with this client's connection for commands.
   ///
   /// - Parameters:
   ///   - object: a view controller, for example.
-  ///   - id: 1 to 512 bytes; nil: a name of its own.
-  ///   - parent: the scope that it closes with, and that gets its events next.
+  ///   - id: 1 to 512 bytes; nil: a random name.
+  ///   - parent: the scope above: this scope closes with it, and events continue there.
   public func scope<Object: AnyObject & Sendable>(
     for object: Object, id: String? = nil, parent: String? = nil
   ) async throws(CountdownClientError) -> ScopeView {
@@ -51,7 +51,7 @@ final class ObjectScopes: Sendable {
     Task { [weak client] in
       while client != nil, let released = self.takeReleased() {
         for entry in released {
-          // A scope that was closed, or opened again by somebody else, is none of ours.
+          // The generation protects a scope that another client has opened again.
           _ = try? await client?.closeScope(entry.id, generation: entry.generation)
         }
         try? await Task.sleep(for: Self.interval)
@@ -59,7 +59,7 @@ final class ObjectScopes: Sendable {
     }
   }
 
-  /// Nil when there is nothing left to watch.
+  /// Removes and returns the entries of released objects; nil if no entries are left.
   private func takeReleased() -> [Entry]? {
     state.withLock { state in
       guard !state.entries.isEmpty else {

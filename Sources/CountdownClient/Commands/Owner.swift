@@ -2,9 +2,9 @@ import Wire
 
 /// The owner of an entity: the daemon cancels the entity when its owner ends.
 public enum Owner: Sendable, Hashable {
-  /// The entity survives the connection and restarts of the daemon.
+  /// The entity outlives the connection and, if its kind is persisted, restarts of the daemon.
   case nobody
-  /// The connection of this client for commands.
+  /// This client's connection for commands.
   case connection
   /// The scope of that name.
   case scope(String)
@@ -17,15 +17,15 @@ public enum Owner: Sendable, Hashable {
     }
   }
 
-  /// The option of a command; left out for no owner, which is the default.
+  /// The `OWNER` option of a command; nil for `nobody`, the default.
   var option: Owner? { self == .nobody ? nil : self }
 }
 
 /// One page of a list.
 public struct Page<Element: EntityView>: Sendable {
-  /// Where the next page begins; `0` after the last one.
+  /// The cursor of the next page; `0` after the last one.
   public let cursor: String
-  /// May be empty before the last page.
+  /// The entities on this page. Even a page before the last one may be empty.
   public let elements: [Element]
 
   /// Whether no page follows.
@@ -44,7 +44,7 @@ public struct Page<Element: EntityView>: Sendable {
 }
 
 extension RESPValue {
-  /// The reply to a `LIST` command.
+  /// The parts of a reply to a `LIST` command.
   package var page: (cursor: String, elements: [RESPValue]) {
     get throws(CountdownClientError) {
       guard let parts = elements, parts.count == 2, let elements = parts[1].elements,

@@ -11,7 +11,7 @@ import Wire
   import Darwin
 #endif
 
-/// One connection to the daemon that speaks RESP3.
+/// One RESP3 connection to the daemon.
 package final class Connection: Sendable {
   private let channel: any Channel
 
@@ -19,13 +19,13 @@ package final class Connection: Sendable {
     self.channel = channel
   }
 
-  // The event loop keeps an open channel alive; nobody would be left to close it.
+  // The event loop keeps an open channel alive, so it must be closed here.
   deinit { close() }
 
-  /// Connects and shakes hands.
+  /// Connects and negotiates RESP3.
   ///
-  /// - Parameter unsolicited: receives what is not a reply, pushes above all; called on the event
-  ///   loop.
+  /// - Parameter unsolicited: receives everything that is not a reply, mostly pushes; called on the
+  ///   event loop.
   package static func open(
     path: String, group: (any EventLoopGroup)? = nil, name: String? = nil,
     unsolicited: @escaping @Sendable (RESPValue) -> Void
@@ -56,7 +56,7 @@ package final class Connection: Sendable {
     return connection
   }
 
-  /// A daemon without room sends the reason before the client has sent anything.
+  /// Catches the refusal that a full daemon sends before it receives anything.
   private final class Greeting: Sendable {
     private struct State {
       var isOver = false
@@ -78,7 +78,7 @@ package final class Connection: Sendable {
     func end() { state.withLock { $0.isOver = true } }
   }
 
-  /// Whether the connection is open, as far as is known.
+  /// Whether the connection is open, as far as the client knows.
   package var isActive: Bool { channel.isActive }
 
   /// Returns once the connection is closed.
@@ -90,7 +90,7 @@ package final class Connection: Sendable {
     channel.close(promise: nil)
   }
 
-  /// Starts or stops reading from the socket: the daemon holds back what is not read.
+  /// Starts or stops reading from the socket. The daemon holds back output that is not read.
   func setReading(_ reading: Bool) {
     channel.setOption(.autoRead, value: reading).whenFailure { _ in }
   }
@@ -102,7 +102,7 @@ package final class Connection: Sendable {
       return try await withTaskCancellationHandler {
         try await reply.futureResult.get()
       } onCancel: {
-        // The reply still comes, and is dropped: a promise takes the first result only.
+        // The reply still arrives and is dropped: only the first result of a promise counts.
         reply.fail(CountdownClientError.cancelled)
       }
     } catch {
@@ -110,12 +110,12 @@ package final class Connection: Sendable {
     }
   }
 
-  /// Sends commands in one write.
+  /// Sends commands in one write and returns their future replies in order.
   package func pipeline(_ commands: [[String]]) -> [EventLoopFuture<RESPValue>] {
     write(commands.map { $0.map { Array($0.utf8) } }, expectingReplies: true).map(\.futureResult)
   }
 
-  /// Sends commands that pushes answer, in one write.
+  /// Sends commands that are answered by pushes, in one write.
   package func sendWithoutReplies(_ commands: [[[UInt8]]]) {
     _ = write(commands, expectingReplies: false)
   }
@@ -130,7 +130,7 @@ package final class Connection: Sendable {
       ? commands.map { _ in channel.eventLoop.makePromise(of: RESPValue.self) } : []
     channel.writeAndFlush(Request(bytes: ByteBuffer(bytes: bytes), promises: promises))
       .whenFailure { _ in
-        // A closed channel has no handler left to do this.
+        // A closed channel has no `ReplyHandler` left to fail them.
         for promise in promises { promise.fail(CountdownClientError.connectionClosed) }
       }
     return promises
@@ -138,7 +138,7 @@ package final class Connection: Sendable {
 
   // MARK: Connecting
 
-  /// The most bytes of a path in `sockaddr_un.sun_path`, without the final zero.
+  /// The maximum length of a socket path, in bytes: `sun_path` without the final zero.
   private static let pathLimit = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
   private static func connect(
@@ -180,8 +180,8 @@ package final class Connection: Sendable {
     return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
   }
 
-  /// The group that may use the socket, or enter the directory that hides it; nil if only root's
-  /// may.
+  /// Returns the group with access to the socket, or to its directory if that denies access; nil if
+  /// no group but root's has it.
   private static func groupName(of path: String) -> String? {
     var status = stat()
     var needed = S_IWGRP

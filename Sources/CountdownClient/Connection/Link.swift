@@ -1,6 +1,6 @@
 import NIOCore
 
-/// The connection for commands, made when it is needed.
+/// The connection for commands, opened on demand.
 actor Link {
   private enum State {
     case idle
@@ -20,7 +20,7 @@ actor Link {
     self.group = group
   }
 
-  /// Returns the connection, or connects; all callers share one attempt.
+  /// Returns the open connection, or connects; concurrent callers share one attempt.
   func connection() async throws(CountdownClientError) -> Connection {
     switch state {
     case .closed: throw .clientClosed
@@ -45,7 +45,7 @@ actor Link {
     return try result.get()
   }
 
-  /// Closes the connection for good.
+  /// Closes the connection permanently.
   func close() async {
     let last = state
     state = .closed

@@ -1,14 +1,14 @@
 import NIOCore
 import Wire
 
-/// Commands to send, and promises for their replies. Pushes answer a command without a promise,
-/// such as `SUBSCRIBE`.
+/// Encoded commands and promises for their replies. A command that pushes answer, such as
+/// `SUBSCRIBE`, has no promise.
 struct Request: Sendable {
   let bytes: ByteBuffer
   let promises: [EventLoopPromise<RESPValue>]
 }
 
-/// Matches each reply with its command, in order, and passes the rest to `unsolicited`.
+/// Matches replies with commands in order, and passes everything else to `unsolicited`.
 final class ReplyHandler: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = Never

@@ -1,10 +1,10 @@
-/// A subscription whose channels change while it lasts. It survives everything but `close()`: also
-/// a daemon that does not run yet, and one that refuses a channel.
+/// A subscription whose channels can change. It waits for a daemon that is not running yet, and
+/// survives a refused channel.
 ///
-/// Its events are those of `CountdownClient.events(channels:patterns:)`. It ends when it is
-/// released.
+/// It yields the events of `CountdownClient.events(channels:patterns:)`, until `close()`, its
+/// release, or a protocol violation.
 public final class ChannelSubscription: Sendable {
-  /// Iterate them once.
+  /// The events of all channels. Iterate them once.
   public let events: CountdownEvents
   private let subscription: Subscription
 
@@ -15,9 +15,9 @@ public final class ChannelSubscription: Sendable {
 
   deinit { subscription.finish() }
 
-  /// Subscribes to a channel: a `snapshot` follows, also if it was subscribed to before.
+  /// Subscribes to a channel. A `snapshot` follows, even if the channel was already subscribed.
   public func add(_ channel: String) { subscription.add(channel: channel) }
 
-  /// Unsubscribes from a channel. Events that are under way still come.
+  /// Unsubscribes from a channel. Events already in transit still arrive.
   public func remove(_ channel: String) { subscription.remove(channel: channel) }
 }

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Closures that are called as long as an object lives.
+/// Closures that are called for as long as an object lives.
 ///
-/// All handles of a client share one connection, and their closures are called one after the other:
-/// return soon. The target is held weakly: the calls end when it or the handle is released.
+/// All handles of a client share one connection and call their closures one at a time: return soon.
+/// The target is held weakly: the calls end when the target or the handle is released.
 extension CountdownClient {
   /// Calls a closure with each event of an entity.
   ///
@@ -12,14 +12,14 @@ extension CountdownClient {
   ///     }
   ///
   /// The first event is a `snapshot`. After a lost connection or a restart of the daemon, missed
-  /// events follow, as far as its log has them, then a new snapshot.
+  /// events follow, as far as the event log has them, then a new snapshot.
   ///
   /// - Parameters:
   ///   - entity: the view of the entity's kind.
-  ///   - key: the key of the entity; a HUD's is its screen, a gate's its session.
-  ///   - endsEntity: whether the release of the handle also ends the entity: cancels a countdown or
-  ///     a timer, dismisses a HUD, closes a scope. A rate limit has no end.
-  /// - Returns: a handle to keep.
+  ///   - key: the key of the entity: for a HUD its screen, for a gate its session.
+  ///   - endsEntity: whether releasing the handle also ends the entity: cancels a countdown,
+  ///     deletes a timer, dismisses a HUD, closes a scope. A rate limit has no end.
+  /// - Returns: a handle; releasing it ends the calls.
   public func onEvent<View: EntityView, Target: AnyObject & Sendable>(
     of entity: View.Type = View.self, _ key: String, target: Target, endsEntity: Bool = false,
     _ body: @escaping @Sendable (Target, CountdownEvent, View) -> Void
@@ -42,10 +42,10 @@ extension CountdownClient {
   ///       Task { @MainActor in button.isEnabled = true }
   ///     }
   ///
-  /// The closure is called once per generation. If the countdown is ready, the first call follows
-  /// at once; after a lost connection or a restart of the daemon, missed calls follow.
+  /// The closure is called once per generation: at once if the countdown is ready, and after a lost
+  /// connection or a restart of the daemon for the `ready` events it missed.
   ///
-  /// - Returns: a handle to keep.
+  /// - Returns: a handle; releasing it ends the calls.
   public func onReady<Target: AnyObject & Sendable>(
     _ key: String, target: Target,
     _ body: @escaping @Sendable (Target, CountdownEvent) -> Void

@@ -8,11 +8,11 @@ public struct CountdownEvent: Sendable, Hashable {
     case throttle, once, gate, debounce
     case navigation = "nav"
     case page
-    /// The connection of the sequence; the client itself makes these events.
+    /// The connection of the sequence. The client itself creates these events.
     case connection
   }
 
-  /// The event's name in the protocol. Open: a newer daemon may have more.
+  /// The event's name in the protocol. A newer daemon may send names not listed here.
   public struct Name: RawRepresentable, Sendable, Hashable, ExpressibleByStringLiteral,
     CustomStringConvertible
   {
@@ -22,7 +22,7 @@ public struct CountdownEvent: Sendable, Hashable {
     public init(stringLiteral value: String) { rawValue = value }
     public var description: String { rawValue }
 
-    /// The current state: the first event, and the first one after each reconnection.
+    /// The current state: the first event of each channel, repeated after each reconnection.
     public static let snapshot: Name = "snapshot"
     public static let started: Name = "started"
     public static let tick: Name = "tick"
@@ -49,13 +49,13 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let fired: Name = "fired"
     public static let accepted: Name = "accepted"
     public static let done: Name = "done"
-    /// An action waits for its session to open.
+    /// An action is pending until its session opens.
     public static let pending: Name = "pending"
-    /// The action that waited is to run: one client takes it.
+    /// The pending action is ready to run: one client takes it.
     public static let run: Name = "run"
     /// A client has taken the action.
     public static let taken: Name = "taken"
-    /// The action that waited was dropped; or a stack has no page left.
+    /// The action was dropped, or a navigation stack has no page left.
     public static let dismissed: Name = "dismissed"
     public static let opened: Name = "opened"
     public static let closed: Name = "closed"
@@ -69,10 +69,10 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let emitted: Name = "emitted"
     /// The connection was lost; the client reconnects by itself.
     public static let disconnected: Name = "disconnected"
-    /// The client has reconnected. Missed events follow, then snapshots. An entity that a pattern
-    /// matched before and that gets no snapshot has ended.
+    /// The client has reconnected. Missed events follow, then snapshots. An entity that matches a
+    /// pattern but gets no snapshot has ended.
     public static let resubscribed: Name = "resubscribed"
-    /// Comes after `resubscribed` if the event log does not have all missed events.
+    /// Follows `resubscribed` if the event log does not have all missed events.
     public static let gap: Name = "gap"
   }
 
@@ -84,20 +84,20 @@ public struct CountdownEvent: Sendable, Hashable {
   public let key: String
   /// The event as the daemon sent it: a JSON object.
   public let json: String
-  /// All fields of the event under the names of the protocol, a map.
+  /// All fields of the event under their protocol names, as a map.
   public let fields: RESPValue
 
   public var generation: Int? { fields.field("generation") }
-  /// The sequence number: it rises across the whole daemon, with gaps.
+  /// The sequence number, which rises across the whole daemon, with gaps.
   public var seq: Int? { fields.field("seq") }
-  /// When it was due, in milliseconds since 1970; nil for an event that a command caused.
+  /// When the event was due, in milliseconds since 1970; nil if a command caused it.
   public var dueUnixMS: Int? { fields.field("due_unix_ms") }
-  /// How late the daemon published it; nil for an event that a command caused.
+  /// The lateness of the event, in microseconds; nil if a command caused it.
   public var lateMicroseconds: Int? { fields.field("late_us") }
-  /// Why it happened, such as `expired` or `replaced`; nil for most events.
+  /// Why the event happened, such as `expired` or `replaced`; nil for most events.
   public var reason: String? { fields.field("reason") }
 
-  /// The entity after the event; nil for another kind, and for an event without the state.
+  /// Returns the entity after the event; nil for another kind, or if the event has no state.
   public func view<View: EntityView>(_: View.Type = View.self) -> View? {
     kind == View.kind ? try? View(fields) : nil
   }
@@ -138,7 +138,7 @@ public struct CountdownEvent: Sendable, Hashable {
     json = String(decoding: message, as: UTF8.self)
   }
 
-  /// An event of the connection.
+  /// Creates an event of the connection.
   init(connection name: Name) {
     channel = ""
     kind = .connection
@@ -148,7 +148,7 @@ public struct CountdownEvent: Sendable, Hashable {
     fields = .map([.init(.simpleString("event"), .simpleString(name.rawValue))])
   }
 
-  /// Reads a push; nil for the answer to `SUBSCRIBE`, and for a kind that a newer daemon has.
+  /// Reads a push; nil for an answer to `SUBSCRIBE`, and for a kind that this client does not know.
   init?(push: [RESPValue]) throws(CountdownClientError) {
     let message: ArraySlice<RESPValue>
     switch push.first?.string {
@@ -158,13 +158,18 @@ public struct CountdownEvent: Sendable, Hashable {
     }
     guard message.count == 2, let channel = message.first?.string, let json = message.last?.bytes
     else { throw .protocolViolation("a message without channel and text") }
+    try self.init(from: channel, json)
+  }
+
+  /// Reads an event; nil for a kind that this client does not know, which a newer daemon may have.
+  init?(from channel: String, _ message: [UInt8]) throws(CountdownClientError) {
     guard Kind(channel: channel) != nil else { return nil }
-    try self.init(channel: channel, message: json)
+    try self.init(channel: channel, message: message)
   }
 }
 
 extension CountdownEvent.Kind {
-  /// The kind of a channel, `KIND:KEY`.
+  /// Reads the kind of a channel, `KIND:KEY`; nil for an unknown kind.
   fileprivate init?(channel: String) {
     guard let colon = channel.firstIndex(of: ":"),
       let kind = Self(rawValue: String(channel[..<colon])),
@@ -176,13 +181,13 @@ extension CountdownEvent.Kind {
 
 /// An event that a client emitted to a scope.
 public struct Emission: Sendable, Hashable {
-  /// The name that the emitting client gave it.
+  /// The name given by the emitting client.
   public let name: String
-  /// The scope that it was emitted to.
+  /// The scope that the event was emitted to.
   public let target: String
   /// `capture` on its way down, `bubble` on its way up.
   public let phase: String
-  /// The bytes that came with it, base64 if they are not UTF-8.
+  /// The payload of the event; base64 if it is not UTF-8.
   public let payload: String?
 
   init?(_ fields: RESPValue) {

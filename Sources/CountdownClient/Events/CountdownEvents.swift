@@ -10,8 +10,7 @@ public struct CountdownEvents: AsyncSequence, Sendable {
     CountdownEvent, any Error, Strategy, Subscription.Reader
   >
 
-  /// Reading from the socket stops when so many events wait for their reader, and continues when
-  /// so few are left.
+  /// Reading from the socket stops at `highWatermark` waiting events and resumes at `lowWatermark`.
   static let strategy = Strategy(lowWatermark: 64, highWatermark: 512)
 
   private let producer: Producer

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A registration of `CountdownClient.onEvent` or `onReady`; its release ends the calls.
+/// A registration by `CountdownClient.onEvent` or `onReady`; releasing it ends the calls.
 public final class EventHandle: Sendable {
   private let onCancel: Mutex<(@Sendable () -> Void)?>
 
@@ -10,7 +10,7 @@ public final class EventHandle: Sendable {
 
   deinit { cancel() }
 
-  /// Ends the calls; one that is under way completes. Idempotent.
+  /// Ends the calls; a call in progress completes. Idempotent.
   public func cancel() {
     let action = onCancel.withLock { action in
       defer { action = nil }
@@ -20,7 +20,7 @@ public final class EventHandle: Sendable {
   }
 }
 
-/// Hands the events of channels to many observers, over one subscription.
+/// Distributes the events of channels to many observers, over one subscription.
 final class EventHub: Sendable {
   /// Returns false to end the calls.
   typealias Observer = @Sendable (CountdownEvent) -> Bool
@@ -28,7 +28,7 @@ final class EventHub: Sendable {
   private struct Registration {
     let channel: String
     let observer: Observer
-    /// Whether it has had its snapshot, which is the first event of each observer.
+    /// Whether the observer has received its first event, a snapshot.
     var hasBegun = false
   }
 
@@ -47,8 +47,7 @@ final class EventHub: Sendable {
       do {
         for try await event in events { self?.receive(event) }
       } catch {
-        // The subscription is persistent: only a violation of the protocol comes here; see
-        // `isOpen`.
+        // Only a protocol violation or a closed client gets here; see `isOpen`.
       }
     }
   }
@@ -63,7 +62,7 @@ final class EventHub: Sendable {
       let id = state.nextID
       state.registrations[id] = Registration(channel: channel, observer: observer)
       state.idsByChannel[channel, default: []].insert(id)
-      // Under the lock, as below: of a start and an end at once, the later wins.
+      // Sent under the lock, as in `remove`: the later of two concurrent calls wins.
       subscription.add(channel: channel)
       return id
     }
@@ -71,7 +70,7 @@ final class EventHub: Sendable {
   }
 
   private func remove(_ id: Int) {
-    // Released outside the lock: an observer may hold another handle.
+    // Released outside the lock: the observer may hold another handle, whose `deinit` takes it.
     let removed: Registration? = state.withLock { state in
       guard let registration = state.registrations.removeValue(forKey: id) else { return nil }
       let channel = registration.channel

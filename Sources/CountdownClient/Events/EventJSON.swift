@@ -7,9 +7,9 @@ import Wire
 #endif
 
 extension RESPValue {
-  /// Reads a JSON object as the map that a reply would have in its place, sorted by name.
+  /// Reads a JSON object as the equivalent map of a reply, sorted by name.
   ///
-  /// - Throws: `DecodingError` for anything else, and for values nested more than 32 deep.
+  /// - Throws: `DecodingError` for any other JSON, and for values nested more than 32 deep.
   package init(json: some Collection<UInt8>) throws {
     self = .map(pairs: try JSONDecoder().decode([String: JSONField].self, from: Data(json)))
   }
@@ -21,7 +21,7 @@ extension RESPValue {
   }
 }
 
-/// A value of a JSON object as the reply that would say the same.
+/// A JSON value, read as the equivalent value of a reply.
 private struct JSONField: Decodable {
   let value: RESPValue
 
@@ -49,7 +49,7 @@ private struct JSONField: Decodable {
 }
 
 extension RESPValue {
-  /// The text of a string of any kind, base64 (RFC 4648) of one that is not UTF-8; nil for others.
+  /// The text of any string value, in base64 (RFC 4648) if not UTF-8; nil for other values.
   package var textOrBase64: String? {
     guard let bytes else { return nil }
     return String(validating: bytes, as: UTF8.self) ?? Data(bytes).base64EncodedString()

@@ -1,15 +1,15 @@
 import Wire
 
-/// Catches up from the daemon's event log after a reconnection. The subscriptions are sent first,
-/// then `EVENTS SINCE`, so that no event is lost between; sequence numbers tell events that come
-/// twice. All of it runs on the event loop, in the order of the daemon's output.
+/// Catches up from the daemon's event log after a reconnection. The subscriptions are sent before
+/// `EVENTS SINCE`, so that no event is lost in between; sequence numbers identify duplicates.
+/// Everything runs on the event loop, in the order of the daemon's output.
 extension Subscription {
-  /// Reads the events since the last one that was yielded; the first time, where the log ends.
+  /// Requests the events since the last one yielded or, the first time, the newest number.
   func resume(_ connection: Connection) {
     let position = state.withLock { $0.position }
     let question =
       position.map { ["EVENTS", "SINCE", String($0), "SUBSCRIBED"] } ?? ["EVENTS", "LAST"]
-    // If the connection is lost before the reply, the next one asks again.
+    // If the connection is lost before the reply, the next connection asks again.
     connection.pipeline([question])[0].whenSuccess { [weak self] reply in
       self?.resume(connection, reply)
     }
@@ -25,7 +25,7 @@ extension Subscription {
       // A new connection asks again.
       return abandon()
     case .error:
-      // A daemon without an event log.
+      // The daemon has no event log.
       let isBack = state.withLock { $0.held != nil }
       becomeLive()
       if isBack { put(CountdownEvent(connection: .gap)) }
@@ -62,13 +62,13 @@ extension Subscription {
       if !fresh.contains(event.channel) { put(event) }
     }
     state.withLock { state in
-      // If the numbers have started again, lower than before, they count from now on.
+      // An incomplete page can mean that the daemon's numbers have restarted below the position.
       let known = page.isComplete ? state.position ?? 0 : 0
       state.position = max(known, page.lastSequence)
     }
   }
 
-  /// Yields the events that were held, and from then on each event at once.
+  /// Yields the held events and stops holding further ones.
   private func release() {
     while true {
       let events = state.withLock { state in
@@ -105,7 +105,7 @@ struct MissedEvents {
       guard let pair = entry.elements, pair.count == 2, let channel = pair[0].string,
         let line = pair[1].bytes
       else { throw shape }
-      events.append(try CountdownEvent(channel: channel, message: line))
+      if let event = try CountdownEvent(from: channel, line) { events.append(event) }
     }
     self.events = events
   }

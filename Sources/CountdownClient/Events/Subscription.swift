@@ -2,10 +2,10 @@ import NIOCore
 import Synchronization
 import Wire
 
-/// Keeps channels subscribed, over one connection after the other, and yields their events into a
+/// Keeps channels subscribed across reconnections, and yields their events into a
 /// `CountdownEvents`.
 final class Subscription: Sendable {
-  /// What to subscribe to.
+  /// The channels of a subscription, and its options.
   struct Request {
     var channels: Set<String> = []
     var patterns: Set<String> = []
@@ -13,11 +13,11 @@ final class Subscription: Sendable {
     var duties: [[String]] = []
     /// Whether to continue after a failed first connection, and after an error reply.
     var isPersistent = false
-    /// Of which channels ticks are wanted; nil: of all.
+    /// Returns whether the ticks of a channel are wanted; nil: all are.
     var ticks: (@Sendable (String) -> Bool)?
   }
 
-  /// What the reading side asks of the writing side.
+  /// Passes on the reader's demand to read more or to stop.
   struct Reader: NIOAsyncSequenceProducerDelegate, Sendable {
     let subscription: Subscription
 
@@ -29,13 +29,13 @@ final class Subscription: Sendable {
     var channels: Set<String>
     var patterns: Set<String>
     var connection: Connection?
-    /// The number of the last event that was handed on; nil before anything is known.
+    /// The sequence number of the last event yielded; nil before the first reply or event.
     var position: Int?
-    /// The events since a reconnection, held until the missed ones before them are here.
+    /// Events since a reconnection, held until the missed events before them have been yielded.
     var held: [CountdownEvent]?
-    /// The channels that were subscribed to only after the connection was lost.
+    /// Channels added while disconnected or catching up; they have missed no events.
     var fresh: Set<String> = []
-    /// Whether the daemon has accepted the subscriptions of this connection, and of any.
+    /// Whether the daemon has accepted the subscriptions of this connection, and of any connection.
     var isLive = false
     var hasBeenLive = false
     var task: Task<Void, Never>?
@@ -66,7 +66,7 @@ final class Subscription: Sendable {
     state.withLock { $0.source = source }
   }
 
-  /// Connects. Calls `didStop` at the end.
+  /// Starts connecting. Calls `didStop` when the subscription ends.
   func start(didStop: @escaping @Sendable () -> Void) {
     state.withLock { state in
       precondition(state.task == nil, "started twice")
@@ -102,7 +102,7 @@ final class Subscription: Sendable {
 
   // MARK: Channels
 
-  // Both send under the lock, so that the last command that the daemon receives is the latest.
+  // Both send under the lock, so that the daemon receives commands in the order of the changes.
 
   /// Subscribes to a channel; if it is subscribed to already, requests another snapshot.
   func add(channel: String) {
@@ -124,9 +124,9 @@ final class Subscription: Sendable {
     let isStopped = state.withLock { state in
       guard !state.isStopped else { return true }
       state.connection = connection
-      // The first connection has missed nothing.
+      // The first connection has no missed events to wait for.
       if state.hasBeenLive { state.held = [] }
-      // One command per name: all in one may exceed the daemon's limits.
+      // One command per name: a single command might exceed the daemon's limits.
       let commands =
         state.channels.sorted().map { ["SUBSCRIBE", $0] }
         + state.patterns.sorted().map { ["PSUBSCRIBE", $0] }
@@ -171,7 +171,7 @@ final class Subscription: Sendable {
     }
   }
 
-  /// On the event loop.
+  /// Handles a value that is not a reply. Runs on the event loop.
   private func receive(_ value: RESPValue) {
     switch value {
     case .push(let values):
@@ -190,7 +190,7 @@ final class Subscription: Sendable {
     }
   }
 
-  /// The channel of a tick, which is recognized without reading its fields; nil for other pushes.
+  /// Returns the channel of a tick, recognized without parsing the JSON; nil for other pushes.
   private static func channel(ofTick push: [RESPValue]) -> String? {
     guard push.count > 2, let json = push.last?.bytes, json.starts(with: tickBegins) else {
       return nil
@@ -200,7 +200,7 @@ final class Subscription: Sendable {
 
   private static let tickBegins = Array(#"{"event":"tick","#.utf8)
 
-  /// An event that was not missed.
+  /// Handles a live event: holds it while catching up, otherwise yields it.
   private func take(_ event: CountdownEvent) {
     let isHeld = state.withLock { state in
       guard state.held == nil else {
@@ -215,7 +215,7 @@ final class Subscription: Sendable {
     if !isHeld { put(event) }
   }
 
-  /// The daemon refuses a subscription.
+  /// Handles an error reply: reconnects if it is temporary, else fails unless persistent.
   func refused(_ text: String) {
     let error = CountdownClientError(reply: text)
     if mayPass(error) {
@@ -225,12 +225,12 @@ final class Subscription: Sendable {
     }
   }
 
-  /// Whether another attempt may succeed.
+  /// Returns whether another attempt may succeed.
   private func mayPass(_ error: CountdownClientError) -> Bool {
     switch error {
     case .server("LOADING", _), .server("READONLY", _): true
-    // After a restart all clients come back at once, and some find room later. A first connection
-    // without room is the caller's error.
+    // After a restart all clients reconnect at once, and some find room only later. A first
+    // connection without room is an error for the caller.
     case .server("LIMIT", let text):
       (text.hasPrefix("max-connections") || text.hasPrefix("max-output"))
         && state.withLock { $0.hasBeenLive }
@@ -239,7 +239,7 @@ final class Subscription: Sendable {
     }
   }
 
-  /// Gives up this connection.
+  /// Closes this connection; the subscription then reconnects.
   func abandon() {
     let connection = state.withLock { state in
       defer { state.connection = nil }
@@ -261,8 +261,8 @@ final class Subscription: Sendable {
   }
 }
 
-/// The delay before the next attempt: doubled each time, up to a second, and random, so that
-/// clients do not all come back to a restarted daemon at once.
+/// The delay before the next attempt: doubled each time, up to 1 s, with random jitter, so that
+/// clients do not all reconnect to a restarted daemon at once.
 struct Backoff {
   static let first = Duration.milliseconds(100)
   static let longest = Duration.milliseconds(800)

@@ -6,14 +6,17 @@ public struct CountdownView: EntityView {
 
   /// Why a request was refused, or accepted without effect.
   public enum Reason: String, Sendable {
-    /// The cooldown after the last send runs.
+    /// The key is in cooldown, or the countdown is paused.
     case cooldown
-    /// A window of the policy holds as many sends as it allows.
+    /// A window of the policy is full.
     case window
     /// The policy has no channel left until its sends start over.
     case exhausted
-    /// The daemon has done this before.
+    /// The request is a repetition: it was accepted before.
     case duplicate
+    /// This host alone accepted the request, because the servers of its fleet could not be reached.
+    /// Other hosts may accept as well.
+    case degraded
     /// The code is no longer valid.
     case expired
     /// The code was tried too often.
@@ -26,34 +29,34 @@ public struct CountdownView: EntityView {
 
   public init(fields: ViewFields<State>) { self.fields = fields }
 
-  /// Why the daemon refused the request, or had done it before.
+  /// Why the request was refused, or accepted without effect.
   public var reason: Reason? { fields["reason"] }
   /// The steps left: the number to show.
   public var remaining: Int { fields["remaining"] ?? 0 }
-  /// The time until it is ready, rounded up to a millisecond; zero only when ready or idle.
+  /// The time until the key is ready, rounded up to a millisecond; zero only when ready or idle.
   public var remainingTime: Duration { fields["remaining_ms"] ?? .zero }
   /// The time until the daemon accepts the next start.
   public var retryAfter: Duration { fields["retry_after_ms"] ?? .zero }
-  /// The number of steps it was started with; 0 where the daemon did not send it.
+  /// The number of steps at the start; 0 if the daemon did not send it.
   public var count: Int { fields["count"] ?? 0 }
-  /// The length of a step; zero where the daemon did not send it.
+  /// The length of a step; zero if the daemon did not send it.
   public var every: Duration { fields["every_ms"] ?? .zero }
-  /// The title with the steps left, or the title for ready.
+  /// The title with the steps left, or the title when ready.
   public var title: String? { fields["title"] }
-  /// The sends since the key was new, or since they started over by the policy.
+  /// The accepted sends since the key was new, or since its sends started over.
   public var sends: Int { fields["sends"] ?? 0 }
-  /// The policy it was started with.
+  /// The policy of the key; nil without one.
   public var policy: String? { fields["policy"] }
-  /// How many more sends windows and channels allow now; nil where nothing limits them.
+  /// The sends that windows and channels still allow; nil if unlimited.
   public var sendsLeft: Int? { fields["sends_left"] }
   /// The channel of the newest send.
   public var channel: String? { fields["channel"] }
-  /// The channel of the next send; nil also when there is none.
+  /// The channel of the next send; nil without channels, or if none is left.
   public var nextChannel: String? { fields["next_channel"] }
-  /// The validity left of the newest code; nil when it has none.
+  /// The remaining validity of the newest code; nil if it is not valid.
   public var expiresIn: Duration? { fields["expires_in_ms"] }
-  /// The attempts left for the newest code; nil when it is not valid, or without limit.
+  /// The attempts left for the newest code; nil if it is not valid, or attempts are unlimited.
   public var attemptsLeft: Int? { fields["attempts_left"] }
-  /// The bytes that were stored with it; base64 if they are not UTF-8.
+  /// The `meta` of the start; base64 if it is not UTF-8.
   public var meta: String? { fields["meta"] }
 }

@@ -6,29 +6,29 @@ public struct HUDView: EntityView {
 
   public enum State: String, Sendable { case hidden, waiting, appearing, visible, disappearing }
 
-  /// HUDs of different levels lie on one screen at the same time.
+  /// The level of a HUD. A screen can have one HUD on each level.
   public enum Level: String, Sendable { case normal, statusbar, alert }
 
   public enum Kind: String, Sendable { case loading, progress, info, success, error }
 
-  /// What covers the screen below the HUD.
+  /// The cover of the screen below the HUD.
   public enum Mask: String, Sendable { case none, clear, black, gradient, custom }
 
-  /// One show of `loading` or `progress`, with what it asked for.
+  /// A hold on the HUD: one show of `loading` or `progress` with its options.
   public struct Hold: Sendable, Hashable, FieldValue {
-    /// All fields as the daemon sent them, a map.
+    /// All fields as the daemon sent them, as a map.
     public let reply: RESPValue
 
-    /// Names the hold for `popHUD`, `setHUDProgress` and `setHUDStatus`.
+    /// Identifies the hold in `popHUD`, `setHUDProgress` and `setHUDStatus`.
     public var generation: Int { reply.field("generation") ?? 0 }
     public var kind: Kind? { reply.choice("kind") }
     public var status: String? { reply.field("status") }
     public var mask: Mask? { reply.choice("mask") }
     public var fraction: Double? { reply.field("fraction") }
-    /// The path of the request that it was taken for.
+    /// The path of the request that the hold is for.
     public var request: String? { reply.field("request") }
     public var grace: Duration? { reply.field("grace_ms") }
-    /// It ends this long after it is visible; nil: when it is popped.
+    /// How long the hold lasts once the HUD is visible; nil: until it is popped.
     public var maximum: Duration? { reply.field("max_ms") }
     public var owner: String? { reply.field("owner") }
     public var isDurable: Bool { reply.field("durable") ?? false }
@@ -45,28 +45,28 @@ public struct HUDView: EntityView {
   /// The text.
   public var status: String? { fields["status"] }
   public var mask: Mask? { fields["mask"] }
-  /// The part that is done, from 0 to 1; nil unless it was set.
+  /// The completed fraction, from 0 to 1; nil unless it was set.
   public var fraction: Double? { fields["fraction"] }
-  /// What the screen waits for, oldest first: each show that has not been popped.
+  /// The holds, oldest first: each show that has not been popped.
   public var holds: [Hold] { fields["holds"] ?? [] }
-  /// Whether a dismissal is held back, delayed or under way.
+  /// Whether a dismissal is held back, delayed or in progress.
   public var isDismissing: Bool { fields["dismissing"] ?? false }
   public var isPaused: Bool { fields["paused"] ?? false }
-  /// The time until it begins to disappear, as far as is known now.
+  /// The time until the HUD begins to disappear, as far as known.
   public var remainingTime: Duration? { fields["remaining_ms"] }
-  /// Why it is over: `dismissed`, `timed-out`, `tapped`, …; nil while it is not.
+  /// Why the HUD has ended: `dismissed`, `timed-out`, `tapped`, …; nil until then.
   public var end: String? { fields["end"] }
-  /// Whether it survives a restart of the daemon.
+  /// Whether any part of the HUD survives a restart of the daemon.
   public var isDurable: Bool { fields["durable"] ?? false }
 }
 
-/// Why a HUD is as it is, what it waits for, and who holds it.
+/// An explanation of the state of a HUD, what it waits for, and who holds it.
 public struct HUDExplanation: EntityView {
   public typealias State = HUDView.State
 
   public static let kind = CountdownEvent.Kind.hud
 
-  /// What keeps a HUD in its state.
+  /// A reason for the state of a HUD.
   public enum Reason: String, Sendable {
     case nothing, paused, grace
     case fadeIn = "fade-in"
@@ -78,13 +78,13 @@ public struct HUDExplanation: EntityView {
 
   public init(fields: ViewFields<State>) { self.fields = fields }
 
-  /// All of it in one sentence: `visible: 430 ms of MIN left; held by connection 5 (2)`.
+  /// The explanation in one sentence: `visible: 430 ms of MIN left; held by connection 5 (2)`.
   public var why: String { fields["why"] ?? "" }
-  /// What it waits for, the most important first.
+  /// The reasons for the state, the most important first.
   public var reasons: [Reason] {
     (fields["reasons"] ?? [String]()).compactMap(Reason.init(rawValue:))
   }
-  /// Who holds it, and how many holds each has, in words.
+  /// The owners of the holds, each with its number of holds, in words.
   public var holders: [String] { fields["holders"] ?? [] }
   public var mask: HUDView.Mask? { fields["mask"] }
   /// The path of the request that the mask is for.
@@ -92,12 +92,12 @@ public struct HUDExplanation: EntityView {
   public var level: HUDView.Level? { fields["level"] }
 }
 
-/// The mask that a request gets by the daemon's rules.
+/// The mask that the daemon's rules pick for a request.
 public struct HUDMaskRule: Sendable, Hashable {
-  /// What the rules compare: the path from the last `/api/` on.
+  /// The path that the rules compare: from the last `/api/` on.
   public let request: String
   public let mask: HUDView.Mask
-  /// The path or the word that blocks it; nil if nothing does.
+  /// The path or word of the rule that blocks; nil if none does.
   public let rule: String?
 
   /// Reads the reply to `HUD MASK`.

@@ -1,8 +1,8 @@
 import Wire
 
 extension RESPValue {
-  /// The reply as one line of JSON, as events spell the same: maps become objects, and bytes that
-  /// are not UTF-8 become base64, in an object under a name that tells (`key_base64`).
+  /// The reply as one line of JSON, in the format of events: maps become objects, and bytes that
+  /// are not UTF-8 become base64, as a member named `NAME_base64`.
   public var json: String {
     switch self {
     case .null: return "null"
@@ -22,7 +22,7 @@ extension RESPValue {
 }
 
 extension RESPValue.Pair {
-  /// The name of the member in JSON, which tells where the value is base64.
+  /// The name of the member in JSON; it ends in `_base64` if the value is base64.
   package var jsonName: String {
     let name = key.string ?? key.json
     guard let bytes = value.bytes, String(validating: bytes, as: UTF8.self) == nil else {
@@ -33,7 +33,7 @@ extension RESPValue.Pair {
 }
 
 extension String {
-  /// The text as a string of JSON.
+  /// The text as a JSON string.
   fileprivate var quotedAsJSON: String {
     var output = "\""
     for scalar in unicodeScalars {
@@ -49,12 +49,12 @@ extension String {
     return output + "\""
   }
 
-  /// JSON with everything escaped in its strings that is not printable.
+  /// This JSON text with every unprintable character in its strings escaped.
   package var escapedForJSON: String {
     unicodeScalars.reduce(into: "") { $0.append(escaping: $1) }
   }
 
-  /// JSON need not escape all of these, but a terminal may show the text.
+  /// Appends a character, escaped if unprintable: JSON need not do so, but a terminal may show it.
   private mutating func append(escaping scalar: Unicode.Scalar) {
     guard !scalar.isPrintable else { return unicodeScalars.append(scalar) }
     let digits = String(scalar.value, radix: 16)

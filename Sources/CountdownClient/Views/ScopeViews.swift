@@ -10,21 +10,21 @@ public struct ScopeView: EntityView {
 
   /// The scope above; nil at the top.
   public var parent: String? { fields["parent"] }
-  /// 1 at the top.
+  /// The depth in the tree; 1 at the top.
   public var depth: Int { fields["depth"] ?? 0 }
   public var children: Int { fields["children"] ?? 0 }
-  /// How many entities it owns, scopes not included.
+  /// The number of entities that the scope owns, without scopes.
   public var owned: Int { fields["owned"] ?? 0 }
-  /// How many events it has handlers for.
+  /// The number of events that have a handler at the scope.
   public var handlers: Int { fields["handlers"] ?? 0 }
   /// The length of its lease; nil without one.
   public var ttl: Duration? { fields["ttl_ms"] }
-  /// The time until its lease expires.
+  /// The time until its lease expires; nil without one.
   public var remainingTime: Duration? { fields["remaining_ms"] }
 }
 
-/// The status of a navigation stack; its `generation` is that of the newest transition that took
-/// time.
+/// The status of a navigation stack; its `generation` is that of the newest transition that was not
+/// instant.
 public struct NavigationView: EntityView {
   public static let kind = CountdownEvent.Kind.navigation
 
@@ -38,10 +38,10 @@ public struct NavigationView: EntityView {
     case noPage = "no-page"
   }
 
-  /// The navigation bar.
+  /// Whether the navigation bar is shown.
   public enum Bar: String, Sendable { case shown, hidden }
 
-  /// What a page can want of the bar.
+  /// The bar that a page wants; `any` leaves it unchanged.
   public enum BarWish: String, Sendable { case shown, hidden, any }
 
   public enum Transition: String, Sendable { case push, present, pop, swipe }
@@ -56,12 +56,11 @@ public struct NavigationView: EntityView {
   /// The pages from the root up; empty in most events.
   public var pages: [String] { fields["pages"] ?? [] }
   public var bar: Bar? { fields["bar"] }
-  /// The transition that is in progress; nil if none is.
+  /// The transition in progress; nil if there is none.
   public var transition: Transition? { fields["transition"] }
   /// The progress of the transition, from 0 to 1.
   public var fraction: Double? { fields["fraction"] }
-  /// The time until the transition is over, or until the daemon cancels the swipe unless the client
-  /// reports progress.
+  /// The time until the transition ends, or until the daemon cancels a swipe without progress.
   public var remainingTime: Duration? { fields["remaining_ms"] }
 }
 
@@ -79,10 +78,10 @@ public struct PageView: EntityView {
 
   /// Whether a page loads when it appears again, unless it is loading.
   public enum Refresh: String, Sendable {
-    /// After it has disappeared, unless it failed.
+    /// Loads if the page has disappeared in between, unless its load failed.
     case always
     case never
-    /// Also if it is visible, or has failed.
+    /// Loads each time, even if the page is visible or its load failed.
     case every
   }
 
@@ -92,10 +91,10 @@ public struct PageView: EntityView {
   public var isAnimated: Bool { fields["animated"] ?? false }
   public var isVisible: Bool { fields["visible"] ?? false }
   public var items: Int? { fields["items"] }
-  /// The message of the last load: why it failed, or what to show with it.
+  /// The message of the last load that ended, such as why it failed.
   public var message: String? { fields["message"] }
   /// Where the HUD appears while the page loads.
   public var screen: String? { fields["screen"] }
-  /// The time until the load fails.
+  /// The time until the load times out.
   public var remainingTime: Duration? { fields["remaining_ms"] }
 }

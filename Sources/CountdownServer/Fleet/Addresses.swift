@@ -2,7 +2,7 @@ import Countdowns
 import Dispatch
 import Glibc
 
-/// Where a socket can be connected to.
+/// An address that a socket can connect to.
 struct SocketAddress: Sendable {
   private(set) var storage = sockaddr_storage()
   private(set) var length: socklen_t
@@ -25,21 +25,21 @@ struct SocketAddress: Sendable {
   }
 }
 
-/// Looks up host names. That blocks for as long as the name servers take, so it happens on a thread
-/// of its own; addresses need none.
+/// Looks up host names on a separate thread, as this blocks for as long as the name servers take.
+/// Numeric addresses need no thread.
 final class Addresses {
   private let loop: EventLoop
   private let queue = DispatchQueue(label: "countdownd.names")
 
   init(_ loop: EventLoop) { self.loop = loop }
 
-  /// Hands over the addresses of a host, or why there are none, perhaps before it returns.
+  /// Passes `done` the addresses of a host, or an error, perhaps before it returns.
   func find(
     _ node: FleetSettings.Node,
     _ done: @escaping (Result<[SocketAddress], FleetError>) -> Void
   ) {
     if let addresses = try? Self.look(up: node, AI_NUMERICHOST) { return done(.success(addresses)) }
-    // Called on the loop, where it comes from.
+    // `done` is called on the loop, where it comes from.
     nonisolated(unsafe) let done = done
     let loop = loop
     queue.async {

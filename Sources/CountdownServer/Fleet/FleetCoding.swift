@@ -3,10 +3,10 @@ import Wire
 
 /// The names of a partition's data on the servers.
 struct FleetNames {
-  /// What Redis Cluster places a partition by.
+  /// Returns the hash tag by which Redis Cluster places a partition.
   static func tag(_ name: String, _ partition: Int) -> String { "\(name).\(partition)" }
 
-  /// A pattern of `SCAN` for all records of all partitions.
+  /// Returns a pattern of `SCAN` for all records of all partitions.
   static func recordPattern(_ name: String) -> String { "cd:{\(name).*}:r:*" }
 
   let stream: [UInt8]
@@ -22,10 +22,10 @@ struct FleetNames {
 
   func record(_ key: FleetKey) -> [UInt8] { recordPrefix + Self.text(key) }
 
-  /// `KIND:KEY`, as records and entries of streams name an entity.
+  /// Returns `KIND:KEY`, the name of an entity in records and in entries of streams.
   static func text(_ key: FleetKey) -> [UInt8] { key.kind.channelPrefix + key.key }
 
-  /// Nil for what names no entity.
+  /// Parses `KIND:KEY`; returns nil if this names no entity.
   static func key(_ text: some Collection<UInt8>) -> FleetKey? {
     for kind in EntityKind.allCases where text.starts(with: kind.channelPrefix) {
       return FleetKey(kind, Array(text.dropFirst(kind.channelPrefix.count)))
@@ -33,7 +33,7 @@ struct FleetNames {
     return nil
   }
 
-  /// The partition and the key that a record's name has; nil for the name of anything else.
+  /// Parses the name of a record; returns nil for any other name.
   static func record(named name: [UInt8], of fleet: String) -> (partition: Int, key: FleetKey)? {
     let prefix = Array("cd:{\(fleet).".utf8)
     guard name.starts(with: prefix) else { return nil }
@@ -60,7 +60,7 @@ extension FleetRequest {
 
   var isChange: Bool { if case .change = self { true } else { false } }
 
-  /// Appends the command.
+  /// Appends the command of this request.
   func append(_ names: FleetNames, sha: [UInt8], to output: inout [UInt8]) {
     func number(_ value: some BinaryInteger) -> [UInt8] { Array("\(value)".utf8) }
     var words: [[UInt8]]
@@ -84,7 +84,7 @@ extension FleetRequest {
     RESPRequest.append(["EVALSHA".utf8Array, sha] + words, to: &output)
   }
 
-  /// What the reply to it means, with the server's time. A change that is made has no replicas yet.
+  /// Decodes the reply, with the server's time. Replicas of a change are counted later, by `WAIT`.
   func answer(_ value: RESPValue) -> (body: FleetAnswer.Body, engine: Int64?) {
     if case .error(let text) = value {
       return (.failed(mayBeDone: isChange && FleetProblem(text) == .unknown, text), nil)
@@ -128,7 +128,7 @@ extension FleetRequest {
 }
 
 extension FleetRecord {
-  /// The record of a stored value: nil where it is damaged, and no record where it is empty.
+  /// Decodes a stored value: nil if it is damaged, and no record if it is empty.
   static func stored(_ bytes: [UInt8]) -> FleetRecord?? {
     if bytes.isEmpty { return .some(nil) }
     guard bytes.count > FleetVersion.length,
@@ -139,7 +139,7 @@ extension FleetRecord {
 }
 
 extension FleetEntry {
-  /// An entry of a stream; nil for what no daemon has written.
+  /// Decodes an entry of a stream; nil if no daemon has written it.
   init?(_ value: RESPValue) {
     guard let parts = value.elements, parts.count == 2, let id = parts[0].string,
       id.hasSuffix("-0"), let number = Int64(id.dropLast(2)),
@@ -154,15 +154,15 @@ extension FleetEntry {
   }
 }
 
-/// Why a server did not do what it was asked, by the first word of its error: then it was not done.
+/// Why a server did not carry out a request, by the first word of its error.
 enum FleetProblem: Equatable {
-  /// The partition is elsewhere, or nowhere at present: whoever has it has to be found again.
+  /// Another server has the partition, or none at present: its server must be found again.
   case isElsewhere
   /// The server does not know the script.
   case noScript
-  /// The server does not do it at present, or not for this user.
+  /// The server refuses the request at present, or for this user.
   case refused
-  /// It may be done, in part or whole.
+  /// The request may have been carried out, at least in part; in all other cases it was not.
   case unknown
 
   init(_ text: String) {

@@ -4,16 +4,16 @@ import DispatchTimers
 import Glibc
 import Wire
 
-/// A connection to a server of a fleet: requests out, and replies in their order.
+/// A connection to a server of a fleet: sends requests, and receives replies in their order.
 ///
-/// It greets the server, with a name and a password where there are such, and gives up a server
-/// that does not answer in time.
+/// Greets the server, with a user name and a password if there are any, and closes if the server
+/// does not answer in time.
 final class FleetConnection: EventSource {
   /// What all connections of a fleet need.
   struct Means {
     var loop: EventLoop
     var addresses: Addresses
-    /// Nil: connections are not encrypted.
+    /// Nil if connections are not encrypted.
     var tls: TLSContext?
     var username: String?
     var password: [UInt8]?
@@ -22,15 +22,15 @@ final class FleetConnection: EventSource {
   /// What the server reports about itself.
   struct Greeting: Equatable {
     var version: String
-    /// "master" or "replica"; empty: a sentinel.
+    /// "master" or "replica"; empty for a sentinel.
     var role: String
-    /// Of the connection.
+    /// The id that the server gives the connection.
     var client: Int
   }
 
   private enum Phase { case idle, connecting, encrypting, greeting, ready, closed }
 
-  /// Until the greeting has been answered.
+  /// The time limit for connecting and greeting.
   private static let setupMilliseconds: UInt64 = 1_500
   private static let readsPerTurn = 16
   private static let limits = {
@@ -50,20 +50,20 @@ final class FleetConnection: EventSource {
   private var phase = Phase.idle
   private var descriptor: Int32 = -1
   private var tls: TLSSession?
-  /// Those that are to be tried.
+  /// The addresses that have not been tried.
   private var addresses: ArraySlice<SocketAddress> = []
   private var decoder = ReplyDecoder(limits: limits)
   private var outbound = OutboundBytes()
-  /// TLS cannot continue before the socket can be written.
+  /// Whether to wait until the socket can be written.
   private var mustWrite = false
-  /// Replies that are to come, with the time at which they should be there.
+  /// The expected replies, in groups that each have a deadline.
   private var expected: Deque<(count: Int, due: UInt64)> = []
   private var isWatched = false
 
   /// - Parameters:
-  ///   - ready: the server has greeted.
-  ///   - received: a reply, in the order of the requests.
-  ///   - closed: why it is closed; it comes once, never after `close`.
+  ///   - ready: called when the server has answered the greeting.
+  ///   - received: called with each reply, in the order of the requests.
+  ///   - closed: called with the reason when the connection fails; once, and never after `close`.
   init(
     _ node: FleetSettings.Node, _ means: Means, sendsPassword: Bool = true,
     ready: @escaping (Greeting) -> Void, received: @escaping (RESPValue) -> Void,
@@ -83,7 +83,7 @@ final class FleetConnection: EventSource {
 
   // MARK: Opening
 
-  /// Begins to connect. What comes of it is reported later, never before this returns.
+  /// Begins to connect. The outcome is reported later, never before this returns.
   func open() {
     precondition(phase == .idle)
     phase = .connecting
@@ -105,7 +105,7 @@ final class FleetConnection: EventSource {
     }
   }
 
-  /// - Parameter problem: with what was tried before.
+  /// - Parameter problem: the error to report if no address is left.
   private func tryNext(_ problem: String) {
     releaseSocket()
     var problem = problem
@@ -180,10 +180,10 @@ final class FleetConnection: EventSource {
 
   // MARK: Requests
 
-  /// Sends requests, and expects so many replies.
+  /// Sends requests that will have `replies` replies in total.
   ///
-  /// - Parameter patience: the connection is closed if they have not all come after that many
-  ///   milliseconds.
+  /// - Parameter patience: the time limit for all replies, in milliseconds; after it the connection
+  ///   fails.
   func send(_ bytes: [UInt8], replies: Int, within patience: UInt64) {
     guard phase == .ready || phase == .greeting else { return }
     if replies > 0 { expected.append((replies, BootClock.now + patience * 1_000)) }
@@ -234,7 +234,7 @@ final class FleetConnection: EventSource {
       case .closed(let reason): return fail(reason)
       }
     }
-    // What is left of TLS' own buffer is no reason for the socket to be ready.
+    // The loop does not report input that TLS has read already and keeps in its own buffer.
     if phase != .closed, tls != nil {
       means.loop.enqueue { [weak self] in
         if let self, phase != .closed { read() }
@@ -272,7 +272,7 @@ final class FleetConnection: EventSource {
         mustWrite = true
         return updateInterest()
       case .closed(let reason):
-        // Never from within `send`.
+        // `closed` must not be called from within `send`.
         mustWrite = true
         means.loop.enqueue { [weak self] in self?.fail(reason) }
         return
@@ -311,7 +311,7 @@ final class FleetConnection: EventSource {
     closed?(reason)
   }
 
-  /// Closes it, without a report.
+  /// Closes the connection, without calling `closed`.
   func close() {
     phase = .closed
     releaseSocket()

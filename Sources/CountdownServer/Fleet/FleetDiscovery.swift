@@ -5,13 +5,13 @@ import Wire
 /// Finds the servers that have the partitions, and calls `FleetServers.place`.
 protocol FleetDiscovery: AnyObject {
   func start()
-  /// Something does not work: it may be that another server has the partitions now.
+  /// Searches again after a failure: another server may have the partitions now.
   func lookAgain()
   /// Lines of INFO.
   var facts: [(name: String, value: String)] { get }
 }
 
-/// One server has everything, always.
+/// Always uses one server for all partitions.
 final class SingleServer: FleetDiscovery {
   private unowned let servers: FleetServers
   init(_ servers: FleetServers) { self.servers = servers }
@@ -21,7 +21,7 @@ final class SingleServer: FleetDiscovery {
   var facts: [(name: String, value: String)] { [] }
 }
 
-/// Asks a node the same questions again and again.
+/// Asks a node the same questions repeatedly.
 final class FleetQuestions {
   private static let patienceMilliseconds: UInt64 = 1_000
 
@@ -33,7 +33,7 @@ final class FleetQuestions {
   private var connection: FleetConnection?
   private var answers: [RESPValue] = []
   private var isAsking = false
-  /// A sentinel has users of its own, and often none.
+  /// Whether to send the password. A sentinel has users of its own, and often none.
   private var sendsPassword = true
   private(set) var problem = ""
 
@@ -48,7 +48,7 @@ final class FleetQuestions {
     bytes = questions.reduce(into: []) { RESPRequest.append($1.map(\.utf8Array), to: &$0) }
   }
 
-  /// Asks, unless that is under way. There may be no answer.
+  /// Asks, unless an earlier call is under way. `answered` is not called if the node fails.
   func ask() {
     guard !isAsking else { return }
     isAsking = true
@@ -83,12 +83,12 @@ final class FleetQuestions {
   }
 }
 
-/// Asks all sentinels, all the time, who is the primary. The answer with the highest epoch counts:
-/// a sentinel that is cut off from the others knows an older one.
+/// Keeps asking all sentinels for the primary. The answer with the highest epoch counts: a
+/// sentinel that is cut off from the others reports an older one.
 final class SentinelDiscovery: FleetDiscovery {
   private static let pauseMilliseconds: UInt64 = 1_000
   private static let pauseWhileDisturbedMilliseconds: UInt64 = 200
-  /// How long an answer counts.
+  /// How long an answer is valid.
   private static let answerMicroseconds: UInt64 = 2_500_000
 
   private struct Answer {
@@ -167,21 +167,21 @@ final class SentinelDiscovery: FleetDiscovery {
   }
 }
 
-/// Asks nodes of a cluster who has which slots, for as long as something does not work.
+/// Asks nodes of a cluster which node has which slots, until every partition has a working server.
 final class ClusterDiscovery: FleetDiscovery {
   private static let pauseMilliseconds: UInt64 = 100
   private static let nodesAsked = 8
-  /// A cluster that was made again begins with low epochs.
+  /// After this time without an answer, any epoch counts: a recreated cluster begins with low ones.
   private static let patienceMicroseconds: UInt64 = 3_000_000
 
   private unowned let servers: FleetServers
   private let means: FleetConnection.Means
   private let slots: [Int]
-  /// All that are known: any of them may answer.
+  /// All known nodes: any of them may answer.
   private var nodes: [FleetSettings.Node]
   private var questions: [FleetSettings.Node: FleetQuestions] = [:]
   private var isAsking = false
-  /// Somebody looks again, and there was no answer since.
+  /// Whether a search was requested, and no answer has arrived since.
   private var isWanted = true
   private var asked = 0
   private var epoch = 0
@@ -249,7 +249,7 @@ struct ClusterState: Equatable {
   var isOK = false
   var epoch = 0
 
-  /// Nil if the answer is not that.
+  /// Nil if the answer is not text.
   init?(_ value: RESPValue) {
     guard let text = value.string else { return nil }
     for line in text.split(whereSeparator: \.isNewline) {
@@ -261,19 +261,20 @@ struct ClusterState: Equatable {
   }
 }
 
-/// Who has which slots: `CLUSTER SLOTS`.
+/// The nodes that have the slots: `CLUSTER SLOTS`.
 struct ClusterMap {
   private static let slotCount = 16_384
 
-  /// Where keys are whose hash tag, what is between `{` and `}`, is this.
+  /// Returns the slot of keys with this hash tag, the text between `{` and `}`.
   static func slot(ofTag tag: String) -> Int { Int(CRC16.of(tag.utf8)) % slotCount }
 
   private var ranges: [(slots: ClosedRange<Int>, primary: FleetSettings.Node)] = []
-  /// Replicas too.
+  /// All nodes, including replicas.
   private(set) var nodes: [FleetSettings.Node] = []
 
-  /// - Parameter asked: who answered; it need not know its own address.
-  /// Nil if the answer is not that.
+  /// Nil if the answer is not that of `CLUSTER SLOTS`.
+  ///
+  /// - Parameter asked: the node that answered; it need not know its own address.
   init?(_ value: RESPValue, from asked: FleetSettings.Node) {
     guard let entries = value.elements else { return nil }
     for entry in entries {

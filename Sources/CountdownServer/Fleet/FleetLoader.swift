@@ -1,8 +1,8 @@
 import Countdowns
 import Wire
 
-/// Reads all records of some partitions of one server, piece by piece: while the values of one
-/// piece are read, the server looks for the keys of the next.
+/// Reads all records of some partitions of one server in pieces: each request for the values of one
+/// piece also asks for the keys of the next.
 final class FleetLoader {
   private static let keysPerPiece = 500
   private static let patienceMilliseconds: UInt64 = 2_000
@@ -15,14 +15,14 @@ final class FleetLoader {
   private var backoff = Backoff()
   private var isClosed = false
 
-  /// Those that the next pass loads.
+  /// The partitions that the next pass loads.
   private var wanted: Set<Int> = []
-  /// Those that this pass loads; nil between two passes.
+  /// The partitions that this pass loads; nil between two passes.
   private var loading: Set<Int>?
-  /// The keys whose values are to come, in their order.
+  /// The keys whose values are expected, in their order.
   private var keys: ArraySlice<(partition: Int, key: FleetKey)> = []
   private var records: [Int: [(FleetKey, FleetRecord)]] = [:]
-  /// After these values there are no more.
+  /// Whether the piece under way is the last one.
   private var isLast = false
 
   init(
@@ -36,7 +36,7 @@ final class FleetLoader {
   }
 
   func load(_ partition: Int) {
-    // A pass that has begun may have missed something.
+    // The pass under way may have missed changes of this partition.
     loading?.remove(partition)
     wanted.insert(partition)
   }
@@ -46,7 +46,7 @@ final class FleetLoader {
     loading?.remove(partition)
   }
 
-  /// Those that were asked for together are loaded together.
+  /// Begins to load the requested partitions, all in one pass, unless a pass is under way.
   func flush() {
     guard !isClosed, !wanted.isEmpty else { return }
     if connection == nil { connect() } else if loading == nil { begin() }
@@ -66,7 +66,7 @@ final class FleetLoader {
     connection?.open()
   }
 
-  /// A pass that has not ended begins again.
+  /// Closes the connection, and tries again later; an unfinished pass begins again.
   private func lose(_ reason: String) {
     wanted.formUnion(loading ?? [])
     close()
@@ -93,7 +93,7 @@ final class FleetLoader {
     ask(for: [], after: "0")
   }
 
-  /// Asks for the values of keys, and for the keys after `cursor`; nil: there are no more.
+  /// Asks for the values of keys, and for the keys after `cursor`; nil if there are no more keys.
   private func ask(for found: [(partition: Int, key: FleetKey)], after cursor: String?) {
     var bytes: [UInt8] = []
     for (partition, key) in found {
@@ -112,7 +112,7 @@ final class FleetLoader {
   private func take(_ value: RESPValue) {
     if case .error(let text) = value { return lose(text) }
     if let (partition, key) = keys.popFirst() {
-      // It may have been deleted since its key was found.
+      // The record may have been deleted since its key was found.
       guard let bytes = value.bytes, case .some(.some(let record)) = FleetRecord.stored(bytes)
       else { return }
       records[partition, default: []].append((key, record))

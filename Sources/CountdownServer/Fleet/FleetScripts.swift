@@ -1,13 +1,13 @@
 import Wire
 
-/// What the servers do in one step. Times are microseconds since 1970 on the server's clock.
+/// Scripts that a server runs in one step. Times are microseconds since 1970 on the server's clock.
 enum FleetScript: Int, CaseIterable {
   case change, read, open
 
-  /// How many entries a stream has at least; older ones are removed now and then.
+  /// The least number of entries that a stream keeps; older ones are removed now and then.
   static let streamLength = 10_000
 
-  /// `TIME` as one number. Lua's own text of a number has 14 digits, and these have 16.
+  /// `TIME` as one number. It has 16 digits, but Lua's own text of a number has 14: use `%.0f`.
   private static let clock = """
     local t = redis.call('TIME')
     local now = t[1] * 1000000 + t[2]
@@ -16,7 +16,7 @@ enum FleetScript: Int, CaseIterable {
 
   var source: String {
     switch self {
-    // Refuses before it writes. What can fail for lack of memory or of rights is done first, so
+    // Refuses before it writes. Steps that can fail for lack of memory or permission come first, so
     // either everything is done or nothing that matters.
     case .change:
       Self.clock + """

@@ -3,29 +3,29 @@ import DequeModule
 import DispatchTimers
 import Wire
 
-/// A server that has partitions of the fleet: its connections, and what is sent over them.
+/// A server that has partitions of the fleet: its connections, and the requests sent over them.
 ///
-/// Requests of a batch go in one write, followed by `WAIT` if the batch has changes. Changes are
-/// confirmed by its answer; everything else is answered at once. While a `WAIT` is out the next
-/// batch gathers, so batches grow with the load.
+/// Requests of a batch go in one write, followed by `WAIT` if the batch has changes. The answer to
+/// `WAIT` confirms changes; everything else is answered at once. While a `WAIT` has no answer, the
+/// next batch gathers, so batches grow with the load.
 final class FleetServer {
-  /// What it does for the whole fleet.
+  /// What all servers of a fleet need.
   struct Means {
     var connection: FleetConnection.Means
     var settings: FleetSettings
-    /// Answers come: what they cause belongs to one batch.
+    /// Begins a batch of the daemon, for the effects of an answer.
     var beginBatch: () -> Void
   }
 
   private enum State: Equatable { case connecting, preparing, ready, closed }
 
-  /// A request whose answer is to come.
+  /// A request that has no answer yet.
   private struct Pending {
     var id: UInt64
     var request: FleetRequest
     var partition: Int
     var sent: Int64
-    /// The server did not know its script once.
+    /// Whether the request is repeated because the server did not know its script.
     var isRepeated = false
   }
 
@@ -37,7 +37,7 @@ final class FleetServer {
     case nothing
   }
 
-  /// A change that the server has made, and that waits for its replicas.
+  /// A change that the server has made, but its replicas have not confirmed.
   private struct Unconfirmed {
     var pending: Pending
     var number: Int64
@@ -47,7 +47,7 @@ final class FleetServer {
   private static let patienceMilliseconds: UInt64 = 1_000
   private static let waitMilliseconds = 100
   private static let oldestVersion = 7
-  /// Requests that are under way at once; the rest gathers.
+  /// The most requests that are under way at once; the others wait in `gathered`.
   private static let mostUnderWay = 4_096
 
   let node: FleetSettings.Node
@@ -69,9 +69,9 @@ final class FleetServer {
 
   private var backoff = Backoff()
   private(set) var version = ""
-  /// What is wrong with it at present.
+  /// The current problem of the server; empty if there is none.
   private(set) var lastError = ""
-  /// Smoothed, in microseconds.
+  /// The smoothed round-trip time, in microseconds.
   private(set) var roundTrip: Int64 = 0
 
   init(_ node: FleetSettings.Node, _ means: Means, _ servers: FleetServers) {
@@ -144,13 +144,13 @@ final class FleetServer {
     servers.connected(partitions.sorted())
   }
 
-  /// It cannot be used as it is configured: a person has to do something.
+  /// Reports that the server cannot be used until somebody changes its configuration.
   private func refuse(_ problem: String) {
     servers.refused(self, problem)
     lose(problem)
   }
 
-  /// The connection is closed, or has to be: what it has not answered has failed.
+  /// Closes the connection, fails all requests without an answer, and connects again later.
   private func lose(_ reason: String) {
     let wasReady = isReady
     dropConnections()
@@ -190,7 +190,7 @@ final class FleetServer {
     for pending in gathered { answer(pending, .failed(mayBeDone: false, reason)) }
   }
 
-  /// It has no partitions any more.
+  /// Closes a server that has no partitions any more.
   func close() {
     dropConnections()
     let wasReady = isReady
@@ -206,7 +206,7 @@ final class FleetServer {
     gathered.append(Pending(id: id, request: request, partition: partition, sent: 0))
   }
 
-  /// Sends what has gathered, if nothing has to be waited for.
+  /// Sends gathered requests, unless a `WAIT` has no answer yet.
   func flush() {
     guard isReady else { return }
     for stream in streams { stream.flush() }
@@ -241,7 +241,7 @@ final class FleetServer {
     connection?.send(bytes, replies: replies, within: Self.patienceMilliseconds)
   }
 
-  /// Has a client of this server, that waits for entries, look what is to be waited for.
+  /// Ends a blocked read of another client of this server, so that it can ask for other streams.
   func unblock(_ client: Int) {
     var bytes: [UInt8] = []
     RESPRequest.append(["CLIENT", "UNBLOCK", "\(client)"].map(\.utf8Array), to: &bytes)
@@ -299,7 +299,7 @@ final class FleetServer {
         lastError = text
         servers.isDisturbed(by: self)
       case .noScript where !pending.isRepeated:
-        // Somebody has removed the scripts. They are sent again, before the request.
+        // Somebody has removed the scripts. They are loaded again, before the request is repeated.
         scriptsToLoad.insert(pending.request.script)
         var again = pending
         again.isRepeated = true
@@ -338,7 +338,7 @@ final class FleetServer {
     if let stream = stream(of: partition) {
       stream.follow(partition, after: number)
     } else {
-      // It came to this server after the others.
+      // The partition came to this server after the others.
       let added = FleetStream(self, means.connection, means.settings, servers, [partition])
       streams.append(added)
       added.follow(partition, after: number)
@@ -354,13 +354,13 @@ final class FleetServer {
     loader.load(partition)
   }
 
-  /// A line of INFO. Errors of servers have commas, so that comes last.
+  /// A line of INFO. The error comes last, as it may contain commas.
   var fact: String {
     "address=\(node.text),connected=\(isReady ? 1 : 0),version=\(version),"
       + "partitions=\(partitions.count),round_trip_us=\(roundTrip),error=\(lastError.printable)"
   }
 
-  /// Records cannot be loaded, or entries not be read: it may be that nothing works any more.
+  /// Notes that records cannot be loaded, or that streams cannot be read.
   func hasTrouble(_ problem: String) { lastError = problem }
 }
 

@@ -3,7 +3,7 @@ import Glibc
 import Logging
 import Wire
 
-/// The servers of a fleet: finds them, and takes each partition's requests to the one that has it.
+/// Finds the servers of a fleet, and sends each partition's requests to the server that has it.
 package final class FleetServers: FleetLink {
   let settings: FleetSettings
   let names: [FleetNames]
@@ -12,15 +12,15 @@ package final class FleetServers: FleetLink {
   private let logger: Logger
   private var discovery: (any FleetDiscovery)! = nil
   private var servers: [FleetSettings.Node: FleetServer] = [:]
-  /// By partition; nil: it is not known who has it.
+  /// The server of each partition; nil if it is not known.
   private var owners: [FleetServer?]
-  /// What was logged of a server that cannot be used.
+  /// The problem that was logged last about each server that cannot be used.
   private var problems: [FleetSettings.Node: String] = [:]
 
-  /// Outlives its connections.
+  /// The receiver of answers and entries, which outlives all connections.
   weak var client: (any FleetLinkClient)?
 
-  /// - Parameter beginBatch: what happens from now on belongs to one batch of the daemon.
+  /// - Parameter beginBatch: begins a batch of the daemon, unless one is open.
   init(
     _ settings: FleetSettings, _ loop: EventLoop, _ logger: Logger,
     beginBatch: @escaping () -> Void
@@ -47,7 +47,7 @@ package final class FleetServers: FleetLink {
 
   private static let longestPassword = 4_096
 
-  /// What a file has, without the end of its line.
+  /// Returns the first line of a file, without its line end.
   private static func password(in file: String) throws(FleetError) -> [UInt8] {
     let descriptor = open(file, O_RDONLY | O_CLOEXEC)
     var bytes = [UInt8](repeating: 0, count: longestPassword + 1)
@@ -91,7 +91,7 @@ package final class FleetServers: FleetLink {
 
   // MARK: Who has the partitions
 
-  /// Takes each partition to the server that has it now; those stay of which it is not known.
+  /// Moves each partition to the server that has it now. Partitions whose server is unknown stay.
   func place(_ node: (_ partition: Int) -> FleetSettings.Node?) {
     var removed: [FleetSettings.Node: [Int]] = [:]
     var added: [FleetSettings.Node: [Int]] = [:]
@@ -177,7 +177,7 @@ package final class FleetServers: FleetLink {
     client?.endLoading(partition)
   }
 
-  /// What the fleet noticed of a partition, for the log.
+  /// Logs what the fleet has noticed.
   func note(_ notice: FleetNotice) {
     switch notice {
     case .lost(let partition, let until):
@@ -219,7 +219,7 @@ package final class FleetServers: FleetLink {
     return facts + discovery.facts
   }
 
-  /// What a person should know; nil if all is well.
+  /// A human-readable problem; nil if each partition has a server.
   var trouble: String? {
     guard !isComplete else { return nil }
     let missing = owners.count { $0?.isReady != true }

@@ -2,14 +2,14 @@ import Countdowns
 import DequeModule
 import Wire
 
-/// Reads the streams of some partitions of one server, as entries come.
+/// Reads the streams of some partitions of one server, as entries arrive.
 ///
-/// A cluster reads the streams of one slot at a time, so there each partition has a reader.
+/// A cluster reads the streams of one slot at a time, so there each partition has its own reader.
 final class FleetStream {
   private static let blockMilliseconds: UInt64 = 1_000
   private static let patienceMilliseconds: UInt64 = 2_000
   private static let mostEntries = 1_000
-  /// Of one reply, so that it stays within what a reply may have.
+  /// The most entries in one reply, which keeps it within the limits of `ReplyDecoder`.
   private static let mostEntriesTogether = 32_000
 
   let partitions: [Int]
@@ -21,10 +21,10 @@ final class FleetStream {
   private var backoff = Backoff()
   private var isClosed = false
 
-  /// What is followed: the number of the last entry, and when following began.
+  /// The followed partitions: the number of the last entry, and when following began.
   private var followed: [Int: (after: Int64, since: Int)] = [:]
   private var changes = 0
-  /// What the read that is under way asks for; nil if none is.
+  /// The partitions in the read under way, with the `since` of each; nil if none is under way.
   private var reading: [Int: Int]?
   private var hasChanged = false
 
@@ -38,7 +38,7 @@ final class FleetStream {
     self.partitions = partitions
   }
 
-  /// Which partitions one reader reads.
+  /// Returns the partitions of each reader.
   static func division(_ partitions: [Int], _ settings: FleetSettings) -> [[Int]] {
     settings.discovery == .cluster ? partitions.map { [$0] } : [partitions]
   }
@@ -55,7 +55,7 @@ final class FleetStream {
     if followed.removeValue(forKey: partition) != nil { hasChanged = true }
   }
 
-  /// What is followed has changed: reads that, at once.
+  /// Reads at once, if the followed partitions have changed.
   func flush() {
     guard hasChanged, !isClosed else { return }
     hasChanged = false
@@ -120,13 +120,13 @@ final class FleetStream {
     guard let asked = reading else { return }
     if case .error(let text) = value {
       if FleetProblem(text) == .isElsewhere { servers.isDisturbed(by: server) }
-      // One that was asked to look again says so by an error in some versions.
+      // Some versions report a read that was unblocked as an error.
       guard text.hasPrefix("UNBLOCKED") else { return lose(text) }
     }
     hand(over: Deque(value.elements ?? []), asked)
   }
 
-  /// Hands over the entries of one partition at a time, so that others come in between.
+  /// Hands over the entries of one partition at a time, so that other work comes in between.
   private func hand(over streams: Deque<RESPValue>, _ asked: [Int: Int]) {
     var rest = streams
     guard !isClosed, reading != nil else { return }

@@ -2,11 +2,11 @@ import COpenSSL
 import Countdowns
 import Glibc
 
-/// OpenSSL, from when it is first asked for; nil: it is not installed.
+/// OpenSSL, loaded on first use; nil if it is not installed.
 nonisolated(unsafe) private let loaded = countdownd_openssl_load()
 private var openSSL: UnsafePointer<countdownd_openssl> { loaded! }
 
-/// What all encrypted connections of a fleet have in common: whom they trust, and who they are.
+/// The TLS configuration that all encrypted connections of a fleet share.
 final class TLSContext {
   fileprivate let handle: OpaquePointer
 
@@ -51,13 +51,13 @@ final class TLSContext {
   }
 }
 
-/// One encrypted connection over a socket that does not block.
+/// One encrypted connection over a non-blocking socket.
 final class TLSSession {
   enum Outcome {
     case done(Int)
-    /// It continues once the socket can be read.
+    /// The call can be repeated once the socket can be read.
     case needsInput
-    /// It continues once the socket can be written.
+    /// The call can be repeated once the socket can be written.
     case needsOutput
     case closed(String)
   }
@@ -65,7 +65,7 @@ final class TLSSession {
   private let handle: OpaquePointer
   private let context: TLSContext
 
-  /// - Parameter host: the name or address that the certificate has to be for.
+  /// - Parameter host: the name or address that the certificate has to match.
   init?(_ context: TLSContext, _ descriptor: Int32, host: String) {
     guard let handle = openSSL.pointee.SSL_new(context.handle) else { return nil }
     self.handle = handle
@@ -124,7 +124,7 @@ final class TLSSession {
   }
 }
 
-/// Why the servers of a fleet cannot be used, for a person.
+/// Why the servers of a fleet cannot be used, as human-readable text.
 package struct FleetError: Error, Equatable, CustomStringConvertible {
   package let description: String
 

@@ -4,34 +4,33 @@ import Wire
 
 /// One connection: bytes in, commands to the dispatcher, output out.
 ///
-/// A client that does not read its replies is not read from either, so what it can make the daemon
-/// keep is bounded. Events it has not read are bounded by the dispatcher, which closes it.
+/// A client that does not read its replies is not read from either, which bounds its memory in the
+/// daemon. The dispatcher bounds unread events: it closes the connection.
 ///
-/// Many libraries write a whole pipeline before they read the first reply. Each side would wait for
-/// the other forever if there were not some room for replies, and then for the rest of the
-/// commands.
+/// Many libraries write a whole pipeline before they read the first reply. Without room for some
+/// replies, and then for the remaining commands, each side would wait for the other forever.
 final class Connection: EventSource {
-  /// What may wait even where `max-output` is little, and at most however much that is.
+  /// The range of `mostWaiting` in bytes, however small or large `max-output` is.
   private static let waiting = 64 << 10...4 << 20
-  /// About ten commands.
+  /// The size of about ten commands.
   private static let fewBytes = 512
-  /// How long a connection that is being closed may take to read the rest.
+  /// How long a client may take to read the rest while its connection is being closed.
   private static let lingerMilliseconds: UInt64 = 2_000
 
   let session: Session
   var descriptor: Int32 { session.descriptor }
-  /// Outlives its connections. (Counting references to it would take longer than asking.)
+  /// The server outlives its connections. (Counting references would cost more than the calls.)
   private unowned(unsafe) let server: Server
-  /// Replies that wait to be read before more commands are executed, and commands that wait to be
-  /// executed before more are read; in bytes.
+  /// The limit for unread replies, beyond which no commands are executed, and for unexecuted
+  /// commands, beyond which nothing is read; in bytes.
   private let mostWaiting: Int
   private var decoder: RequestDecoder
 
-  /// Commands have come that have not been executed.
+  /// Whether commands may have arrived that have not been executed.
   private var hasMore = false
   private var willGoOn = false
   private var inputHasEnded = false
-  /// The client has closed its socket. What it has sent is still executed.
+  /// Whether the client has closed its socket. Commands that it has sent are still executed.
   private var hasHungUp = false
   private var isEnding = false
   private(set) var isOpen = true
@@ -54,13 +53,13 @@ final class Connection: EventSource {
     guard isOpen, events & ~EventLoop.writable != 0 else { return }
     if isReading { return read() }
     guard events & EventLoop.closed != 0 else { return }
-    // No replies will be read, so commands that wait for that never run.
+    // The client reads nothing more, so commands that wait for it to read never run.
     if isEnding || isStuck { return close() }
     hasHungUp = true
     updateInterest()
   }
 
-  /// Waits for what is possible at present.
+  /// Tells the loop to wait for what is possible at present: reading, writing, both or neither.
   private func updateInterest() {
     guard isOpen else { return }
     var interest: EventLoop.Events = 0
@@ -79,12 +78,12 @@ final class Connection: EventSource {
       || (decoder.bufferedBytes < mostWaiting && !server.dispatcher.isFull(session))
   }
 
-  /// Whether the client has to read before more is done for it.
+  /// Whether commands have to wait: for replies to earlier ones, or for the client to read.
   private var isStuck: Bool {
     guard !session.isWaiting, session.pendingCount < Session.mostPending else { return true }
     let waiting = session.outbound.count + session.heldBytes + session.output.bytes.count
-    // Once that is written it continues. A client that has nothing to read would wait for others,
-    // and gets an error instead.
+    // A client whose user has no room for output continues once its own output is written. One
+    // without output would have to wait for others, and gets an error instead.
     return waiting >= mostWaiting || (waiting > 0 && server.dispatcher.isFull(session))
   }
 
@@ -103,7 +102,7 @@ final class Connection: EventSource {
     }
   }
 
-  /// Executes what has come, as far as this turn allows.
+  /// Executes commands that have arrived, up to the session's share of this turn.
   private func process() {
     guard !isEnding, isOpen else { return }
     server.openBatch()
@@ -125,7 +124,7 @@ final class Connection: EventSource {
           isDrained = true
           break
         }
-        // One look at the clock does for a turn; but CLOCK ADVANCE moves a virtual one in between.
+        // The clock is read once for a turn; but CLOCK ADVANCE moves a virtual clock in between.
         if let virtual = server.virtualClock { now = virtual.now }
       }
     } catch {
@@ -144,7 +143,7 @@ final class Connection: EventSource {
     waitForRoom()
   }
 
-  /// A client that sends nothing more has all of its replies once there is nothing to be done.
+  /// Closes the connection if the client has ended its input and all its commands are done.
   private func endIfDone() {
     guard inputHasEnded, !hasMore, !willGoOn, session.pendingCount == 0, !session.isClosing
     else { return }
@@ -153,9 +152,9 @@ final class Connection: EventSource {
     server.openBatch()
   }
 
-  /// Others come first.
+  /// Continues later, after the other work in the loop's queue.
   ///
-  /// - Parameter isOverlooked: nothing could be executed for it in this iteration.
+  /// - Parameter isOverlooked: whether nothing could be executed in this iteration.
   private func goOnLater(isOverlooked: Bool = false) {
     guard !willGoOn else { return }
     willGoOn = true
@@ -165,7 +164,7 @@ final class Connection: EventSource {
     }
   }
 
-  /// Continues with commands, and with reading, if the client has room for replies.
+  /// Continues with commands and with reading, if there is room for replies.
   func goOn() {
     guard isOpen else { return }
     if hasMore, !session.isClosing, !isStuck { goOnLater() }
@@ -173,7 +172,7 @@ final class Connection: EventSource {
     waitForRoom()
   }
 
-  /// If that depends on other connections of its user, it continues once they have read.
+  /// If commands depend on other connections of the user, resumes once those have read.
   private func waitForRoom() {
     if !mayRead || (hasMore && isStuck) { server.dispatcher.holdBack(session) }
     updateInterest()
@@ -181,20 +180,20 @@ final class Connection: EventSource {
 
   // MARK: Output
 
-  /// Writes what may be written, after what is to be written before.
+  /// Writes output that is stored, after all earlier output.
   func write(_ bytes: [UInt8]) {
     session.outbound.append(bytes)
     if !session.isBackedUp { writeOutbound() }
     finishWriting()
   }
 
-  /// Writes the output of the batch, which is stored: at once, unless something comes before it.
+  /// Writes the stored output of the batch: at once, unless earlier output is waiting.
   func writeOutput() {
     guard session.outbound.isEmpty else { return write(session.takeOutput()) }
     let length = session.output.bytes.count
     let count = length == 0 ? 0 : session.output.bytes.withUnsafeBytes(send)
     guard count == length else {
-      // What is left waits; an error is met again there.
+      // The rest waits. If there was an error, `write` meets it again.
       write(Array(session.takeOutput()[max(count, 0)...]))
       return
     }
@@ -205,7 +204,7 @@ final class Connection: EventSource {
   private func goOnWriting() {
     writeOutbound()
     guard isOpen, !session.isBackedUp else { return finishWriting() }
-    // It has read all of it, so there may be more: what waited, commands, snapshots.
+    // All output is written, so there is room for ticks, commands and snapshots that waited.
     session.releaseTicks()
     writeOutbound()
     finishWriting()
@@ -227,7 +226,7 @@ final class Connection: EventSource {
     }
   }
 
-  /// A closed client is an error, not a signal.
+  /// Sends bytes. If the client has closed, this is an error, not a signal.
   private func send(_ bytes: UnsafeRawBufferPointer) -> Int {
     Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
   }
@@ -239,14 +238,14 @@ final class Connection: EventSource {
       if session.outbound.isEmpty { close() } else { updateInterest() }
       return
     }
-    // What a batch before has for it may not be written yet.
+    // An earlier batch may have output for this connection that cannot be written yet.
     if session.isClosing, session.heldBatches == 0 { return end() }
     goOn()
   }
 
   // MARK: Ending
 
-  /// Writes what is left to be written, and closes; at the latest after a while.
+  /// Writes the remaining output, then closes; at the latest after `lingerMilliseconds`.
   func end() {
     guard isOpen, !isEnding else { return }
     isEnding = true
@@ -257,7 +256,7 @@ final class Connection: EventSource {
     server.loop.schedule(inMilliseconds: Self.lingerMilliseconds) { [weak self] in self?.close() }
   }
 
-  /// Closes at once: what has not been written is freed.
+  /// Closes at once, and frees output that has not been written.
   func close() {
     guard isOpen else { return }
     isOpen = false

@@ -4,7 +4,7 @@ import DispatchTimers
 import Glibc
 import Synchronization
 
-/// Something that has a descriptor which the loop waits for.
+/// The owner of a descriptor that the loop watches.
 protocol EventSource: AnyObject {
   /// Called on the loop.
   ///
@@ -14,8 +14,8 @@ protocol EventSource: AnyObject {
 
 /// Waits for sockets, for other threads and for delays, on the one thread that calls `runOnce`.
 ///
-/// An iteration has these phases: wait; each source that is ready reads, and executes if that is
-/// little; tasks of other threads; delayed work; the queue of long work, for a millisecond. So a
+/// An iteration waits; lets each ready source read, and execute if its input is short; runs tasks
+/// of other threads; runs delayed work; and runs the queue of long work for a millisecond. So a
 /// client that asks for little is served in the next iteration, whatever others send.
 ///
 /// Everything but `execute` belongs to that thread.
@@ -24,36 +24,36 @@ final class EventLoop: @unchecked Sendable {
 
   static let readable = Events(EPOLLIN.rawValue)
   static let writable = Events(EPOLLOUT.rawValue)
-  /// Reported whether asked for or not: the other end is closed, or the socket has failed.
+  /// Events that are always reported: the other end is closed, or the socket has failed.
   static let closed = Events(EPOLLHUP.rawValue | EPOLLERR.rawValue)
 
-  /// Where sources read to, so that a connection that has sent nothing takes no memory for it.
+  /// The buffer that all sources read to, so that an idle connection takes no memory for one.
   let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
 
   private static let eventsPerIteration = 512
-  /// How long the queue may take before sockets are looked at again.
+  /// How long the queue may run before the loop looks at sockets again.
   private static let sliceMicroseconds: UInt64 = 1_000
 
   private let epoll: Int32
   private let wake: Int32
   private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: eventsPerIteration)
-  /// By descriptor.
+  /// Slots, indexed by descriptor.
   private var slots: [Slot] = []
   private var lastStamp: UInt32 = 0
   private let inbox = Mutex<[() -> Void]>([])
-  /// Soonest first.
+  /// Delayed work, soonest first.
   private var delayed: Deque<(due: UInt64, body: () -> Void)> = []
   private var queue: Deque<() -> Void> = []
-  /// To be put before the queue in the next round.
+  /// Work that goes to the front of the queue for the next round.
   private var overlooked: [() -> Void] = []
-  /// How much of the queue belongs to this round. What is added meanwhile belongs to the next.
+  /// The number of queue entries left in this round. Entries added meanwhile belong to the next.
   private var leftInRound = 0
 
   private struct Slot {
     var source: (any EventSource)?
     /// Tells an event of this source from one of an earlier source with the same descriptor.
     var stamp: UInt32 = 0
-    /// What is waited for; nil if the descriptor is not watched.
+    /// The events that are waited for; nil if the descriptor is not watched.
     var interest: Events?
   }
 
@@ -93,9 +93,9 @@ final class EventLoop: @unchecked Sendable {
     return false
   }
 
-  /// Changes what is waited for. With nil not even the end of the other side is reported.
+  /// Changes the events that are waited for. With nil not even a closed socket is reported.
   ///
-  /// - Returns: false if the kernel cannot watch one more, which happens after nil only.
+  /// - Returns: false if the kernel cannot watch one more, which can happen only after nil.
   @discardableResult
   func update(_ descriptor: Int32, _ interest: Events?) -> Bool {
     let index = Int(descriptor)
@@ -109,7 +109,7 @@ final class EventLoop: @unchecked Sendable {
     return true
   }
 
-  /// To be called before the descriptor is closed.
+  /// Stops watching a descriptor. To be called before the descriptor is closed.
   func remove(_ descriptor: Int32) {
     update(descriptor, nil)
     slots[Int(descriptor)] = Slot()
@@ -126,7 +126,7 @@ final class EventLoop: @unchecked Sendable {
 
   // MARK: Other work
 
-  /// Runs `body` on the loop soon. From any thread.
+  /// Runs `body` on the loop soon. Callable from any thread.
   func execute(_ body: @escaping @Sendable () -> Void) {
     let isFirst = inbox.withLock { inbox in
       inbox.append(body)
@@ -134,37 +134,37 @@ final class EventLoop: @unchecked Sendable {
     }
     guard isFirst else { return }
     var one: UInt64 = 1
-    // Fails only if the counter is full, and then the loop is awake.
+    // Fails only if the counter is full, and then the loop is awake anyway.
     _ = write(wake, &one, 8)
   }
 
   /// Runs `body` after a delay.
   func schedule(inMilliseconds delay: UInt64, _ body: @escaping () -> Void) {
     let due = BootClock.now + delay * 1_000
-    // Delays are alike, so most belong at the end.
+    // Delays are similar, so most belong at the end.
     var index = delayed.endIndex
     while index > 0, delayed[index - 1].due > due { index -= 1 }
     delayed.insert((due, body), at: index)
   }
 
-  /// Runs `body` after what is in the queue.
+  /// Runs `body` after everything in the queue.
   ///
-  /// - Parameter isOverlooked: it could do nothing in its turn, so it goes before what had one.
+  /// - Parameter isOverlooked: whether the caller's turn did nothing; then `body` goes first.
   func enqueue(isOverlooked: Bool = false, _ body: @escaping () -> Void) {
     if isOverlooked { overlooked.append(body) } else { queue.append(body) }
   }
 
-  /// Whether everything in the queue had its turn.
+  /// Whether all entries of this round have had their turn.
   var isRoundOver: Bool { leftInRound == 0 }
 
   // MARK: Iterations
 
-  /// - Parameter waits: false to look at what is ready, and return.
+  /// - Parameter waits: whether to wait for events; false handles only those that are ready.
   func runOnce(waits: Bool) {
     run(wait(waits))
   }
 
-  /// Waits no longer than that. A kernel that cannot do so (before 5.11) does not wait.
+  /// Waits for at most `limit` microseconds, and not at all on kernels before 5.11.
   func runOnce(waitsAtMostMicroseconds limit: UInt64) {
     var timeout = timespec(tv_sec: 0, tv_nsec: queue.isEmpty ? Int(limit) * 1_000 : 0)
     let count = epoll_pwait2(epoll, events, Int32(Self.eventsPerIteration), &timeout, nil)
@@ -195,7 +195,7 @@ final class EventLoop: @unchecked Sendable {
     return 0
   }
 
-  /// - Returns: whether another thread has something to run.
+  /// - Returns: whether another thread has submitted a task.
   private func dispatch(_ count: Int) -> Bool {
     var isWoken = false
     for index in 0..<count {
@@ -208,7 +208,7 @@ final class EventLoop: @unchecked Sendable {
         continue
       }
       let slot = slots[Int(descriptor)]
-      // It may have been closed in this iteration.
+      // The source may have been removed in this iteration.
       if slot.stamp == UInt32(event.data.u64 >> 32) { slot.source?.ready(event.events) }
     }
     return isWoken

@@ -3,7 +3,7 @@ import Glibc
 
 /// Accepts connections at a listening socket.
 final class Listener: EventSource {
-  /// So that a crowd of new clients does not keep those that are there waiting.
+  /// The most new connections per iteration, so that a crowd of them does not delay other clients.
   private static let acceptedPerIteration = 64
   private static let retryMilliseconds: UInt64 = 1_000
 
@@ -14,10 +14,10 @@ final class Listener: EventSource {
   private var isClosed = false
 
   /// - Parameters:
-  ///   - descriptor: of a listening socket, which is closed by `close`.
-  ///   - accepted: receives each new socket, which is its to close.
-  ///   - failed: receives the error number if no connection can be accepted at present, such as
-  ///     `EMFILE`. It is tried again after a second, or when `retry` is called.
+  ///   - descriptor: a listening socket, which `close` closes.
+  ///   - accepted: receives each new socket, and has to close it.
+  ///   - failed: receives the error number, such as `EMFILE`, if no connection can be accepted at
+  ///     present. Accepting is tried again after a second, or when `retry` is called.
   init(
     _ loop: EventLoop, _ descriptor: Int32, accepted: @escaping (Int32) -> Void,
     failed: @escaping (Int32) -> Void
@@ -49,14 +49,14 @@ final class Listener: EventSource {
     }
   }
 
-  /// Otherwise the loop would spin while there is no descriptor, or no memory, for one more.
+  /// Accepts nothing until `retry`: the loop would spin while descriptors or memory are exhausted.
   private func pause(_ code: Int32) {
     failed(code)
     loop.update(descriptor, nil)
     loop.schedule(inMilliseconds: Self.retryMilliseconds) { [weak self] in self?.retry() }
   }
 
-  /// Accepts again: a connection was closed, or a second has passed.
+  /// Accepts again. Called when a connection was closed, or a second has passed.
   func retry() {
     if !isClosed { loop.update(descriptor, EventLoop.readable) }
   }

@@ -1,10 +1,10 @@
 import Glibc
 
-/// A Unix socket that listens at a path, made so that two daemons cannot both think it theirs.
+/// A Unix socket that listens at a path, and that two daemons cannot own at the same time.
 ///
-/// A socket file outlives a daemon that was killed. It is taken over when nobody answers there, and
-/// left alone when somebody does, or when the file is no socket at all. A lock beside it, held for
-/// as long as the daemon lives, decides between two that start at the same moment.
+/// A socket file outlives a daemon that was killed. A new daemon takes it over if nobody answers
+/// there, and leaves it alone if somebody does, or if the file is not a socket. A lock file beside
+/// it, locked for as long as the daemon lives, decides between two that start at the same moment.
 struct ListeningSocket {
   let descriptor: Int32
   let path: String
@@ -16,12 +16,12 @@ struct ListeningSocket {
     var inode: ino_t
   }
 
-  /// - Parameter mode: permissions of the socket file: who may write to it may connect.
+  /// - Parameter mode: the permissions of the socket file: users who may write to it may connect.
   init(path: String, mode: UInt32) throws(ListenError) {
     guard var address = Self.address(of: path) else { throw .pathTooLong(path) }
     self.path = path
 
-    // A link that somebody has put there must not make, or lock, a file elsewhere.
+    // A link planted by somebody else must not create, or lock, a file elsewhere.
     lock = open(path + ".lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
     guard lock >= 0 else { throw .notPossible("lock \(path).lock", errno) }
     guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
@@ -40,11 +40,11 @@ struct ListeningSocket {
     identity = Self.identity(of: path) ?? FileIdentity(device: 0, inode: 0)
   }
 
-  /// Clients that cannot be accepted yet wait in the socket's queue, where the kernel lets as many
-  /// wait as `net.core.somaxconn` says: during a restart, and while all descriptors are taken.
+  /// The length of the queue in which clients wait during a restart, and while all descriptors are
+  /// taken. The kernel limits it to `net.core.somaxconn`.
   private static let longestQueue = Int32.max
 
-  /// The path that a listening socket is bound to, as `CLIENT LIST` shows it.
+  /// Returns the path that a listening socket is bound to, as `CLIENT LIST` shows it.
   static func path(of descriptor: Int32) -> String {
     var address = sockaddr_un()
     var length = socklen_t(MemoryLayout<sockaddr_un>.size)
@@ -59,7 +59,7 @@ struct ListeningSocket {
     }
   }
 
-  /// Removes the socket file, unless it is another's by now, and lets go of the lock.
+  /// Removes the socket file, unless it is another daemon's by now, and releases the lock.
   func remove() {
     if Self.identity(of: path) == identity { unlink(path) }
     Glibc.close(lock)
@@ -78,7 +78,7 @@ struct ListeningSocket {
     guard probe >= 0 else { throw .notPossible("make a socket", errno) }
     defer { Glibc.close(probe) }
     if withSocketAddress(&address, { connect(probe, $0, $1) }) == 0 { throw .inUse(path) }
-    // Only a refusal says that nobody is there; a full queue, for one, says the contrary.
+    // Only a refused connection shows that nobody listens; a full queue shows the opposite.
     guard errno == ECONNREFUSED || errno == ENOENT else {
       if errno == EAGAIN { throw .inUse(path) }
       throw .notPossible("find out who listens at \(path)", errno)
@@ -94,7 +94,7 @@ struct ListeningSocket {
     let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
     let descriptor = socket(AF_UNIX, kind, 0)
     guard descriptor >= 0 else { throw .notPossible("make a socket", errno) }
-    // Nobody may connect before the permissions are what they are to be.
+    // Nobody may connect before the permissions are set.
     let old = umask(0o177)
     let bound = withSocketAddress(&address) { bind(descriptor, $0, $1) }
     let code = errno

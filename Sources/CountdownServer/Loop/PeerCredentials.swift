@@ -9,7 +9,7 @@ extension Peer {
     var gid: gid_t = 0
   }
 
-  /// Who is at the other end of a Unix socket, as the kernel knows it; nil if it does not say.
+  /// Reads the credentials of a Unix socket's client from the kernel; nil if it has none.
   ///
   /// Source: unix(7), SO_PEERCRED; socket(7), SO_PEERGROUPS.
   static func read(from socket: Int32) -> Peer? {
@@ -24,7 +24,7 @@ extension Peer {
   }
 
   private static func groups(of socket: Int32) -> [gid_t]? {
-    // More than most have; who has more makes the kernel tell how many.
+    // Enough for most users. If a user has more groups, the kernel returns how many.
     var capacity = 32
     while true {
       var groups = [gid_t](repeating: 0, count: capacity)

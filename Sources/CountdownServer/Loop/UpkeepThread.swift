@@ -2,7 +2,7 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// A thread of lower priority that does one thing after another.
+/// A thread of lower priority that runs one task after another.
 final class UpkeepThread: Sendable {
   private static let niceness: Int32 = 10
 
@@ -15,9 +15,9 @@ final class UpkeepThread: Sendable {
   private let ended = DispatchSemaphore(value: 0)
 
   init() {
-    // It never returns before the end, so the queue's thread, with its priority, is its own.
+    // `run` returns only at the end, so the queue's thread, with its priority, runs nothing else.
     DispatchQueue(label: "countdownd.upkeep").async { [self] in
-      // Without permission the priority stays.
+      // If this is not permitted, the priority stays.
       setpriority(Int32(PRIO_PROCESS.rawValue), 0, Self.niceness)
       run()
       ended.signal()
@@ -29,7 +29,7 @@ final class UpkeepThread: Sendable {
     changed.signal()
   }
 
-  /// Returns once what is under way is done; the rest is not begun.
+  /// Ends the thread, and returns once the current task is done; tasks not begun are dropped.
   func stop() {
     state.withLock { $0.isStopping = true }
     changed.signal()

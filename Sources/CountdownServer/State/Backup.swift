@@ -2,14 +2,14 @@ import CountdownStore
 import Countdowns
 import Glibc
 
-/// A copy of the state on its way to the connection that asked for it.
+/// A copy of the state for the connection that asked for it.
 final class Backup {
   let id: Int64
   let connection: UInt64
   let path: String
-  /// Nil while it is being made.
+  /// The open copy, or why there is none; nil while it is being made.
   private(set) var result: Result<(descriptor: Int32, size: Int64), BackupError>?
-  /// Nobody wants it any more.
+  /// Whether the copy is not needed any more.
   private(set) var isEnded = false
 
   init(id: Int64, for connection: UInt64, path: String) {
@@ -20,9 +20,9 @@ final class Backup {
 
   deinit { if case .success(let file)? = result { close(file.descriptor) } }
 
-  /// What came of making it.
+  /// Opens the finished copy, or keeps the error that prevented it.
   func made(_ error: StoreError?) {
-    // The name is not needed to read it: so it goes with the daemon, however that ends.
+    // The open descriptor is enough, and the copy disappears with the daemon, however that ends.
     defer { unlink(path) }
     guard !isEnded else { return }
     if let error {

@@ -3,34 +3,34 @@ import Countdowns
 import Dispatch
 import Synchronization
 
-/// Reads what a store keeps on a thread of its own, and hands it to the loop in portions, so that
+/// Reads a store on a separate thread, and hands its contents to the loop in portions, so that
 /// clients receive LOADING meanwhile.
 final class StateLoading: RecordReader, @unchecked Sendable {
-  /// A few milliseconds of the loop's time.
+  /// The most rows in a portion: a few milliseconds of the loop's time.
   let portion = 4_096
-  /// Portions that wait for the loop, at most.
+  /// The most portions that wait for the loop.
   private static let ahead = 4
 
   enum Portion: Sendable {
-    /// Puts entities where they were, on the loop; returns how many cannot be there.
+    /// Restores entities, on the loop; returns how many cannot be restored.
     case records(@Sendable (Engine, Moment) -> Int)
     case events([StoredEvents])
   }
 
-  /// Used on the thread, then handed back.
+  /// The store, used on the loading thread until loading is done.
   private var store: Store?
   private let check: StructureCheck
-  /// What the check has found.
+  /// The problem that the structure check has found.
   private let structure = Mutex<StoreError?>(nil)
   private let isStopped = Atomic(false)
-  /// Made empty: one that has less than it was made with may not end.
+  /// Free places for portions. Starts at 0: libdispatch traps if it is released below its start.
   private let room = DispatchSemaphore(value: 0)
   private let deliver: @Sendable (Portion) -> Void
-  /// What was wrong first; on the thread.
+  /// The problem to report, used on the loading thread only; see `note`.
   private var failure: StoreError?
 
-  /// - Parameter deliver: gets each portion, in order, on the thread; `taken` is to be called when
-  ///   it has been dealt with.
+  /// - Parameter deliver: receives each portion, in order, on the loading thread; call `taken` once
+  ///   the portion has been handled.
   init(_ store: sending Store, deliver: @escaping @Sendable (Portion) -> Void) {
     check = StructureCheck(of: store)
     self.store = store
@@ -57,7 +57,7 @@ final class StateLoading: RecordReader, @unchecked Sendable {
         problem = error
       }
       checked.wait()
-      // What may pass is no reason to set anything aside.
+      // A temporary error takes precedence: it is no reason to set the state aside.
       if let found = structure.withLock(\.self), problem == nil || found.kind != .corrupt {
         problem = found
       }
@@ -65,20 +65,20 @@ final class StateLoading: RecordReader, @unchecked Sendable {
     }
   }
 
-  /// Has it end soon, with or without an error: nobody wants it any more. On the loop.
+  /// Makes loading end soon, with or without an error. Call it on the loop.
   func stop() {
     isStopped.store(true, ordering: .relaxed)
     store?.interrupt()
     check.interrupt()
   }
 
-  /// Turns of events that cannot be read; counted on the loop.
+  /// The number of `StoredEvents` that cannot be read; counted on the loop.
   var unreadableEvents = 0
 
-  /// Records that the file is right about, and that make no sense; counted on the loop.
+  /// The number of records that are intact in the file but make no sense; counted on the loop.
   var unreadable = 0
 
-  /// What is wrong with what was read.
+  /// The damage found in the state; nil if there is none.
   var problem: StoreError? {
     guard let store else { return nil }
     if let damage = store.damage { return damage }
@@ -86,13 +86,13 @@ final class StateLoading: RecordReader, @unchecked Sendable {
     return StoreError(.corrupt, store.path, "\(unreadable) records in it make no sense")
   }
 
-  /// The store to continue with, once it is done.
+  /// The store to continue with once loading is done.
   var loaded: Store { store! }
 
-  /// Lets go of the file and its directory, if nobody else has the store.
+  /// Releases the store, and with it the file and its directory, unless others use the store.
   func close() { store = nil }
 
-  /// Reads all that can be read of each table, then throws what was wrong.
+  /// Reads as much as possible of each table, then throws the problem, if there is one.
   private func load() throws(StoreError) {
     let store = store!
     store.loadRecords(self)
@@ -123,7 +123,7 @@ final class StateLoading: RecordReader, @unchecked Sendable {
   func fail<Record: StoredRecord>(_ error: StoreError, in table: Record.Type) { note(error) }
 
   private func note(_ error: StoreError) {
-    // What may pass is no reason to set anything aside.
+    // A temporary error takes precedence: it is no reason to set the state aside.
     if failure == nil || error.kind != .corrupt { failure = error }
   }
 

@@ -1,51 +1,49 @@
 import Glibc
 import Synchronization
 
-/// The log of changes: one frame for each batch, in segments that have their room on the disk
-/// before they are needed.
+/// The change log: one frame per batch, in segments whose space on the disk is reserved in advance.
 ///
-/// One thread appends. Another one reserves segments ahead, and releases those whose changes are
-/// in the tables.
+/// One thread appends. Other threads reserve segments ahead, and recycle folded ones.
 final class ChangeLog: @unchecked Sendable {
-  /// How long a failed write is retried.
+  /// How long a failed write is retried, in microseconds.
   private static let patience: Int64 = 1_000_000
   private static let pause: UInt32 = 20_000
-  /// In microseconds.
+  /// The longest delay of a batch in `slowDown`, in microseconds.
   private static let longestPause = 2_000
 
   private let files: StateFiles
   private let lineage: Int64
   private let segmentSize: Int
-  /// How many segments may be full before appending is slowed down.
+  /// How many segments may be full before appends are slowed down.
   private let ease: Int
   private let synchronizes: Bool
-  /// Called when a segment is full, on the thread that appends. To be set before another one does.
+  /// Called on the appending thread when a segment is full. Set it before another thread appends.
   var filled: @Sendable () -> Void = {}
 
-  // Of the thread that appends.
+  // Used only by the appending thread.
   private var current: LogSegment
   private var place: Int
   private let start: UInt32
   private var frame: [UInt8] = []
 
   private struct Shared {
-    /// Those that are full, oldest first, with the number of their last batch.
+    /// Full segments, oldest first, each with the number of its last batch.
     var full: [(segment: LogSegment, last: UInt64)] = []
-    /// The next one.
+    /// The next segment, reserved ahead.
     var spare: LogSegment?
     var lastNumber: UInt64
     var current: LogSegment
-    /// In the current one, in bytes.
+    /// The free space in the current segment, in bytes.
     var room: Int
-    /// Why there is no next one.
+    /// Why no spare segment could be reserved, or nil.
     var problem: StoreError?
   }
 
   private let shared: Mutex<Shared>
-  /// Held while a segment is made, which has a name of its own.
+  /// Lets one thread at a time create, take or recycle a segment.
   private let making = Mutex(())
 
-  /// - Parameter start: of the daemon; higher than that of any frame that is there.
+  /// - Parameter start: the number of this start; higher than that of any frame in the log.
   init(
     _ options: Store.Options, _ contents: LogContents, lineage: Int64, start: UInt32
   ) throws(StoreError) {
@@ -64,7 +62,7 @@ final class ChangeLog: @unchecked Sendable {
       }
       current = try LogSegment(opening: contents.segments[end.segment])
       place = end.place
-      // What comes after it was reserved, and not used yet.
+      // Segments after the current one were reserved, but not used.
       for found in contents.segments[(end.segment + 1)...] {
         if spare == nil, found.number == current.number + 1, found.fileSize >= segmentSize {
           spare = try LogSegment(opening: found)
@@ -88,13 +86,13 @@ final class ChangeLog: @unchecked Sendable {
 
   // MARK: Appending
 
-  /// Of the newest batch.
+  /// The number of the newest batch.
   var lastNumber: UInt64 { shared.withLock { $0.lastNumber } }
 
-  /// Writes what a batch has changed, and waits for the disk with `durability: power`. Retries a
-  /// failure for a second.
+  /// Appends a batch, and waits for the disk with `durability: power`. Retries a failed write for a
+  /// second.
   ///
-  /// - Returns: how long it took, in microseconds.
+  /// - Returns: the time it took, in microseconds.
   @discardableResult
   func append(_ batch: [UInt8]) throws(StoreError) -> Int64 {
     let number = lastNumber + 1
@@ -126,8 +124,8 @@ final class ChangeLog: @unchecked Sendable {
     return Self.now - began
   }
 
-  /// Changes must not come faster than they are folded for long. So each batch takes
-  /// longer the more there is to do.
+  /// Delays each batch, longer the more segments wait to be folded: changes must not outpace
+  /// folding for long.
   private func slowDown(_ bytes: Int) {
     let behind = fullSegments - ease
     if behind > 0 { usleep(UInt32(min(bytes * behind / (8 * ease), Self.longestPause))) }
@@ -165,10 +163,10 @@ final class ChangeLog: @unchecked Sendable {
 
   // MARK: Looking after it
 
-  /// Why no batch should be begun: there is room for what is under way only.
+  /// The reason to refuse new batches, or nil: only batches under way still have room.
   ///
-  /// Once half of the current segment is used, waits until it is known whether there is a next one:
-  /// a disk that is full is not to be noticed by a batch that has been done.
+  /// Once half of the current segment is used, waits for an attempt to reserve the next one, so
+  /// that a full disk is noticed before a batch is executed, not after.
   var problem: StoreError? {
     let isPressing = shared.withLock {
       $0.spare == nil && $0.problem == nil && $0.room < segmentSize / 2
@@ -177,14 +175,14 @@ final class ChangeLog: @unchecked Sendable {
     return shared.withLock { $0.spare == nil ? $0.problem : nil }
   }
 
-  /// How many segments are full, and not in the tables.
+  /// The number of full segments that are not folded yet.
   var fullSegments: Int { shared.withLock { $0.full.count } }
 
-  /// The one that is written to.
+  /// The segment that is written to.
   var currentSegment: LogSegment { shared.withLock { $0.current } }
 
-  /// The oldest that are full, and the number of their last batch. A later batch is in the log: so
-  /// the newest number in it is never below what is in the tables, unless some of it is lost.
+  /// Returns the oldest full segments, and the number of their last batch. At least one later batch
+  /// stays in the log, so a log that ends before the tables has lost batches.
   func oldestFull(_ most: Int) -> (segments: [FoundSegment], last: UInt64) {
     shared.withLock { shared in
       let oldest = shared.full.prefix(most).prefix { $0.last < shared.lastNumber }
@@ -192,14 +190,14 @@ final class ChangeLog: @unchecked Sendable {
     }
   }
 
-  /// All that are there, and the number of the newest batch.
+  /// All segments in use, and the number of the newest batch.
   var all: (segments: [FoundSegment], last: UInt64) {
     shared.withLock { shared in
       (shared.full.map(\.segment.found) + [shared.current.found], shared.lastNumber)
     }
   }
 
-  /// Whether a segment is there that has not been given back.
+  /// Returns whether a segment is still in use, not recycled.
   func has(_ segment: FoundSegment) -> Bool {
     shared.withLock { shared in
       shared.current.number == segment.number
@@ -221,7 +219,7 @@ final class ChangeLog: @unchecked Sendable {
     }
   }
 
-  /// The number of the next segment, if it is not there.
+  /// The number of the next segment, or nil if it is reserved.
   private var missingSpare: UInt64? {
     shared.withLock { $0.spare == nil ? $0.current.number + 1 : nil }
   }
@@ -233,7 +231,7 @@ final class ChangeLog: @unchecked Sendable {
     }
   }
 
-  /// Releases the oldest segments: all their changes are in the tables, on disk.
+  /// Recycles or removes the oldest full segments, whose changes are in the tables on the disk.
   func recycle(_ count: Int) throws(StoreError) {
     for _ in 0..<count {
       try making.withLock { _ throws(StoreError) in

@@ -2,69 +2,70 @@ import Countdowns
 
 /// The log as a start finds it.
 ///
-/// Batches are read in their order, up to the first that is not as it was written. Where others
-/// follow that one, changes are lost; where none does it is the torn end of the last write, which
-/// nobody has a reply to.
+/// Batches are read in order, up to the first damaged one. If later batches follow it, changes are
+/// lost; if none does, it is the torn end of the last write, which was never answered.
 struct LogContents {
-  /// Which batches are asked for.
+  /// The batches to read.
   struct Query {
-    /// Of the state that the tables are of; nil where that cannot be read.
+    /// The lineage of the tables. If it cannot be read, nil: then all batches are read, whether or
+    /// not they are in the tables. Applying one twice changes nothing.
     var lineage: Int64?
-    /// Up to this number batches are in the tables.
+    /// The number of the last batch in the tables.
     var folded: UInt64
-    /// The number of the newest start that is known of.
+    /// The number of the newest start that the tables know.
     var start: UInt32
   }
 
-  /// Of this state, by number.
+  /// The segments of this state, by number.
   private(set) var segments: [FoundSegment] = []
-  /// Of the last batch in each of them.
+  /// The number of the last batch in each of `segments`.
   private(set) var lastNumbers: [UInt64] = []
-  /// Of another state, such as the one that a backup has replaced.
+  /// Segments of another state, such as one that a backup replaced.
   private(set) var others: [FoundSegment] = []
-  /// The directory.
+  /// The state directory.
   let path: String
-  /// Of the newest batch that was stored.
+  /// The number of the newest stored batch.
   private(set) var lastNumber: UInt64
   private(set) var lastStart: UInt32
-  /// Where the next frame goes: an index in `segments`, and a place in it. Nil: in another segment.
+  /// Where the next frame goes: an index in `segments` and an offset in it; nil for a new segment.
   private(set) var end: (segment: Int, place: Int)?
-  /// Why changes are missing; nil if none are.
+  /// Why changes are missing, or nil if none are.
   private(set) var damage: StoreError?
-  /// As they were noted last.
+  /// The newest clocks in the log.
   private(set) var clocks: Meta.Clocks?
-  /// Of the newest event; 0 if there is none.
+  /// The sequence number of the newest event; 0 if there is none.
   private(set) var lastEvent: Int64 = 0
-  /// Whether events that the tables have are dropped.
+  /// Whether the log drops the events in the tables.
   private(set) var dropsEvents = false
   private let folded: UInt64
   private(set) var newest = NewestChanges()
 
   init(_ files: StateFiles, _ query: Query) throws(StoreError) {
     path = files.directory
-    folded = query.folded
     lastNumber = 0
-    // What is in the log may be of starts before that.
+    // The log may hold frames of starts before `query.start`.
     lastStart = 0
     var lineage = query.lineage
     var sizes: [Int] = []
     for segment in files.segments() {
-      switch FoundSegment.header(
-        try segment.read(LogSegment.headerLength), lineage: lineage ?? 0)
-      {
-      case .ours(let size):
+      switch FoundSegment.header(try segment.read(LogSegment.headerLength)) {
+      case .intact(let found, let size) where found == lineage ?? found:
+        lineage = found
         segments.append(segment)
         sizes.append(size)
+      case .intact: others.append(segment)
       case .damaged:
-        // What is in it is known by its numbers.
+        // Its frames are still recognized by their numbers.
         segments.append(segment)
         sizes.append(.max)
-      case .other where lineage == nil:
-        lineage = 0
-        segments.append(segment)
-        sizes.append(0)
-      case .other: others.append(segment)
       }
+    }
+    if query.lineage == nil, let first = segments.first,
+      let frame = LogFrame(in: try first.read(), at: LogSegment.headerLength)
+    {
+      folded = frame.number - 1
+    } else {
+      folded = query.folded
     }
     try read(sizes)
     newest.sort()
@@ -94,7 +95,7 @@ struct LogContents {
         place = frame.end
         end = (index, place)
       }
-      // One that is folded may have been left behind: then the next one continues where the tables
+      // A folded segment may have been left behind: then the next one continues where the tables
       // end.
       if index > 0, segments[index].number != segments[index - 1].number + 1,
         place == LogSegment.headerLength
@@ -109,7 +110,7 @@ struct LogContents {
         return
       }
     }
-    // What was in the rest of it, or in what follows, is unknown.
+    // The missing part of a segment, or segments after it, may have held more batches.
     if let cut = sizes.indices.first(where: { $0 >= end?.segment ?? 0 && lengths[$0] < sizes[$0] })
     {
       damage = lost(cut, "it was cut short, or its header is damaged")
@@ -120,24 +121,23 @@ struct LogContents {
     StoreError(.corrupt, segments[index].path, "newest changes are lost: \(detail)")
   }
 
-  /// The frame at a place, if it comes next.
+  /// Returns the frame at a place, or nil if it is not the next one.
   ///
-  /// - Parameter isFirst: of its segment.
+  /// - Parameter isFirst: whether the place is the first of its segment.
   private func next(in bytes: [UInt8], at place: Int, isFirst: Bool) -> LogFrame? {
     let numbers =
       isFirst && lastNumber <= folded
       ? lastNumber + 1...folded + 1 : lastNumber + 1...lastNumber + 1
     guard let frame = LogFrame(in: bytes, at: place, numbers: numbers) else { return nil }
-    // What is left of before is of an earlier start.
+    // Leftover bytes come from an earlier start.
     return frame.start >= lastStart || frame.number <= folded ? frame : nil
   }
 
-  /// The number of a batch that comes after the next one, in the rest of a segment. It is searched
-  /// for only behind what could be read; segments are searched in turn.
+  /// Returns the number of a later batch in the rest of a segment, from `place`, where reading
+  /// stopped; nil if there is none.
   private func laterBatch(in bytes: [UInt8], from place: Int) -> UInt64? {
     let last = max(lastNumber, folded)
-    // Not more than fit in a log. What is in records may look like any number, but hardly like all
-    // of these.
+    // No log has more batches or starts than this; bytes of records rarely match both by chance.
     let numbers = last + 1...last + 1 << 30
     let starts = UInt64(lastStart)...UInt64(lastStart) + 1 << 16
     return bytes.withUnsafeBytes { memory in
@@ -152,7 +152,7 @@ struct LogContents {
     }
   }
 
-  /// False if the bytes are no batch.
+  /// Notes the changes of a batch. Returns false if the bytes are no valid batch.
   private mutating func note(_ payload: ArraySlice<UInt8>, _ segment: Int) -> Bool {
     var makesSense = true
     let isWhole = ChangeEntry.forEach(of: payload) { entry in
@@ -173,10 +173,10 @@ struct LogContents {
     return isWhole && makesSense
   }
 
-  /// Calls `body` with each entry that has to be applied, in their order: of entities the newest
-  /// only, and none of those that have ended.
+  /// Calls `body` with each entry to apply, in order: for each entity only the newest entry, and
+  /// none if the entity has ended.
   ///
-  /// - Parameter records: false to pass over all entities.
+  /// - Parameter records: false to skip all entities.
   func forEachNewest(
     records: Bool = true, _ body: (ChangeEntry) -> Void
   ) throws(StoreError) {
@@ -197,7 +197,7 @@ struct LogContents {
     }
   }
 
-  /// Batches of a segment that was written as it should be.
+  /// Calls `body` with the batches of an intact segment whose number is in `numbers`.
   static func forEachBatch(
     in bytes: [UInt8], numbers: ClosedRange<UInt64>, before end: Int,
     _ body: (ArraySlice<UInt8>) -> Void

@@ -1,6 +1,6 @@
 import CLog
 
-/// A frame of the log: what one batch has changed. Numbers are little-endian.
+/// A frame of the change log: the changes of one batch. Numbers are little-endian.
 ///
 ///     0   CRC32C of all that follows, without the padding
 ///     4   length of the payload in bytes
@@ -12,15 +12,15 @@ struct LogFrame {
 
   let number: UInt64
   let start: UInt32
-  /// Where it is in the bytes that it was read from.
+  /// The range of the payload in the bytes that the frame was read from.
   let payload: Range<Int>
 
-  /// Where the next one begins.
+  /// Where the next frame begins.
   var end: Int { Self.padded(payload.upperBound) }
 
   static func padded(_ length: Int) -> Int { (length + 7) & ~7 }
 
-  /// Makes a frame in `frame`, whose memory is used again.
+  /// Writes a frame to `frame`, reusing its memory.
   static func write(
     _ payload: [UInt8], number: UInt64, start: UInt32, to frame: inout [UInt8]
   ) {
@@ -35,9 +35,9 @@ struct LogFrame {
     frame.append(contentsOf: repeatElement(0, count: padded(frame.count) - frame.count))
   }
 
-  /// Nil if there is no complete, unchanged frame at that place.
+  /// Reads the frame at a place. Returns nil if there is no complete, unchanged one.
   ///
-  /// - Parameter numbers: those that it may have; others are rejected at once.
+  /// - Parameter numbers: the batch numbers to accept; others are rejected at once.
   init?(in bytes: [UInt8], at place: Int, numbers: ClosedRange<UInt64> = 1...UInt64.max) {
     guard place + Self.headerLength <= bytes.count else { return nil }
     number = Self.get(at: place + 8, in: bytes)
@@ -75,7 +75,7 @@ enum CRC32C {
     }
   }
 
-  /// Where the processor has no instruction for it.
+  /// Computes the checksum on processors without an instruction for it.
   static func slowChecksum(_ bytes: ArraySlice<UInt8>) -> UInt32 {
     bytes.withUnsafeBufferPointer { countdownd_crc32c_slow(0, $0.baseAddress, $0.count) }
   }

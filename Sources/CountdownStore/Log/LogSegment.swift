@@ -1,19 +1,19 @@
 import CLog
 import Glibc
 
-/// A file of the log. Its room on disk is reserved before it is written to. It begins with a
-/// header; frames follow, then leftovers of its earlier use.
+/// A file of the change log. Its space on the disk is reserved before it is written to. It begins
+/// with a header; frames follow, then leftovers of its earlier use.
 ///
 ///     0   "countdlg"
-///     8   which state it belongs to: `Meta.lineage`
+///     8   lineage of its state: `Meta.lineage`
 ///     16  size of the file in bytes
-///     24  CRC32C of all that; 4 bytes of zero
+///     24  CRC32C of the 24 bytes before; 4 bytes of zero
 ///     32  frames
 final class LogSegment: @unchecked Sendable {
   static let headerLength = 32
   private static let magic = Array("countdlg".utf8)
 
-  /// They rise by one from each segment to the next.
+  /// One more than the number of the segment before.
   let number: UInt64
   let path: String
   let descriptor: Int32
@@ -28,17 +28,17 @@ final class LogSegment: @unchecked Sendable {
 
   deinit { close(descriptor) }
 
-  /// Opens an existing segment, to continue in it.
+  /// Opens an existing segment for writing.
   init(opening found: FoundSegment) throws(StoreError) {
     (number, path, size) = (found.number, found.path, found.fileSize)
     descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
   }
 
-  /// Creates a new segment. It gets its name once its room is reserved.
+  /// Creates a new segment. It gets its name once its space is reserved.
   ///
-  /// - Parameter filled: with zeros. Then later writes change no metadata of the file system, so
-  ///   waiting for the disk is much faster.
+  /// - Parameter filled: whether to write zeros to the whole segment. Later writes then change no
+  ///   file system metadata, so waiting for the disk is much faster.
   static func create(
     _ number: UInt64, size: Int, lineage: Int64, filled: Bool, in files: StateFiles
   ) throws(StoreError) -> LogSegment {
@@ -79,7 +79,7 @@ final class LogSegment: @unchecked Sendable {
     return segment
   }
 
-  /// Reserves room on the disk, and writes the header. Waits for the disk.
+  /// Reserves space, writes the header, and waits for the disk.
   func grow(to size: Int, lineage: Int64, filled: Bool) throws(StoreError) {
     var code = fallocate(descriptor, 0, 0, off_t(size)) == 0 ? 0 : errno
     if filled ? code == 0 || code == EOPNOTSUPP : code == EOPNOTSUPP { code = fill(to: size) }
@@ -95,7 +95,7 @@ final class LogSegment: @unchecked Sendable {
     self.size = size
   }
 
-  /// Writes zeros from the old end to the new one; returns 0, or errno.
+  /// Writes zeros from the old end to the new one. Returns 0 or errno.
   private func fill(to size: Int) -> Int32 {
     guard size > self.size else { return 0 }
     let zeros = [UInt8](repeating: 0, count: min(size - self.size, 1 << 20))
@@ -134,20 +134,20 @@ struct FoundSegment {
   var fileSize: Int { StateFiles.size(path) }
 
   enum Header {
-    case ours(size: Int)
-    case other, damaged
+    case intact(lineage: Int64, size: Int)
+    case damaged
   }
 
-  /// - Parameter lineage: which state it should belong to.
-  static func header(_ bytes: [UInt8], lineage: Int64) -> Header {
+  static func header(_ bytes: [UInt8]) -> Header {
     guard bytes.count >= LogSegment.headerLength, bytes[..<8].elementsEqual("countdlg".utf8),
       CRC32C.checksum(bytes[..<24]) == LogFrame.get(at: 24, in: bytes)
     else { return .damaged }
-    guard LogFrame.get(at: 8, in: bytes) == lineage else { return .other }
-    return .ours(size: Int(clamping: LogFrame.get(at: 16, in: bytes) as UInt64))
+    return .intact(
+      lineage: LogFrame.get(at: 8, in: bytes),
+      size: Int(clamping: LogFrame.get(at: 16, in: bytes) as UInt64))
   }
 
-  /// - Parameter most: bytes from its beginning.
+  /// Reads the file from its beginning, at most `most` bytes.
   func read(_ most: Int = .max) throws(StoreError) -> [UInt8] {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
@@ -176,7 +176,7 @@ struct FoundSegment {
 }
 
 extension LogSegment {
-  /// To read it again.
+  /// The segment, for reading it again.
   var found: FoundSegment { FoundSegment(number: number, path: path) }
 }
 
@@ -192,7 +192,7 @@ extension StateFiles {
 
   var unfinishedSegment: String { directory + "/.changes.new" }
 
-  /// By number.
+  /// Returns the segments, sorted by number.
   func segments() -> [FoundSegment] {
     names().compactMap { name in
       guard name.hasPrefix(Self.segmentPrefix), name.hasSuffix(Self.segmentSuffix),

@@ -1,34 +1,34 @@
 import Countdowns
 
-/// Where the newest change of each entity is, in a series of segments: all that has to be applied.
+/// The place of the newest change of each entity in a series of segments.
 ///
-/// Changes are noted in their order, then sorted once.
+/// Changes are noted in order, then sorted once.
 struct NewestChanges {
   fileprivate struct Found {
     var segment: Int32
-    /// Of the record's bytes in the segment.
+    /// The offset of the record in the segment.
     var start: Int32
-    /// Negative: the entity has ended.
+    /// The length of the record; negative if the entity has ended.
     var count: Int32
   }
 
-  /// The kind, the place and, below these, an index of `found`. By kind and place once sorted, with
-  /// one for each.
+  /// Kind, place and, in the lowest bits, an index in `found`. After `sort`, one for each entity,
+  /// by kind and place.
   private var noted: [UInt64] = []
   private var found: [Found] = []
-  /// More than there can be in any log.
+  /// Enough for the changes in any log.
   private static let indexBits: UInt64 = 32
   private static let placeBits: UInt64 = 28
 
-  /// An entity with something of its newest change.
+  /// An entity and its newest change.
   struct Change {
     let kind: EntityKind
     let place: UInt32
     fileprivate let found: Found
 
-    /// Its record; nil if the entity has ended.
+    /// Returns the entity's record, or nil if the entity has ended.
     ///
-    /// - Parameter segments: those that the changes were noted of.
+    /// - Parameter segments: the segments that the changes were noted from.
     func bytes(in segments: [[UInt8]]) -> ArraySlice<UInt8>? {
       guard found.count >= 0 else { return nil }
       return segments[Int(found.segment)][Int(found.start)..<Int(found.start + found.count)]
@@ -41,7 +41,7 @@ struct NewestChanges {
 
   var isEmpty: Bool { noted.isEmpty }
 
-  /// False if no entity can be there.
+  /// Notes an entry. Returns false if no entity can have its place.
   mutating func note(_ entry: ChangeEntry, inSegment segment: Int) -> Bool {
     switch entry {
     case .current(let kind, let place, let bytes):
@@ -63,7 +63,7 @@ struct NewestChanges {
     return true
   }
 
-  /// All changes are noted.
+  /// Sorts the changes once all are noted, and keeps the newest of each entity.
   mutating func sort() {
     noted.sort()
     var last = 0
@@ -74,7 +74,7 @@ struct NewestChanges {
     if !noted.isEmpty { noted.removeLast(noted.count - last - 1) }
   }
 
-  /// Tells whether entities are among the changes, soonest if they are asked for by kind and place.
+  /// Finds out whether entities have changed; fastest when asked in order of kind and place.
   struct Search {
     private let changes: NewestChanges
     private var next = 0
@@ -82,7 +82,7 @@ struct NewestChanges {
 
     init(_ changes: NewestChanges) { self.changes = changes }
 
-    /// O(1) from one entity to the next, O(log n) backwards.
+    /// Returns whether an entity has changed. O(1) from one entity to the next, O(log n) backwards.
     mutating func contains(_ kind: EntityKind, _ place: UInt32) -> Bool {
       let id = NewestChanges.id(kind, place)
       if id < last { next = changes.firstIndex(of: id) }
@@ -96,7 +96,7 @@ struct NewestChanges {
     index < noted.count ? noted[index] >> Self.indexBits : nil
   }
 
-  /// Whether nothing newer is known of an entity than this entry of a segment.
+  /// Returns whether this entry of a segment is the newest change of its entity.
   func isNewest(
     _ kind: EntityKind, _ place: UInt32, _ bytes: ArraySlice<UInt8>, inSegment segment: Int
   ) -> Bool {
@@ -120,7 +120,7 @@ struct NewestChanges {
     return low
   }
 
-  /// Those of a kind, by place.
+  /// Calls `body` with the changes of a kind, by place.
   func forEach(
     of kind: EntityKind, _ body: (Change) throws(StoreError) -> Void
   ) throws(StoreError) {

@@ -15,10 +15,10 @@ package struct Principals: Equatable, Sendable {
   }
 }
 
-/// Who is at the other end of a connection, as the kernel knew it when the connection was made.
+/// The process at the other end of a connection, as the kernel knew it when it connected.
 package struct Peer: Equatable, Sendable {
   package var uid: UInt32
-  /// Its group, and the others it was in.
+  /// Its primary and supplementary groups.
   package var groups: [UInt32]
   package var pid: Int32
 
@@ -29,10 +29,10 @@ package struct Peer: Equatable, Sendable {
   }
 }
 
-/// Who may use the daemon, and who may manage it. Root and the daemon's own user always may: they
-/// could do so without asking it.
+/// Who may use the daemon, and who may manage it. Root and the daemon's own user always may, as
+/// they could bypass the rules anyway.
 package struct AccessRules: Equatable, Sendable {
-  /// Nobody named: everybody whom the socket lets in.
+  /// Who may connect. If empty: everybody whom the permissions of the socket admit.
   package var connect: Principals
   package var admin: Principals
   /// The user that the daemon runs as.
@@ -46,7 +46,7 @@ package struct AccessRules: Equatable, Sendable {
     self.daemonUser = daemonUser
   }
 
-  /// Throws the error to send to the client.
+  /// Throws an error for the client if it may not connect.
   package func checkConnect(_ peer: Peer) throws(CommandError) {
     guard !connect.isEmpty, !isTrusted(peer), !connect.include(peer) else { return }
     throw CommandError(

@@ -1,4 +1,4 @@
-/// Whether what was asked for was done, and why not, or why again.
+/// Whether a request was accepted, and the reason of a refusal or of a repetition.
 package struct Answer: Sendable {
   var isAccepted: Bool
   var reason: Event.Reason?
@@ -8,7 +8,7 @@ package struct Answer: Sendable {
     self.reason = reason
   }
 
-  /// A repetition that changes nothing is accepted as well.
+  /// Creates an acceptance: a repetition, which changes nothing, is accepted as well.
   init(isFirst: Bool) { self.init(isAccepted: true, reason: isFirst ? nil : .duplicate) }
 
   init(_ decision: StartDecision) {

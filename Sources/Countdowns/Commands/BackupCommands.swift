@@ -1,6 +1,6 @@
 import Wire
 
-/// Why there is no copy of the state, in the words of an error reply.
+/// Why a copy of the state fails, as the text of an error reply.
 package struct BackupError: Error, Equatable {
   package let text: String
   package init(_ text: String) { self.text = text }

@@ -1,6 +1,6 @@
 import Wire
 
-/// One call of a command: who calls, with what, and what time it is.
+/// One call of a command: the session, the arguments and the time.
 struct Call: ~Escapable {
   let dispatcher: Dispatcher
   let session: Session
@@ -19,7 +19,7 @@ struct Call: ~Escapable {
     self.now = now
   }
 
-  /// Where the command's own arguments begin: after its one or two names.
+  /// The index of the first argument after the command's one or two names.
   var first: Int { spec.subcommand == nil ? 1 : 2 }
 
   func bytes(_ index: Int) -> [UInt8] { Array(arguments[index]) }
@@ -27,13 +27,13 @@ struct Call: ~Escapable {
 
   func problem(_ text: String) -> CommandError { .syntax(text, spec) }
 
-  /// Options from `index` on.
+  /// Returns a reader of the options from `index` on.
   @_lifetime(copy self)
   func options(from index: Int) -> OptionReader { OptionReader(arguments, spec, from: index) }
 
   // MARK: Values
 
-  /// A key: 1 to 512 bytes.
+  /// Returns the command's key. Throws unless it has 1 to 512 bytes.
   @_lifetime(copy self)
   func key() throws(CommandError) -> Span<UInt8> { try key(arguments[first], "a key") }
 
@@ -63,7 +63,7 @@ struct Call: ~Escapable {
     try spec.text(bytes, what, atMost: most)
   }
 
-  /// Bytes that are handed on, no more than a limit allows.
+  /// Returns an opaque payload. Throws if it has more than `max-payload-length` bytes.
   func payload(_ bytes: Span<UInt8>, _ what: String) throws(CommandError) -> [UInt8] {
     let most = dispatcher.engine.settings.limits.payloadLength
     guard bytes.count <= most else {
@@ -73,13 +73,13 @@ struct Call: ~Escapable {
     return Array(bytes)
   }
 
-  /// An interval of a millisecond or more.
+  /// Returns an interval. Throws if it is less than a millisecond.
   func lasting(_ interval: Interval, _ what: String) throws(CommandError) -> Interval {
     guard interval >= .milliseconds(1) else { throw problem("\(what) is at least 1ms") }
     return interval
   }
 
-  /// The owner of a new entity.
+  /// Parses the owner of a new entity.
   func owner(_ bytes: Span<UInt8>) throws(CommandError) -> Owner {
     if dispatcher.engine.decidesForFleet, String(decoding: bytes).lowercased() != "none" {
       throw CommandError(describe(.shared))
@@ -96,7 +96,7 @@ struct Call: ~Escapable {
     }
   }
 
-  /// The ID of `scope:ID`, which can be any bytes.
+  /// Returns the ID of `scope:ID`, which can be any bytes; nil for other owners.
   @_lifetime(copy bytes)
   private func scope(ownedBy bytes: Span<UInt8>) -> Span<UInt8>? {
     let prefix = ("scope:" as StaticString).bytes
@@ -108,8 +108,8 @@ struct Call: ~Escapable {
 
   // MARK: Parts
 
-  /// Does something for each of many elements, a few at a time: other clients come in between. The
-  /// command's arguments are not there any more by then.
+  /// Calls `body` with each element, a few at a time, so that other clients are served in between.
+  /// The arguments of the command do not outlive the first part.
   func forEach<S: Sequence>(
     _ elements: S, _ body: @escaping (S.Element, _ now: Moment) throws(CommandError) -> Void,
     finally: @escaping () -> Void = {}
@@ -132,7 +132,7 @@ struct Call: ~Escapable {
 
   func ok() { session.output.simple("OK") }
 
-  /// Errors of the engine in words.
+  /// Runs `body`, and turns its error into an error reply.
   func run<R>(_ body: () throws(EngineError) -> R) throws(CommandError) -> R {
     do {
       return try body()
@@ -181,7 +181,7 @@ struct Call: ~Escapable {
   }
 }
 
-/// A value as a part of a message: short, and printable.
+/// Returns a value as a part of a message: short and printable.
 func quoted(_ bytes: Span<UInt8>) -> String {
   let most = 64
   let text = String(decoding: bytes.extracting(first: most))

@@ -117,14 +117,14 @@ let clientCommands: [CommandSpec] = [
   },
 ]
 
-/// As Redis has them. Here a connection is never another server.
+/// The types of clients in Redis. Here a connection is never another server.
 enum ClientType: String, CaseIterable { case normal, master, replica, slave, pubsub }
 
 private enum YesNo: String, CaseIterable { case yes, no }
 
 private enum ReplyChoice: String, CaseIterable { case on, off, skip }
 
-/// `CLIENT KILL address`, as it was before there were filters.
+/// Executes `CLIENT KILL address`, the old form without filters.
 private func killOne(_ call: Call) throws(CommandError) {
   let address = call.text(2)
   let victims = call.dispatcher.sessions.values.filter { $0.address == address }
@@ -213,8 +213,8 @@ extension Dispatcher {
     return String(path) + ":0"
   }
 
-  /// A line of CLIENT LIST with the fields of Redis 7.2 in their order, and no others: libraries
-  /// refuse fields that they do not know. What does not exist here is 0 or -1.
+  /// Returns a line of CLIENT LIST with the fields of Redis 7.2 in their order, and no others:
+  /// libraries refuse unknown fields. A field that means nothing here is 0 or -1.
   func clientLine(_ session: Session, at now: Moment) -> String {
     func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
     let id = session.client.connection
@@ -239,7 +239,7 @@ extension Dispatcher {
 }
 
 extension Moment {
-  /// Whole seconds, whatever the wall clock does.
+  /// Returns the whole seconds until `later`, whatever the wall clock does.
   fileprivate func seconds(until later: Moment) -> Int64 {
     (later.boot - boot).microseconds / 1_000_000
   }

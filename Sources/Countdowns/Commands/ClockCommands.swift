@@ -1,4 +1,4 @@
-/// CLOCK: virtual time passes, and what else happens to clocks and machines.
+/// CLOCK: advances virtual time, and simulates other events of clocks and machines.
 let clockCommands: [CommandSpec] = [
   .clock("ADVANCE", "d", "advance time, event by event.") {
     call, clock throws(CommandError) in
@@ -31,7 +31,7 @@ let clockCommands: [CommandSpec] = [
 ]
 
 extension CommandSpec {
-  /// A command that replies with the time on the wall afterwards.
+  /// Makes a command that replies with the time of the wall clock afterwards.
   fileprivate static func clock(
     _ name: String, _ syntax: String, _ summary: String,
     _ body: @escaping @Sendable (Call, VirtualClock) throws(CommandError) -> Void
@@ -51,7 +51,7 @@ extension CommandSpec {
 }
 
 extension Call {
-  /// That much later, on the boot clock.
+  /// Returns the moment after the given duration, on the boot clock.
   fileprivate func moment(
     _ bytes: Span<UInt8>, of clock: VirtualClock
   ) throws(CommandError) -> Instant {
@@ -65,7 +65,7 @@ extension Call {
     return clock.now.boot + step
   }
 
-  /// A time on the wall: in milliseconds since 1970, or after or before the present one.
+  /// Parses a time of the wall clock: milliseconds since 1970, or relative to now with `+` or `-`.
   fileprivate func wall(
     _ bytes: Span<UInt8>, _ clock: VirtualClock
   ) throws(CommandError) -> Instant {
@@ -103,8 +103,8 @@ extension Call {
 extension Dispatcher {
   static let mostVirtualSteps = 1_000_000
 
-  /// Lets virtual time pass, stopping at each moment at which something is due. False if there
-  /// were too many of them to do at one go.
+  /// Advances virtual time, stopping at each moment at which something is due. Returns false if
+  /// there are too many of them for one command.
   fileprivate func advance(_ clock: VirtualClock, to end: Instant) -> Bool {
     for _ in 0..<Self.mostVirtualSteps {
       catchUp(clock)

@@ -1,45 +1,45 @@
-/// What commands ask of the server that runs the connections.
+/// What commands need from the server that runs the connections.
 package protocol CommandHost: AnyObject {
   /// The time, on both clocks.
   var now: Moment { get }
-  /// For timing commands, in microseconds. Asked for once.
+  /// The clock that times commands, in microseconds. The dispatcher gets it once.
   var stopwatch: () -> Int64 { get }
   /// The settings in force, by their full names.
   var configuration: [(name: String, value: String)] { get }
-  /// Lines of a section of INFO that only the host knows; they come first.
+  /// Returns the lines of a section of INFO that only the host knows; they come first.
   func facts(_ section: InfoSection) -> [(name: String, value: String)]
-  /// What METRICS reports that only the host knows.
+  /// The metrics that only the host knows.
   var metrics: HostMetrics { get }
-  /// What only the connection itself knows, for CLIENT LIST.
+  /// Returns what only the connection itself knows, for CLIENT LIST.
   func transport(of connection: UInt64) -> TransportFacts
-  /// Ends a connection.
+  /// Closes a connection.
   func close(_ connection: UInt64, _ reason: CloseReason)
-  /// A client was refused what is beyond a limit.
+  /// Reports that a client was refused something because of a limit.
   func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?)
   /// Reloads the configuration, and reports the outcome, on the event loop.
   func reload(_ done: @escaping (ReloadOutcome) -> Void)
-  /// Sets the log level until the next reload; false for a word that is no level.
+  /// Sets the log level until the next reload. Returns false if there is no such level.
   func setLogLevel(_ level: String) -> Bool
-  /// Begins a copy of what is kept, for that connection alone; the copy's id.
+  /// Begins a copy of the state for one connection. Returns the copy's id.
   func beginBackup(for connection: UInt64) throws(BackupError) -> Int64
-  /// In bytes; nil while the copy is being made.
+  /// Returns the size of a copy in bytes; nil while the copy is being made.
   func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64?
-  /// Up to so many bytes of the copy; none at its end.
+  /// Returns up to `count` bytes of a copy; none at its end.
   func readBackup(
     _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
   ) throws(BackupError) -> [UInt8]
-  /// Removes the copy.
+  /// Removes a copy.
   func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError)
-  /// Removes the copy of that connection, if it has one.
+  /// Removes the copy of a connection, if it has one.
   func endBackup(of connection: UInt64)
   /// Ends the daemon, as SIGTERM does.
   func shutDown()
-  /// Starts the daemon again, with virtual time that much later, in the next boot of the machine or
-  /// in the same; false if it cannot.
+  /// Restarts the daemon, with virtual time later by `pause`, in the same boot of the machine or in
+  /// the next one. Returns false if it cannot.
   func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool
-  /// Something has happened to the fleet that somebody should know.
+  /// Logs a notice about the fleet.
   func note(_ notice: FleetNotice)
-  /// Nil unless time is virtual and moves on command.
+  /// The virtual clock; nil if time is real.
   var virtualClock: VirtualClock? { get }
 }
 
@@ -48,16 +48,16 @@ extension CommandHost {
 }
 
 package enum FleetNotice: Equatable, Sendable {
-  /// The servers have lost what they had. Changes are refused until then, in microseconds since
+  /// The servers have lost records. Changes are refused until `refusedUntil`, in microseconds since
   /// 1970.
   case lost(partition: Int, refusedUntil: Int64)
-  /// A server's clock was set forward, or is further ahead than that of the server before it.
+  /// A server's clock was set forward, or is further ahead than the clock of the server before.
   case clockAhead(partition: Int)
   /// Another host of the fleet has other policies.
   case policiesDiffer
 }
 
-/// What METRICS reports of the host. Durations and sizes are zero where nothing is stored.
+/// The host's part of METRICS. Durations and sizes are zero where nothing is stored.
 package struct HostMetrics {
   package var rejectedConnections = 0
   package var commits = DurationStatistics()
@@ -69,9 +69,9 @@ package struct HostMetrics {
 /// The socket of a connection.
 package struct TransportFacts: Sendable {
   package var descriptor: Int32
-  /// Where the daemon listens.
+  /// The path of the socket that the daemon listens on.
   package var path: String
-  /// Bytes that have come and are not a whole command yet.
+  /// Received bytes that were not executed yet, and those of the command being executed.
   package var unreadInput: Int
 
   package init(descriptor: Int32, path: String, unreadInput: Int) {
@@ -84,7 +84,7 @@ package struct TransportFacts: Sendable {
 /// Why the daemon ends a connection, in words for the log.
 package enum CloseReason: Equatable, Sendable {
   case killed
-  /// It, or its user, has not read too much of what it was sent.
+  /// The connection or its user has too much unread output.
   case outputLimit(String)
 
   package var description: String {
@@ -97,13 +97,13 @@ package enum CloseReason: Equatable, Sendable {
 
 /// The outcome of reloading the configuration.
 package enum ReloadOutcome: Equatable, Sendable {
-  /// It counts from now on; `kept` has changed too, but takes a restart.
+  /// The new settings apply. Those in `kept` have changed, too, but need a restart.
   case taken(changed: [ChangedSetting], kept: [String])
-  /// Nothing has changed; each problem with its place.
+  /// Nothing has changed. Each problem is reported with its place.
   case refused([String])
 }
 
-/// Nil where there is no such setting, as with a policy that is new.
+/// A changed setting. A value is nil where there is no such setting, as with a new policy.
 package struct ChangedSetting: Equatable, Sendable {
   package var name: String
   package var old: String?
@@ -116,7 +116,7 @@ package struct ChangedSetting: Equatable, Sendable {
   }
 }
 
-/// Virtual time: it is frozen, and moves on command.
+/// The clock of virtual time, which is frozen and moves on command.
 package final class VirtualClock {
   /// The last moment of the year 9999 on the wall clock: virtual time does not pass it.
   static let end = Instant(microseconds: 253_402_300_799_999_999)
@@ -124,13 +124,13 @@ package final class VirtualClock {
   package private(set) var now: Moment
   package init(_ start: Moment) { now = start }
 
-  /// Both clocks move together.
+  /// Advances both clocks.
   package func advance(by microseconds: Int64) {
     now.boot.microseconds += microseconds
     now.wall.microseconds += microseconds
   }
 
-  /// Somebody sets the clock on the wall.
+  /// Sets the wall clock, as an administrator does.
   package func setWall(_ wall: Instant) { now.wall = wall }
 }
 

@@ -1,11 +1,11 @@
 import Wire
 
 extension CommandSpec {
-  /// A command with options.
+  /// Creates a command with options.
   ///
   /// - Parameters:
   ///   - positional: the arguments before the options, as in a syntax line.
-  ///   - request: what the options are read into.
+  ///   - request: makes the value that the options are read into.
   convenience init<Request>(
     _ name: String, _ subcommand: String? = nil, _ positional: String, _ options: [Option<Request>],
     group: Group, _ flags: Flags, complexity: String = "O(1)", _ summary: String,
@@ -25,7 +25,7 @@ extension CommandSpec {
     }
   }
 
-  /// The same where the request does not depend on who calls.
+  /// Creates a command with options whose request does not depend on the call.
   convenience init<Request: Sendable>(
     _ name: String, _ subcommand: String? = nil, _ positional: String, _ options: [Option<Request>],
     group: Group, _ flags: Flags, complexity: String = "O(1)", _ summary: String,
@@ -59,17 +59,17 @@ extension CommandSpec {
     }
   }
 
-  /// A method of the engine: what is done to a key, of a generation if one is given.
+  /// A method of the engine that changes the entity of a key; only in the given generation, if any.
   typealias Change<Result> =
     @Sendable (Engine) -> (Span<UInt8>, Generation?, Moment) throws(EngineError) ->
     Result
-  /// The same with one more argument before the generation.
+  /// A `Change` with one more argument before the generation.
   typealias ChangeBy<Argument, Result> =
     @Sendable (Engine) -> (Span<UInt8>, Argument, Generation?, Moment)
     throws(EngineError) -> Result
   typealias Reply<Result> = @Sendable (Call, Result) -> Void
 
-  /// A command that is such a method.
+  /// Makes a command that calls a method of the engine.
   static func change<K: Kind, Result>(
     _ kind: K.Type, _ name: String, _ summary: String, _ body: @escaping Change<Result>,
     flags: Flags = [.write, .fast], complexity: String = "O(1)", reply: @escaping Reply<Result>
@@ -84,8 +84,8 @@ extension CommandSpec {
   }
 
   /// - Parameters:
-  ///   - parameter: what its argument after the key is called.
-  ///   - argument: reads it.
+  ///   - parameter: the name of the argument after the key.
+  ///   - argument: reads that argument.
   static func change<K: Kind, Argument, Result>(
     _ kind: K.Type, _ name: String, _ parameter: String, _ summary: String,
     _ argument: @escaping @Sendable (Call) throws(CommandError) -> Argument,
@@ -108,11 +108,11 @@ extension CommandSpec {
   }
 }
 
-/// Replies of such commands.
+/// Replies of commands that change an entity.
 extension Call {
   static func view(_ call: Call, _ view: some EntityView) { call.session.output.view(view) }
 
-  /// 1, or 0 if there was nothing to do it to.
+  /// Replies 1, or 0 if nothing was done.
   static func done(_ call: Call, _ isDone: Bool) { call.session.output.integer(isDone ? 1 : 0) }
 }
 
@@ -135,7 +135,7 @@ private let listOptions: [Option<ListQuery>] = [
 ]
 
 extension Call {
-  /// A page of a listing, and the cursor of the next.
+  /// Replies with a page of a listing, and the cursor of the next.
   func reply(cursor: String, _ views: [some EntityView]) {
     session.output.array(2)
     session.output.bulk(cursor)

@@ -1,7 +1,7 @@
 import Wire
 
-/// One row of the command table: what a command is called, what it takes, what it is for and what
-/// it does. Dispatch, usage messages, `COMMAND DOCS` and the documentation all come from it.
+/// One row of the command table: a command's name, arguments, purpose and handler. Dispatch, usage
+/// messages, `COMMAND DOCS` and the documentation all come from it.
 ///
 /// A class, as it is passed along with each command.
 package final class CommandSpec: Sendable {
@@ -13,10 +13,10 @@ package final class CommandSpec: Sendable {
       if case .entities(let kind) = self { kind.name.description } else { "\(self)" }
     }
 
-    /// What its keys name.
+    /// What messages call its entities.
     var noun: String { self == .entities(.nav) ? "stack" : name }
 
-    /// Nil where its commands are about no entities.
+    /// The kind that its commands are about; nil if none.
     var kind: EntityKind? {
       if case .entities(let kind) = self { kind } else { nil }
     }
@@ -31,13 +31,13 @@ package final class CommandSpec: Sendable {
     package static let fast = Flags(rawValue: 4)
     package static let admin = Flags(rawValue: 8)
     package static let pubsub = Flags(rawValue: 16)
-    /// May be used by a RESP2 connection that is subscribed.
+    /// Allowed on a RESP2 connection that is subscribed.
     package static let whileSubscribed = Flags(rawValue: 32)
-    /// MONITOR and SLOWLOG do not show it: it would show itself.
+    /// Not shown by MONITOR and SLOWLOG.
     package static let unlogged = Flags(rawValue: 64)
-    /// Waits until the whole state is read, though it is about no entity.
+    /// Refused while the state is being read, though it is about no entity.
     package static let afterLoading = Flags(rawValue: 128)
-    /// Done also for a user with too much unread output: it leads out of there.
+    /// Allowed for a user with too much unread output, as it helps to reduce the output.
     package static let makesRoom = Flags(rawValue: 256)
 
     static let names: [(Flags, StaticString)] = [
@@ -46,7 +46,7 @@ package final class CommandSpec: Sendable {
     ]
   }
 
-  /// Whether it waits until the whole state is read.
+  /// Whether it is refused while the state is being read.
   var needsState: Bool {
     if subcommand == "HELP" { return false }
     return group.kind != nil || flags.contains(.afterLoading)
@@ -54,10 +54,10 @@ package final class CommandSpec: Sendable {
 
   typealias Handler = @Sendable (Call) throws(CommandError) -> Void
 
-  /// In capitals: `COUNTDOWN`, and `START` for one of several under one name.
+  /// The name in capitals: `COUNTDOWN`, and `START` if there are several commands under one name.
   package let name: String
   package let subcommand: String?
-  /// What follows the name: `key [COUNT n] [FIRE] [EARLY skip|show] [pattern ...]`.
+  /// The arguments after the name: `key [COUNT n] [FIRE] [EARLY skip|show] [pattern ...]`.
   package let syntax: String
   package let summary: String
   package let group: Group
@@ -65,7 +65,7 @@ package final class CommandSpec: Sendable {
   package let complexity: String
   let handler: Handler
 
-  /// What `syntax` says, taken apart.
+  /// The parameters that `syntax` describes.
   let parameters: [Syntax.Parameter]
   /// Whether any of its arguments must not be shown in logs.
   let hasSecrets: Bool
@@ -97,7 +97,7 @@ package final class CommandSpec: Sendable {
     arguments = (least: words + range.least, most: range.most.map { words + $0 })
   }
 
-  /// What syntax lines call a key.
+  /// The names of keys in syntax lines.
   static let keyNames: Set = ["key", "screen", "scope", "session", "stack", "page"]
 
   package let fullName: String
@@ -109,7 +109,7 @@ package final class CommandSpec: Sendable {
   }
 }
 
-/// Why a command was not done. Its first word is the code that clients go by.
+/// An error reply. Its first word is the error code, which clients check.
 package struct CommandError: Error, Equatable {
   package let text: String
   init(_ text: String) { self.text = text }

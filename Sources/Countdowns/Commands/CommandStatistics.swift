@@ -8,7 +8,7 @@ struct CommandStatistics {
 
   var connections: Int64 = 0
   var commands: Int64 = 0
-  /// Error replies, by their code.
+  /// Error replies, by error code.
   private(set) var errors: [Substring: Int64] = [:]
   var protocolErrors: Int64 = 0
   var eventsSent: Int64 = 0

@@ -4,32 +4,32 @@ import Wire
 package struct CommandTable: Sendable {
   package let rows: [CommandSpec]
   private var families: [CommandName: Family] = [:]
-  /// What was found last, and how it was written: most often it is what is looked for next.
+  /// The command found last, as its words were written: most often it is looked up again next.
   private var last: Last?
 
   private struct Last {
     let name: CommandName.Words
     let second: CommandName.Words?
     let index: Int
-    /// Where a countdown's key is among the arguments; 0 for none.
+    /// The position of a countdown's key among the arguments; 0 for none.
     let countdown: Int
   }
 
-  /// Where the key of the countdown is that the last command was about; 0 if it was about none.
+  /// The position of the key in the last command, if that was about a countdown; else 0.
   var lastCountdown: Int { last?.countdown ?? 0 }
 
   /// The commands that begin with the same word.
   private struct Family {
-    /// The one that has no second word.
+    /// The command without a second word.
     var single: Int?
-    /// Whether that takes a key, which can be any word.
+    /// Whether `single` takes a key, which can be any word.
     var takesKey = false
     var members: [(subcommand: CommandName, index: Int)] = []
 
     func find(_ second: Span<UInt8>?) -> Lookup {
       if members.isEmpty || second == nil { return single.map { .found($0) } ?? .unknownSubcommand }
       guard let second else { return .unknownSubcommand }
-      // Most are written in capitals.
+      // Most commands are written in capitals.
       let words = CommandName.Words(second)
       for member in members where member.subcommand.isWritten(as: words) {
         return .found(member.index)
@@ -67,7 +67,7 @@ package struct CommandTable: Sendable {
   enum Lookup {
     case found(Int)
     case unknown
-    /// A family of commands, called without or with an unknown second word.
+    /// A family of commands, with an unknown second word or none.
     case unknownSubcommand
   }
 
@@ -78,7 +78,7 @@ package struct CommandTable: Sendable {
     if let last, last.name == first, last.second == other { return .found(last.index) }
     guard let name = CommandName(name), let family = families[name] else { return .unknown }
     let found = family.find(second)
-    // Of a longer word there is only the beginning.
+    // `Words` has only the beginning of a longer word.
     if case .found(let index) = found, second?.count ?? 0 <= CommandName.most {
       let isOfCountdown = rows[index].group == .entities(.countdown)
       last = Last(
@@ -92,7 +92,7 @@ package struct CommandTable: Sendable {
     rows.first { $0.fullName == fullName.uppercased() }
   }
 
-  /// The commands under `name`, in the order of the table.
+  /// Returns the commands under `name`, in the order of the table.
   func family(_ name: String) -> [CommandSpec] {
     rows.filter { $0.name == name && $0.subcommand != nil }
   }
@@ -104,8 +104,8 @@ package struct CommandTable: Sendable {
   }
 }
 
-/// HELP of each family of commands: what else there is in it. Not where what follows the name can
-/// be a key, as with THROTTLE.
+/// Returns the HELP commands, which list the commands of a family. A family whose name can be
+/// followed by a key, such as THROTTLE, has none.
 private func helpCommands(for commands: [CommandSpec]) -> [CommandSpec] {
   var seen = Set(commands.filter { $0.subcommand == nil && $0.keyPosition > 0 }.map(\.name))
   return commands.filter { $0.subcommand != nil && seen.insert($0.name).inserted }.map { first in
@@ -125,7 +125,7 @@ struct CommandName: Hashable, Sendable {
   private var low: UInt64 = 0
   private var high: UInt64 = 0
 
-  /// The bytes of a word of up to 16, and how many they are.
+  /// The first 16 bytes of a word as two numbers, and the length of the word.
   struct Words: Equatable {
     fileprivate var low: UInt64
     fileprivate var high: UInt64
@@ -139,10 +139,10 @@ struct CommandName: Hashable, Sendable {
     }
   }
 
-  /// Its longest, in bytes.
+  /// The longest name, in bytes.
   static let most = 16
 
-  /// Nil for what can be no command: too long, or with a NUL, which would be taken for its end.
+  /// Fails for a word that is too long, or has a NUL, which would look like the end of the name.
   init?(_ bytes: Span<UInt8>) {
     guard bytes.count <= Self.most else { return nil }
     let words = Words(bytes)
@@ -153,12 +153,12 @@ struct CommandName: Hashable, Sendable {
     high = words.high.uppercased
   }
 
-  /// Of the first so many of eight bytes.
+  /// Returns a mask of the first `count` of eight bytes.
   private static func mask(_ count: Int) -> UInt64 {
     count <= 0 ? 0 : count >= 8 ? .max : (1 &<< UInt64(count &* 8)) &- 1
   }
 
-  /// Whether it is written like that, in capitals.
+  /// Returns whether `words` are this name in capitals.
   @inline(__always)
   func isWritten(as words: Words) -> Bool {
     words.low == low && words.high == high && words.count == length
@@ -169,7 +169,7 @@ struct CommandName: Hashable, Sendable {
       ? 8 - low.leadingZeroBitCount / 8 : 16 - high.leadingZeroBitCount / 8
   }
 
-  /// In capitals.
+  /// The name in capitals.
   var text: String {
     let bytes = [low, high].flatMap { word in
       (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) }
@@ -177,7 +177,7 @@ struct CommandName: Hashable, Sendable {
     return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
   }
 
-  /// How a `switch` over names finds its case. The pattern is in capitals.
+  /// Matches a case of a `switch` over names. The pattern is in capitals.
   @inline(__always)
   static func ~= (pattern: StaticString, name: CommandName) -> Bool {
     let words = Words(pattern.bytes)
@@ -189,24 +189,24 @@ struct CommandName: Hashable, Sendable {
   init?(_ name: String) { self.init(name.utf8.span) }
 }
 
-/// Eight bytes at once.
+/// Operations on eight bytes at once.
 extension UInt64 {
   private static let ones: UInt64 = 0x0101_0101_0101_0101
   private static let highBits = 0x80 * ones
 
   var hasZeroByte: Bool { (self &- Self.ones) & ~self & Self.highBits != 0 }
 
-  /// Whether all bytes are ASCII that a string of JSON has as they are.
+  /// Whether all bytes are ASCII that a JSON string contains without escapes.
   var isPlainText: Bool {
     self & Self.highBits == 0 && (self &+ 0x60 * Self.ones) & Self.highBits == Self.highBits
       && !(self ^ UInt64(UInt8(ascii: "\"")) * Self.ones).hasZeroByte
       && !(self ^ UInt64(UInt8(ascii: "\\")) * Self.ones).hasZeroByte
   }
 
-  /// ASCII letters in capitals; other bytes as they are.
+  /// The bytes with ASCII letters in capitals and all others unchanged.
   var uppercased: UInt64 {
     let sevenBits = self & ~Self.highBits
-    // The high bit says, of each byte: a or above; and: above z.
+    // The high bit of each byte: whether it is at least `a`, and whether it is above `z`.
     let atLeastA = sevenBits &+ (0x80 - 0x61) * Self.ones
     let aboveZ = sevenBits &+ (0x7F - 0x7A) * Self.ones
     let isSmall = atLeastA & ~aboveZ & ~self & Self.highBits

@@ -1,6 +1,6 @@
 import Wire
 
-/// What the daemon calls itself on the wire.
+/// The daemon's name and version on the wire.
 package enum Product {
   package static let name = "countdownd"
   package static let version = ProductVersion.current
@@ -75,7 +75,7 @@ let connectionCommands: [CommandSpec] = [
 private let noPassword = CommandError(
   "ERR there are no passwords: the permissions of the socket decide who may connect")
 
-/// What RESET ends one after the other, as there may be many.
+/// A thing that RESET ends. There may be many, so it ends a few at a time.
 private enum Ending {
   case channel([UInt8])
   case pattern([UInt8])
@@ -145,7 +145,7 @@ private func hello(_ call: Call) throws(CommandError) {
 }
 
 extension Call {
-  /// A name that can stand in CLIENT LIST: no blanks or control characters.
+  /// Returns a name fit for CLIENT LIST. Throws if it has blanks or control characters.
   func clientName(_ bytes: Span<UInt8>) throws(CommandError) -> [UInt8] {
     guard bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), bytes.count <= TextLimits.clientName else {
       throw CommandError(

@@ -2,17 +2,17 @@ import Wire
 
 /// Takes commands to the engine, and replies and events to sessions.
 ///
-/// Knows no sockets: its driver hands in arguments and time, and writes what sessions have in their
-/// `output`. Not thread-safe: one event loop owns it.
+/// Knows no sockets: its driver passes arguments and the time, and writes the `output` of sessions.
+/// Not thread-safe: one event loop owns it.
 package final class Dispatcher {
   package struct Settings: Sendable {
-    /// Events a connection has not read, in bytes, beyond which it is closed.
+    /// The most unread output of a connection, in bytes. An event beyond it closes the connection.
     package var maxOutput = 64 << 20
-    /// What all connections of a user have not read, in bytes, beyond which no command of it is
-    /// done, and for each event that is to be added a connection of it is closed.
+    /// The most unread output of all connections of a user, in bytes. Beyond it commands of the
+    /// user are refused, and each event for the user closes one of its connections.
     package var maxOutputPerUser = 256 << 20
     package var access = AccessRules()
-    /// Commands that take at least this long are logged, in microseconds.
+    /// Commands that take at least this many microseconds are logged.
     package var slowCommand: Int64 = 10_000
     package var slowLogLength = 128
 
@@ -22,28 +22,27 @@ package final class Dispatcher {
   package let engine: Engine
   package internal(set) var table: CommandTable
   package private(set) var settings: Settings
-  /// Outlives the dispatcher, which is its own. (Counting references to it would take longer than
-  /// asking.)
+  /// The owner of the dispatcher, which it outlives. (Counting references would take longer.)
   @safe package unowned(unsafe) let host: any CommandHost
 
   package private(set) var sessions: [UInt64: Session] = [:]
-  /// Those who have connections, by uid.
+  /// The users with open connections, by uid.
   package private(set) var users: [UInt32: User] = [:]
-  /// Counts batches.
+  /// The number of the current batch.
   private(set) var batch = 0
-  /// Counts the rounds in which each client gets its share.
+  /// The number of the current round. Each client gets a share of each round.
   private(set) var round = 0
   private let stopwatch: () -> Int64
   private var lapBegan: Int64?
-  /// The events that are being delivered, and the line and frames of one; their memory is used
-  /// again.
+  /// The events being delivered, and the line, frames and targets of one. Their memory is reused.
   var delivering = Outbox()
   var line = JSONLine()
   var frame = SharedFrame()
   var targets = Targets()
-  /// Sessions whose output has grown since it was last asked for.
+  /// The sessions touched in this batch: their output is written when the batch ends.
   private var touched: [Session] = []
-  /// How many of them were in the batch before, too; how many that had; how many the two together.
+  /// Numbers of sessions: those in `touched` that the batch before touched, too; all of the batch
+  /// before; and all of the last two batches together.
   private var touchedAgain = 0
   private var touchedBefore = 0
   private var touchedLately = 0
@@ -51,14 +50,14 @@ package final class Dispatcher {
   var slowLog: SlowLog
   var statistics: CommandStatistics
   private var monitors: [UInt64] = []
-  /// What no client has read yet, in bytes; and the most of it since memory was returned last.
+  /// The unread output of all clients, in bytes, and its peak since memory was last returned.
   var unreadBytes = 0
   var mostUnread = 0
-  /// Connections of users that have room for output again.
+  /// Held-back connections whose users have room for output again.
   var roomFreed: [UInt64] = []
-  /// The state is still being read, so commands about entities cannot be answered.
+  /// Whether the state is still being read, so that commands about entities are refused.
   package var isLoading = false
-  /// What this daemon shares with others; nil: nothing.
+  /// The fleet that this daemon belongs to; nil if there is none.
   package var fleet: Fleet?
 
   package init(engine: Engine, settings: Settings = Settings(), host: any CommandHost) {
@@ -71,7 +70,7 @@ package final class Dispatcher {
     statistics = CommandStatistics(commands: table.rows.count)
   }
 
-  /// New settings count from now on.
+  /// Applies new settings.
   package func reload(_ settings: Settings) {
     self.settings = settings
     slowLog.reload(threshold: settings.slowCommand, length: settings.slowLogLength)
@@ -89,7 +88,7 @@ package final class Dispatcher {
     statistics.connections += 1
   }
 
-  /// The connection is closed. What it owned is cancelled bit by bit, with due work.
+  /// Removes a closed connection's session. Its entities are cancelled bit by bit, with due work.
   package func close(_ session: Session) {
     sessions[session.client.connection] = nil
     monitors.removeAll { $0 == session.client.connection }
@@ -105,10 +104,9 @@ package final class Dispatcher {
 
   // MARK: Commands
 
-  /// Does one command, or its first part; the reply, and events that it causes, go to the sessions'
-  /// output.
+  /// Executes one command, or its first part. The reply and events go to the output of sessions.
   ///
-  /// - Returns: how much of the session's share of a round it took.
+  /// - Returns: how many units of the session's share of a round it took.
   @discardableResult
   package func execute(_ arguments: Arguments, for session: Session, at now: Moment) -> Int {
     if !session.pending.isEmpty, waitsForPending(arguments) {
@@ -151,15 +149,15 @@ package final class Dispatcher {
     return spend(took, session, isCommand: true)
   }
 
-  /// Begins to fetch what a command needs that is to be executed soon, if it is like the last one.
+  /// Prefetches the countdown of a command that is executed soon, if it is like the last command.
   package func prepare(_ arguments: Arguments) {
     let place = table.lastCountdown
     if place > 0, place < arguments.count { engine.countdowns.prepare(arguments[place]) }
   }
 
-  /// Does another part of a command that is not finished.
+  /// Executes the next part of an unfinished command.
   ///
-  /// - Returns: how much of the session's share of a round it took.
+  /// - Returns: how many units of the session's share of a round it took.
   @discardableResult
   package func goOn(_ session: Session, at now: Moment) -> Int {
     guard let unfinished = session.unfinished else { return 1 }
@@ -184,8 +182,8 @@ package final class Dispatcher {
   }
 
   private func refuse(_ session: Session, _ error: CommandError, since start: Int) {
-    // A reply that had begun is removed; there is none where a monitor went over its limit
-    // by the line about this very command, and all of its output was dropped.
+    // Remove a reply that had begun. There is none if this session is a monitor that the line about
+    // this very command took over its limit: then all of its output was dropped.
     if session.output.bytes.count > start {
       session.output.bytes.removeSubrange(start...)
     }
@@ -203,7 +201,7 @@ package final class Dispatcher {
     if engine.hasOutbox { deliver() }
   }
 
-  /// A command counts for one, and for one more for each so many microseconds.
+  /// A command costs one unit, and one more for each span of this length that it takes.
   private static let microsecondsPerUnit: Int64 = 4
 
   private func spend(_ microseconds: Int64, _ session: Session, isCommand: Bool) -> Int {
@@ -212,22 +210,22 @@ package final class Dispatcher {
     return units
   }
 
-  /// Commands follow each other from now on: each is timed from the end of the one before, as
-  /// looking at the clock takes about as long as a small command.
+  /// Begins to time each command from the end of the one before: reading the clock takes about as
+  /// long as a small command.
   ///
-  /// - Parameter now: what the stopwatch says, if that is known.
+  /// - Parameter now: the stopwatch's time, if it is known.
   package func beginLaps(_ now: Int64? = nil) { lapBegan = now ?? stopwatch() }
 
   package func endLaps() { lapBegan = nil }
 
-  /// How long something took, in microseconds, that began then and has just ended.
+  /// Returns how long something took that began at `before` and has just ended, in microseconds.
   private func lap(since before: Int64) -> Int64 {
     let now = stopwatch()
     if lapBegan != nil { lapBegan = now }
     return now - before
   }
 
-  /// Gives the reply that a command is owed since it was done, and continues with those after it.
+  /// Writes the reply that a command is waiting for, and lets the session continue.
   func answerLater(_ session: Session, _ reply: (Session) -> Void) {
     session.isWaiting = false
     guard sessions[session.client.connection] != nil, !session.isClosing else { return }
@@ -238,7 +236,7 @@ package final class Dispatcher {
     account(session)
   }
 
-  /// Whether a command is to be done after those that the fleet decides: it is none of them.
+  /// Returns whether a command waits for pending replies: all do but those that the fleet decides.
   private func waitsForPending(_ arguments: Arguments) -> Bool {
     guard let fleet,
       case .found(let index) = table.find(
@@ -247,7 +245,7 @@ package final class Dispatcher {
     return !fleet.shares(table.rows[index])
   }
 
-  /// Gives the replies that have come and whose turn it is; then what waited for them is done.
+  /// Writes the pending replies that are next in order. After the last, runs the deferred command.
   func givePending(_ session: Session) {
     guard sessions[session.client.connection] === session, !session.isClosing else { return }
     while let bytes = session.pending.first?.bytes {
@@ -263,7 +261,7 @@ package final class Dispatcher {
     deferred.withArguments { _ = execute($0, for: session, at: host.now) }
   }
 
-  /// The stream of `session` is no longer understood: says why, and takes nothing more.
+  /// Reports a protocol error to a session, and takes no more commands from it.
   package func refuse(_ session: Session, _ error: RESPProtocolError) {
     session.output.error("ERR Protocol error: \(error.description)")
     session.isClosing = true
@@ -315,7 +313,7 @@ package final class Dispatcher {
 
   // MARK: Time
 
-  /// Does what is due; false if the budget ran out first.
+  /// Runs what is due. Returns false if the budget ran out first.
   package func advance(to now: Moment, budget: Int) -> Bool {
     let finished = engine.advance(to: now, budget: budget)
     fleet?.advance(to: now.boot.microseconds)
@@ -325,7 +323,7 @@ package final class Dispatcher {
 
   // MARK: Output
 
-  /// Has a session looked at when the batch ends, though it received nothing.
+  /// Marks a session to be looked at when the batch ends, even if it received nothing.
   package func touch(_ session: Session) {
     guard session.touchedInBatch != batch else { return }
     if session.touchedInBatch == batch - 1 { touchedAgain += 1 }
@@ -333,14 +331,13 @@ package final class Dispatcher {
     touched.append(session)
   }
 
-  /// Everybody has had a share: from now on there is another.
+  /// Begins a round, in which each client has a share again.
   package func beginRound() { round += 1 }
 
-  /// Whether fewer sessions have something to be written than had in the two batches before.
+  /// Whether this batch has touched fewer sessions than the two batches before it together.
   package var hasFewerThanLately: Bool { touched.count < touchedLately }
 
-  /// Takes the sessions that have something to be written since the last call. The next ones go
-  /// into the memory of `empty`.
+  /// Takes the sessions touched in this batch, and begins the next one in the memory of `empty`.
   package func exchangeTouched(_ empty: inout [Session]) {
     precondition(empty.isEmpty, "what was taken before has been written")
     batch += 1

@@ -6,22 +6,22 @@ package enum DurationText {
   package static let allowed =
     "a duration with ms, s, m, h or d, such as 90s, 1h30m or 1.5s, at most 3650d"
 
-  /// Reads a duration that a person has written. Only 0 needs no unit, because a bare number may
-  /// be meant as seconds or as milliseconds. Nil for anything else that ``allowed`` excludes.
+  /// Reads a duration that a person has written. Only 0 needs no unit, because a bare number may be
+  /// meant as seconds or as milliseconds. Returns nil for anything else that ``allowed`` excludes.
   package static func parse(written text: String) -> Interval? {
     guard text == "0" || !isBareNumber(text), text == text.lowercased() else { return nil }
     return parse(text.utf8.span)
   }
 
-  /// Whether only the unit is missing.
+  /// Returns whether a text is a number without a unit.
   package static func isBareNumber(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy { Int64(decimalDigit: $0) != nil }
   }
 
   /// Reads a duration of the protocol, where a bare integer is milliseconds.
   ///
-  /// Each unit is used once, the largest first; only the last number may have a fraction. Nil for
-  /// anything else, for fractions of a millisecond, and beyond 3650 days.
+  /// Each unit is used once, the largest first; only the last number may have a fraction. Returns
+  /// nil for anything else, for fractions of a millisecond, and beyond 3650 days.
   package static func parse(_ text: Span<UInt8>) -> Interval? {
     var total: Int64 = 0
     var lastUnit = Int64.max
@@ -69,7 +69,7 @@ package enum DurationText {
     return index > start ? value : nil
   }
 
-  /// The length of the unit at `index` in microseconds.
+  /// Reads the unit at `index`. Returns its length in microseconds.
   private static func readUnit(_ text: Span<UInt8>, _ index: inout Int) -> Int64? {
     guard index < text.count else { return nil }
     let letter = text[index] | 0x20
@@ -88,10 +88,10 @@ package enum DurationText {
 }
 
 extension Interval {
-  /// In words, rounded up: `41 s`, `10 m`, `2 h 05 m`.
+  /// The interval in words, rounded up: `41 s`, `10 m`, `2 h 05 m`.
   package var humanText: String { Duration.milliseconds(millisecondsRoundedUp).humanText }
 
-  /// In its largest whole unit, as durations are written: `90s`, `2m`, `1500ms`.
+  /// The interval in its largest whole unit, as durations are written: `90s`, `2m`, `1500ms`.
   package var text: String {
     let milliseconds = millisecondsRoundedUp
     guard milliseconds > 0 else { return "0" }

@@ -18,8 +18,7 @@ let eventCommands: [CommandSpec] = [
   },
 ]
 
-/// A page ends with the event that brings it to so many bytes, so that others need not wait long
-/// for it.
+/// The length in bytes from which a page ends, so that other clients need not wait long for it.
 private let pageLength = 1 << 20
 
 private func eventsSince(_ call: Call) throws(CommandError) {

@@ -1,6 +1,6 @@
 import Wire
 
-/// Takes the named fields of a view, one after the other: as a reply, as JSON, or for the event
+/// Writes the named fields of a view, one after the other: as a reply, as JSON, or for the event
 /// log.
 package protocol FieldWriter: ~Copyable {
   mutating func field(_ name: StaticString, _ value: Int64)
@@ -15,7 +15,7 @@ package protocol FieldWriter: ~Copyable {
   mutating func null(_ name: StaticString)
 }
 
-/// What a field has several of: each with named fields of its own, and no records in them.
+/// An element of a field that is a list. It has named fields of its own, none of which has records.
 package protocol FieldRecord {
   func write(to writer: inout some FieldWriter & ~Copyable)
 }
@@ -60,14 +60,14 @@ extension FieldWriter where Self: ~Copyable {
   }
 }
 
-/// Counts fields, and how many bytes they take at most as a reply or in the event log.
+/// Counts fields, and the most bytes that they take as a reply or in the event log.
 ///
-/// All of its steps are compiled into those who take them, where little more than a sum is left.
+/// Its methods are inlined into their callers, where little more than a sum is left.
 struct FieldSize: FieldWriter {
   private(set) var count = 0
   private(set) var bytes = 0
 
-  /// A name of up to 32 bytes, what is around it and its value, and the digits of a number.
+  /// Bytes for a name of up to 32, for what is around name and value, and for a number's digits.
   private static let around = 80
 
   @inline(__always)
@@ -108,14 +108,14 @@ struct FieldSize: FieldWriter {
 }
 
 extension RESPEncoder {
-  /// A view as a map.
+  /// Appends a view as a map.
   mutating func view(_ view: some EntityView, _ answer: Answer? = nil) {
     var answer = answer
     if isDegraded, answer?.reason == nil { answer?.reason = .degraded }
     var size = FieldSize()
     view.write(to: &size, answer: answer)
     map(size.count)
-    // What is large is rare, and appended field by field.
+    // Large views are rare, and are appended field by field.
     guard size.bytes <= 4_096 else { return view.write(to: &self, answer: answer) }
     let version = version
     append(atMost: size.bytes) { text in
@@ -137,7 +137,7 @@ extension Call {
   }
 }
 
-/// Fields as a map of a reply; the map's header, with their number, comes first.
+/// Writes the fields of a map in a reply. The map's header, with their number, comes first.
 extension RESPEncoder: FieldWriter {
   package mutating func field(_ name: StaticString, _ value: Int64) { pair(name, value) }
 

@@ -1,5 +1,5 @@
 extension Dispatcher {
-  /// The text of INFO.
+  /// Returns the text of INFO.
   func information(_ sections: [InfoSection], at now: Moment) -> String {
     sections.map { section in
       let title = section.rawValue.prefix(1).uppercased() + section.rawValue.dropFirst()
@@ -8,7 +8,7 @@ extension Dispatcher {
     }.joined(separator: "\r\n")
   }
 
-  /// What the dispatcher and the engine know.
+  /// Returns what the dispatcher and the engine report in a section.
   private func facts(_ section: InfoSection) -> [(name: String, value: String)] {
     switch section {
     case .server, .memory, .cpu, .systemd, .persistence: []
@@ -93,8 +93,7 @@ extension Dispatcher {
     ]
   }
 
-  /// The users who are connected, those first whose commands took longest; not more than this, so
-  /// that the reply stays small.
+  /// The most users in INFO, so that the reply stays small: those whose commands took longest.
   private static let mostUsers = 64
 
   private func userFacts() -> [(name: String, value: String)] {

@@ -47,7 +47,7 @@ let introspectionCommands: [CommandSpec] = [
     "Document commands: purpose and arguments."
   ) { call throws(CommandError) in
     let known = call.dispatcher.table.names
-    // A map: each name once.
+    // The reply is a map, so each name appears once.
     var seen: Set<String> = []
     let given = try call.commandNames().filter {
       (known.contains($0) || call.dispatcher.table.row($0) != nil) && seen.insert($0).inserted
@@ -77,12 +77,12 @@ let introspectionCommands: [CommandSpec] = [
 private enum CommandFilter: String, CaseIterable { case module, aclcat, pattern }
 
 extension CommandSpec {
-  /// As Redis writes it: `countdown|start`.
+  /// The name as Redis writes it: `countdown|start`.
   var wireName: String { fullName.lowercased().replacingBlank(with: "|") }
 }
 
 extension Call {
-  /// No more than there are: each takes a while, and once is enough.
+  /// Returns the names in the arguments: at most one for each command, as each takes a while.
   fileprivate func commandNames() throws(CommandError) -> [String] {
     let most = dispatcher.table.rows.count
     guard arguments.count - 2 <= most else {
@@ -91,14 +91,14 @@ extension Call {
     return (2..<arguments.count).map { commandName($0) }
   }
 
-  /// A name as the table has it: `countdown|start` is `COUNTDOWN START`.
+  /// Returns a name as the table has it: `countdown|start` is `COUNTDOWN START`.
   fileprivate func commandName(_ index: Int) -> String {
     String(text(index).uppercased().map { $0 == "|" ? " " : $0 })
   }
 
-  /// The ten elements of COMMAND INFO; null for a command that does not exist.
+  /// Replies with the ten elements of COMMAND INFO, or null if the command does not exist.
   fileprivate func replyInfo(_ name: String) {
-    // One of a family is asked for as `countdown|start`.
+    // A subcommand is asked for as `countdown|start`.
     let family = dispatcher.table.family(name)
     let single = dispatcher.table.row(String(name.map { $0 == "|" ? " " : $0 }))
     guard single != nil || !family.isEmpty else { return session.output.null() }
@@ -168,7 +168,7 @@ extension Call {
     }
   }
 
-  /// One argument as redis-cli wants it for its hints.
+  /// Replies with one argument, as redis-cli needs it for its hints.
   private func reply(_ parameter: Syntax.Parameter) {
     var flags: [StaticString] = []
     if parameter.isOptional { flags.append("optional") }

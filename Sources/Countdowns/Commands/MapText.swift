@@ -1,6 +1,6 @@
 import Wire
 
-/// The fields of a map, put together in memory that is large enough and then appended in one go.
+/// Writes the fields of a map to memory that is large enough, to be appended in one go.
 struct MapText: FieldWriter {
   var text: ShortText
   let version: RESPEncoder.Version

@@ -1,7 +1,7 @@
 import Wire
 
-/// The text of METRICS: counters that INFO has as well, for Prometheus. Never keys, nor anything
-/// else that a client chose.
+/// The text of METRICS, for Prometheus: counters that INFO has as well. It has no keys, nor
+/// anything else that a client chose.
 ///
 /// Source: https://prometheus.io/docs/instrumenting/exposition_formats/, version 0.0.4.
 struct MetricsText {
@@ -24,7 +24,7 @@ struct MetricsText {
     sample(name, "", "\(value)")
   }
 
-  /// One sample for each value of a label.
+  /// Adds one sample for each value of a label.
   mutating func values(
     _ name: String, _ type: MetricType, by label: String, _ help: String,
     _ values: [(label: String, value: Int64)]
@@ -45,7 +45,7 @@ struct MetricsText {
     sample("\(name)_count", "", count)
   }
 
-  /// 100 µs to 60 s, in microseconds.
+  /// The upper bounds of the buckets, 100 µs to 60 s, in microseconds.
   private static let bounds: [UInt64] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
     1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000,
@@ -106,6 +106,6 @@ extension Dispatcher {
 }
 
 extension CommandSpec {
-  /// What INFO and METRICS call it.
+  /// The command's name in INFO and METRICS.
   var statisticsName: String { fullName.lowercased().replacingBlank(with: "|") }
 }

@@ -1,17 +1,16 @@
-/// An option of a command: what it is called, what its value can be, and where that goes. The
-/// command's syntax line, and with it arity, redaction and COMMAND DOCS, come from here.
+/// An option of a command: its name, its possible values, and where a value goes. The command's
+/// syntax line, and with it arity, redaction and COMMAND DOCS, come from here.
 struct Option<Request>: Sendable {
   let name: CommandName
-  /// As in a syntax line, without brackets: `EVERY d`.
+  /// The option in a syntax line, without brackets: `EVERY d`.
   let syntax: String
   let isRequired: Bool
   let read: Read
 
   typealias Read = @Sendable (inout Request, inout OptionReader, Call) throws(CommandError) -> Void
 
-  /// - Parameters:
-  ///   - value: what a syntax line calls the value; an exclamation mark says that logs must not
-  ///     show it. Empty for an option without a value.
+  /// - Parameter value: the name of the value in a syntax line, empty for an option without a
+  ///   value. An exclamation mark before it hides the value from logs.
   init(_ name: String, _ value: String, isRequired: Bool = false, _ read: @escaping Read) {
     self.name = CommandName(name)!
     syntax = value.isEmpty ? name : "\(name) \(value)"
@@ -19,14 +18,14 @@ struct Option<Request>: Sendable {
     self.read = read
   }
 
-  /// Puts a value where it belongs. (A key path would be slower than the rest of the option.)
+  /// Puts a value into the request. (A key path would be slower than the rest of the option.)
   typealias Put<Value> = @Sendable (inout Request, Value) -> Void
 
   static func flag(_ name: String, _ put: @escaping Put<Bool>) -> Option {
     Option(name, "") { request, _, _ in put(&request, true) }
   }
 
-  /// - Parameter lasting: it is at least a millisecond.
+  /// - Parameter lasting: whether less than a millisecond is refused.
   static func duration(
     _ name: String, _ put: @escaping Put<Interval>, lasting: Bool = false, isRequired: Bool = false
   ) -> Option {
@@ -45,7 +44,7 @@ struct Option<Request>: Sendable {
     }
   }
 
-  /// Any bytes up to a length.
+  /// Makes an option whose value is any bytes, up to a length.
   static func text(
     _ name: String, _ value: String, _ put: @escaping Put<[UInt8]>, atMost most: Int
   ) -> Option {
@@ -54,14 +53,14 @@ struct Option<Request>: Sendable {
     }
   }
 
-  /// Bytes that are handed on, up to `max-payload-length`.
+  /// Makes the option of an opaque payload, up to `max-payload-length` bytes.
   static func payload(_ put: @escaping Put<[UInt8]>) -> Option {
     Option("PAYLOAD", "!bytes") { request, reader, call throws(CommandError) in
       put(&request, try call.payload(try reader.value(), "PAYLOAD"))
     }
   }
 
-  /// The name of something else.
+  /// Makes an option whose value is the key of another entity.
   static func key(_ name: String, _ value: String, _ put: @escaping Put<[UInt8]>) -> Option {
     Option(name, value) { request, reader, call throws(CommandError) in
       put(&request, Array(try call.key(try reader.value(), name)))
@@ -102,7 +101,7 @@ struct Option<Request>: Sendable {
 }
 
 extension Call {
-  /// Reads options from `index` on.
+  /// Reads the options from `index` on into `request`.
   func read<Request>(
     _ options: [Option<Request>], from index: Int, into request: inout Request
   ) throws(CommandError) {
@@ -110,7 +109,7 @@ extension Call {
     var reader = self.options(from: index)
     var seen: UInt64 = 0
     while let word = reader.nextWord() {
-      // By index, as an option that is looked at is copied.
+      // By index, as iterating copies each option.
       guard let place = Self.place(of: word, in: options) else { throw reader.unknown() }
       try reader.begin(options[place].name, isFirst: seen & 1 << UInt64(place) == 0)
       seen |= 1 << UInt64(place)
@@ -119,7 +118,7 @@ extension Call {
   }
 
   private static func place<Request>(of word: Span<UInt8>, in options: [Option<Request>]) -> Int? {
-    // Most are written in capitals.
+    // Most options are written in capitals.
     let words = CommandName.Words(word)
     for place in options.indices where options[place].name.isWritten(as: words) { return place }
     guard let name = CommandName(word) else { return nil }

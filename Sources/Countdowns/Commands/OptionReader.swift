@@ -5,7 +5,7 @@ struct OptionReader: ~Escapable {
   private let arguments: Arguments
   private let spec: CommandSpec
   private var index: Int
-  /// The names so far, the last one apart: most often there is only one.
+  /// The current option, and those before it: most often there is only one.
   private var current: CommandName?
   private var others: [CommandName] = []
 
@@ -16,7 +16,7 @@ struct OptionReader: ~Escapable {
     self.index = index
   }
 
-  /// The next option's name in capitals; nil when there is none.
+  /// Returns the next option's name in capitals; nil if there is none.
   mutating func next() throws(CommandError) -> CommandName? {
     guard let word = nextWord() else { return nil }
     guard let name = CommandName(word) else { throw unknown(word) }
@@ -26,7 +26,7 @@ struct OptionReader: ~Escapable {
     return name
   }
 
-  /// The next option's name as it is written.
+  /// Returns the next word as it is written; nil if there is none.
   @_lifetime(copy self)
   mutating func nextWord() -> Span<UInt8>? {
     guard index < arguments.count else { return nil }
@@ -34,7 +34,7 @@ struct OptionReader: ~Escapable {
     return arguments[index - 1]
   }
 
-  /// An option of that name follows.
+  /// Begins an option. Throws if it is given twice.
   mutating func begin(_ name: CommandName, isFirst: Bool) throws(CommandError) {
     guard isFirst else {
       throw .syntax("\(quoted(arguments[index - 1]).uppercased()) is given twice", spec)
@@ -42,7 +42,7 @@ struct OptionReader: ~Escapable {
     current = name
   }
 
-  /// The value of the option that `next` returned.
+  /// Returns the value of the current option.
   @_lifetime(copy self)
   mutating func value() throws(CommandError) -> Span<UInt8> {
     guard index < arguments.count else { throw .syntax("\(name) needs a value", spec) }
@@ -50,7 +50,7 @@ struct OptionReader: ~Escapable {
     return arguments[index - 1]
   }
 
-  /// Of the option that `next` returned.
+  /// The name of the current option, for messages.
   private var name: String { current?.text ?? "" }
 
   /// Whether the next word is a number, and so one more value of the same option.
@@ -58,7 +58,7 @@ struct OptionReader: ~Escapable {
     index < arguments.count && Int64(String(decoding: arguments[index])) != nil
   }
 
-  /// The error for an option that the command does not have.
+  /// Returns the error for an option that the command does not have.
   func unknown() -> CommandError { unknown(arguments[index - 1]) }
 
   private func unknown(_ word: Span<UInt8>) -> CommandError {
@@ -89,10 +89,10 @@ struct OptionReader: ~Escapable {
   }
 }
 
-/// The two values of what can be switched.
+/// The two values of an option that switches something.
 enum Switch: String, CaseIterable { case on, off }
 
-/// Values of arguments; an error names the command's usage.
+/// Parses values of arguments. Errors include the command's usage.
 extension CommandSpec {
   func duration(
     _ bytes: Span<UInt8>, _ what: @autoclosure () -> String
@@ -137,9 +137,9 @@ extension CommandSpec {
 }
 
 extension Int64 {
-  /// Nil for what is no integer, or too large.
+  /// Fails if the text is not an integer or is out of range.
   fileprivate init?(decimal text: Span<UInt8>) {
-    // So many digits always fit; what else there is, is rare.
+    // Up to 18 digits always fit; other texts are rare.
     guard (1...18).contains(text.count),
       text.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") })
     else {

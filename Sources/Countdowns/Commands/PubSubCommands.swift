@@ -69,7 +69,7 @@ let pubSubCommands: [CommandSpec] = [
     "PUBSUB", "NUMSUB", "[channel ...]", group: .pubsub, [.pubsub],
     complexity: "O(channels)", "Count the subscribers of channels."
   ) { call throws(CommandError) in
-    // Redis answers an array in RESP3 too, and its libraries read nothing else.
+    // Redis replies with an array in RESP3, too, and its libraries read nothing else.
     call.session.output.array((call.arguments.count - 2) * 2)
     for index in 2..<call.arguments.count {
       call.session.output.bulk(call.arguments[index])
@@ -84,7 +84,7 @@ let pubSubCommands: [CommandSpec] = [
   },
 ]
 
-/// Goes from connection to connection: each channel is reported once, with its first subscriber.
+/// Visits the connections one by one. Reports each channel once, with its first subscriber.
 private func listChannels(_ call: Call) throws(CommandError) {
   let (dispatcher, session) = (call.dispatcher, call.session)
   let pattern =

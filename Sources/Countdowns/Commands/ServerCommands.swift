@@ -30,7 +30,7 @@ let serverCommands: [CommandSpec] = [
       } else if let section = InfoSection(rawValue: name), !sections.contains(section) {
         sections.append(section)
       }
-      // As in Redis, a section that does not exist is not an error: tools ask for theirs.
+      // As in Redis, an unknown section is not an error: tools ask for sections that Redis has.
     }
     if call.arguments.count == 1 { sections = InfoSection.allCases }
     call.session.output.text(call.dispatcher.information(sections, at: call.now))

@@ -1,7 +1,7 @@
 import DequeModule
 import Wire
 
-/// What the protocol knows of one connection: who it is, what it speaks, what it has been sent.
+/// The protocol's view of one connection: its client, protocol version and output.
 ///
 /// Replies and events are appended to `output`; the driver of the connection takes them from there.
 /// Confined to the one event loop.
@@ -9,61 +9,61 @@ package final class Session {
   package let client: Client
   package let peer: Peer
   package var pid: Int32 { peer.pid }
-  /// Of its socket; -1 where there is none.
+  /// The file descriptor of the socket; -1 if there is none.
   package let descriptor: Int32
   package let connectedAt: Moment
-  /// As `CLIENT LIST` shows it.
+  /// The client's address, as `CLIENT LIST` shows it.
   package let address: String
 
-  /// Replies and events of this batch: not written before the batch is as safe as is promised.
+  /// Replies and events of this batch, not written before the batch is as durable as promised.
   package var output = RESPEncoder()
-  /// What may be written.
+  /// The bytes that may be written.
   package var outbound = OutputQueue()
-  /// Of batches before, on its way to `outbound`: how many, and their bytes.
+  /// The number of earlier batches whose output is not in `outbound` yet, and the bytes of it.
   package var heldBatches = 0
   package var heldBytes = 0
   package var name: [UInt8] = []
   package var libraryName: [UInt8] = []
   package var libraryVersion: [UInt8] = []
-  /// As a row of the command table; nil before the first.
+  /// The last command, as a row of the command table; nil before the first.
   package var lastCommand: Int?
   package var lastActive: Moment
-  /// As set by `CLIENT REPLY`.
+  /// The replies that the client wants, as set by `CLIENT REPLY`.
   var replies = Replies.all
 
   package var isMonitor = false
-  /// No more commands are taken; it is closed once its output is written.
+  /// Whether no more commands are taken, and the session is closed once its output is written.
   package var isClosing = false
 
-  /// Set by the writer: the socket takes nothing more before the client reads.
+  /// Whether the socket takes nothing more before the client reads. Set by the writer.
   package var isBackedUp = false
-  /// The last batch in which it received something: `Dispatcher.batch`.
+  /// The last batch that touched this session, as counted by `Dispatcher.batch`.
   var touchedInBatch = -2
   var waitingTicks = WaitingTicks()
-  /// A command is under way whose reply comes later; what follows it waits.
+  /// Whether a command is under way whose reply comes later. Later commands wait.
   package internal(set) var isWaiting = false
-  /// Replies to commands that the fleet decides, in their order; the oldest comes next.
+  /// Replies to commands that the fleet decides, in the order of the commands.
   var pending: Deque<PendingReply> = []
   package var pendingCount: Int { pending.count }
-  /// More are not begun before some of them have come.
+  /// The most replies in `pending`; with as many, no more commands are begun.
   package static let mostPending = 1_024
-  /// A command that waits for them.
+  /// A command that waits for the replies in `pending`.
   var deferred: KeptArguments?
-  /// What is left of a command that is done part by part; what follows it waits.
+  /// The rest of a command that is executed in parts. Later commands wait.
   var unfinished: Unfinished?
   package var isUnfinished: Bool { unfinished != nil }
-  /// What an unfinished command has put together of its reply.
+  /// The part of its reply that an unfinished command has completed.
   var collected = RESPEncoder()
-  /// The connection is closed: nothing of its output is left but what is being stored.
+  /// Whether the connection is closed; all that is left of its output is being stored.
   package internal(set) var isGone = false
 
-  /// Whose it is; from `Dispatcher.open` on.
+  /// The user of the connection, set by `Dispatcher.open`.
   var user: User?
-  /// The output of a slice of a mass expiry.
+  /// The most bytes to reserve: the output of one slice of a mass expiry.
   private static let mostRoom = 512 << 10
-  /// Bytes of output in the batch before.
+  /// Bytes of output in the batch before, at most `mostRoom`.
   private var lastOutput = 0
-  /// As much of `pendingOutput` as its user's sum knows of.
+  /// The part of `pendingOutput` that is counted in its user's sum.
   var accountedOutput = 0
 
   package init(
@@ -77,13 +77,13 @@ package final class Session {
     lastActive = now
   }
 
-  /// What the client has not read, in bytes.
+  /// The bytes that the client has not read.
   package var pendingOutput: Int {
     outbound.count + heldBytes + output.bytes.count + waitingTicks.bytes
       + collected.bytes.count
   }
 
-  /// Frees what nobody will read: all but what is being written and stored.
+  /// Frees the output that nobody will read: all but what is being stored.
   func discardOutput() {
     output.bytes = []
     outbound.removeAll()
@@ -94,7 +94,7 @@ package final class Session {
     deferred = nil
   }
 
-  /// Appends what waited, once the client has read on.
+  /// Moves the waiting ticks to `outbound`, once the client has read.
   package func releaseTicks() {
     for frame in waitingTicks.takeAll() { outbound.append(frame) }
   }
@@ -110,7 +110,7 @@ package final class Session {
     return bytes
   }
 
-  /// Forgets them, as they have been written. The memory of a few short replies is kept.
+  /// Removes the output of this batch, which has been written. Keeps the memory of a few replies.
   package func dropOutput() {
     guard output.bytes.capacity <= Self.mostKept else {
       _ = takeOutput()
@@ -119,11 +119,11 @@ package final class Session {
     output.bytes.removeAll(keepingCapacity: true)
   }
 
-  /// In bytes, as there may be tens of thousands of connections.
+  /// The most memory that is kept, in bytes: there may be tens of thousands of connections.
   private static let mostKept = 512
 }
 
-/// Which replies a connection wants. Events come in any case.
+/// Which replies a connection wants. Events are sent in any case.
 enum Replies {
   case all, none, allButNext, allButThis
 
@@ -138,12 +138,12 @@ enum Replies {
   }
 }
 
-/// The rest of a command that is done part by part, so that other clients come in between.
+/// The rest of a command that is executed in parts, so that other clients are served in between.
 struct Unfinished {
-  /// Does one part; returns whether it was the last.
+  /// Executes one part. Returns whether it was the last.
   typealias Part = (_ now: Moment) throws(CommandError) -> Bool
 
-  /// The most elements that one part deals with.
+  /// The most elements that one part handles.
   static let elementsPerPart = 16
 
   let part: Part

@@ -1,6 +1,6 @@
 import Wire
 
-/// The newest commands that took long.
+/// The newest slow commands.
 struct SlowLog {
   struct Entry {
     let id: Int64
@@ -11,7 +11,7 @@ struct SlowLog {
     let name: [UInt8]
   }
 
-  /// In microseconds.
+  /// The shortest time that makes a command slow, in microseconds.
   private(set) var threshold: Int64
   private(set) var length: Int
   private(set) var entries: [Entry] = []
@@ -46,8 +46,7 @@ struct SlowLog {
   mutating func reset() { entries.removeAll() }
 }
 
-/// Arguments as logs may show them: shortened, and without the values that the command's syntax
-/// calls secret.
+/// Arguments as logs show them: shortened, and without the values that the syntax marks as secret.
 enum ShownArguments {
   static func list(_ arguments: Arguments, of spec: CommandSpec, most: Int = .max) -> [[UInt8]] {
     var shown: [[UInt8]] = []
@@ -73,14 +72,13 @@ enum ShownArguments {
 
 /// Visits the arguments of a command and reports which of them are secret.
 ///
-/// Where a command with secrets is misspelled, a secret may stand anywhere after that: everything
-/// from there on is secret.
+/// After an unknown option a secret may be anywhere, so all later arguments are secret.
 private struct Secrecy {
   private let isNeeded: Bool
   private let first: Int
   private var positional: ArraySlice<Syntax.Parameter>
   private let options: [Syntax.Parameter]
-  /// Values of the option under way that are still to come.
+  /// The values of the current option that are still to come.
   private var values = (left: 0, areSecret: false)
   private var isLost = false
 
@@ -108,7 +106,7 @@ private struct Secrecy {
   }
 }
 
-/// What MONITOR shows of a command: as Redis does, so that its tools can read it.
+/// Formats a command for MONITOR as Redis does, so that its tools can read it.
 enum MonitorLine {
   static func text(
     _ arguments: Arguments, of spec: CommandSpec, session: Session, at now: Moment

@@ -1,6 +1,5 @@
-/// The syntax lines of the command table, taken apart for `COMMAND DOCS`, for counting, and for
-/// what logs may show. An exclamation mark before a value says that it is secret; users do not see
-/// the mark.
+/// Parses the syntax lines of the command table for `COMMAND DOCS`, argument counts and the
+/// redaction of logs. An exclamation mark before a value marks it as secret; users do not see it.
 ///
 ///     key  GENERATION g  [COUNT n]  [FIRE]  [EARLY skip|show]  [AUTH username !password]  [pattern ...]
 ///     channel [channel ...]
@@ -9,21 +8,21 @@ enum Syntax {
   private static let secrecyMark: Character = "!"
 
   struct Parameter: Equatable {
-    /// What the value is called; the token's own name where there is no value.
+    /// The name of the value, or of the token if there is no value.
     var name: String
     var token: String?
-    /// The words it can be, if not anything.
+    /// The words that the value can be; empty if it can be anything.
     var choices: [String] = []
     var isOptional = false
     var repeats = false
-    /// How many words follow the token; 1 where there is no token.
+    /// The number of words after the token; 1 if there is no token.
     var valueCount = 1
-    /// Logs must not show any of its values.
+    /// Whether logs must not show any of its values.
     var isSecret = false
     var hasValue: Bool { valueCount > 0 }
   }
 
-  /// A syntax line as users see it.
+  /// Returns a syntax line as users see it.
   static func shown(_ syntax: String) -> String { syntax.filter { $0 != secrecyMark } }
 
   static func parse(_ syntax: String) -> [Parameter] {
@@ -39,7 +38,7 @@ enum Syntax {
         let word = rest.prefix { $0 != " " }
         rest = rest.dropFirst(word.count)
         var parameter = value(word)
-        // A word in capitals that has to be there names the value after it.
+        // A word in capitals outside brackets is the token of the value after it.
         if word.allSatisfy(\.isUppercase) {
           let next = rest.drop { $0 == " " }.prefix { $0 != " " }
           rest = rest.drop { $0 == " " }.dropFirst(next.count)

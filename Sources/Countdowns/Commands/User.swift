@@ -1,15 +1,15 @@
-/// What the connections of one user have together, so that no user takes what others need.
+/// Totals of all connections of one user, so that no user takes what others need.
 package final class User {
   package internal(set) var connections = 0
-  /// What they have not read, in bytes.
+  /// The unread output of its connections, in bytes.
   package internal(set) var unreadBytes = 0
-  /// The batch in which that became too much.
+  /// The batch in which `unreadBytes` reached the limit; nil while it is below.
   var fullSince: Int?
-  /// Connections that wait until there is room again.
+  /// Connections that wait until there is room for output again.
   var heldBack: Set<UInt64> = []
 
-  /// The commands of all its connections, and how long they took together, since its first
-  /// connection of those that are open.
+  /// The number of commands of its connections, and their total duration, since the user last had
+  /// no open connection.
   private(set) var commands = 0
   private(set) var microseconds: Int64 = 0
 
@@ -18,19 +18,19 @@ package final class User {
   private var callsBefore = 0
   private var spent = 0
 
-  /// So many connections of a user have all of `commandsPerTurn`; more share that.
+  /// Up to this many connections of a user get `commandsPerTurn` each; more divide the total.
   private static let connectionsWithAll = 8
 
-  /// Takes from what is left to all connections in this round.
+  /// Takes units from what the user has left in this round.
   func spend(_ units: Int, microseconds: Int64, isCommand: Bool) {
     spent += units
     self.microseconds += microseconds
     if isCommand { commands += 1 }
   }
 
-  /// How many commands a connection may have done in this round: fewer where the user has many at
-  /// work, and none once they have spent as much as is there for all of them, so that a round, for
-  /// which others wait, is not longer the more connections one opens.
+  /// Returns how many commands a connection may execute in this round: fewer if the user has many
+  /// connections at work, and none once they have spent the share of the user. So nobody makes
+  /// rounds longer for others by opening more connections.
   func share(of commandsPerTurn: Int, in round: Int) -> Int {
     if round != self.round {
       callsBefore = round == self.round + 1 ? calls : 0

@@ -1,7 +1,7 @@
-/// A set of entities: a word for each 64 neighbours of a kind. What one owner has was mostly made
-/// in a row; so a million of them are some 16,000 words, and growing moves few of those at a time.
+/// A set of entities: one word for 64 adjacent indices of a kind. An owner's entities are mostly
+/// created in a row, so a million of them take some 16,000 words: few to move when the set grows.
 struct EntitySet {
-  /// By what the first of the 64 would be; none is 0.
+  /// The words, each under the entity of its lowest bit; no word is 0.
   private var words: [EntityRef: UInt64] = [:]
   private(set) var count = 0
 
@@ -28,7 +28,7 @@ struct EntitySet {
     count -= 1
   }
 
-  /// All of one kind. O(count / 64) at best, and O(count) at worst.
+  /// Returns all entities of one kind. O(count / 64) at best, O(count) at worst.
   func all(of kind: EntityKind) -> [EntityRef] {
     var iterator = Iterator(words: words.filter { $0.key.kind == kind }.makeIterator())
     var found: [EntityRef] = []
@@ -45,7 +45,7 @@ struct EntitySet {
 
     fileprivate init(words: [EntityRef: UInt64].Iterator) { self.words = words }
 
-    /// O(1) over all of them.
+    /// O(1), amortized.
     mutating func next() -> EntityRef? {
       if rest == 0 {
         guard let word = words.next() else { return nil }

@@ -1,32 +1,32 @@
 import TimerWheel
 
-/// Keys, packed: each in a cell of its length and two bytes more, in units of four bytes. A key on
-/// the heap of its own would take 32 bytes more.
+/// Packed keys: each is in a cell, after a header of two bytes, in units of four bytes. A separate
+/// heap allocation would take 32 bytes more per key.
 ///
-/// Cells come in a few sizes. A free cell is used again for a key of its size, or is cut up for
-/// smaller ones.
+/// Cells come in a few sizes. A free cell is reused for a key of its size, or is cut up for smaller
+/// keys.
 struct KeyArena: ~Copyable {
-  /// Where a key is.
+  /// The number of a key's first unit.
   typealias Place = UInt32
 
-  /// Far longer than commands allow; but what was kept is taken as it is.
+  /// In bytes. Far longer than commands allow: restored keys are not held to that limit.
   static let longestKey = Int(UInt16.max)
 
   private static let unit = 4
   fileprivate static let headerBytes = 2
-  /// What places can name.
+  /// The number of bytes that places can address.
   static let mostBytes = unit << 32
 
-  /// In bytes.
+  /// The most memory for keys, in bytes.
   let limit: Int
 
   private var memory = GrowingArray<UInt32>(capacity: 256)
   private var base: Cells<UInt32>
-  /// The first unit that never was used; the one at 0 is none.
+  /// The first unit that was never used. Unit 0 holds no key: place 0 means none.
   private var end = 1
-  /// Of each size, the first free cell, and in it the next; 0 is none.
+  /// The first free cell of each size, which holds the place of the next one; 0 means none.
   private var free = [UInt32](repeating: 0, count: 64)
-  /// The sizes that may have a free cell, a bit for each.
+  /// A bit for each size that may have a free cell.
   private var freeSizes: UInt64 = 0
 
   init(limit: Int = mostBytes) {
@@ -34,8 +34,8 @@ struct KeyArena: ~Copyable {
     base = memory.cells
   }
 
-  /// The first size that is enough for a key: each number of units up to 16, then four sizes for
-  /// each doubling, so that no more than a fifth of a cell is unused.
+  /// Returns the smallest size that fits a key. Each number of units up to 16 is a size, then each
+  /// doubling has four sizes, so at most a fifth of a cell is unused.
   private static func size(forLength length: Int) -> Int {
     size(ofUnits: (headerBytes + length + unit - 1) / unit)
   }
@@ -51,7 +51,7 @@ struct KeyArena: ~Copyable {
     return (20 + (size - 16) % 4 * 4) << ((size - 16) / 4)
   }
 
-  /// A key is where it is until it is removed, or another one is added.
+  /// The key at a place, valid until that key is removed or another one is added.
   subscript(place: Place) -> Span<UInt8> {
     @inline(__always) @_lifetime(borrow self)
     get { Self.key(place, in: base) }
@@ -59,7 +59,7 @@ struct KeyArena: ~Copyable {
 
   var contents: Contents { Contents(base: base) }
 
-  /// The keys that are there now.
+  /// The current keys, valid until a key is added or removed.
   struct Contents {
     fileprivate let base: Cells<UInt32>
 
@@ -77,7 +77,7 @@ struct KeyArena: ~Copyable {
       count: Int(UInt16(truncatingIfNeeded: UInt32(littleEndian: base[Int(place)]))))
   }
 
-  /// Nil if there is no room left. O(length).
+  /// Adds a key and returns its place; nil if there is no room left. O(length).
   ///
   /// - Precondition: `key` has at most `longestKey` bytes.
   mutating func add(_ key: Span<UInt8>) -> Place? {
@@ -110,7 +110,7 @@ struct KeyArena: ~Copyable {
     return Place(end)
   }
 
-  /// Of a larger cell that is free; what is not needed of it becomes free cells.
+  /// Cuts a cell from a larger free cell; the rest becomes free cells.
   @inline(never)
   private mutating func cutCell(_ wanted: Int) -> Place? {
     while true {

@@ -1,23 +1,23 @@
 import TimerWheel
 
-/// Finds the index of an entity by the hash of its key, in about seven bytes for each.
+/// Finds the index of an entity by the hash of its key. Takes about seven bytes per entity.
 ///
 ///     hash: | directory … | … | tag 5 | place in the segment 10 |
 ///
-/// Extendible hashing: the first bits of a hash name, through a directory, one of many small
-/// segments; in it, open addressing with linear probing. A full segment is split in two, so the
-/// index grows by small steps and never moves all of its entries at once. A slot holds an index and
-/// five bits of the hash, so that few keys are looked at which are not the one; a split asks for
-/// the hashes again.
+/// Extendible hashing: the first bits of a hash select one of many small segments through a
+/// directory; within a segment, open addressing with linear probing. A full segment is split in
+/// two, so the index grows in small steps and never moves all its entries at once. A slot holds an
+/// index and five bits of the hash, so that few wrong keys are compared; a split asks for the
+/// hashes again.
 ///
-/// The hash has a key of each process (SipHash), so that nobody can choose keys that collide.
+/// The hash (SipHash) has a random key per process, so that nobody can choose keys that collide.
 ///
 /// Source: R. Fagin, J. Nievergelt, N. Pippenger, H. R. Strong, "Extendible Hashing" (ACM TODS
 /// 1979).
 struct KeyIndex: ~Copyable {
   typealias Hash = UInt32
 
-  /// How many entries it can hold, at most: what fits into a slot beside the tag.
+  /// The most entries: an index must fit in a slot beside the tag.
   static let mostEntries = (1 << indexBits) - 2
 
   private static let hashBits: UInt32 = 32
@@ -26,30 +26,30 @@ struct KeyIndex: ~Copyable {
   private static let placeMask = slots - 1
   private static let indexBits = 27
   private static let indexMask: UInt32 = 1 << UInt32(indexBits) - 1
-  /// So that probing stays short, and an empty slot ends it.
+  /// The most slots in use: keeps probing short, and leaves empty slots that end it.
   private static let mostUsed = slots * 7 / 8
-  /// With fewer than this left alive, a segment is full of what was removed.
+  /// A full segment with fewer live entries than this is rebuilt, not split.
   private static let fewAlive = slots * 5 / 8
 
   private static let empty: UInt32 = 0
-  /// Was removed; probing continues past it.
+  /// A removed entry; probing continues past it.
   private static let removed = UInt32.max
 
   struct Segment: BitwiseCopyable {
-    /// Slots that are not empty.
+    /// The number of slots that are not empty.
     var used: UInt16 = 0
     var alive: UInt16 = 0
-    /// How many bits of the hash all its entries have in common.
+    /// The number of leading hash bits that all its entries share.
     var depth: UInt16 = 0
   }
 
-  /// Of each segment, its slots in a row.
+  /// The slots of all segments, one segment after the other.
   private var slotMemory = GrowingArray<UInt32>(capacity: slots)
   private var slots: Cells<UInt32>
   private var segmentMemory = GrowingArray<Segment>(capacity: 1)
   private var segments: Cells<Segment>
   private var segmentCount = 1
-  /// By the first `depth` bits of a hash.
+  /// The segments by the first `depth` bits of a hash.
   private var directory: [UInt32] = [0]
   private var depth: UInt32 = 0
   private(set) var count = 0
@@ -65,7 +65,7 @@ struct KeyIndex: ~Copyable {
 
   @inline(__always)
   private func segment(_ hash: Hash) -> Int {
-    // In 64 bits, as a shift by all of 32 is to give 0.
+    // In 64 bits, because a shift by 32 must give 0.
     Int(directory[Int(UInt64(hash) &>> UInt64(Self.hashBits &- depth))])
   }
 
@@ -94,14 +94,14 @@ struct KeyIndex: ~Copyable {
     }
   }
 
-  /// Begins to fetch what `find` looks at first.
+  /// Begins to fetch the slot that `find` reads first.
   func prefetch(_ hash: Hash) {
     slots.prefetch(segment(hash) << Int(Self.placeBits) | Self.place(hash))
   }
 
   /// O(1), amortized; a split asks for the hashes of a segment.
   ///
-  /// - Parameter hashOf: of what was inserted before.
+  /// - Parameter hashOf: returns the hash of an index that was inserted before.
   @inline(__always)
   mutating func insert(_ index: UInt32, hash: Hash, hashOf: (UInt32) -> Hash) {
     precondition(Int(index) < Self.mostEntries, "the index is full")
@@ -118,7 +118,7 @@ struct KeyIndex: ~Copyable {
     count += 1
   }
 
-  /// `index` must be there. O(1).
+  /// Removes an index, which must be present. O(1).
   mutating func remove(_ index: UInt32, hash: Hash) {
     let segment = segment(hash)
     let start = segment << Int(Self.placeBits)
@@ -134,7 +134,7 @@ struct KeyIndex: ~Copyable {
       slots[start | place] = Self.removed
       return
     }
-    // Nothing follows it, so no probe has to pass it, nor what was removed before it.
+    // An empty slot follows, so no probe has to pass this slot or the removed ones before it.
     repeat {
       slots[start | place] = Self.empty
       segments[segment].used -= 1
@@ -154,8 +154,8 @@ struct KeyIndex: ~Copyable {
     slots[start | place] = (index &+ 1) | Self.tag(hash)
   }
 
-  /// Takes out all that is in a segment, to be placed again: in half as many slots, where it is not
-  /// just full of what was removed.
+  /// Splits a segment if enough of its entries are live. Then empties it and returns its entries,
+  /// which the caller must place again.
   @inline(never)
   private mutating func makeRoom(in segment: Int, _ hash: Hash) -> [UInt32] {
     if segments[segment].alive >= Self.fewAlive { split(segment, hash) }
@@ -172,7 +172,7 @@ struct KeyIndex: ~Copyable {
     return all
   }
 
-  /// Names a new segment by half of what names a full one.
+  /// Adds a segment, and points half of the directory entries of a full segment to it.
   private mutating func split(_ old: Int, _ hash: Hash) {
     let new = segmentCount
     segmentCount += 1
@@ -194,7 +194,7 @@ struct KeyIndex: ~Copyable {
       directory = longer
       depth = bits
     }
-    // Of the names of the old segment, which follow each other, the second half names the new one.
+    // The old segment's directory entries are consecutive; the second half names the new segment.
     let names = 1 << Int(depth - bits)
     let first = Int(hash >> (Self.hashBits - bits) | 1) << Int(depth - bits)
     for name in first..<first + names { directory[name] = UInt32(new) }

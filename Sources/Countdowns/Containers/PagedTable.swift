@@ -6,15 +6,14 @@
   import Darwin
 #endif
 
-/// Values by small numbers, in pages. A page is there as long as anything is in it, and nothing
-/// that is there ever moves: so no step of growing, shrinking or ending takes more than a page,
-/// however many values there are. (An array is moved as a whole when it has outgrown its memory,
-/// and given back as a whole.)
+/// Values by small numbers, in pages. A page exists as long as it has values, and a value never
+/// moves, so no step of growing or shrinking affects more than a page, however many values there
+/// are. (An array that outgrows its memory is moved as a whole, and freed as a whole.)
 ///
-/// A page is memory of the system's own, so it goes back as soon as it is empty (the first one,
-/// which is often the only one, with the table); of its memory only as much is taken as was used.
+/// Each page is its own mapping, so the system gets its memory back as soon as it is empty (page 0,
+/// often the only one, with the table). A page takes memory only as far as it was used.
 ///
-/// Public, as other modules have copies of this that know the type of the values only then.
+/// Public, so that other modules can specialize it for the type of their values.
 public struct PagedTable<Value>: ~Copyable {
   @inlinable static var pageBits: UInt32 { 12 }
   @inlinable static var pageSize: Int { 1 << Int(pageBits) }
@@ -22,9 +21,9 @@ public struct PagedTable<Value>: ~Copyable {
 
   @usableFromInline @safe
   struct Page {
-    /// Nil while nothing is in it.
+    /// Nil while the page does not exist.
     @usableFromInline var values: UnsafeMutablePointer<Value?>?
-    /// As far as it was used since it is there: behind that nothing is initialized.
+    /// The number of places that are initialized, from the start of the page.
     @usableFromInline var end = 0
     @usableFromInline var count = 0
 
@@ -50,7 +49,7 @@ public struct PagedTable<Value>: ~Copyable {
   @inlinable static func page(_ number: UInt32) -> Int { Int(number >> pageBits) }
   @inlinable static func place(_ number: UInt32) -> Int { Int(number) & (pageSize - 1) }
 
-  /// What has that number, which must be there. O(1).
+  /// The value with a number, which must exist. O(1).
   @inlinable public subscript(number: UInt32) -> Value {
     _read { yield unsafe Self.pointer(number, in: pages).pointee! }
     _modify { yield unsafe &Self.pointer(number, in: pages).pointee! }
@@ -63,7 +62,7 @@ public struct PagedTable<Value>: ~Copyable {
     return unsafe pages[page].values![Self.place(number)] != nil
   }
 
-  /// What is there, for as long as nothing is added or removed.
+  /// The current values, valid until a value is added or removed.
   @inlinable public var contents: Contents { Contents(pages: pages) }
 
   public struct Contents {
@@ -76,7 +75,7 @@ public struct PagedTable<Value>: ~Copyable {
     }
   }
 
-  /// The number must be free. O(1) when numbers are used again or follow on one another.
+  /// Inserts a value at a free number. O(1) when numbers are reused or consecutive.
   @inlinable public mutating func insert(_ value: Value, at number: UInt32) {
     let (page, place) = (Self.page(number), Self.place(number))
     while pages.count <= page { pages.append(Page()) }
@@ -93,7 +92,7 @@ public struct PagedTable<Value>: ~Copyable {
     used += 1
   }
 
-  /// What had that number, which must be there. O(1).
+  /// Removes and returns the value with a number, which must exist. O(1).
   @discardableResult
   @inlinable public mutating func remove(_ number: UInt32) -> Value {
     let page = Self.page(number)

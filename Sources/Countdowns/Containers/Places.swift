@@ -1,13 +1,13 @@
 import TimerWheel
 
-/// The places of a table: small numbers, each of which is free or taken. They are handed out in the
-/// order of memory.
+/// The places of a table: small numbers, each free or taken. Places are taken in the order of
+/// memory.
 struct Places: ~Copyable {
   private var free = FreeIndices()
-  /// One more than the highest that was taken since it began.
+  /// One more than the highest place taken since the start, or since `startOver`.
   private(set) var end = 0
 
-  /// Takes one that is free. O(1).
+  /// Takes a free place. O(1).
   @inline(__always)
   mutating func take() -> UInt32 {
     let place = free.take() ?? takeNew()
@@ -15,14 +15,14 @@ struct Places: ~Copyable {
     return place
   }
 
-  /// One that is free. O(1).
+  /// Returns a free place without taking it. O(1).
   mutating func peek() -> UInt32 {
     let place = free.take() ?? takeNew()
     free.insert(place)
     return place
   }
 
-  /// Takes that one, which must be free. O(1) when places rise.
+  /// Takes a given place, which must be free. O(1) when places rise.
   mutating func take(_ place: UInt32) {
     if Int(place) >= free.end { free.extend(to: (Int(place) / 64 + 1) * 64) }
     free.remove(place)
@@ -39,14 +39,14 @@ struct Places: ~Copyable {
   @inline(__always)
   mutating func giveBack(_ place: UInt32) { free.insert(place) }
 
-  /// Calls `body` with each that is taken. O(end / 64), and O(1) for each.
+  /// Calls `body` with each taken place. O(end / 64), plus O(1) for each.
   func forEachTaken(_ body: (UInt32) -> Void) { free.forEachTaken(body) }
 
-  /// Calls `body` with each region of that size in which none is taken.
+  /// Calls `body` with each region of `size` places, a multiple of 64, that are all free.
   func forEachFreeRegion(of size: Int, _ body: (Range<Int>) -> Void) {
     free.forEachFreeRegion(of: size, body)
   }
 
-  /// None is taken: cursors start over.
+  /// Resets `end` once no place is taken, so that cursors start over.
   mutating func startOver() { end = 0 }
 }

@@ -1,5 +1,5 @@
-/// What most values of a type do not have. It is elsewhere in memory, so that those without it cost
-/// little to hand on.
+/// A part that most values of a type do not have. It is allocated separately, so that values
+/// without it are cheap to pass on.
 struct Rare<Value> {
   fileprivate indirect enum Box {
     case some(Value)

@@ -1,7 +1,7 @@
-/// A hash of bytes under a secret key: who does not know the key cannot choose texts that collide.
+/// A hash of bytes under a secret key: without the key, nobody can choose texts that collide.
 ///
-/// The same function as Swift's `Hasher` (SipHash-1-3), without its three calls for each key: they
-/// take longer than the function where keys are short.
+/// The same function as Swift's `Hasher` (SipHash-1-3), without its three calls per key, which take
+/// longer than the function when keys are short.
 ///
 /// Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF" (INDOCRYPT 2012).
 struct SipHash {
@@ -9,12 +9,12 @@ struct SipHash {
 
   init(key: (UInt64, UInt64)) { self.key = key }
 
-  /// Of this process alone.
+  /// The hash with the random key of this process.
   static let ofProcess = SipHash(key: (.random(in: 0...UInt64.max), .random(in: 0...UInt64.max)))
 
   /// - Parameters:
-  ///   - compression: rounds for each eight bytes.
-  ///   - finalization: rounds at the end.
+  ///   - compression: the number of rounds for each eight bytes.
+  ///   - finalization: the number of rounds at the end.
   @inline(__always)
   func callAsFunction(
     _ bytes: Span<UInt8>, compression: Int = 1, finalization: Int = 3
@@ -25,7 +25,7 @@ struct SipHash {
       state.take(bytes.word(at: position), rounds: compression)
       position &+= 8
     }
-    // What is left, and in the highest byte the length.
+    // The rest of the bytes, with the length in the highest byte.
     let last = bytes.word(at: position, count: bytes.count &- position)
     state.take(last | UInt64(truncatingIfNeeded: bytes.count) << 56, rounds: compression)
     return state.finish(rounds: finalization)

@@ -1,7 +1,7 @@
 import Wire
 
-/// What a batch has changed, as it is stored: a series of entries, which mean the same however
-/// often they are applied in their order. See docs/explanation/durability.md for the format.
+/// Writes the changes of a batch as they are stored: a series of entries, which have the same
+/// result however often they are applied in order. See docs/explanation/durability.md.
 package final class ChangeWriter {
   private var writer: StoredByteWriter
 
@@ -11,15 +11,15 @@ package final class ChangeWriter {
   package var bytes: [UInt8] { writer.bytes }
   package var isEmpty: Bool { writer.bytes.isEmpty }
 
-  /// Begins the next batch, with its memory.
+  /// Begins the next batch in the same memory.
   package func removeAll() {
-    // What a burst has taken is given back.
+    // Releases the memory of a burst.
     writer.removeAll(keepingCapacity: writer.bytes.count <= 1 << 20)
   }
 
-  /// An entity as it is now.
+  /// Appends the current state of an entity.
   ///
-  /// - Parameter record: stays as it is. (A copy would count its references up and down.)
+  /// - Parameter record: not changed. (A copy would retain and release its references.)
   @inline(__always)
   package func append<Record: StoredRecord>(
     _ record: inout Record, _ kind: EntityKind, at place: UInt32
@@ -28,9 +28,9 @@ package final class ChangeWriter {
     writer.measured { record.fields(&$0) }
   }
 
-  /// The same for a record whose bytes `body` writes.
+  /// Appends the current state of an entity, whose bytes `body` writes.
   ///
-  /// - Parameter most: how many bytes it may be.
+  /// - Parameter most: the most bytes that `body` writes.
   @inline(__always)
   func append(
     _ kind: EntityKind, at place: UInt32, atMost most: Int, _ body: (inout ShortText) -> Void
@@ -39,10 +39,10 @@ package final class ChangeWriter {
     writer.measured(atMost: most, body)
   }
 
-  /// Of the store's clock.
+  /// The store's clock is this many microseconds ahead of the boot clock.
   var offset: Int64 { writer.offset }
 
-  /// An entity of which nothing is stored any more.
+  /// Appends the removal of an entity.
   package func appendGone(_ kind: EntityKind, at place: UInt32) {
     begin(kind.rawValue | Entry.gone, place)
   }
@@ -53,10 +53,9 @@ package final class ChangeWriter {
     writer.integer(place)
   }
 
-  /// Events that come after all that were stored before.
+  /// Appends events, which are newer than all events stored before.
   ///
-  /// - Parameter sequence: events up to this number may be missing, after those that were stored
-  ///   before.
+  /// - Parameter sequence: after the events stored before, events up to this number may be missing.
   package func append(_ events: EventLog.Portion, missingThrough sequence: Int64) {
     var tag = Entry.events
     writer.field("tag", &tag)
@@ -66,7 +65,7 @@ package final class ChangeWriter {
     writer.text(events.bytes)
   }
 
-  /// How the clocks stand.
+  /// Appends the state of the clocks.
   package func append(clocks: [UInt8]) {
     var tag = Entry.clocks
     writer.field("tag", &tag)
@@ -87,8 +86,8 @@ package enum ChangeEntry {
   case events(EventLog.Portion, missingThrough: Int64)
   case clocks([UInt8])
 
-  /// Calls `body` with each entry of a batch. False if the bytes are none; then entries before that
-  /// were read.
+  /// Calls `body` with each entry of a batch. Returns false at the first malformed entry; `body`
+  /// has then received the entries before it.
   package static func forEach(
     of batch: ArraySlice<UInt8>, _ body: (ChangeEntry) -> Void
   ) -> Bool {

@@ -1,12 +1,12 @@
-/// Which entities have changed since the last batch was taken, and which of them are stored.
+/// The entities that have changed since the last batch was taken, and the entities that are stored.
 ///
 /// Entities without an owner are stored; those of a connection end with it. An entity is identified
 /// by its place in its table.
 struct Changes {
   private var kinds = EntityKind.allCases.map { _ in Kind() }
-  /// Off while nothing is stored: then nothing is noted.
+  /// Whether changes are noted; false while nothing is stored.
   var isOn = false
-  /// Kinds of which nothing is stored here, as their entities are copies.
+  /// Kinds that are not stored here, because their entities are copies.
   var copies = KindSet()
 
   private struct Kind {
@@ -17,7 +17,7 @@ struct Changes {
     var isBlank: Bool { changed.isEmpty && isKept.isEmpty }
   }
 
-  /// - Parameter isKept: whether it is to be stored as it is now.
+  /// - Parameter isKept: whether the current state of the entity is to be stored.
   mutating func note(_ entity: EntityRef, isKept: Bool) {
     guard isOn, !copies.contains(entity.kind) else { return }
     let kind = Int(entity.kind.rawValue)
@@ -28,7 +28,7 @@ struct Changes {
     kinds[kind].changed.append(entity.index)
   }
 
-  /// Notes whether a store has something of it, or is about to.
+  /// Notes whether a store has the entity, or is about to receive it.
   mutating func setKept(_ entity: EntityRef, _ isKept: Bool) {
     kinds[Int(entity.kind.rawValue)].isKept[entity.index] = isKept
   }
@@ -37,7 +37,7 @@ struct Changes {
 
   var isEmpty: Bool { kinds.allSatisfy { $0.changed.isEmpty } }
 
-  /// Nothing has changed, and nothing is stored.
+  /// Forgets all changes, and that anything is stored.
   mutating func forgetAll() {
     for kind in kinds.indices where !kinds[kind].isBlank { kinds[kind] = Kind() }
   }

@@ -1,14 +1,14 @@
-/// What outlives the daemon: entities without an owner, and sends under a policy. The engine knows
-/// no files. It hands over what has changed, and is given back what was stored.
+/// The persisted state: entities without an owner, and sends under a policy. The engine knows no
+/// files: it hands over what has changed, and receives at a start what was stored.
 extension Engine {
-  /// Changes are noted from now on, for `takeChanges`.
+  /// Begins to note changes, for `takeChanges`.
   package func noteChanges() { changes.isOn = true }
 
-  /// Whether anything that is stored has changed since the changes were taken.
+  /// Whether any persisted state has changed since the last `takeChanges`.
   package var hasChanges: Bool { !changes.isEmpty || eventLog.hasUnstored }
 
-  /// Appends each entity that has changed since the last call, as it is now or that it was removed;
-  /// then the events that have come since.
+  /// Appends the current state, or the removal, of each entity that has changed since the last
+  /// call; then the events since the last call.
   package func takeChanges(into batch: ChangeWriter) {
     for kind in EntityKind.allCases where kind.canBeDurable {
       kind.behavior.takeChanges(of: self, into: batch)
@@ -18,7 +18,7 @@ extension Engine {
     }
   }
 
-  /// Everything that is stored counts as changed: for another store.
+  /// Marks all persisted entities as changed, for another store.
   package func noteEverything() {
     for kind in EntityKind.allCases where kind.canBeDurable {
       for index in 0..<UInt32(kind.behavior.indexEnd(in: self)) where isDurable(kind, index) {
@@ -29,8 +29,8 @@ extension Engine {
 
   // MARK: Restoring
 
-  /// Puts a countdown where it was. Whatever has fallen due since happens with due work, late as it
-  /// is. Nil if there is no room for its key.
+  /// Restores a countdown at its index. If it is overdue, its timer fires late. Returns nil if
+  /// there is no room for its key.
   func restore(
     _ kept: DurableCountdown, at index: UInt32, now: Moment
   ) -> Void? {
@@ -75,7 +75,7 @@ extension Engine {
 
   // MARK: Refusing
 
-  /// Refuses to change what cannot be stored.
+  /// Throws if the engine is read-only and an entity with this owner would be persisted.
   func checkWritable(_ owner: Owner) throws(EngineError) {
     if isReadOnly, owner == .none { throw .readOnly }
   }

@@ -1,22 +1,22 @@
 /// A kind whose entities have one deadline, and end with their owner: timers, pages, rate limits
-/// and their like. What the engine does around their machines is the same for all of them.
+/// and others. The engine treats them all alike, apart from their state machines.
 protocol ExpiringKind: TableKind {
-  /// When its alarm is to go off, on its clock; nil: not by itself.
+  /// Returns when an entity's alarm is due, on the entity's clock; nil if it needs none.
   static func nextExpiry(of entity: Entity) -> Instant?
   static func clock(of entity: Entity) -> TimerClock
   static func view(of entity: Entity, at now: Moment) -> View
-  /// What is due by now happens. Afterwards it is armed again, if it is still there.
+  /// Runs what is due by now. The caller then arms the entity again, if it still exists.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
 
-  /// What connections that have closed leave behind in it, its owner apart.
+  /// Cleans up after closed connections other than the owner, such as one that took a gate's run.
   static func settleAbsence(_ index: UInt32, in engine: Engine, at now: Moment)
 
   /// Whether events of entities without an owner go to the event log.
   static var isLogged: Bool { get }
-  /// The name of the event of its end, and what that reports.
+  /// The name of the event of an entity's end, which reports `endedView`.
   static var endEvent: Event.Name { get }
   static func endedView(of entity: Entity, at now: Moment) -> View
-  /// It is cancelled, its owner is closed, or it makes way for what is stored.
+  /// Ends an entity: it was cancelled or closed, or its owner has closed.
   static func end(_ index: UInt32, _ reason: Event.Reason, in engine: Engine, at now: Moment)
 }
 
@@ -53,7 +53,7 @@ extension ExpiringKind {
     return passTime(index, in: engine, at: now)
   }
 
-  /// What is due for the entity itself happens. False if there is none afterwards.
+  /// Runs what is due for an entity. Returns false if the entity does not exist afterwards.
   static func passTime(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     let table = table(of: engine)
     guard table.contains(index) else { return false }
@@ -85,10 +85,10 @@ extension ExpiringKind {
 }
 
 extension Engine {
-  /// How many there are of a kind.
+  /// Returns the number of entities of a kind.
   package func count(_ kind: EntityKind) -> Int { kind.behavior.count(in: self) }
 
-  /// The entity of that name, after what is due for it has happened.
+  /// Runs what is due for an entity, and returns its index; nil if it does not exist afterwards.
   func settled<K: Kind>(
     _ kind: K.Type, _ key: Span<UInt8>, at now: Moment
   ) -> UInt32? {
@@ -102,8 +102,8 @@ extension Engine {
     settled(kind, key, at: now).map { K.view($0, in: self, at: now) }
   }
 
-  /// A page of a listing. Whatever is there from the first page to the last is on exactly one of
-  /// them.
+  /// Returns a page of a listing. An entity that exists from the first page to the last is on
+  /// exactly one of them.
   package func list<K: Kind>(
     _ kind: K.Type, _ query: ListQuery, at now: Moment
   ) -> Page<K.View> {
@@ -114,7 +114,7 @@ extension Engine {
       view: { K.view($0, in: self, at: now) })
   }
 
-  /// Ends it; false if it was not there.
+  /// Cancels an entity. Returns false if it does not exist.
   func cancel<K: ExpiringKind>(
     _ kind: K.Type, _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
@@ -135,7 +135,7 @@ extension Engine {
     return index
   }
 
-  /// Forgets it, without an event.
+  /// Removes an entity without an event.
   func remove<K: ExpiringKind>(_ kind: K.Type, _ index: UInt32) {
     let table = K.table(of: self)
     let entity = EntityRef(K.kind, index)
@@ -159,12 +159,12 @@ extension Engine {
     }
   }
 
-  /// Publishes what happened to an entity, and notes that it has changed if it has.
+  /// Publishes an event of an entity, and notes the change if the event reports one.
   ///
   /// - Parameters:
-  ///   - generation: what it happened to, if not what is there now.
-  ///   - due: when time made it happen, on the entity's clock.
-  ///   - view: how it is; as it is now, unless given.
+  ///   - generation: the generation that the event is about, if not the current one.
+  ///   - due: the deadline that caused the event, on the entity's clock; nil if none did.
+  ///   - view: returns the view that the event reports.
   func publish<K: ExpiringKind>(
     _ kind: K.Type, _ index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
     due: Instant? = nil, reason: Event.Reason? = nil, at now: Moment,

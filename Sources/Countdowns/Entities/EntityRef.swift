@@ -1,4 +1,4 @@
-/// Names an entity for as long as it lives, in 64 bits: what timers carry.
+/// Names an entity for as long as it exists, in 64 bits: the payload of a timer.
 struct EntityRef: Hashable {
   var kind: EntityKind
   var index: UInt32

@@ -3,20 +3,20 @@ import Wire
 
 /// Entities of one kind, by key and by index.
 ///
-/// An index stays an entity's own for as long as it lives, so it can be a timer's payload and a
-/// cursor; then it is used again. However many there are, no call
-/// moves, gives back or looks at more than a small part of them.
+/// An entity keeps its index for as long as it exists, so an index can be a timer's payload and a
+/// cursor; then it is reused. However many entities there are, no call but the removal of the last
+/// one moves, frees or reads more than a small part of them.
 final class EntityTable<Entity: KeyedEntity> {
   private var entities = PagedTable<Entity>()
   private var places = Places()
   private var index = KeyIndex()
-  /// Of the keys, so that the index can grow without a look at them.
+  /// The hashes of the keys, so that the index can grow without reading the keys.
   private var hashes = GrowingArray<KeyIndex.Hash>(capacity: 64)
-  /// As few do not take enough memory to be worth it: they may come and go all the time.
+  /// A peak of this many entities or fewer takes too little memory to be worth releasing.
   private static var few: Int { 64 }
 
   var count: Int { index.count }
-  /// One more than the highest index ever used.
+  /// One more than the highest index used since the table was last empty.
   var indexEnd: Int { places.end }
 
   subscript(index: UInt32) -> Entity {
@@ -39,18 +39,18 @@ final class EntityTable<Entity: KeyedEntity> {
 
   func find(_ key: [UInt8]) -> UInt32? { find(key.span) }
 
-  /// `entity.key` must not be in the table yet. O(1).
+  /// Inserts an entity, whose key must not be in the table, and returns its index. O(1).
   func insert(_ entity: Entity) -> UInt32 {
     let new = places.take()
     enter(entity, at: new)
     return new
   }
 
-  /// An index that is free.
+  /// A free index.
   var freeIndex: UInt32 { places.peek() }
 
-  /// Puts an entity at an index that is free, as it had it before. Its key must not be in the
-  /// table. O(1).
+  /// Inserts an entity at a given index, which must be free. Its key must not be in the table.
+  /// O(1).
   func insert(_ entity: Entity, at place: UInt32) {
     places.take(place)
     enter(entity, at: place)
@@ -76,7 +76,7 @@ final class EntityTable<Entity: KeyedEntity> {
 
   private func startOverIfEmpty() {
     guard count == 0 else { return }
-    // Memory is given back after a peak, and cursors start over.
+    // Releases memory after a peak; cursors start over.
     if indexEnd > Self.few {
       entities = PagedTable()
       places = Places()
@@ -91,8 +91,8 @@ protocol KeyedEntity {
   var key: [UInt8] { get }
   var generation: Generation { get }
   var owner: Owner { get }
-  /// Of the user who started it: what it counts for.
+  /// The id of the user who started the entity, and whose limit it counts towards.
   var uid: UInt32 { get }
-  /// Its one timer.
+  /// The entity's only timer.
   var alarm: TimerWheel.Token? { get set }
 }

@@ -1,36 +1,36 @@
-/// A part of a listing, and where to continue; 0 when it is complete.
+/// A page of a listing, and the cursor to continue from; 0 when the listing is complete.
 package struct Page<View> {
   package var cursor: Int
   package var views: [View]
 }
 
-/// Which entities a listing is about, and how much of it one call may do.
+/// The filter of a listing, the cursor where a call begins, and the most results of the call.
 package struct ListQuery: Sendable {
   package var pattern: [UInt8]?
   package var owner: Owner?
   package var cursor = 0
   package var limit = 100
 
-  /// How many entities one call looks at for each that it may return.
+  /// The number of entities that one call may examine for each entity it may return.
   static let looksPerResult = 10
 
   package init() {}
 }
 
 extension ListQuery {
-  /// The indices that a page may look at, of those below `indexEnd`.
+  /// Returns the indices below `indexEnd` that a page may examine.
   func range(below indexEnd: Int) -> Range<UInt32> {
     let start = min(cursor, indexEnd)
     return UInt32(start)..<UInt32(min(indexEnd, start + limit * Self.looksPerResult))
   }
 
-  /// Whatever is in a table from the first page to the last is visited exactly once, because
-  /// nothing changes its index. O(limit): a page is shorter where its pattern or its views are
-  /// long.
+  /// Returns a page. An entity that is in a table from the first page to the last is visited
+  /// exactly once, because its index never changes. O(limit): a long pattern or long views make a
+  /// page shorter.
   ///
   /// - Parameters:
-  ///   - look: what is at an index, if anything.
-  ///   - parts: how many parts a view has that a client can make many.
+  ///   - look: returns the entity at an index, if there is one.
+  ///   - parts: returns the number of variable parts of a view, such as the pages of a stack.
   func page<View>(
     below indexEnd: Int, _ look: (UInt32) -> (owner: Owner, key: [UInt8])?,
     parts: (View) -> Int, view: (UInt32) -> View

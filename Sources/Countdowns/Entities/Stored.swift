@@ -1,7 +1,7 @@
-/// A value that outlives the daemon. It is described once: the same visit of its fields writes and
-/// reads it, to a row, to bytes, or to whatever else has a visitor.
+/// A value that outlives the daemon. It is described once: the same visit of its fields writes or
+/// reads it, as a row, as bytes, or in any form that has a visitor.
 package protocol Stored {
-  /// A value whose fields reading replaces.
+  /// The initial value, whose fields reading replaces.
   static var blank: Self { get }
 
   /// Visits each field once, always in the same order. Another order or another field is another
@@ -11,17 +11,17 @@ package protocol Stored {
 
 /// Writes the fields of a value, or reads them.
 ///
-/// A visitor that reads replaces what it is given. If it reads something that is never written, it
-/// has failed: then the value means nothing. The other fields are still visited, so a
-/// description needs no error handling.
+/// A visitor that reads replaces the fields it is given. If it reads a value that is never written,
+/// it has failed, and the result is meaningless. It still visits the other fields, so a description
+/// needs no error handling.
 package protocol StorageVisitor {
-  /// Whether it reads.
+  /// Whether the visitor reads; if not, it writes.
   static var isReading: Bool { get }
 
   /// The store's clock is this many microseconds ahead of the boot clock.
   var offset: Int64 { get }
   var hasFailed: Bool { get }
-  /// How much is left to be read, where that is known.
+  /// The number of bytes left to read; `.max` if unknown.
   var bytesLeft: Int { get }
 
   mutating func fail()
@@ -62,12 +62,12 @@ extension StorageVisitor {
     if Self.isReading { value = number != 0 }
   }
 
-  /// Has reading fail unless something is so.
+  /// Makes reading fail unless a condition holds.
   package mutating func require(_ isSo: Bool) {
     if Self.isReading, !isSo { fail() }
   }
 
-  /// One of a few, by its place in a list that only grows.
+  /// Visits one of a few choices, by its index in a list that only grows.
   package mutating func code<Choice: Equatable>(
     _ name: StaticString, _ value: inout Choice, of choices: [Choice]
   ) {
@@ -81,7 +81,7 @@ extension StorageVisitor {
 // MARK: Times
 
 extension StorageVisitor {
-  /// An instant of the boot clock; it is stored on the store's clock.
+  /// Visits an instant of the boot clock, which is stored on the store's clock.
   package mutating func instant(_ name: StaticString, _ value: inout Instant) {
     var stored = value.microseconds &+ offset
     field(name, &stored)
@@ -93,7 +93,7 @@ extension StorageVisitor {
     instant(name, &value, ahead: offset)
   }
 
-  /// - Parameter ahead: how far the clock that it is stored on is ahead of its own.
+  /// - Parameter ahead: the stored clock is this many microseconds ahead of the instant's clock.
   package mutating func instant(_ name: StaticString, _ value: inout Instant?, ahead: Int64) {
     var stored: Int64?
     if let value { stored = value.microseconds &+ ahead }
@@ -104,7 +104,7 @@ extension StorageVisitor {
     if let read = Instant(stored: stored, offset: ahead) { value = read } else { fail() }
   }
 
-  /// From zero to the longest that anything may last.
+  /// Visits an interval from zero to `Interval.longest`.
   package mutating func interval(_ name: StaticString, _ value: inout Interval) {
     field(name, &value.microseconds)
     require(Interval.possible.contains(value.microseconds))
@@ -121,9 +121,9 @@ extension StorageVisitor {
   }
 }
 
-/// What a damaged file may hold must not make the daemon overflow, at each start again.
+/// Limits for stored values, so that a damaged file cannot cause an overflow at each start.
 extension Instant {
-  /// Three thousand years about the epoch: beyond any deadline, and any sum of them.
+  /// ±3,000 years around the epoch, in microseconds: beyond any deadline and any sum of deadlines.
   package static var possible: ClosedRange<Int64> {
     -100_000_000_000_000_000...100_000_000_000_000_000
   }

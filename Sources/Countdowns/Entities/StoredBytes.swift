@@ -1,9 +1,9 @@
 import Wire
 
-/// Values as bytes. Integers are big-endian, as wide as they are; a text has its length before it,
-/// what may be missing a byte that says whether it is there. Names are not written.
+/// Values as bytes. Integers are big-endian, at their full width. A text follows its length; an
+/// optional value follows a byte that is 1 if there is a value. Names are not written.
 extension Stored {
-  /// - Parameter offset: that of the store's clock.
+  /// - Parameter offset: the store's clock is this many microseconds ahead of the boot clock.
   package func bytes(offset: Int64) -> [UInt8] {
     var writer = StoredByteWriter(offset: offset)
     var value = self
@@ -11,10 +11,10 @@ extension Stored {
     return writer.bytes
   }
 
-  /// Nil if these bytes were never written for such a value.
+  /// Reads a value; nil if the bytes are not an encoding of one.
   ///
-  /// - Parameter mayEndEarly: an older version may have written them. A field that a later version
-  ///   adds comes last, and may be missing.
+  /// - Parameter mayEndEarly: whether an older version may have written the bytes. Fields that a
+  ///   later version adds come last, and may be missing.
   package init?(bytes: ArraySlice<UInt8>, offset: Int64, mayEndEarly: Bool) {
     var reader = StoredByteReader(bytes, offset: offset)
     reader.mayEndEarly = mayEndEarly
@@ -73,7 +73,7 @@ package struct StoredByteWriter: StorageVisitor {
     }
   }
 
-  /// Writes what `body` writes, with its length before it.
+  /// Writes a length and then the bytes that `body` writes.
   @inline(__always)
   mutating func measured(_ body: (inout StoredByteWriter) -> Void) {
     let start = bytes.count
@@ -85,9 +85,9 @@ package struct StoredByteWriter: StorageVisitor {
     }
   }
 
-  /// The same in one go.
+  /// Writes a length and then the bytes that `body` writes, in one append.
   ///
-  /// - Parameter most: how many bytes it may be.
+  /// - Parameter most: the most bytes that `body` writes.
   @inline(__always)
   mutating func measured(atMost most: Int, _ body: (inout ShortText) -> Void) {
     bytes.append(atMost: most + 16) { text in
@@ -97,7 +97,6 @@ package struct StoredByteWriter: StorageVisitor {
     }
   }
 
-  /// Begins again, with its memory.
   mutating func removeAll(keepingCapacity: Bool) {
     bytes.removeAll(keepingCapacity: keepingCapacity)
   }
@@ -144,7 +143,7 @@ package struct StoredByteReader: StorageVisitor {
 
   private mutating func text() -> [UInt8] { Array(measured()) }
 
-  /// Bytes with their length before them.
+  /// Reads a length and then so many bytes.
   mutating func measured() -> ArraySlice<UInt8> { take(Int(integer() as UInt32)) }
 
   @inline(__always)
@@ -161,7 +160,7 @@ package struct StoredByteReader: StorageVisitor {
         fromByteOffset: place, as: Number.self))
   }
 
-  /// Nothing if so many bytes are not there.
+  /// Reads `count` bytes; fails if fewer are left.
   private mutating func take(_ count: Int) -> ArraySlice<UInt8> {
     guard count <= bytesLeft else {
       fail()
@@ -172,17 +171,17 @@ package struct StoredByteReader: StorageVisitor {
   }
 }
 
-// MARK: What is stored as bytes only
+// MARK: Values stored as bytes only
 
 extension StorageVisitor {
-  /// A format that this program knows.
+  /// Visits the version of a format. Reading fails unless it is the known one.
   mutating func version(_ known: UInt8) {
     var version = known
     field("version", &version)
     require(version == known)
   }
 
-  /// One of a few, by its name.
+  /// Visits one of a few choices, by its name.
   mutating func choice<Choice: RawRepresentable<String>>(
     _ name: StaticString, _ value: inout Choice
   ) {
@@ -196,9 +195,9 @@ extension StorageVisitor {
     }
   }
 
-  /// A list with its length before it.
+  /// Visits the length of a list and then its elements.
   ///
-  /// - Parameter blank: what reading replaces.
+  /// - Parameter blank: the initial element, which reading replaces.
   mutating func list<Element>(
     _ name: StaticString, _ list: inout [Element], blank: Element,
     _ element: (inout Self, inout Element) -> Void
@@ -206,7 +205,7 @@ extension StorageVisitor {
     var count = UInt32(list.count)
     field(name, &count)
     if Self.isReading {
-      // Each takes a byte, at least.
+      // Each element takes at least one byte.
       guard count <= bytesLeft else { return fail() }
       list = Array(repeating: blank, count: Int(count))
     }

@@ -1,7 +1,7 @@
-/// A row of a table, as a database has it. Fields are counted from 1.
+/// A row of a database table. Fields are numbered from 1; column 0 is the id.
 ///
-/// The database is in another module: this is where descriptions of records, which are compiled
-/// together with their visitors, meet it.
+/// The database is in another module. This protocol connects it with the descriptions of records,
+/// which are compiled together with their visitors.
 package protocol StoredColumns: AnyObject {
   func write(_ value: Int64, _ field: Int32)
   func write(_ value: Int64?, _ field: Int32)
@@ -15,7 +15,7 @@ package protocol StoredColumns: AnyObject {
 }
 
 extension StoredRecord {
-  /// The names of its columns, without the id.
+  /// The names of the table's columns, without the id.
   package static var columns: [String] {
     var names = ColumnNames()
     var blank = Self.blank

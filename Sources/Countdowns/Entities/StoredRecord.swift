@@ -1,7 +1,7 @@
-/// All that is stored of an entity: a row of a table, whose columns are its fields.
+/// The stored form of an entity: a row of a table, whose columns are its fields.
 package protocol StoredRecord: Stored, Equatable, Sendable {
   static var table: String { get }
-  /// The kinds of the entities in the table. A row's id begins with the place in this list.
+  /// The kinds of the entities in the table. A row's id begins with the kind's index in this list.
   static var kinds: [EntityKind] { get }
 
   var kind: EntityKind { get }
@@ -9,18 +9,18 @@ package protocol StoredRecord: Stored, Equatable, Sendable {
 
   /// Writes all fields, without the id. O(fields), as are reading and `restore`.
   func write(to row: any StoredColumns, offset: Int64)
-  /// Nil if no entity is like this.
+  /// Reads a row; nil if no entity can have these values.
   init?(from row: any StoredColumns, offset: Int64)
 
-  /// Puts the entity where it was. False if there is no room for it.
+  /// Restores the entity at its place. Returns false if there is no room for it.
   func restore(in engine: Engine, at place: UInt32, now: Moment) -> Bool
-  /// The same for several rows; see `restore(_:in:now:)`.
+  /// Restores several entities; see the default implementation.
   static func restore(_ rows: [StoredRow<Self>], in engine: Engine, now: Moment) -> Int
 }
 
-/// Public, as only then the store has copies of its initializer: a million are made at a start.
+/// Public, so that the store can inline its initializer: a start may make a million of them.
 public struct StoredRow<Record: Equatable & Sendable>: Equatable, Sendable {
-  /// Names the entity: its kind and its place in the engine's table.
+  /// The entity's kind, and its place in the engine's table.
   public var id: UInt32
   public var record: Record
 
@@ -40,11 +40,11 @@ extension StoredRow where Record: StoredRecord {
   package var place: UInt32 { id & StoredPlaces.mask }
 }
 
-/// Where entities can be in the engine's tables.
+/// The places that entities can have in the engine's tables.
 package enum StoredPlaces {
-  /// Above whatever limit of entities the configuration takes.
+  /// One more than the highest place: above any limit of entities that the configuration accepts.
   package static let end: UInt32 = 1 << 27
-  /// Ids of rows have the kind above so many bits of the place: more than there may be entities.
+  /// The number of bits for the place in a row's id, below the kind: enough for any place.
   fileprivate static let bits: UInt32 = 30
   fileprivate static let mask: UInt32 = 1 << bits - 1
 }
@@ -55,7 +55,7 @@ extension StoredRecord {
     return UInt32(kinds.firstIndex(of: kind)!) << StoredPlaces.bits | place
   }
 
-  /// Nil if no entity has such an id.
+  /// Returns the entity with a row's id; nil if no entity can have this id.
   package static func entity(ofRow id: Int64) -> (kind: EntityKind, place: UInt32)? {
     guard let id = UInt32(exactly: id), id >> StoredPlaces.bits < kinds.count,
       id & StoredPlaces.mask < StoredPlaces.end
@@ -63,10 +63,10 @@ extension StoredRecord {
     return (kinds[Int(id >> StoredPlaces.bits)], id & StoredPlaces.mask)
   }
 
-  /// Puts entities where they were, at the start. Those of kinds that a fleet shares stay in the
-  /// store, for when there is no fleet any more.
+  /// Restores entities at their places, at a start. Entities of kinds that a fleet shares stay in
+  /// the store, for a later start without a fleet.
   ///
-  /// - Returns: how many cannot be there: another has the same key or the same place.
+  /// - Returns: how many cannot be restored, for example because their key or place is taken.
   package static func restore(
     _ rows: [StoredRow<Self>], in engine: Engine, now: Moment
   ) -> Int {
@@ -89,7 +89,7 @@ extension StoredRecord {
 }
 
 extension StorageVisitor {
-  /// The name of an entity.
+  /// Visits the key of an entity.
   package mutating func key(_ key: inout [UInt8]) {
     field("key", &key)
     require(Engine.canBeKey(key))

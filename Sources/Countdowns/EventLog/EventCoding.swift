@@ -2,12 +2,11 @@ import Wire
 
 /// Events as bytes: about 70 for a start, a quarter of what subscribers receive.
 ///
-/// A version byte, then records: their length in 4 bytes, sequence number, kind and key, and then
-/// the name of the event, its generation, and its fields. A field is the code of its name, a tag,
-/// and a value. So a reader needs to know neither kinds nor fields; what is written outlives the
-/// program, and codes are never given another meaning (see `Words`). Integers are zigzag,
-/// little-endian, without the zeros at the end; how many bytes that leaves is in the upper half of
-/// the byte before.
+/// A version byte, then records: the length in 4 bytes, sequence number, kind, key, name of the
+/// event, generation minus sequence number, and fields. A field is the code of its name, a tag and
+/// a value, so a reader needs to know neither kinds nor fields. Events outlive the program, so the
+/// meaning of a code never changes (see `Words`). Integers are zigzag, little-endian, without
+/// trailing zero bytes; the upper half of the byte before holds their length.
 enum EventCoding {
   static let headerLength = 1
   private static let version: UInt8 = 2
@@ -21,7 +20,7 @@ enum EventCoding {
   // MARK: Writing
 
   /// - Parameters:
-  ///   - size: of what `rest` writes, at most: all fields after `seq`.
+  ///   - size: the most bytes that `rest` writes: all fields after `seq`.
   @inline(__always)
   static func append(
     _ head: Event.Head, _ kind: EntityKind, key: Span<UInt8>,
@@ -35,14 +34,14 @@ enum EventCoding {
     }
   }
 
-  /// Of a record, beside its key and its fields.
+  /// The most bytes of a record besides its key and its fields.
   private static let around = 96
 
-  /// All of a record after its key, for records that have the same.
+  /// The bytes of a record after its key, for records that share them.
   struct Tail {
-    /// All that decides what is in it, of an event that reports numbers only.
+    /// The values that determine a tail, for events that report only numbers.
     struct Essence: Equatable {
-      /// How far the generation is ahead of the sequence number.
+      /// The generation minus the sequence number.
       var ahead: Int64
       var nowUnixMS: Int64
       var deadlineUnixMS: Int64
@@ -54,7 +53,7 @@ enum EventCoding {
     private(set) var bytes: [UInt8] = []
     private var essence: Essence?
 
-    /// - Parameter size: as `append` takes it.
+    /// - Parameter size: the most bytes that `rest` writes.
     @inline(__always)
     mutating func update(
       _ essence: Essence, _ head: Event.Head, _ words: Words, _ size: Int,
@@ -71,7 +70,7 @@ enum EventCoding {
     }
   }
 
-  /// The same with what another record has after its key.
+  /// Appends a record with a tail that is encoded already.
   @inline(__always)
   static func append(
     _ sequence: Int64, _ kind: EntityKind, key: Span<UInt8>, _ tail: borrowing Tail,
@@ -85,14 +84,14 @@ enum EventCoding {
     }
   }
 
-  /// Fields as the log keeps them, in memory that `FieldSize` has found large enough.
+  /// Writes fields in the format of the log, to memory that `FieldSize` has found large enough.
   struct Writer: FieldWriter, ~Copyable {
     private var text: ShortText
     private let words: Words
 
     fileprivate static let lengthBytes = 4
 
-    /// The length of the record comes first, once it is known.
+    /// Leaves room for the length of the record, which `finish` writes.
     @inline(__always)
     fileprivate init(_ text: ShortText, _ words: Words) {
       self.text = text
@@ -106,7 +105,7 @@ enum EventCoding {
       return text
     }
 
-    /// A record as far as its key.
+    /// Writes a record up to and including its key.
     @inline(__always)
     fileprivate mutating func begin(_ sequence: Int64, _ kind: EntityKind, _ key: Span<UInt8>) {
       integer(sequence)
@@ -114,7 +113,7 @@ enum EventCoding {
       bytes(key)
     }
 
-    /// A record after its key.
+    /// Writes the tail of a record, after its key.
     @inline(__always)
     fileprivate mutating func tail(_ head: Event.Head, _ rest: (inout Writer) -> Void) {
       word(head.name.text)
@@ -127,7 +126,7 @@ enum EventCoding {
 
     fileprivate mutating func raw(_ bytes: Span<UInt8>) { text.raw(bytes) }
 
-    /// The bits of an integer, and how many bytes they are.
+    /// Returns the zigzag bits of an integer, and their length in bytes.
     @inline(__always)
     private static func zigzag(_ value: Int64) -> (bits: UInt64, length: UInt64) {
       let bits = UInt64(bitPattern: value &<< 1 ^ value &>> 63)
@@ -149,7 +148,7 @@ enum EventCoding {
       text.raw(bytes)
     }
 
-    /// Its code; a word without one is written out.
+    /// Writes the code of a word; a word without a code is written out.
     @inline(__always)
     fileprivate mutating func word(_ word: StaticString) {
       let code = words.code(of: word)
@@ -225,7 +224,7 @@ enum EventCoding {
 
   // MARK: Reading
 
-  /// How many events there are; nil if these bytes never were written here.
+  /// Returns the number of events; nil if the bytes are malformed or of an unknown version.
   static func count(_ bytes: [UInt8]) -> Int? {
     guard bytes.first ?? version == version else { return nil }
     var count = 0
@@ -236,7 +235,7 @@ enum EventCoding {
     return makesSense ? count : nil
   }
 
-  /// False if `body` was, or what is there makes no sense.
+  /// Calls `body` with each event. Stops and returns false if `body` does, or at a malformed event.
   static func forEach(_ bytes: [UInt8], _ body: (LoggedEvent) -> Bool) -> Bool {
     let bytes = bytes.span
     var position = headerLength
@@ -284,7 +283,7 @@ enum EventCoding {
       return Int64(bitPattern: bits >> 1) ^ -Int64(bitPattern: bits & 1)
     }
 
-    /// Lent as long as the bytes are.
+    /// Reads a text, which is valid for as long as the bytes are.
     @_lifetime(copy self)
     mutating func text() -> Span<UInt8>? { text(integer()) }
 
@@ -307,7 +306,7 @@ enum EventCoding {
       return bytes.extracting(position..<position + count)
     }
 
-    /// Writes the next field to a line; false if there is none that makes sense.
+    /// Writes the next field to a line. Returns false if the field is missing or malformed.
     fileprivate mutating func writeField(to line: inout JSONLine, inRecord: Bool = false) -> Bool {
       guard let name = word(), let first = byte(), let tag = Tag(rawValue: first & 15) else {
         return false
@@ -356,7 +355,7 @@ enum EventCoding {
   }
 }
 
-/// An event as the log keeps it. Its fields are lent.
+/// An event in the format of the log. Its fields are borrowed.
 package struct LoggedEvent: ~Escapable {
   package let sequence: Int64
   package let kind: EntityKind
@@ -379,7 +378,7 @@ package struct LoggedEvent: ~Escapable {
     return Event.Name.allCases.first { $0.text.bytes.hasSameBytes(as: name) }
   }
 
-  /// Appends it with another number; nothing if it makes no sense.
+  /// Appends the event with another sequence number; appends nothing if the event is malformed.
   func append(as sequence: Int64, to bytes: inout [UInt8], _ words: Words) {
     var reader = rest
     guard let name = reader.word(), let generation = reader.integer() else { return }
@@ -399,9 +398,9 @@ package struct LoggedEvent: ~Escapable {
     }
   }
 
-  /// The line of JSON that subscribers received; nil if it never was written here.
+  /// Returns the line of JSON that subscribers received; nil if the event is malformed.
   ///
-  /// - Parameter number: another one than it has.
+  /// - Parameter number: replaces the event's sequence number.
   package func encoded(as number: Int64? = nil) -> [UInt8]? {
     var reader = rest
     guard let name = reader.word(), let generation = reader.integer() else { return nil }

@@ -1,13 +1,14 @@
 import DequeModule
 
-/// The newest events of entities without an owner, for clients that were disconnected. Bounded.
+/// A bounded log of the newest events of entities without an owner, for clients that were
+/// disconnected.
 ///
-/// Events are encoded as they come, and sealed into chunks. A store, where there is one, receives
+/// Events are encoded as they arrive, and sealed into chunks. A store, if there is one, receives
 /// each chunk once.
 package struct EventLog {
-  /// What a store receives.
+  /// Encoded events, as a store receives them.
   package struct Portion: Equatable, Sendable {
-    /// Of the last event in it.
+    /// The number of the last event in the portion.
     package var lastSequence: Int64
     package var count: Int
     package var bytes: [UInt8]
@@ -18,11 +19,11 @@ package struct EventLog {
       self.bytes = bytes
     }
 
-    /// What is stored where none are to be kept any more: those before it are dropped.
+    /// A portion that makes a store drop all events before it.
     package static let none = Portion(lastSequence: 0, count: 0, bytes: [])
     package var dropsAll: Bool { lastSequence == 0 }
 
-    /// Adds those that follow.
+    /// Appends the events that follow.
     package mutating func append(_ next: Portion) {
       lastSequence = next.lastSequence
       count += next.count
@@ -30,39 +31,39 @@ package struct EventLog {
     }
   }
 
-  /// What `read` found.
+  /// The result of `read`.
   package struct Reading: Equatable, Sendable {
-    /// To read on from.
+    /// The number after which to continue reading.
     package var lastSequence: Int64
-    /// False if events between are not here any more, or never were.
+    /// Whether the log has all events after the requested number.
     package var isComplete: Bool
-    /// Whether there is more to be read at once.
+    /// Whether more events can be read at once.
     package var hasMore: Bool
   }
 
   private struct Chunk {
     var content = Portion(lastSequence: 0, count: 0, bytes: [])
-    /// Whether a store was handed it.
+    /// Whether a store has received the chunk.
     var isStored = false
   }
 
-  /// How many events the log holds at least; at most one chunk more. 0 turns it off.
+  /// The number of events that the log retains, plus at most one chunk. 0 turns it off.
   package let limit: Int
   /// Events with numbers up to here may be missing.
   package private(set) var droppedThrough: Int64
-  /// How many there are.
+  /// The number of events in the log.
   package private(set) var count = 0
 
   private var chunks: Deque<Chunk> = []
-  /// Takes what comes.
+  /// The chunk that receives new events.
   private var open = Chunk()
-  /// Longer memory than this is not kept for the next chunk.
+  /// The most bytes of memory that are reused for the next chunk.
   private static let mostKept = 256 << 10
   private let words = Words.Owner()
-  /// Of the last event that has an essence.
+  /// The tail of the last event that was appended with an essence.
   private var tail = EventCoding.Tail()
 
-  /// - Parameter sequence: nothing is known of events up to this number.
+  /// - Parameter sequence: events up to this number are unknown.
   init(limit: Int, after sequence: Int64) {
     self.limit = limit
     droppedThrough = sequence
@@ -70,27 +71,27 @@ package struct EventLog {
 
   package var isOn: Bool { limit > 0 }
 
-  /// Of the newest event that is kept.
+  /// The number of the newest retained event; `droppedThrough` if there is none.
   package var lastSequence: Int64 {
     if open.content.count > 0 { return open.content.lastSequence }
     return chunks.last?.content.lastSequence ?? droppedThrough
   }
 
-  /// All portions that a store received, oldest first, for another store. Nothing is missing after
-  /// `droppedThrough`.
+  /// All sealed portions, oldest first, for another store. No event after `droppedThrough` is
+  /// missing.
   package var portions: [Portion] { chunks.map(\.content) }
 
-  /// Whether these are events, as `restore` takes them.
+  /// Returns whether the bytes are events that `restore` accepts.
   package static func makesSense(_ bytes: [UInt8]) -> Bool { EventCoding.count(bytes) != nil }
 
-  /// Some of the events up to that number are not known.
+  /// Discards all events. Events up to `sequence` are then missing.
   package mutating func forget(through sequence: Int64) {
     (chunks, count) = ([], 0)
     open = Chunk()
     droppedThrough = sequence
   }
 
-  /// Of the events up to that number some may be missing, after those that are here.
+  /// Notes that events after the retained ones, up to `sequence`, may be missing.
   package mutating func noteGap(through sequence: Int64) {
     seal()
     droppedThrough = max(droppedThrough, sequence)
@@ -103,7 +104,7 @@ package struct EventLog {
     append(head, key: view.key.span, view)
   }
 
-  /// - Parameter key: of what it is about, whatever key the view has.
+  /// - Parameter key: the key of the entity, whatever key the view has.
   mutating func append(
     _ head: Event.Head, key: Span<UInt8>, _ view: some EntityView
   ) {
@@ -112,15 +113,15 @@ package struct EventLog {
     }
   }
 
-  /// The same for what time does to countdowns, of which there may be many at one moment.
+  /// Appends a timed event of a countdown. There may be many of these at one moment.
   mutating func append(_ event: TimedEvent, key: Span<UInt8>, title: [UInt8]?) {
     var size = FieldSize()
     event.writeRest(title: title, to: &size)
     append(event.head, .countdown, key: key, size.bytes) { event.writeRest(title: title, to: &$0) }
   }
 
-  /// The same for one of many that may differ in nothing but their numbers and keys: those with the
-  /// `essence` of the one before are not made, but copied.
+  /// Appends one of many events that may differ only in their numbers and keys. If the event before
+  /// had the same `essence`, its tail is copied instead of encoded again.
   @inline(__always)
   mutating func append(
     _ head: Event.Head, key: Span<UInt8>, _ essence: EventCoding.Tail.Essence,
@@ -135,10 +136,10 @@ package struct EventLog {
     noteAppended(head.sequence)
   }
 
-  /// Bytes of the fields of an event that has nothing but numbers and words of ours.
+  /// The most bytes of the fields of an event that reports only numbers and predefined words.
   static let mostOfNumbers = 2_048
 
-  /// The same for one that was written by another daemon, under another number.
+  /// Appends an event that another daemon has written, with a new sequence number.
   mutating func append(_ event: borrowing LoggedEvent, as sequence: Int64) {
     if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }
     event.append(as: sequence, to: &open.content.bytes, words.words)
@@ -166,7 +167,7 @@ package struct EventLog {
   private mutating func seal() {
     guard open.content.count > 0 else { return }
     let bytes = open.content.bytes
-    // A copy, which takes no more memory than it needs; what it came in takes the next chunk.
+    // Keeps a copy of exactly the size needed; the next chunk reuses the larger memory.
     open.content.bytes = Array(bytes.span)
     chunks.append(open)
     open = Chunk()
@@ -185,12 +186,12 @@ package struct EventLog {
 
   // MARK: Storing
 
-  /// Whether there is anything that no store was handed.
+  /// Whether there are events that no store has received.
   package var hasUnstored: Bool {
     open.content.count > 0 || chunks.last?.isStored == false
   }
 
-  /// What has come since the last call; nil if nothing.
+  /// Returns the events since the last call; nil if there are none.
   package mutating func takeUnstored() -> Portion? {
     seal()
     var first = chunks.count
@@ -202,25 +203,24 @@ package struct EventLog {
     return portion
   }
 
-  /// Puts back what a store has, oldest first, before any new event.
+  /// Restores a portion from a store. Portions come oldest first, before any new event.
   ///
-  /// - Parameter sequence: events up to this one, and after those of the portion before, are
-  ///   missing.
-  /// - Returns: whether they can be read. If not, those before them may be missing, too.
+  /// - Parameter sequence: events after the portion before, up to this number, are missing.
+  /// - Returns: whether the events can be read. If not, events before them may be missing, too.
   @discardableResult
   package mutating func restore(
     _ bytes: [UInt8], after sequence: Int64, through last: Int64
   ) -> Bool {
     guard isOn else { return true }
-    // In a damaged file they may come in any order, or twice.
+    // In a damaged file, portions may come in any order, or twice.
     if let newest = chunks.last?.content.lastSequence, last <= newest {
       droppedThrough = newest
       return false
     }
-    // The first; or one that does not follow on the one before: nobody knows what was between.
+    // The first portion, or one after a gap: events in between are unknown.
     if chunks.last.map({ sequence > $0.content.lastSequence }) ?? true { droppedThrough = sequence }
     guard let count = EventCoding.count(bytes) else {
-      // Of a version that is not known here.
+      // Malformed, or of an unknown version.
       forget(through: last)
       return false
     }
@@ -234,14 +234,14 @@ package struct EventLog {
 
   // MARK: Reading
 
-  /// Events after a number, oldest first.
+  /// Reads the events after a number, oldest first.
   ///
   /// - Parameters:
   ///   - last: the number of the newest event of the engine, retained or not.
   ///   - limit: the most events.
-  ///   - budget: the most work, a few milliseconds of it: 1 for each event that is examined, and
-  ///     what `matches` takes. At least one event is examined.
-  ///   - body: returns whether it has room for another one.
+  ///   - budget: the most work, by default a few milliseconds: 1 for each event examined, plus what
+  ///     `matches` subtracts. At least one event is examined.
+  ///   - body: returns whether it has room for another event.
   package func read(
     after sequence: Int64, newest last: Int64, limit: Int, budget: Int = 20_000,
     where matches: (EntityKind, [UInt8], _ budget: inout Int) -> Bool, _ body: (LoggedEvent) -> Bool
@@ -276,7 +276,7 @@ package struct EventLog {
     return reading
   }
 
-  /// The first that may have events after a number. O(log n).
+  /// Returns the index of the first chunk that may have events after a number. O(log n).
   private func firstChunk(after sequence: Int64) -> Int {
     var low = 0
     var high = chunks.count

@@ -1,15 +1,16 @@
 import TimerWheel
 import Wire
 
-/// The codes of words that the event log has many of: names of fields and events, states, reasons.
+/// The codes of words that are frequent in the event log: names of fields and events, states,
+/// reasons.
 ///
-/// What was written outlives the program: a code keeps its meaning, and new words come at the end.
-/// A word that has none is written out.
+/// Events outlive the program: a code keeps its meaning, and new words are added at the end. A word
+/// without a code is written out.
 struct Words {
-  /// Not a code.
+  /// Stands for no code.
   static let none: UInt8 = 0
 
-  /// By their codes, from 1 on.
+  /// All words with a code, in the order of their codes, which begin at 1.
   private static let all: [StaticString] = [
     // Fields.
     "due_unix_ms", "late_us", "reason", "state", "remaining", "remaining_ms", "deadline_unix_ms",
@@ -33,18 +34,17 @@ struct Words {
     all.indices.contains(Int(code) - 1) ? all[Int(code) - 1] : nil
   }
 
-  /// `none` if it has none.
+  /// Returns the code of a word; `none` if it has no code.
   static func code(of word: Span<UInt8>) -> UInt8 {
     all.firstIndex { $0.bytes.hasSameBytes(as: word) }.map { UInt8($0 + 1) } ?? none
   }
 
-  /// What was found before, by where the words are in memory: an open hash table of addresses, each
-  /// with its code in the low byte. There are as many as the program has literals of them, far
-  /// fewer than there are places.
+  /// A cache of codes by the address of a word: an open hash table of addresses, each with its code
+  /// in the low byte. The program has far fewer literals of words than the table has places.
   private let found = Cells<UInt64>.allocate(1 << placeBits)
   private static let placeBits = 10
 
-  /// Whose it is. The writers of events are lent what it has, as plain values.
+  /// Owns the cache. Writers of events borrow `words` as a plain value.
   final class Owner {
     let words = Words()
 
@@ -57,7 +57,7 @@ struct Words {
     return entry &>> 8 == UInt64(word.address) ? UInt8(truncatingIfNeeded: entry) : find(word)
   }
 
-  /// The upper bits of the product, as neighbours in memory are not to be neighbours here.
+  /// Returns the upper bits of a product, which separate addresses that are close together.
   @inline(__always)
   private static func firstPlace(_ address: UInt) -> Int {
     Int(truncatingIfNeeded: (address &* 0x9E37_79B9_7F4A_7C15) &>> (64 &- UInt(placeBits)))

@@ -1,11 +1,11 @@
-/// A kind that daemons can share. Each has copies of all that is shared: for listings, snapshots
-/// and ticks. Nothing changes a copy but what the servers say.
+/// A kind that daemons can share. Each daemon has copies of all shared entities, for listings,
+/// snapshots and ticks. A copy changes only with its record.
 protocol SharedKind: DurableKind where Record: SharedRecord {
-  /// Where a new one can be.
+  /// Returns an index for a new entity.
   static func freeIndex(in engine: Engine) -> UInt32
-  /// Forgets it, without an event.
+  /// Removes an entity without an event.
   static func forget(_ index: UInt32, in engine: Engine)
-  /// Its alarm has gone off.
+  /// Handles the alarm of a copy.
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
 }
 
@@ -18,14 +18,14 @@ extension DurableTimer: SharedRecord {}
 extension DurableGuard: SharedRecord {}
 
 extension SharedKind {
-  /// Puts a record there; false if it is none.
+  /// Restores an entity from a record. Returns false for other bytes, or if its key is taken.
   static func restore(
     _ bytes: [UInt8], at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
   ) -> Bool {
     guard let record = Record(bytes: bytes, offset: offset), record.kind == kind,
       find(record.key.span, in: engine) == nil
     else { return false }
-    // Generations rise, also if the clock that they come from was set back.
+    // Generations must rise even if the clock that they come from was set back.
     if engine.decidesForFleet { engine.raiseNumbers(to: record.generation.value) }
     return record.restore(in: engine, at: index, now: now)
   }
@@ -49,7 +49,7 @@ extension CountdownKind {
   static func freeIndex(in engine: Engine) -> UInt32 { engine.countdowns.freeIndex }
   static func forget(_ index: UInt32, in engine: Engine) { engine.removeCountdown(index) }
 
-  /// Steps end everywhere by themselves; all else happens once, for all hosts.
+  /// Publishes a tick, as every host does by itself. Anything else happens once, for all hosts.
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.countdowns.timers[index] = nil
     var machine = engine.countdowns.machine(index)
@@ -70,20 +70,20 @@ extension Engine {
     entity.kind.shared?.expireCopy(entity.index, due: due, in: self, at: now)
   }
 
-  /// Replaces a copy; with nil, or with what is no record, there is none any more.
+  /// Replaces a copy. Removes it if the record is nil or cannot be read.
   ///
-  /// - Parameter offset: the record's clock is this many microseconds ahead of the boot clock.
+  /// - Parameter offset: how far the record's clock is ahead of the boot clock, in microseconds.
   func setCopy(_ key: FleetKey, _ record: [UInt8]?, offset: Int64, at now: Moment) {
     guard let kind = key.kind.shared else { return }
     let old = kind.find(key.key.span, in: self)
     if let old { kind.forget(old, in: self) }
     guard let record else { return }
-    // In the place of the old one: a listing that is under way meets it once.
+    // At the index of the old copy, so that a listing under way has the entity once.
     let index = old ?? kind.freeIndex(in: self)
     _ = kind.restore(record, at: index, offset: offset, in: self, at: now)
   }
 
-  /// What happened to something that is shared, as the daemon where it happened has written it.
+  /// Publishes events of shared entities, as written by the daemon that caused them.
   func publishShared(_ events: [UInt8]) {
     _ = EventCoding.forEach(events) { event in
       let sequence = newSequence()
@@ -102,7 +102,7 @@ extension Engine {
     }
   }
 
-  /// The state of what they listen to, for all who do: events between may be missing.
+  /// Sends new snapshots to all subscribers of shared kinds, as they may have missed events.
   func sendSnapshotsAgain(of kinds: KindSet, at now: Moment) {
     for (connection, channels, patterns) in subscriptions.all {
       for channel in channels {

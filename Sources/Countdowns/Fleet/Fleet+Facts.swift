@@ -1,4 +1,4 @@
-/// What INFO and METRICS report of a fleet.
+/// The facts about a fleet in INFO and METRICS.
 extension Fleet {
   private var copyCount: Int { partitions.reduce(0) { $0 + $1.copies.count } }
 

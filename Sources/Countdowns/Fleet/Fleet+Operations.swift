@@ -1,11 +1,11 @@
 import DequeModule
 import Wire
 
-/// What is decided here and made by the servers.
+/// Operations: decided here, and made by the servers.
 extension Fleet {
   // MARK: Commands
 
-  /// Takes a command; its reply comes later, in its place.
+  /// Takes a command. Its reply comes later, in its place among the replies of the session.
   func submit(_ call: borrowing Call) throws(CommandError) {
     let key = FleetKey(call.spec.group.kind!, Array(try call.key()))
     let reply = PendingReply(for: call.session)
@@ -23,8 +23,8 @@ extension Fleet {
 
   // MARK: Due
 
-  /// The alarm of a copy has gone off. The daemon that wrote the record does what is due; if that
-  /// has ended, another one does.
+  /// Handles the alarm of a copy. The daemon that wrote the record does the due work; if it has
+  /// ended, another one does.
   func fallDue(_ key: FleetKey) {
     guard let copy = copy(of: key) else { return }
     if copy.record.version.daemon == daemon { return enqueueDue(key) }
@@ -46,7 +46,7 @@ extension Fleet {
     decide(operation)
   }
 
-  /// Continues with what waits for the same entity.
+  /// Continues with the next operation about the same entity.
   private func leave(_ operation: FleetOperation) {
     guard let lane = lanes[operation.key], lane.current === operation else { return }
     while let next = lanes[operation.key]!.next.popFirst() {
@@ -59,7 +59,7 @@ extension Fleet {
 
   // MARK: Deciding
 
-  /// One after the other: what is decided may free what waits for it.
+  /// Decides one operation after the other: deciding one may free others that wait for it.
   func decide(_ operation: FleetOperation) {
     ready.append(operation)
     guard !isDeciding else { return }
@@ -92,18 +92,18 @@ extension Fleet {
       operation.command, about: operation.key, known?.bytes, at: now,
       settings: dispatcher.engine.settings)
     if let known, isRepetition(operation), settings.replicas > 0 {
-      // It was accepted before, but perhaps no replica has that yet: the record is written again,
-      // as it is, so that this can be confirmed.
+      // It was accepted before, but perhaps no replica has the record yet. The same record is
+      // written again, so that replicas can confirm it.
       operation.outcome.change = .record(known.bytes)
     }
     switch operation.outcome.change {
     case .none:
       if operation.isDue {
-        // Not yet, by the server's clock.
+        // It is not due yet by the server's clock.
         showCopy(operation.key, of: index, at: dispatcher.host.now)
         return end(operation)
       }
-      // It has been so since it was asked; or the servers are asked whether it is still so.
+      // Confirm if a server has reported this version since the operation began; else ask for it.
       if let seen = operation.seen, seen == known?.version { return confirm(operation) }
       send(.read(operation.key), to: index, for: operation)
     case .record(let new):
@@ -133,7 +133,7 @@ extension Fleet {
     operation.command?.spec.flags.contains(.readOnly) ?? false
   }
 
-  /// Refuses a change that cannot be made.
+  /// Refuses a change after a loss of records, or a new entity beyond the limits.
   private func check(
     _ operation: FleetOperation, isNew: Bool, at now: Int64
   ) throws(CommandError) {
@@ -153,7 +153,7 @@ extension Fleet {
     }
   }
 
-  /// What a command does by what is known here.
+  /// Runs a command on this daemon's copy.
   private func localOutcome(_ operation: FleetOperation) -> Workbench.Outcome {
     let now = dispatcher.host.now
     let time =
@@ -163,7 +163,7 @@ extension Fleet {
       settings: dispatcher.engine.settings, isDegraded: !isRead(operation))
   }
 
-  /// Decides without the servers, and tells nobody; false if the policy does not allow that.
+  /// Decides a command without the servers. Returns false if the policy does not allow that.
   private func decideAlone(_ operation: FleetOperation) -> Bool {
     let outcome = localOutcome(operation)
     let policy = outcome.policy.flatMap { dispatcher.engine.settings.policies[$0] }
@@ -243,7 +243,7 @@ extension Fleet {
       operation.isAtStake = false
       guard !operation.isOver else { return leave(operation) }
       partitions[index].parked.append(operation)
-      // The server is there, but has not done it: it is asked again once it says that it is open.
+      // The server is reachable but did not execute it: retry once the partition is open again.
       if partitions[index].isConnected, partitions[index].isOpen {
         partitions[index].isOpen = false
         open(index)
@@ -260,14 +260,14 @@ extension Fleet {
     decide(operation)
   }
 
-  /// The server's clock was not between the times of a change.
+  /// Handles a change that reached the server too early or too late by the server's clock.
   private func waitForClock(_ operation: FleetOperation, _ engine: Int64?) {
     let boot = boot
     let now = partitions[operation.partition].clock.now(at: boot)
     guard let engine, let now, engine < now else {
       return tryAgain(operation, "the command waited for too long; try again")
     }
-    // It was set back: nothing happens until it is where it was.
+    // The clock was set back: nothing happens until it has caught up.
     let due = boot + (now - engine)
     guard operation.isDue || due < operation.deadline else { return failByClock(operation) }
     held.append((due, operation))
@@ -287,7 +287,7 @@ extension Fleet {
     if operation.outcome.change != .none {
       statistics.confirmed += 1
     } else if !operation.outcome.events.isEmpty {
-      // A refusal: who listens here receives it.
+      // A refusal: the subscribers of this daemon receive it.
       dispatcher.engine.publishShared(operation.outcome.events)
     }
     dispatcher.engine.statistics.add(operation.outcome.statistics)
@@ -309,7 +309,7 @@ extension Fleet {
     failForNow(operation, text)
   }
 
-  /// Nothing was done, and later it may be.
+  /// Decides a command without the servers if allowed, else fails it. The servers did nothing.
   private func failForNow(_ operation: FleetOperation, _ problem: String) {
     guard !operation.isOver, !operation.isDue else { return fail(operation, "") }
     let partition = partitions[operation.partition]
@@ -318,14 +318,14 @@ extension Fleet {
     fail(operation, "UNAVAILABLE \(problem). Nothing was done")
   }
 
-  /// Nothing was done.
+  /// Ends an operation with an error. Nothing was done for it.
   private func fail(_ operation: FleetOperation, _ problem: String) {
     end(operation, Workbench.error(problem))
   }
 
   private func beUnsure(_ operation: FleetOperation, _ problem: String) {
     if operation.isDue {
-      // Whether it was done shows when it is looked at again.
+      // Trying again shows whether it was done.
       dueLater.append((boot + Self.grace, operation.key))
       return end(operation)
     }

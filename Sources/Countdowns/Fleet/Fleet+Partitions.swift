@@ -1,34 +1,34 @@
 import Wire
 
-/// One part of what is shared: on one server at a time.
+/// One part of the shared records, on one server at a time.
 final class FleetPartition {
-  /// The server can be reached.
+  /// Whether the server can be reached.
   var isConnected = false
-  /// What is there is what is known here; since it can be reached.
+  /// Whether the partition was opened on its server, so that requests can be sent.
   var isOpen = false
   var epoch: [UInt8] = []
-  /// Changes are refused until then on the server's clock: what was there before is lost.
+  /// The time on the server's clock until which changes are refused, as records were lost.
   var refusedUntil: Int64 = 0
   var clock: ServerClock
-  /// The entry of the stream that was read last, and its version, where there was one.
+  /// The number of the stream entry that was read last, and its version, if known.
   var position: Int64 = 0
   var lastVersion: FleetVersion?
   var place: FleetPlace {
     FleetPlace(position: position, version: lastVersion, loading: loading)
   }
   var isFollowed = false
-  /// All that is shared, as far as is known here.
+  /// This daemon's copies of the partition's records.
   var copies: [FleetKey: FleetCopy] = [:]
-  /// Counts how often all records were loaded, or begun to be.
+  /// Counts the loadings of all records, the one under way included.
   var loading = 0
   var isLoading = false
-  /// All copies are here, but for what has changed a moment ago.
+  /// Whether all records have been loaded at least once.
   var hasCopies = false
-  /// Something was decided without the server.
+  /// Whether something was decided without the server since the last loading began.
   var hasLocalChanges = false
-  /// Commands in a row that had no answer in time.
+  /// The number of commands in a row without an answer in time.
   var failures = 0
-  /// Operations that wait until it is open.
+  /// Operations that wait until the partition is open.
   var parked: [FleetOperation] = []
 
   init(_ clock: ServerClock) { self.clock = clock }
@@ -36,18 +36,18 @@ final class FleetPartition {
   var isBroken: Bool { failures >= Fleet.mostFailures }
 }
 
-/// Where in a stream a daemon is.
+/// A daemon's place in a stream.
 struct FleetPlace {
   let position: Int64
   let version: FleetVersion?
   let loading: Int
 }
 
-/// Partitions are opened, followed and loaded.
+/// Opens, follows and loads partitions.
 extension Fleet {
   // MARK: What the link calls
 
-  /// The server of these partitions can be reached.
+  /// Opens partitions whose server can be reached.
   package func connected(_ partitions: [Int], at boot: Int64) {
     for index in partitions {
       self.partitions[index].isConnected = true
@@ -64,17 +64,17 @@ extension Fleet {
     }
   }
 
-  /// Entries of a partition's stream, in their order.
+  /// Applies entries of a partition's stream, in their order.
   package func receive(_ entries: [FleetEntry], of index: Int) {
     let now = dispatcher.host.now
     for entry in entries {
       let position = partitions[index].position
       guard entry.number > position else { continue }
-      // Entries were dropped before they were read.
+      // The stream dropped entries before they were read here.
       guard entry.number == position + 1 else { return reload(index, after: entry.number - 1) }
       partitions[index].position = entry.number
       partitions[index].lastVersion = entry.version
-      // Whoever decides on this record is not behind whoever has written it.
+      // Later decisions on this record must not use an earlier time than the one that wrote it.
       if let time = entry.time {
         partitions[index].clock.note(atLeast: time, at: now.boot.microseconds)
       }
@@ -90,7 +90,7 @@ extension Fleet {
   package func load(_ records: [(FleetKey, FleetRecord)], of index: Int) {
     let now = dispatcher.host.now
     for (key, record) in records {
-      // What the stream has brought meanwhile is newer.
+      // A copy that the stream has brought meanwhile is newer.
       if let copy = partitions[index].copies[key], copy.number > 0,
         copy.loading == partitions[index].loading
       {
@@ -108,7 +108,7 @@ extension Fleet {
     partitions[index].hasCopies = true
     partitions[index].isLoading = false
     statistics.loadings += 1
-    // Those who listened before anything was here have seen nothing; others may have missed events.
+    // Early subscribers have seen no entities yet; others may have missed events.
     if !partitions.contains(where: \.isLoading) { sendSnapshotsAgain(at: now) }
   }
 
@@ -126,7 +126,7 @@ extension Fleet {
       known: partition.epoch, new: newVersion().bytes, refusal: longestWindow,
       position: partition.position)
     if index == 0 {
-      // Who has begun last, or has new policies, sets what all others are compared with.
+      // A daemon that has just started, or has new policies, sets the digest for all others.
       let digest = policiesDigest
       opening.policies = digest
       opening.setsPolicies = digest != lastPolicies
@@ -135,7 +135,7 @@ extension Fleet {
     send(.open(opening), to: index, for: nil)
   }
 
-  /// The same on hosts with the same policies.
+  /// A digest that is equal on hosts with equal policies.
   private var policiesDigest: [UInt8] {
     let policies = dispatcher.engine.settings.policies.values.sorted { $0.name < $1.name }
     let text = policies.map { "\($0.name) \($0.rules) \($0.unreachable?.rawValue ?? "")" }.joined(
@@ -150,7 +150,7 @@ extension Fleet {
     if !policies.isEmpty { policiesDiffer = differ }
   }
 
-  /// As long as the loss of what was sent can matter.
+  /// How long a loss of sends can matter: the longest window or cooldown, in microseconds.
   private var longestWindow: Int64 {
     let policies = dispatcher.engine.settings.policies.values
     return policies.map { max($0.longest, $0.longestCooldown).microseconds }.max() ?? 0
@@ -167,7 +167,7 @@ extension Fleet {
     let isNew = partition.epoch.isEmpty
     let isLost = !isNew && partition.epoch != epoch
     if isLost { dispatcher.host.note(.lost(partition: index, refusedUntil: refusedUntil)) }
-    // The stream continues elsewhere: another server has taken over that lacks the last entries.
+    // The stream has forked: another server has taken over that lacks the last entries.
     let hasFork =
       place.loading == partition.loading
       && (number < place.position || place.version != nil && atPosition != place.version)
@@ -175,7 +175,7 @@ extension Fleet {
     if isNew || isLost || hasFork {
       reload(index, after: number)
     } else if partition.hasLocalChanges || partition.isLoading && !partition.isFollowed {
-      // What was loaded when the connection ended is loaded again.
+      // Load again after local decisions, or after an interrupted loading.
       reload(index, after: max(number, partition.position))
     } else if !partition.isFollowed {
       follow(index)
@@ -204,13 +204,13 @@ extension Fleet {
 
   // MARK: Copies
 
-  /// - Parameter number: of the entry that says so; 0 if it is known otherwise.
+  /// - Parameter number: the number of the record's stream entry; 0 if it came otherwise.
   func setCopy(
     _ key: FleetKey, _ record: FleetRecord?, number: Int64, of index: Int, at now: Moment
   ) {
     let partition = partitions[index]
     let known = partition.copies[key]
-    // Numbers of entries from before the records were loaded again mean nothing any more.
+    // Entry numbers from before the last loading began mean nothing any more.
     let newest = known?.loading == partition.loading ? known!.number : 0
     if number > 0, newest > number { return }
     let isKnown = known != nil && known?.record.version == record?.version
@@ -222,7 +222,7 @@ extension Fleet {
     showCopy(key, of: index, at: now)
   }
 
-  /// Puts a copy where listings, snapshots and the wheel find it.
+  /// Puts a copy into the engine, where listings, snapshots and the wheel find it.
   func showCopy(_ key: FleetKey, of index: Int, at now: Moment) {
     let boot = now.boot.microseconds
     let offset = partitions[index].clock.offset(at: boot) ?? now.wall.microseconds - boot

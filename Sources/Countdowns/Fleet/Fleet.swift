@@ -1,15 +1,15 @@
 import DequeModule
 import Wire
 
-/// The part of a fleet that runs in this daemon: what several hosts share is kept by servers, and
-/// each change is decided here and made there, if nobody was faster.
+/// The part of a fleet that runs in this daemon. Servers keep the records of shared entities; each
+/// change is decided here, and made there if no other daemon was faster.
 ///
-///     decide on the record as it is known ─► change it, if it still is as it was known ─► reply
-///           ▲                                      │ it is another way by now
-///           └──────────────────────────────────────┘
+///     decide on the known record ─► change it if it has the same version ─► reply
+///           ▲                            │ it has another version
+///           └────────────────────────────┘
 ///
-/// The logic knows no sockets (`FleetLink`). Each partition of what is shared is independent: it
-/// has a server's clock, an epoch, a stream that is followed, and is reachable or not.
+/// The logic knows no sockets (`FleetLink`). Each partition is independent: it has a server's
+/// clock, an epoch and a stream to follow, and is reachable or not.
 package final class Fleet {
   package let settings: FleetSettings
   let link: any FleetLink
@@ -19,35 +19,35 @@ package final class Fleet {
 
   let partitions: [FleetPartition]
   var lanes: [FleetKey: FleetLane] = [:]
-  /// What was asked of the servers and not answered yet.
+  /// Requests that are not answered yet, by id.
   var requests: [UInt64: FleetQuestion] = [:]
   private var lastRequest: UInt64 = 0
   private var lastOperation: UInt64 = 0
-  /// Commands by their deadlines: each has the same time.
+  /// Commands in the order of their deadlines: all have the same timeout.
   var deadlines: Deque<FleetOperation> = []
-  /// What is due and another daemon has written: it comes first.
+  /// Due entities whose record another daemon has written: that daemon comes first.
   var dueLater: Deque<(boot: Int64, key: FleetKey)> = []
-  /// Until the server's clock gets there.
+  /// Operations that wait for the server's clock, each until a time on the boot clock.
   var held: [(boot: Int64, operation: FleetOperation)] = []
   var hasUnsent = false
-  /// To be decided, one after the other.
+  /// Operations to decide, one after the other.
   var ready: Deque<FleetOperation> = []
   var isDeciding = false
   var heartbeatDue: Int64
   let workbench: Workbench
-  /// A digest of the policies, as the servers were asked to compare it.
+  /// The digest of the policies that a server last compared.
   var lastPolicies: [UInt8] = []
-  /// Another host has other policies.
+  /// Whether another host has other policies.
   var policiesDiffer = false
   package internal(set) var statistics = FleetStatistics()
 
   static let heartbeat: Int64 = 1_000_000
-  /// How often servers that did not answer are tried.
+  /// How often servers that did not answer are tried, in microseconds.
   static let probe: Int64 = 500_000
-  /// How much later than the daemon that wrote a record the others do what is due.
+  /// How much later than the writer of a record other daemons do its due work, in microseconds.
   static let grace: Int64 = 150_000
   static let mostAttempts = 8
-  /// So many commands in a row without an answer, and the next ones do not wait for one.
+  /// After so many commands in a row without an answer, the next ones do not wait for one.
   static let mostFailures = 3
 
   /// - Parameter daemon: a number that no other daemon of the fleet has.
@@ -68,19 +68,19 @@ package final class Fleet {
     dispatcher.engine.copyIsDue = { [unowned self] in fallDue($0) }
   }
 
-  /// Whether a command is about something that is shared.
+  /// Returns whether a command is about one shared entity.
   func shares(_ spec: CommandSpec) -> Bool {
     guard let kind = spec.group.kind, kinds.contains(kind) else { return false }
     return spec.keyPosition > 0
   }
 
-  /// Whether it is about all that is shared.
+  /// Returns whether a command is about all entities of a shared kind.
   func lists(_ spec: CommandSpec) -> Bool {
     guard let kind = spec.group.kind else { return false }
     return kinds.contains(kind) && spec.keyPosition == 0 && spec.subcommand != "HELP"
   }
 
-  /// Whether not all copies are here yet.
+  /// Whether some copies are not loaded yet.
   package var isLoading: Bool { partitions.contains { !$0.hasCopies } }
 
   func partition(of key: FleetKey) -> Int { Int(CRC16.of(key.key)) % partitions.count }
@@ -100,8 +100,8 @@ package final class Fleet {
     return next
   }
 
-  /// Does what is due: commands whose time has run out, what other daemons should have done, and
-  /// heartbeats. `Dispatcher.advance` calls it.
+  /// Runs what is due: timeouts of commands, due work that other daemons did not do, operations
+  /// that waited for a clock, and heartbeats. `Dispatcher.advance` calls it.
   package func advance(to boot: Int64) {
     while let first = deadlines.first, first.isOver || first.deadline <= boot {
       deadlines.removeFirst()
@@ -122,7 +122,7 @@ package final class Fleet {
     for index in partitions.indices where partitions[index].isConnected { open(index) }
   }
 
-  /// A batch ends: what it has to ask the servers is sent.
+  /// Sends the requests of a batch when it ends.
   package func flush() {
     guard hasUnsent else { return }
     hasUnsent = false
@@ -145,39 +145,39 @@ package final class Fleet {
   }
 }
 
-/// What was asked of the servers: for an operation, or whether they are there.
+/// A request that is not answered yet: of an operation, or to open a partition.
 struct FleetQuestion {
   let partition: Int
   let operation: FleetOperation?
-  /// Where the stream was read to when it was asked.
+  /// The place in the stream when the request was sent.
   let place: FleetPlace
 }
 
-/// What this daemon knows of something that is shared.
+/// This daemon's copy of a shared record.
 struct FleetCopy {
   var record: FleetRecord
-  /// Of the entry of the stream that it came with; 0: it came otherwise.
+  /// The number of the stream entry that brought it; 0 if it came otherwise.
   var number: Int64
-  /// Which loading of its partition has found it.
+  /// The partition's `loading` when the copy was set last.
   var loading: Int
 }
 
 package struct FleetStatistics: Sendable {
-  /// Sent to the servers.
+  /// Requests sent to the servers.
   package var requests: Int64 = 0
   package var commands: Int64 = 0
   package var confirmed: Int64 = 0
-  /// Decided again, as another daemon was faster.
+  /// Changes decided again, most often because another daemon was faster.
   package var conflicts: Int64 = 0
   package var unavailable: Int64 = 0
   package var unsure: Int64 = 0
-  /// Decided without the servers.
+  /// Changes decided without the servers.
   package var degraded: Int64 = 0
   package var entries: Int64 = 0
   package var loadings: Int64 = 0
 }
 
-/// Source: CRC-16/XMODEM, as Redis Cluster has it for its slots.
+/// Source: CRC-16/XMODEM, as Redis Cluster uses it for its slots.
 package enum CRC16 {
   private static let table: [UInt16] = (0..<256).map { index in
     (0..<8).reduce(UInt16(index) << 8) { crc, _ in

@@ -1,24 +1,23 @@
-/// Takes requests to the servers that hold a fleet's records, and reports what comes back. The
-/// fleet knows no sockets; a test has servers of its own.
+/// Sends requests to the servers that hold a fleet's records, and reports the answers. The fleet
+/// knows no sockets; a test has servers of its own.
 ///
-/// Everything happens on the event loop. Times called `boot` are microseconds of the boot clock of
-/// this host, times called `engine` microseconds since 1970 on the server's clock.
+/// Everything happens on the event loop. Times called `boot` are microseconds of this host's boot
+/// clock; times called `engine` are microseconds since 1970 on the server's clock.
 package protocol FleetLink: AnyObject {
-  /// Sends a request to the server that holds a partition, once `flush` is called. Its answer
-  /// comes as `Fleet.receive`: exactly one for each request, never before this returns. Requests of
-  /// a partition are done in their order.
+  /// Sends a request to the server of a partition, once `flush` is called. Exactly one answer comes
+  /// through `Fleet.receive`, never before this returns. Requests of a partition run in order.
   func send(_ request: FleetRequest, id: UInt64, to partition: Int)
-  /// All requests of a batch were sent. They go in one write for each server, changes followed by
-  /// `WAIT replicas 100` where the fleet waits for replicas.
+  /// Writes all requests of a batch: one write for each server, with `WAIT replicas 100` after
+  /// changes if the fleet waits for replicas.
   func flush()
-  /// Reports, with `Fleet.receive(_:of:)`, each entry of a partition's stream after that number, as
-  /// they come. Replaces what was followed of that partition before.
+  /// Reports each entry of a partition's stream after `number`, as it comes, with
+  /// `Fleet.receive(_:of:)`. Replaces what was followed of that partition before.
   func follow(_ partition: Int, after number: Int64)
-  /// Reports all records of a partition, with `Fleet.load`; then `Fleet.endLoading`.
+  /// Reports all records of a partition with `Fleet.load`, then calls `Fleet.endLoading`.
   func load(_ partition: Int)
 }
 
-/// What a link reports to: the fleet, or a test.
+/// The receiver of a link's reports: the fleet, or a test.
 package protocol FleetLinkClient: AnyObject {
   func connected(_ partitions: [Int], at boot: Int64)
   func disconnected(_ partitions: [Int])
@@ -30,7 +29,7 @@ package protocol FleetLinkClient: AnyObject {
 
 extension Fleet: FleetLinkClient {}
 
-/// An entity that the fleet shares.
+/// The kind and key of a shared entity.
 package struct FleetKey: Hashable, Sendable {
   package var kind: EntityKind
   package var key: [UInt8]
@@ -41,7 +40,7 @@ package struct FleetKey: Hashable, Sendable {
   }
 }
 
-/// Who wrote a record, and by which of its operations: no two writes have the same.
+/// The version of a record: the daemon that wrote it and the number of its operation. Never reused.
 package struct FleetVersion: Hashable, Sendable {
   package static let length = 16
 
@@ -53,7 +52,7 @@ package struct FleetVersion: Hashable, Sendable {
     self.operation = operation
   }
 
-  /// Nil unless there are 16.
+  /// Fails unless there are 16 bytes.
   package init?(_ bytes: some Collection<UInt8>) {
     guard bytes.count == Self.length else { return nil }
     func number(_ bytes: some Sequence<UInt8>) -> UInt64 {
@@ -69,7 +68,7 @@ package struct FleetVersion: Hashable, Sendable {
   }
 }
 
-/// What a server has of an entity. Its instants are on the server's clock.
+/// A shared entity as a server stores it. Its instants are on the server's clock.
 package struct FleetRecord: Equatable, Sendable {
   package var version: FleetVersion
   package var bytes: [UInt8]
@@ -81,25 +80,24 @@ package struct FleetRecord: Equatable, Sendable {
 }
 
 package enum FleetRequest: Sendable {
-  /// Whether the records are those that this daemon knows; makes the partition if there is none.
+  /// Asks whether the partition has the epoch known here; creates the partition if there is none.
   case open(FleetOpening)
   case read(FleetKey)
   case change(FleetKey, FleetChange)
 }
 
 package struct FleetOpening: Equatable, Sendable {
-  /// As it was found before; empty: not yet.
+  /// The epoch found before; empty if the partition was not opened yet.
   package var known: [UInt8]
-  /// What to call it, if there is none.
+  /// The epoch of the partition if it is created.
   package var new: [UInt8]
-  /// How long changes are to be refused if what was known is lost, in microseconds.
+  /// How long changes are refused if the known epoch is lost, in microseconds.
   package var refusal: Int64
-  /// The number of the stream's entry that was read last; 0: none.
+  /// The number of the stream entry that was read last; 0 if none.
   package var position: Int64
-  /// A digest of this host's policies, to be compared with what the server has of another; empty:
-  /// not to be compared.
+  /// A digest of this host's policies, for the server to compare; empty for no comparison.
   package var policies: [UInt8] = []
-  /// The server is to have this one from now on.
+  /// Whether the server stores `policies` as its digest.
   package var setsPolicies = false
 
   package init(known: [UInt8], new: [UInt8], refusal: Int64, position: Int64) {
@@ -110,18 +108,18 @@ package struct FleetOpening: Equatable, Sendable {
   }
 }
 
-/// A change that is made if the record still has the version that it was decided on.
+/// A change of a record, made if the record still has the version that it was decided on.
 package struct FleetChange: Equatable, Sendable {
-  /// The partition's, as it was opened.
+  /// The epoch of the partition, as it was opened.
   package var epoch: [UInt8]
-  /// Nil: there is no record.
+  /// The version that it was decided on; nil if there was no record.
   package var expected: FleetVersion?
   package var version: FleetVersion
-  /// Nil: the record is deleted.
+  /// The new record; nil deletes the record.
   package var record: [UInt8]?
-  /// For the stream, which has the record, too.
+  /// Events for the stream entry, which has the record, too.
   package var events: [UInt8]
-  /// It is only made while the server's clock is between these.
+  /// The change is made only while the server's clock is between these times.
   package var earliest: Int64
   package var latest: Int64
 
@@ -142,30 +140,29 @@ package struct FleetChange: Equatable, Sendable {
 package struct FleetAnswer: Sendable {
   package enum Body: Sendable {
     /// - Parameters:
-    ///   - number: of the stream's newest entry.
-    ///   - refusedUntil: changes are refused until then on the server's clock.
-    ///   - atPosition: the version of the entry at the position that was asked for, if it is there.
+    ///   - number: the number of the newest stream entry.
+    ///   - refusedUntil: the time on the server's clock until which changes are refused.
+    ///   - atPosition: the version of the entry at the requested position; nil if it is not there.
     case opened(epoch: [UInt8], number: Int64, refusedUntil: Int64, atPosition: FleetVersion?)
     case record(FleetRecord?)
-    /// The change is made. So many replicas have it: fewer than were to be waited for if they did
-    /// not confirm in time.
+    /// The change is made. `replicas` confirmed it: fewer than required if some did not in time.
     case changed(number: Int64, replicas: Int)
-    /// The record has another version: this.
+    /// The record has another version; this is the record.
     case differs(FleetRecord?)
     /// The server's clock is not between the times of the change.
     case clock
-    /// The partition is not the one that was opened, or changes are refused.
+    /// The partition has another epoch than when it was opened, or changes are refused.
     case epoch
-    /// There is no answer. `mayBeDone`: it was sent, so it may be done nevertheless.
+    /// There is no answer. `mayBeDone`: the request was sent, so it may have been executed.
     case failed(mayBeDone: Bool, String)
   }
 
   package var body: Body
-  /// The server's time when it did the request; nil if it did not say.
+  /// The server's time when it executed the request; nil if unknown.
   package var engine: Int64?
-  /// When the request was sent.
+  /// When the request was sent, on the boot clock.
   package var sent: Int64
-  /// When a partition is opened: the digest of the policies of the host that came last.
+  /// In the answer to `open`: the digest of policies on the server, if it was asked for.
   package var policies: [UInt8] = []
 
   package init(_ body: Body, engine: Int64?, sent: Int64) {
@@ -175,15 +172,15 @@ package struct FleetAnswer: Sendable {
   }
 }
 
-/// An entry of a partition's stream: a change, and what happened by it.
+/// An entry of a partition's stream: a change and its events.
 package struct FleetEntry: Equatable, Sendable {
   package var number: Int64
   package var key: FleetKey
   package var version: FleetVersion
-  /// Nil: there is none any more.
+  /// The new record; nil if it was deleted.
   package var record: [UInt8]?
   package var events: [UInt8]
-  /// The server's time when it was made; nil if it did not say.
+  /// The server's time of the change; nil if unknown.
   package var time: Int64?
 
   package init(

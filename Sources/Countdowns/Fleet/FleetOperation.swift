@@ -1,25 +1,25 @@
 import DequeModule
 
-/// What is to be done about an entity, on its way to the servers and back.
+/// A command about a shared entity, or its due work, on its way to the servers and back.
 final class FleetOperation {
   enum Purpose {
     case command(FleetCommand, for: PendingReply)
-    /// Time is to change it.
+    /// A deadline of the entity has passed.
     case due
   }
 
   let key: FleetKey
   let partition: Int
   let purpose: Purpose
-  /// When whoever waits for it receives an error instead, on the boot clock.
+  /// When the client receives an error instead of the reply, on the boot clock.
   let deadline: Int64
-  /// The reply is given, or nobody waits for one.
+  /// Whether the operation has ended: its reply is given, if it has one.
   var isOver = false
-  /// Of the record, where the servers had it since the operation began.
+  /// The version that a server reported since the operation began. Inner nil: there was no record.
   var seen: FleetVersion??
-  /// Changes that were overtaken by others.
+  /// How often a change was not made and had to be decided again.
   var attempts = 0
-  /// A change is out that may be made.
+  /// Whether a change was sent that may have been made.
   var isAtStake = false
   var request: UInt64?
   var outcome = Workbench.Outcome()
@@ -38,10 +38,10 @@ final class FleetOperation {
   }
 }
 
-/// A reply that comes later, in its place among those of its session.
+/// A reply that comes later, in its place among the replies of its session.
 final class PendingReply {
   let session: Session
-  /// The client wants none.
+  /// Whether the client wants no reply.
   let isDropped: Bool
   var bytes: [UInt8]?
 
@@ -51,7 +51,7 @@ final class PendingReply {
   }
 }
 
-/// What operations wait for about one entity: one is under way, the others follow.
+/// The operations about one entity: one is under way, the others wait.
 struct FleetLane {
   var current: FleetOperation
   var next: Deque<FleetOperation> = []

@@ -1,10 +1,10 @@
-/// How daemons on several hosts share what they keep: the `fleet:` section of the configuration.
+/// The `fleet:` section of the configuration: how daemons on several hosts share entities.
 package struct FleetSettings: Equatable, Sendable {
   package enum Discovery: String, CaseIterable, Sendable { case single, sentinel, cluster }
   package enum Unreachable: String, CaseIterable, Sendable { case refuse, local }
   package enum Reads: String, CaseIterable, Sendable { case engine, local }
 
-  /// The server of a node: a host name or an address, and a port.
+  /// A server: a host name or an address, and a port.
   package struct Node: Hashable, Sendable {
     package var host: String
     package var port: Int
@@ -19,9 +19,9 @@ package struct FleetSettings: Equatable, Sendable {
   }
 
   package struct TLS: Equatable, Sendable {
-    /// Certificates of authorities that are trusted, in PEM; nil: those of the system.
+    /// A file of trusted CA certificates, in PEM; nil: those of the system.
     package var authorities: String?
-    /// The client's certificate and key, in PEM; nil: none.
+    /// Files of the client's certificate and key, in PEM; nil: none.
     package var certificate: String?
     package var key: String?
 
@@ -32,9 +32,9 @@ package struct FleetSettings: Equatable, Sendable {
   package var name = "default"
   /// Kinds whose entities the hosts share. All others stay local.
   package var kinds: Set<EntityKind> = possibleKinds
-  /// What the records are divided into: fixed for the life of a fleet.
+  /// The number of parts that the records are divided into: fixed for the life of a fleet.
   package var partitions = 16
-  /// How many replicas have a change before it is confirmed.
+  /// How many replicas must have a change before it is confirmed.
   package var replicas = 1
   /// How long a command waits for the servers.
   package var timeout = Interval.milliseconds(250)
@@ -44,11 +44,11 @@ package struct FleetSettings: Equatable, Sendable {
 
   package var nodes: [Node] = []
   package var discovery = Discovery.single
-  /// What Sentinel calls the servers.
+  /// The name of the servers in Sentinel.
   package var sentinelName = "mymaster"
   package var username: String?
   package var passwordFile: String?
-  /// Nil: connections are not encrypted.
+  /// TLS to the servers; nil: connections are not encrypted.
   package var tls: TLS?
 
   package init() {}

@@ -1,19 +1,18 @@
 import Wire
 
-/// Where it is decided what a command does to something that hosts share: an engine that has this
-/// one entity, as the record says, and nothing else. So a kind needs no second description of what
-/// its commands do.
+/// Decides what a command does to a shared entity, in an engine that has only this entity, as the
+/// record describes it. So a kind needs no second description of what its commands do.
 final class Workbench {
   struct Outcome {
     enum Change: Equatable {
       case none
-      /// Nil: there is none any more.
+      /// The new record; nil if the entity is removed.
       case record([UInt8]?)
     }
 
     var reply: [UInt8] = []
     var change = Change.none
-    /// For the stream.
+    /// Events for the stream.
     var events: [UInt8] = []
     var statistics = EngineStatistics()
     /// The name of the policy in force.
@@ -26,7 +25,7 @@ final class Workbench {
 
   init(host: any CommandHost) {
     var settings = EngineSettings()
-    // More than a command causes; they are taken out at once.
+    // More events than a command causes; they are taken out at once.
     settings.eventsKept = 1_000
     let engine = Engine(
       settings: settings, at: Moment(boot: .zero, wall: .zero))
@@ -38,9 +37,9 @@ final class Workbench {
   /// Runs what is due for an entity, and then a command.
   ///
   /// - Parameters:
-  ///   - record: as it is; nil if there is none.
-  ///   - time: on the clock that records are on.
-  ///   - settings: in force.
+  ///   - record: the current record; nil if there is none.
+  ///   - time: the time on the server's clock.
+  ///   - settings: the settings in force.
   ///   - isDegraded: whether the servers cannot be asked, so that other hosts may decide otherwise.
   func decide(
     _ command: FleetCommand?, about key: FleetKey, _ record: [UInt8]?, at time: Int64,
@@ -69,7 +68,7 @@ final class Workbench {
       outcome.policy = engine.countdowns.find(key.key).flatMap(engine.policyInForce)?.policy.name
     }
     takeChanges(to: &outcome)
-    // What has happened is for all hosts, even if it has left everything as it was.
+    // Events are for all hosts, even if they have left the record unchanged.
     if case .record(let new) = outcome.change, new == record, outcome.events.isEmpty {
       outcome.change = .none
     }
@@ -124,7 +123,7 @@ final class Workbench {
   }
 }
 
-/// A command about something that is shared, as it can be run again and again.
+/// A command about a shared entity, kept so that it can be decided more than once.
 struct FleetCommand {
   let spec: CommandSpec
   let arguments: KeptArguments

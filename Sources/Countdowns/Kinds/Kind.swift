@@ -1,22 +1,22 @@
 import Wire
 
-/// A kind of entity: what the engine asks of it, whatever it is. Each kind answers for itself, in a
-/// folder of its own; `EntityKind` lists them.
+/// A kind of entity, as the engine uses it. Each kind implements this in its own folder;
+/// `EntityKind` lists all kinds.
 ///
-/// An entity's index is its own for as long as it lives.
+/// An entity keeps its index for as long as it lives.
 package protocol Kind: SendableMetatype {
   associatedtype View: EntityView
 
   static var kind: EntityKind { get }
-  /// Its namespace: what its channels begin with.
+  /// The namespace of its keys, and the first part of its channels.
   static var name: StaticString { get }
-  /// What the syntax lines of its commands call its keys.
+  /// The name of the key parameter in the syntax of its commands.
   static var keyName: String { get }
-  /// Whether anything of this kind goes with an owner.
+  /// Whether entities of this kind can have an owner.
   static var hasOwners: Bool { get }
-  /// What a snapshot reports of a key that names nothing.
+  /// The state that a snapshot reports for a key without an entity.
   static var stateOfNothing: StaticString { get }
-  /// Whether any of them outlive the daemon.
+  /// Whether entities of this kind can survive a restart of the daemon.
   static var canBeDurable: Bool { get }
 
   // MARK: Looking
@@ -24,33 +24,33 @@ package protocol Kind: SendableMetatype {
   static func count(in engine: Engine) -> Int
   /// One more than the highest index in use.
   static func indexEnd(in engine: Engine) -> Int
-  /// O(1).
+  /// Returns the index of the entity with that key. O(1).
   static func find(_ key: Span<UInt8>, in engine: Engine) -> UInt32?
-  /// Nil if there is nothing at that index.
+  /// Returns nil if there is no entity at that index.
   static func entry(
     at index: UInt32, in engine: Engine, now: Moment
   ) -> (owner: Owner, key: [UInt8])?
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> View
-  /// How many parts a view has that a client can make many: what a listing does is bounded by them.
+  /// Returns the number of variable parts of a view; they count against the budget of a listing.
   static func parts(of view: View) -> Int
-  /// What a new subscriber receives; most kinds have one view.
+  /// Returns the views that a new subscriber receives; one for most kinds.
   static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [View]
 
   // MARK: Time and owners
 
-  /// The entity's alarm has gone off.
+  /// Handles the alarm of an entity.
   static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
-  /// Runs what is due for an entity. Returns false if there is none afterwards.
+  /// Runs what is due for an entity. Returns false if the entity does not exist afterwards.
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool
-  /// An owner has closed. The index may be another entity's by now.
+  /// Handles the end of an owner. The index may belong to another entity by now.
   static func ownerGone(
     _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment)
 
   // MARK: Durability
 
-  /// Whether something of it is to be stored, as it is now.
+  /// Returns whether any part of an entity is to be stored, in its current state.
   static func isDurable(_ index: UInt32, in engine: Engine) -> Bool
-  /// Whether nothing is at that index.
+  /// Returns whether there is no entity at that index.
   static func isFree(_ index: UInt32, in engine: Engine) -> Bool
   /// Appends the entities of this kind that have changed since the last call.
   static func takeChanges(of engine: Engine, into batch: ChangeWriter)
@@ -65,7 +65,7 @@ extension Kind {
     [view(index, in: engine, at: now)]
   }
 
-  /// Whether a key and an index are nobody's yet.
+  /// Returns whether no entity has that key or that index.
   static func canRestore(_ key: [UInt8], at index: UInt32, in engine: Engine) -> Bool {
     isFree(index, in: engine) && find(key.span, in: engine) == nil
   }
@@ -75,13 +75,13 @@ extension Kind {
   static func takeChanges(of engine: Engine, into batch: ChangeWriter) {}
 }
 
-/// A kind of which something outlives the daemon.
+/// A kind whose entities can survive a restart of the daemon.
 protocol DurableKind: Kind {
   associatedtype Record: StoredRecord
 
-  /// What is stored of an entity; nil if nothing is.
+  /// Returns the record to store for an entity; nil if nothing is stored.
   static func record(_ index: UInt32, in engine: Engine) -> Record?
-  /// Appends the bytes of its record where there is a shorter way to them; false if not.
+  /// Appends the bytes of an entity's record by a faster way. Returns false if there is none.
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool
 }
 
@@ -108,7 +108,7 @@ extension DurableKind {
   }
 }
 
-/// A kind whose entities are in a table of their own.
+/// A kind whose entities are in an `EntityTable`.
 protocol TableKind: Kind {
   associatedtype Entity: KeyedEntity
 
@@ -134,9 +134,9 @@ extension TableKind {
   }
 }
 
-/// What kinds of entity there are. Each has a namespace of keys and of channels of its own.
+/// The kinds of entity. Each has its own namespace of keys and channels.
 ///
-/// The numbers are stored, so they never change; new kinds come at the end.
+/// The raw values are stored, so they never change; new kinds are added at the end.
 package enum EntityKind: UInt8, CaseIterable, Sendable {
   case countdown, hud, timer, scope
   case throttle, once, gate, debounce
@@ -148,21 +148,21 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     NavigationKind.self, PageKind.self,
   ]
 
-  /// Nil: daemons cannot share it.
+  /// The behavior of a kind that a fleet can share; nil for others.
   var shared: (any SharedKind.Type)? { behavior as? any SharedKind.Type }
 
   package var behavior: any Kind.Type { Self.kinds[Int(rawValue)] }
 
   package var name: StaticString { behavior.name }
 
-  /// What channels of this kind begin with.
+  /// The prefix of this kind's channels, such as `countdown:`.
   package var channelPrefix: [UInt8] { Self.channelPrefixes[Int(rawValue)] }
 
   private static let channelPrefixes = allCases.map { kind in
     Array(kind.name.bytes) + [UInt8(ascii: ":")]
   }
 
-  /// Lends the name of an entity's channel.
+  /// Calls `body` with the name of an entity's channel.
   func withChannel<R>(_ key: Span<UInt8>, _ body: (Span<UInt8>) -> R) -> R {
     let prefix = channelPrefix
     return ShortText.withTemporary(atMost: prefix.count + key.count) { channel in
@@ -172,6 +172,6 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// Whether any of them outlive the daemon.
+  /// Whether entities of this kind can survive a restart of the daemon.
   package var canBeDurable: Bool { behavior.canBeDurable }
 }

@@ -1,4 +1,4 @@
-/// Kinds, as bits: asked for each timer that goes off.
+/// A set of kinds, as bits: it is consulted for each timer that fires.
 package struct KindSet: Equatable, Sendable {
   private var bits: UInt16 = 0
 

@@ -1,14 +1,14 @@
-/// The connections there are, what each of them and each scope owns, and the connections that are
-/// closed but not cleared up yet.
+/// The open connections, the entities that each connection and each scope owns, and the closed
+/// connections that are not cleaned up yet.
 ///
-/// A connection that is not here any more owns nothing: an entity that still names it is mute from
-/// that moment on, however long the clearing up takes.
+/// A closed connection owns nothing: an entity that still names it does nothing more from that
+/// moment on, however long the cleanup takes.
 struct Connections: ~Copyable, Attendance {
   private var owned: [UInt64: EntitySet] = [:]
   private var departed: [(connection: UInt64, left: EntitySet.Iterator)] = []
   private var ownedByScope: [Generation: EntitySet] = [:]
   private var entitiesOfUser: [UInt32: Int] = [:]
-  /// The connection that was looked up last, most often the next one, too; not in the dictionary.
+  /// The user that was looked up last, most often the next one, too; not in `entitiesOfUser`.
   private var lastUser = (uid: UInt32.max, entities: 0)
 
   var hasDeparted: Bool { !departed.isEmpty }
@@ -40,29 +40,29 @@ struct Connections: ~Copyable, Attendance {
     }
   }
 
-  /// The scopes that a connection owns, or handles events at.
+  /// Returns the scopes that a connection owns or at which it handles events.
   func scopes(of connection: UInt64) -> [EntityRef] { owned[connection]?.all(of: .scope) ?? [] }
 
   // MARK: Scopes
 
-  /// What a scope owns, other scopes apart.
+  /// Returns the number of entities that a scope owns, without other scopes.
   func ownedCount(of scope: OwnerName) -> Int { ownedByScope[scope.generation]?.count ?? 0 }
 
-  /// All that a scope owned, which it owns no more; nil if nothing. O(1).
+  /// Removes and returns all entities that a scope owns; nil if there are none. O(1).
   mutating func takeOwned(of scope: OwnerName) -> EntitySet? {
     ownedByScope.removeValue(forKey: scope.generation)
   }
 
   // MARK: Departing
 
-  /// The connection that left last and something it owned, or nil once that was all. O(1): a set
-  /// that is emptied bit by bit would be searched for its first element from the start each time.
+  /// Returns the connection that closed last, and its next entity, or nil if none is left. O(1):
+  /// emptying a set bit by bit would search for its first element from the start each time.
   mutating func nextDeparted() -> (connection: UInt64, entity: EntityRef?) {
     let last = departed.count - 1
     return (departed[last].connection, departed[last].left.next())
   }
 
-  /// The connection that `nextDeparted` named owns nothing more. O(1).
+  /// Removes the connection that `nextDeparted` returned, once no entity of it is left. O(1).
   mutating func forgetDeparted(_ connection: UInt64) {
     let last = departed.removeLast()
     precondition(last.connection == connection, "only who left last can be forgotten")

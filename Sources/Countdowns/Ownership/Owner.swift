@@ -1,20 +1,20 @@
-/// The owner of an entity: when it is closed, the entity is cancelled.
+/// The owner of an entity: when the owner closes, the entity is cancelled.
 package enum Owner: Hashable, Sendable {
-  /// Nothing: it outlives connections.
+  /// No owner: the entity outlives connections.
   case none
   /// The connection with that id.
   case connection(UInt64)
-  /// That scope, and none that has its name later.
+  /// That scope, and no later scope with its name.
   case scope(OwnerName)
-  /// A load of that page, which holds a HUD until it is over.
+  /// One load of that page, which holds a HUD until the load ends.
   case page(OwnerName)
 }
 
-/// Names an entity that owns others, for as long as anything refers to it. There is one for each
-/// such entity, and it is a class, so that naming an owner takes no more than a word.
+/// The name of an entity that owns others. There is one for each such entity, and it is a class, so
+/// that a reference to an owner takes no more than a word.
 package final class OwnerName: Hashable, Sendable {
   package let key: [UInt8]
-  /// Its place in its table, which is another's once it is removed.
+  /// The entity's place in its table, which others may take once the entity is removed.
   package let index: UInt32
   package let generation: Generation
 
@@ -24,7 +24,7 @@ package final class OwnerName: Hashable, Sendable {
     self.generation = generation
   }
 
-  /// A generation is never given twice.
+  /// Compares the generations: none is ever reused.
   package static func == (a: OwnerName, b: OwnerName) -> Bool { a.generation == b.generation }
   package func hash(into hasher: inout Hasher) { hasher.combine(generation) }
 }

@@ -1,4 +1,4 @@
-/// Who is to get an event. All events that the same connections listen to share one.
+/// The receivers of an event. Events with the same receivers can share one.
 package final class Audience: Sendable {
   /// Connections that subscribed to the channel itself.
   package let subscribers: [UInt64]

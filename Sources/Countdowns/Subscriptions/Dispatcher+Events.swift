@@ -1,11 +1,10 @@
 import Wire
 
-/// From the engine's outbox to the sessions of those who listen.
+/// Delivers events from the engine's outbox to the sessions of subscribers.
 extension Dispatcher {
-  /// Takes events from the engine to those who listen.
+  /// Delivers all events in the outbox.
   func deliver() {
-    // Most often there is nothing. What comes up while something is delivered is delivered after
-    // it.
+    // Most often there is nothing. Events that come during a delivery are delivered after it.
     guard engine.hasOutbox, delivering.isEmpty else { return }
     while engine.hasOutbox {
       engine.exchangeOutbox(&delivering)
@@ -25,7 +24,7 @@ extension Dispatcher {
     }
   }
 
-  /// Continues the snapshots of a session that can take more; returns whether there are more.
+  /// Sends more snapshots to a session that can take them. Returns whether there are more.
   package func continueSnapshots(for session: Session, budget: Int, at now: Moment) -> Bool {
     engine.continueSnapshots(to: session.client.connection, budget: budget, at: now)
     deliver()
@@ -41,7 +40,7 @@ extension Dispatcher {
     }
   }
 
-  /// Looks up who is to get what comes next; false if nobody is, so that nothing need be written.
+  /// Looks up the sessions of an audience. Returns false if none is open.
   private func findTargets(_ audience: Audience) -> Bool {
     if audience !== targets.audience { targets = Targets(audience, sessions) }
     return targets.all.contains { !$0.session.isClosing }
@@ -50,7 +49,7 @@ extension Dispatcher {
   private func send(_ message: Message) {
     var place = -1
     for target in targets.all where !target.session.isClosing {
-      // One frame does for all who get it by the same pattern.
+      // All who receive it by the same pattern share one frame.
       if target.place != place {
         frame.begin()
         place = target.place
@@ -76,7 +75,7 @@ extension Dispatcher {
   private func append(
     _ bytes: Span<UInt8>, of message: Message, to session: Session
   ) {
-    // What happens now makes a tick that still waits wrong.
+    // The event makes a tick that still waits wrong.
     if !session.waitingTicks.isEmpty {
       statistics.ticksMerged += Int64(session.waitingTicks.drop(message.channel))
     }
@@ -86,13 +85,13 @@ extension Dispatcher {
   }
 }
 
-/// The sessions of an audience, looked up once for all events in a row that it gets.
+/// The sessions of an audience, looked up once for all successive events that they receive.
 struct Targets {
   struct Target {
     let session: Session
-    /// What it gets them by; nil for the channel itself.
+    /// The pattern by which it receives events; nil for the channel itself.
     let pattern: [UInt8]?
-    /// The same for all who get them by the same.
+    /// A number that is the same for all targets with the same pattern.
     let place: Int
   }
 

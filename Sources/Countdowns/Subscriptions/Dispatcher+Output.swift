@@ -1,11 +1,10 @@
-/// What clients have not read, and what follows from there being too much of it.
+/// Accounts for the output that clients have not read, and limits it.
 extension Dispatcher {
-  /// Takes into account what a session's output is by now; returns whether that is too much for its
-  /// user.
+  /// Counts a session's current output. Returns whether its user has too much.
   @discardableResult
   package func account(_ session: Session) -> Bool {
     guard let user = session.user else { return false }
-    // Also of one that is being closed, for as long as it takes memory.
+    // A closed session counts, too, for as long as its output takes memory.
     let pending = session.isGone ? session.heldBytes : session.pendingOutput
     let change = pending - session.accountedOutput
     user.unreadBytes += change
@@ -24,7 +23,7 @@ extension Dispatcher {
     return user.fullSince != nil
   }
 
-  /// The same after a reply: most often nothing follows from it.
+  /// Counts the bytes of a reply: the fast path for a user below its limit.
   func account(_ session: Session, grownBy bytes: Int) {
     guard let user = session.user, bytes >= 0, user.fullSince == nil, user.heldBack.isEmpty,
       user.unreadBytes + bytes < settings.maxOutputPerUser
@@ -38,7 +37,7 @@ extension Dispatcher {
     session.accountedOutput += bytes
   }
 
-  /// Remembers that a connection waits for room that other connections of its user take.
+  /// Remembers that a connection waits for room that other connections of its user take up.
   package func holdBack(_ session: Session) {
     guard let user = session.user, user.fullSince != nil else { return }
     user.heldBack.insert(session.client.connection)
@@ -50,25 +49,25 @@ extension Dispatcher {
     return roomFreed
   }
 
-  /// Whether so much was unread, and has been freed since the last call, that it is worth returning
-  /// to the system.
+  /// Returns whether there was a peak of unread output, most of which has been freed since the last
+  /// call, so that it is worth returning memory to the system.
   package func takePeak() -> Bool {
     guard mostUnread >= Self.peak, unreadBytes < mostUnread / 8 else { return false }
     mostUnread = unreadBytes
     return true
   }
 
-  /// In bytes. Less than this is used again before long.
+  /// The smallest peak that counts, in bytes: the memory of less is soon used again.
   private static let peak = 8 << 20
 
-  /// Whether nothing more is to be done for a session before it has read what waits for it.
+  /// Returns whether a session's user must read output before more is done for it.
   package func isFull(_ session: Session) -> Bool { session.user?.fullSince != nil }
 
-  /// Whether it is worth waiting for the end of the batch: what fills the room may be written then.
+  /// Returns whether the end of the batch may make room, as output is written then.
   package func mayHaveRoomSoon(_ session: Session) -> Bool { session.user?.fullSince == batch }
 
-  /// How many commands of a session may be done before others go first; long ones count for
-  /// several. 0 if its user has had all of its share. Where there are no others nobody has to wait.
+  /// Returns how many commands of a session may run before others go first; long ones count for
+  /// several. 0 if its user has used up its share; `commandsPerTurn` if there are no other users.
   package func share(of session: Session, _ commandsPerTurn: Int) -> Int {
     guard users.count > 1, let user = session.user else { return commandsPerTurn }
     return user.share(of: commandsPerTurn, in: round)
@@ -83,8 +82,8 @@ extension Dispatcher {
     )
   }
 
-  /// After `what` was added to a session: it is closed if that is too much for it, and where it is
-  /// too much for its user the connection that has read least.
+  /// Closes a session if it has too much unread output after `what` was added. If its user has too
+  /// much, closes the user's session with the most.
   func closeIfFull(_ session: Session, _ what: String) {
     let unread = session.pendingOutput
     if unread > settings.maxOutput {

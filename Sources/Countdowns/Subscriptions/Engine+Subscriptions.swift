@@ -1,7 +1,7 @@
 import DequeModule
 
-/// A connection's new patterns: it receives snapshots of everything that matches them, one pattern
-/// after the other, bit by bit. All O(1): there may be as many patterns as subscriptions.
+/// The new patterns of a connection. It receives snapshots of all entities that match them, one
+/// pattern after the other, bit by bit. All O(1): there may be as many patterns as subscriptions.
 struct SnapshotWalks {
   struct Walk {
     let pattern: [UInt8]
@@ -10,11 +10,11 @@ struct SnapshotWalks {
   }
 
   private(set) var current: Walk?
-  /// In the order they came; those that are not in `waiting` any more are passed over.
+  /// Patterns in the order of subscription; those no longer in `waiting` are passed over.
   private var queue: Deque<[UInt8]> = []
   private var waiting: Set<[UInt8]> = []
 
-  /// From the beginning, if it was under way.
+  /// Adds a pattern; starts it from the beginning if it is under way.
   mutating func begin(_ pattern: [UInt8]) {
     if current?.pattern == pattern { current = nil }
     if waiting.insert(pattern).inserted { queue.append(pattern) }
@@ -27,9 +27,9 @@ struct SnapshotWalks {
 
   var isFinished: Bool { current == nil && waiting.isEmpty }
 
-  /// Where to look next; nil when all snapshots were sent.
+  /// Returns where to look next; nil when all snapshots were sent.
   ///
-  /// - Parameter ends: how far the indices of each kind go.
+  /// - Parameter ends: the end of the indices of each kind.
   mutating func step(_ ends: [Int]) -> Step? {
     if var walk = current {
       if walk.index < ends[Int(walk.kind.rawValue)] {
@@ -60,7 +60,7 @@ extension Engine {
   // MARK: Channels
 
   /// Refuses more channels and patterns than a connection may have, before any of them is
-  /// subscribed: a command does all it says or changes nothing.
+  /// subscribed: a command subscribes to all or to none.
   package func checkLimits(
     _ client: Client, channels: [[UInt8]] = [], patterns: [[UInt8]] = []
   ) throws(EngineError) {
@@ -72,15 +72,15 @@ extension Engine {
     guard new == 0 || (own?.count ?? 0) + new <= limits.subscriptions else {
       throw .limit(name: "max-subscriptions", value: limits.subscriptions)
     }
-    // Each event of everybody is compared with each of them.
+    // Each event of any user is compared with each pattern.
     let ofUser = subscriptions.patternCount(of: client.uid)
     guard newPatterns == 0 || ofUser + newPatterns <= limits.patternsPerUser else {
       throw .limit(name: "max-patterns-per-uid", value: limits.patternsPerUser)
     }
   }
 
-  /// The number of channels and patterns the connection is subscribed to afterwards. What is due
-  /// for the channel happens before: a new subscriber receives the status first, then events.
+  /// Subscribes a connection to a channel, after what is due for the channel: a new subscriber
+  /// receives the state first, then events. Returns its number of channels and patterns afterwards.
   package func subscribe(
     _ client: Client, to channel: [UInt8], at now: Moment
   ) -> Int {
@@ -121,15 +121,14 @@ extension Engine {
     subscriptions.isAnythingWatched ? subscriptions.own(connection)?.count ?? 0 : 0
   }
 
-  /// Whether the connection listens to what happens to this. O(its patterns), taken from the
-  /// budget.
+  /// Returns whether a connection gets an entity's events. O(its patterns), taken from the budget.
   package func isSubscribed(
     _ connection: UInt64, to kind: EntityKind, _ key: [UInt8], budget: inout Int
   ) -> Bool {
     subscriptions.isSubscribed(connection, to: kind, key, budget: &budget)
   }
 
-  /// Whether a connection is the first of those who listen to a channel: exactly one of them is.
+  /// Returns whether a connection is the first subscriber of a channel: exactly one of them is.
   package func isFirst(_ connection: UInt64, of channel: [UInt8]) -> Bool {
     subscriptions.isFirst(connection, of: channel)
   }
@@ -143,8 +142,8 @@ extension Engine {
 
   // MARK: Snapshots
 
-  /// Sends a snapshot to a new subscriber of a channel, before anything else happens to the entity;
-  /// from now on its ticks count. Nothing for a channel that is about no entity.
+  /// Sends a snapshot to a new subscriber of a channel, before anything else happens to the entity.
+  /// Sends nothing for a channel that can have no entity.
   package func snapshot(
     of channel: [UInt8], to connection: UInt64, at now: Moment
   ) {
@@ -177,16 +176,16 @@ extension Engine {
     send(entity.kind.behavior)
   }
 
-  /// Connections that have patterns whose snapshots are not complete.
+  /// Connections with new patterns whose snapshots are not complete.
   package var connectionsAwaitingSnapshots: [UInt64] { Array(snapshotWalks.keys) }
   package var isAnySnapshotAwaited: Bool { !snapshotWalks.isEmpty }
   package func isSnapshotAwaited(by connection: UInt64) -> Bool {
     snapshotWalks[connection] != nil
   }
 
-  /// Continues sending a connection snapshots of what matches its new patterns. O(budget).
+  /// Sends a connection more snapshots of what matches its new patterns. O(budget).
   package func continueSnapshots(to connection: UInt64, budget: Int, at now: Moment) {
-    // Taken out meanwhile: in place it would be copied at each step.
+    // Taken out of the dictionary, where each step would copy it.
     guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }
     let ends = EntityKind.allCases.map { $0.behavior.indexEnd(in: self) }
     for _ in 0..<budget {

@@ -1,20 +1,20 @@
-/// What is reported of an entity: in replies, events and snapshots. It describes its fields once,
-/// for RESP, JSON and the event log alike; docs/reference explains them.
+/// The fields of an entity in replies, events and snapshots. They are described once, for RESP,
+/// JSON and the event log alike; docs/reference explains them.
 package protocol EntityView: Sendable {
   var kind: EntityKind { get }
   var key: [UInt8] { get }
   var generation: Generation { get }
   var nowUnixMS: Int64 { get }
-  /// Whether a store keeps what it is about.
+  /// Whether the entity is persisted.
   var isDurable: Bool { get }
 
-  /// All of its fields, as a command returns them.
+  /// Writes all fields, as a command returns them.
   ///
-  /// - Parameter answer: whether what was asked for was done, where that is part of the reply.
+  /// - Parameter answer: whether the request was accepted; nil if the reply does not report that.
   func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?)
-  /// What an event of that name reports, after the fields that all events have.
+  /// Writes the fields of an event of that name, after the fields that all events have.
   func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable)
-  /// How many bytes the fields of an event take in the event log, at most.
+  /// Returns the most bytes that the fields of an event take in the event log.
   func mostEventBytes(_ head: Event.Head) -> Int
 }
 
@@ -28,7 +28,7 @@ extension EntityView {
   }
 }
 
-/// A key that names nothing: in snapshots only.
+/// The view of a key without an entity: in snapshots only.
 struct NothingView: EntityView {
   let kind: EntityKind
   let key: [UInt8]
@@ -47,13 +47,13 @@ struct NothingView: EntityView {
 }
 
 extension FieldWriter where Self: ~Copyable {
-  /// What an event reports of an entity that is over.
+  /// Writes the fields of an event about an entity that has ended.
   mutating func over(_ state: StaticString, at nowUnixMS: Int64) {
     field("state", state)
     field("now_unix_ms", nowUnixMS)
   }
 
-  /// How long something has, in milliseconds.
+  /// Writes the time left, the deadline and the current time, in milliseconds.
   @inline(__always)
   mutating func time(left: Int64?, until deadlineUnixMS: Int64?, now nowUnixMS: Int64) {
     field("remaining_ms", left)

@@ -1,6 +1,6 @@
 import Wire
 
-/// Something happened to an entity.
+/// Something that happened to an entity.
 @dynamicMemberLookup
 package struct Event: Sendable {
   package enum Name: StaticStringRepresentable, CaseIterable, Sendable {
@@ -13,7 +13,7 @@ package struct Event: Sendable {
     case swiping, progress, finished
     case loading, loaded, failed
 
-    /// Whether something is another way since; a tick or a refusal changes nothing.
+    /// Whether the entity has changed; a tick or a refusal changes nothing.
     package var tellsOfChange: Bool {
       switch self {
       case .snapshot, .tick, .refused, .touched: false
@@ -21,7 +21,7 @@ package struct Event: Sendable {
       }
     }
 
-    /// Whether the newest alone matters to who does not read as fast as they come.
+    /// Whether a newer event replaces it for a client that reads too slowly.
     package var canBeMerged: Bool { self == .tick || self == .progress }
 
     package var text: StaticString {
@@ -66,7 +66,7 @@ package struct Event: Sendable {
     }
   }
 
-  /// Why, where the name alone does not show it.
+  /// Why the event happened, where its name alone does not show it.
   package enum Reason: StaticStringRepresentable, CaseIterable, Sendable {
     case cooldown, window, exhausted, duplicate
     case cancelled, ownerGone, replaced
@@ -129,13 +129,13 @@ package struct Event: Sendable {
   package var head: Head
   package var subject: any EntityView
 
-  /// What all events report, whatever they are about.
+  /// The fields that all events have.
   package struct Head: Sendable {
     package var name: Name
-    /// The generation it happened to; that of the subject, unless a successor has taken over.
+    /// The generation that the event happened to: the subject's, unless a successor has taken over.
     package var generation: Generation
     package var sequence: Int64 = 0
-    /// The moment time made it happen, in milliseconds since 1970, and how late that was noticed.
+    /// The deadline that caused it, in milliseconds since 1970, and how late that was noticed.
     package var dueUnixMS: Int64?
     package var lateMicroseconds: Int64?
     package var reason: Reason?
@@ -145,7 +145,7 @@ package struct Event: Sendable {
       self.generation = generation
     }
 
-    /// - Parameter due: when time made it happen, on `clock`; nil where a command did.
+    /// - Parameter due: the deadline that caused it, on `clock`; nil if a command did.
     init(
       _ name: Name, _ generation: Generation, due: Instant? = nil, on clock: TimerClock = .boot,
       reason: Reason? = nil, at now: Moment
@@ -168,7 +168,7 @@ package struct Event: Sendable {
 
   package var name: Name { head.name }
 
-  /// The one line of JSON that subscribers receive.
+  /// Returns the line of JSON that subscribers receive.
   package func encoded() -> [UInt8] {
     var line = JSONLine()
     write(to: &line)
@@ -179,13 +179,13 @@ package struct Event: Sendable {
 }
 
 extension Event.Head {
-  /// The fields of an event, from the first to the last.
+  /// Writes all fields of an event.
   func write(_ subject: some EntityView, to line: inout JSONLine) {
     line.begin(name.text.bytes, key: subject.key.span, generation, sequence)
     writeRest(of: subject, to: &line)
   }
 
-  /// Those after `seq`.
+  /// Writes the fields of an event after `seq`.
   func writeRest(of subject: some EntityView, to writer: inout some FieldWriter & ~Copyable) {
     if let dueUnixMS { writer.field("due_unix_ms", dueUnixMS) }
     if let lateMicroseconds { writer.field("late_us", lateMicroseconds) }
@@ -195,7 +195,7 @@ extension Event.Head {
 }
 
 extension JSONLine {
-  /// What every event begins with.
+  /// Writes the fields that every event begins with.
   mutating func begin(
     _ event: Span<UInt8>, key: Span<UInt8>, _ generation: Generation,
     _ sequence: Int64
@@ -211,13 +211,13 @@ package protocol StaticStringRepresentable {
   var text: StaticString { get }
 }
 
-/// An event and who is to get it.
+/// An event and its audience.
 package struct Publication: Sendable {
   package var event: Event
   package var kind: EntityKind
   package var key: [UInt8]
   package var audience: Audience
 
-  /// As its subscribers name it.
+  /// The channel, as its subscribers name it.
   package var channel: [UInt8] { kind.channelPrefix + key }
 }

@@ -2,7 +2,7 @@ import Wire
 
 /// Patterns as in Redis: `*`, `?`, `[a-z]`, `[^a]`, `\` takes the next byte as it is.
 package enum Glob {
-  /// Whether a byte of a pattern may stand for others.
+  /// Returns whether a byte has a special meaning in a pattern.
   static func isSpecial(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "*"), UInt8(ascii: "?"), UInt8(ascii: "["), UInt8(ascii: "\\"): true
@@ -10,7 +10,8 @@ package enum Glob {
     }
   }
 
-  /// O(pattern × text) at worst. No part of the pattern is compared twice with the same byte.
+  /// Returns whether a text matches a pattern. O(pattern × text) at worst: no part of the pattern
+  /// is compared twice with the same byte.
   package static func matches(_ pattern: [UInt8], _ text: [UInt8]) -> Bool {
     matches(pattern, text.span)
   }
@@ -19,7 +20,7 @@ package enum Glob {
     matches(Parts(pattern.span), text)
   }
 
-  /// What one comparison costs at most: 1 for a short one.
+  /// Returns what one comparison costs at most: 1 for a short one.
   package static func cost(_ pattern: [UInt8], _ textLength: Int) -> Int {
     1 + pattern.count * textLength / 4_096
   }
@@ -30,7 +31,7 @@ package enum Glob {
     // Up to the first star there is one way to match.
     while let part = parts.next() {
       if case .star = part {
-        // Most patterns end with it.
+        // Most patterns end with a star.
         return parts.isAtEnd
           || matchesAfterStar(parts, text.extracting(matched...))
       }
@@ -40,16 +41,16 @@ package enum Glob {
     return matched == text.count
   }
 
-  /// Whether the parts that follow a star match a text.
+  /// Returns whether the parts that follow a star match a text.
   ///
-  /// For each place of the text, a row has whether the parts so far can end there.
+  /// A row has a 1 for each place in the text where the parts read until now can end.
   private static func matchesAfterStar(_ parts: Parts, _ text: Span<UInt8>) -> Bool {
     let width = text.count + 1
     return withTemporaryBytes(2 * width) { rows in
       var parts = parts
       var row = 0
       for place in 0..<width { rows[place] = 1 }
-      /// The parts so far cannot end before this place.
+      /// The parts read until now cannot end before this place.
       var first = 0
       while let part = parts.next() {
         if case .star = part {
@@ -91,7 +92,7 @@ package enum Glob {
       }
     }
 
-    /// The bytes of a class. Leaves `place` at its end; without one it ends with the pattern.
+    /// Reads a class of bytes. Leaves `place` at its bracket; without one it ends with the pattern.
     private mutating func bytes() -> ByteSet {
       place += 1
       let isNegated = place < pattern.count && pattern[place] == UInt8(ascii: "^")
@@ -117,7 +118,7 @@ package enum Glob {
     }
   }
 
-  /// What a part of a pattern asks of a byte; or a star.
+  /// A part of a pattern: a condition for one byte, or a star.
   private enum Part {
     case star
     case any
@@ -132,8 +133,8 @@ package enum Glob {
       }
     }
 
-    /// Writes the row for the text one byte further on; false if it is empty. Each case has a loop
-    /// of its own, as one loop over bytes is done many bytes at a time. (Not if each were checked.)
+    /// Writes the row that follows this part. Returns false if it is empty. Each case has its own
+    /// loop without bounds checks, so that the compiler can handle many bytes at a time.
     func advance(
       _ rows: inout MutableSpan<UInt8>, _ row: Int, to next: Int, over text: Span<UInt8>,
       from first: Int

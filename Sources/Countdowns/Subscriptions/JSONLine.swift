@@ -5,23 +5,23 @@ import Wire
 /// Bytes that are not UTF-8 cannot be JSON text; they are written as base64, and the field's
 /// name gets the ending `_base64`.
 struct JSONLine: FieldWriter, ~Copyable {
-  /// Around a name or a value, and the digits of a number.
+  /// Bytes for what is around a name or a value, and for the digits of a number.
   private static let around = 32
 
   private var text = GrowingText()
-  /// Of the line, or of the record that is written.
+  /// Whether the next field is the first of the line, or of the record being written.
   private var isFirst = true
 
   init() { begin() }
 
-  /// Forgets what was written; the memory is used again.
+  /// Begins a new line in the memory of the last one.
   mutating func begin() {
     text.removeAll()
     text.append(atMost: 1) { $0.byte(UInt8(ascii: "{")) }
     isFirst = true
   }
 
-  /// Lends the line.
+  /// Ends the line, and lends it.
   @inline(__always)
   mutating func finish<R>(_ body: (Span<UInt8>) -> R) -> R {
     text.append(atMost: 1) { $0.byte(UInt8(ascii: "}")) }
@@ -39,7 +39,7 @@ struct JSONLine: FieldWriter, ~Copyable {
     field(named: name.bytes, bytes: value.utf8.span)
   }
 
-  /// `value` needs no escapes.
+  /// Writes a field whose value needs no escapes.
   mutating func field(_ name: StaticString, _ value: StaticString) {
     append(name.bytes, atMost: value.utf8CodeUnitCount) {
       $0.byte(UInt8(ascii: "\""))
@@ -70,7 +70,7 @@ struct JSONLine: FieldWriter, ~Copyable {
     endRecords()
   }
 
-  /// Fields that `body` writes itself, each with a comma before it.
+  /// Appends fields that `body` writes itself, each with a comma before it.
   @inline(__always)
   mutating func fields(atMost most: Int, _ body: (inout ShortText) -> Void) {
     isFirst = false
@@ -110,7 +110,7 @@ struct JSONLine: FieldWriter, ~Copyable {
     }
   }
 
-  /// All of them as base64 if one of them has to be.
+  /// Writes a list of texts: all of them as base64 if one of them has to be.
   mutating func field(named name: Span<UInt8>, list: [[UInt8]]) {
     let isText = list.allSatisfy { JSONString.canBeText($0.span) }
     append(name, ending: isText ? "" : "_base64") { $0.byte(UInt8(ascii: "[")) }
@@ -146,7 +146,7 @@ struct JSONLine: FieldWriter, ~Copyable {
     isFirst = false
   }
 
-  /// A field, its value written by `body`: a number, or as much as it says.
+  /// Appends a field. `body` writes its value: a number, or at most `most` bytes.
   @inline(__always)
   private mutating func append(
     _ name: Span<UInt8>, ending: StaticString = "", atMost most: Int = 0,
@@ -167,10 +167,10 @@ struct JSONLine: FieldWriter, ~Copyable {
 
 /// Strings of JSON, quotes included.
 private enum JSONString {
-  /// Each byte may be an escape of six.
+  /// Returns the most bytes of a string: each byte may be an escape of six.
   static func mostBytes(_ bytes: Span<UInt8>) -> Int { bytes.count * 6 + 4 }
 
-  /// Whether nothing of it has to be escaped, or looked at twice.
+  /// Returns whether a text is ASCII without anything to escape.
   static func isPlain(_ bytes: Span<UInt8>) -> Bool {
     var position = 0
     while position < bytes.count {
@@ -222,7 +222,7 @@ private enum JSONString {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
 
-  /// RFC 4648, section 4. Not by Foundation, which the engine does not import.
+  /// Writes base64 (RFC 4648, section 4) without Foundation, which the engine does not import.
   static func writeBase64(_ bytes: Span<UInt8>, to text: inout ShortText) {
     text.byte(UInt8(ascii: "\""))
     var index = 0

@@ -1,16 +1,16 @@
 import Wire
 
-/// An event as it is sent to those who listen. Its parts are lent for as long as it is sent.
+/// An event as it is sent to subscribers. Its parts are lent for as long as it is sent.
 struct Message: ~Escapable {
   let kind: EntityKind
   let key: Span<UInt8>
   /// The line of JSON.
   let payload: Span<UInt8>
   let sequence: Int64
-  /// Whether the newest alone matters to who does not read as fast as they come.
+  /// Whether a newer event replaces this one for a client that reads too slowly.
   let canBeMerged: Bool
 
-  /// As subscribers name it.
+  /// The channel, as subscribers name it.
   var channel: [UInt8] { kind.channelPrefix + key }
 
   @_lifetime(copy key, copy payload)

@@ -1,6 +1,6 @@
 import Wire
 
-/// Events on their way to those who listen, in the order in which they happened.
+/// Events on their way to subscribers, in the order in which they happened.
 package struct Outbox: Sendable {
   private enum Entry: Sendable {
     case publication(Int)
@@ -49,7 +49,7 @@ package struct Outbox: Sendable {
     entries.append(.timed(timed))
   }
 
-  /// Memory that takes what comes next is kept, unless it was much.
+  /// Removes all events. Keeps the memory for the next ones, unless there were many.
   package mutating func removeAll() {
     guard entries.count <= 1_024 else {
       self = Outbox()
@@ -62,7 +62,7 @@ package struct Outbox: Sendable {
     texts.removeAll(keepingCapacity: true)
   }
 
-  /// Hands out the events one by one. Key and title are lent for as long as the call lasts.
+  /// Hands out the events one by one. Key and title are lent for the duration of the call.
   package func forEach(
     _ publication: (Publication) -> Void,
     timed: (TimedEvent, _ key: Span<UInt8>, _ title: Span<UInt8>?, Audience)
@@ -86,7 +86,7 @@ package struct Outbox: Sendable {
     }
   }
 
-  /// All of them as events that can be kept.
+  /// All events but those written elsewhere, in a form that can be kept.
   package var all: [Publication] {
     var all: [Publication] = []
     forEach {
@@ -103,7 +103,7 @@ package struct Outbox: Sendable {
   }
 }
 
-/// An event that was written elsewhere, and who is to get it.
+/// An event that was written elsewhere, and its audience.
 package struct WrittenEvent: Sendable {
   package let kind: EntityKind
   package let key: [UInt8]

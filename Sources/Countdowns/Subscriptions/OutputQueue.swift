@@ -1,19 +1,19 @@
 import DequeModule
 
-/// Bytes on their way out, in the pieces they came in.
+/// Bytes to be written, in the pieces in which they came.
 ///
-/// Small pieces are put together, as each takes a write; large ones are not, as they would be
-/// copied over and over while a client is slow.
+/// Small pieces are joined, as each takes a write; large ones are not, as they would be copied
+/// again and again while a client is slow.
 package struct OutputQueue {
   private static let fullPiece = 64 << 10
 
   private var pieces: Deque<[UInt8]> = []
   /// Bytes of the first piece that were removed already.
   private var taken = 0
-  /// Bytes in all pieces that take memory: one that is removed in parts counts until the last.
+  /// The bytes of all pieces in memory. A piece removed in parts counts until the last part.
   package private(set) var count = 0
 
-  /// How many pieces wait.
+  /// The number of pieces that wait.
   package var pieceCount: Int { pieces.count }
 
   package init() {}

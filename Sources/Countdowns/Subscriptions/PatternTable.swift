@@ -1,20 +1,20 @@
 import Wire
 
-/// Who listens to which patterns.
+/// The subscribers of patterns.
 ///
-/// Each event has its channel compared with all of them. Most often the same ones match as for the
-/// event before; so what was found then is kept, and nothing is made again.
+/// The channel of each event is compared with all patterns. Most often the same ones match as for
+/// the event before, so its audience is kept and used again.
 struct PatternTable: ~Copyable {
   private var subscribers: [[UInt8]: [UInt64]] = [:]
-  /// The same in a row, made when it is asked for after a change.
+  /// The same as a list, made when it is needed after a change.
   private var list: [Entry] = []
   private var isListed = true
 
   private final class Entry {
     let pattern: [UInt8]
     let subscribers: [UInt64]
-    /// What is no more than some bytes and a star matches all that begins with these; most are. Nil
-    /// for others.
+    /// If the pattern is literal bytes and a final star, as most are: the bytes, with which a
+    /// matching channel begins. Nil for others.
     let start: ArraySlice<UInt8>?
 
     init(_ pattern: [UInt8], _ subscribers: [UInt64]) {
@@ -34,7 +34,7 @@ struct PatternTable: ~Copyable {
     var asListed: (pattern: [UInt8], subscribers: [UInt64]) { (pattern, subscribers) }
   }
 
-  /// Places in the list: of those that match now, and of those that matched last.
+  /// Places in `list` of the patterns that match now, and of those that matched last.
   private var matching: [Int] = []
   private var lastMatching: [Int] = []
   private var lastAudience: Audience?
@@ -69,7 +69,7 @@ struct PatternTable: ~Copyable {
       : subscribers.keys.contains { Glob.matches($0, channel) }
   }
 
-  /// Those who listen to a channel by patterns, and `direct`; nil if there are none. O(patterns).
+  /// Returns a channel's subscribers by pattern, and `direct`; nil if there are none. O(patterns).
   mutating func audience(_ channel: Span<UInt8>, direct: [UInt64]) -> Audience? {
     if !isListed { makeList() }
     matching.removeAll(keepingCapacity: true)

@@ -1,14 +1,14 @@
 import Wire
 
-/// A message in the frames of each version, made when first needed and shared by all who get it.
-/// Its memory is used again for the next one.
+/// A message as a frame of each protocol version, made when first needed and shared by all
+/// receivers. Its memory is reused for the next message.
 struct SharedFrame: ~Copyable {
   private static let around = 32
 
   private var resp2 = GrowingText()
   private var resp3 = GrowingText()
 
-  /// Forgets the message before.
+  /// Forgets the previous message.
   mutating func begin() {
     resp2.removeAll()
     resp3.removeAll()
@@ -16,7 +16,7 @@ struct SharedFrame: ~Copyable {
 
   /// Lends the frame.
   ///
-  /// - Parameter pattern: what it came by; nil for the channel itself. The same for all calls.
+  /// - Parameter pattern: the receivers' pattern, the same in all calls; nil for the channel.
   mutating func withBytes(
     _ version: RESPEncoder.Version, _ message: Message, pattern: [UInt8]?,
     _ body: (Span<UInt8>) -> Void

@@ -1,13 +1,13 @@
-/// Who listens to which channels and patterns.
+/// The channels and patterns that connections are subscribed to.
 struct Subscriptions: ~Copyable {
-  /// Of each kind, by key.
+  /// The subscribers of each entity's channel: by kind, then by key.
   private var channels = EntityKind.allCases.map { _ in [[UInt8]: [UInt64]]() }
-  /// Channels that no entity can ever have.
+  /// The subscribers of channels that no entity can ever have.
   private var otherChannels: [[UInt8]: [UInt64]] = [:]
   private var patterns = PatternTable()
   private var ofConnection: [UInt64: Own] = [:]
   private var departing: [Departing] = []
-  /// How many patterns the connections of each user have in the tables.
+  /// The number of patterns in the tables, by the user of their connections.
   private var patternsOfUser: [UInt32: Int] = [:]
 
   /// The subscriptions that a closed connection still has in the tables.
@@ -18,7 +18,7 @@ struct Subscriptions: ~Copyable {
     var patterns: Set<[UInt8]>.Iterator
   }
 
-  /// What one connection listens to.
+  /// The subscriptions of one connection.
   struct Own {
     let uid: UInt32
     var channels: Set<[UInt8]> = []
@@ -33,13 +33,13 @@ struct Subscriptions: ~Copyable {
 
   func own(_ connection: UInt64) -> Own? { ofConnection[connection] }
 
-  /// How many patterns all connections of a user have. Those of a closed connection count
-  /// until they are cleared up, as they cost as much until then.
+  /// Returns the number of patterns of all connections of a user. Patterns of a closed connection
+  /// count until they are cleared up, as they cost as much until then.
   func patternCount(of uid: UInt32) -> Int { patternsOfUser[uid] ?? 0 }
 
   // MARK: Changing
 
-  /// False if it was subscribed before.
+  /// Subscribes a connection to a channel. Returns false if it was subscribed before.
   mutating func subscribe(_ client: Client, to channel: [UInt8]) -> Bool {
     let connection = client.connection
     guard
@@ -93,11 +93,11 @@ struct Subscriptions: ~Copyable {
     patternsOfUser[uid] = count == 0 ? nil : count
   }
 
-  /// Ends up to `budget` subscriptions of closed connections, `connection` one of them;
-  /// what is left of the budget is more than 0 when none is left.
+  /// Ends up to `budget` subscriptions of closed connections, `connection` one of them. If some of
+  /// the budget is left, all of them have ended.
   mutating func unsubscribe(_ connection: UInt64, budget: inout Int) {
-    // It receives nothing more, so its own list is dropped at once. What is left is visited by
-    // iterators, as looking for the first of a shrinking set each time is quadratic.
+    // It receives nothing more, so its own list is dropped at once. Iterators visit the rest, as
+    // looking for the first element of a shrinking set each time is quadratic.
     if let own = ofConnection.removeValue(forKey: connection) {
       departing.append(
         Departing(
@@ -131,16 +131,16 @@ struct Subscriptions: ~Copyable {
 
   // MARK: Asking
 
-  /// What each connection listens to.
+  /// The subscriptions of all connections.
   var all: [(connection: UInt64, channels: Set<[UInt8]>, patterns: Set<[UInt8]>)] {
     ofConnection.map { ($0.key, $0.value.channels, $0.value.patterns) }
   }
 
-  /// Whether anybody listens to anything at all.
+  /// Whether there are any subscriptions at all.
   var isAnythingWatched: Bool { !ofConnection.isEmpty || !departing.isEmpty }
 
-  /// Whether a connection is to get what happens to an entity. O(its patterns): each comparison is
-  /// taken from the budget.
+  /// Returns whether a connection is subscribed to the events of an entity. O(its patterns): each
+  /// comparison is taken from the budget.
   func isSubscribed(
     _ connection: UInt64, to kind: EntityKind, _ key: [UInt8], budget: inout Int
   ) -> Bool {
@@ -160,7 +160,7 @@ struct Subscriptions: ~Copyable {
     return kind.withChannel(key) { patterns.matchesAny($0) }
   }
 
-  /// Who listens to what happens to an entity; nil if nobody does.
+  /// Returns the subscribers of an entity's events; nil if there are none.
   mutating func audience(_ kind: EntityKind, _ key: Span<UInt8>) -> Audience? {
     let direct = direct(kind, key)
     guard !patterns.isEmpty else {
@@ -169,9 +169,9 @@ struct Subscriptions: ~Copyable {
     return kind.withChannel(key) { patterns.audience($0, direct: direct) }
   }
 
-  /// Those who listen to the channel itself.
+  /// Returns the subscribers of the channel itself.
   private func direct(_ kind: EntityKind, _ key: Span<UInt8>) -> [UInt64] {
-    // Most often nobody does, and no key has to be made and hashed.
+    // Most often there are none, and no key has to be made and hashed.
     guard !channels[Int(kind.rawValue)].isEmpty else { return [] }
     return channels[Int(kind.rawValue)][Array(key)] ?? []
   }
@@ -181,7 +181,7 @@ struct Subscriptions: ~Copyable {
     return channels[Int(kind.rawValue)][key]?.count ?? 0
   }
 
-  /// Whether it is the first of those who listen to a channel: exactly one of them is.
+  /// Returns whether a connection is the first subscriber of a channel: exactly one of them is.
   func isFirst(_ connection: UInt64, of channel: [UInt8]) -> Bool {
     guard let (kind, key) = Self.parse(channel) else {
       return otherChannels[channel]?.first == connection
@@ -189,7 +189,7 @@ struct Subscriptions: ~Copyable {
     return channels[Int(kind.rawValue)][key]?.first == connection
   }
 
-  /// The kind and key that a channel is about; nil for a channel that is about no entity.
+  /// Returns the kind and key that a channel is about; nil if it is about no entity.
   static func parse(_ channel: [UInt8]) -> (EntityKind, key: [UInt8])? {
     for kind in EntityKind.allCases where channel.starts(with: kind.channelPrefix) {
       let key = Array(channel.dropFirst(kind.channelPrefix.count))

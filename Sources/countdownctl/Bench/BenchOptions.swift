@@ -1,7 +1,7 @@
 import ArgumentParser
 import NIOCore
 
-/// What the load does.
+/// The kind of load.
 enum BenchMix: String, CaseIterable, ExpressibleByArgument, Sendable {
   case start
   case startCancel = "start-cancel"
@@ -10,7 +10,7 @@ enum BenchMix: String, CaseIterable, ExpressibleByArgument, Sendable {
   case burst
   case spread
 
-  /// Whether events are listened to.
+  /// Whether a client subscribes to the events.
   var isWatched: Bool {
     switch self {
     case .start, .startCancel, .get: false
@@ -19,22 +19,22 @@ enum BenchMix: String, CaseIterable, ExpressibleByArgument, Sendable {
   }
 }
 
-/// What a load test was asked for; values checked.
+/// The options of a load test, already checked.
 struct BenchOptions: Sendable {
   var mix = BenchMix.start
   var countdowns = 100_000
   var connections = 50
   var pipeline = 1
   var threads = 1
-  /// Commands a second of all connections together; nil: flat out.
+  /// Commands per second over all connections; nil: as many as possible.
   var rate: Int?
-  /// How far away ready is, in milliseconds; nil: as usual for the mix.
+  /// Milliseconds until countdowns are ready; nil: the default of the mix.
   var dueMS: Int?
   var steps = 10
   var everyMS = 1_000
   var keep = false
 
-  /// How long after their start the last of them may be due, in milliseconds.
+  /// The longest time from a start to ready, in milliseconds; 0 if the daemon chooses it.
   var longestMS: Int {
     switch mix {
     case .start, .startCancel, .get: dueMS ?? 0
@@ -44,13 +44,13 @@ struct BenchOptions: Sendable {
     }
   }
 
-  /// Commands a second. Ticking countdowns start over one step, which spreads their ticks over it.
+  /// Commands per second; nil: no limit. Ticking countdowns start over one step, to spread ticks.
   var effectiveRate: Double? {
     if let rate { return Double(rate) }
     return mix == .watched ? Double(countdowns) * 1_000 / Double(everyMS) : nil
   }
 
-  /// What each key is started with.
+  /// When each countdown becomes ready.
   var due: KeyCommand.Due {
     switch mix {
     case .start, .startCancel, .get: dueMS.map { .steps(1, everyMS: $0) } ?? .asConfigured
@@ -62,7 +62,7 @@ struct BenchOptions: Sendable {
 }
 
 extension BenchOptions {
-  /// When the first event of countdowns that start from now on is due.
+  /// Returns when the first event is due if countdowns start now.
   func firstDue(_ due: KeyCommand.Due) -> NIODeadline {
     if case .at(let moment) = due { return moment }
     return mix == .watched ? .now() + .milliseconds(Int64(everyMS)) : .now()

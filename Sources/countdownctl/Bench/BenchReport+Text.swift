@@ -1,7 +1,7 @@
 import Histogram
 
 extension BenchReport {
-  /// The human-readable report.
+  /// Returns the human-readable report.
   func lines(style: Style, width: Int = .max) -> [String] {
     var lines = [
       style.bold(
@@ -70,7 +70,7 @@ extension BenchReport {
   }
 }
 
-/// `1234567` as `1,234,567`.
+/// Returns `1234567` as `1,234,567`.
 func grouped(_ value: Int) -> String {
   let digits = Array(String(value.magnitude))
   var text = value < 0 ? "-" : ""
@@ -81,7 +81,7 @@ func grouped(_ value: Int) -> String {
   return text
 }
 
-/// A number with this many digits after the point.
+/// Returns a number with this many digits after the decimal point.
 func fixed(_ value: Double, _ digits: Int) -> String {
   guard value.isFinite, abs(value) < 1e15 else { return "\(value)" }
   var scale = 1

@@ -1,7 +1,7 @@
 import CountdownClient
 import Histogram
 
-/// What a load test has found.
+/// The result of a load test.
 struct BenchReport: Sendable {
   var options: BenchOptions
   var prefix: String
@@ -9,7 +9,7 @@ struct BenchReport: Sendable {
   var started: Int
   var events: EventCounts?
   var pings: PingLatencies?
-  /// Before the load, after it, and after the last event.
+  /// The daemon's figures before the load, after it, and after the last event.
   var before: ServerFacts
   var loaded: ServerFacts
   var after: ServerFacts
@@ -26,7 +26,7 @@ struct BenchReport: Sendable {
     return started - events.ready
   }
 
-  /// What must not happen. Counters may rise by more, as other clients may use the daemon.
+  /// The problems. Counters may rise by more than this test causes, as other clients may run.
   var problems: [String] {
     var problems: [String] = []
     if let events, events.early > 0 { problems.append("\(events.early) events were early") }
@@ -38,15 +38,15 @@ struct BenchReport: Sendable {
     return problems
   }
 
-  /// Microseconds of the daemon's processor time for a command of the load.
+  /// The daemon's processor time per command of the load, in microseconds.
   var processorPerCommand: Double? {
     guard let then = before.processorSeconds, let now = loaded.processorSeconds, commands > 0
     else { return nil }
     return (now.user + now.system - then.user - then.system) * 1e6 / Double(commands)
   }
 
-  /// Bytes by which the daemon has grown per countdown; nil when the countdowns were cancelled or
-  /// too few, and when it had room before.
+  /// The growth of the daemon's memory per countdown, in bytes; nil if the countdowns were
+  /// cancelled or too few, or if the memory did not grow.
   var memoryPerCountdown: Double? {
     guard options.mix != .startCancel, started >= 10_000,
       let rise = loaded.rise("used_memory_rss", since: before), rise > 0

@@ -3,7 +3,7 @@ import Glibc
 import NIOCore
 import NIOPosix
 
-/// One load test from the first connection to the last key cleaned up.
+/// One load test, from the first connection to the cleanup of the last key.
 actor BenchRun {
   private let options: BenchOptions
   private let path: String
@@ -12,14 +12,14 @@ actor BenchRun {
   let prefix: String
   private let group: MultiThreadedEventLoopGroup
   private var workers: [LoadWorker] = []
-  /// Has a connection of its own, for those of the load may be in the middle of something.
+  /// Cancels the keys at the end, on its own connection: those of the load may still await replies.
   private var cleaner: LoadWorker?
   private var listener: EventListener?
   private var probe: PingProbe?
   private var step = "connect"
   private(set) var isInterrupted = false
 
-  /// How long events may be awaited after the last one is due.
+  /// How long to wait for events after the last one is due.
   private static let patience = TimeAmount.seconds(30)
 
   init(_ options: BenchOptions, path: String, client: CountdownClient) {
@@ -27,12 +27,12 @@ actor BenchRun {
     self.path = path
     self.client = client
     prefix = "bench:" + String(UInt32.random(in: .min ... .max) | 1 << 31, radix: 16) + ":"
-    // The listener and the probe have threads of their own: they tell the time.
+    // The listener and the probe measure time, so each has its own thread.
     group = MultiThreadedEventLoopGroup(numberOfThreads: options.threads + 2)
   }
 
-  /// - Throws: `CountdownClientError`. The keys have been cleaned up then too, as far as the daemon
-  ///   still answers.
+  /// - Throws: `CountdownClientError`, after cleaning up the keys as far as the daemon still
+  ///   answers.
   func run() async throws -> BenchReport {
     do {
       let report = try await measure()
@@ -44,7 +44,7 @@ actor BenchRun {
     }
   }
 
-  /// Sends nothing new, and ends with what has been measured so far.
+  /// Stops sending; `run` then returns the measurements up to now.
   func interrupt() async {
     isInterrupted = true
     listener?.stop()
@@ -118,7 +118,7 @@ actor BenchRun {
     }
   }
 
-  /// Does all stages with all keys.
+  /// Runs all stages for all keys.
   private func load(_ stages: [KeyCommand], at rate: Double?) async throws -> LoadResult {
     let phases = workers.indices.map { index in
       let keys = share(options.countdowns, index)
@@ -145,7 +145,7 @@ actor BenchRun {
     return all
   }
 
-  /// The part of `count` things that belongs to a worker.
+  /// Returns a worker's share of `count` items.
   private func share(_ count: Int, _ index: Int) -> Range<Int> {
     count * index / options.threads..<count * (index + 1) / options.threads
   }
@@ -160,7 +160,7 @@ actor BenchRun {
     try await group.shutdownGracefully()
   }
 
-  /// Cancels all that has been touched, however the test has ended.
+  /// Cancels all keys for which commands were sent, however the test has ended.
   private func cleanUp() async throws {
     guard let cleaner else { return }
     let ranges = try await touched()
@@ -178,7 +178,7 @@ actor BenchRun {
     return ranges
   }
 
-  /// As many descriptors as this process may have; a connection takes one.
+  /// Raises the limit of open descriptors to its maximum; a connection takes one.
   private static func raiseDescriptorLimit() {
     var limit = rlimit()
     guard unsafe getrlimit(resourceKind, &limit) == 0 else { return }

@@ -2,19 +2,19 @@ import CountdownClient
 import NIOCore
 import NIOPosix
 
-/// The events that a listener has received.
+/// The number and the lateness of the events that a listener has received.
 struct EventCounts: Sendable {
   var ready = 0
   var ticks = 0
-  /// Events that came, by the clock of this process, before they were due.
+  /// Events that arrived before they were due, by this process's clock or the daemon's.
   var early = 0
-  /// The daemon's own figures, `late_us`.
+  /// The lateness that the daemon reports, `late_us`.
   var late = Latencies.microseconds
-  /// From when an event was due until it was read here, in microseconds. `due_unix_ms` is rounded
-  /// down, so up to a millisecond of it may be none.
+  /// The time from an event's deadline until it is read here, in microseconds. Up to 1 ms too long,
+  /// because `due_unix_ms` is rounded down.
   var arrivedLate = Latencies.microseconds
 
-  /// Takes in an event that was read at a moment of the wall clock.
+  /// Counts an event that was read at `now`, by the wall clock.
   mutating func add(_ event: ScannedEvent, atUnixMicroseconds now: Int) {
     switch event.name {
     case .ready: ready += 1
@@ -74,8 +74,8 @@ final class EventListener: ChannelInboundHandler, @unchecked Sendable {
     return listener
   }
 
-  /// Waits until so many countdowns have become ready, or `patience` is over; fails when the
-  /// connection ends before.
+  /// Waits until `count` countdowns have become ready or `patience` is over. Throws if the
+  /// connection closes first.
   func wait(forReady count: Int, patience: TimeAmount) async throws {
     loop.execute {
       self.wanted = count
@@ -85,7 +85,7 @@ final class EventListener: ChannelInboundHandler, @unchecked Sendable {
     try await complete.futureResult.get()
   }
 
-  /// Ends the waiting.
+  /// Makes `wait` return.
   func stop() { loop.execute { self.complete.succeed() } }
 
   func read<R: Sendable>(_ body: @escaping @Sendable (EventCounts) -> R) async throws -> R {
@@ -98,7 +98,7 @@ final class EventListener: ChannelInboundHandler, @unchecked Sendable {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    // Once for all that was read at once: it lay in the socket together.
+    // One time for all events of a read: they were in the socket together.
     let microseconds = WallClock.nowUnixMicroseconds
     var bytes = unwrapInboundIn(data)
     let error = scanner.feed(&bytes) { counts.add($0, atUnixMicroseconds: microseconds) }

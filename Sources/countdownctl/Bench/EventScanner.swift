@@ -5,20 +5,20 @@ struct ScannedEvent: Equatable {
   enum Name { case ready, tick, other }
 
   let name: Name
-  /// Milliseconds since 1970, rounded down; nil for an event that a command caused.
+  /// The deadline in milliseconds since 1970, rounded down; nil for an event that a command caused.
   let dueUnixMS: Int?
   let lateMicroseconds: Int?
 }
 
-/// Finds the events in the output to a RESP2 subscriber, without making values of them.
+/// Finds the events in the output to a RESP2 subscriber, without decoding them into values.
 ///
-/// An event is a line that begins with a brace: neither the names of this load's channels nor JSON
-/// hold a line end.
+/// An event is a line that begins with a brace: neither the channel names of this load nor JSON
+/// contain a line feed.
 struct EventScanner {
   private var buffer = ByteBuffer()
 
   /// Calls `body` with each event that these bytes complete, and skips other replies. Returns the
-  /// text of the first error.
+  /// text of the first error; nil without one.
   mutating func feed(_ bytes: inout ByteBuffer, _ body: (ScannedEvent) -> Void) -> String? {
     if buffer.readableBytes == 0 {
       swap(&buffer, &bytes)
@@ -31,7 +31,7 @@ struct EventScanner {
     return error
   }
 
-  /// Reads the complete lines.
+  /// Scans the complete lines.
   private static func scan(
     _ all: Span<UInt8>, _ body: (ScannedEvent) -> Void
   ) -> (used: Int, error: String?) {
@@ -52,7 +52,7 @@ struct EventScanner {
 
   // MARK: JSON
 
-  /// Reads an event. A quote is escaped in a JSON string, so a name with its quotes is a name.
+  /// Scans an event. JSON strings escape quotes, so a name with its quotes is always a field.
   private static func event(_ line: Span<UInt8>) -> ScannedEvent {
     let name: ScannedEvent.Name =
       if find(#""event":"ready""#, line) != nil {
@@ -81,7 +81,7 @@ struct EventScanner {
     return isNegative ? -value : value
   }
 
-  /// The end of the first `text` in the line.
+  /// Returns the end of the first `text` in the line; nil without one.
   private static func find(_ text: String, _ line: Span<UInt8>) -> Int? {
     let text = text.utf8.span
     guard line.count >= text.count else { return nil }

@@ -1,25 +1,25 @@
 import NIOCore
 
-/// A command on a numbered key, spelled once, so that sending it is copying.
+/// A command for numbered keys, encoded once, so that sending it only copies bytes.
 struct KeyCommand: Sendable {
-  /// When a countdown that is started becomes ready.
+  /// When a started countdown becomes ready.
   enum Due: Sendable, Equatable {
     /// As configured in the daemon.
     case asConfigured
-    /// So many steps of so many milliseconds.
+    /// After this many steps of this many milliseconds.
     case steps(Int, everyMS: Int)
-    /// All at this moment of the monotonic clock, as closely as whole milliseconds go.
+    /// All at this moment of the monotonic clock, rounded up to whole milliseconds.
     case at(NIODeadline)
-    /// Each at another moment within so many milliseconds; the same for the same key.
+    /// Each within this many milliseconds, at a moment that depends on the key only.
     case within(milliseconds: Int)
   }
 
   /// `start`, `get` or `cancel`.
   let name: String
   private let due: Due?
-  /// Up to the number of the key.
+  /// The bytes before the number of the key.
   private let head: [UInt8]
-  /// After the number of the key, and before the milliseconds if they differ from key to key.
+  /// The bytes after the number of the key; milliseconds computed when sending follow them.
   private let tail: [UInt8]
 
   static let keyDigits = 9
@@ -91,8 +91,8 @@ struct KeyCommand: Sendable {
     }
   }
 
-  /// Neighbours far apart. Source: Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-  /// Generators, 2014 (the finalizer of SplitMix64).
+  /// Maps neighbouring keys to distant numbers. Source: Steele, Lea, Flood: Fast Splittable
+  /// Pseudorandom Number Generators, 2014 (the finalizer of SplitMix64).
   private static func scattered(_ key: Int) -> Int {
     var value = UInt64(truncatingIfNeeded: key) &+ 0x9E37_79B9_7F4A_7C15
     value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9

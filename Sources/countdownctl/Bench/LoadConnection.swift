@@ -3,20 +3,20 @@ import NIOCore
 /// One connection of the load: sends a batch of commands, waits for all their replies, then asks
 /// its worker for the next one.
 ///
-/// Lives on the event loop of its worker.
+/// Runs only on the event loop of its worker.
 final class LoadConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// The keys it works at, and the stage of the phase they are in.
+  /// The keys of the current batch, and their stage in the phase.
   var keys = 0..<0
   var stage = 0
-  /// Moments at which a batch should have been sent, had the one before been answered.
+  /// The due times of batches that wait for the replies to an earlier batch.
   var overdue = CircularBuffer<NIODeadline>()
 
-  /// Replies that the batch still misses.
+  /// The number of replies that the batch still awaits.
   private(set) var missing = 0
-  /// From when the batch's latency counts.
+  /// The time from which the latency of the batch is measured.
   private var since = NIODeadline.uptimeNanoseconds(0)
   private var replies = ReplyCounter()
   private var scratch = ByteBuffer()
@@ -29,14 +29,14 @@ final class LoadConnection: ChannelInboundHandler {
 
   func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
-  /// Sends PING: the daemon accepts every connection and closes it afterwards if it is one too
-  /// many.
+  /// Sends PING, because the daemon accepts every connection and closes those over its limit
+  /// afterwards.
   func channelActive(context: ChannelHandlerContext) {
     missing = 1
     write { $0.writeStaticString("*1\r\n$4\r\nPING\r\n") }
   }
 
-  /// Sends a command for each of `keys`, and counts their latency from `since` on.
+  /// Sends a command for each of `keys`; their latency is measured from `since`.
   func send(_ command: KeyCommand, since: NIODeadline, now: NIODeadline) {
     self.since = since
     missing = keys.count

@@ -10,21 +10,21 @@ extension Latencies {
   }
 }
 
-/// What one worker is to do.
+/// The work of one worker.
 struct LoadPhase: Sendable {
   var keys: Range<Int>
   /// The commands for each key, one after the other.
   var stages: [KeyCommand]
-  /// Commands that a connection sends before it waits for their replies.
+  /// The number of commands that a connection sends before it waits for their replies.
   var pipeline: Int
-  /// Commands a second of this worker; nil: the next batch goes out as soon as the one before has
-  /// been answered.
+  /// Commands per second of this worker; nil: a connection sends its next batch as soon as the one
+  /// before has been answered.
   var rate: Double?
 
   var commands: Int { keys.count * stages.count }
 }
 
-/// What came of it.
+/// The result of a phase.
 struct LoadResult: Sendable {
   struct Stage: Sendable {
     let name: String
@@ -32,10 +32,10 @@ struct LoadResult: Sendable {
   }
 
   var stages: [Stage]
-  /// From the first command to the last reply.
+  /// The time from the first command to the last reply.
   var nanoseconds: Int64
 
-  /// The same of another worker, at the same time.
+  /// Adds the result of another worker that ran at the same time.
   mutating func add(_ other: LoadResult) {
     for index in stages.indices { stages[index].latencies.add(other.stages[index].latencies) }
     nanoseconds = max(nanoseconds, other.nanoseconds)

@@ -2,20 +2,20 @@ import CountdownClient
 import NIOCore
 import NIOPosix
 
-/// The load of one event loop: its connections, and when each one sends.
+/// The load of one event loop: its connections, and when each of them sends.
 ///
-/// Unchecked: everything but `init` and `connect` happens on `loop`; `inLoop` leads there.
+/// Unchecked: everything but `init`, `connect` and `inLoop` runs on `loop`.
 final class LoadWorker: @unchecked Sendable {
   private let loop: any EventLoop
   private var connections: [LoadConnection] = []
-  /// Connections that answer.
+  /// The number of connections that have answered.
   private var answering = 0
   private var wave: (awaited: Int, promise: EventLoopPromise<Void>)?
 
   private var phase = LoadPhase(keys: 0..<0, stages: [], pipeline: 1)
   /// Keys that no connection has taken yet.
   private var untaken = 0..<0
-  /// Keys that anything was ever done with.
+  /// Keys for which a command was ever sent.
   private(set) var touched = 0..<0
   private var result = LoadResult(stages: [], nanoseconds: 0)
   private var began = NIODeadline.uptimeNanoseconds(0)
@@ -23,22 +23,22 @@ final class LoadWorker: @unchecked Sendable {
   private var inFlight = 0
   private(set) var replied = 0
   private var isStopped = false
-  /// Batches that were due so far, when there is a rate.
+  /// The number of batches that have become due, if there is a rate.
   private var slots = 0
-  /// No more batches will be due: connections with keys left continue without a turn.
+  /// Whether no more batches become due: connections then send their next batch without a turn.
   private var areSlotsOver = false
   private(set) var failure: CountdownClientError?
 
   init(loop: any EventLoop) { self.loop = loop }
 
-  /// Does something with the worker, where it lives.
+  /// Runs `body` on the worker's event loop.
   func inLoop<R: Sendable>(_ body: @escaping @Sendable (LoadWorker) -> R) async throws -> R {
     try await loop.submit { body(self) }.get()
   }
 
   // MARK: Connecting
 
-  /// A listening socket has room for so many that have not been accepted yet.
+  /// The number of connections opened at a time, to fit the backlog of a listening socket.
   private static let connectionsAtOnce = 64
 
   /// Opens connections, and waits until all of them answer.
@@ -66,7 +66,7 @@ final class LoadWorker: @unchecked Sendable {
       } catch {
         let problem = CountdownClientError.connectionFailed(
           path: path, reason: "\(first) connections are open, and then: \(error)")
-        // An error reply explains more than the state of the socket, so it comes first.
+        // Keeps an earlier error reply, which explains more than the state of the socket.
         try await inLoop { $0.fail(problem) }
       }
       try await answered.get()
@@ -103,13 +103,13 @@ final class LoadWorker: @unchecked Sendable {
     return promise.futureResult
   }
 
-  /// Sends nothing new; the phase is over once what was sent has been answered.
+  /// Stops sending; the phase ends once all commands that were sent have been answered.
   func stop() {
     isStopped = true
     finishIfDone()
   }
 
-  /// Of all commands of the phase, those answered.
+  /// The number of answered commands, and of all commands, of the phase.
   var progress: (done: Int, of: Int) { (replied, phase.commands) }
 
   @discardableResult
@@ -134,8 +134,8 @@ final class LoadWorker: @unchecked Sendable {
     return true
   }
 
-  /// Sends the batches whose time has come, in turns over the connections; a connection that still
-  /// waits for replies sends its later, and their latency counts from now nevertheless.
+  /// Sends the batches that are due, taking turns among the connections. A connection that still
+  /// awaits replies sends its batch later; the latency counts from the due time nevertheless.
   private func sendDue() {
     guard let rate = phase.rate, finished != nil, !isStopped else { return }
     let interval = Double(phase.pipeline) * 1e9 / rate
@@ -162,8 +162,8 @@ final class LoadWorker: @unchecked Sendable {
     }
   }
 
-  /// Turns with nothing to send: the last keys may have gone to some connections only, and
-  /// these need their turns for the stages that are left.
+  /// The number of commands by which the turns exceed the phase. The last keys may be on some
+  /// connections only, which need turns for their remaining stages.
   private var slack: Int { connections.count * phase.pipeline * (phase.stages.count + 1) }
 
   private func finishIfDone() {
@@ -179,7 +179,7 @@ final class LoadWorker: @unchecked Sendable {
     promise.succeed(result)
   }
 
-  // MARK: What connections tell
+  // MARK: Replies and failures
 
   func replied(_ connection: LoadConnection, count: Int, after: TimeAmount, now: NIODeadline) {
     guard !connection.keys.isEmpty else {

@@ -2,17 +2,17 @@ import Histogram
 import NIOCore
 import NIOPosix
 
-/// How long PINGs took.
+/// The latencies of PINGs.
 struct PingLatencies: Sendable {
   var all = Latencies.microseconds
-  /// Of those that were asked once the first event was due. The load, flat out, is another matter.
+  /// The latencies of PINGs due after the first event, which leaves out the load at full speed.
   var whileDue = Latencies.microseconds
 }
 
-/// Another client, which sends PING from time to time.
+/// Another client, which sends PING at fixed intervals.
 ///
-/// It sends at fixed moments, and latencies count from these moments: a daemon that stalls is as
-/// slow in the figures as for clients that would have asked meanwhile.
+/// Latencies count from the scheduled times, so that a stall of the daemon shows in the figures as
+/// it does for clients that send meanwhile.
 ///
 /// Unchecked: everything but `open` happens on the event loop of its channel.
 final class PingProbe: ChannelInboundHandler, @unchecked Sendable {
@@ -23,7 +23,7 @@ final class PingProbe: ChannelInboundHandler, @unchecked Sendable {
 
   private var latencies = PingLatencies()
   private var firstDue = NIODeadline.distantFuture
-  /// When those that are under way were due.
+  /// The due times of unanswered PINGs, oldest first.
   private var asked = CircularBuffer<NIODeadline>()
   private var replies = ReplyCounter()
   private var isMeasuring = false
@@ -40,7 +40,7 @@ final class PingProbe: ChannelInboundHandler, @unchecked Sendable {
     return probe
   }
 
-  /// - Parameter firstDue: when the first event is due.
+  /// - Parameter firstDue: the time at which the first event is due.
   func start(firstDue: NIODeadline) {
     loop.execute {
       self.firstDue = firstDue
@@ -52,7 +52,7 @@ final class PingProbe: ChannelInboundHandler, @unchecked Sendable {
   func stop() async throws -> PingLatencies {
     try await loop.submit {
       self.isMeasuring = false
-      // What has not been answered yet is late already.
+      // Unanswered PINGs count with the time passed up to now.
       for due in self.asked { self.record(due, until: .now()) }
       self.asked.removeAll()
       self.context?.close(promise: nil)

@@ -1,11 +1,11 @@
-/// Counts complete replies in a stream of bytes, RESP2 or RESP3, without making values of them.
+/// Counts complete replies in a stream of bytes, RESP2 or RESP3, without decoding them into values.
 ///
-/// A load test only needs their number and the first error. Values would cost the client more than
-/// they cost the daemon.
+/// A load test only needs their number and the first error. Decoding them would cost the client
+/// more than they cost the daemon.
 struct ReplyCounter {
-  /// The errors that were a whole reply.
+  /// The number of replies that were errors.
   private(set) var errors = 0
-  /// The text of the first of them, without its `-`.
+  /// The text of the first error, without its `-`.
   private(set) var firstError: String?
 
   private enum State {
@@ -17,16 +17,16 @@ struct ReplyCounter {
     case line
     /// The rest of the line of the first error.
     case errorLine
-    /// Bytes of a bulk, its line end included.
+    /// Bytes of a bulk, including its line end.
     case bulk
   }
 
   private var state = State.type
-  /// The values that the reply still lacks.
+  /// The number of values that the reply still lacks.
   private var missing = 1
   private var number = 0
   private var isNegative = false
-  /// The bytes that the bulk still lacks.
+  /// The number of bytes that the bulk still lacks.
   private var skipping = 0
   private var text: [UInt8] = []
 

@@ -17,12 +17,12 @@ struct ServerFacts: Sendable {
     ServerFacts(info: try await client.send("INFO").string ?? "")
   }
 
-  /// Nil when the daemon does not say it.
+  /// Returns a figure; nil if the daemon does not report it.
   func integer(_ name: String) -> Int? { values[name].flatMap { Int($0) } }
 
   func text(_ name: String) -> String? { values[name] }
 
-  /// Seconds of processor time, of the process and of the kernel for it.
+  /// The daemon's processor time in user mode and in the kernel, in seconds.
   var processorSeconds: (user: Double, system: Double)? {
     guard let user = values["used_cpu_user"].flatMap({ Double($0) }),
       let system = values["used_cpu_sys"].flatMap({ Double($0) })
@@ -30,7 +30,7 @@ struct ServerFacts: Sendable {
     return (user, system)
   }
 
-  /// How much a counter has risen since then.
+  /// Returns the increase of a counter since `then`; nil if a reply lacks it.
   func rise(_ name: String, since then: ServerFacts) -> Int? {
     guard let now = integer(name), let before = then.integer(name) else { return nil }
     return now - before

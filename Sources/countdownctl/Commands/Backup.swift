@@ -25,10 +25,10 @@ struct Backup: SessionCommand {
   private static let chunk = 1 << 18
 
   func run(_ session: Session) async throws {
-    // The copy belongs to this connection.
+    // The daemon ties the copy to this connection.
     let connection = try await Connection.open(path: session.path, name: "countdownctl") { _ in }
     defer { connection.close() }
-    // From here on there is a file to remove.
+    // Handles signals from here on, because there is a file to remove.
     let signals = Signals([SIGINT, SIGTERM, SIGHUP], leavingIgnored: true)
     let target: FileBeingWritten
     do {
@@ -55,7 +55,7 @@ struct Backup: SessionCommand {
     }
   }
 
-  /// Throws the exit status of a process that a signal ended, if one comes.
+  /// Runs `body`; if a signal comes first, throws 128 + its number as the exit status.
   private func unlessEnded(
     by signals: Signals, _ body: @escaping @Sendable () async throws -> Int
   ) async throws -> Int {

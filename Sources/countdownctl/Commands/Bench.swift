@@ -120,7 +120,7 @@ struct Bench: SessionCommand {
     if !report.problems.isEmpty { throw ExitCode.refused }
   }
 
-  /// The first signal ends the test in order, the next one at once.
+  /// Ends the test on the first signal, cleaning up; a second signal ends the process at once.
   private static func obey(_ signals: Signals, _ run: BenchRun) async {
     for await _ in signals.received {
       guard await run.isInterrupted else {

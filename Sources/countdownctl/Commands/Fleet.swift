@@ -57,7 +57,7 @@ struct Fleet: AsyncParsableCommand {
     }
   }
 
-  /// `INFO fleet`; ends with status 1 if the daemon is not part of a fleet.
+  /// Returns the reply to `INFO fleet`, raw and parsed. Throws exit status 1 without a fleet.
   private static func facts(_ session: Session) async throws -> (String, FleetFacts) {
     let info = try await session.reply(["INFO", "fleet"]).string ?? ""
     guard let facts = FleetFacts(info: info) else {

@@ -23,7 +23,7 @@ struct Metrics: SessionCommand {
     let text = Array((try await session.reply(["METRICS"]).string ?? "").utf8)
     guard let textfile else { return Output.bytes(text) }
     do {
-      // The collector is another user.
+      // The collector runs as another user.
       let file = try FileBeingWritten(textfile, mode: 0o644)
       do {
         try file.write(text)

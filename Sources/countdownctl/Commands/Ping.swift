@@ -15,7 +15,7 @@ struct Ping: SessionCommand {
   var patience: Duration? { global.wait ?? .seconds(5) }
 
   func run(_ session: Session) async throws {
-    // Without the time to connect, which is done.
+    // The connection is open by now, so the time to connect is not included.
     let clock = ContinuousClock()
     let start = clock.now
     let reply = try await session.reply(["PING"]).string ?? ""

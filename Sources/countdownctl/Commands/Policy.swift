@@ -104,7 +104,7 @@ struct Policy: AsyncParsableCommand {
 private func isThere(_ file: String) -> Bool { unsafe access(file, F_OK) == 0 }
 
 extension PolicyText {
-  /// The rules, with the names of the configuration and durations in milliseconds.
+  /// Returns the rules under the names of the configuration, with durations in milliseconds.
   static func json(_ policy: SendPolicy) -> RESPValue {
     let rules = policy.rules
     func milliseconds(_ interval: Interval) -> Int { Int(interval.millisecondsRoundedUp) }

@@ -17,8 +17,8 @@ struct Raw: SessionCommand {
         countdownctl raw < commands.txt
       """)
 
-  // Declared again, under other names: ArgumentParser reads a shared group in the command above
-  // only, which does not see what follows a command that passes its arguments through.
+  // Declared again under other names. ArgumentParser reads a shared group in the parent command
+  // only, and the parent does not see the arguments of a subcommand that passes them through.
   @Option(
     name: .customLong("socket"), help: GlobalOptions.socketHelp, completion: .file())
   var ownSocket: String?
@@ -50,7 +50,7 @@ struct Raw: SessionCommand {
   var words: [String] = []
 
   func validate() throws {
-    // Passed through too; no command has that name.
+    // Help flags are passed through, too; no command has these names.
     if let first = words.first, ["-h", "--help"].contains(first) {
       throw CleanExit.helpRequest(self)
     }
@@ -70,7 +70,7 @@ struct Raw: SessionCommand {
         if try await execute(words, session) { hadError = true }
       }
     } else {
-      // A terminator that ArgumentParser leaves in.
+      // ArgumentParser leaves the terminator in.
       let command = words.first == "--" ? Array(words.dropFirst()) : words
       guard !command.isEmpty else {
         throw ValidationError("no command given; such as: countdownctl raw COMMAND COUNT")
@@ -114,8 +114,8 @@ struct Raw: SessionCommand {
 extension Session {
   /// Sends a command and prints all output, until the daemon closes the connection or Ctrl-C.
   ///
-  /// Prints on the event loop: when nobody reads the output, nothing more is read from the socket,
-  /// and the daemon's own limit applies instead of a queue here.
+  /// Prints on the event loop. While the output blocks, nothing is read from the socket, so the
+  /// daemon's output limit applies and no queue grows here.
   func stream(
     _ words: [[UInt8]], print: @escaping @Sendable (RESPValue) -> Void
   ) async throws {

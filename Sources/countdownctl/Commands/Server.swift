@@ -50,7 +50,7 @@ struct Info: SessionCommand {
     }
   }
 
-  /// `# Section` and `name:value` lines as an object of objects, numbers as numbers.
+  /// Converts `# Section` and `name:value` lines to an object of objects, with numbers as numbers.
   static func json(_ text: String) -> RESPValue {
     var sections: [(name: String, members: [RESPValue.Pair])] = []
     for line in text.split(whereSeparator: \.isNewline) {
@@ -69,7 +69,7 @@ struct Info: SessionCommand {
     return .map(sections.map { .init(.text($0.name), .map($0.members)) })
   }
 
-  /// A decimal number; nil for other texts, such as `inf`.
+  /// Returns a decimal number; nil for other texts, such as `inf`.
   private static func number(_ text: Substring) -> RESPValue? {
     guard text.utf8.allSatisfy({ "0123456789.-".utf8.contains($0) }) else { return nil }
     return Int(text).map { .integer($0) } ?? Double(text).map { .double($0) }

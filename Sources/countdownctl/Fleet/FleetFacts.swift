@@ -1,8 +1,8 @@
 import CountdownClient
 
-/// What `INFO fleet` reports: how a daemon and the servers of its fleet are.
+/// The figures of `INFO fleet`: the status of a daemon and of the servers of its fleet.
 struct FleetFacts {
-  /// A server, or a Sentinel; its own facts by their names.
+  /// A server or a Sentinel, with its facts by name.
   struct Peer: Equatable {
     let facts: [String: String]
 
@@ -35,8 +35,7 @@ struct FleetFacts {
 
   func number(_ name: String) -> Int { facts[name].flatMap { Int($0) } ?? 0 }
 
-  /// By how much the clocks of the servers are ahead of this host's, the least and the most, in
-  /// microseconds.
+  /// The least and the most by which the servers' clocks are ahead of this host's, in microseconds.
   var clockAhead: ClosedRange<Int>? {
     let parts = (facts["clock_ahead_us"] ?? "").split(separator: "..").compactMap { Int($0) }
     guard let first = parts.first, let last = parts.last, first <= last else { return nil }
@@ -45,7 +44,7 @@ struct FleetFacts {
 }
 
 extension FleetFacts.Peer {
-  /// From `name=value,…`; an error is the last of them, and may have commas.
+  /// Parses `name=value,…`. An error comes last and may contain commas.
   init(_ text: String) {
     var facts: [String: String] = [:]
     var rest = text[...]

@@ -1,10 +1,10 @@
 import CountdownClient
 
 extension FleetFacts {
-  /// From here on, clocks that differ deserve a look, in microseconds.
+  /// The clock difference above which it is a problem, in microseconds.
   private static let notableSkew = 100_000
 
-  /// What is wrong with a fleet, each with what to do.
+  /// Returns the problems of a fleet, each with advice.
   ///
   /// - Parameters:
   ///   - replicas: the setting `fleet.replicas`, if it is known.

@@ -63,7 +63,7 @@ struct Pass: SessionCommand {
 }
 
 extension Countdown {
-  /// The answer to START and RESEND.
+  /// Returns the text of an answer to START or RESEND.
   static func answer(_ view: CountdownView, _ style: Style) -> String {
     let key = view.key.printable
     let again = "try again in \(view.retryAfter.humanText)"
@@ -87,7 +87,7 @@ extension Countdown {
     return style.yellow("refused") + "   \(key) \(why)"
   }
 
-  /// The answer to ATTEMPT.
+  /// Returns the text of an answer to ATTEMPT.
   static func attempt(_ view: CountdownView, _ style: Style) -> String {
     let key = view.key.printable
     guard view.accepted == true else {
@@ -106,7 +106,7 @@ extension Countdown {
 }
 
 extension Session {
-  /// Prints the answer to a request; a refusal is status 1.
+  /// Prints the answer to a request. Throws exit status 1 for a refusal.
   func answer(_ reply: RESPValue, _ text: (CountdownView, Style) -> String) throws {
     let view = try CountdownView(reply)
     Output.line(json ? reply.json : text(view, style))

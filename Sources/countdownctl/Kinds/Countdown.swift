@@ -147,8 +147,8 @@ struct Start: SessionCommand {
     _ = try steps
   }
 
-  /// The duration in steps. One that is not a whole number of seconds is a single step, unless
-  /// `--every` divides it.
+  /// The duration in steps; nil without a duration. Without `--every`, the step is 1 s, or the
+  /// whole duration if that is not in whole seconds.
   private var steps: (count: Int, every: Duration)? {
     get throws {
       guard let total = duration.map({ Int($0.millisecondsRoundedUp) }) else { return nil }
@@ -220,7 +220,7 @@ struct Resend: SessionCommand {
 }
 
 extension Session {
-  /// Prints the answer to START and RESEND; a repetition is status 2, as no code is to be sent.
+  /// Prints the answer to START or RESEND. Throws exit status 2 for a repetition: send no code.
   fileprivate func answerToSend(_ reply: RESPValue) throws {
     try answer(reply, Countdown.answer)
     if try CountdownView(reply).reason == .duplicate { throw ExitCode.repeated }

@@ -10,7 +10,7 @@ protocol Entity: SendableMetatype {
   associatedtype Filter: ListFilter = OwnerFilter
 
   static var kind: CountdownEvent.Kind { get }
-  /// What its help and messages call an entity.
+  /// The word for an entity in help and messages.
   static var noun: String { get }
   static var plural: String { get }
   /// The argument that names an entity.
@@ -20,17 +20,17 @@ protocol Entity: SendableMetatype {
   /// The columns of a list after the key and the state.
   static var columns: [ListColumn<View>] { get }
 
-  /// When `get` ends with status 1.
+  /// The condition under which `get` ends with status 1, for its help.
   static var absence: String { get }
-  /// What `list` lists.
+  /// The entities that `list` prints, for its help.
   static var listed: String { get }
   static var listExamples: String { get }
 
-  /// The message where there is no entity of that name.
+  /// Returns the message for a missing entity.
   static func absent(_ key: String) -> String
-  /// A view in one line, after a command changed the entity.
+  /// Returns a view on one line, after a command changed the entity.
   static func line(_ view: View, style: Style) -> String
-  /// An event in a few words.
+  /// Returns the details of an event, in a few words each.
   static func details(_ event: CountdownEvent) -> [String]
 }
 
@@ -43,13 +43,13 @@ extension Entity {
   static var listExamples: String { "" }
   static func absent(_ key: String) -> String { "there is no \(noun) '\(key)'" }
 
-  /// The first word of its commands.
+  /// The first word of the kind's commands.
   static var family: String { kind.rawValue.uppercased() }
 
-  /// What the shell offers for a key.
+  /// The shell completion of a key.
   static var keys: CompletionKind { Completion.keys(family) }
 
-  /// The key and the coloured state, then what more there is.
+  /// Returns a line of the refusal, the key, the coloured state and all `parts` that are not nil.
   static func line(
     _ view: View, refusal: String? = nil, _ parts: [String?], style: Style
   ) -> String {

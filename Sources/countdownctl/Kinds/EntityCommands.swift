@@ -1,13 +1,13 @@
 import ArgumentParser
 import CountdownClient
 
-/// A subcommand whose reply is a view, or null where there is none.
+/// A subcommand whose reply is a view, or null if there is no such entity.
 protocol EntityCommand: SessionCommand {
   associatedtype Shown: Entity
   static var abstract: String { get }
   static var discussion: String { get }
   var target: Target<Shown> { get }
-  /// The command that it sends.
+  /// The command to send.
   var command: Command { get }
 }
 
@@ -23,7 +23,7 @@ extension EntityCommand {
   }
 }
 
-/// The entity that a subcommand is about.
+/// The entity that a subcommand acts on.
 struct Target<Shown: Entity>: ParsableArguments {
   @Argument(help: Shown.argument, completion: Shown.keys) var key: String
   @OptionGroup var selector: Shown.Selector
@@ -31,18 +31,18 @@ struct Target<Shown: Entity>: ParsableArguments {
   var level: String? { selector.level }
 }
 
-/// A subcommand that is one command on one key: `SCOPE CLOSE app`.
+/// A subcommand that sends one command for one key, such as `SCOPE CLOSE app`.
 protocol Verb {
   associatedtype Shown: Entity
-  /// Its name, and the second word of the command.
+  /// The name of the subcommand, and the second word of the command.
   static var name: String { get }
   static var word: String { get }
   static var aliases: [String] { get }
   static var abstract: String { get }
   static var discussion: String { get }
-  /// The state that a reply of 1 stands for; nil where the reply is a view.
+  /// The word for the state after a reply of 1; nil if the reply is a view.
   static var done: String? { get }
-  /// The message for a reply of 0 or null.
+  /// Returns the message for a reply of 0 or null.
   static func absent(_ key: String) -> String
 }
 
@@ -78,7 +78,7 @@ struct VerbCommand<V: Verb>: SessionCommand {
   }
 }
 
-/// Which generation a subcommand is about.
+/// The option that limits a subcommand to one generation.
 struct GenerationOption: ParsableArguments {
   @Option(
     name: .customLong("generation"),
@@ -86,7 +86,7 @@ struct GenerationOption: ParsableArguments {
   var value: Int?
 }
 
-/// Which entity of a key a subcommand is about.
+/// The options that select one of several entities of a key.
 protocol SelectorOptions: ParsableArguments {
   var level: String? { get }
 }
@@ -118,7 +118,7 @@ struct GetCommand<Shown: Entity>: SessionCommand {
 
 // MARK: List
 
-/// Which entities to list.
+/// The options that select the entities to list.
 struct ListOptions: ParsableArguments {
   @Option(help: .init("Only names that match the pattern: *, ?, [a-z].", valueName: "glob"))
   var match: String?
@@ -127,7 +127,7 @@ struct ListOptions: ParsableArguments {
   var limit: Int?
 }
 
-/// Whose entities to list.
+/// The option that limits a list to an owner.
 protocol ListFilter: ParsableArguments {
   var owner: String? { get }
 }
@@ -138,7 +138,7 @@ struct OwnerFilter: ListFilter {
   var owner: String?
 }
 
-/// For entities that never have an owner.
+/// The filter of kinds that never have an owner.
 struct NoFilter: ListFilter {
   var owner: String? { nil }
 }
@@ -153,7 +153,7 @@ struct ListCommand<Shown: Entity>: SessionCommand {
   @OptionGroup var owner: Shown.Filter
   @OptionGroup var global: GlobalOptions
 
-  /// Prints page by page, so that the first lines come at once. Columns line up within a page.
+  /// Prints page by page, so that the first lines appear at once. Columns align within a page.
   func run(_ session: Session) async throws {
     let style = session.style
     let columns =
@@ -185,7 +185,7 @@ struct ListCommand<Shown: Entity>: SessionCommand {
       }
       return left > 0
     }
-    // A pipe gets nothing, as from grep.
+    // Into a pipe, an empty list prints nothing, as grep does.
     if isFirst, !session.json, Output.isTerminal {
       let match = options.match.map { " match '\($0.printable)'" } ?? ""
       Output.line("no \(Shown.plural)\(match)")

@@ -20,7 +20,7 @@ struct HUD: AsyncParsableCommand, Entity {
       ListCommand<HUD>.self, Why.self, Mask.self,
     ])
 
-  /// Which HUD of a screen.
+  /// The option that selects a HUD of a screen.
   struct Selector: SelectorOptions {
     @Option(
       oneOf: ["normal", "statusbar", "alert"],

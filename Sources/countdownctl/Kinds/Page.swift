@@ -135,7 +135,7 @@ struct Page: AsyncParsableCommand, Entity {
   }
 }
 
-/// How a page loads.
+/// The options for loading a page.
 struct LoadOptions: ParsableArguments {
   @Option(
     oneOf: ["always", "never", "every"],

@@ -1,7 +1,7 @@
 import Countdowns
 import Wire
 
-/// A file of timed commands, and of the replies and events that they lead to.
+/// A file of timed commands, with the replies and events that they lead to.
 ///
 ///     # The button counts down from 3.
 ///     0s   > COUNTDOWN START button COUNT 3 EVERY 1s
@@ -17,16 +17,16 @@ struct Flow {
       case command(words: [String])
       case reply(String)
       case event(words: [String])
-      /// Any replies and events, also none.
+      /// Any replies and events, or none.
       case anything
     }
 
     let number: Int
-    /// As it is in the file.
+    /// The line as in the file.
     let text: String
-    /// Since the flow began.
+    /// The time since the flow began.
     let time: Interval
-    /// Of a client with a name of its own; empty for the others.
+    /// The name of the client; empty for a line without one.
     let client: String
     let content: Content
   }
@@ -36,11 +36,11 @@ struct Flow {
     let text: String
   }
 
-  /// What the daemon is configured with; nil if the flow leaves that open.
+  /// The daemon's configuration; nil if the flow has none.
   private(set) var configuration: String?
   private(set) var lines: [Line] = []
 
-  /// Variables of a reply get their values while it is played: `generation=$first`.
+  /// Returns whether a word is a variable that a reply sets, as in `generation=$first`.
   static func isVariable(_ word: String) -> Bool { word.hasPrefix("$") && word.count > 1 }
 
   init(_ text: String) throws(Problem) {

@@ -1,14 +1,13 @@
 import Countdowns
 
-/// What a flow expects beside what has happened: the lines of both, aligned with the fewest
-/// differences.
+/// The lines of a flow and the messages while it was played, aligned with the fewest differences.
 struct FlowComparison {
   enum Step {
-    /// A line that was as expected, or needs nothing.
+    /// A line that a message matches, or that needs none.
     case line(Flow.Line)
     case missing(Flow.Line)
     case unexpected(FlowMessage)
-    /// Not asked for.
+    /// A message that needs no line, or that `…` allows.
     case passed(FlowMessage)
   }
 
@@ -65,10 +64,10 @@ struct FlowComparison {
     }
   }
 
-  /// Commands are in both, so they are what everything else is aligned with.
+  /// Commands are both lines and messages, so everything else is aligned with them.
   private static let costOfCommand = 1_000_000
 
-  /// Of a line for which there is no message.
+  /// Returns the cost of a line without a message.
   private static func cost(without line: Flow.Line) -> Int {
     switch line.content {
     case .nothing, .anything: 0
@@ -77,8 +76,8 @@ struct FlowComparison {
     }
   }
 
-  /// Of a message for which there is no line, where the line at `index` comes next. The line before
-  /// is `…` if anything may happen there.
+  /// Returns the cost of a message without a line, before the line at `index`: 0 if it needs none,
+  /// or if the line before is `…`.
   private static func cost(_ message: FlowMessage, in lines: [Flow.Line], before index: Int) -> Int
   {
     if case .command = message.content { return costOfCommand }

@@ -1,22 +1,22 @@
 import CountdownClient
 import Wire
 
-/// Something that happened while a flow was played.
+/// A command, reply or event of a flow that was played.
 struct FlowMessage {
   enum Content {
-    /// The number of its line.
+    /// A command, with the number of its line.
     case command(line: Int)
     case reply(RESPValue)
     case event(channel: String, fields: RESPValue)
   }
 
-  /// Since the flow began.
+  /// The time since the flow began.
   let milliseconds: Int64
   let client: String
   let content: Content
 
-  /// Whether it is what a line expects. A reply or event has the fields that the line names, and
-  /// perhaps others.
+  /// Returns whether the message is what a line expects. A reply or event may have more fields than
+  /// the line names.
   func matches(_ line: Flow.Line, _ variables: [String: String]) -> Bool {
     guard client == line.client else { return false }
     switch (content, line.content) {
@@ -34,7 +34,7 @@ struct FlowMessage {
     }
   }
 
-  /// Whether it may happen without a line that expects it: a reply that is no error.
+  /// Whether the message needs no line: a reply that is not an error.
   var needsNoLine: Bool {
     guard case .reply(let reply) = content else { return false }
     if case .error = reply { return false }
@@ -50,7 +50,7 @@ struct FlowMessage {
     return (String(name), String(word.dropFirst(name.count + 1)))
   }
 
-  /// The fields that a reply is to have; nil if the text is no list of fields.
+  /// Returns the fields that a reply must have; nil if the text is not a list of fields.
   static func fields(of text: String) -> [Field]? {
     guard let words = try? InlineWords.split(text), !words.isEmpty else { return nil }
     let fields = words.map { field(String(decoding: $0, as: UTF8.self)) }
@@ -70,7 +70,7 @@ struct FlowMessage {
     }
   }
 
-  /// `…` in what is expected stands for any text.
+  /// Returns whether a text is as expected; `…` stands for any text.
   private static func isLike(_ text: String, _ expected: String) -> Bool {
     let parts = expected.split(separator: "…", omittingEmptySubsequences: false)
     guard parts.count > 1 else { return text == expected }
@@ -85,7 +85,7 @@ struct FlowMessage {
 
   // MARK: Text
 
-  /// A value as flows write it: a list of words is separated by commas.
+  /// Returns a value as flows write it, with commas between the elements of a list.
   static func text(_ value: RESPValue) -> String {
     switch value {
     case .error(let text): "error \(text)"
@@ -95,20 +95,20 @@ struct FlowMessage {
     }
   }
 
-  /// In every event, and different each time.
+  /// The fields that are left out: they are in every event, or different each time.
   private static let unshown: Set = [
     "event", "key", "generation", "seq", "due_unix_ms", "late_us", "now_unix_ms",
     "deadline_unix_ms",
   ]
 
-  /// An event in short: its channel, name and state.
+  /// A short form of an event: its channel, name and state.
   var summary: String {
     guard case .event(let channel, let fields) = content else { return text }
     let state = fields["state"]?.string.map { " state=\($0)" } ?? ""
     return "\(client)* \(Self.quoted(channel)) \(fields["event"]?.string ?? "")\(state)"
   }
 
-  /// As a line of a flow could expect it.
+  /// The message as a line of a flow.
   var text: String {
     switch content {
     case .command: ""

@@ -3,20 +3,20 @@ import Countdowns
 import Synchronization
 import Wire
 
-/// Plays the commands of a flow on a daemon with virtual time, and notes replies and events.
+/// Plays the commands of a flow on a daemon with virtual time, and records replies and events.
 ///
-/// Time passes from deadline to deadline, so each event is noted at its own time. Another client
-/// observes all channels.
+/// Time advances from deadline to deadline, so each event is recorded at its own time. Another
+/// client observes all channels.
 final class FlowPlayer {
   private let flow: Flow
   private let path: String
-  /// By name. The one without a name sends the commands without one.
+  /// Clients by name. The one with an empty name sends the commands that name no client.
   private var clients: [String: FlowClient] = [:]
   private var observer: FlowClient?
-  /// Since the flow began, in milliseconds.
+  /// The time since the flow began, in milliseconds.
   private var elapsed: Int64 = 0
   private(set) var messages: [FlowMessage] = []
-  /// What replies have set, with their `$`.
+  /// The variables that replies have set; their names include the `$`.
   private(set) var variables: [String: String] = [:]
 
   init(_ flow: Flow, path: String) {
@@ -53,7 +53,7 @@ final class FlowPlayer {
 
   // MARK: Time
 
-  /// Lets time pass, stopping wherever something is due.
+  /// Advances the time to `end`, stopping at each deadline.
   private func pass(to end: Int64) async throws {
     while elapsed < end {
       let facts = try await observer!.send(["INFO", "timers"]).string ?? ""
@@ -72,7 +72,7 @@ final class FlowPlayer {
     if case .error(let text) = reply { throw CountdownClientError(reply: text) }
   }
 
-  /// Microseconds since 1970.
+  /// Returns the daemon's wall clock, in microseconds since 1970.
   private func wallClock() async throws -> Int64 {
     let parts = try await observer!.send(["TIME"]).elements ?? []
     return parts.reduce(0) { $0 * 1_000_000 + Int64($1.int ?? 0) }
@@ -85,7 +85,7 @@ final class FlowPlayer {
     let name = words.prefix(2).map { $0.uppercased() }
     note(.command(line: line.number), by: line.client)
     let client = try await client(line.client)
-    if CountdownClient.answersWithPushes(Array(words[0].utf8)) {
+    if CountdownClient.answersWithPushes(words[0].utf8) {
       try await client.subscribe(words)
       return try await settle()
     }
@@ -97,7 +97,7 @@ final class FlowPlayer {
     if name == ["CLOCK", "RESTART"] || name == ["CLOCK", "REBOOT"], !answer.isError {
       try await reconnect()
     }
-    // The flow's own time does not depend on the clock on the wall.
+    // CLOCK SET changes only the wall clock, not the time of the flow.
     if name[0] == "CLOCK", name != ["CLOCK", "SET"] {
       elapsed += (try await wallClock() - before) / 1_000
     }
@@ -112,8 +112,8 @@ final class FlowPlayer {
     if Flow.isVariable(text), variables[text] == nil { variables[text] = FlowMessage.text(reply) }
   }
 
-  /// The daemon starts again: all connections are closed. As with any restart, it may not listen
-  /// yet, not accept what has connected, or answer LOADING.
+  /// Reconnects after a restart of the daemon, which closes all connections. At first, as after any
+  /// restart, it may not listen, not accept connections, or answer LOADING.
   private func reconnect() async throws {
     for client in Array(clients.values) + [observer!] { await client.closed() }
     clients = [:]
@@ -128,13 +128,13 @@ final class FlowPlayer {
     }
   }
 
-  /// Whatever is due now happens, and is noted.
+  /// Fires everything that is due now, and records the events.
   private func settle() async throws {
     try await advance(0)
     try await collect()
   }
 
-  /// Notes what clients have received.
+  /// Records the events that clients have received.
   private func collect() async throws {
     let all = [("", observer!)] + clients.sorted { $0.key < $1.key }.filter { $0.key != "" }
     for (name, client) in all where client.isOpen {
@@ -175,18 +175,18 @@ final class FlowClient: Sendable {
 
   func closed() async { await connection.closed() }
 
-  /// Errors are values.
+  /// Sends a command. Returns error replies instead of throwing them.
   func send(_ words: [String]) async throws -> RESPValue {
     try await connection.send(words.map { Array($0.utf8) })
   }
 
-  /// A command that pushes answer.
+  /// Sends a command that is answered with pushes, and waits until they have arrived.
   func subscribe(_ words: [String]) async throws {
     connection.sendWithoutReplies([words.map { Array($0.utf8) }])
     _ = try await send(["PING"])
   }
 
-  /// The events since the last call. What was published before has come with the reply to PING.
+  /// Returns the events since the last call. Earlier events arrive before the reply to PING.
   func received() async throws -> [(channel: String, fields: RESPValue)] {
     _ = try await send(["PING"])
     let values = pushes.values.withLock { values in

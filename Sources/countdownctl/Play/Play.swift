@@ -58,7 +58,7 @@ struct Play: AsyncParsableCommand {
     if hasFailed { throw ExitCode.refused }
   }
 
-  /// Returns whether it went as expected.
+  /// Plays a flow. Returns whether it went as expected.
   private func play(_ path: String) async throws -> Bool {
     let flow = try Flow(try TextFile.read(path))
     let comparison: FlowComparison
@@ -105,7 +105,7 @@ struct Play: AsyncParsableCommand {
 }
 
 extension PrivateDaemon {
-  /// Waits until it answers; fails with its log if it ends instead.
+  /// Waits until the daemon answers; throws its log if it ends instead.
   func waitUntilReady() async throws {
     while true {
       do {
@@ -120,10 +120,10 @@ extension PrivateDaemon {
 }
 
 extension FlowComparison {
-  /// How many events are shown of those that `…` allows.
+  /// The maximum number of events shown where `…` allows any.
   private static let mostPassed = 3
 
-  /// The flow as it went: `-` before what was expected, `+` before what happened instead.
+  /// Returns the flow as it went: `-` before missing lines, `+` before unexpected ones.
   func timeline(_ style: Style) -> [String] {
     var (lines, passed): ([String], Int) = ([], 0)
     for step in steps {
@@ -162,7 +162,7 @@ extension FlowComparison {
 }
 
 extension FlowMessage {
-  /// With its time, as a flow would have it.
+  /// Returns a text with the time of the message, as in a flow.
   fileprivate func line(_ text: String) -> String {
     let (seconds, rest) = milliseconds.quotientAndRemainder(dividingBy: 1_000)
     var fraction = String(String(rest + 1_000).dropFirst())

@@ -2,12 +2,13 @@ import CountdownClient
 import Glibc
 import Wire
 
-/// A daemon on virtual time that belongs to one flow: with a socket and a state of its own, in a
-/// directory that is removed with it.
+/// A daemon on virtual time for one flow. Its socket and its state are in a directory that is
+/// removed with it.
 final class PrivateDaemon {
   let socket: String
   private let directory: String
-  private let process: pid_t
+  /// Nil once the process has been waited for.
+  private var process: pid_t?
 
   init(configuration: String?) throws(FileError) {
     let parent = Output.environment("TMPDIR") ?? "/tmp"
@@ -36,7 +37,7 @@ final class PrivateDaemon {
     }
   }
 
-  /// countdownd and countdownctl are one program, which does what its name says.
+  /// Starts countdownd. It is the same program as countdownctl; the name in `words` selects it.
   private static func spawn(_ words: [String], log: String) throws(FileError) -> pid_t {
     var actions = unsafe posix_spawn_file_actions_t()
     unsafe posix_spawn_file_actions_init(&actions)
@@ -56,21 +57,26 @@ final class PrivateDaemon {
     return process
   }
 
-  /// Why it has ended, from its log; nil while it runs.
+  /// Returns why the daemon has ended, from its log; nil while it runs.
   func ending() -> String? {
-    var status: Int32 = 0
-    guard unsafe waitpid(process, &status, WNOHANG) == process else { return nil }
+    if let process {
+      var status: Int32 = 0
+      guard unsafe waitpid(process, &status, WNOHANG) == process else { return nil }
+      self.process = nil
+    }
     return (try? TextFile.read("\(directory)/log")) ?? "countdownd has ended"
   }
 
   deinit {
-    kill(process, SIGTERM)
-    var status: Int32 = 0
-    while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
+    if let process {
+      kill(process, SIGTERM)
+      var status: Int32 = 0
+      while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
+    }
     Self.remove(directory)
   }
 
-  /// Removes a file, or a directory with all that is in it. Links are not followed.
+  /// Removes a file, or a directory with its contents. Does not follow links.
   private static func remove(_ path: String) {
     guard unsafe unlink(path) != 0, let stream = unsafe opendir(path) else { return }
     while let entry = unsafe readdir(stream) {
@@ -84,25 +90,25 @@ final class PrivateDaemon {
   }
 }
 
-/// A file that is read whole.
+/// Reads whole text files.
 enum TextFile {
   static func read(_ path: String) throws(FileError) -> String {
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw FileError.system("cannot read \(path)") }
     defer { close(descriptor) }
     var bytes: [UInt8] = []
+    var part = [UInt8](repeating: 0, count: 65_536)
     while true {
-      let part = unsafe [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
-        count = unsafe max(Glibc.read(descriptor, buffer.baseAddress, 65_536), 0)
-      }
-      guard !part.isEmpty else { return String(decoding: bytes, as: UTF8.self) }
-      bytes += part
+      let count = unsafe Glibc.read(descriptor, &part, part.count)
+      guard count >= 0 else { throw FileError.system("cannot read \(path)") }
+      guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+      bytes += part[..<count]
     }
   }
 }
 
 extension FileError {
-  /// With the reason that the last system call gave.
+  /// Returns an error with the reason in `errno`.
   static func system(_ what: String) -> FileError {
     FileError(text: unsafe "\(what): \(String(cString: strerror(errno)))")
   }

@@ -1,4 +1,4 @@
-/// A key of the keyboard, as far as screens use them.
+/// A key press, of the keys that screens use.
 enum Key: Equatable, Sendable {
   case character(Character)
   case up, down, pageUp, pageDown, home, end
@@ -6,8 +6,8 @@ enum Key: Equatable, Sendable {
   /// Ctrl with a letter.
   case control(Character)
 
-  /// Reads what one `read` returned. Terminals send the bytes of a key at once, so an escape at the
-  /// end is the key itself.
+  /// Parses the bytes of one `read`. Terminals send the bytes of a key at once, so an escape at the
+  /// end is the Escape key.
   static func parse(_ bytes: some Collection<UInt8>) -> [Key] {
     var rest = Substring(String(decoding: bytes, as: UTF8.self))
     var keys: [Key] = []
@@ -33,7 +33,7 @@ enum Key: Equatable, Sendable {
     return keys
   }
 
-  /// Source: xterm's control sequences, as nearly all terminals send them.
+  /// Source: xterm's control sequences, which nearly all terminals send.
   private static func special(_ parameters: Substring, _ last: Character) -> Key? {
     switch (parameters, last) {
     case (_, "A"): .up

@@ -1,25 +1,25 @@
 import Glibc
 
-/// What a screen shows: a state that keys and time change, and its picture.
+/// The content of a screen: a state that keys and time change, drawn as lines.
 protocol ScreenContent: Sendable {
-  /// - Returns: whether the screen stays; false ends it.
+  /// - Returns: false to end the screen.
   mutating func press(_ key: Key) -> Bool
 
-  /// Brings the state up to the time and the size of the next picture.
+  /// Updates the state to the time and the size of the next frame.
   mutating func prepare(at now: Duration, size: Terminal.Size)
 
-  /// The picture: as many lines as there are rows at most, none wider than the columns.
+  /// Returns the frame: at most `size.rows` lines, none wider than `size.columns`.
   func lines(at now: Duration, size: Terminal.Size, style: Style) -> [String]
 
-  /// How long the picture stays the same unless something happens.
+  /// Returns how long the frame stays the same unless something happens.
   func pause(at now: Duration) -> Duration
 }
 
-/// Shows a content on the terminal until a key or a signal ends it, and restores the terminal.
+/// Shows content on the terminal until a key or a signal ends it, and restores the terminal.
 ///
-/// Times are durations since the screen was made.
+/// Times are durations since the screen was created.
 actor Screen<Content: ScreenContent> {
-  /// However much happens, there are no more pictures a second than ten.
+  /// The minimum time between frames, except those that keys cause.
   private static var frame: Duration { .milliseconds(100) }
 
   private(set) var content: Content
@@ -38,7 +38,7 @@ actor Screen<Content: ScreenContent> {
     (wakeups, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// Changes the content, which is drawn with the next picture.
+  /// Changes the content; the next frame shows it.
   func update(_ change: (inout Content, _ now: Duration) -> Void) {
     change(&content, clock.now - start)
     wake.yield()
@@ -46,7 +46,7 @@ actor Screen<Content: ScreenContent> {
 
   /// Shows the screen until `work` is done.
   ///
-  /// - Returns: what `work` returned; nil if a key or a signal ended the screen before.
+  /// - Returns: the result of `work`; nil if a key or a signal ended the screen first.
   func show<Value: Sendable>(
     while work: @escaping @Sendable () async throws -> Value
   ) async throws -> Value? {
@@ -70,7 +70,7 @@ actor Screen<Content: ScreenContent> {
       ])
   }
 
-  /// Returns when a signal asks to end.
+  /// Handles signals; returns when one asks the screen to end.
   private func obey(_ signals: Signals) async {
     for await signal in signals.received {
       switch signal {
@@ -98,7 +98,7 @@ actor Screen<Content: ScreenContent> {
       drawOnce()
       let pause = max(content.pause(at: clock.now - start), Self.frame)
       alarm = Task { [wake] in
-        // A task that was cancelled wakes nobody.
+        // A cancelled alarm draws nothing.
         if (try? await Task.sleep(for: pause)) != nil { wake.yield() }
       }
       guard (try? await Task.sleep(for: Self.frame)) != nil else { break }
@@ -115,7 +115,7 @@ actor Screen<Content: ScreenContent> {
 }
 
 extension String {
-  /// The text in as many columns, for terminals without Unicode.
+  /// The text in ASCII with the same width, for terminals without Unicode.
   var inASCII: String {
     if utf8.allSatisfy({ $0 < 0x80 }) { return self }
     return reduce(into: "") { text, character in

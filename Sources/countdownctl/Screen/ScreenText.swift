@@ -1,11 +1,11 @@
-/// What screens have in common.
+/// Text that all screens use.
 enum ScreenText {
-  /// The time of day in the locale's zone: `14:02:11`.
+  /// The local time of day: `14:02:11`.
   static var clock: String {
     WallClock.timeOfDay(unixMilliseconds: WallClock.nowUnixMilliseconds)
   }
 
-  /// A text at each end of a line of so many columns; the right one only where there is room.
+  /// Returns a line with a text at each end; without the right one if there is no room for it.
   static func ends(
     _ left: String, _ right: String, columns: Int, left paintLeft: (String) -> String,
     right paintRight: (String) -> String

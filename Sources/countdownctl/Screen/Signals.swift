@@ -1,21 +1,21 @@
 import Dispatch
 import Glibc
 
-/// Signals as a sequence, instead of what they would do by themselves.
+/// Signals as a sequence, in place of their default actions.
 ///
-/// Unchecked: the sources, whose type does not say that it is thread-safe, are only touched while
-/// there is one reference, in `init` and `deinit`.
+/// Unchecked: the sources, which are not `Sendable`, are used only in `init` and `deinit`, while
+/// there is one reference.
 final class Signals: @unchecked Sendable {
   let received: AsyncStream<Int32>
   private let sources: [any DispatchSourceSignal]
 
-  /// - Parameter leavingIgnored: what is ignored already, as nohup has it, stays so.
+  /// - Parameter leavingIgnored: whether signals already ignored, as under nohup, stay so.
   init(_ numbers: [Int32], leavingIgnored: Bool = false) {
     let (stream, continuation) = AsyncStream.makeStream(
       of: Int32.self, bufferingPolicy: .bufferingNewest(16))
     received = stream
     sources = numbers.compactMap { number in
-      // The source receives it nevertheless; without this the process would end first.
+      // The source receives ignored signals, too; the default action would end the process.
       let before = signal(number, SIG_IGN)
       if leavingIgnored,
         unsafe unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
@@ -35,9 +35,9 @@ final class Signals: @unchecked Sendable {
 }
 
 extension Signals {
-  /// Does work until a signal asks the process to end.
+  /// Runs `work` until a signal asks the process to end.
   ///
-  /// - Returns: what `work` returned; nil if a signal came first.
+  /// - Returns: the result of `work`; nil if a signal came first.
   static func end<Value: Sendable>(
     _ work: @escaping @Sendable () async throws -> Value
   ) async throws -> Value? {
@@ -53,9 +53,9 @@ extension Signals {
   }
 }
 
-/// Does work until it is done, or one of the others returns true, which makes the result nil.
+/// Runs `work` until it returns, or until one of `others` returns true, which makes the result nil.
 ///
-/// The rest is cancelled and not waited for: a daemon that does not answer would hold it up.
+/// Cancels the rest without waiting for it: a daemon that does not answer would block it.
 func firstOutcome<Value: Sendable>(
   of work: @escaping @Sendable () async throws -> Value,
   orEndOf others: [@Sendable () async -> Bool]

@@ -2,18 +2,16 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// The terminal while a screen is shown: the alternate screen, and each key as it is pressed.
+/// The terminal while a screen is shown: the alternate screen, and keys as they are pressed.
 ///
-/// The terminal is one for the whole process, and so is this. Whatever ends the process by `exit`
-/// restores it.
+/// The process has one terminal, so the state is static. `exit` restores the terminal.
 enum Terminal {
-  /// Columns and rows.
   struct Size: Equatable, Sendable {
     var columns: Int
     var rows: Int
   }
 
-  /// 80 × 24 where the terminal does not know.
+  /// The size of the terminal; 80 × 24 if it is unknown.
   static var size: Size {
     var size = winsize()
     guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0,
@@ -22,12 +20,12 @@ enum Terminal {
     return Size(columns: Int(size.ws_col), rows: Int(size.ws_row))
   }
 
-  /// Whether standard output is a terminal that can place text anywhere.
+  /// Whether standard output is a terminal that can move its cursor.
   static var canShowScreens: Bool {
     Output.isTerminal && !["dumb", nil].contains(Output.environment("TERM"))
   }
 
-  /// Whether the locale is one of UTF-8, by the variables that say so, the first that is set.
+  /// Returns whether the locale uses UTF-8, by the first of LC_ALL, LC_CTYPE and LANG that is set.
   static func showsUnicode(_ variable: (String) -> String? = Output.environment) -> Bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(variable).first ?? "C"
     return locale.uppercased().replacing("-", with: "").contains("UTF8")
@@ -39,16 +37,16 @@ enum Terminal {
     var isOpen = false
     var isOver = false
     var isRegistered = false
-    /// The modes to restore; nil where standard input is no terminal.
+    /// The modes to restore; nil if standard input is not a terminal.
     var modes: termios?
-    /// What is on the screen.
+    /// The size and the lines of the screen.
     var size = Size(columns: 0, rows: 0)
     var lines: [String] = []
   }
 
   private static let state = Mutex(State())
 
-  /// Shows lines, from the top of the screen. Opens the screen first; does nothing in the
+  /// Draws lines from the top of the screen, which it opens first if necessary. Does nothing in the
   /// background.
   static func draw(_ lines: [String], size: Size) {
     guard isForeground(STDOUT_FILENO) else { return }
@@ -62,7 +60,7 @@ enum Terminal {
       }
       for (row, line) in lines.prefix(size.rows).enumerated() {
         if row < state.lines.count, state.lines[row] == line { continue }
-        // Erased before, as after a full line the cursor still is in its last column.
+        // Erases before writing: after a full line, the cursor is still in its last column.
         text += "\u{1B}[\(row + 1);1H\u{1B}[K" + Style.printable(line)
       }
       if lines.count < state.lines.count { text += "\u{1B}[\(lines.count + 1);1H\u{1B}[J" }
@@ -72,19 +70,19 @@ enum Terminal {
     if !text.isEmpty { Output.raw(text) }
   }
 
-  /// Whether the shell lets this process use the terminal now.
+  /// Returns whether this process is in the foreground, where it may use the terminal.
   private static func isForeground(_ descriptor: Int32) -> Bool {
     let group = tcgetpgrp(descriptor)
     return group < 0 || group == getpgrp()
   }
 
-  /// Restores the terminal as it was before the first `draw`; the next one opens the screen again,
-  /// unless it is closed for good.
+  /// Restores the terminal to its state before the first `draw`. The next `draw` opens the screen
+  /// again, unless it is closed for good.
   static func close(forGood: Bool = false) {
     state.withLock { state in
       state.isOver = state.isOver || forGood
       guard state.isOpen else { return }
-      // Not by way of `Output`, which may be what ends the process.
+      // Bypasses `Output`, which may be ending the process.
       let text = Array("\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l".utf8)
       _ = unsafe text.withUnsafeBytes { unsafe write(STDOUT_FILENO, $0.baseAddress, $0.count) }
       if var modes = state.modes { unsafe tcsetattr(STDIN_FILENO, TCSADRAIN, &modes) }
@@ -93,8 +91,8 @@ enum Terminal {
     }
   }
 
-  /// Keys come one by one and are not shown; Ctrl-C and Ctrl-Z stay signals. The cursor is hidden,
-  /// and a line that is too long is cut.
+  /// Returns the sequence that opens the screen, hides the cursor and cuts long lines. From now on
+  /// keys come one by one, without echo; Ctrl-C and Ctrl-Z stay signals.
   private static func open(_ state: inout State) -> String {
     if !state.isRegistered { atexit { Terminal.close() } }
     state.isRegistered = true
@@ -111,7 +109,7 @@ enum Terminal {
 
   // MARK: Keys
 
-  /// The keys that are pressed; ends at once where standard input is no terminal.
+  /// Returns the keys that are pressed; ends at once if standard input is not a terminal.
   static func keys() -> AsyncStream<Key> {
     let (stream, continuation) = AsyncStream.makeStream(of: Key.self)
     guard isatty(STDIN_FILENO) == 1 else {
@@ -123,7 +121,7 @@ enum Terminal {
       while true {
         let count = unsafe read(STDIN_FILENO, &bytes, bytes.count)
         if count < 0, errno == EINTR { continue }
-        // In the background nothing can be read until the shell brings it back.
+        // A process in the background cannot read until the shell brings it to the foreground.
         if count < 0, errno == EIO, !isForeground(STDIN_FILENO) {
           usleep(100_000)
           continue

@@ -2,8 +2,8 @@ import ArgumentParser
 import CountdownClient
 import Countdowns
 
-/// A duration with its unit, for `transform:`, which unlike `ExpressibleByArgument` says what is
-/// allowed.
+/// Parses a duration with its unit, for `transform:`, whose errors can explain what is allowed,
+/// unlike those of `ExpressibleByArgument`.
 @Sendable func duration(_ argument: String) throws -> Duration {
   if let interval = DurationText.parse(written: argument) {
     return .milliseconds(interval.millisecondsRoundedUp)
@@ -35,13 +35,13 @@ extension Argument where Value == Duration {
 }
 
 extension Option where Value == String? {
-  /// One of a few words, which the daemon checks.
+  /// Creates an option for one of a few words, which the daemon checks.
   init(oneOf words: [String], help: ArgumentHelp) {
     self.init(help: help, completion: .list(words))
   }
 }
 
-/// An integer within a range, for `transform:`.
+/// Returns a parser of integers within a range, for `transform:`.
 func integer(_ range: ClosedRange<Int>) -> @Sendable (String) throws -> Int {
   { argument in
     guard let value = Int(argument), range.contains(value) else {
@@ -51,7 +51,7 @@ func integer(_ range: ClosedRange<Int>) -> @Sendable (String) throws -> Int {
   }
 }
 
-/// So many in a duration, such as `5/10m`, in the spelling of the protocol; for `transform:`.
+/// Converts a rate, such as `5/10m`, to the form of the protocol; for `transform:`.
 @Sendable func rate(_ argument: String) throws -> String {
   let parts = argument.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
   guard parts.count == 2, Int(parts[0]) != nil else {

@@ -1,12 +1,12 @@
 import CountdownClient
 import Wire
 
-/// Rows in columns that line up, two spaces apart.
+/// Rows in aligned columns, two spaces apart.
 struct Columns {
   struct Column {
     let title: String
     var alignRight = false
-    /// Longer values are cut.
+    /// The maximum width; longer values are cut.
     var limit = 60
   }
 
@@ -16,8 +16,8 @@ struct Columns {
     self.columns = columns
   }
 
-  /// The rows as lines of at most `width` columns; what does not fit is left out, from the right.
-  /// The cells are made printable here. `paint` colours a cell that is fitted already.
+  /// Returns the rows as lines no wider than `width`; columns that do not fit are left out from the
+  /// right. Escapes unprintable characters. `paint` colours a cell that is fitted already.
   func lines(
     _ rows: [[String]], withTitles: Bool, style: Style, width: Int = .max,
     paint: (_ row: Int, _ column: Int, _ cell: String) -> String = { _, _, cell in cell }
@@ -71,7 +71,7 @@ enum FieldTable {
       .joined(separator: "\n")
   }
 
-  /// `retry_after_ms` is "retry after".
+  /// Returns the label of a field: "retry after" for `retry_after_ms`.
   private static func label(_ name: String) -> String {
     switch name {
     case "remaining": return "left"
@@ -91,7 +91,7 @@ enum FieldTable {
       return Duration.milliseconds(number).humanText
     case .boolean(let isSet): return isSet ? "yes" : "no"
     case .array(let records) where !records.isEmpty && records.allSatisfy(isMap):
-      // One below the other.
+      // Each record has its own line.
       return records.map { "\n  " + line($0, style: style) }.joined()
     default:
       guard let text = value.textOrBase64 else { return value.json }
@@ -103,7 +103,7 @@ enum FieldTable {
     if case .map = value { true } else { false }
   }
 
-  /// Several fields in one line, each with its name.
+  /// Returns the fields of a record on one line, each with its name.
   private static func line(_ record: RESPValue, style: Style) -> String {
     guard case .map(let pairs) = record else { return record.json }
     return pairs.filter {

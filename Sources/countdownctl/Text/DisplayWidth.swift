@@ -1,8 +1,8 @@
-/// The columns that a text takes on a terminal, and texts fitted to a number of columns.
+/// The width of a text on a terminal, in columns, and texts fitted to a width.
 enum DisplayWidth {
-  /// Columns of a text without control characters: two for CJK and emoji, none for what combines.
+  /// Returns the width of a printable text: 2 for CJK and emoji, 0 for combining marks.
   static func of(_ text: some StringProtocol) -> Int {
-    // Most texts are ASCII, and screens measure many.
+    // Fast path: most texts are ASCII, and screens measure many.
     if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
     return text.reduce(0) { $0 + of($1) }
   }
@@ -10,7 +10,7 @@ enum DisplayWidth {
   static func of(_ character: Character) -> Int {
     var width = 0
     for scalar in character.unicodeScalars {
-      // This selector asks for the picture instead of the letter.
+      // This variation selector turns a character into an emoji.
       if scalar == "\u{FE0F}" { width = 2 }
       width = max(width, of(scalar))
     }
@@ -27,7 +27,7 @@ enum DisplayWidth {
     return scalar.properties.isEmojiPresentation ? 2 : 1
   }
 
-  /// The blocks that Unicode's EastAsianWidth.txt has as wide or fullwidth, as far as they matter.
+  /// The relevant blocks of wide and fullwidth characters in Unicode's EastAsianWidth.txt.
   private static let wide: [ClosedRange<UInt32>] = [
     0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF,
     0xA000...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
@@ -35,14 +35,14 @@ enum DisplayWidth {
     0x1FA70...0x1FAFF, 0x20000...0x3FFFD,
   ]
 
-  /// The text in exactly this many columns: filled with spaces, or cut with an ellipsis.
+  /// Returns the text in exactly this many columns: padded with spaces, or cut with an ellipsis.
   static func fit(_ text: String, _ columns: Int, alignRight: Bool = false) -> String {
     let cut = truncate(text, columns)
     let space = String(repeating: " ", count: max(0, columns - of(cut)))
     return alignRight ? space + cut : cut + space
   }
 
-  /// The text in at most this many columns.
+  /// Returns the text in at most this many columns; a longer one is cut with an ellipsis.
   static func truncate(_ text: String, _ columns: Int) -> String {
     guard of(text) > columns else { return text }
     guard columns > 0 else { return "" }
@@ -57,14 +57,14 @@ enum DisplayWidth {
     return result + "…"
   }
 
-  /// The text in lines of at most this many columns, broken at spaces; all but the first are
+  /// Wraps the text at spaces, to lines of at most this many columns; all but the first are
   /// indented. Colours take no columns.
   static func wrap(_ text: String, _ columns: Int, indent: Int) -> [String] {
     var lines = [""]
     var used = 0
     for (number, word) in text.split(separator: " ", omittingEmptySubsequences: false).enumerated()
     {
-      // What follows an escape is a colour up to its "m".
+      // An escape starts a colour, which ends with "m".
       let parts = word.split(separator: "\u{1B}", omittingEmptySubsequences: false)
       let width = parts.dropFirst().reduce(of(parts[0])) {
         $0 + of($1.drop { $0 != "m" }.dropFirst())

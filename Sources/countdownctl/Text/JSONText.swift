@@ -4,7 +4,7 @@ import Wire
 extension RESPValue {
   static func text(_ text: String) -> RESPValue { .bulkString(Array(text.utf8)) }
 
-  /// An object for `json`; nil becomes null.
+  /// Returns an object for `json`; nil becomes null.
   static func object(_ members: KeyValuePairs<String, (any JSONConvertible)?>) -> RESPValue {
     .map(members.map { .init(.text($0.key), $0.value?.asReply ?? .null) })
   }

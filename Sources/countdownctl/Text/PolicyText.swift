@@ -1,7 +1,7 @@
 import Countdowns
 import Wire
 
-/// A policy as a person would read it out.
+/// The human-readable description of a policy.
 enum PolicyText {
   static func lines(_ policy: SendPolicy, style: Style) -> [String] {
     var lines = [style.bold(policy.name)]
@@ -13,7 +13,7 @@ enum PolicyText {
     return lines
   }
 
-  /// When each send can be at the earliest, windows apart.
+  /// Returns when each send is possible at the earliest, apart from windows.
   private static func sends(_ policy: SendPolicy) -> [String] {
     let rules = policy.rules
     let count = rules.channels.isEmpty ? max(rules.ladder.count, 1) + 1 : rules.channels.count

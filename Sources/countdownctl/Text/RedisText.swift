@@ -2,7 +2,7 @@ import CountdownClient
 
 /// Replies as redis-cli prints them.
 enum RedisText {
-  /// As on a terminal: with types, quotes and numbered elements.
+  /// Formats a reply as on a terminal: with types, quotes and numbered elements.
   static func formatted(_ value: RESPValue, indent: String = "") -> String {
     switch value {
     case .simpleString(let text): return text.printable
@@ -14,7 +14,7 @@ enum RedisText {
     case .null: return "(nil)"
     case .bulkString(let bytes): return quoted(bytes)
     case .verbatim(_, let text):
-      // The line ends anyway.
+      // Drops a final line feed, because the caller ends the line.
       let isClosed = text.last == UInt8(ascii: "\n")
       return String(decoding: isClosed ? text.dropLast() : text[...], as: UTF8.self)
         .replacing("\r\n", with: "\n").printableLines
@@ -37,7 +37,7 @@ enum RedisText {
     }
   }
 
-  /// As into a pipe: the bytes alone, one element per line.
+  /// Formats a reply as into a pipe: the bytes alone, one element per line.
   static func plain(_ value: RESPValue) -> [UInt8] {
     switch value {
     case .simpleString(let text), .error(let text), .bigNumber(let text): return Array(text.utf8)
@@ -78,8 +78,8 @@ enum RedisText {
 
   private static func spaces(_ count: Int) -> String { String(repeating: " ", count: count) }
 
-  /// In double quotes. Printable UTF-8 stays readable, unlike with redis-cli; other bytes become
-  /// `\xNN`, so that the text can be given back as an argument.
+  /// Returns the bytes in double quotes. Unlike with redis-cli, printable UTF-8 stays readable;
+  /// other bytes become `\xNN`, so that the text is valid as an argument.
   static func quoted(_ bytes: [UInt8]) -> String {
     guard let text = String(validating: bytes, as: UTF8.self) else {
       return "\"" + bytes.map { quoted(Unicode.Scalar($0), isText: false) }.joined() + "\""

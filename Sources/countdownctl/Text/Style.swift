@@ -17,8 +17,7 @@ struct Style {
     hasColour ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
   }
 
-  /// The text with everything escaped that is not printable, line feeds and the colours above
-  /// apart.
+  /// Escapes unprintable characters, except line feeds and the colours above.
   static func printable(_ text: String) -> String {
     var parts = text.split(separator: "\u{1B}", omittingEmptySubsequences: false)[...]
     var result = parts.removeFirst().printableLines
@@ -32,15 +31,15 @@ struct Style {
     return result
   }
 
-  /// The word before an accepted request.
+  /// Returns the word before an accepted request; empty for a view that does not answer a request.
   func accepted(_ accepted: Bool?) -> String { accepted == nil ? "" : green("accepted") + "  " }
 
-  /// What a line ends with where generations are shown.
+  /// Returns the generation for the end of a line; empty unless generations are shown.
   func generation(_ generation: Int) -> String {
     showsGenerations ? "  (generation \(generation))" : ""
   }
 
-  /// The colour of a state.
+  /// Returns a text in the colour of a state.
   func state(_ text: String, _ state: String) -> String {
     switch state {
     case "ready", "visible", "running", "available", "done", "open", "content", "settled":
@@ -53,9 +52,9 @@ struct Style {
   }
 }
 
-/// A bar that fills, two steps to a column.
+/// A progress bar with two steps per column.
 enum Bar {
-  /// - Parameter fraction: the full part, from 0 to 1; values beyond are cut off.
+  /// - Parameter fraction: the full part, from 0 to 1; other values are clamped.
   static func text(_ fraction: Double, columns: Int) -> String {
     guard columns > 0 else { return "" }
     let bounded = fraction.isFinite ? min(max(fraction, 0), 1) : 0
@@ -66,8 +65,7 @@ enum Bar {
   }
 }
 
-/// One line with the progress of work, on the standard error stream of a terminal, and removed at
-/// the end.
+/// One line with the progress of work, on standard error if that is a terminal; removed at the end.
 enum ProgressBar {
   static var isWanted: Bool { Output.isTerminal && isatty(STDERR_FILENO) == 1 }
 
@@ -77,7 +75,7 @@ enum ProgressBar {
     return "\(DisplayWidth.fit(name, 8)) \(Bar.text(fraction, columns: 30)) \(percent) %  \(detail)"
   }
 
-  /// Cut at the terminal's width: a line that wraps could not be drawn over.
+  /// Draws the line, cut at the terminal's width: a line that wraps could not be overwritten.
   static func draw(_ text: String) {
     Output.progress("\r\(DisplayWidth.truncate(text, Terminal.size.columns - 1))\u{1B}[K")
   }

@@ -1,5 +1,5 @@
-/// SHA-256 and HMAC with it, which tickets are signed with. swift-crypto would take longer to build
-/// than the rest of the project. Source: FIPS 180-4; RFC 2104.
+/// SHA-256 and HMAC-SHA-256, which sign tickets. swift-crypto would take longer to build than the
+/// rest of the project. Source: FIPS 180-4; RFC 2104.
 enum SHA256 {
   private static let blockLength = 64
 
@@ -55,7 +55,7 @@ enum SHA256 {
     }
   }
 
-  /// The first 32 bits of the fractions of the cube roots of the first 64 primes.
+  /// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
   private static let constants: [UInt32] = [
     0x428a_2f98, 0x7137_4491, 0xb5c0_fbcf, 0xe9b5_dba5, 0x3956_c25b, 0x59f1_11f1,
     0x923f_82a4, 0xab1c_5ed5, 0xd807_aa98, 0x1283_5b01, 0x2431_85be, 0x550c_7dc3,

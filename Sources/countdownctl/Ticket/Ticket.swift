@@ -102,7 +102,7 @@ struct Ticket: ParsableCommand {
     return (found[0], found[1])
   }
 
-  /// Without padding (RFC 4648, section 5).
+  /// Encodes without padding (RFC 4648, section 5).
   private static func base64URL(_ bytes: some Sequence<UInt8>) -> String {
     String(
       Data(bytes).base64EncodedString().compactMap {

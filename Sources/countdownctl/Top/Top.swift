@@ -35,7 +35,7 @@ struct Top: SessionCommand {
     let once = once
     _ = try await Signals.end {
       try await Self.eachSecond(session) { figures in
-        // A second must have passed.
+        // Rates need a second sample.
         guard let figures, figures.commandsPerSecond != nil else { return true }
         if session.json {
           Output.line(figures.json.json)
@@ -50,8 +50,8 @@ struct Top: SessionCommand {
     }
   }
 
-  /// Asks the daemon each second until `body` returns false; hands nil while it cannot be reached,
-  /// unless that is so from the beginning.
+  /// Passes new figures to `body` each second until it returns false; nil while the daemon cannot
+  /// be reached. Throws if the first request fails.
   private static func eachSecond(
     _ session: Session, _ body: @Sendable (TopFigures?) async -> Bool
   ) async throws {
@@ -89,7 +89,7 @@ struct TopContent: ScreenContent {
 
   func prepare(at now: Duration, size: Terminal.Size) {}
 
-  /// New figures come by themselves.
+  /// New figures draw a frame by themselves.
   func pause(at now: Duration) -> Duration { .seconds(5) }
 
   func lines(at now: Duration, size: Terminal.Size, style: Style) -> [String] {

@@ -1,7 +1,7 @@
 import CountdownClient
 
 extension TopFigures {
-  /// The figures as a picture, in so many columns and rows at most.
+  /// Returns the figures as lines, within the columns and rows.
   func lines(columns: Int, rows: Int, style: Style) -> [String] {
     var result = [
       ScreenText.ends(
@@ -10,8 +10,8 @@ extension TopFigures {
     ]
     result += summary(columns)
     let tables = [userTable, commandTable, slowTable]
-    // Each has a blank line and its titles; what is left is shared, and the longer ones get what
-    // the shorter ones do not need.
+    // Each table has a blank line and its titles. The tables share the other rows; longer tables
+    // get the rows that shorter ones do not need.
     var free = max(rows - result.count - 2 * tables.count, 0)
     var shares = [Int](repeating: 0, count: tables.count)
     let shortestFirst = tables.indices.sorted { tables[$0].count < tables[$1].count }
@@ -25,7 +25,7 @@ extension TopFigures {
     return result
   }
 
-  /// Names and values side by side, as many as fit.
+  /// Returns lines of names and values, as many to a line as fit.
   private func summary(_ columns: Int) -> [String] {
     let late = lateness?.map { Self.time(Double($0)) }
     let facts = [
@@ -100,7 +100,7 @@ extension TopFigures {
     fraction.map { fixed($0 * 100, 1) + " %" } ?? "–"
   }
 
-  /// Microseconds in a unit that suits them.
+  /// Returns a time, given in microseconds, in a suitable unit.
   private static func time(_ microseconds: Double) -> String {
     if microseconds < 10 { return fixed(microseconds, 1) + " µs" }
     if microseconds < 1_000 { return fixed(microseconds, 0) + " µs" }
@@ -109,8 +109,8 @@ extension TopFigures {
   }
 }
 
-/// A table whose first column is as wide as its texts and the others allow; where there are too few
-/// columns, the last ones are left out.
+/// A table whose first column is as wide as its texts and the other columns allow. On a narrow
+/// terminal, the last columns are left out.
 struct TopTable {
   struct Column {
     let title: String
@@ -129,10 +129,10 @@ struct TopTable {
     (self.columns, self.rows, self.none) = (columns, rows, none)
   }
 
-  /// Its rows, the note in place of none included.
+  /// The number of rows; 1 for the note in place of rows.
   var count: Int { max(rows.count, 1) }
 
-  /// The titles, and at most so many rows.
+  /// Returns the titles and at most `most` rows.
   func lines(columns width: Int, rows most: Int, style: Style) -> [String] {
     var shown = columns[...]
     func others() -> Int { shown.dropFirst().reduce(0) { $0 + $1.width + 2 } }

@@ -1,7 +1,7 @@
 import CountdownClient
 import Glibc
 
-/// What the daemon replied at one moment.
+/// The daemon's replies at one moment.
 struct TopSample {
   /// The sections of `INFO`, as `Info.json` reads them.
   let info: RESPValue
@@ -18,7 +18,7 @@ struct TopSample {
   func number(_ section: String, _ name: String) -> Double? { info[section]?[name]?.number }
   func integer(_ section: String, _ name: String) -> Int { info[section]?[name]?.int ?? 0 }
 
-  /// The lines `PREFIXname:a=1,b=2` of a section, by name.
+  /// Returns the lines `PREFIXname:a=1,b=2` of a section, by name.
   func table(_ section: String, prefix: String) -> [String: [String: Double]] {
     guard case .map(let pairs)? = info[section] else { return [:] }
     var rows: [String: [String: Double]] = [:]
@@ -37,7 +37,7 @@ struct TopSample {
   }
 }
 
-/// What `top` shows: the difference of two samples. Rates are nil where there is one only.
+/// The figures of `top`: the difference of two samples. Rates are nil if there is only one.
 struct TopFigures {
   struct User {
     let uid: Int
@@ -48,9 +48,9 @@ struct TopFigures {
 
   struct Command {
     let name: String
-    /// Since the start.
+    /// The number of calls since the start or CONFIG RESETSTAT.
     let calls: Int
-    /// Of the last second if there were any then, else since the start.
+    /// The average of the last second if it had calls, else of all calls.
     let microsecondsPerCall: Double
     let callsPerSecond, busy, failedPerSecond: Double?
   }
@@ -66,18 +66,18 @@ struct TopFigures {
   let uptime: Duration
   let commandsPerSecond, errorsPerSecond, eventsPerSecond, processor: Double?
   let residentBytes, connections, entities, armed: Int
-  /// In microseconds: p50, p99, p99.9 and the maximum; nil before anything was due.
+  /// p50, p99, p99.9 and the maximum, in microseconds; nil before anything was due.
   let lateness: [Int]?
-  /// The busiest first.
+  /// Users, busiest first.
   let users: [User]
-  /// Those first that took the most time.
+  /// Commands, the most time-consuming first.
   let commands: [Command]
-  /// The slowest first; nil where the daemon refuses to tell.
+  /// Slow commands, slowest first; nil if this user may not read the slow log.
   let slow: [Slow]?
 
   init(_ sample: TopSample, since before: TopSample?) {
     let seconds = before.map { max((sample.at - $0.at).inSeconds, 0.001) }
-    // What fell was set to zero meanwhile: by a restart, or CONFIG RESETSTAT.
+    // A counter that fell was reset, by a restart or CONFIG RESETSTAT.
     func rate(_ now: Double?, _ then: Double?) -> Double? {
       guard let seconds, let now, let then else { return nil }
       return max(now - (now < then ? 0 : then), 0) / seconds
@@ -104,7 +104,7 @@ struct TopFigures {
     let usersBefore = before?.table("users", prefix: "user_") ?? [:]
     users = sample.table("users", prefix: "user_").compactMap { name, row -> User? in
       guard let uid = Int(name) else { return nil }
-      // Who was not there has done nothing.
+      // A user without an earlier sample counts from 0.
       let old = usersBefore[name]
       func rise(_ field: String) -> Double? { rate(row[field], old.map { $0[field] ?? 0 } ?? 0) }
       return User(

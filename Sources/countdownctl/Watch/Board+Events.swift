@@ -1,6 +1,6 @@
 import CountdownClient
 
-/// What each kind's events make of its line.
+/// Applies the events of each kind to the lines.
 extension Board {
   mutating func apply(_ event: CountdownEvent, at now: Duration) {
     switch event.kind {
@@ -22,7 +22,7 @@ extension Board {
     let id = event.channel
     if event.name == .cancelled { return end(id, "cancelled", at: now) }
     guard let view = event.countdown else { return }
-    // Events of the code do not show a countdown that has ended.
+    // Events of a verification code must not bring back a countdown that has ended.
     if [.expired, .locked, .passed].contains(event.name), lines[id] == nil { return }
     var line = known(id, event)
     line.state = view.state.rawValue
@@ -32,7 +32,7 @@ extension Board {
       line.run(view, view.remainingTime, of: view.every * view.count, at: now)
       if view.state == .paused { line.phase = .still(left: view.remainingTime) }
     case .ready:
-      // A repetition does not make it stay longer.
+      // A repeated event must not make the line stay longer.
       if lines[id]?.isOver == true, lines[id]?.state == line.state { return }
       line.phase = .still(left: nil)
       put(id, line)
@@ -44,7 +44,7 @@ extension Board {
 
   private mutating func apply(hud event: CountdownEvent, at now: Duration) {
     guard let view = event.hud else { return }
-    // A screen has one of each level, and one channel for all of them.
+    // A screen has a HUD of each level, and one channel for all of them.
     let id = event.channel + "\u{0}" + (view.level?.rawValue ?? "")
     guard view.state != .hidden else { return end(id, view.end ?? "hidden", at: now) }
     var line = known(id, event)
@@ -63,7 +63,7 @@ extension Board {
       return end(id, "fired", at: now, title: event.fields["payload"]?.textOrBase64)
     }
     guard let view = event.timer else { return }
-    // With a deadline it exists, and fires now.
+    // An idle timer with a deadline exists, and fires now.
     guard view.state != .idle || view.deadlineUnixMS != nil else { return remove(id) }
     var line = known(id, event)
     line.state = view.state.rawValue
@@ -74,13 +74,13 @@ extension Board {
     put(id, line)
   }
 
-  /// A rate limit, request, gate or debouncer has a line with the time until it changes by itself.
+  /// Shows the time until a rate limit, idempotency key, gate or debouncer changes by itself.
   private mutating func apply(guarded event: CountdownEvent, at now: Duration) {
     let id = event.channel
     let title =
       event.throttle.map(Throttle.left) ?? event.once?.result
       ?? event.gate?.action ?? event.debounce?.payload
-    // It has ended, or never was.
+    // The entity has ended or never existed.
     guard let state = event.state, state != "idle", state != "closed" else {
       return leave(id, event, event.name.rawValue, at: now, title: title)
     }
@@ -96,7 +96,7 @@ extension Board {
 
   private mutating func apply(scope event: CountdownEvent, at now: Duration) {
     let id = event.channel
-    // An event that clients emit says nothing of the scope.
+    // An event that clients emit has no view of the scope.
     guard let view = event.scope else { return }
     guard view.state == .open else {
       return leave(id, event, "closed", at: now)
@@ -116,9 +116,9 @@ extension Board {
     }
     var line = known(id, event)
     line.state = view.state.rawValue
-    // A swipe has a generation of its own.
+    // A swipe has its own generation, so the line is new.
     line.title = line.title ?? lines[id]?.title
-    // Other events are about pages that come or go.
+    // Other events name pages that come or go.
     if [.snapshot, .didAppear].contains(event.name) || line.title == nil, let page = view.page {
       let depth = event.fields["depth"]?.int ?? 1
       line.title = depth > 1 ? "\(page), \(depth) pages" : page
@@ -144,14 +144,14 @@ extension Board {
     put(id, line)
   }
 
-  /// The event's entity does not exist: the line ends, or goes at once where that is no news.
+  /// Ends the line of an entity that does not exist; after a snapshot, removes it at once.
   private mutating func leave(
     _ id: String, _ event: CountdownEvent, _ word: String, at now: Duration, title: String? = nil
   ) {
     if event.name == .snapshot { remove(id) } else { end(id, word, at: now, title: title) }
   }
 
-  /// The line of an event's entity; what it remembers of another generation is forgotten.
+  /// Returns the line of an event's entity; a new line if there is none of this generation.
   private func known(_ id: String, _ event: CountdownEvent) -> Line {
     let new = Line(
       kind: event.kind, channel: event.channel, key: event.key, generation: event.generation)
@@ -162,14 +162,14 @@ extension Board {
 }
 
 extension Board.Line {
-  /// Runs until the deadline of a view; stays still where it has none.
+  /// Lets the time run until the deadline of a view; freezes the line if `remaining` is nil.
   mutating func run(
     _ view: some EntityView, _ remaining: Duration?, of whole: Duration? = nil, at now: Duration
   ) {
     var left = remaining
-    // By the daemon's clock, which this one need not agree with. The deadline is rounded up and the
-    // clock down: together they may exceed the remaining time by a millisecond, which would show as
-    // a tenth of a second.
+    // Uses the daemon's clock, which may differ from this host's. The deadline is rounded up and
+    // the clock down, so that the difference may exceed the remaining time by 1 ms, which would
+    // show as 0.1 s.
     if let deadline = view.deadlineUnixMS, let clock = view.nowUnixMS {
       let distance = Duration.milliseconds(deadline - clock)
       left = remaining.map { $0 > .zero ? min($0, distance) : distance }
@@ -177,8 +177,8 @@ extension Board.Line {
     run(left, of: whole, at: now)
   }
 
-  /// Runs for a time; stays still if that is nil. The bar shows the part of the whole, or of the
-  /// most that was ever left.
+  /// Lets the time `left` run; freezes the line for nil. The bar shows the part of `whole`, or else
+  /// of the longest time ever left.
   mutating func run(_ left: Duration?, of whole: Duration? = nil, at now: Duration) {
     phase = left.map { .running(end: now + $0) } ?? .still(left: nil)
     guard let left else { return }

@@ -1,11 +1,11 @@
 import CountdownClient
 
-/// What `watch` shows: a line for each entity, from the events alone.
+/// The lines of `watch`, one for each entity, from the events alone.
 ///
 /// Times are durations since the start of `watch`. The time left comes from the deadline and the
 /// daemon's clock in the last event, so ticks are not needed for it.
 struct Board {
-  /// How long a line stays at the end, and how many of those there are at most.
+  /// How long a line stays after its end, and the maximum number of such lines.
   static let linger = Duration.seconds(5)
   static let mostEnded = 5
 
@@ -13,7 +13,7 @@ struct Board {
     enum Phase: Equatable {
       /// Ends at this time.
       case running(end: Duration)
-      /// Does not run, with so much left; nil when no end is known.
+      /// Is frozen with this time left; nil if no end is known.
       case still(left: Duration?)
       /// Has ended, and disappears at this time.
       case over(until: Duration)
@@ -26,11 +26,11 @@ struct Board {
     /// The state, or the word for the end.
     var state = ""
     var phase = Phase.still(left: nil)
-    /// Of the whole, for the bar; nil without one.
+    /// The whole duration, for the bar; nil if there is none.
     var total: Duration?
-    /// Whether a timer fires again and again.
+    /// Whether the entity is a periodic timer.
     var isPeriodic = false
-    /// The part that is done, where the daemon sends it.
+    /// The progress, from 0 to 1, if the daemon sends it.
     var fraction: Double?
     var title: String?
 
@@ -50,20 +50,20 @@ struct Board {
     }
   }
 
-  /// By id: the channel, with the level of a HUD.
+  /// Lines by id: the channel, with the level of a HUD.
   private(set) var lines: [String: Line] = [:]
-  /// How many entities of each kind there are that have not ended.
+  /// The number of entities of each kind that have not ended.
   private(set) var counts: [CountdownEvent.Kind: Int] = [:]
-  /// The ids of what has ended, oldest first.
+  /// The ids of lines that have ended, oldest first.
   private var ended: [String] = []
   var isConnected = true
 
-  /// The lines that match the filter: what has ended, then the soonest first.
+  /// The lines that match the filter: those that have ended, then the soonest first.
   private(set) var order: [Place] = []
-  /// What has changed since `sort`, with the place that it had.
+  /// The ids of lines that have changed since `sort`, with their places before; nil for new lines.
   private var moved: [String: Place?] = [:]
 
-  /// Only lines are in the order that contain this, in small letters.
+  /// The filter, in lower case: `order` has only lines that contain it.
   private(set) var filter = ""
 
   // MARK: Lines
@@ -75,7 +75,7 @@ struct Board {
     if !line.isOver { counts[line.kind, default: 0] += 1 }
   }
 
-  /// The entity is over: its line stays a while, with a word in place of the state.
+  /// Ends the line of an entity. It stays for a while, with a word in place of the state.
   mutating func end(_ id: String, _ word: String, at now: Duration, title: String? = nil) {
     guard var line = lines[id], !line.isOver else { return }
     line.state = word
@@ -98,7 +98,7 @@ struct Board {
     self = Board(filter: filter)
   }
 
-  /// Removes what has ended long enough ago.
+  /// Removes the lines that have stayed long enough after their end.
   mutating func expire(at now: Duration) {
     let gone = ended.filter { id in
       if case .over(let until)? = lines[id]?.phase { until <= now } else { true }
@@ -109,9 +109,9 @@ struct Board {
 
   // MARK: Order
 
-  /// Where a line stands.
+  /// The place of a line in the order.
   struct Place: Comparable {
-    /// First what is over, then what runs, then what does not, without an end last.
+    /// 0: has ended; 1: runs; 2: is frozen; 3: is frozen without a known end.
     let group: Int
     let time: Duration
     let id: String
@@ -140,7 +140,7 @@ struct Board {
     sortAll()
   }
 
-  /// Brings the order up to date. O(changes · log lines) for few changes.
+  /// Updates the order. O(changes · lines) for up to 100 changes, else O(lines · log lines).
   mutating func sort() {
     guard moved.count <= 100 else { return sortAll() }
     for (id, old) in moved {
@@ -161,7 +161,7 @@ struct Board {
     if moved.index(forKey: id) == nil { moved[id] = .some(old.map { Place(id, $0) }) }
   }
 
-  /// The first place that is not before this one; nil if all are. O(log lines).
+  /// Returns the index of the first place not before this one; nil if all are. O(log lines).
   private func index(of place: Place) -> Int? {
     var (low, high) = (0, order.count)
     while low < high {

@@ -2,7 +2,7 @@ import CountdownClient
 import Glibc
 import Wire
 
-/// An event in one line, for pipes and logs: time, channel, name, details.
+/// An event on one line, for pipes and logs: time, channel, name, details.
 enum EventLine {
   static func text(_ event: CountdownEvent, time: String, style: Style) -> String {
     let channel = event.kind == .connection ? "-" : event.channel.printable
@@ -10,16 +10,16 @@ enum EventLine {
       .joined(separator: "  ")
   }
 
-  /// The line of an event that comes now.
+  /// Returns the line of an event, with the current time.
   static func text(_ event: CountdownEvent, style: Style) -> String {
     let now = WallClock.nowUnixMilliseconds
     let time = WallClock.text(unixMilliseconds: now, format: "%H:%M:%S")
     return text(event, time: time, style: style)
   }
 
-  /// The event as one line of JSON, which is valid and moves no cursor.
+  /// Returns the event as one line of valid JSON without control characters.
   static func json(_ event: CountdownEvent) -> String {
-    // Only strings can hold what is not printable.
+    // Only strings can contain unprintable characters, so escaping them leaves the JSON valid.
     let text = event.json.escapedForJSON
     guard event.kind != .connection, text.hasSuffix("}") else { return text }
     // The kind of entity is in the channel only.
@@ -47,13 +47,12 @@ extension CountdownEvent {
   /// The state after the event, as text.
   var state: String? { fields["state"]?.textOrBase64 }
 
-  /// How late the daemon was, as a detail.
+  /// The daemon's lateness, as a detail.
   var lateness: String? { lateMicroseconds.map { "\($0) µs late" } }
 }
 
-/// The wall clock.
 enum WallClock {
-  /// Local time: `2026-05-03 14:02:11.250`
+  /// Returns the local time: `2026-05-03 14:02:11.250`.
   static func text(unixMilliseconds: Int, format: String = "%Y-%m-%d %H:%M:%S") -> String {
     let milliseconds = unixMilliseconds - (unixMilliseconds / 1000) * 1000
     var seconds = time_t(unixMilliseconds / 1000)
@@ -66,7 +65,7 @@ enum WallClock {
     return text + "." + String(repeating: "0", count: 3 - digits.count) + digits
   }
 
-  /// Local time of day: `14:02:11`
+  /// Returns the local time of day: `14:02:11`.
   static func timeOfDay(unixMilliseconds: Int) -> String {
     String(text(unixMilliseconds: unixMilliseconds, format: "%H:%M:%S").dropLast(4))
   }

@@ -72,7 +72,7 @@ struct Watch: SessionCommand {
     return status ?? .success
   }
 
-  /// One line per event.
+  /// Prints one line per event.
   private func printEvents(_ session: Session) async throws -> ExitCode {
     let target = target
     let events = session.client.events(channels: target.channels, patterns: target.patterns)
@@ -90,7 +90,7 @@ struct Watch: SessionCommand {
   /// The channels to wait for; nil without `--exit-when-ready`.
   private var waiting: Set<String>? { exitWhenReady ? Set(target.channels) : nil }
 
-  /// Shows the events; returns when there is nothing left to wait for.
+  /// Shows the events; returns the exit status when there is nothing left to wait for.
   private static func follow(
     _ events: CountdownEvents, waiting: Set<String>?,
     _ show: @Sendable (CountdownEvent) async -> Void

@@ -1,19 +1,19 @@
 import CountdownClient
 import Synchronization
 
-/// The screen of `watch`: the board, the part of it that is shown, and the filter.
+/// The screen of `watch`: the board, its visible part, and the filter.
 struct WatchContent: ScreenContent {
   var board = Board()
-  /// The channels whose ticks matter: those that are shown.
+  /// The channels on the screen, whose ticks are needed.
   let shown = ShownChannels()
-  /// The filter while it is typed.
+  /// The filter while the user types it.
   private var filter: String?
   private var top = 0
   private var page = 1
-  /// Snapshots may still be on their way.
+  /// Whether snapshots may still be on their way.
   private var isNew = true
 
-  /// The rows that are not for lines of the board: two at the top, one at the bottom.
+  /// The number of rows besides the lines of the board: two at the top, one at the bottom.
   private static let otherRows = 3
 
   // MARK: Keys
@@ -79,7 +79,7 @@ struct WatchContent: ScreenContent {
     board.order.dropFirst(top).prefix(page).compactMap { board.lines[$0.id] }
   }
 
-  /// A tenth of a second while a time below two minutes is shown, else a second for the clock.
+  /// Returns 0.1 s while a time below two minutes is shown, else 1 s, for the clock.
   func pause(at now: Duration) -> Duration {
     let shortest = visible.compactMap { line in
       if case .running(let end) = line.phase, end > now { end - now } else { nil as Duration? }
@@ -109,7 +109,7 @@ struct WatchContent: ScreenContent {
     return result
   }
 
-  /// How many entities there are, and of which kinds.
+  /// The number of entities, in all and of each kind.
   private var totals: String {
     let counts = board.counts.filter { $0.value > 0 }
     let all = counts.values.reduce(0, +)
@@ -140,7 +140,7 @@ struct WatchContent: ScreenContent {
   }
 }
 
-/// The channels on the screen, for whoever asks on another thread.
+/// The channels on the screen, which other threads may read.
 final class ShownChannels: Sendable {
   private let channels = Mutex(Set<String>())
 
@@ -148,8 +148,8 @@ final class ShownChannels: Sendable {
   func contains(_ channel: String) -> Bool { channels.withLock { $0.contains(channel) } }
 }
 
-/// Who gets how many columns: the kind, the key, the state, the time left, the bar, the title.
-/// A column that has none is left out.
+/// The widths of the kind, the key, the state, the time left, the bar and the title. A column with
+/// the width 0 is left out.
 struct WatchLayout: Equatable {
   private static let time = 11
 
@@ -163,11 +163,11 @@ struct WatchLayout: Equatable {
   init(columns: Int, lines: [Board.Line]) {
     self.columns = columns
     func widest(_ texts: [String]) -> Int { texts.reduce(0) { max($0, DisplayWidth.of($1)) } }
-    // By eights, so that the columns stay where they are while lines come and go.
+    // Rounds up to a multiple of 8, so that columns keep their places while lines come and go.
     func rounded(_ width: Int) -> Int { (width + 7) / 8 * 8 }
     if columns >= 60 { state = max(widest(lines.map(\.state.printable)), 9) }
     if columns < 32 { kind = 0 }
-    // Two spaces after each.
+    // Each column has two spaces after it.
     let others = [kind, state, Self.time].reduce(0) { $1 > 0 ? $0 + $1 + 2 : $0 }
     let most = state == 0 ? columns - others : columns / 4
     key = max(0, min(max(rounded(widest(lines.map(\.key.printable))), 16), most))

@@ -1,15 +1,15 @@
 import ArgumentParser
 import CountdownClient
 
-/// What `watch` subscribes to.
+/// The channels and patterns that `watch` subscribes to.
 struct WatchTarget: Equatable {
   var channels: [String] = []
   var patterns: [String] = []
 
   /// - Parameters:
   ///   - names: keys, patterns of keys, or whole channels (`hud:main`); none means all.
-  ///   - kinds: what the keys are keys of: `countdown`, `hud`, `timer`, …; none means countdowns,
-  ///     and everything where there are no names either.
+  ///   - kinds: the kinds of the keys: `countdown`, `hud`, `timer`, …; none means countdowns, or
+  ///     everything if there are no names either.
   init(names: [String], kinds: [String]) {
     guard !names.isEmpty || !kinds.isEmpty else {
       patterns = ["*"]
@@ -24,16 +24,16 @@ struct WatchTarget: Equatable {
     }
   }
 
-  /// What channels begin with.
+  /// The prefixes of channels.
   static let kinds = CountdownEvent.Kind.allCases.filter { $0 != .connection }.map(\.rawValue)
 
-  /// Whether there is something in it that a pattern gives a meaning to.
+  /// Returns whether a name contains special characters of patterns.
   static func isPattern(_ name: String) -> Bool {
     name.contains { "*?[\\".contains($0) }
   }
 }
 
-/// The flags that tell what keys name.
+/// The flags for the kinds of the keys.
 enum WatchKind: String, EnumerableFlag {
   case countdown, hud, timer, throttle, once, gate, debounce, scope, nav, page
 

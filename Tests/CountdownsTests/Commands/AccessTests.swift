@@ -66,7 +66,7 @@ import Wire
     #expect(refusal?.text.hasPrefix("NOPERM uid 7 may not connect: access.connect") == true)
   }
 
-  // MARK: Too much
+  // MARK: Output and shares
 
   @Test("A user with too much unread output gets LIMIT; others do not notice")
   func fullUser() throws {
@@ -84,7 +84,7 @@ import Wire
     #expect(counter.host.limitsReached == ["max-output-per-uid 2000 uid 5"])
     #expect(!counter.dispatcher.isFull(other))
     #expect(try counter.say("DBSIZE", by: other) == .integer(0))
-    // What leads out of there is still done.
+    // Commands that make room are still accepted.
     #expect(text(try counter.frames(["UNSUBSCRIBE"], by: reader)[0]) == "")
 
     _ = try counter.take(slow)

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Countdowns
 
-/// START and RESEND with an answer of three integers.
+/// BRIEF: START and RESEND reply with three integers.
 @Suite struct BriefTests {
   let counter = Counter()
 

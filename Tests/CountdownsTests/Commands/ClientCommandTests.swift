@@ -3,7 +3,7 @@ import Wire
 
 @testable import Countdowns
 
-/// CLIENT, as the libraries of Redis read and use it.
+/// CLIENT, as Redis client libraries use it.
 @Suite struct ClientCommandTests {
   let counter = Counter()
 
@@ -38,7 +38,7 @@ import Wire
         for field in fields where !text.contains(field.name) {
           #expect(Int64(field.value) != nil, "\(field)")
         }
-        // Libraries split at each blank and each equals sign.
+        // Libraries split lines at each blank and each equals sign.
         #expect(fields.allSatisfy { !$0.value.contains("=") }, "\(line)")
       }
     }

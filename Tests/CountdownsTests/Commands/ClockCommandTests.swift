@@ -2,7 +2,7 @@ import Testing
 
 @testable import Countdowns
 
-/// CLOCK on the wire: what happens to clocks and machines, with virtual time only.
+/// CLOCK on the wire, which needs virtual time.
 @Suite struct ClockCommandTests {
   let counter = Counter()
   let clock: VirtualClock

@@ -4,11 +4,11 @@ import Wire
 
 @testable import Countdowns
 
-/// The one table of commands, and that every command's reply is well-formed in both versions.
+/// The table of commands; every command's reply is well-formed in both versions of RESP.
 @Suite struct CommandTableTests {
   let table = CommandTable()
 
-  /// A call of every command. A command that is missing here fails the test below.
+  /// Calls of every command. A command that is missing here fails `wellFormed`.
   static let calls: [String: [String]] = [
     "COUNTDOWN START": [
       "k COUNT 5 EVERY 1s FIRE TITLE %ds READYTITLE go OWNER none META m TOKEN t"
@@ -81,7 +81,7 @@ import Wire
     "PUNSUBSCRIBE": ["", ""], "RESET": [""], "QUIT": [""],
   ]
 
-  /// Those with another number of frames than one, snapshots included.
+  /// The number of frames, snapshots included, of calls that do not have one frame.
   private static let frameCounts = [
     "SUBSCRIBE countdown:k hud:s other": 5, "UNSUBSCRIBE": 2, "RESET": 1,
   ]
@@ -103,7 +103,7 @@ import Wire
         let arguments = call.replacing("VERSION", with: "\(version.rawValue)")
         let line = arguments.isEmpty ? row.fullName : "\(row.fullName) \(arguments)"
         let frames = try counter.frames(line.split(separator: " ").map(String.init))
-        // What the monitor shows comes before the reply.
+        // Lines of MONITOR come before the reply.
         let replies = frames.filter { if case .simple(let s) = $0 { s.first != "1" } else { true } }
         #expect(replies.count == Self.frameCounts[line] ?? 1, "\(line): \(replies)")
         for reply in replies { Self.check(reply, version, line) }
@@ -113,7 +113,7 @@ import Wire
     #expect(rest == ["SHUTDOWN"])
   }
 
-  /// Countdowns, HUDs and timers as the table has them; what changes the connection at the end.
+  /// Returns a sort key that puts commands that change the connection last.
   private static func order(_ row: CommandSpec) -> Int {
     let last = [
       "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "MONITOR", "RESET", "QUIT",
@@ -121,7 +121,7 @@ import Wire
     return last.firstIndex(of: row.name).map { $0 + 1 } ?? 0
   }
 
-  /// No frame of RESP3 may come to a client that speaks RESP2.
+  /// Checks that a client that speaks RESP2 receives no frame of RESP3.
   private static func check(_ reply: Reply, _ version: RESPEncoder.Version, _ line: String) {
     if version == .resp2 {
       switch reply {

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Countdowns
 
-/// What MONITOR and SLOWLOG show, and what they must not.
+/// What MONITOR and SLOWLOG show, and what they must hide.
 @Suite struct LogTests {
   let counter = Counter()
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Countdowns
 
-/// Commands that a client can make long run in parts.
+/// Long commands run in parts.
 @Suite struct PartTests {
   let counter = Counter()
 
@@ -16,7 +16,7 @@ import Testing
     #expect(sofar == Unfinished.elementsPerPart)
     #expect(try counter.say("PUBSUB NUMSUB timer:0 timer:99", by: other).elements[3] == .integer(0))
     counter.finish()
-    // Each is confirmed, and then comes its snapshot.
+    // Each channel has a confirmation and a snapshot.
     #expect(try counter.take().count == 200)
     #expect(counter.dispatcher.engine.subscriptionCount(of: 1) == 100)
   }
@@ -123,7 +123,7 @@ import Testing
 
   @Test func aBatchIsExpectedToBeForAsManyAsTheLastTwo() throws {
     let (a, b, c) = (counter.session, counter.open(), counter.open())
-    /// Whether more is to come, after each of the sessions was answered.
+    /// Serves the sessions in one batch. Returns, after each, whether more clients are expected.
     func batch(_ sessions: Session...) throws -> [Bool] {
       let answers = try sessions.map { session in
         _ = try counter.say("PING", by: session)
@@ -136,11 +136,11 @@ import Testing
     }
     #expect(try batch(a) == [false])
     #expect(try batch(a) == [false])
-    // Two that take turns: each next batch is for both.
+    // A batch of b and c after one of a: the next batch is expected to serve all three.
     #expect(try batch(b, c) == [false, false])
     #expect(try batch(a, b, c) == [true, true, false])
     #expect(try batch(c, a, b) == [true, true, false])
-    // Two have left, which is noticed twice.
+    // b and c stop sending: two more batches expect them.
     #expect(try batch(a) == [true])
     #expect(try batch(a) == [true])
     #expect(try batch(a) == [false])

@@ -1,7 +1,6 @@
 import Countdowns
 import Testing
 
-/// Values by small numbers, against a Dictionary.
 @Suite struct PagedTableTests {
   private final class Thing {
     let number: UInt32
@@ -14,7 +13,7 @@ import Testing
     var model: [UInt32: Thing] = [:]
     var number: UInt32 = 1
     for step in 0..<40_000 {
-      // All over some twenty pages, and more and more of it taken out.
+      // Numbers spread over 20 pages; in the second half, fewer are inserted.
       number = (number &* 48_271) % 81_919
       if let thing = model.removeValue(forKey: number) {
         #expect(table[number] === thing)

@@ -3,7 +3,7 @@ import Testing
 @testable import Countdowns
 
 @Suite struct SipHashTests {
-  /// The key and the texts of the paper: bytes that count up from 0.
+  /// SipHash with the paper's key. The key and the texts are bytes that count up from 0.
   private static let reference = SipHash(key: (0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908))
 
   @Test(

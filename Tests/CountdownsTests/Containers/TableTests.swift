@@ -24,7 +24,7 @@ import TimerWheel
     let keyCount = [3, 50, 2_000][Int(seed % 3)]
     for step in 0..<4_000 {
       let key = Array("\(Int.random(in: 0..<keyCount, using: &generator))".utf8)
-      // Grows first, shrinks later: both ways of resizing happen.
+      // The table grows first and shrinks later, so it is resized both ways.
       let grows = Int.random(in: 0..<10, using: &generator) < (step < 2_000 ? 7 : 3)
       if let found = table.find(key) {
         #expect(model[key]?.index == found)
@@ -83,7 +83,7 @@ import TimerWheel
         expect(place, isNew: true)
         taken.insert(place)
       case 1 where taken.count < most:
-        // As what was taken out comes back: wherever it is free, or behind all there are.
+        // Inserts at a given place, as restoring does: any free place, or one beyond the end.
         let place = UInt32.random(in: 0..<UInt32(most + 200), using: &generator)
         guard !taken.contains(place) else { continue }
         table.insert(Thing(key: key, value: step), at: place)
@@ -98,7 +98,7 @@ import TimerWheel
       default: break
       }
       #expect(table.count == taken.count && countdowns.count == taken.count)
-      // Cursors start over once nothing is there, and not before.
+      // Cursors start over once the table is empty, and not before.
       #expect((table.indexEnd == 0) == taken.isEmpty)
       #expect(table.indexEnd == countdowns.indexEnd)
     }
@@ -111,7 +111,7 @@ import TimerWheel
     var keys: [[UInt8]] = []
     for length in 1..<40 {
       for _ in 0..<20 {
-        // Many that differ in one byte.
+        // Many keys differ in one byte.
         var key = [UInt8](repeating: 7, count: length)
         key[Int.random(in: 0..<length, using: &generator)] = UInt8.random(
           in: 0..<3, using: &generator)
@@ -158,8 +158,8 @@ import TimerWheel
     var generator = SeededGenerator(seed: seed)
     var index = KeyIndex()
     var model: [UInt32: KeyIndex.Hash] = [:]
-    // Few places, at the end of a segment too, so that clusters wrap around; and what differs in
-    // its first bits only, or nowhere.
+    // Few places, some at the end of a segment, so that clusters wrap around. Hashes with the same
+    // place differ in their first bits or in the middle, or not at all.
     let places: [KeyIndex.Hash] = [0, 1, 2, 1_021, 1_022, 1_023]
     let starts: [KeyIndex.Hash] = [0, 1 << 31, 1 << 30, 3 << 30, 0xFFFF << 10]
     for step in 0..<6_000 {
@@ -172,7 +172,7 @@ import TimerWheel
           #expect(index.find(hash: hash) { $0 == entity } == nil)
         }
       } else {
-        // Later on hashes of all kinds, so that what was removed fills the segment.
+        // Later, hashes are random, so that removed entries fill the segment.
         let hash =
           step < 2_000
           ? places.randomElement(using: &generator)! | starts.randomElement(using: &generator)!
@@ -253,7 +253,7 @@ import TimerWheel
     let keyCount = [3, 50, 3_000][Int(seed % 3)]
     for step in 0..<6_000 {
       let number = Int.random(in: 0..<keyCount, using: &generator)
-      // Of all lengths; the first bytes tell them apart.
+      // Keys of all lengths, which differ in their first bytes.
       var wanted = Array("\(number)".utf8)
       wanted += Array(repeating: 0, count: min(number, 512 - wanted.count))
       let grows = Int.random(in: 0..<10, using: &generator) < (step < 3_000 ? 7 : 3)
@@ -273,7 +273,7 @@ import TimerWheel
           let new = entity()
           table[found] = new
           model[wanted]?.known = Known(new)
-          // The timer stays; it is armed apart from the rest.
+          // The timer stays, as it is set separately.
           #expect(table.timers[found] == model[wanted]?.timer)
           let timer: UInt32? = pick(nil, 0, 7, .max)
           table.timers[found] = timer
@@ -326,7 +326,7 @@ import TimerWheel
       #expect(table.key(UInt32(number)) == key(number))
       #expect(table.generation(UInt32(number)) == Generation(Int64(number)))
     }
-    // The places between are used again.
+    // The places in between can be used again.
     for number in 0..<count where number % 1_000 != 7 {
       let hash = KeyIndex.hash(key(number).span)
       #expect(table.insert(key(number).span, hash: hash, entity(number)) != nil)
@@ -389,7 +389,7 @@ import TimerWheel
     try desk.cancel(long(1))
     #expect(try desk.start(long(4)).decision == .accepted)
     for number in [0, 2, 3, 4] { try desk.cancel(long(number)) }
-    // Empty, it starts over with the same limit.
+    // Once empty, the memory of keys starts over with the same limit.
     for number in 0..<4 { try desk.start(long(number)) }
     #expect(throws: error) { try desk.start(long(4)) }
   }

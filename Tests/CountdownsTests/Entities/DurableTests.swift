@@ -3,7 +3,7 @@ import Testing
 
 @testable import Countdowns
 
-/// What the engine hands a store, batch by batch.
+/// The changes that the engine hands to a store, batch by batch.
 @Suite struct DurableTests {
   private let desk = Desk()
   private let client = Client(connection: 1, uid: 0)
@@ -23,7 +23,7 @@ import Testing
     #expect(take() == ["timer 0 t"])
     try set(.connection(1))
     #expect(take() == ["timer 0 gone"])
-    // Nothing of it is stored, so nothing about it is to be.
+    // The store has no row of the timer, so there is no change for it.
     try set(.connection(1))
     #expect(take() == [])
     try set(.none)

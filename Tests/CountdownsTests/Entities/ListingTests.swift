@@ -5,10 +5,10 @@ import Testing
 
 /// LIST shows each entity that exists from the first page to the last on exactly one page.
 @Suite struct ListingTests {
-  /// One listing that is under way.
+  /// A listing under way.
   private struct Listing {
     var query: ListQuery
-    /// What was there at its beginning and still is: the generation of each key that matches.
+    /// Matching entities that have existed since the first page: the generation of each key.
     var expected: [String: Int64]
     var seen: [String: [Int64]] = [:]
 
@@ -28,7 +28,7 @@ import Testing
     var generator = SeededGenerator(seed: seed)
     let desk = Desk()
     desk.connect(2)
-    /// Key to generation, and whether connection 2 owns it.
+    /// The generation of each key, and whether connection 2 owns the entity.
     var there: [String: (generation: Int64, owned: Bool)] = [:]
     let keyCount = [4, 40, 400][Int(seed % 3)]
 
@@ -72,7 +72,7 @@ import Testing
           try end(key)
         }
       }
-      // Now and then the table gets empty, and starts over.
+      // Now and then at most one entity is left; an empty table starts over.
       if Int.random(in: 0..<12, using: &generator) == 0 {
         for key in there.keys.sorted().dropFirst(Int.random(in: 0...1, using: &generator)) {
           try end(key)
@@ -138,7 +138,7 @@ import Testing
         try desk.delete(key)
         there[key] = nil
       } else {
-        // Often in the place of one that is there.
+        // Often replaces an existing timer.
         there[key] = try desk.set(key, 60_000).generation.value
       }
       if Int.random(in: 0..<20, using: &generator) == 0 {

@@ -4,7 +4,7 @@ import Testing
 @testable import Countdowns
 
 @Suite struct EventLogTests {
-  /// `key name` of each.
+  /// Returns each event as `key name`, and the result of `EventLog.read`.
   private func read(
     _ log: EventLog, after sequence: Int64, newest: Int64, limit: Int = 1_000, most: Int = 1_000,
     kind: EntityKind? = nil, hasRoom: (Int) -> Bool = { _ in true }
@@ -110,7 +110,7 @@ import Testing
   func copiedEvents(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let desks = [Desk(), Desk()]
-    // Somebody who listens to anything has each event written.
+    // With any subscription, the engine encodes each event and copies none.
     desks[1].subscribe(1, "countdown:nobody's")
     var time: Int64 = 0
     for _ in 0..<60 {
@@ -187,7 +187,7 @@ import Testing
     }
     #expect(keys == (0..<3_000).map { "k\($0) started" })
     #expect(position == desk.engine.lastSequence)
-    // What does not match is passed over, and still bounded.
+    // Events that do not match are skipped, but count towards the budget.
     let none = read(
       desk.engine.eventLog, after: 0, newest: desk.engine.lastSequence, most: 5, kind: .timer)
     #expect(none.events == [] && none.reading.hasMore && none.reading.lastSequence == 5)
@@ -273,7 +273,7 @@ import Testing
       read(log, after: 6, newest: 1_000).events == (6..<10).map { "k\($0) started" })
     #expect(read(log, after: 6, newest: 1_000).reading.isComplete)
     #expect(!read(log, after: 5, newest: 1_000).reading.isComplete)
-    // Of a later version: what is before it cannot be known to be all.
+    // A portion of a later version is unreadable: all events up to its end count as missing.
     let isRead = log.restore([3] + portions[9].bytes.dropFirst(), after: 10, through: 20)
     #expect(!isRead)
     #expect(log.count == 0)
@@ -281,7 +281,7 @@ import Testing
     #expect(read(log, after: 20, newest: 1_000).reading.isComplete)
   }
 
-  // MARK: Bytes
+  // MARK: Stored bytes
 
   @Test("The codes of words and kinds never change")
   func codes() {
@@ -324,7 +324,7 @@ import Testing
       var bad = bytes
       bad[Int.random(in: 1..<bad.count, using: &generator)] = .random(
         in: 0...255, using: &generator)
-      // Whatever comes of it, it ends.
+      // Decoding ends, whatever the result.
       _ = EventCoding.forEach(bad) { record in
         _ = record.encoded()
         return true
@@ -343,7 +343,7 @@ import Testing
     var log = EventLog(limit: 10, after: 0)
     log.restore(first.bytes, after: 0, through: first.lastSequence)
     let last = second.lastSequence + 10
-    // Numbers up to the second's were given out by somebody else.
+    // The events between the first portion and the second are unknown.
     log.restore([], after: second.lastSequence - 1, through: second.lastSequence - 1)
     log.restore(second.bytes, after: second.lastSequence - 1, through: second.lastSequence)
     let all = read(log, after: 0, newest: last)

@@ -1,7 +1,7 @@
 import Simulation
 import Testing
 
-/// Seeded random histories of fleets: several daemons, the servers that they share, and trouble.
+/// Seeded random histories of fleets: several daemons, the servers that they share, and failures.
 /// `make simulate-fleet` plays many more, optimized.
 @Suite struct FleetSimulationTests {
   @Test("A fleet answers as one daemon does, whatever goes wrong", arguments: 0..<8)
@@ -9,7 +9,7 @@ import Testing
     try FleetSimulation(seed: seed).play(steps: 300)
   }
 
-  /// A daemon's connection ends while it reads all records; somebody listens before it has.
+  /// A daemon's connection ends during the load of all records; a client subscribes before its end.
   @Test("Histories in which a daemon is slow to begin", arguments: [2_611_230_134, 2_611_230_288])
   func slowBeginning(seed: UInt64) throws {
     try FleetSimulation(seed: seed).play(steps: 500)
@@ -30,7 +30,7 @@ import Testing
 }
 
 extension FleetSimulation.Fault {
-  /// What the check must find at least once.
+  /// Text of a problem that the check must report at least once.
   fileprivate var symptom: String {
     switch self {
     case .noReplicas: "sends in"

@@ -28,7 +28,7 @@ import Wire
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
     try a.say("COUNTDOWN START k BRIEF")
     try b.say("COUNTDOWN CANCEL k")
-    // What it reads first comes from its stream.
+    // The stale copy would refuse, so `a` reads the record before it replies.
     #expect(try brief(a.say("COUNTDOWN START k BRIEF")) == 1)
     #expect(a.fleet.statistics.conflicts == 0)
   }
@@ -222,7 +222,7 @@ import Wire
   @Test("Who decides on a record is not behind the host that has written it")
   func timeOfEntries() throws {
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
-    // What b knows of the server's clock is 50 ms old when it takes.
+    // Until b reads the entry, its estimate of the server's clock lags by 50 ms.
     servers.time += 50_000
     a.counter.pass(50)
     #expect(try left(a.say("THROTTLE r BURST 3 RATE 3/1h")) == "2")
@@ -230,7 +230,7 @@ import Wire
     #expect(try left(b.say("THROTTLE r BURST 3 RATE 3/1h")) == "1")
   }
 
-  /// What a reply says after `remaining`.
+  /// Returns the number after `remaining` in a reply.
   private func left(_ reply: Reply) -> String {
     let text = "\(reply)"
     let rest = text.ranges(of: "remaining").first.map { text[$0.upperBound...] } ?? ""

@@ -4,7 +4,7 @@ import Wire
 
 /// One server that all daemons of a test share. It answers at once unless it is silent.
 final class ServersStandIn {
-  /// Microseconds since 1970.
+  /// The server's time, in microseconds since 1970.
   var time: Int64 = 1_790_000_000_000_000
   var epoch: [UInt8] = []
   var number: Int64 = 0
@@ -13,7 +13,7 @@ final class ServersStandIn {
   var entries: [FleetEntry] = []
   var replicas = 1
   var policies: [UInt8] = []
-  /// It does nothing, and answers nothing.
+  /// Whether the server ignores all requests.
   var isSilent = false
 
   func answer(_ request: FleetRequest) -> FleetAnswer.Body {
@@ -77,7 +77,7 @@ final class FleetCounter: FleetLink {
   func follow(_ partition: Int, after number: Int64) { followed[partition] = number }
   func load(_ partition: Int) { toLoad.append(partition) }
 
-  /// Everything that was sent is answered, and everything that was written is read.
+  /// Answers all requests, does the requested loads, and reads new entries.
   func settle() {
     fleet.flush()
     while !sent.isEmpty, !servers.isSilent {
@@ -108,7 +108,7 @@ final class FleetCounter: FleetLink {
 
   var info: String { (try? say("INFO fleet")).map { "\($0)" } ?? "" }
 
-  /// What a command is answered, once the servers have answered.
+  /// Runs a command, and returns its reply after the servers have answered.
   @discardableResult
   func say(_ line: String, by session: Session? = nil) throws -> Reply {
     counter.run(line.split(separator: " ").map(String.init), by: session)
@@ -117,7 +117,7 @@ final class FleetCounter: FleetLink {
   }
 }
 
-/// Time passes for all of them.
+/// Advances the clocks of the servers and of the daemons.
 func pass(_ milliseconds: Int64, _ servers: ServersStandIn, _ daemons: FleetCounter...) {
   servers.time += milliseconds * 1_000
   for daemon in daemons {

@@ -38,7 +38,7 @@ import Testing
     desk.disconnect(2)
     #expect(desk.get("b") == nil)
     desk.unnoticed(at: 1_000)
-    // All of them fall due before the clearing up begins.
+    // All entities fall due before the cleanup begins.
     #expect(!desk.step(3))
     desk.advance()
     let heard = desk.takeHeard(1)
@@ -70,7 +70,7 @@ import Testing
     #expect(desk.get("a")?.sends == 1)
     try desk.set("t", 1_000)
     desk.advance()
-    // The clearing up does not hit the successors.
+    // The cleanup spares the successors.
     #expect(desk.engine.entityCount == 2)
     #expect(desk.get("a")?.owner == Owner.none)
     #expect(desk.timer("t") != nil)
@@ -82,7 +82,7 @@ import Testing
     try desk.start("keep")
     try desk.start("old", count: 1, owner: two)
     desk.disconnect(2)
-    // Asked for, it goes, and its index is the next one's.
+    // GET removes the entity, and the next one reuses its index.
     #expect(desk.get("old") == nil)
     try desk.start("new", owner: .connection(3))
     desk.advance()
@@ -153,7 +153,7 @@ import Testing
     #expect(left.last == 0)
   }
 
-  /// How long the steps of a clearing up take: the median, which a busy machine does not change.
+  /// Returns the median duration of a cleanup step, which a busy machine hardly changes.
   private func medianStep(_ budget: Int) -> Duration {
     let clock = ContinuousClock()
     var durations: [Duration] = []

@@ -8,7 +8,7 @@ import Wire
 @Suite struct EventTests {
   let counter = Counter()
 
-  /// The JSON of each message or pmessage among the frames.
+  /// Returns the JSON of each message or pmessage among the frames.
   private func events(_ frames: [Reply]) throws -> [[String: Any]] {
     try frames.compactMap { frame in
       guard ["message", "pmessage"].contains(frame.elements.first?.text) else { return nil }
@@ -105,7 +105,7 @@ import Wire
     let kept = try counter.frames(["EVENTS", "SINCE", "0"]).last?.elements.last?.elements.map {
       $0.elements.last?.text
     }
-    // The first is the confirmation.
+    // The first frame is the confirmation.
     let told = try counter.take(listener).dropFirst().map { $0.elements.last?.text }
     #expect(told.count > 15 && kept == told)
   }
@@ -218,13 +218,13 @@ import Wire
     settings.maxOutput = 300
     let counter = Counter(settings)
     counter.run(["MONITOR"])
-    // What it has not read grows until a line for itself, before its own error, is too much.
+    // Unread output grows until the line about its own command, sent before the error, is too much.
     for _ in 0..<20 { counter.run(["COUNTDOWN", "PAUSE", "none"]) }
     #expect(counter.session.isClosing)
     #expect(counter.host.closed.map(\.connection).first == 1)
   }
 
-  // MARK: RESP2 and subscribed
+  // MARK: Subscribed in RESP2
 
   @Test("While subscribed in RESP2 only some commands are allowed; in RESP3 all are")
   func subscribedMode() throws {

@@ -3,7 +3,7 @@ import Testing
 @testable import Countdowns
 
 extension OutputQueue {
-  /// Removes the oldest bytes, as a socket that takes at most so many at once.
+  /// Removes the oldest bytes, like a socket that takes at most `most` bytes at once.
   mutating func take(atMost most: Int = .max) -> [UInt8]? {
     guard let bytes = withFirst({ Array($0.prefix(most)) }) else { return nil }
     removeFirst(bytes.count)

@@ -3,7 +3,7 @@ import SeededRandom
 import Simulation
 import Testing
 
-/// Which subscribers receive which events, and from when on.
+/// Which subscribers receive which events, and from which moment.
 @Suite struct SubscriptionTests {
   let desk = Desk()
 
@@ -125,7 +125,7 @@ import Testing
     #expect(try ready("ag") == [2, 3, 4])
     #expect(try ready("ah") == [3, 4])
     desk.disconnect(3)
-    // It is cleared up as time goes on.
+    // Advancing the engine cleans up connection 3.
     desk.at(desk.now.boot.microseconds / 1_000)
     #expect(try ready("ai") == [4])
   }
@@ -170,7 +170,7 @@ import Testing
   func unsubscribesWhileSnapshots() throws {
     for index in 0..<100 { try desk.start("\(index)") }
     desk.subscribe(1, pattern: "countdown:*", walk: false)
-    // One step to take the pattern up.
+    // The first step only takes up the pattern.
     desk.continueSnapshots(1, budget: 11)
     #expect(desk.takeHeard(1).count == 10)
     _ = desk.engine.unsubscribe(1, fromPattern: Array("countdown:*".utf8))
@@ -231,7 +231,7 @@ import Testing
     try desk.engine.checkLimits(Client(connection: 3, uid: 6), patterns: names("a", "b"))
     _ = desk.engine.unsubscribe(1, fromPattern: names("b")[0])
     try desk.engine.checkLimits(two, patterns: names("a"))
-    // What is left of a connection that is gone costs as much until it is cleared up.
+    // Patterns of a closed connection count until they are cleaned up.
     _ = desk.engine.subscribe(one, toPattern: names("b")[0])
     desk.engine.disconnect(1)
     #expect(throws: limit) { try desk.engine.checkLimits(two, patterns: names("a")) }

@@ -2,11 +2,11 @@ import Countdowns
 import Testing
 import Wire
 
-/// Runs the connections that there are not: what it is asked to do is written down.
+/// A host without connections, which records what the dispatcher asks for.
 final class HostStandIn: CommandHost {
   var now = Moment(
     boot: Instant(microseconds: 0), wall: Instant(microseconds: 1_790_000_000_000_000))
-  /// How long each command takes, in microseconds.
+  /// The duration of each command by the stopwatch, in microseconds.
   var cost: Int64 = 0
   private var elapsed: Int64 = 0
   var stopwatch: () -> Int64 {
@@ -20,7 +20,7 @@ final class HostStandIn: CommandHost {
   ]
   private(set) var closed: [(connection: UInt64, reason: CloseReason)] = []
   private(set) var limitsReached: [String] = []
-  /// Reloads under way; where the outcome is known they are over at once.
+  /// Reloads under way: none if `reloadOutcome` is set, as they end at once then.
   var reloads: [(ReloadOutcome) -> Void] = []
   var reloadOutcome: ReloadOutcome?
   private(set) var isShutDown = false
@@ -40,7 +40,7 @@ final class HostStandIn: CommandHost {
   }
   func setLogLevel(_ level: String) -> Bool { level == "debug" }
   func shutDown() { isShutDown = true }
-  /// As `RESTART 5000000` or `REBOOT 0`, in microseconds.
+  /// Restarts with their pauses in microseconds, such as `RESTART 5000000` or `REBOOT 0`.
   private(set) var restarts: [String] = []
   func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool {
     restarts.append("\(isReboot ? "REBOOT" : "RESTART") \(pause.microseconds)")
@@ -55,7 +55,7 @@ final class HostStandIn: CommandHost {
   func endBackup(of connection: UInt64) {}
 }
 
-/// A dispatcher with clients before it, without sockets.
+/// A dispatcher with clients, without sockets.
 final class Counter {
   let host = HostStandIn()
   let dispatcher: Dispatcher
@@ -84,19 +84,19 @@ final class Counter {
     return session
   }
 
-  /// Hands in a command; its bytes wait in the session's output.
+  /// Runs a command; its reply stays in the session's output.
   func run(_ words: [String], by session: Session? = nil) {
     runFirstPart(words, by: session)
     finish(session)
   }
 
-  /// Does the other parts of the command under way.
+  /// Runs the remaining parts of the command under way.
   func finish(_ session: Session? = nil) {
     let session = session ?? self.session
     while session.isUnfinished { dispatcher.goOn(session, at: host.now) }
   }
 
-  /// How much of its share of a turn it took.
+  /// Runs the first part of a command. Returns how many units of the session's share it took.
   @discardableResult
   func runFirstPart(_ words: [String], by session: Session? = nil) -> Int {
     var request = RESPEncoder()
@@ -113,13 +113,13 @@ final class Counter {
     return units
   }
 
-  /// What a command is answered, up to now: replies and events.
+  /// Runs a command, and returns all unread frames: replies and events.
   func frames(_ words: [String], by session: Session? = nil) throws -> [Reply] {
     run(words, by: session)
     return try take(session)
   }
 
-  /// The one reply to a command, in words split at blanks.
+  /// Runs a command, whose words are split at blanks, and returns its one reply.
   @discardableResult
   func say(_ line: String, by session: Session? = nil) throws -> Reply {
     let frames = try frames(line.split(separator: " ").map(String.init), by: session)
@@ -141,7 +141,7 @@ final class Counter {
     while !dispatcher.advance(to: host.now, budget: 100) {}
   }
 
-  /// The error that a command must be answered with.
+  /// Runs a command, and expects an error that contains all `parts`.
   func expectError(
     _ line: String, _ parts: String..., sourceLocation: SourceLocation = #_sourceLocation
   ) throws {

@@ -32,7 +32,7 @@ extension Desk {
 
   func scope(_ key: String) -> ScopeView? { with(key) { engine.scope($0, at: now) } }
 
-  /// What `OWNER scope:KEY` means.
+  /// Returns the owner that `OWNER scope:KEY` names.
   func scoped(_ key: String) throws -> Owner {
     try with(key) { try engine.scopeOwner($0, at: now) }
   }
@@ -52,7 +52,7 @@ extension Desk {
     with(key) { engine.unhandle($0, Array(event.utf8), by: client(connection), at: now) }
   }
 
-  /// The scope that took it. Every connection can hear, unless it is `deaf`.
+  /// Returns the scope that took the event. All connections except `deaf` ones can receive events.
   @discardableResult
   func emit(_ event: String, for key: String, deaf: Set<UInt64> = []) throws -> String? {
     try with(key) {

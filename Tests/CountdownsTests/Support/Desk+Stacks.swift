@@ -52,7 +52,7 @@ extension Desk {
     _ = try with(stack) { try engine.dismissStack($0, generation: nil, at: now) }
   }
 
-  /// The generation of a new stack of one page.
+  /// Pushes the first page of a stack, and returns the stack's generation.
   func pushed(_ stack: String, owner: Owner) throws -> Generation {
     try push(stack, "page of \(stack)", owner: owner)
     return self.stack(stack)!.generation

@@ -3,22 +3,22 @@ import Testing
 
 @testable import Countdowns
 
-/// An engine on virtual clocks with clients before it, so that a test reads as what is said and
-/// what is heard:
+/// An engine with clients on virtual clocks, so that a test reads as commands and the events that
+/// clients receive:
 ///
 ///     let desk = Desk()
 ///     desk.subscribe(1, "countdown:a")
 ///     desk.at(0).start("a", count: 2)
 ///     desk.at(9_000).hears(1, "0 a snapshot idle", "0 a started 2", "1000 a tick 1", "2000 a ready 0")
 ///
-/// Client 1 is connected. Times are in milliseconds on the boot clock, which began at 0; the wall
-/// clock is `wallStart` ahead.
+/// Client 1 is connected. Times are in milliseconds on the boot clock, which begins at 0; the wall
+/// clock is `wallStart` microseconds ahead.
 final class Desk {
   static let wallStart: Int64 = 1_790_000_000_000_000
   let engine: Engine
   private(set) var now = Moment(
     boot: Instant(microseconds: 0), wall: Instant(microseconds: Desk.wallStart))
-  /// How many steps one `advance` may take.
+  /// The most steps in one call of `Engine.advance`.
   var budget = 1_000
   private(set) var lastSequence: Int64 = 0
   private var heard: [UInt64: [String]] = [:]
@@ -31,7 +31,7 @@ final class Desk {
 
   // MARK: Time
 
-  /// Time passes, event by event, as a driver that is never late lets it.
+  /// Moves the clocks event by event, like a driver that is never late.
   @discardableResult
   func at(_ milliseconds: Int64) -> Desk {
     let end = Instant(microseconds: milliseconds * 1_000)
@@ -47,7 +47,7 @@ final class Desk {
     return self
   }
 
-  /// Time passes, and is not noticed before somebody says or asks something.
+  /// Moves the clocks in one jump; the engine notices at the next command.
   @discardableResult
   func unnoticed(at milliseconds: Int64) -> Desk {
     move(to: Instant(microseconds: milliseconds * 1_000))
@@ -60,7 +60,7 @@ final class Desk {
     return self
   }
 
-  /// Time passes, and is noticed at once.
+  /// Moves the clocks in one jump, and advances the engine.
   @discardableResult
   func late(at milliseconds: Int64) -> Desk {
     unnoticed(at: milliseconds)
@@ -80,13 +80,13 @@ final class Desk {
     collect()
   }
 
-  /// One call of the engine's own, with a budget of its own.
+  /// Calls `Engine.advance` once. Returns whether all due work is done.
   func step(_ budget: Int) -> Bool {
     defer { collect() }
     return engine.advance(to: now, budget: budget)
   }
 
-  // MARK: Who asks
+  // MARK: Clients
 
   func client(_ connection: UInt64, uid: UInt32 = 1_000) -> Client {
     Client(connection: connection, uid: uid)
@@ -116,7 +116,7 @@ final class Desk {
     _ = engine.unsubscribe(connection, from: Array(channel.utf8))
   }
 
-  /// Lends the bytes of a key; takes what was published afterwards.
+  /// Calls `body` with the bytes of a key, then collects published events.
   func with<R>(_ key: String, _ body: (Span<UInt8>) throws -> R) rethrows -> R {
     defer { collect() }
     return try body(key.utf8.span)
@@ -239,7 +239,7 @@ final class Desk {
     }
   }
 
-  // MARK: What is heard
+  // MARK: Events
 
   func collect() {
     for publication in engine.takeOutbox() {
@@ -258,7 +258,7 @@ final class Desk {
     }
   }
 
-  /// What a connection has heard since the last call.
+  /// Expects a connection to have received exactly these events since the last call.
   func hears(
     _ connection: UInt64, _ lines: String..., sourceLocation: SourceLocation = #_sourceLocation
   ) {
@@ -309,7 +309,7 @@ final class Desk {
     return words.joined(separator: " ")
   }
 
-  /// Nothing is left: no entity, no armed timer, no event.
+  /// Expects that nothing is left: no entity, no armed timer, no event.
   func expectEmpty(sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(engine.entityCount == 0, sourceLocation: sourceLocation)
     #expect(engine.armedCount == 0, sourceLocation: sourceLocation)

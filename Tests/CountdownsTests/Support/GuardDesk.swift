@@ -1,7 +1,7 @@
 import Countdowns
 import Simulation
 
-/// What is said to guards.
+/// Commands of guards.
 extension Desk {
   // MARK: Throttles
 
@@ -80,7 +80,7 @@ extension Desk {
     }
   }
 
-  /// Why not; nil if the connection has the action.
+  /// Returns the reason of a refusal; nil if the connection has the action.
   func take(
     gate session: String, by connection: UInt64, _ generation: Int64? = nil
   ) throws -> Gate.Refusal? {
@@ -147,9 +147,9 @@ extension Desk {
 
   func debounce(_ key: String) -> DebounceView? { with(key) { engine.debounce($0, at: now) } }
 
-  // MARK: What is heard
+  // MARK: Events
 
-  /// What a line says of a guard, after the event's name.
+  /// Returns the words of a line about a guard that follow the event's name.
   static func words(_ view: any GuardView, of event: Event) -> [String] {
     func text(_ bytes: [UInt8]?) -> [String] {
       bytes.map { [String(decoding: $0, as: UTF8.self)] } ?? []

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// What a test says of policies.
+/// Commands of countdowns with a policy.
 extension Desk {
   @discardableResult
   func start(
@@ -17,7 +17,7 @@ extension Desk {
     return try with(key) { try engine.startCountdown($0, start, by: client(1), at: now) }
   }
 
-  /// The decision in one line: `accepted 60`, `refused window 123`, the wait in milliseconds.
+  /// Returns the decision and the wait in milliseconds: `accepted 60000`, `refused window 123`.
   func send(_ key: String, policy: SendPolicy) throws -> String {
     line(try start(key, policy: policy))
   }
@@ -51,7 +51,7 @@ extension Desk {
 }
 
 extension SendPolicy {
-  /// A policy of a test: durations as they are written, windows as `5/10m`.
+  /// Returns a policy; durations are in milliseconds.
   static func test(
     count: UInt32? = nil, every: Int64 = 1_000, ladder: [Int64] = [],
     windows: [(limit: Int, milliseconds: Int64)] = [], channels: [String] = [],

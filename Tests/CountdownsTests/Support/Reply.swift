@@ -1,4 +1,4 @@
-/// A frame, read strictly: anything that is not exactly RESP is an error.
+/// A RESP frame, parsed strictly: anything that is not exactly RESP is an error.
 indirect enum Reply: Equatable {
   case simple(String)
   case error(String)
@@ -15,7 +15,7 @@ indirect enum Reply: Equatable {
 
   struct Malformed: Error { let at: Int }
 
-  /// All frames in the bytes; nothing may be left over.
+  /// Parses all frames in the bytes; throws if anything is left over.
   static func all(_ bytes: [UInt8]) throws -> [Reply] {
     var parser = Parser(bytes: bytes)
     var replies: [Reply] = []
@@ -98,7 +98,7 @@ indirect enum Reply: Equatable {
     }
   }
 
-  // MARK: Looking into it
+  // MARK: Access
 
   var elements: [Reply] {
     switch self {
@@ -108,7 +108,7 @@ indirect enum Reply: Equatable {
     }
   }
 
-  /// The value of a field of a map, however it was written.
+  /// Returns the value of a field of a map, which RESP2 writes as an array.
   subscript(_ name: String) -> Reply? {
     let all = elements
     return stride(from: 0, to: all.count - 1, by: 2).first { all[$0] == .bulk(name) }

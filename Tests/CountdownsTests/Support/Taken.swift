@@ -1,7 +1,7 @@
 import Countdowns
 
 extension Engine {
-  /// What a batch says of entities, as `timer 0 t` or `timer 0 gone`.
+  /// Takes the changes of a batch, and returns them as `timer 0 t` or `timer 0 gone`.
   func takenChanges() -> [String] {
     let batch = ChangeWriter(offset: 0)
     takeChanges(into: batch)

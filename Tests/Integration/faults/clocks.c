@@ -1,10 +1,10 @@
-// The machine's clocks as a test sets them, by LD_PRELOAD: nobody may step, suspend or stop the real ones.
+// Simulates the machine's clocks, by LD_PRELOAD: tests must not set, suspend or stop the real ones.
 //
-//   CLOCKS_FILE     the file with the numbers below, mapped; a test writes to it while the program runs
-//   CLOCKS_BOOT_ID  a file that stands in for /proc/sys/kernel/random/boot_id
+//   CLOCKS_FILE     a mapped file with the numbers below, which a test changes at run time
+//   CLOCKS_BOOT_ID  a file that is opened in place of /proc/sys/kernel/random/boot_id
 //
-// CLOCK_BOOTTIME and CLOCK_REALTIME are moved, and with them what waits for a moment of theirs, as the kernel
-// does it: a timerfd that is set to an absolute time fires at once when its clock is moved past it.
+// Moves CLOCK_BOOTTIME and CLOCK_REALTIME, and their timers as the kernel does: a timerfd that is
+// set to an absolute time fires at once when its clock moves past that time.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,8 +24,8 @@
 struct numbers {
   int64_t boot;    // added to CLOCK_BOOTTIME, in nanoseconds
   int64_t wall;    // added to CLOCK_REALTIME
-  int64_t stands;  // CLOCK_BOOTTIME stands still here, and what waits for it waits; 0: it runs
-  int64_t stalled; // whoever asks for CLOCK_BOOTTIME hangs; 0: nobody does
+  int64_t stands;  // if not 0, CLOCK_BOOTTIME is frozen at this time, and so are its timers
+  int64_t stalled; // if not 0, reading CLOCK_BOOTTIME hangs
 };
 
 enum { TIMERS = 1024 };
@@ -58,7 +58,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
   return 0;
 }
 
-// redis-server asks this one.
+// redis-server calls this.
 int gettimeofday(struct timeval *restrict time, void *restrict zone) {
   struct timespec now;
   if (zone) memset(zone, 0, sizeof(struct timezone));
@@ -67,7 +67,7 @@ int gettimeofday(struct timeval *restrict time, void *restrict zone) {
   return 0;
 }
 
-// Sets the real timer to the moment when its clock will show what it is set to.
+// Sets the real timer so that it fires when the simulated clock reaches the timer's time.
 static int program(int descriptor, int flags, struct itimerspec *old) {
   struct itimerspec value = timers[descriptor].value;
   int64_t at = nanoseconds(value.it_value);

@@ -1,25 +1,27 @@
-// Faults for tests, by LD_PRELOAD: counts the calls that change files below a directory, and at the
-// nth ends the process or has the call fail; and keeps what a loss of power would leave of the files.
+// Injects faults, by LD_PRELOAD: counts the calls that change files below a directory, and at the
+// nth kills the process or makes the call fail. Also keeps the files as after a power failure.
 //
-//   FAULTS_DIRECTORY  the directory that is watched; must be absolute and without symbolic links
-//   FAULTS_AT         which call is meant, from 1 (0, the default: none)
-//   FAULTS_ACTION     kill-before, kill-after: SIGKILL before or after the call is done
-//                     tear: half of a write is done, then SIGKILL; kill-before for other calls
-//                     short: half of a write is done, and said to be all that could be
-//                     ENOSPC, EIO, EROFS: the call fails and does nothing; those after it work. With ENOSPC only
-//                     calls that need room fail, so neither syncs nor unlink, nor writes within a file
-//   FAULTS_WHILE      with one of these: all calls from then on fail for as long as this file is there
-//   FAULTS_FILE       with that: only those to files of these names, or that begin so: state.db,changes-*
-//   FAULTS_LOG        one line for each call: its number, name and file; what a test counts first
-//   FAULTS_SHADOW     a directory, elsewhere, for what is on the disk; see below
+//   FAULTS_DIRECTORY  the watched directory; must be absolute and without symbolic links
+//   FAULTS_AT         the number of the call that the action is for, from 1 (0, the default: none)
+//   FAULTS_ACTION     kill-before, kill-after: SIGKILL before or after the call
+//                     tear: half of a write, then SIGKILL; like kill-before for other calls
+//                     short: half of a write, which returns the shorter length
+//                     ENOSPC, EIO, EROFS: the call fails without effect; later calls succeed.
+//                     With ENOSPC only calls that need room fail: no syncs, no unlink, and no
+//                     writes within a file
+//   FAULTS_WHILE      with these errors: all calls from FAULTS_AT on fail while this file exists
+//   FAULTS_FILE       with FAULTS_WHILE: only calls for these file names fail: state.db,changes-*
+//   FAULTS_LOG        a file that gets a line for each call: its number, function and path
+//   FAULTS_SHADOW     a directory elsewhere for the shadow; see below
 //
-// The shadow: what is there when the first process begins is on the disk. Later a file's content gets there when
-// it is synced, and only then; names (those that came, went or changed) when their directory is synced. So room that
-// was reserved is lost unless the file was synced after that. A file is known by inode and time of birth, as its name
-// may go to another. Its place is SHADOW/INODE-BIRTH; SHADOW/names lists, a line each, which of them is where.
+// The shadow has the files as a power failure leaves them. It begins with the files that exist when
+// the first process begins. A sync of a file copies its content to the shadow; a sync of the
+// directory copies its names. So reserved room is lost unless the file is synced after that. A file
+// is identified by inode and time of birth, as its name may go to another file. Its content is in
+// SHADOW/INODE-BIRTH; each line of SHADOW/names has such a name and the file's own name.
 //
-// Calls that are counted: write, pwrite, writev, pwritev, ftruncate, truncate, fallocate, fsync, fdatasync,
-// rename, unlink. Writing through stdio or mmap is not seen.
+// Counted calls: write, pwrite, writev, pwritev, ftruncate, truncate, fallocate, fsync, fdatasync,
+// rename, unlink. Writes through stdio or mmap are not seen.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -91,7 +93,7 @@ static void die(void) {
   for (;;) pause();
 }
 
-// Whether a path is the directory or below it.
+// Returns whether a path is the watched directory or below it.
 static int is_watched(const char *path) {
   return settings.length && (!strncmp(path, settings.directory, settings.length) ||
       (strlen(path) == settings.length - 1 && !strncmp(path, settings.directory, settings.length - 1)));
@@ -107,7 +109,7 @@ static int path_of(int descriptor, char *path) {
   return is_watched(path);
 }
 
-// Absolute, if it is below the directory. Only the last part may be missing.
+// Makes a path absolute, and returns whether it is watched. Only its last part may be missing.
 static int resolve(const char *name, char *path) {
   char copy[PATH_MAX], parent[PATH_MAX];
   if (!settings.length) return 0;
@@ -120,7 +122,7 @@ static int resolve(const char *name, char *path) {
   return is_watched(path);
 }
 
-// Whether an error that lasts is meant for this file.
+// Returns whether lasting errors are for this file.
 static int is_meant(const char *path) {
   const char *name = strrchr(path, '/') + 1;
   if (!settings.file) return 1;
@@ -133,13 +135,13 @@ static int is_meant(const char *path) {
   return 0;
 }
 
-// Whether a file has to grow, to end there.
+// Returns whether a file must grow to end at `end`.
 static int grows(int descriptor, off64_t end) {
   struct stat file;
   return fstat(descriptor, &file) || end > file.st_size;
 }
 
-// What is to happen to this call. The mutex is held from here to `leave`, so that calls have an order.
+// Counts a call and returns the action for it. Holds the mutex until `leave`, so calls are ordered.
 static enum action enter(const char *call, const char *path, int needs_room) {
   int saved = errno;
   pthread_mutex_lock(&mutex);
@@ -172,11 +174,11 @@ static void complain(const char *what) {
   _exit(125);
 }
 
-// All of it, or, if the process is killed meanwhile, nothing.
+// Copies the whole file, or nothing if the process is killed meanwhile.
 static void copy_file(int from, const char *name) {
   char buffer[1 << 16], path[64], to[PATH_MAX];
   snprintf(to, sizeof to, "%s/copy", settings.shadow);
-  // The way it was opened may not let it be read.
+  // The descriptor may be open for writing only.
   snprintf(path, sizeof path, "/proc/self/fd/%d", from);
   int in = open(path, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (in < 0 || out < 0) complain("cannot copy to the shadow");
@@ -189,7 +191,7 @@ static void copy_file(int from, const char *name) {
   if (REAL(rename)(to, name)) complain("cannot write the shadow");
 }
 
-// Names in the directory; files in directories below it are not followed.
+// Lists the regular files in the directory, without those in subdirectories.
 static void list_names(FILE *names, const char *path) {
   DIR *directory = opendir(path);
   if (!directory) complain("cannot list for the shadow");
@@ -230,7 +232,7 @@ static void synced(int descriptor, const char *path) {
   errno = saved;
 }
 
-// What is there at the beginning.
+// Copies the files that exist when the first process begins.
 static void begin_shadow(void) {
   char name[PATH_MAX];
   struct statx file;
@@ -251,7 +253,7 @@ static void begin_shadow(void) {
   copy_names(settings.directory);
 }
 
-// The calls. A write that is torn or short does half of its bytes.
+// The intercepted calls. A torn or short write writes half of its bytes.
 
 #define WATCHED_BY_DESCRIPTOR(call, descriptor, needs_room, fallback) \
   char path[PATH_MAX];                                                \

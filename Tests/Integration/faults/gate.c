@@ -1,12 +1,12 @@
-// Holds up who reads a file, or syncs it, by LD_PRELOAD: so that a test can see what happens meanwhile. Or has
-// reads fail, or syncs take long.
+// Blocks reads or syncs of a file, by LD_PRELOAD, so that a test can look at the state meanwhile.
+// Also makes reads fail, or slows down syncs.
 //
-//   GATE_FILE     how the file's name ends
-//   GATE_AFTER    so many reads of it go through, for each descriptor; those after them ...
-//   GATE_CLOSED   ... wait for as long as this file is there
-//   GATE_ERROR    ... or fail with this number for so long
-//   GATE_WAITING  without GATE_AFTER: syncs of it wait, and make this file before they do
-//   GATE_SYNC     each sync of it takes at least so many microseconds
+//   GATE_FILE     the end of the file's path
+//   GATE_AFTER    the number of reads per descriptor that succeed; later reads ...
+//   GATE_CLOSED   ... wait while this file exists
+//   GATE_ERROR    ... or fail with this errno while it exists
+//   GATE_WAITING  syncs create this file, then wait while GATE_CLOSED exists
+//   GATE_SYNC     the minimum duration of each sync, in microseconds
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
-// Has one read of a file fail, by LD_PRELOAD.
+// Makes one read of a file fail, by LD_PRELOAD.
 //
-//   READS_FILE    how the file's name ends
-//   READS_FAIL    which read of it fails with EIO, from 1; those before and after it work
-//   READS_FAILED  this file is made when it does
+//   READS_FILE    the end of the file's path
+//   READS_FAIL    the number of the read that fails with EIO, from 1; all others succeed
+//   READS_FAILED  a file that is created when the read fails
 
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,1 +1,1 @@
-"""The daemon is killed again and again, and asked what it has kept: `round` does it, `model` says what that must be."""
+"""Kills the daemon again and again: `round` loads and checks it, `model` predicts its state."""

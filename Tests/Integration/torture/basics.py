@@ -2,9 +2,9 @@
 
 HOUR = 3_600_000
 UNKNOWN = object()
-# A generation that nobody was told, of what is there no more.
+# Any new generation: no client received it, and it is not learned.
 ANY = object()
-# Clocks are read one after the other, and deadlines rounded up.
+# Milliseconds: clocks are read one after the other, and deadlines are rounded up.
 TOLERANCE = 5
 
 
@@ -13,7 +13,7 @@ def after(moment, milliseconds):
 
 
 def earliest(a, b):
-    """Of two moments, each within bounds; None is never."""
+    """Returns the earlier of two moments, each with bounds (from, to); None means never."""
     if a is None or b is None:
         return a or b
     return (min(a[0], b[0]), min(a[1], b[1]))
@@ -32,11 +32,11 @@ def plus(a, b):
 
 
 def kept(entity, *events):
-    """What belongs to a connection leaves no events."""
+    """Returns the events for the event log: none if a connection owns the entity."""
     return [] if entity["owner"] != "none" else list(events)
 
 
-# What is answered.
+# Answers.
 
 
 def view(entity, accepted=None, reason=None):

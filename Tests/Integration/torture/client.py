@@ -1,4 +1,4 @@
-"""Those who load the daemon: their commands are made up as they go, from a seed."""
+"""Clients that load the daemon with random commands, made from a seed."""
 
 import random
 
@@ -6,7 +6,7 @@ from .basics import HOUR
 from .peers import Peer, as_view
 from .soon import SOON
 
-# What carries GENERATION now and then.
+# Commands that sometimes have a GENERATION.
 WITH_GENERATION = {
     "COUNTDOWN": {"CANCEL", "PAUSE", "RESUME", "RETIME", "REFUND", "ATTEMPT", "PASS"},
     "TIMER": {"DEL", "PAUSE", "RESUME", "RETIME"}, "THROTTLE": {"REFUND"}, "ONCE": {"DONE", "CANCEL"},
@@ -16,12 +16,12 @@ WITH_GENERATION = {
 
 
 def is_owned(words):
-    """Whether it is about what is a connection's in any case."""
+    """Returns whether the command's key is always owned by a connection."""
     return words[2].startswith("o:")
 
 
 class Client(Peer):
-    """A peer with keys of its own."""
+    """A client with its own keys."""
 
     def __init__(self, path, number, life, seed):
         super().__init__(path)
@@ -33,7 +33,7 @@ class Client(Peer):
         self.counted = 0
         self.learned = 0
         self.window = self.random.choice([1, 2, 10, 100, 1000])
-        # Which commands, from one place on to another, came while nothing could be stored.
+        # The places of the commands that were sent while nothing could be stored.
         self.in_trouble = range(0)
 
     def go_on(self):
@@ -50,7 +50,7 @@ class Client(Peer):
     # Commands.
 
     def make(self):
-        """The next command."""
+        """Returns the next command."""
         choose = self.random
         self.counted += 1
         makers = {
@@ -140,7 +140,7 @@ class Client(Peer):
         if command == "BEGIN":
             words += ("TTL", HOUR + self.counted) + self.owner(key)
         elif command == "DONE":
-            # What is done is nobody's.
+            # A result has no owner.
             words = words + (b"\0r%d" % self.counted,) if not is_owned(words) else ("ONCE", "CANCEL", key)
         return words
 
@@ -166,7 +166,7 @@ class Client(Peer):
         return words
 
     def make_due(self):
-        """What is due soon; each key is used once, by one command."""
+        """Returns a command with a near deadline; its key is never used again."""
         choose = self.random
         key, soon = f"d:{self.name}:{self.life}:{self.counted}", choose.choice(SOON)
         late = choose.choice(["fire", "coalesce"])

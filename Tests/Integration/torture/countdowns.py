@@ -1,29 +1,29 @@
 """The models of countdowns and plain timers; see `model`.
 
-ATTEMPT and PASS are for keys with a policy; no RETIME leaves what was left anyway.
+ATTEMPT and PASS are for keys with a policy; each RETIME changes the remaining time.
 """
 
 from .basics import HOUR, UNKNOWN, after, error, is_stale, kept, number, view
 
-# As the configuration of the round has it; its window is too long for a test to fill or to leave.
+# The policy in the configuration of the round; no test fills or outlasts its window.
 LADDER = [1, 2, 3]
 ATTEMPTS = 3
 WINDOW = 1_000
-# How many tokens a key remembers.
+# The number of tokens that a key remembers.
 TOKENS = 16
 
 # Countdowns.
 
 
 def sent_with(old, token):
-    """The countdown as a repetition of the request with that token is answered; None if there was none."""
+    """Returns the countdown for the reply to a repetition with this token; None if it is none."""
     if token is None or old is None:
         return None
     if token == old["token"]:
         return old
     for earlier, generation in old["earlier"]:
         if token == earlier:
-            # With `on-resend: replace` the codes before are gone.
+            # With `on-resend: replace`, earlier codes are no longer valid.
             return {**old, "generation": generation, "code": None}
     return None
 
@@ -76,7 +76,7 @@ def cancel(old, options, moment):
     events = kept(old, ("cancelled", old["generation"]))
     if not old["sends"] or not old["policy"]:
         return None, events, number(1)
-    # What was sent is remembered, and nobody's.
+    # The sends are remembered, without an owner.
     return idle(old), events, number(1)
 
 
@@ -85,7 +85,7 @@ def idle(old):
 
 
 def outlives(entity):
-    """Of what a connection owns, what was sent under a policy."""
+    """Returns what survives the owner: of an owned countdown, its sends under a policy."""
     if entity["owner"] == "none":
         return entity
     return idle(entity) if entity["policy"] and entity["sends"] else None
@@ -132,14 +132,14 @@ def refund(old, options, moment):
     new = {**old, "refunded": True, "token": None, "sends": old["sends"] - 1}
     events = [("refunded", old["generation"])]
     if new["policy"]:
-        # With `on-resend: replace` the codes before are gone already.
+        # With `on-resend: replace`, earlier codes are no longer valid anyway.
         new["code"] = "passed" if old["code"] == "passed" else None
     if old["state"] in ("counting", "paused"):
         new |= {"state": "ready", "deadline": moment, "left": None}
         events.append(("ready", old["generation"]))
     events = kept(old, *events)
     if old["state"] == "idle" and new["sends"] == 0:
-        # Nothing is left that matters: it is told how it was.
+        # Nothing is left to remember; the reply shows the last state.
         return None, events, view(new, 1, None)
     return new, events, view(new, 1, None)
 
@@ -187,7 +187,7 @@ def delete(old, options, moment):
 
 
 def change_timer(change):
-    """A timer can always be paused, resumed and retimed; where that changes nothing nothing is told."""
+    """Adapts a handler of countdowns to timers, where `counting` is `running`."""
 
     def changed(old, options, moment):
         state = "running" if old["state"] == "running" else "counting"

@@ -1,7 +1,7 @@
 """The models of guards: throttles, onces, gates and debounced calls; see `model`.
 
-What a throttle gives back comes so slowly that in a round nothing does: it counts in whole uses. The moment at which
-all of it is there again is checked to the millisecond all the same.
+Throttles refill so slowly that none does during a round: the model counts whole uses. The moment at
+which a throttle is full again is nevertheless checked to the millisecond.
 """
 
 from .basics import ANY, NULL, UNKNOWN, after, earliest, error, is_stale, kept, minus, number, plus, view
@@ -10,7 +10,7 @@ DAY = 86_400_000
 
 
 def take_out(old, options, event):
-    """CANCEL, and what ends like it."""
+    """Ends an entity, as CANCEL does."""
     if is_stale(old, options):
         return old, [], error("STALE")
     return None, kept(old, (event, old["generation"])), number(1)
@@ -27,7 +27,7 @@ def unused(rate, moment):
 
 
 def read_rate(options):
-    """BURST, how many come back, in how many milliseconds."""
+    """Returns BURST, and how many uses come back in how many milliseconds."""
     count, days = options["RATE"].removesuffix("d").split("/")
     return int(options["BURST"]), int(count), int(days) * DAY
 
@@ -37,7 +37,7 @@ def milliseconds_of_one(rate):
 
 
 def changed(old, rate, moment):
-    """What was used stays used, and comes back at the new rate."""
+    """Changes the rate: uses stay used, and come back at the new rate."""
     burst, one = rate[0], milliseconds_of_one(rate)
     used = minus(old["deadline"], moment)
     used = tuple(min(part / milliseconds_of_one(old["rate"]), burst) * one for part in used)
@@ -54,7 +54,7 @@ def take(old, options, moment):
         asked = changed(old, rate, moment)
     accepted = asked["used"] + cost <= rate[0]
     if "PEEK" in options or not accepted:
-        # Nothing has changed, whatever is shown.
+        # Nothing changes, whatever the view shows.
         generation = old["generation"] if old else 0
         return old, [], view({**asked, "generation": generation}, accepted, None if accepted else "rate")
     asked["used"] += cost
@@ -104,7 +104,7 @@ def done(old, options, moment):
         return old, [], error("STALE")
     if old["state"] == "done":
         return old, [], view(old, 0, "duplicate")
-    # From now on it is nobody's.
+    # A result has no owner.
     new = {**old, "state": "done", "result": options["RESULT"], "owner": "none"}
     return new, [("done", old["generation"])], view(new, 1, None)
 
@@ -140,7 +140,7 @@ def action_of(gate):
 
 
 def open_(old, options, moment):
-    # An action to run keeps its generation.
+    # A gate with a waiting action keeps its generation.
     waits = old if old and old["action"] is not None else None
     new = {
         "kind": "gate", "state": "open", "generation": waits["generation"] if waits else UNKNOWN, "owner": "none",
@@ -217,7 +217,7 @@ def flush(old, options, moment):
     return None, kept(old, ("fired", old["generation"], firing(old, "flush"))), number(1)
 
 
-# All of them.
+# All guards.
 
 COMMANDS = {
     ("THROTTLE", "TAKE"): take, ("THROTTLE", "REFUND"): refund,

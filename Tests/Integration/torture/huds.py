@@ -1,8 +1,8 @@
 """The model of HUDs; see `model`.
 
-Fades take no time here, and what does takes hours: so nothing happens by itself but what a command lets happen at once.
+Fades take no time here and other times are zero or hours, so a HUD changes only with a command.
 
-What is shown are `shows`: holds, oldest first, or the one thing that is left without a hold (`held`).
+`shows` are the holds, oldest first; or, if not `held`, the one thing that is shown without a hold.
 """
 
 from .basics import NULL, UNKNOWN, after, earliest, error, is_stale, latest, minus, plus, text, view
@@ -18,7 +18,7 @@ def show(old, options, moment):
         "most": options.get("MAX"), "least_from": options.get("MINFROM", "visible"),
         "early": options.get("EARLY", "skip"), "durable": "DURABLE" in options, "since": moment,
     }  # fmt: skip
-    # All kinds that are shown here take a hold.
+    # All kinds that are used here take a hold.
     new = {
         "kind": "hud", "state": "waiting", "generation": UNKNOWN, "held": True, "shows": [shown],
         "dismissed": None, "dismissed_at": None, "end": None, "paused_at": None,
@@ -59,7 +59,7 @@ def pop(old, options, moment):
     new, events = copied(old), []
     named = named_by(new, options)
     holds = [hold for hold in new["shows"] if new["held"] and named in (None, hold)]
-    # One's own come first.
+    # Holds of the connection come first.
     for owner in ("connection", "none"):
         mine = [hold for hold in holds if hold["owner"] == owner]
         if mine and len(new["shows"]) == 1:
@@ -93,7 +93,7 @@ def resume(old, options, moment):
     return told(old, new, events)
 
 
-# What is so.
+# Properties.
 
 
 def front(hud):
@@ -113,7 +113,7 @@ def is_durable(hud):
 
 
 def named_by(hud, options):
-    """The hold of the generation that a command names."""
+    """Returns the hold whose generation a command names, or None."""
     generation = options.get("GENERATION")
     return next((show for show in hud["shows"] if generation is not None and show["generation"] == generation), None)
 
@@ -126,13 +126,13 @@ def copied(old):
 
 
 def told(old, new, events):
-    """The event log has the events of what was shown with DURABLE, and the one that ends or supersedes it."""
+    """Returns the result, with events only of a durable HUD or of the update that replaces one."""
     if not is_durable(new):
         was_durable = old is not None and is_durable(old)
         events = [event for event in events if was_durable and event[0] == "updated"]
     new = {**new, "owner": front(new)["owner"], "durable": is_durable(new)}
     if old is not None and timing(old) == timing(new):
-        # What is known of these moments by now is more exact.
+        # The old bounds are more exact.
         new |= {"deadline": old["deadline"], "left": old["left"]}
     else:
         moment, paused_at = timing(new)
@@ -142,7 +142,7 @@ def told(old, new, events):
 
 
 def end(hud, why, delay, events, moment):
-    """Asks for its end. What is held already stays as it is."""
+    """Dismisses the HUD, at once or after `delay`, unless it is being dismissed already."""
     if hud["dismissed"] == "held":
         return
     drop_holds(hud)
@@ -162,13 +162,13 @@ def end(hud, why, delay, events, moment):
 
 
 def drop_holds(hud):
-    """What is shown stays as it is."""
+    """Drops all holds; what is shown does not change."""
     left = {**front(hud), "mask": mask(hud), "grace": grace(hud), "durable": is_durable(hud)}
     hud |= {"shows": [left], "held": False}
 
 
 def settle(hud, events, moment):
-    """What happens at once, as nothing has to be waited for."""
+    """Takes all steps that need not wait."""
     while not hud["paused_at"]:
         if hud["state"] == "waiting" and grace(hud) == 0:
             hud["state"] = "appearing"
@@ -187,7 +187,7 @@ def settle(hud, events, moment):
 
 
 def unfrozen(hud, moment):
-    """Time goes on: all moments move by as long as it stood still."""
+    """Returns the HUD after its pause: all its moments move by the length of the pause."""
     new = copied(hud)
     if hud["paused_at"]:
         shift = minus(moment, hud["paused_at"])
@@ -201,7 +201,7 @@ def unfrozen(hud, moment):
 
 
 def timing(hud):
-    """When it begins to disappear, and since when it is paused."""
+    """Returns when the HUD begins to disappear, and since when it is paused; each may be None."""
     if hud["state"] != "visible":
         return None, hud["paused_at"]
     limits = [after(show["since"], int(show["most"])) if show["most"] else None for show in hud["shows"]]
@@ -221,7 +221,7 @@ def timing(hud):
 
 
 def outlives(hud):
-    """What was shown with DURABLE; holds of connections end with the daemon."""
+    """Returns the HUD with its durable holds, without owners; None if there are none."""
     shows = [{**show, "owner": "none"} for show in hud["shows"] if show["durable"]]
     if not shows:
         return None
@@ -232,7 +232,7 @@ def outlives(hud):
 
 
 def learn(hud, seen):
-    """The generations of holds, as a view shows them."""
+    """Returns the HUD with the generations of its holds from a view."""
     holds = holds_of(seen)
     if not hud["held"]:
         return {**hud, "shows": [{**front(hud), "generation": learned(front(hud), seen)}]}
@@ -245,7 +245,7 @@ def learned(show, seen):
 
 
 def holds_of(seen):
-    """Of a view in either version of the protocol."""
+    """Returns the holds in a view of either version of the protocol."""
     pairs = [dict(zip(hold[::2], hold[1::2])) if isinstance(hold, list) else hold for hold in seen["holds"]]
     return [{text(name): value for name, value in hold.items()} for hold in pairs]
 

@@ -1,16 +1,16 @@
 """What the daemon must have kept: the model that the torture test checks it against.
 
-An entity is a dictionary of what its view shows, and of what only later answers show (its token, whether it was given
-back, what a HUD was asked for). `apply` says what one command makes of one entity: how it is afterwards, which events
-tell of it, and what is answered. It knows no time but for the bounds of a deadline: all deadlines here are hours away.
-(Those that are near are counted by `soon`.)
+An entity is a dictionary of the fields in its view, and of those that only later answers show (its
+token, its refund, the options of a HUD). `apply` returns the effect of one command on one entity:
+the entity afterwards, the events and the answer. Time is only the bounds of a deadline: all
+deadlines here are hours away. (`soon` follows those that are near.)
 
     entity, events, answer = apply(entity, words, moment)
 
-- `entity` is None if there is none. A field whose value nobody was told is UNKNOWN until the daemon shows it.
-- `events` are (name, generation), or (name, generation, fields): those that are kept for who was away, in their order.
+- `entity` is None if there is none. A field that no client received is UNKNOWN until a view has it.
+- `events` are (name, generation), or (name, generation, fields): those in the event log, in order.
 - `answer` is ("view", (entity, fields)), ("number", n), ("null", None) or ("error", code).
-- `moment` is (from, to) in milliseconds since 1970: between these it was done, if it was.
+- `moment` is (from, to) in milliseconds since 1970: the bounds of when it was executed, if it was.
 """
 
 from . import countdowns, guards, huds
@@ -19,7 +19,7 @@ from .basics import ANY, TOLERANCE, UNKNOWN, text
 COMMANDS = countdowns.COMMANDS | guards.COMMANDS | huds.COMMANDS
 KINDS = ["COUNTDOWN", "TIMER", "HUD", "THROTTLE", "ONCE", "GATE", "DEBOUNCE"]
 
-# What commands take before their options, and which options have no value.
+# The positional argument of commands, and the options without a value.
 POSITIONAL = {
     ("COUNTDOWN", "RETIME"): "AFTER", ("TIMER", "SET"): "AFTER", ("TIMER", "RETIME"): "AFTER",
     ("THROTTLE", "REFUND"): "COST", ("ONCE", "DONE"): "RESULT", ("GATE", "CHECK"): "ACTION",
@@ -43,7 +43,7 @@ def read_options(words):
 
 
 def outlives(entity):
-    """What of it is there after the daemon has ended."""
+    """Returns what is left of an entity after the daemon has ended."""
     if entity is None:
         return None
     if entity["kind"] == "countdown":
@@ -57,7 +57,7 @@ def outlives(entity):
 
 
 def wrong_answer(expected, reply):
-    """What is wrong about a reply, which is an exception, a number, or a view as a dictionary."""
+    """Returns the errors in a reply, which is an exception, a number, or a view as a dictionary."""
     kind, what = expected
     if isinstance(reply, Exception):
         return [] if kind == "error" and str(reply).split()[0] == what else [f"expected {expected}, got {reply}"]
@@ -74,7 +74,7 @@ def wrong_answer(expected, reply):
 
 
 def learn(entity, seen):
-    """The entity with what was not known before, or only within bounds, as a view shows it."""
+    """Returns the entity with the unknown and inexact fields filled from a view."""
     new = huds.learn(entity, seen) if entity["kind"] == "hud" else dict(entity)
     if new["generation"] is UNKNOWN:
         new["generation"] = seen["generation"]
@@ -86,12 +86,12 @@ def learn(entity, seen):
 
 
 def deadline(seen):
-    """Of a throttle, when all of it is there again."""
+    """Returns the deadline in a view; of a throttle, when it is full again."""
     return seen["deadline_unix_ms"] if "deadline_unix_ms" in seen else seen["now_unix_ms"] + seen["reset_after_ms"]
 
 
 def differences(entity, seen):
-    """What a view shows otherwise than it must; empty if nothing."""
+    """Returns the differences between a view and the entity; empty if there are none."""
     if entity is None or seen is None:
         return [] if entity is seen else [f"expected {entity}, found {seen}"]
     found = []

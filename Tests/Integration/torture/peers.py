@@ -1,4 +1,4 @@
-"""The daemon that is killed, and those who talk to it until then."""
+"""The daemon that is killed, and the connections to it."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from countdownd import PATIENCE, Daemon, eventually, request
 
 
 class Died(Exception):
-    """The daemon has been killed, as it was meant to."""
+    """The daemon was killed, as intended."""
 
 
 def milliseconds():
@@ -33,7 +33,7 @@ class Victim(Daemon):
     def start(self):
         self.start_without_waiting()
 
-    # What it may end with, beside being killed.
+    # Whether it may also end with EX_IOERR.
     may_give_up = False
 
     def has_been_killed(self):
@@ -58,7 +58,7 @@ class Victim(Daemon):
 
 
 class Peer:
-    """A connection that sends whole pipelines, and remembers what became of each command."""
+    """A connection that sends whole pipelines, and records the reply to each command."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -87,7 +87,7 @@ class Peer:
             self.is_closed = True
 
     def read(self):
-        """False if nothing more can come."""
+        """Reads what has arrived; returns False once the connection is closed."""
         try:
             data = self.socket.recv(1 << 20)
         except BlockingIOError:
@@ -106,7 +106,7 @@ class Peer:
         return self.ask_all([words])[0]
 
     def ask_all(self, commands):
-        """Sends all, and returns all replies; raises Died if they do not come."""
+        """Sends all commands and returns all replies; raises Died if the connection closes."""
         try:
             self.socket.sendall(b"".join(request(*words) for words in commands))
         except OSError as error:
@@ -121,7 +121,7 @@ class Peer:
 
 
 class Subscriber(Peer):
-    """Hears of everything."""
+    """A connection that receives all events."""
 
     def __init__(self, path):
         super().__init__(path)
@@ -130,13 +130,14 @@ class Subscriber(Peer):
         self.socket.setblocking(False)
 
     def heard(self, but_for_time):
-        """What is to be in the event log: pairs of channel and line. What time has done may happen again."""
+        """Returns the events that the event log must have, as (channel, line). `but_for_time`
+        leaves out events caused by time, which may be repeated."""
         heard, owned = set(), set()
         for message, _ in self.replies:
             if message[0] != b"pmessage":
                 continue
             event = json.loads(message[3])
-            # Of countdowns and timers only the first event of a generation tells.
+            # Of a countdown or timer, only the first event of a generation has the owner.
             if event.get("owner", "none") != "none":
                 owned.add(event["generation"])
             kind = message[2].split(b":")[0]

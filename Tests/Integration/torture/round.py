@@ -1,15 +1,15 @@
-"""One round of torture: a daemon is loaded and killed a few times, and each time asked what it has kept.
+"""One round of torture: a daemon is loaded and killed a few times, and checked after each kill.
 
-What it must have kept is said by `model`. All that a round decides comes from its seed; when exactly the
-daemon is killed, and what it had done by then, is the machine's affair.
+`model` says what it must have kept. The seed decides everything in a round, except when exactly the
+daemon is killed and how much it has done by then.
 
-What is checked after each kill:
-- all that was answered is there, as it was answered: entities, their hidden tokens and refunds, and their events;
-- of what each client had sent beyond that, the first so many commands are there, wholly, and nothing of the others;
+Checks after each kill:
+- all that was answered is there as answered: entities, hidden tokens and refunds, and events;
+- of each client's unanswered commands, a prefix is executed, and the others not at all;
 - every event that a subscriber received is in the event log, word for word;
-- numbers of events and generations are higher than any that was seen before;
-- what was due meanwhile has happened, once, and not early; nothing is there that nobody started;
-- what a connection owned is gone; and while nothing could be stored it went on.
+- numbers of events and generations are higher than any before;
+- what was due meanwhile has happened, once, and not early; nothing is there that no client started;
+- what a connection owned is not there; and while nothing could be stored, it continued to work.
 """
 
 import json
@@ -41,7 +41,7 @@ policies:
     on-resend: replace
 """
 
-# Calls that change files until the daemon listens, about.
+# About how many calls change files until the daemon listens.
 CALLS_OF_A_START = 60
 
 
@@ -57,12 +57,12 @@ class Round:
         self.state = directory / "state"
         self.state.mkdir(mode=0o700)
         self.faults = Faults(directory, self.state)
-        # What must be there, by kind and key; what is due soon is apart.
+        # The entities that must be there, by kind and key; those that are due soon are separate.
         self.entities = {}
         self.soon = {}
-        # The highest generation, the newest event, and when it died last.
+        # The highest generation, the newest event, and the time of the last kill.
         self.newest, self.since, self.died = 0, 0, 0
-        # Those who loaded the daemon last.
+        # The connections of the last life.
         self.clients, self.subscriber, self.is_in_trouble = [], None, False
         self.figures = {"commands": 0, "answered": 0, "refused": 0, "owned": 0, "events": 0, "kills": 0, "given up": 0}
 
@@ -70,7 +70,7 @@ class Round:
         self.daemon = Victim(
             directory=self.state.parent, state=self.state, config=CONFIG,
             arguments=["--durability", self.durability], environment=self.environment(),
-            # So that each life fills, folds and uses some again.
+            # Small, so that each life fills, folds and reuses segments.
             segment_size="64KiB",
         )
         try:
@@ -110,7 +110,7 @@ class Round:
         return self.random.choices(["moment", "call", "trouble"], [5, 4, 2] if life else [1, 0, 0])[0]
 
     def live(self, life):
-        """It is started, asked about the life before, loaded, and killed."""
+        """Starts the daemon, checks the life before, loads the daemon, and kills it."""
         how, trouble = self.choose_life(life), None
         is_loaded = False
         try:
@@ -135,7 +135,7 @@ class Round:
         self.daemon.kill()
         self.daemon.may_give_up = False
         self.figures["kills"] += 1
-        # Else what the life before has left is still to be looked at.
+        # Otherwise the life before is still to be checked.
         if is_loaded:
             self.collect()
         if self.durability == "power":
@@ -155,7 +155,7 @@ class Round:
             self.fail_writes()
 
     def fill_disk(self):
-        """Once what is reserved is used, nothing stored is changed. What connections own goes on."""
+        """Once the reserved space is used, stored entities do not change; owned ones still do."""
         self.faults.damage()
         eventually(lambda: not self.pump(0.1) or not self.is_writable(), "it is full", pause=0)
         self.is_in_trouble = True
@@ -172,8 +172,8 @@ class Round:
             self.pump(self.random.uniform(0.1, 1) * self.seconds)
 
     def fail_writes(self):
-        """For less than a second nobody notices; for longer the daemon ends. If it was the next segment that
-        could not be reserved, it refuses changes instead, until it can."""
+        """Clients do not notice errors of up to a second; then the daemon ends. If it only fails
+        to reserve the next segment, it refuses changes until it can."""
         self.faults.damage()
         if self.random.random() < 0.5:
             self.is_in_trouble = True
@@ -192,7 +192,7 @@ class Round:
                 self.figures["given up"] += 1
 
     def refuses_changes(self):
-        """Whether it runs, and cannot store."""
+        """Returns whether the daemon runs and cannot store."""
         try:
             return not self.is_writable()
         except Died:
@@ -202,7 +202,7 @@ class Round:
         return b"read_only:0" in Peer(self.daemon.path).ask("INFO", "persistence")
 
     def pump(self, seconds):
-        """Keeps clients busy; False if the daemon is gone."""
+        """Keeps clients busy; returns False if the daemon has ended."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             for client in self.clients:
@@ -217,7 +217,7 @@ class Round:
             assert self.exchange(1) and time.monotonic() < end, "not all was answered"
 
     def exchange(self, seconds):
-        """Writes and reads what can be; False if the daemon is gone."""
+        """Writes and reads what it can, once; returns False if the daemon has ended."""
         peers = self.clients + ([self.subscriber] if self.subscriber else [])
         with selectors.DefaultSelector() as selector:
             for peer in peers:
@@ -231,7 +231,7 @@ class Round:
         return not any(peer.is_closed for peer in peers)
 
     def collect(self):
-        """It is dead: what it has said to the end, and until when."""
+        """Reads what the daemon sent until it was killed, and notes the time."""
         for peer in self.clients + ([self.subscriber] if self.subscriber else []):
             while not peer.is_closed and peer.read():
                 pass
@@ -241,8 +241,8 @@ class Round:
     # Checks.
 
     def check(self):
-        """That of the life before everything is there. Asks only, so that it can be done again."""
-        # By then everything that was to be soon is due.
+        """Checks that all of the life before is there. Changes nothing, so it can be repeated."""
+        # By then every near deadline has passed.
         time.sleep(max(0, (self.died + SOON[-1] + 1 - milliseconds()) / 1000))
         peer = Peer(self.daemon.path)
         seen = {(kind, key): view for kind in model.KINDS for key, view in self.list(peer, kind)}
@@ -273,7 +273,7 @@ class Round:
         next = as_view(peer.ask("COUNTDOWN", "START", "new", "OWNER", "connection"))["generation"]
         peer.ask("COUNTDOWN", "CANCEL", "new")
         assert next > newest, f"generation {next} after {newest}"
-        # All was well: the next life begins with this.
+        # Every check has passed: the next life begins with this state.
         self.since = last
         self.entities, self.soon, self.newest = entities, soon, next
         self.figures["events"] += len(events)
@@ -293,7 +293,7 @@ class Round:
                 yield view["key"].decode(), view
 
     def read_events(self, peer):
-        """All since the check before, as pairs of channel and line; and the number of the newest."""
+        """Returns all events since the last check, as (channel, line), and the newest number."""
         events, after, more = [], self.since, True
         while more:
             reply = as_view(peer.ask("EVENTS", "SINCE", after, "LIMIT", 10_000))
@@ -303,7 +303,7 @@ class Round:
         return events, after
 
     def check_client(self, client, seen, events, soon):
-        """How the client's entities are now, if that can come of what it did; adds what was to be soon."""
+        """Returns the client's entities, if its commands explain them; adds those due soon."""
         entities = {name: entity for name, entity in self.entities.items() if name[1].split(":")[1] == client.name}
         newest = self.newest
         for place, (words, sent) in enumerate(client.sent[: len(client.replies)]):
@@ -330,7 +330,7 @@ class Round:
             if entity and entity["generation"] is model.UNKNOWN:
                 assert reply["generation"] > newest, f"{words} got generation {reply['generation']} after {newest}"
                 newest = reply["generation"]
-            # A throttle may be shown as it would be.
+            # A view may show a throttle as it would be, for example with PEEK.
             shows_it = entity and answer[0] == "view" and answer[1][0] is entity
             entities[name] = model.learn(entity, reply) if shows_it else entity
             for event in due:
@@ -339,20 +339,20 @@ class Round:
         return self.check_rest(client, entities, seen, events, soon)
 
     def check_refusal(self, client, place, entity):
-        """What belongs to a connection needs no storing."""
+        """Checks that no change to an entity of a connection was refused: it needs no storing."""
         words, sent = client.sent[place]
         if is_owned(words) and place in client.in_trouble:
             wanted, _, _ = model.apply(entity, words, (sent, sent))
             assert wanted == entity, f"{words} is about what a connection owns, and was refused"
 
     def check_rest(self, client, entities, seen, events, soon):
-        """Of what was not answered the first so many commands were done, and no others."""
+        """Checks that of the unanswered commands, a prefix was executed, and no others."""
         rest = client.sent[len(client.replies) :]
         for words, _ in rest:
             if is_soon(words):
-                # Its events tell whether it was done.
+                # Its events tell whether it was executed.
                 soon[words[0], words[2]] = soon_of(words)
-        # Not each change is told of: what is there that is not known yet tells, too.
+        # Not each change has an event, so entities that are not known yet are checked as well.
         for name in seen:
             if name[1].split(":")[1:2] == [client.name] and not name[1].startswith("d:"):
                 entities.setdefault(name, None)
@@ -378,7 +378,7 @@ class Round:
         raise AssertionError(f"{client.name}: {wrong}")
 
     def match(self, found, words, event, shown, place):
-        """An event is the one that must come next; a new generation is that of what was shown, or what it now is."""
+        """Checks that an event is the expected one, and learns its generation if it is unknown."""
         name, generation, fields = (*event, {})[:3]
         expected = (words[0], name, words[2])
         is_it = (found["kind"], found["event"], found["key"]) == expected
@@ -406,7 +406,7 @@ class Round:
         return {name: entity and model.learn(entity, seen[name]) for name, entity in left.items()}
 
     def check_soon(self, soon, seen, told):
-        """What was soon due has happened by now: once, not early, and late if it was late."""
+        """Checks that what was due soon has happened: once, and not early."""
         happened = {}
         for event in told:
             happened.setdefault((event["kind"], event["key"]), []).append(event)
@@ -418,7 +418,7 @@ class Round:
                 del soon[name]
 
     def probe(self, peer, entities):
-        """What no view shows: an accepted token, and that something was given back."""
+        """Checks what no view shows: accepted tokens, and refunds."""
         commands, due = [], []
         for (kind, key), entity in entities.items():
             if kind == "COUNTDOWN" and entity["state"] in ("counting", "paused"):

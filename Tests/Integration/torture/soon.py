@@ -1,8 +1,8 @@
-"""What is due soon: it is followed by its events, as nobody knows whether the daemon runs when it is due."""
+"""Entities that are due soon, followed by their events: the daemon may not run when one is due."""
 
 from .basics import TOLERANCE, text
 
-# Milliseconds; what is due so soon may be so while the daemon runs, or before it runs again.
+# Milliseconds. Such a deadline may pass while the daemon runs, or before it runs again.
 SOON = [1, 20, 80, 200]
 
 
@@ -11,29 +11,29 @@ def is_soon(words):
 
 
 def soon_of(words, view=None):
-    """What a command has begun, or may have begun if it was not answered."""
+    """Returns the entity that a command has begun, or may have begun if it was not answered."""
     if words[0] in ("COUNTDOWN", "TIMER"):
         return Repeating(words, view and view["generation"])
     return Passing(words, view)
 
 
 class Repeating:
-    """A countdown or timer: due once or again and again, as far as its events have told."""
+    """A countdown or timer, due once or repeatedly, with the progress that its events show."""
 
     def __init__(self, words, generation, deadline=None, fired=0, passed=0):
         self.words, self.generation, self.deadline = words, generation, deadline
-        # How often it has happened, and how many periods have passed.
+        # How often it has fired, and how many periods have passed.
         self.fired, self.passed = fired, passed
         self.options = dict(zip(words[4::2], words[5::2])) if words[0] == "TIMER" else {}
 
     @property
     def is_over(self):
-        """Nothing is to be there of it."""
+        """Whether nothing of it may be left."""
         is_last = self.words[0] == "TIMER" and "EVERY" not in self.options and self.fired == 1
         return is_last or self.generation is None
 
     def after(self, events):
-        """The same after more has happened; an assertion fails if it cannot have."""
+        """Returns the entity after these events; an assertion fails if they are impossible."""
         new = Repeating(self.words, self.generation, self.deadline, self.fired, self.passed)
         begun = self.deadline is not None
         for event in events:
@@ -61,7 +61,7 @@ class Repeating:
         assert event.get("fired", 1) == self.fired, f"{self.words}: {self.fired} times, found {event}"
 
     def check(self, view):
-        """What is there of it, listed before its events were asked for."""
+        """Checks a view, which was listed before the events were read."""
         if self.is_over:
             assert view is None, f"{self.words} is over or never was, found {view}"
             return
@@ -69,14 +69,14 @@ class Repeating:
         if self.words[0] == "COUNTDOWN":
             assert view["state"] == b"ready" and self.fired == 1, f"{self.words} was ready {self.fired} times: {view}"
         else:
-            # More may have come since it was listed.
+            # The timer may have fired again since it was listed.
             assert 1 <= view["fired"] <= self.fired, f"{self.words} has fired {self.fired} times, found {view}"
 
 
 class Passing:
-    """A guard or a HUD: it is over by itself, and then gone."""
+    """A guard or a HUD: it ends by itself, and is then removed."""
 
-    # How their events begin, and how they end.
+    # The events at the beginning and at the end of each.
     STORIES = {
         ("THROTTLE", "TAKE"): ([], []), ("ONCE", "BEGIN"): (["started"], ["expired"]),
         ("GATE", "CHECK"): (["pending"], ["dismissed"]), ("GATE", "OPEN"): (["opened"], ["closed"]),

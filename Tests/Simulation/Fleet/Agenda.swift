@@ -1,7 +1,7 @@
 import HeapModule
 
-/// Virtual time, and what is to happen in it. Of what is due at the same moment, what was asked for
-/// first happens first.
+/// Virtual time, and the actions scheduled in it. Actions due at the same moment run in the order
+/// in which they were scheduled.
 final class Agenda {
   private struct Item: Comparable {
     let due: Int64
@@ -12,7 +12,7 @@ final class Agenda {
     static func == (a: Item, b: Item) -> Bool { a.order == b.order }
   }
 
-  /// In microseconds.
+  /// The current time, in microseconds.
   private(set) var now: Int64 = 0
   private var items = Heap<Item>()
   private var lastOrder = 0
@@ -24,7 +24,7 @@ final class Agenda {
 
   func after(_ delay: Int64, _ body: @escaping () -> Void) { at(now + delay, body) }
 
-  /// Does what is due until then, or until `isOver`.
+  /// Runs the actions that are due until `end`, or until `isOver`.
   func run(until end: Int64, unless isOver: () -> Bool = { false }) {
     while let next = items.min, next.due <= end, !isOver() {
       now = next.due

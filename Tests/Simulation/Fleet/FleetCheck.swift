@@ -1,19 +1,19 @@
 import Countdowns
 import Wire
 
-/// What must be so of a history of a fleet, whatever went wrong in it.
+/// Checks a history of a fleet, whatever went wrong in it.
 ///
-/// The servers' journal has each change of a record in its order. A fleet is as one daemon
-/// (linearizable, for each key) if each change is what one command or time alone does to the record
-/// before it, at the time at which it was decided; if it was made between a command and its reply;
-/// and if what was answered is what the one daemon answers. A command that changed nothing must
-/// agree with some record that a server had between the command and its reply.
+/// The servers' journal has the changes of each record in order. A fleet behaves like one daemon
+/// (it is linearizable for each key) if each change is the effect of one command, or of time alone,
+/// on the record before it, at the time at which it was decided; if it was made between a command
+/// and its reply; and if the reply is that of one daemon. A command that changed nothing must agree
+/// with some record that a server had between the command and its reply.
 struct FleetCheck {
   private let simulation: FleetSimulation
   private let specification: FleetSpecification
   private var world: FleetWorld { simulation.world }
 
-  /// How much longer than the time that it may wait for the servers a command may take.
+  /// How much longer than the timeout of the servers a command may take, in microseconds.
   private static let slack: Int64 = 20_000
 
   init(_ simulation: FleetSimulation) {
@@ -21,7 +21,7 @@ struct FleetCheck {
     specification = FleetSpecification(simulation.engineSettings)
   }
 
-  /// The first that is found.
+  /// Returns the first problem, or nil.
   func problem() -> String? {
     if let problem = checkAnswers() { return problem }
     for key in FleetSimulation.keys {
@@ -60,7 +60,7 @@ struct FleetCheck {
 
   // MARK: Limits
 
-  /// An accepted send, and when it was decided on the servers' clock.
+  /// An accepted send, and the time of its decision on the servers' clock.
   private struct Send {
     let generation: Int
     let decided: Int64
@@ -91,7 +91,7 @@ struct FleetCheck {
       else { continue }
       switch command.words[1] {
       case "START", "RESEND": granted.insert(generation)
-      // Also one that nobody is sure of may have been made.
+      // Uncertain refunds are added below.
       case "REFUND": refunded.insert(generation)
       default: break
       }
@@ -118,8 +118,8 @@ struct FleetCheck {
   }
 
   private func checkThrottle(_ executions: [Execution], _ commands: [ClientCommand]) -> String? {
-    // Which change a reply belongs to does not matter: no more may be accepted than the limit allows
-    // between the first of these commands and the reply to the last.
+    // Which change a reply belongs to does not matter: between the first of these commands and the
+    // reply to the last, no more may be accepted than the limit allows.
     let accepted = commands.filter {
       $0.words[1] == "TAKE" && !$0.words.contains("PEEK") && $0.reply?["accepted"]?.bool == true
     }
@@ -134,7 +134,7 @@ struct FleetCheck {
         let allowed =
           Double(limit.burst) + Double(limit.count) * Double(time)
           / Double(limit.milliseconds * 1_000)
-        // Those in between may have ended later.
+        // Commands in between may have ended later.
         let last = accepted[first...].prefix { $0.began <= command.began }.map { $0.ended! }.max()!
         if last <= command.ended!, Double(cost) > allowed + 1e-6,
           !world.settings.trouble.clocks, !simulation.wasFlushed
@@ -146,7 +146,7 @@ struct FleetCheck {
     return nil
   }
 
-  // MARK: One after the other
+  // MARK: Order
 
   /// A change, and what may have caused it.
   struct Cause {
@@ -236,12 +236,12 @@ struct FleetCheck {
     return checkKept(causes, commands)
   }
 
-  /// What was confirmed is not lost.
+  /// Checks that no confirmed change is lost.
   private func checkKept(_ causes: [Cause], _ commands: [ClientCommand]) -> String? {
     guard !world.settings.trouble.losesConfirmed, !simulation.wasFlushed else { return nil }
     let kept = Set(world.shards.flatMap { $0.primary.log.map(\.id) })
     for index in causes.indices where !kept.contains(causes[index].execution.write) {
-      // Others that could have made it are not sure.
+      // The change may come from a command whose client received no certain reply.
       let may = causes[index].candidates.filter {
         if case .unsure = commands[$0].result { true } else { false }
       }
@@ -251,11 +251,11 @@ struct FleetCheck {
     return nil
   }
 
-  /// Whether a record that was there meanwhile has it answered like this, and stay as it is.
+  /// Returns whether a record from between the command and its reply explains it without a change.
   private func isExplainedWithoutChange(_ command: ClientCommand, _ reply: RESPValue) -> Bool {
     let from = FleetWorld.clockStart + command.began
     let until = FleetWorld.clockStart + command.ended!
-    // An answer without a time: on any server's clock.
+    // A reply without a time may come from the clock of any server.
     var times = world.clockErrors.flatMap { [from + $0, (from + until) / 2 + $0, until + $0] }
     if let told = reply["now_unix_ms"]?.int {
       times = [Int64(told) * 1_000, Int64(told) * 1_000 + 999, Int64(told) * 1_000 + 500]
@@ -272,7 +272,7 @@ struct FleetCheck {
     return false
   }
 
-  /// Remaining times may differ by what was cut off of the time that the reply tells.
+  /// Returns whether replies agree. Remaining times may differ because the reply's time is rounded.
   private func agree(_ a: RESPValue, _ b: RESPValue) -> Bool {
     guard case .map(let left) = a, case .map(let right) = b, left.count == right.count else {
       return plain(a) == plain(b)
@@ -294,8 +294,8 @@ struct FleetCheck {
 
   // MARK: Events
 
-  /// Each subscriber of a key receives the events of each change once, in their order, from some
-  /// change on.
+  /// Checks that each subscriber of a key receives the events of each change once and in order,
+  /// from some change on.
   private func checkEvents(_ key: FleetKey, _ causes: [Cause]) -> String? {
     let kept = Set(world.shards.flatMap { $0.primary.log.map(\.id) })
     var made: [(at: Int64, event: HeardEvent)] = []
@@ -357,7 +357,7 @@ struct FleetCheck {
     events.map { "\n  \(what) at \($0.at): \($0.event.facts)" }.joined()
   }
 
-  /// What was lost may have been heard; but nothing more often than it has happened.
+  /// Checks that no event was received more often than it happened, even if it was lost later.
   private func compareCounts(
     _ heard: [(at: Int64, event: HeardEvent)], _ made: [(at: Int64, event: HeardEvent)]
   ) -> String? {
@@ -371,9 +371,9 @@ struct FleetCheck {
     return nil
   }
 
-  // MARK: In the end
+  // MARK: The final state
 
-  /// Each daemon knows what the servers know.
+  /// Checks that each daemon has the same records as the servers.
   func checkCopies() -> String? {
     for daemon in simulation.daemons {
       for kind in Set(FleetSimulation.keys.map(\.kind)).sorted(by: { $0.rawValue < $1.rawValue }) {
@@ -410,13 +410,13 @@ extension FleetSpecification.Outcome {
 }
 
 extension HeardEvent {
-  /// Whether all hosts hear of it.
+  /// Whether the clients of all hosts receive it.
   fileprivate var isShared: Bool {
     !["tick", "snapshot", "refused"].contains(name)
   }
 }
 
-/// Pairs, each of two sides, as many as can be (Kuhn's algorithm).
+/// A maximum matching of two sides (Kuhn's algorithm).
 struct Matching {
   private let edges: [[Int]]
   private let reversed: [[Int]]
@@ -432,7 +432,7 @@ struct Matching {
     leftOfRight = Array(repeating: nil, count: rightCount)
   }
 
-  /// Pairs it, if all that are paired can stay so.
+  /// Pairs a left element, if all left elements that are paired can stay so.
   mutating func matchLeft(_ left: Int) -> Bool {
     var seen: Set<Int> = []
     return rightOfLeft[left] != nil || tryLeft(left, &seen)
@@ -448,7 +448,8 @@ struct Matching {
     return false
   }
 
-  /// Pairs it, at the cost of one that need not be: all of the left side stay paired.
+  /// Pairs a right element, if need be instead of one that is not needed. All left elements that
+  /// are paired stay so.
   mutating func matchRight(_ right: Int, keeping isNeeded: (Int) -> Bool) -> Bool {
     if leftOfRight[right] != nil { return true }
     var seen: Set<Int> = []

@@ -2,13 +2,13 @@ import Countdowns
 import SeededRandom
 
 /// One seeded random history of a fleet: daemons on several hosts, clients that send them commands,
-/// servers that they share, and trouble. What came of it is checked by `FleetCheck`.
+/// servers that they share, and trouble. `FleetCheck` checks the result.
 package final class FleetSimulation {
-  /// What there is for the faults that must be found.
+  /// Faults that the check must find.
   package enum Fault: CaseIterable {
-    /// Changes are confirmed though no replica has them, and one that lacks them takes over.
+    /// Changes are confirmed though no replica has them, and a replica that lacks them takes over.
     case noReplicas
-    /// The servers make changes whatever version they were decided on.
+    /// The servers accept changes that were decided on another version of the record.
     case ignoredVersions
   }
 
@@ -17,15 +17,15 @@ package final class FleetSimulation {
   let settings: FleetSettings
   let engineSettings: EngineSettings
   private(set) var daemons: [ModelDaemon] = []
-  /// Those that have ended, too.
+  /// All daemons, including those that have ended.
   private(set) var allDaemons: [ModelDaemon] = []
   private(set) var commands: [ClientCommand] = []
   private var repeatable: [ClientCommand] = []
   private var lastToken = 0
-  /// Entries of a stream were lost, or may not have been read.
+  /// Whether entries of a stream were lost, or may not have been read.
   private(set) var hasLostStream = false
   private(set) var wasFlushed = false
-  /// A subscriber may miss events: what it has missed of a stream is gone.
+  /// Whether subscribers may miss events: entries of a stream were lost or removed.
   var mayMissEvents: Bool { hasLostStream || world.settings.streamLength < 1_000 }
 
   static let policies: [SendPolicy] = {
@@ -60,7 +60,7 @@ package final class FleetSimulation {
     settings.replicasPerShard = Int.random(in: 1...2, using: &random)
     settings.partitions = settings.shards * Int.random(in: 1...2, using: &random)
     settings.streamLength = chance(oneIn: 5) ? Int.random(in: 1...20, using: &random) : 10_000
-    // Half of the histories have little trouble: what goes wrong there is easy to understand.
+    // Half of the histories have at most one kind of trouble, so their failures are simple.
     if chance(oneIn: 2) {
       settings.trouble.connections = chance(oneIn: 2)
       settings.trouble.stops = chance(oneIn: 2)
@@ -137,7 +137,7 @@ package final class FleetSimulation {
     }
   }
 
-  /// Trouble ends, and what it has left is seen to.
+  /// Ends all trouble, and waits until the fleet has recovered.
   private func calmDown() {
     world.isCalm = true
     for shard in world.shards {
@@ -164,7 +164,7 @@ package final class FleetSimulation {
     let command: ClientCommand
     repeatable.removeAll { if case .unsure = $0.result { false } else { $0.reply != nil } }
     if let old = repeatable.first, old.reply != nil, world.chance(oneIn: 3) {
-      // Whoever does not know asks again, by way of any daemon.
+      // A client without a certain reply asks again, through any daemon.
       repeatable.removeFirst()
       command = daemon.submit(old.words, about: old.key, by: session)
     } else {
@@ -183,7 +183,7 @@ package final class FleetSimulation {
     FleetKey(.gate, Array("gate".utf8)), FleetKey(.debounce, Array("burst".utf8)),
   ]
 
-  /// Policies have names that their keys begin with.
+  /// Returns the policy of a key, which begins with the policy's name.
   static func policy(of key: FleetKey) -> SendPolicy? {
     policies.first { key.kind == .countdown && key.name.hasPrefix($0.name) }
   }
@@ -258,7 +258,7 @@ package final class FleetSimulation {
     return (key, words)
   }
 
-  /// Of one of the newest answers about a key.
+  /// Returns the generation in one of the newest replies about a key.
   private func someGeneration(of key: FleetKey) -> Int {
     let known = commands.suffix(200).filter { $0.key == key }.compactMap {
       $0.reply?["generation"]?.int
@@ -324,14 +324,14 @@ package final class FleetSimulation {
     world.agenda.after(world.number(10_000...1_000_000)) { primary.cutReplication(false) }
   }
 
-  /// A replica takes over, if one can.
+  /// Lets a replica take over, if one can.
   private func failOver(_ shard: ModelShard) {
     guard shard.former.isEmpty, shard.primary.isUp else { return }
     let old = shard.primary
     let hasEnded = !world.settings.trouble.splitBrain || world.chance(oneIn: 2)
     if hasEnded { old.crash() }
     world.agenda.after(world.number(100_000...1_500_000)) { [self] in
-      // It may have been started again meanwhile, as trouble was over.
+      // The old primary may have been started again, because trouble has ended.
       guard shard.primary === old, !(hasEnded && old.isUp) else { return }
       let replicas = shard.servers.filter { $0 !== old && $0.isUp }
       let candidates =

@@ -1,7 +1,7 @@
 import Countdowns
 import Wire
 
-/// What one daemon alone does with an entity: what a fleet must do as if it were one.
+/// What one daemon alone does with an entity. A fleet must behave as if it were one daemon.
 struct FleetSpecification {
   struct Outcome {
     var record: [UInt8]?
@@ -14,9 +14,9 @@ struct FleetSpecification {
 
   init(_ settings: EngineSettings) { self.settings = settings }
 
-  /// What becomes of a record by time, and by a command.
+  /// Returns the effect of time, and of a command if there is one, on a record.
   ///
-  /// - Parameter generation: what comes next is numbered from there.
+  /// - Parameter generation: the next generation to be assigned.
   func apply(
     _ words: [String]?, about key: FleetKey, _ record: [UInt8]?, at time: Int64,
     generation: Int64 = 1
@@ -72,7 +72,7 @@ struct FleetSpecification {
     }
   }
 
-  /// That of a record.
+  /// Returns the generation of a record.
   static func generation(_ record: [UInt8]?, _ kind: EntityKind) -> Int64? {
     guard let record else { return nil }
     let generation =

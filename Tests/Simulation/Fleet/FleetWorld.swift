@@ -1,25 +1,25 @@
 import Countdowns
 import SeededRandom
 
-/// What goes wrong in a history, and how often.
+/// The kinds of trouble in a history.
 struct FleetTrouble {
-  /// Connections are closed, or nothing comes through any more.
+  /// Connections are closed, or lose all messages.
   var connections = false
-  /// Servers and daemons do nothing for a while.
+  /// Servers and daemons stop for a while.
   var stops = false
   /// Servers end, and a replica takes over.
   var failovers = false
-  /// The old primary answers for a while after that.
+  /// The old primary still answers for a while after a failover.
   var splitBrain = false
-  /// The replica that takes over may lack what was confirmed.
+  /// The replica that takes over may lack confirmed changes.
   var losesConfirmed = false
   /// Servers' clocks differ, and are set.
   var clocks = false
   /// Everything on the servers is deleted.
   var flushes = false
-  /// Daemons end, and others begin.
+  /// Daemons end, and others start.
   var restarts = false
-  /// Answers, entries and replication take long at times.
+  /// Answers, entries and replication are sometimes slow.
   var delays = false
 }
 
@@ -28,14 +28,14 @@ struct FleetWorldSettings {
   var shards = 1
   var replicasPerShard = 1
   var partitions = 2
-  /// How many replicas have a change before it is confirmed.
+  /// How many replicas must have a change before it is confirmed.
   var replicas = 1
-  /// Entries of a stream, before older ones are removed.
+  /// The most entries of a stream; older ones are removed.
   var streamLength = 1_000
   var trouble = FleetTrouble()
-  /// The servers do not compare versions: a fault that must be found.
+  /// Whether the servers ignore versions: a fault that must be found.
   var ignoresVersions = false
-  /// How long a daemon's connection waits for an answer before it is closed.
+  /// How long a daemon's connection waits for an answer before it is closed, in microseconds.
   var patience: Int64 = 1_000_000
 }
 
@@ -51,7 +51,7 @@ extension FleetWorldSettings {
 
 /// The servers, the network and time.
 final class FleetWorld {
-  /// Microseconds from 1970 to the beginning.
+  /// When the history begins, in microseconds since 1970.
   static let clockStart: Int64 = 1_790_000_000_000_000
 
   let settings: FleetWorldSettings
@@ -60,11 +60,11 @@ final class FleetWorld {
   var random: SeededGenerator
   private(set) var shards: [ModelShard] = []
   var lastWrite = 0
-  /// The first thing that was found wrong.
+  /// The first problem that was found.
   private(set) var problem: String?
-  /// How far servers' clocks were ever ahead.
+  /// By how much servers' clocks were ever ahead, in microseconds.
   var clockErrors: [Int64] = [0]
-  /// Everything goes well from now on.
+  /// Whether trouble has ended.
   var isCalm = false
 
   init(_ settings: FleetWorldSettings, seed: UInt64) {
@@ -88,7 +88,7 @@ final class FleetWorld {
     (0..<settings.partitions).filter { shardIndex(of: $0) == shard }
   }
 
-  /// The record that counts.
+  /// Returns the record of the primary.
   func record(_ key: FleetKey) -> FleetRecord? {
     for (index, shard) in shards.enumerated() {
       for partition in partitions(of: index) {
@@ -109,7 +109,7 @@ final class FleetWorld {
     return number(usual.upperBound...long)
   }
 
-  /// One way between a daemon and a server.
+  /// Returns the delay of a message between a daemon and a server, in microseconds.
   func latency() -> Int64 { delay(50...1_500, upTo: 400_000) }
   func streamDelay() -> Int64 { delay(50...3_000, upTo: 1_500_000) }
   func replicationDelay() -> Int64 { delay(50...2_000, upTo: 150_000) }

@@ -5,19 +5,19 @@ struct Execution {
   let key: FleetKey
   let partition: Int
   let number: Int64
-  /// Of the server's log.
+  /// The ID of the write in the server's log.
   let write: Int
-  /// In true time.
+  /// The true time, in microseconds.
   let at: Int64
-  /// On the server's clock.
+  /// The time on the server's clock, in microseconds.
   let clock: Int64
   let before: FleetRecord?
   let change: FleetChange
 }
 
-/// What the servers did, as somebody who sees all of them at once writes it down.
+/// All that the servers did, recorded by an observer who sees them all at once.
 final class Journal {
-  /// A record as a server had it for a while.
+  /// A record of a server, and the time in which the server had it.
   struct Segment {
     let server: ModelServer
     let from: Int64
@@ -33,14 +33,14 @@ final class Journal {
     executions[execution.key, default: []].append(execution)
   }
 
-  /// Where each key is.
+  /// The partition of each key.
   private var partitions: [FleetKey: Int] = [:]
 
   func observe(
     _ server: ModelServer, _ key: FleetKey, in partition: Int, _ record: FleetRecord?
   ) {
     if partitions.updateValue(partition, forKey: key) == nil {
-      // Other servers of the shard have nothing of it.
+      // Other servers of the shard do not have the key yet.
       let others = world.shards[world.shardIndex(of: partition)].servers
       for other in others where other !== server && other.isServing {
         observe(other, key, in: partition, nil)
@@ -51,7 +51,7 @@ final class Journal {
       Segment(server: server, from: world.agenda.now, record: record))
   }
 
-  /// A server is asked from now on, with what it has.
+  /// Notes that a server answers from now on, with the records it has.
   func begin(_ server: ModelServer) {
     for (key, partition) in partitions {
       let servers = world.shards[world.shardIndex(of: partition)].servers
@@ -69,7 +69,7 @@ final class Journal {
     segments[key]![index].until = world.agenda.now
   }
 
-  /// What servers had of a key at some time between these, nothing included.
+  /// Returns the records of a key that servers had between two times; nil where a server had none.
   func records(_ key: FleetKey, from: Int64, until: Int64) -> [FleetRecord?] {
     var found: [FleetRecord?] = []
     let all = segments[key] ?? []

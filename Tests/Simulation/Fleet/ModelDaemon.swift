@@ -1,12 +1,12 @@
 import Countdowns
 import Wire
 
-/// A command of a client, and what it was answered.
+/// A command of a client, and its reply.
 final class ClientCommand {
   let key: FleetKey
   let words: [String]
   let daemon: UInt64
-  /// In true time.
+  /// The true time at which it was sent, in microseconds.
   let began: Int64
   fileprivate(set) var ended: Int64?
   fileprivate(set) var reply: RESPValue?
@@ -19,7 +19,7 @@ final class ClientCommand {
   }
 
   enum Result {
-    /// It was done, or refused for what the entity is.
+    /// Executed, or refused because of the entity's state.
     case done(RESPValue)
     case notDone
     case unsure
@@ -46,7 +46,7 @@ final class ClientCommand {
 struct HeardEvent: Equatable {
   let name: String
   let generation: Int
-  /// The whole line, as far as it does not depend on who sends it.
+  /// The line of JSON without the number that the daemon gave it.
   let facts: String
   let due: Int64?
 }
@@ -54,13 +54,13 @@ struct HeardEvent: Equatable {
 /// A client's connection.
 final class ModelSession {
   let session: Session
-  /// Sent, but not answered.
+  /// Commands that were executed, but not answered yet.
   fileprivate var awaited: [ClientCommand] = []
-  /// Not yet taken by the daemon.
+  /// Commands that the daemon has not taken yet.
   fileprivate var waiting: [ClientCommand] = []
   private var decoder = ReplyDecoder()
   private(set) var heard: [FleetKey: [(at: Int64, event: HeardEvent, json: String)]] = [:]
-  /// Since when all events are heard; `Int64.max` until the daemon has read what hosts share.
+  /// Since when all events are received; `Int64.max` until the daemon has loaded all records.
   fileprivate(set) var subscriptions: [FleetKey: Int64] = [:]
 
   init(_ session: Session) { self.session = session }
@@ -68,7 +68,7 @@ final class ModelSession {
   var isBusy: Bool { !awaited.isEmpty || !waiting.isEmpty }
   var commandsUnderWay: Int { awaited.count + waiting.count }
 
-  /// - Returns: what is wrong with it.
+  /// - Returns: what is wrong with the bytes; nil if nothing.
   fileprivate func read(_ bytes: [UInt8], at now: Int64) -> String? {
     decoder.feed(bytes)
     do {
@@ -89,7 +89,7 @@ final class ModelSession {
     }
   }
 
-  /// The daemon has read what hosts share: who listens receives a snapshot, and what follows.
+  /// Expects all events from now on for subscriptions that have received a snapshot after loading.
   fileprivate func expectEvents(at now: Int64) {
     for (key, since) in subscriptions where since == .max {
       let isShown = heard[key]?.contains { $0.at == now && $0.event.name == "snapshot" } ?? false
@@ -108,7 +108,7 @@ final class ModelSession {
 }
 
 extension HeardEvent {
-  /// Of a line of JSON, whose first fields are always the same.
+  /// Reads a line of JSON, in which the event's own fields come first.
   init(_ line: String) {
     func field(_ name: String) -> Substring? {
       guard let found = line.ranges(of: "\"\(name)\":").first else { return nil }
@@ -116,14 +116,14 @@ extension HeardEvent {
     }
     name = field("event").map { $0.filter { $0 != "\"" } } ?? ""
     generation = field("generation").flatMap { Int($0) } ?? 0
-    // Each daemon numbers what its clients hear.
+    // Each daemon numbers the events for its clients.
     let number = line.ranges(of: "\"seq\":").first!
     facts = String(line[..<number.lowerBound] + line[number.upperBound...].drop { $0 != "," })
     due = field("due_unix_ms").flatMap { Int64($0) }
   }
 }
 
-/// A reply as words, without the time at which it was given.
+/// Returns a reply as text, without its time.
 func plain(_ value: RESPValue) -> String {
   switch value {
   case .map(let pairs):
@@ -138,14 +138,14 @@ func plain(_ value: RESPValue) -> String {
   }
 }
 
-/// A daemon's logic, with the network and the clients that it does not have.
+/// The logic of a daemon, with a model of its network and its clients.
 final class ModelDaemon {
   static let uid: UInt32 = 1_000
 
   let number: UInt64
   private let world: FleetWorld
   private let bootStart: Int64
-  /// Its boot clock runs faster by so many parts in a million.
+  /// How much faster its boot clock runs, in parts per million.
   private let drift: Int64
   private var host: ModelHost!
   private(set) var dispatcher: Dispatcher!
@@ -186,7 +186,7 @@ final class ModelDaemon {
     sessions.append(ModelSession(session))
   }
 
-  /// What it has of a kind, without asking the servers.
+  /// Returns the daemon's own copies of a kind, without asking the servers.
   func list(_ kind: EntityKind) -> [RESPValue] {
     let session = Session(
       connection: 1_000, peer: Peer(uid: Self.uid, pid: 1), address: "", at: now)
@@ -217,7 +217,7 @@ final class ModelDaemon {
 
   var isPaused: Bool { pausedUntil > world.agenda.now }
 
-  /// Something comes in: a batch of its own.
+  /// Handles one input in a batch, after the end of a pause.
   func run(_ body: @escaping (_ fleet: Fleet, _ boot: Int64) -> Void) {
     guard !isOver else { return }
     guard !isPaused else { return world.agenda.at(pausedUntil) { [self] in run(body) } }
@@ -262,7 +262,7 @@ final class ModelDaemon {
     schedule()
   }
 
-  /// - Returns: whether there was one that could be taken.
+  /// - Returns: whether a command could be taken.
   private func takeCommand(of session: ModelSession) -> Bool {
     guard !session.session.isWaiting, !session.session.isClosing else { return false }
     if session.session.isUnfinished {
@@ -286,7 +286,7 @@ final class ModelDaemon {
     wake += 1
     guard let due else { return }
     let id = wake
-    // An alarm is late by a little.
+    // Alarms are a little late.
     let late = world.number(0...800)
     let delay = max((due - moment.boot).microseconds, 0)
     world.agenda.after(delay + delay / 1_000_000 * 60 + late) { [self] in
@@ -295,14 +295,14 @@ final class ModelDaemon {
     }
   }
 
-  /// It ends without warning.
+  /// Ends the daemon without warning.
   func end() {
     isOver = true
     link.end()
   }
 }
 
-/// Hands a dispatcher a command.
+/// Executes a command on a dispatcher.
 func execute(
   _ words: [String], on dispatcher: Dispatcher, for session: Session, at now: Moment
 ) {

@@ -1,6 +1,6 @@
 import Countdowns
 
-/// The host of a dispatcher that has no connections: it tells the time.
+/// The host of a dispatcher without connections: it only has a clock.
 final class ModelHost: CommandHost {
   private let time: () -> Moment
   private(set) var closed: [CloseReason] = []

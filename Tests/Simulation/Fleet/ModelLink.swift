@@ -1,7 +1,7 @@
 import Countdowns
 
-/// A daemon's connection to a server: requests and answers in their order, both with delays; and the
-/// streams that are followed.
+/// A daemon's connection to a server: requests and answers in order, both with delays; and the
+/// streams that the daemon follows.
 final class ModelConnection {
   struct Sent {
     let id: UInt64
@@ -13,18 +13,18 @@ final class ModelConnection {
   let server: ModelServer
   private let world: FleetWorld
   private let link: ModelLink
-  /// From the daemon's side.
+  /// Whether it is open on the daemon's side.
   private(set) var isOpen = true
-  /// How many requests on their way are done all the same after it was closed.
+  /// How many requests under way are still executed after the connection was closed.
   private var doneAfterEnd = 0
-  /// All messages are lost, without an error.
+  /// Whether all messages are lost, without an error.
   var isSilent = false
   private var lastArrival: Int64 = 0
   private var lastAnswer: Int64 = 0
   private var arrived: [[Sent]] = []
   private var isWaiting = false
   private var outstanding: [(sent: Sent, since: Int64)] = []
-  /// What was read of each stream that is followed.
+  /// The position in each stream that is followed, by partition.
   private var followed: [Int: (position: Int64, id: Int)] = [:]
   private var lastFollowing = 0
   private var lastEntries: Int64 = 0
@@ -49,7 +49,7 @@ final class ModelConnection {
     }
   }
 
-  /// Does what has arrived. A connection that waits for replicas does nothing else.
+  /// Executes what has arrived. A connection that waits for replicas executes nothing else.
   private func pump() {
     server.whenRunning { [self] in
       guard server.isServing, !isWaiting, !arrived.isEmpty else { return }
@@ -94,7 +94,7 @@ final class ModelConnection {
     pump()
   }
 
-  /// A connection that does not answer for so long is given up.
+  /// Closes the connection if a request is not answered within the patience.
   private func watch() {
     world.agenda.after(world.settings.patience) { [self] in
       let given = world.agenda.now - world.settings.patience
@@ -102,7 +102,7 @@ final class ModelConnection {
     }
   }
 
-  /// Is closed. Requests may be lost, or done later.
+  /// Closes the connection. Requests may be lost, or executed later.
   func end() {
     guard isOpen else { return }
     isOpen = false
@@ -145,7 +145,7 @@ final class ModelConnection {
     }
   }
 
-  /// Looks through the records bit by bit, as SCAN does.
+  /// Loads the records in portions, as SCAN does.
   func load(_ partition: Int) {
     world.agenda.after(world.latency()) { [self] in
       guard isOpen else { return }
@@ -179,17 +179,17 @@ extension FleetAnswer {
 }
 
 extension FleetKey {
-  /// Always the same for the same keys, as that of a set is not.
+  /// A sort key: the order of a dictionary's keys varies.
   var order: String { "\(kind.rawValue) " + String(decoding: key, as: UTF8.self) }
 }
 
-/// A daemon's way to the model servers.
+/// A daemon's link to the model servers.
 final class ModelLink: FleetLink {
   unowned let daemon: ModelDaemon
   private let world: FleetWorld
   private var connections: [Int: ModelConnection] = [:]
   private var unsent: [Int: [ModelConnection.Sent]] = [:]
-  /// The daemon has ended.
+  /// Whether the daemon has ended.
   private var isOver = false
 
   init(_ daemon: ModelDaemon, _ world: FleetWorld) {
@@ -227,7 +227,7 @@ final class ModelLink: FleetLink {
 
   // MARK: Connections
 
-  /// Connects to whoever it takes for the primary, sooner or later.
+  /// Connects to the current primary after a delay, and tries again until that succeeds.
   func connect(_ shard: Int) {
     world.agenda.after(world.connectionDelay()) { [self] in
       guard !isOver, connections[shard] == nil else { return }
@@ -262,7 +262,7 @@ final class ModelLink: FleetLink {
     connect(shard)
   }
 
-  /// The daemon ends: what is on its way may still be done.
+  /// Ends all connections with the daemon; requests under way may still be executed.
   func end() {
     isOver = true
     for shard in connections.keys.sorted() { connections[shard]!.end() }

@@ -1,10 +1,10 @@
 import Countdowns
 
-/// What a server has of a partition.
+/// A server's data of a partition.
 struct ModelPartition {
   struct Epoch: Equatable {
     var id: [UInt8]
-    /// Of the newest entry of the stream.
+    /// The number of the newest entry of the stream.
     var number: Int64
     var refusedUntil: Int64
   }
@@ -14,7 +14,7 @@ struct ModelPartition {
   var stream: [FleetEntry] = []
 }
 
-/// What a primary does to its data, and its replicas after it.
+/// A change of a primary's data, which its replicas repeat.
 struct ModelWrite {
   enum Effect {
     case changed(partition: Int, FleetEntry)
@@ -29,10 +29,10 @@ struct ModelWrite {
 
 /// A server: its data, its clock, and the replicas that follow it.
 final class ModelServer {
-  /// A replica on its way behind this server.
+  /// A replica that follows this server.
   private final class Follower {
     let server: ModelServer
-    /// When the last of what is on its way arrives.
+    /// When the last of the writes under way arrives.
     var lastArrival: Int64 = 0
     var confirmed = 0
     var isCut = false
@@ -49,19 +49,19 @@ final class ModelServer {
 
   let name: String
   private let world: FleetWorld
-  /// How far its clock is ahead of true time, besides `FleetWorld.clockStart`.
+  /// How far its clock is ahead of the true time, in microseconds.
   var clockError: Int64 = 0
   private(set) var partitions: [Int: ModelPartition] = [:]
   private(set) var log: [ModelWrite] = []
   private(set) var isUp = true
-  /// It answers as a primary.
+  /// Whether it answers as a primary.
   private(set) var isServing = false
-  /// It does nothing until then.
+  /// The time until which the server is stopped.
   private(set) var stoppedUntil: Int64 = 0
   private var followers: [Follower] = []
   private var waiters: [Waiter] = []
   private var lastWaiter = 0
-  /// How much of the log is confirmed by as many replicas as were waited for.
+  /// How many entries of the log enough replicas have confirmed.
   fileprivate(set) var lastConfirmed = 0
   var connections: [ModelConnection] = []
 
@@ -154,7 +154,7 @@ final class ModelServer {
     }
   }
 
-  /// Answers as a primary from now on, or no longer.
+  /// Begins or stops to answer as a primary.
   func serve(_ isServing: Bool) {
     self.isServing = isServing
     if isServing { world.journal.begin(self) } else { world.journal.end(self) }
@@ -165,7 +165,7 @@ final class ModelServer {
   func attach(_ replica: ModelServer) {
     guard !followers.contains(where: { $0.server === replica }) else { return }
     let follower = Follower(replica)
-    // What is not a beginning of this one's log is replaced as a whole.
+    // The data of a replica is replaced if its log is not the beginning of this one.
     let count = replica.log.count
     if count > log.count || count > 0 && replica.log[count - 1].id != log[count - 1].id {
       replica.log = []
@@ -178,7 +178,7 @@ final class ModelServer {
   func detach(_ replica: ModelServer) { followers.removeAll { $0.server === replica } }
   func detachAll() { followers = [] }
 
-  /// Whether what is written reaches a replica.
+  /// Cuts or restores the replication to all replicas.
   func cutReplication(_ isCut: Bool) {
     for follower in followers {
       follower.isCut = isCut
@@ -211,7 +211,7 @@ final class ModelServer {
     }
   }
 
-  /// Calls back once so many replicas have what is written by now, or after 100 ms.
+  /// Calls back once `count` replicas have all current writes, or after 100 ms.
   func wait(for count: Int, _ done: @escaping (_ replicas: Int) -> Void) {
     lastWaiter += 1
     let id = lastWaiter
@@ -243,7 +243,7 @@ final class ModelServer {
 
   // MARK: Trouble
 
-  /// Now, or when it goes on.
+  /// Calls `body` now, or once the server is no longer stopped; not if it has ended.
   func whenRunning(_ body: @escaping () -> Void) {
     if stoppedUntil <= world.agenda.now {
       if isUp { body() }
@@ -254,7 +254,7 @@ final class ModelServer {
 
   func stop(for interval: Int64) { stoppedUntil = world.agenda.now + interval }
 
-  /// Ends without warning; its data stay.
+  /// Ends the server without warning; its data stay.
   func crash() {
     isUp = false
     if isServing { serve(false) }
@@ -277,7 +277,7 @@ final class ModelServer {
 final class ModelShard {
   let servers: [ModelServer]
   private(set) var primary: ModelServer
-  /// The primaries that were, and still answer those who have not been told.
+  /// Former primaries that still answer connections from before.
   private(set) var former: [ModelServer] = []
 
   init(_ servers: [ModelServer]) {
@@ -287,7 +287,7 @@ final class ModelShard {
     for replica in servers.dropFirst() { primary.attach(replica) }
   }
 
-  /// Promotes a replica. The old primary goes on as if it were one until `demote`.
+  /// Promotes a replica. The old primary continues as one until `demote`.
   func promote(_ replica: ModelServer) {
     let old = primary
     old.detachAll()
@@ -300,7 +300,7 @@ final class ModelShard {
     }
   }
 
-  /// The old primaries learn that they are not.
+  /// Turns the former primaries that run into replicas.
   func demote() {
     for old in former where old.isUp {
       former.removeAll { $0 === old }

@@ -1,15 +1,15 @@
 // <countdown-button alias="resend" ticket="/ticket">Send code</countdown-button>
 //
-// A button that cannot be pressed while a countdown runs. `click` reaches the page only when it can.
+// A button that cannot be pressed while a countdown runs; then `click` does not reach the page.
 //   alias    the name of the countdown in the ticket
-//   ticket   where the app answers with a ticket (default: /ticket)
-//   gateway  the address of countdown-gateway (default: where this file is from)
-//   waiting  what it says meanwhile (default: "{label} in {time}"); {time} is 0:59, {seconds} is 59
-//   left, ready  what screen readers say: "{seconds} seconds left", "{label} is available"
+//   ticket   the address at which the app returns a ticket (default: /ticket)
+//   gateway  the address of countdown-gateway (default: the gateway that serves this file)
+//   waiting  its label meanwhile (default: "{label} in {time}"); {time} is 0:59, {seconds} is 59
+//   left, ready  the texts for screen readers: "{seconds} seconds left", "{label} is available"
 // Style it with ::part(button), and with [data-state="waiting"].
 import {follow, source} from './countdown-stream.js'
 
-// A sheet, not an element: a page may forbid those (Content-Security-Policy).
+// A style sheet object, because a page's Content-Security-Policy may forbid style elements.
 const STYLE = new CSSStyleSheet()
 STYLE.replaceSync(`
   :host { display: inline-block }
@@ -21,10 +21,10 @@ STYLE.replaceSync(`
 const SHADOW = `<button part="button" type="button"><slot></slot><span id="timer" part="timer" role="timer"
     aria-live="off" hidden></span></button><span id="said" aria-live="polite"></span>`
 
-// Of those left, the seconds that screen readers are told.
+// The seconds left at which screen readers announce the time.
 const TOLD = [30, 10]
 const SLACK = 200
-// How long a press waits for its event before the button can be pressed again.
+// How long a press waits for its event before the button can be pressed again, in milliseconds.
 const PATIENCE = 3_000
 
 class CountdownButton extends HTMLElement {
@@ -37,7 +37,7 @@ class CountdownButton extends HTMLElement {
     this.attachShadow({mode: 'open', delegatesFocus: true}).innerHTML = SHADOW
     this.shadowRoot.adoptedStyleSheets = [STYLE]
     this.button = this.shadowRoot.querySelector('button')
-    // Before all listeners of the page. `disabled` would take the focus away.
+    // Captures the click before the page's listeners. `disabled` would take the focus away.
     this.addEventListener('click', event => {
       if (this.isWaiting) {
         event.stopImmediatePropagation()
@@ -78,7 +78,7 @@ class CountdownButton extends HTMLElement {
 
   #draw() {
     clearTimeout(this.timer)
-    // What a message takes on its way is not another second.
+    // The time that a message takes to arrive must not show as another second.
     const left = Math.max(this.left - SLACK, this.left > 0)
     const seconds = Math.ceil(left / 1_000)
     const label = this.textContent.trim()
@@ -91,7 +91,7 @@ class CountdownButton extends HTMLElement {
     timer.hidden = !seconds
     this.shadowRoot.querySelector('slot').hidden = seconds > 0
     timer.textContent = seconds ? fill('waiting', '{label} in {time}') : ''
-    // At the start, at 30 s, at 10 s, and when it can be pressed.
+    // Screen readers announce the start, 30 s, 10 s, and that the button can be pressed.
     const said = this.shadowRoot.getElementById('said')
     if (seconds && TOLD.concat(Infinity).some(at => this.#told >= at && seconds <= at)) {
       this.#told = Math.min(seconds, ...TOLD.filter(at => seconds <= at).map(at => at - 1))

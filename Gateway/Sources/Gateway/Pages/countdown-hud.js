@@ -6,7 +6,7 @@
 // HUD TAP. Style it with ::part(panel), ::part(status) and ::part(progress).
 import {follow, source} from './countdown-stream.js'
 
-// A sheet, not an element: a page may forbid those (Content-Security-Policy).
+// A style sheet object, because a page's Content-Security-Policy may forbid style elements.
 const STYLE = new CSSStyleSheet()
 STYLE.replaceSync(`
   :host { position: fixed; inset: 0; display: grid; place-items: center; z-index: 1000;
@@ -32,7 +32,7 @@ const SHADOW = `<div part="panel" role="status"><i part="spinner"></i><b part="i
     <progress part="progress" max="1"></progress><span part="status"></span></div>`
 
 const ICONS = {info: 'i', success: '✓', error: '✗'}
-// The one on top is shown.
+// The levels, topmost first; only the topmost HUD is shown.
 const LEVELS = ['alert', 'statusbar', 'normal']
 
 class CountdownHUD extends HTMLElement {
@@ -52,7 +52,7 @@ class CountdownHUD extends HTMLElement {
     this.#draw()
     this.leave = follow(source(this), this.getAttribute('alias'), message => {
       if (!message.alias || !('state' in message)) return
-      // A snapshot of nothing has no level: then there is no HUD at all.
+      // A snapshot without a level means that there is no HUD at all.
       if (message.level) this.#views.set(message.level, message)
       else this.#views.clear()
       this.#draw()
@@ -76,7 +76,7 @@ class CountdownHUD extends HTMLElement {
     progress.hidden = kind !== 'progress' && fraction == null
     if (fraction == null) progress.removeAttribute('value')
     else progress.value = fraction
-    // What fades out keeps its text.
+    // Keeps the text of a HUD that is already hidden.
     if (state !== 'hidden') this.#part('status').textContent = status ?? ''
     this.#part('status').hidden = !this.#part('status').textContent
   }

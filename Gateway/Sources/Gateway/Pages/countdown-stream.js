@@ -1,5 +1,5 @@
 // The events of countdown-gateway, for all elements of a page that have the same ticket address.
-// Pages use <countdown-button> and <countdown-hud>, or `follow` for elements of their own.
+// Pages use <countdown-button> and <countdown-hud>, or `follow` for their own elements.
 
 const SILENCE = 40_000
 const streams = new Map()
@@ -8,14 +8,14 @@ const wait = ms => new Promise(done => setTimeout(done, ms))
 class Stream {
   views = new Map()
   followers = new Set()
-  // How far the daemon's clock is ahead of performance.now(), which nobody can set: by the message
-  // that came fastest. A slower one makes it look less, so nothing ends too early.
+  // How far the daemon's clock is ahead of performance.now(), which nobody can set. The fastest
+  // message decides: a slower one gives a lower value, so nothing ends too early.
   offset = -Infinity
 
   constructor(gateway, ticket) {
     this.events = new URL('v1/events', gateway)
     this.ticketAddress = ticket
-    // A page that comes back may have slept, and performance.now() with it.
+    // While a page sleeps, performance.now() may stop.
     addEventListener('pageshow', event => event.persisted && this.again())
     document.addEventListener('visibilitychange', () => document.hidden || this.again())
     this.run()
@@ -79,7 +79,7 @@ class Stream {
     }
     if (!data) return
     const message = JSON.parse(data)
-    // The gateway wants another ticket.
+    // The gateway asks for a new ticket.
     if (message.event === 'end') this.ticket = null
     if (message.now_unix_ms) this.offset = Math.max(this.offset, message.now_unix_ms - now)
     if (message.alias) this.views.set(`${message.alias} ${message.level ?? ''}`, message)
@@ -88,12 +88,12 @@ class Stream {
 
   tell(message) { for (const follower of this.followers) follower(message) }
 
-  // Milliseconds until that moment of the daemon's clock.
+  // Returns the milliseconds until a time of the daemon's clock.
   until(unixMS) { return unixMS - this.offset - performance.now() }
 }
 
-// Calls `body(message, stream)` with each message for the alias, and with those of the stream itself
-// (hello, offline, outage, recovered, gap, end). Returns a function that ends this.
+// Calls `body(message, stream)` with each message for the alias, and with those of the stream
+// itself (hello, offline, outage, recovered, gap, end). Returns a function that stops this.
 export function follow({gateway, ticket}, alias, body) {
   const name = `${gateway} ${ticket}`
   if (!streams.has(name)) streams.set(name, new Stream(gateway, ticket))
@@ -106,7 +106,7 @@ export function follow({gateway, ticket}, alias, body) {
   return () => stream.followers.delete(follower)
 }
 
-// What an element's attributes say; the gateway is where this file is from, unless they name it.
+// Returns the addresses in an element's attributes; the default gateway serves this file.
 export const source = element => ({
   gateway: new URL(element.getAttribute('gateway') ?? '..', element.hasAttribute('gateway')
     ? document.baseURI : import.meta.url).href,

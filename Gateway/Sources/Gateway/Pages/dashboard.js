@@ -4,7 +4,7 @@ const PERIOD = 2_000
 const $ = id => document.getElementById(id)
 const number = new Intl.NumberFormat('en')
 
-// {name: [{labels, value}]} of the Prometheus text.
+// Returns {name: [{labels, value}]} from the Prometheus text.
 function parse(text) {
   const families = {}
   for (const line of text.split('\n')) {
@@ -17,7 +17,7 @@ function parse(text) {
   return families
 }
 
-// Shows as many children as there are rows, without touching those that stay.
+// Gives the parent one child for each value, keeping the children that it has.
 function rows(parent, values, make, fill) {
   while (parent.children.length > values.length) parent.lastChild.remove()
   while (parent.children.length < values.length) parent.append(make())

@@ -3,7 +3,7 @@ import {lights, take as showOnPhone} from './phone.js'
 import {$, element, rows} from './page.js'
 
 const SPAN = 12_000
-// By alias; those of scopes share one. GRACE, MIN and MAX have bars only.
+// Lanes by alias; all scopes share one. GRACE, MIN and MAX have bars only.
 const LANES = {login: 'countdown', session: 'gate', hud: 'HUD', grace: 'GRACE', min: 'MIN', max: 'MAX',
   nav: 'stack', list: 'page', order: 'once', scope: 'scopes'}
 const MOST_LINES = 10, MOST_DOTS = 80, MOST_HUDS = 20
@@ -38,7 +38,7 @@ function bar(lane) {
   return child
 }
 
-// When HUDs appeared, were fully visible, and were gone.
+// HUDs, with the times when they appeared, were fully visible, and disappeared.
 const huds = []
 
 function takeHUD({state, now_unix_ms: at}) {
@@ -52,10 +52,10 @@ function takeHUD({state, now_unix_ms: at}) {
   if (state === 'visible') hud.visible ??= at
 }
 
-// What a request has caused comes this soon.
+// The maximum delay between a request, after its grace, and its HUD, in milliseconds.
 const SLACK = 100
 
-// The bars of a request. MIN and MAX begin when its HUD is fully visible.
+// The bars of each request. MIN and MAX begin when its HUD is fully visible.
 const drawn = new Map()
 function drawShow(show) {
   const bars = drawn.get(show.at) ?? {}
@@ -102,7 +102,7 @@ function take(message, from) {
     title: `${message.alias} ${message.event}`})
   place(dot, at)
   strips[lane].append(dot)
-  // What has left the axis long ago.
+  // Removes dots that left the axis long ago.
   while (strips[lane].childElementCount > MOST_DOTS) strips[lane].firstChild.remove()
   if (message.event === 'snapshot') return
   log.unshift({...message, at})
@@ -133,7 +133,7 @@ function showState(next) {
   if (epoch) state.shows.forEach(drawShow)
 }
 
-// The scopes that a tap has passed light up one after the other: down, and up to the one that took it.
+// The scopes on a tap's path light up in turn: down, then up to the scope that took it.
 lights.addEventListener('tap', ({detail: {target, took}}) => {
   const parents = Object.fromEntries(state.scopes.map(scope => [scope.key, scope.parent]))
   const up = []

@@ -1,5 +1,5 @@
-// Follows the daemon through the gateway, and hands what happens to the phone and to the view
-// beside it. All text goes through textContent.
+// Follows the daemon through the gateway, and passes events to the phone and to the view beside it.
+// All text goes through textContent.
 import {draw} from './daemon.js'
 import {show} from './phone.js'
 import {$, act, refresh, whenKnown} from './page.js'
@@ -8,7 +8,7 @@ const gateway = $('gateway').href
 const [{follow}] = await Promise.all(['stream', 'button', 'hud'].map(
   name => import(`${gateway}components/countdown-${name}.js`)))
 
-// No network for that long: what the page asks for meanwhile fails.
+// How long the network is down, in milliseconds: requests of the page fail meanwhile.
 const AWAY = 3_000
 const network = fetch
 let awayUntil = 0
@@ -18,7 +18,7 @@ window.fetch = (...request) => performance.now() < awayUntil
 let outage, missed
 const say = text => { if ($('status').textContent !== text) $('status').textContent = text }
 
-// What the stream itself reports.
+// Handles a message of the stream itself.
 function connection(message) {
   const now = performance.now()
   if (message.event === 'offline' && outage?.cause !== 'connection') {
@@ -37,14 +37,14 @@ function connection(message) {
   }
 }
 
-// The stream is one; each alias of the ticket has its lane.
+// All aliases of the ticket share one stream.
 const ALIASES = ['login', 'session', 'hud', 'nav', 'list', 'order', 'phone', 'taps', 'table', 'row-1',
   'row-2', 'row-3']
 let stream
 for (const alias of ALIASES) {
   follow({gateway, ticket: new URL('/ticket', location).href}, alias, (message, from) => {
     stream = from
-    // Messages of the stream itself come to all followers.
+    // All followers receive the messages of the stream itself; the first one handles them.
     if (message.alias) draw.take(message, from)
     else if (alias === ALIASES[0]) connection(message)
     refresh()

@@ -1,4 +1,4 @@
-// What all modules need: elements, buttons' requests, and the app's state.
+// The functions that all modules need: elements, buttons' requests, and the app's state.
 export const $ = id => document.getElementById(id)
 export const element = (name, properties) => Object.assign(document.createElement(name), properties)
 
@@ -11,13 +11,13 @@ const REASONS = {
   loading: 'it is loading already', 'not-failed': 'nothing has failed',
 }
 
-// What the phone says, aloud as well.
+// Shows a text on the phone; screen readers speak it, too.
 export function say(text) {
   $('said').textContent = ''
   $('said').textContent = text
 }
 
-// Tells the app what a button wants, and returns its answer. Says why it was refused.
+// Sends the action of a button to the app and returns the answer. Shows why it was refused.
 export async function act(action, input = {}) {
   try {
     const answer = await fetch(`/do/${action}`, {
@@ -35,7 +35,7 @@ export async function act(action, input = {}) {
   }
 }
 
-// Asks the app for its state soon; several wishes are one question.
+// Asks the app for its state soon; several calls make one request.
 let wanted, running, take
 export function refresh() {
   wanted = true
@@ -58,7 +58,7 @@ async function ask() {
   }
 }
 
-// As many children as there are values, without touching those that stay.
+// Gives the parent one child for each value, keeping the children that it has.
 export function rows(parent, values, make, fill) {
   while (parent.children.length > values.length) parent.lastChild.remove()
   while (parent.children.length < values.length) parent.append(make())

@@ -1,11 +1,11 @@
-// The phone: shows the pages of the stack, sends what is pressed, and lets pages be swiped back.
+// The phone: shows the pages of the stack, sends the actions of buttons, and handles swipes back.
 import {$, act, element, rows, say} from './page.js'
 
 const articles = [...document.querySelectorAll('article')]
 const stack = $('stack')
 let pages = [], state, drag
 
-// MARK: What is shown
+// MARK: Display
 
 export function show(next) {
   state = next
@@ -16,7 +16,7 @@ export function show(next) {
     const depth = pages.indexOf(article.dataset.page)
     const isTop = depth >= 0 && depth === pages.length - 1
     article.classList.toggle('top', isTop)
-    // The page below shows while the one on top moves.
+    // The page below is visible while the top page moves.
     article.hidden = !isTop && !(transition && depth === pages.length - 2)
     article.inert = !isTop
     article.style.zIndex = depth
@@ -40,7 +40,7 @@ export function show(next) {
 }
 
 function focusTop() {
-  // The page takes the focus only from the phone, and after the first look at it.
+  // Takes the focus only from the phone, or if no element has it.
   if ($('phone').contains(document.activeElement) || document.activeElement === document.body)
     document.querySelector('article.top h2')?.focus({preventScroll: true})
 }
@@ -85,7 +85,7 @@ function row() {
   return item
 }
 
-// A mask keeps the keyboard away, too, and gives the focus back.
+// A mask blocks the keyboard, too, and gives the focus back at the end.
 let focused
 function mask({state, mask}) {
   const isMasked = mask && mask !== 'none' && ['appearing', 'visible'].includes(state)
@@ -95,7 +95,7 @@ function mask({state, mask}) {
   if (!isMasked) focused?.focus({preventScroll: true})
 }
 
-// MARK: What is pressed
+// MARK: Buttons
 
 export const lights = new EventTarget()
 
@@ -124,7 +124,7 @@ $('send').addEventListener('click', () => act('send'))
 
 const isShown = () => ['appearing', 'visible'].includes(views.hud?.state)
 $('hud').addEventListener('hud-tap', event => act('tap', {where: event.detail.where}))
-// Without a mask, a tap beside the HUD goes to the page, and to the daemon as well.
+// Without a mask, a tap beside the HUD reaches both the page and the daemon.
 stack.addEventListener('pointerdown', () => { if (isShown()) act('tap', {where: 'outside'}) })
 document.addEventListener('keydown', event => {
   if (event.key === 'Escape' && isShown()) act('tap', {where: 'outside'})
@@ -132,7 +132,7 @@ document.addEventListener('keydown', event => {
 
 // MARK: Swipes
 
-// How far a finger moves before it is a swipe, and the part that finishes it, in pixels and of 1.
+// The pixels that a finger moves before a swipe begins, and the fraction that finishes it.
 const SLOP = 8
 const ENOUGH = .4
 
@@ -171,7 +171,7 @@ function follow(mine) {
   report(mine)
 }
 
-// The newest position only, one request at a time.
+// Reports only the newest position, one request at a time.
 async function report(mine) {
   mine.isWanted = true
   if (mine.reporting) return
@@ -189,7 +189,7 @@ async function end(event) {
   if (event.pointerId !== drag?.id) return
   const mine = drag
   if (!mine.asked) return drag = undefined
-  // The press that began the swipe is none.
+  // The press that began the swipe must not click.
   const swallow = click => click.stopPropagation()
   stack.addEventListener('click', swallow, {capture: true})
   setTimeout(() => stack.removeEventListener('click', swallow, {capture: true}))

@@ -1,16 +1,16 @@
-/// What START stores with a countdown for its readers, without meaning to the daemon.
+/// Data that START stores with a countdown for its readers. It has no meaning to the daemon.
 package struct Annotations: Equatable, Sendable {
   package var meta: [UInt8]?
 
   package init() {}
 
-  /// In replies, and in the events that report all of a countdown.
+  /// Writes the fields, in replies and in events that report a whole countdown.
   func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("meta", bytes: meta)
   }
 
-  /// In the middle of a stored countdown: one that is added is stored at the end, by
-  /// `DurableCountdown.fields`.
+  /// Visits the fields in the middle of a stored countdown. A field that is added later goes to the
+  /// end instead, in `DurableCountdown.fields`.
   mutating func fields(_ row: inout some StorageVisitor) {
     row.field("meta", &meta)
   }

@@ -3,20 +3,21 @@
 ///     (nothing) --start--> counting --deadline--> ready --start--> counting
 ///     counting --pause--> paused --resume--> counting
 ///     ready --kept long enough--> forgotten
-///     any --cancel--> idle --start--> counting    (idle: only where a policy remembers what was sent)
+///     any --cancel--> idle --start--> counting    (idle: only with sends under a policy)
 ///
 /// The steps left are computed from the deadline, never by counting ticks, so nothing can drift
 /// and a late tick shows the right number. While it counts or is paused, `start` is refused and
 /// changes nothing.
 package struct Countdown: Equatable, Sendable {
-  /// How long it counts: `count` steps of `every`.
+  /// The length of a countdown: `count` steps of `every`.
   package struct Plan: Hashable, Sendable {
     package var count: UInt32
     package var every: Interval
-    /// Counts the first step at once, as `-[NSTimer fire]` does: one step less to wait for.
+    /// Whether the first step counts at once, as with `-[NSTimer fire]`: one step less to wait for.
     package var firesAtOnce: Bool
 
-    /// Nil if it would last longer than `Interval.longest`, or a step less than a millisecond.
+    /// Returns nil for a `count` outside 1...`Int32.max`, a step under 1 ms, or more than
+    /// `Interval.longest` in total.
     package init?(count: UInt32, every: Interval, firesAtOnce: Bool = false) {
       guard count >= 1, count <= UInt32(Int32.max), every >= .milliseconds(1) else { return nil }
       let (total, overflow) = every.microseconds.multipliedReportingOverflow(by: Int64(count))
@@ -39,29 +40,29 @@ package struct Countdown: Equatable, Sendable {
 
   package enum Decision: Equatable, Sendable { case accepted, refused }
 
-  /// What the passing of time did.
+  /// An effect of the passage of time.
   package enum Expiry: Equatable, Sendable {
-    /// A step is over, more are left.
+    /// A step is over, and more are left.
     case tick
     case ready
-    /// It has been ready or idle for as long as it is kept; nothing about it matters any more.
+    /// It was ready or idle for as long as it is retained.
     case forgotten
   }
 
   package private(set) var plan: Plan
   package private(set) var phase: Phase
-  /// The last start was given back.
+  /// Whether the last start was refunded.
   package private(set) var isRefunded = false
-  /// Starts that were accepted, and not given back.
+  /// The number of accepted starts that were not refunded.
   package private(set) var sends: UInt32 = 1
 
-  /// The first start of a key is always accepted, and is what the cooldown counts from.
+  /// Starts a key for the first time, which is always accepted; the cooldown begins.
   package init(_ plan: Plan, at now: Instant) {
     self.plan = plan
     phase = .counting(until: now + plan.duration)
   }
 
-  /// As it was kept.
+  /// Restores a stored countdown.
   package init(_ plan: Plan, _ phase: Phase, sends: UInt32, isRefunded: Bool) {
     self.plan = plan
     self.phase = phase
@@ -80,8 +81,8 @@ package struct Countdown: Equatable, Sendable {
     return .accepted
   }
 
-  /// The last start failed: the countdown is ready at once, as if it had not started. Returns false
-  /// if it was refunded before.
+  /// Refunds the last start: the countdown is ready at once, as if it had not started. Returns
+  /// false if it was refunded before.
   package mutating func refund(at now: Instant) -> Bool {
     guard !isRefunded else { return false }
     isRefunded = true
@@ -90,19 +91,19 @@ package struct Countdown: Equatable, Sendable {
     return true
   }
 
-  /// Ends it without its becoming ready. False if it was cancelled before.
+  /// Ends it without making it ready. Returns false if it was cancelled before.
   package mutating func cancel(at now: Instant) -> Bool {
     if case .idle = phase { return false }
     phase = .idle(since: now)
     return true
   }
 
-  /// Counts on until then, at least.
+  /// Extends a countdown that counts, so that it ends at `moment` or later.
   package mutating func hold(until moment: Instant) {
     if case .counting(let deadline) = phase { phase = .counting(until: max(deadline, moment)) }
   }
 
-  /// False when there is nothing to pause: nothing counts.
+  /// Returns false if there is nothing to pause: it is ready or idle.
   package mutating func pause(at now: Instant) -> Bool {
     switch phase {
     case .counting: phase = .paused(left: remainingTime(at: now))
@@ -112,7 +113,7 @@ package struct Countdown: Equatable, Sendable {
     return true
   }
 
-  /// False when there is nothing to resume: nothing counts.
+  /// Returns false if there is nothing to resume: it is ready or idle.
   package mutating func resume(at now: Instant) -> Bool {
     switch phase {
     case .paused(let left): phase = .counting(until: now + left)
@@ -122,8 +123,8 @@ package struct Countdown: Equatable, Sendable {
     return true
   }
 
-  /// Makes it end `left` from now, or leaves `left` to go while paused: with nothing left to go
-  /// there is nothing to be paused. False when nothing counts.
+  /// Makes it end `left` from now; if it is paused, sets its remaining time, and zero also resumes
+  /// it. Returns false if it is ready or idle.
   package mutating func retime(_ left: Interval, at now: Instant) -> Bool {
     switch phase {
     case .counting: phase = .counting(until: now + left)
@@ -134,7 +135,7 @@ package struct Countdown: Equatable, Sendable {
     return true
   }
 
-  /// Time has passed to `now`; nil when that means nothing.
+  /// Advances to `now`, and returns the effect; nil if there is none.
   package mutating func expire(at now: Instant, kept: Interval) -> Expiry? {
     switch phase {
     case .counting(let deadline):
@@ -148,9 +149,9 @@ package struct Countdown: Equatable, Sendable {
     }
   }
 
-  // MARK: What is so
+  // MARK: State
 
-  /// Whether a start is refused: it counts or is paused.
+  /// Whether it counts or is paused, so that a start is refused.
   package var isPending: Bool {
     switch phase {
     case .counting, .paused: true
@@ -158,7 +159,7 @@ package struct Countdown: Equatable, Sendable {
     }
   }
 
-  /// Whether steps of it end.
+  /// Whether it counts, so that its steps end.
   package var ticks: Bool {
     if case .counting = phase { true } else { false }
   }
@@ -171,13 +172,13 @@ package struct Countdown: Equatable, Sendable {
     }
   }
 
-  /// The steps left, the one that is running included: the number to show.
+  /// Returns the steps left, including the current one: the number to show.
   package func remainingSteps(at now: Instant) -> Int64 {
     let every = plan.every.microseconds
     return (remainingTime(at: now).microseconds + every - 1) / every
   }
 
-  /// When time next means something: nil while paused. Ticks matter only if anybody watches.
+  /// Returns when time next has an effect; nil while paused. Ticks are included only if `watched`.
   package func nextExpiry(at now: Instant, watched: Bool, kept: Interval) -> Instant? {
     switch phase {
     case .counting(let deadline):

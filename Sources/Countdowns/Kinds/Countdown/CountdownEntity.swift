@@ -1,10 +1,10 @@
-/// A countdown as it is taken out of its table; its key stays there.
+/// A countdown as it is copied from its table, without its key.
 struct CountdownEntity {
   var machine: Countdown
   var generation: Generation
   let uid: UInt32
   var titles: Titles?
-  /// Beside it, and the same as long as it lives.
+  /// The fields that few countdowns have. Once created, the object stays with its countdown.
   fileprivate(set) var extras: CountdownExtras?
 
   init(
@@ -24,7 +24,7 @@ struct CountdownEntity {
     get { extras?.owner ?? .none }
     set { if extras != nil || newValue != .none { makeExtras().owner = newValue } }
   }
-  /// What was sent under a policy; nil if it never had one.
+  /// The policy and the sends under it; nil if there never was a policy.
   var sending: Sending? {
     get { extras?.sending }
     set { if extras != nil || newValue != nil { makeExtras().sending = newValue } }
@@ -35,7 +35,7 @@ struct CountdownEntity {
       if extras != nil || newValue != Annotations() { makeExtras().annotations = newValue }
     }
   }
-  /// The newest tokens of accepted starts; see `SentToken.most`.
+  /// The tokens of the newest accepted starts, at most `SentToken.most`.
   var tokens: [SentToken] {
     get { extras?.tokens ?? [] }
     set { if extras != nil || !newValue.isEmpty { makeExtras().tokens = newValue } }
@@ -47,15 +47,15 @@ struct CountdownEntity {
   }
 }
 
-/// What only some countdowns have. Beside them, so that the others do not grow by it; each belongs
-/// to one countdown.
+/// The fields that only some countdowns have, kept apart so that the others stay small. Each object
+/// belongs to one countdown.
 final class CountdownExtras {
   var owner = Owner.none
   var sending: Sending?
   var annotations = Annotations()
   var tokens: [SentToken] = []
 
-  /// Nil if a start has nothing to be kept beside it.
+  /// Returns the extras of a start; nil if it needs none.
   static func of(
     _ start: CountdownStart, _ generation: Generation, _ sending: Sending?
   ) -> CountdownExtras? {
@@ -74,7 +74,7 @@ final class CountdownExtras {
 
 /// The token of a start that was accepted.
 package struct SentToken: Equatable, Sendable {
-  /// How many a key remembers; the oldest makes room.
+  /// How many tokens a key remembers; the oldest makes room.
   package static let most = 16
 
   package var token: [UInt8]
@@ -86,11 +86,11 @@ package struct SentToken: Equatable, Sendable {
   }
 }
 
-/// A policy, and what was sent under it; each belongs to one countdown.
+/// A policy and the sends under it. Each object belongs to one countdown.
 final class Sending {
   var policy: SendPolicy
   var record: SendRecord
-  /// Whether the last start named it. If not, it is remembered for the next one that does.
+  /// Whether the last START named the policy. If not, it is kept for the next START that does.
   var isInForce = true
 
   init(_ policy: SendPolicy, _ record: SendRecord = SendRecord()) {
@@ -98,7 +98,7 @@ final class Sending {
     self.record = record
   }
 
-  /// What was sent, as far as it matters to a policy that may follow this one.
+  /// Returns the record as it counts for a policy, which may succeed this one.
   func record(for policy: SendPolicy, at now: Instant) -> SendRecord {
     policy == self.policy ? record : record.handedOver(from: self.policy, at: now)
   }

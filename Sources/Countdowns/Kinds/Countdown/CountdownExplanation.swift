@@ -3,7 +3,7 @@ import Wire
 /// Why a countdown is as it is, and why START and ATTEMPT are refused: the reply to
 /// `COUNTDOWN WHY`.
 package struct CountdownExplanation: Equatable, Sendable {
-  /// What is true of the newest code.
+  /// The status of the newest code.
   package enum Code: String, CaseIterable, Sendable {
     case valid, locked, passed, expired
   }
@@ -11,17 +11,17 @@ package struct CountdownExplanation: Equatable, Sendable {
   package var key: [UInt8]
   package var state = CountdownView.State.idle
   package var owner = Owner.none
-  /// The state, and what START is refused for, in one sentence.
+  /// The state, and why START is refused, in one sentence.
   package var why = "idle: there is no countdown; START is accepted"
   package var reason: Refusal.Reason?
   package var retryAfterMS: Int64 = 0
   /// How full each window is, and how many channels are used.
   package var limits: [String] = []
-  /// Nil where codes are not tracked.
+  /// The status of the newest code; nil if codes are not tracked.
   package var code: Code?
   package var codeWhy: String?
 
-  /// Of a key that names nothing.
+  /// Explains a key without a countdown.
   init(key: [UInt8]) { self.key = key }
 
   init(
@@ -37,7 +37,7 @@ package struct CountdownExplanation: Equatable, Sendable {
       codeWhy = Self.text(code, sending, validity, isRefunded: machine.isRefunded, at: now)
     }
 
-    // One that the last start did not name is not asked.
+    // A policy that the last START did not name does not apply.
     let sending = sending?.isInForce == true ? sending : nil
     if let sending { limits = Self.limits(sending.record, by: sending.policy, at: now) }
     let refusal = machine.refusal(by: sending?.policy, sending?.record, at: now)
@@ -98,7 +98,7 @@ package struct CountdownExplanation: Equatable, Sendable {
     return count + (inside > window.limit ? "; room again in " : "; the oldest leaves in ") + left
   }
 
-  /// The window that has no room until then.
+  /// Describes the window that is full until then.
   private static func fullWindow(
     _ record: SendRecord, by policy: SendPolicy, until: Instant, at now: Instant
   ) -> String {
@@ -126,7 +126,7 @@ package struct CountdownExplanation: Equatable, Sendable {
   private static func code(
     _ record: SendRecord, by policy: SendPolicy, at now: Instant
   ) -> Code {
-    // On a copy: asking is no attempt.
+    // On a copy, as this must not count as an attempt.
     var record = record
     return switch record.attempt(nil, by: policy, at: now) {
     case .accepted: .valid

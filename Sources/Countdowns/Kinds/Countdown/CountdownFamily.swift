@@ -11,7 +11,7 @@ enum TextLimits {
   static let clientName = 256
 }
 
-/// What START and RESEND say.
+/// The arguments of START and RESEND.
 private struct StartRequest {
   var start: CountdownStart
   var count: Int64?
@@ -139,7 +139,7 @@ extension Option<StartRequest> {
 }
 
 extension Call {
-  /// The whole view; or what has to be known before a code is sent, for a client that asks often.
+  /// Replies with the whole view, or with three numbers to a client that asks for a `BRIEF` reply.
   fileprivate func reply(_ answer: StartAnswer, isBrief: Bool) {
     let engine = dispatcher.engine
     guard isBrief else {
@@ -155,14 +155,14 @@ extension Call {
     session.output.integers(accepted, brief.generation.value, brief.retryAfterMS)
   }
 
-  /// A title with the fields that one can have.
+  /// Returns a title whose length and placeholders are valid.
   fileprivate func title(_ bytes: Span<UInt8>) throws(CommandError) -> [UInt8] {
     let title = try text(bytes, "TITLE", atMost: TextLimits.title)
     if let text = Title.problem(title) { throw problem("TITLE '\(quoted(bytes))': \(text)") }
     return title
   }
 
-  /// One of the policies of the configuration.
+  /// Returns a policy of the configuration by its name.
   fileprivate func policy(_ bytes: Span<UInt8>) throws(CommandError) -> SendPolicy {
     let policies = dispatcher.engine.settings.policies
     if let policy = policies[String(decoding: bytes)] { return policy }

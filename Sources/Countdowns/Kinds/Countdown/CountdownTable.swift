@@ -1,11 +1,10 @@
 import TimerWheel
 
-/// Countdowns by key and by index, as `EntityTable` has other kinds, but packed: there may be tens
-/// of millions of them. 36 bytes for each, and beside them its key, its place in the index, and
-/// what only some have.
+/// Countdowns by key and by index, like an `EntityTable`, but packed: there may be tens of millions
+/// of them. Each takes 36 bytes, besides its key, its place in the index, and rare extras.
 ///
-/// What is asked most can be had alone, and is changed in place; all of a countdown is taken out as
-/// a `CountdownEntity` and put back.
+/// Frequently used fields are read alone and changed in place; a whole countdown is copied out as a
+/// `CountdownEntity` and written back.
 struct CountdownTable: ~Copyable {
   private let inPlace = InPlace()
   private var memory = GrowingArray<CountdownRecord>(capacity: 64)
@@ -15,16 +14,16 @@ struct CountdownTable: ~Copyable {
   private var index = KeyIndex()
   private var terms = TermsTable()
   private var extras: [UInt32: CountdownExtras] = [:]
-  /// What is looked for next, and what after that.
+  /// The keys that are looked up next, and after that.
   private var prepared = (next: PreparedKey(), later: PreparedKey())
-  /// The most there were since memory was given back last.
+  /// The highest count since memory was last given back.
   private var most = 0
-  /// As few do not take enough memory to be worth it.
+  /// A peak up to this count takes too little memory to be worth giving back.
   private static let few = 1 << 16
-  /// How many records are given back at once: whole pages.
+  /// The number of records whose memory is given back at once: whole pages.
   private static let region = 1 << 14
 
-  /// - Parameter keyMemory: bytes that keys may take.
+  /// - Parameter keyMemory: the most bytes that keys may take.
   init(keyMemory: Int = KeyArena.mostBytes) {
     keys = KeyArena(limit: keyMemory)
     records = memory.cells
@@ -55,14 +54,13 @@ struct CountdownTable: ~Copyable {
     }
   }
 
-  /// Of a key; known already of one that was prepared.
+  /// Returns the hash of a key; that of a prepared key is not computed again.
   func hash(_ key: Span<UInt8>) -> KeyIndex.Hash {
     if prepared.next.isOf(key) { return prepared.next.hash }
     return prepared.later.isOf(key) ? prepared.later.hash : KeyIndex.hash(key)
   }
 
-  /// Begins to fetch what `find` needs for a key that is looked for after the next one: memory
-  /// takes longer than a command.
+  /// Prefetches what `find` needs for the key after the next: memory takes longer than a command.
   mutating func prepare(_ key: Span<UInt8>) {
     guard let new = PreparedKey(key) else { return }
     prepared = (prepared.later, new)
@@ -73,7 +71,7 @@ struct CountdownTable: ~Copyable {
 
   func key(_ index: UInt32) -> [UInt8] { withKey(index) { Array($0) } }
 
-  /// Lends a key. No key may be added or removed meanwhile.
+  /// Calls `body` with a key; `body` must not add or remove keys.
   @inline(__always)
   func withKey<R>(_ index: UInt32, _ body: (Span<UInt8>) -> R) -> R {
     body(keys[record(index).key])
@@ -81,7 +79,7 @@ struct CountdownTable: ~Copyable {
 
   func generation(_ index: UInt32) -> Generation { record(index).generation }
 
-  /// Whether there is such a countdown, and nothing beside its record but its plan and its user.
+  /// Returns whether the countdown exists, and has neither titles nor extras.
   func isPlain(_ index: UInt32) -> Bool {
     contains(index) && !records[Int(index)].flags.contains(.hasExtras)
       && !terms.hasTitles(records[Int(index)].terms)
@@ -93,10 +91,10 @@ struct CountdownTable: ~Copyable {
 
   func owner(_ index: UInt32) -> Owner { extras(index)?.owner ?? .none }
 
-  /// Whether a send that is remembered outlives the owner.
+  /// Returns whether there are sends on record, which outlive the owner.
   func hasSends(_ index: UInt32) -> Bool { sending(index)?.record.sends.isEmpty == false }
 
-  /// What was sent under a policy; nil if it never had one.
+  /// Returns the policy and the sends under it; nil if there never was a policy.
   func sending(_ index: UInt32) -> Sending? { extras(index)?.sending }
 
   func uid(_ index: UInt32) -> UInt32 { terms.uid(record(index).terms) }
@@ -106,7 +104,7 @@ struct CountdownTable: ~Copyable {
     return record.machine(terms.plan(record.terms))
   }
 
-  /// Puts back a machine that was taken out; its plan is the same.
+  /// Replaces the machine by a changed copy, whose plan must be the same.
   mutating func update(_ index: UInt32, _ machine: Countdown) {
     precondition(machine.plan == terms.plan(record(index).terms), "a new plan is new terms")
     records[Int(index)].update(machine)
@@ -114,7 +112,7 @@ struct CountdownTable: ~Copyable {
 
   func titles(_ index: UInt32) -> Titles? { terms.titles(record(index).terms) }
 
-  /// - Parameter key: whether the view is to have its key.
+  /// - Parameter key: whether to include the key.
   func view(
     _ index: UInt32, key: Bool = true, code: Generation?, retryAt: Instant?, at now: Moment
   ) -> CountdownView {
@@ -151,7 +149,7 @@ struct CountdownTable: ~Copyable {
     }
   }
 
-  /// The wheel's timer of each; nil if it has none.
+  /// The wheel's timer of each countdown; nil for one without.
   var timers: Timers { Timers(records: records) }
 
   struct Timers {
@@ -169,7 +167,7 @@ struct CountdownTable: ~Copyable {
 
   // MARK: Changing
 
-  /// Nil if there is no room for its key, which must not be in the table yet. O(1).
+  /// Inserts a countdown with a new key. Returns nil if there is no room for the key. O(1).
   mutating func insert(
     _ key: Span<UInt8>, hash: KeyIndex.Hash, _ machine: Countdown, _ generation: Generation,
     uid: UInt32, titles: Titles? = nil, _ extras: CountdownExtras? = nil
@@ -181,11 +179,10 @@ struct CountdownTable: ~Copyable {
     return place
   }
 
-  /// An index that is free.
   var freeIndex: UInt32 { mutating get { places.peek() } }
 
-  /// Puts a countdown at an index that is free, as it had it before. Its key must not be in the
-  /// table; false if there is no room for it. O(1).
+  /// Inserts a countdown with a new key at an index, which must be free. Returns false if there is
+  /// no room for the key. O(1).
   mutating func insert(_ key: [UInt8], _ entity: CountdownEntity, at place: UInt32) -> Bool {
     guard let cell = keys.add(key.span) else { return false }
     places.take(place)
@@ -208,7 +205,7 @@ struct CountdownTable: ~Copyable {
       records[Int(place)].setHasExtras(true)
       self.extras[place] = extras
     }
-    // A segment that splits looks at records only, so their memory is fetched at once.
+    // A split reads nothing but the records, so the processor fetches them in parallel.
     index.insert(place, hash: record.hash) { [records] in records[Int($0)].hash }
   }
 
@@ -224,9 +221,8 @@ struct CountdownTable: ~Copyable {
     startOverIfEmpty()
   }
 
-  /// Gives back what a peak took, once hardly any countdowns are left. Keys move together, and the
-  /// index begins again; records stay where they are. O(peak / 64), and little where there is no
-  /// peak to get over.
+  /// Gives back the memory of a peak once few countdowns are left. Keys are compacted and the index
+  /// is rebuilt; records stay in place. O(peak / 64) after a peak, otherwise O(1).
   mutating func releaseUnusedMemory() {
     most = max(most, count)
     guard most > Self.few, count < most / 64 else { return }
@@ -247,12 +243,12 @@ struct CountdownTable: ~Copyable {
   }
 
   private mutating func startOverIfEmpty() {
-    // Memory is given back after a peak, and cursors start over.
+    // Gives back the memory of a peak, and lets cursors start over.
     if count == 0 { self = CountdownTable(keyMemory: keys.limit) }
   }
 }
 
-/// The hash of a short key.
+/// A short key, with its hash.
 private struct PreparedKey {
   private var low: UInt64 = 0
   private var high: UInt64 = 0
@@ -261,7 +257,7 @@ private struct PreparedKey {
 
   init() {}
 
-  /// Nil for a long one.
+  /// Returns nil unless the key has 8 to 16 bytes.
   init?(_ key: Span<UInt8>) {
     guard key.count >= 8, key.count <= 16 else { return nil }
     (low, high) = Self.words(key)
@@ -273,7 +269,7 @@ private struct PreparedKey {
     key.count == count && count > 0 && (low, high) == Self.words(key)
   }
 
-  /// The first and the last eight bytes.
+  /// Returns the first and the last eight bytes.
   private static func words(_ key: Span<UInt8>) -> (UInt64, UInt64) {
     (key.word(at: 0), key.word(at: key.count &- 8))
   }
@@ -291,16 +287,16 @@ struct CountdownRecord: BitwiseCopyable {
 
   private static let mostSends: UInt32 = 1 << 28 - 1
 
-  // In halves, as eight bytes together would have the record padded.
+  // In halves, because eight-byte fields would add padding.
   private var timeLow: UInt32 = 0
   private var timeHigh: UInt32 = 0
   private var generationLow: UInt32 = 0
   private var generationHigh: UInt32 = 0
-  /// The wheel's record. It is the countdown's own for as long as the flag says that it is armed.
+  /// The timer's record in the wheel; valid only while the flag `isArmed` is set.
   private var alarm: UInt32 = 0
   var terms: TermsTable.ID = 0
   var key: KeyArena.Place = 0
-  /// Of the key, so that the index can grow without a look at it.
+  /// The hash of the key, so that the index can grow without reading keys.
   private(set) var hash: KeyIndex.Hash = 0
   private var sendsAndFlags: UInt32 = 0
 
@@ -319,9 +315,9 @@ struct CountdownRecord: BitwiseCopyable {
     update(machine)
   }
 
-  /// The plan is in the terms.
+  /// Writes the machine except its plan, which is in the terms.
   mutating func update(_ machine: Countdown) {
-    // Moments and lengths of time are far below 2⁶¹ µs either way.
+    // Instants and intervals are far below 2⁶¹ µs in magnitude.
     let time: Int64 =
       switch machine.phase {
       case .counting(let until): until.microseconds << 2

@@ -1,4 +1,4 @@
-/// What is reported of a countdown.
+/// The view of a countdown.
 package struct CountdownView: EntityView, Equatable {
   package enum State: String, CaseIterable, Sendable {
     case counting, paused, ready, idle
@@ -53,13 +53,13 @@ package struct CountdownView: EntityView, Equatable {
     get { rest.isNone ? Annotations() : others.annotations }
     set { if newValue != Annotations() || !rest.isNone { others.annotations = newValue } }
   }
-  /// What the policy says; nil for a countdown that was started without one.
+  /// The status under the policy; nil for a countdown that was started without one.
   package internal(set) var quota: QuotaView? {
     get { rest.isNone ? nil : others.quota }
     set { if newValue != nil || !rest.isNone { others.quota = newValue } }
   }
 
-  /// Of nobody's countdown, to be filled in.
+  /// Creates a view whose other fields are zero or nil, for the caller to fill in.
   init(key: [UInt8], _ state: State, _ generation: Generation, nowUnixMS: Int64) {
     self.key = key
     self.state = state
@@ -74,8 +74,8 @@ package struct CountdownView: EntityView, Equatable {
   }
 
   /// - Parameters:
-  ///   - code: the generation whose code it is about, if not the newest.
-  ///   - retryAt: when a start is accepted, where that has just been found out.
+  ///   - code: the generation of the code to report, if not the newest.
+  ///   - retryAt: when a start is accepted next, if the caller knows it already.
   init(
     _ machine: Countdown, _ generation: Generation, key: [UInt8], titles: Titles?,
     _ extras: CountdownExtras?, code: Generation? = nil, retryAt: Instant? = nil, at now: Moment
@@ -91,7 +91,7 @@ package struct CountdownView: EntityView, Equatable {
       deadlineUnixMS = now.unixMilliseconds(of: deadline)
     case .paused:
       state = .paused
-    // With no time left it is ready; `ready` is the next event.
+    // With no time left it is ready, although the `ready` event is still to come.
     case .counting(let since), .ready(let since):
       state = .ready
       deadlineUnixMS = now.unixMilliseconds(of: since)
@@ -122,7 +122,7 @@ package struct CountdownView: EntityView, Equatable {
     self.others = others
   }
 
-  /// How long until a start is accepted.
+  /// Returns the milliseconds until a start is accepted, rounded up.
   static func retryAfterMS(
     _ machine: Countdown, _ sending: Sending?, retryAt: Instant?, at now: Moment
   ) -> Int64 {
@@ -169,12 +169,11 @@ package struct CountdownView: EntityView, Equatable {
     }
   }
 
-  /// Most have nothing but numbers to report.
+  /// Returns a fixed bound for views that have only numbers, as most do.
   package func mostEventBytes(_ head: Event.Head) -> Int {
     rest.isNone ? EventLog.mostOfNumbers : fieldBytes(head)
   }
 
-  /// What a tick changes.
   func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.text)
     writer.field("generation", generation.value)
@@ -193,13 +192,13 @@ package struct CountdownView: EntityView, Equatable {
   }
 }
 
-/// What is reported of a countdown that was started with a policy.
+/// The fields of a view that only countdowns with a policy have.
 package struct QuotaView: Equatable, Sendable {
   package var policy: String
   package var sendsLeft: Int?
   package var channel: String?
   package var nextChannel: String?
-  /// Of the newest code, or the one that is asked about; nil if it is not valid.
+  /// Milliseconds until the newest or requested code expires; nil if it is not valid.
   package var expiresInMS: Int64?
   package var attemptsLeft: Int64?
 

@@ -1,7 +1,7 @@
 import Wire
 
-/// A countdown as it is stored. Instants are on the boot clock of this boot. One that somebody owns
-/// is stored without its cooldown and its owner, for what was sent: as if it were cancelled.
+/// A countdown as it is stored. Instants are on the boot clock of this boot. A countdown with an
+/// owner is stored for its sends, without cooldown and owner, as if it were cancelled.
 package struct DurableCountdown: Equatable, Sendable {
   package var key: [UInt8]
   package var machine: Countdown
@@ -50,7 +50,7 @@ extension DurableCountdown: StoredRecord {
     row.field("title", &title)
     row.field("ready_title", &readyTitle)
     annotations.fields(&row)
-    // Of each start with a token there is one; the newest start may have none.
+    // The token of the newest start, which may have none.
     var newest = newestToken
     row.field("token", &newest)
     var policy = sending?.policyName
@@ -81,7 +81,7 @@ extension DurableCountdown: StoredRecord {
     return earlier.isEmpty ? nil : StoredTokens(tokens: Array(earlier)).bytes(offset: 0)
   }
 
-  /// False if these bytes were never written for tokens.
+  /// Decodes the tokens. Returns false for invalid bytes.
   package mutating func setTokens(_ newest: [UInt8]?, earlier: [UInt8]?) -> Bool {
     if let earlier {
       guard let read = StoredTokens(bytes: earlier, offset: 0) else { return false }
@@ -91,7 +91,7 @@ extension DurableCountdown: StoredRecord {
     return true
   }
 
-  /// False if these bytes were never written for what was sent under a policy.
+  /// Decodes the policy and the sends under it. Returns false for invalid bytes.
   package mutating func setSending(_ policy: [UInt8]?, _ state: [UInt8]?, offset: Int64) -> Bool {
     guard let policy, let state else { return true }
     sending = DurableSending(policyName: policy, bytes: state, offset: offset)
@@ -125,7 +125,7 @@ package struct StoredCountdown {
     isRefunded = machine.isRefunded
   }
 
-  /// Nil if no countdown is like this.
+  /// The countdown of these columns; nil if they are invalid.
   package var machine: Countdown? {
     let phase: Countdown.Phase
     switch (self.phase, deadline, left) {
@@ -149,7 +149,7 @@ struct StoredTokens: Stored {
 
   mutating func fields<Bytes: StorageVisitor>(_ bytes: inout Bytes) {
     if Bytes.isReading {
-      // Their number is not stored.
+      // The number of tokens is not stored.
       while bytes.bytesLeft > 0, !bytes.hasFailed {
         var sent = SentToken([], Generation(0))
         sent.fields(&bytes)
@@ -168,9 +168,8 @@ extension SentToken {
   }
 }
 
-/// The bytes of a countdown that counts or is ready, and has nothing beside its plan. They are the
-/// same for all with the same plan and user, but for key, generation and deadline; so those of the
-/// one before are copied.
+/// The stored bytes of a plain countdown that counts or is ready. Most differ from those of the
+/// countdown before only in key, generation and deadline, so the rest is encoded once and copied.
 struct StoredForm {
   private var plan: Countdown.Plan?
   private var isCounting = false
@@ -180,15 +179,15 @@ struct StoredForm {
   private var offset: Int64 = 0
   private var bytes: [UInt8] = []
 
-  /// Where fields of the bytes begin, with an empty key.
+  /// The offsets of fields in the bytes, with an empty key.
   private static let uidPlace = 4 + 8
   private static let deadlinePlace = uidPlace + 4 + 1 + 1
   private static let restPlace = deadlinePlace + 8
 
-  /// More bytes than it has beside its key.
+  /// An upper bound for the bytes of a countdown, without its key.
   static let most = 128
 
-  /// - Parameter offset: that of the store's clock.
+  /// - Parameter offset: how many microseconds the store's clock is ahead of the boot clock.
   @inline(__always)
   mutating func update(_ machine: Countdown, uid: UInt32, offset: Int64) {
     guard

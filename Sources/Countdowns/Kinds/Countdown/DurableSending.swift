@@ -1,5 +1,5 @@
-/// A policy, and what was sent under it. Elsewhere in memory: most countdowns have none, and are
-/// copied the faster.
+/// A policy and the sends under it. A class, so that countdowns without a policy, as most are, are
+/// faster to copy.
 package final class DurableSending: Equatable, Sendable {
   package let policy: SendPolicy
   package let record: SendRecord
@@ -21,7 +21,7 @@ package final class DurableSending: Equatable, Sendable {
     StoredSending(isInForce: isInForce, record: record, rules: policy.rules).bytes(offset: offset)
   }
 
-  /// Nil if these bytes were never written.
+  /// Returns nil for invalid bytes.
   package convenience init?(policyName name: [UInt8], bytes: [UInt8], offset: Int64) {
     guard let read = StoredSending(bytes: bytes, offset: offset),
       let policy = try? SendPolicy(name: String(decoding: name, as: UTF8.self), read.rules)
@@ -30,10 +30,10 @@ package final class DurableSending: Equatable, Sendable {
   }
 }
 
-/// What is stored beside the name of a policy.
+/// The stored data of a policy and its sends, except the policy's name.
 ///
-/// The rules are among it: what was started keeps the rules it was started with, even if the
-/// configuration has others by the next start.
+/// It includes the rules, which a started key keeps even if the configuration has changed by the
+/// time the daemon starts again.
 private struct StoredSending: Stored {
   var isInForce = false
   var record = SendRecord()
@@ -54,7 +54,7 @@ extension SendRecord: Stored {
 
   package mutating func fields<Bytes: StorageVisitor>(_ bytes: inout Bytes) {
     bytes.field("number", &number)
-    // The next send must not overflow it.
+    // The next send must not overflow the number.
     bytes.require(number <= Int32.max)
     bytes.field("passed", &isPassed)
     bytes.list("sends", &sends)
@@ -74,7 +74,7 @@ extension SendRecord.Send: Stored {
   }
 }
 
-/// Whether rules make sense is for `SendPolicy` to say.
+/// `SendPolicy` validates the rules that are read.
 extension SendPolicy.Rules: Stored {
   package static var blank: SendPolicy.Rules { SendPolicy.Rules() }
 

@@ -1,4 +1,3 @@
-/// Countdowns.
 enum CountdownKind: SharedKind {
   static let kind = EntityKind.countdown
   static let name: StaticString = "countdown"
@@ -22,7 +21,7 @@ enum CountdownKind: SharedKind {
     engine.countdownView(index, at: now)
   }
 
-  /// The next tick counts for the new subscriber.
+  /// Returns the view, and arms the next tick for the new subscriber.
   static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [CountdownView] {
     engine.armCountdown(index, at: now)
     return [engine.countdownView(index, at: now)]
@@ -55,7 +54,7 @@ enum CountdownKind: SharedKind {
     !engine.countdowns.contains(index)
   }
 
-  /// Of one with an owner what was sent is stored: as if it were cancelled.
+  /// Returns the record to store; a countdown with an owner is stored as if it were cancelled.
   static func record(_ index: UInt32, in engine: Engine) -> DurableCountdown? {
     guard isDurable(index, in: engine) else { return nil }
     let entity = engine.countdowns[index]
@@ -76,7 +75,7 @@ enum CountdownKind: SharedKind {
     return record
   }
 
-  /// Most count or are ready, have nothing beside their plan, and share that with the one before.
+  /// Appends a plain countdown that counts or is ready, as most do, from `StoredForm`.
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool {
     guard engine.countdowns.isPlain(index) else { return false }
     let machine = engine.countdowns.machine(index)
@@ -97,9 +96,9 @@ enum CountdownKind: SharedKind {
   }
 }
 
-/// What START says, beyond the key.
+/// The arguments of START beyond the key.
 package struct CountdownStart: Sendable {
-  /// With a policy, only whether it fires at once counts.
+  /// The plan; with a policy, only its `firesAtOnce` is used.
   package var plan: Countdown.Plan
   private var rest = Rare<Others>()
 
@@ -142,7 +141,7 @@ package struct CountdownStart: Sendable {
     set { if newValue != nil || !isPlain { others.token = newValue } }
   }
 
-  /// Whether it says nothing beyond how long.
+  /// Whether there is nothing but a plan.
   var isPlain: Bool { rest.isNone }
 
   package init(_ plan: Countdown.Plan) { self.plan = plan }
@@ -151,7 +150,7 @@ package struct CountdownStart: Sendable {
 /// The answer to "may I send a code now?".
 package enum StartDecision: Equatable, Sendable {
   case accepted
-  /// The send that this token belongs to was accepted before.
+  /// The send with this token was accepted before.
   case acceptedBefore
   case refused(Refusal.Reason)
 
@@ -171,17 +170,17 @@ package enum StartDecision: Equatable, Sendable {
   }
 }
 
-/// What a start was answered, and what is to be reported of it.
+/// The answer to a start, with the data for its reply.
 struct StartAnswer {
   var decision: StartDecision
   var index: UInt32
-  /// The send that was accepted before.
+  /// The generation of the send that was accepted before.
   var sent: Generation?
-  /// When a start is accepted, where that has just been found out.
+  /// When a start is accepted next, if that is known already.
   var retryAt: Instant?
-  /// What has to be known before a code is sent, where that is known already.
+  /// The fields of a `BRIEF` reply, if they are known already.
   var brief: Brief?
-  /// How it was, if it is forgotten already.
+  /// The last view of a countdown that is forgotten already.
   var last: Forgotten?
 
   struct Brief {
@@ -189,7 +188,7 @@ struct StartAnswer {
     var retryAfterMS: Int64
   }
 
-  /// Elsewhere in memory, as there hardly ever is one.
+  /// A class, so that answers stay small: very few have one.
   final class Forgotten {
     let view: CountdownView
     init(_ view: CountdownView) { self.view = view }
@@ -214,7 +213,7 @@ extension Engine {
     return (answer.decision, view(of: answer, at: now))
   }
 
-  /// - Parameter start: stays as it is. (A copy would count its references up and down.)
+  /// - Parameter start: not changed; `inout` avoids the retains and releases of a copy.
   func start(
     _ key: Span<UInt8>, _ start: inout CountdownStart, by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
@@ -251,7 +250,7 @@ extension Engine {
       token: token, at: now)
   }
 
-  /// All of it.
+  /// Returns the whole view for a reply.
   func view(of answer: StartAnswer, at now: Moment) -> CountdownView {
     if let last = answer.last { return last.view }
     var view = countdownView(answer.index, code: answer.sent, retryAt: answer.retryAt, at: now)
@@ -259,7 +258,7 @@ extension Engine {
     return view
   }
 
-  /// What has to be known before a code is sent.
+  /// Returns the fields of a `BRIEF` reply.
   func brief(of answer: StartAnswer, at now: Moment) -> StartAnswer.Brief {
     if let known = answer.brief { return known }
     if let last = answer.last?.view {
@@ -272,8 +271,8 @@ extension Engine {
         retryAt: answer.retryAt, at: now))
   }
 
-  /// False if there was nothing to cancel. What was sent under a policy stays in its windows: to
-  /// cancel is no way round a quota.
+  /// Returns false if there was nothing to cancel. Sends stay in the windows of their policy, so
+  /// cancelling is no way around a quota.
   package func cancelCountdown(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
@@ -305,7 +304,7 @@ extension Engine {
 
   // MARK: Time
 
-  /// `due` is when it was to be woken.
+  /// Runs what is due for a countdown. `due` is the time for which it was armed.
   func expireCountdown(_ index: UInt32, due: Instant, at now: Moment) {
     guard isThere(countdowns.owner(index), at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
@@ -323,15 +322,15 @@ extension Engine {
       let kept = kept(machine, sending, at: now)
       switch machine.expire(at: now.boot, kept: kept) {
       case .tick:
-        // Whoever watched when it was armed may be gone. The next tick is computed from the steps
-        // that are left now: ticks that were missed are one.
+        // The subscriber for whom it was armed may have left. The next tick is computed from the
+        // steps left now, so missed ticks merge into one.
         if isWatched(countdown: index) {
           statistics.record(late: (now.boot - due).microseconds)
           publish(countdown: index, machine, due: due, at: now)
         }
       case .ready:
         countdowns.update(index, machine)
-        // It was woken for its deadline, or for a tick that is merged into this.
+        // It was armed for its deadline, or for a tick that merges into this.
         if case .ready(let deadline) = machine.phase { due = deadline }
         statistics.record(late: (now.boot - due).microseconds)
         noteChange(ofCountdown: index, toSends: false)
@@ -349,7 +348,7 @@ extension Engine {
     armCountdown(index, at: now)
   }
 
-  /// Somebody may have begun to watch: its next tick counts now.
+  /// Arms a countdown for its next expiry, or for its next tick if it is watched.
   func armCountdown(_ index: UInt32, at now: Moment) {
     arm(countdown: index, for: nextExpiry(ofCountdown: index, at: now))
   }
@@ -362,14 +361,14 @@ extension Engine {
     _ = countdowns[index].machine.cancel(at: now.boot)
     connections.disown(EntityRef(.countdown, index), entity.owner)
     countdowns[index].owner = .none
-    // It is forgotten at once if nothing that was sent matters any more. Where an owner's end is
-    // noticed late, codes that expired meanwhile are reported first.
+    // This forgets it at once if no send matters any more. If the end of the owner is noticed late,
+    // codes that expired meanwhile are reported first.
     wake(index, at: now)
   }
 
   // MARK: Steps
 
-  /// The countdown of that name, after what is due for it has happened.
+  /// Runs what is due for the countdown of a key, and returns its index; nil if there is none.
   func settledCountdown(
     _ key: Span<UInt8>, at now: Moment
   ) -> UInt32? {
@@ -385,14 +384,14 @@ extension Engine {
     return index
   }
 
-  /// Runs what is due for a countdown. Returns false if there is none afterwards.
+  /// Runs what is due for a countdown. Returns false if it does not exist afterwards.
   func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
     guard countdowns.contains(index) else { return false }
     guard isThere(countdowns.owner(index), at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
       return countdowns.contains(index)
     }
-    // Most often it still counts, and there is nothing but its deadline to wait for.
+    // Usually it still counts, and nothing but its deadline can be due.
     if case .counting(let deadline) = countdowns.machine(index).phase, deadline > now.boot,
       !subscriptions.isAnythingWatched, countdowns.sending(index) == nil
     {
@@ -454,7 +453,7 @@ extension Engine {
     return index
   }
 
-  /// The same for a new one without owner, policy and watchers: for most.
+  /// Starts a new countdown that has only a plan while there are no subscriptions: the usual case.
   private func startPlain(
     _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ plan: Countdown.Plan, by client: Client,
     at now: Moment
@@ -549,7 +548,7 @@ extension Engine {
     return countdownView(index, at: now)
   }
 
-  /// Arms a countdown that has changed; one that has no time left is ready at once.
+  /// Arms a countdown that has changed, or runs what is due for it already.
   func wake(_ index: UInt32, at now: Moment) {
     let next = nextExpiry(ofCountdown: index, at: now)
     if let next, next <= now.boot { return expireCountdown(index, due: next, at: now) }
@@ -565,15 +564,15 @@ extension Engine {
     countdowns.remove(index)
   }
 
-  /// What happens to a countdown is noted where it is published; this is for what is not. Of what
-  /// somebody owns only the sends are stored.
+  /// Notes a change to be stored, for changes that no call of `publish` notes. Only the sends of a
+  /// countdown with an owner are stored.
   func noteChange(ofCountdown index: UInt32, toSends: Bool) {
     guard changes.isOn else { return }
     if !toSends, countdowns.owner(index) != .none, countdowns.hasSends(index) { return }
     changes.note(EntityRef(.countdown, index), isKept: CountdownKind.isDurable(index, in: self))
   }
 
-  /// `generation` is that of the entity unless it happened to an earlier code.
+  /// Publishes an event. `generation` is the entity's unless the event is about an earlier code.
   func publish(
     countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
     due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
@@ -585,7 +584,7 @@ extension Engine {
     let audience = audience(ofCountdown: index)
     let isForLog = eventLog.isOn && isLogged(name, ofCountdown: index)
     guard let audience else {
-      // Most often nobody listens; then the log is lent the key.
+      // Usually nobody subscribes; then the log borrows the key.
       guard isForLog else { return }
       return countdowns.withKey(index) { key in
         eventLog.append(
@@ -606,9 +605,9 @@ extension Engine {
     decidesForFleet || name.tellsOfChange && countdowns.owner(index) == .none
   }
 
-  /// Publishes what time has done.
+  /// Publishes a tick or `ready`.
   ///
-  /// - Parameter machine: after it.
+  /// - Parameter machine: the machine after the expiry.
   func publish(
     countdown index: UInt32, _ machine: Countdown, due: Instant, at now: Moment
   ) {
@@ -647,7 +646,7 @@ extension Engine {
 }
 
 extension Event.Name {
-  /// Whether subscribers learn how often was sent, and by which rules.
+  /// Whether the event is about a change to the sends or their codes.
   fileprivate var tellsOfSends: Bool {
     switch self {
     case .started, .refunded, .expired, .locked, .passed: true

@@ -1,7 +1,7 @@
 extension Engine {
   // MARK: Commands
 
-  /// The send of that generation failed. False if it was given back before.
+  /// Refunds the send of that generation. `isFirst` is false if it was refunded before.
   package func refundCountdown(
     _ key: Span<UInt8>, generation: Generation, at now: Moment
   ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
@@ -19,14 +19,14 @@ extension Engine {
       statistics.repeated += 1
       return (false, countdownView(index, at: now))
     }
-    // A retry of a request that was not sent asks again.
+    // Nothing was sent, so a repeated request with the same token is a new one.
     countdowns[index].tokens.removeAll { $0.generation == generation }
     statistics.refunded += 1
     publish(countdown: index, .refunded, at: now)
     return (true, settledView(index, at: now))
   }
 
-  /// One try at a code: of that generation, else the newest.
+  /// Counts an attempt at the code of that generation, or at the newest if nil.
   package func attemptCountdown(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> (SendRecord.Attempt, CountdownView) {
@@ -38,7 +38,7 @@ extension Engine {
     return (attempt, countdownView(index, code: code, at: now))
   }
 
-  /// The code was right: no code may be tried any more, and what was sent stays in the windows.
+  /// Marks a code as used: no code may be tried until the next send. Sends stay in the windows.
   package func passCountdown(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> (SendRecord.Pass, CountdownView) {
@@ -55,29 +55,29 @@ extension Engine {
 
   // MARK: Steps
 
-  /// The policy that the last start named, if it did.
+  /// Returns the policy that the last START named, with its sends; nil if it named none.
   func policyInForce(_ index: UInt32) -> Sending? {
     guard let sending = countdowns.sending(index), sending.isInForce else { return nil }
     return sending
   }
 
-  /// Why a start is refused; nil if it is accepted.
+  /// Returns why a start is refused; nil if it is accepted.
   func refusal(of index: UInt32, by policy: SendPolicy?, at now: Moment) -> Refusal? {
     let record = policy.flatMap { countdowns.sending(index)?.record(for: $0, at: now.boot) }
     return countdowns.machine(index).refusal(by: policy, record, at: now.boot)
   }
 
-  /// Refuses to change what was sent, which is stored whoever owns it, when it could not be stored.
+  /// Throws if a change could not be stored. Sends under a policy are stored whoever owns them.
   func checkSendsWritable(_ index: UInt32) throws(EngineError) {
     try checkWritable(countdowns.sending(index) == nil ? countdowns.owner(index) : .none)
   }
 
-  /// Starts a countdown that is there and may be started.
+  /// Starts an existing countdown, for which `refusal` must be nil.
   func accept(
     _ index: UInt32, _ plan: Countdown.Plan, by policy: SendPolicy?, at now: Moment
   ) {
     guard let policy else {
-      // The quota is not asked for this time; it is remembered for when it is.
+      // This start ignores the quota, which is kept for the next start with a policy.
       countdowns.sending(index)?.isInForce = false
       _ = countdowns[index].machine.start(plan, at: now.boot)
       return
@@ -92,14 +92,14 @@ extension Engine {
       by: policy, at: now.boot)
   }
 
-  /// How long a countdown is kept once it is ready or cancelled.
+  /// Returns how long a countdown is retained once it is ready or cancelled.
   func kept(_ machine: Countdown, _ sending: Sending?, at now: Moment) -> Interval {
     guard let sending else { return settings.keepReady }
     return sending.record.kept(
       machine, least: settings.keepReady, by: sending.policy, at: now.boot)
   }
 
-  /// Lets the next code of a countdown expire if that is what is due first; false if it is not.
+  /// Expires the next code if it is due, ahead of the countdown's deadline. Returns false if not.
   func expireCode(of index: UInt32, at now: Moment) -> Bool {
     guard let sending = countdowns.sending(index), let due = sending.record.nextCodeExpiry,
       due <= now.boot
@@ -115,17 +115,17 @@ extension Engine {
     return true
   }
 
-  /// How it is once what a change made due has happened. Where that was the last to be remembered
-  /// of it, how it was.
+  /// Runs what a change made due, and returns the view afterwards; the view before if the countdown
+  /// was forgotten by that.
   private func settledView(_ index: UInt32, at now: Moment) -> CountdownView {
     let last = countdownView(index, at: now)
     wake(index, at: now)
     return countdowns.contains(index) ? countdownView(index, at: now) : last
   }
 
-  /// What is known of the codes of a key, and the send whose code is meant: the newest that was not
-  /// given back, unless a generation is given. An earlier one is stale once its code is not good
-  /// any more.
+  /// Returns the sends of a key, and the generation of the code that is meant: that of the newest
+  /// send that was not refunded, unless one is given. An earlier one is stale once its code is
+  /// invalid.
   private func codes(
     of key: Span<UInt8>, _ generation: Generation?, at now: Moment
   ) throws(EngineError) -> (UInt32, Sending, Generation?) {

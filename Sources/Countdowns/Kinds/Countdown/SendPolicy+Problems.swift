@@ -1,5 +1,5 @@
 extension SendPolicy {
-  /// What is wrong with a rule, in words, and which one it is: its name in the configuration.
+  /// A problem of a rule: the rule's name in the configuration, and a message.
   package struct Problem: Error, Equatable {
     package let rule: String
     package let text: String
@@ -7,7 +7,7 @@ extension SendPolicy {
 
   package static let mostSteps = 64
   package static let mostWindows = 8
-  /// Each send in a window is kept, so this is also how much a key can take up.
+  /// The highest limit of a window. Each send in it is stored, so this bounds the memory of a key.
   package static let mostInWindow = 1_000
   package static let mostAttempts: UInt32 = 1_000
 }
@@ -15,8 +15,7 @@ extension SendPolicy {
 extension SendPolicy.Rules {
   package var plainCount: UInt32 { count ?? 60 }
 
-  /// Everything that is wrong with the rules, each by itself and with each other; empty for a
-  /// policy that can be.
+  /// All problems of the rules, alone and in combination; empty for valid rules.
   package var problems: [SendPolicy.Problem] {
     var found: [SendPolicy.Problem] = []
     func report(_ rule: String, _ text: String) { found.append(.init(rule: rule, text: text)) }
@@ -98,7 +97,7 @@ extension SendPolicy.Rules {
         }
       }
     }
-    // Without a ladder there is one cooldown, which is under the same rule.
+    // Without a ladder, the same rule applies to the only cooldown.
     let plain = every.microseconds.multipliedReportingOverflow(by: Int64(plainCount))
     if ladder.isEmpty, found.isEmpty, !plain.overflow, let longest = windows.map(\.length).max(),
       plain.partialValue >= longest.microseconds

@@ -1,17 +1,17 @@
 /// How often a code may be sent to a key, over which channels, and how long each code is valid.
 ///
-/// Immutable, so one policy is shared by all keys that were started with it; a policy of the same
-/// name that comes later changes nothing about them.
+/// Immutable, so all keys that were started with a policy share it; a later policy of the same name
+/// does not affect them.
 package final class SendPolicy: Sendable, Hashable {
   package let name: String
   package let rules: Rules
-  /// What hosts of a fleet do while its servers cannot be reached; nil: what the fleet's setting
-  /// says. It is no rule: what was started keeps its rules, but this is as it is configured now.
+  /// What hosts of a fleet do while its servers are unreachable; nil for the fleet's setting. Not
+  /// one of the rules, which a started key keeps: the current configuration applies.
   package let unreachable: FleetSettings.Unreachable?
   /// The length of the longest window; zero without windows.
   package let longest: Interval
 
-  /// Throws what is wrong with the rules; see `Rules.problems`.
+  /// Throws the problems of the rules; see `Rules.problems`.
   package init(
     name: String, _ rules: Rules, unreachable: FleetSettings.Unreachable? = nil
   ) throws(Invalid) {
@@ -26,13 +26,13 @@ package final class SendPolicy: Sendable, Hashable {
   package struct Invalid: Error, Equatable { package let problems: [Problem] }
 
   package enum OnResend: String, CaseIterable, Sendable {
-    /// Earlier codes stay valid until they expire themselves.
+    /// Earlier codes stay valid until their own expiry.
     case keep
     /// Only the newest code is valid.
     case replace
   }
 
-  /// At most `limit` sends within any time of this `length`.
+  /// At most `limit` sends within any period of `length`.
   package struct Window: Hashable, Sendable {
     package var limit: Int
     package var length: Interval
@@ -42,12 +42,12 @@ package final class SendPolicy: Sendable, Hashable {
       self.length = length
     }
 
-    /// As it is written: `5/10m`.
+    /// The form in the configuration: `5/10m`.
     package var text: String { "\(limit)/\(length.text)" }
   }
 
   package struct Rules: Hashable, Sendable {
-    /// The steps of each cooldown, where there is no ladder; 60 unless given.
+    /// The number of steps of each cooldown, if there is no ladder; nil means 60.
     package var count: UInt32?
     package var every = Interval.seconds(1)
     /// The cooldown after the first send, the second, …; the last one repeats.
@@ -66,19 +66,18 @@ package final class SendPolicy: Sendable, Hashable {
     package init() {}
   }
 
-  /// The longest cooldown.
   package var longestCooldown: Interval {
     rules.ladder.max() ?? cooldown(after: 1)
   }
 
-  /// The cooldown after the `number`th send since sends started over, counted from 1.
+  /// Returns the cooldown after the `number`th send since sends started over, from 1.
   package func cooldown(after number: UInt32) -> Interval {
     guard let last = rules.ladder.last else { return rules.every * Int64(rules.plainCount) }
     let index = Int(max(number, 1)) - 1
     return index < rules.ladder.count ? rules.ladder[index] : last
   }
 
-  /// The same as the plan of a countdown.
+  /// Returns the same cooldown as the plan of a countdown.
   package func plan(after number: UInt32, firesAtOnce: Bool) -> Countdown.Plan {
     let count = cooldown(after: number).microseconds / rules.every.microseconds
     guard
@@ -88,7 +87,7 @@ package final class SendPolicy: Sendable, Hashable {
     return plan
   }
 
-  /// 1 to 64 of letters, digits, `_`, `.` and `-`: for policies and channels.
+  /// Returns whether a policy or channel can have this name: 1 to 64 of letters, digits and `_.-`.
   package static func isName(_ text: String) -> Bool {
     (1...64).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in

@@ -3,34 +3,34 @@
 ///     (none) --send--> good --last attempt--> locked
 ///     good, locked --validity over--> expired      any --pass--> passed      any --send--> good
 ///
-/// A resend makes earlier codes expire at once if the policy says `replace`. The code itself is
-/// never known here.
+/// A resend makes earlier codes expire at once if the policy says `replace`. The code itself never
+/// reaches the daemon.
 extension SendRecord {
   /// The most codes that are valid at the same time; the oldest gives way.
   package static let mostCodes = 16
 
   package enum Attempt: Equatable, Sendable {
-    /// It may be checked; `isLast` if it is the last one that may.
+    /// The code may be checked; `isLast` if this is its last attempt.
     case accepted(isLast: Bool)
-    /// Its validity is over, or it was replaced or refunded.
+    /// The code's validity is over, or it was replaced or refunded.
     case expired
-    /// It was tried as often as it may be.
+    /// The code has no attempts left.
     case locked
-    /// It was used before.
+    /// A code was used since the newest send.
     case passed
   }
 
   package enum Pass: Equatable, Sendable {
     case accepted
-    /// It was marked as used before.
+    /// A code was already marked as used.
     case acceptedBefore
-    /// It is no longer valid.
+    /// The code is no longer valid.
     case expired
   }
 
   // MARK: Inputs
 
-  /// Counts an attempt at a code: of that generation, else the newest.
+  /// Counts an attempt at the code of that generation, or at the newest if nil.
   package mutating func attempt(
     _ generation: Generation?, by policy: SendPolicy, at now: Instant
   ) -> Attempt {
@@ -43,9 +43,8 @@ extension SendRecord {
     return .accepted(isLast: sends[index].attempts == most)
   }
 
-  /// Marks a code as used: of that generation, else the newest. There are no more attempts until
-  /// the next send. A code that may not be tried because of its attempts may still be the right
-  /// one.
+  /// Marks the code of that generation, or the newest if nil, as used. No code may be tried until
+  /// the next send. This also works without attempts left: the last one may have been right.
   package mutating func pass(_ generation: Generation?, at now: Instant) -> Pass {
     if isPassed { return .acceptedBefore }
     guard code(generation, at: now) != nil else { return .expired }
@@ -54,14 +53,14 @@ extension SendRecord {
     return .accepted
   }
 
-  /// The code that expired first, once; nil if none has by now.
+  /// Invalidates the first code that has expired by now; returns its send, or nil if there is none.
   package mutating func expireCode(by policy: SendPolicy, at now: Instant) -> Send? {
     guard let due = nextCodeExpiry, due <= now,
       let index = sends.firstIndex(where: { $0.expires == due })
     else { return nil }
     let send = sends[index]
     sends[index].expires = nil
-    // As of then, or a policy that comes later would find more or less by when this was noticed.
+    // As of `due`, so that it makes no difference to a later policy when this was noticed.
     prune(by: policy, at: due)
     return send
   }
@@ -70,11 +69,11 @@ extension SendRecord {
     for index in sends.indices.suffix(Self.mostCodes) { sends[index].expires = nil }
   }
 
-  // MARK: What is so
+  // MARK: State
 
   package var nextCodeExpiry: Instant? { codes.compactMap(\.expires).min() }
 
-  /// The code of that generation, else the newest, if it is valid.
+  /// Returns the send of that generation, or the newest if nil, if its code is valid.
   package func code(_ generation: Generation?, at now: Instant) -> Send? {
     guard let index = index(of: generation), let expires = sends[index].expires, expires > now
     else { return nil }
@@ -86,6 +85,6 @@ extension SendRecord {
     return codes.lastIndex { $0.generation == generation }
   }
 
-  /// Only these can have a valid code.
+  /// The newest sends: no others can have a valid code.
   var codes: ArraySlice<Send> { sends.suffix(Self.mostCodes) }
 }

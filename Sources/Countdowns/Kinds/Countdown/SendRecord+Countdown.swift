@@ -1,10 +1,10 @@
-/// The countdown of a key with a policy: its cooldown, held for as long as windows and channels
-/// allow no send, so that `ready` means that a code may be sent.
+/// The countdown of a key with a policy. It lasts for the cooldown, and for as long as windows and
+/// channels allow no send, so that `ready` means that a code may be sent.
 ///
 /// The countdown may be paused, retimed and cancelled; sends stay in the windows, and only
 /// a refund removes one.
 extension SendRecord {
-  /// A code is sent. `Countdown.refusal` must be nil.
+  /// Records a send and starts its cooldown. `Countdown.refusal` must be nil.
   package mutating func accept(
     _ generation: Generation, _ countdown: inout Countdown, firesAtOnce: Bool,
     by policy: SendPolicy, at now: Instant
@@ -14,7 +14,7 @@ extension SendRecord {
     hold(&countdown, by: policy, at: now)
   }
 
-  /// The same for a key that has no countdown yet.
+  /// Does the same for a key without a countdown.
   package mutating func accept(
     _ generation: Generation, firesAtOnce: Bool, by policy: SendPolicy, at now: Instant
   ) -> Countdown {
@@ -24,13 +24,12 @@ extension SendRecord {
     return countdown
   }
 
-  /// After each change of a countdown: it is not ready before a code may be sent.
+  /// Extends a countdown that has changed, so that it is not ready before a code may be sent.
   package func hold(_ countdown: inout Countdown, by policy: SendPolicy, at now: Instant) {
     if let block = block(by: policy, at: now) { countdown.hold(until: block.until) }
   }
 
-  /// Refunds the newest send, with its cooldown. Returns false if that
-  /// was done before.
+  /// Refunds the newest send and its cooldown. Returns false if it was refunded before.
   package mutating func refund(
     _ countdown: inout Countdown, by policy: SendPolicy, at now: Instant
   ) -> Bool {
@@ -39,8 +38,8 @@ extension SendRecord {
     return true
   }
 
-  /// How long a ready or cancelled countdown is remembered: `least` if it is ready, and until
-  /// its sends no longer matter.
+  /// Returns how long a ready or cancelled countdown is retained: until its sends no longer matter,
+  /// and at least `least` if it is ready.
   package func kept(
     _ countdown: Countdown, least: Interval, by policy: SendPolicy, at now: Instant
   ) -> Interval {
@@ -53,8 +52,8 @@ extension SendRecord {
 }
 
 extension Countdown {
-  /// Why no code may be sent now: whichever of cooldown, window and channels ends last. Nil if one
-  /// may. While paused, `until` is the earliest it can be.
+  /// Returns why no code may be sent now: whichever of cooldown, window and channels ends last. Nil
+  /// if one may. While paused, `until` is the earliest possible time.
   package func refusal(
     by policy: SendPolicy?, _ record: SendRecord?, at now: Instant
   ) -> Refusal? {

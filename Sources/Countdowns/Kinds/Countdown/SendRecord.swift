@@ -1,19 +1,19 @@
-/// The sends to a key, as far as they still matter to its policy: the quota.
+/// The sends to a key that still matter to its policy: the quota.
 ///
 ///     (free) --send--> (free)                    while the windows have room and channels are left
 ///     (free) --send--> full --oldest leaves its window--> (free)
 ///     (free) --send--> exhausted --longest window empty, sends start over--> (free)
 ///     any --refund of the newest--> (free)
 ///
-/// The cooldown after each send is a `Countdown`'s; see `SendRecord+Countdown.swift`. The codes are
-/// in `SendRecord+Codes.swift`. Plain fields: all there is to it can be stored and read back.
+/// A `Countdown` has the cooldown after each send; see `SendRecord+Countdown.swift`. The codes are
+/// in `SendRecord+Codes.swift`. All state is in plain fields that can be stored and read back.
 package struct SendRecord: Equatable, Sendable {
   package struct Send: Equatable, Sendable {
     package var generation: Generation
     package var at: Instant
-    /// Until when its code is valid; nil once it is not, or if it never was.
+    /// When its code expires; nil if the code is no longer valid or never was.
     package var expires: Instant?
-    /// How often its code was tried.
+    /// The number of attempts at its code.
     package var attempts: UInt32
 
     package init(
@@ -26,12 +26,12 @@ package struct SendRecord: Equatable, Sendable {
     }
   }
 
-  /// The sends in a window or with a valid code, and the newest; in the order of time.
-  /// As many as the longest window allows and `mostCodes`, at most.
+  /// The sends in a window or with a valid code, and the newest send, oldest first. At most as many
+  /// as the longest window allows, plus `mostCodes`.
   package internal(set) var sends: [Send]
-  /// The position of the newest since sends started over, from 1; 0 if there is none.
+  /// The position of the newest send since sends started over, from 1; 0 without a send.
   package internal(set) var number: UInt32
-  /// The newest code was used.
+  /// Whether a code has been used since the newest send.
   package internal(set) var isPassed: Bool
 
   package init(sends: [Send] = [], number: UInt32 = 0, isPassed: Bool = false) {
@@ -42,7 +42,7 @@ package struct SendRecord: Equatable, Sendable {
 
   // MARK: Inputs
 
-  /// A send was accepted: it enters all windows, and its code is valid from now on.
+  /// Records an accepted send: it enters all windows, and its code is valid from now on.
   mutating func enter(_ generation: Generation, by policy: SendPolicy, at now: Instant) {
     number = sendCount(by: policy, at: now) + 1
     if policy.rules.onResend == .replace { forgetCodes() }
@@ -53,16 +53,16 @@ package struct SendRecord: Equatable, Sendable {
     prune(by: policy, at: now)
   }
 
-  /// The newest send was none. What came before it is as it was: all that blocked the one before
-  /// was over when this one was accepted.
+  /// Removes the newest send. Then nothing blocks the next one: whatever blocked the newest was
+  /// over when it was accepted.
   mutating func refund(by policy: SendPolicy, at now: Instant) {
     let count = sendCount(by: policy, at: now)
     guard sends.popLast() != nil else { return }
     number = count > 0 ? count - 1 : 0
   }
 
-  /// What a policy finds that follows `old`: sends that have left the windows of `old` are over.
-  /// One of them whose code is still valid is before any window from now on.
+  /// Returns the record for a policy that succeeds `old`. Sends that have left the windows of `old`
+  /// are dropped. If the code of one is still valid, it is moved before any window instead.
   package func handedOver(from old: SendPolicy, at now: Instant) -> SendRecord {
     guard old.longest > .zero else { return self }
     var record = self
@@ -77,7 +77,7 @@ package struct SendRecord: Equatable, Sendable {
     return record
   }
 
-  /// Forgets sends that have left the longest window and have no code any more, but the newest.
+  /// Drops sends that have left the longest window and have no code any more, except the newest.
   mutating func prune(by policy: SendPolicy, at now: Instant) {
     let stale = sends.dropLast().prefix { send in
       send.at + policy.longest <= now && send.expires == nil
@@ -85,17 +85,17 @@ package struct SendRecord: Equatable, Sendable {
     sends.removeFirst(stale.count)
   }
 
-  // MARK: What is so
+  // MARK: State
 
-  /// Sends since they started over, which is when the longest window is empty. Without windows
-  /// they start over when the key is forgotten.
+  /// Returns the number of sends since they started over. They start over once the longest window
+  /// is empty; without windows, when the key is forgotten.
   package func sendCount(by policy: SendPolicy, at now: Instant) -> UInt32 {
     guard policy.longest > .zero else { return number }
     guard let last = sends.last, last.at + policy.longest > now else { return 0 }
     return number
   }
 
-  /// How many more sends windows and channels allow as of now; nil where nothing limits them.
+  /// Returns how many more sends windows and channels allow now; nil if nothing limits them.
   package func sendsLeft(by policy: SendPolicy, at now: Instant) -> Int? {
     let rules = policy.rules
     var left: Int?
@@ -109,8 +109,8 @@ package struct SendRecord: Equatable, Sendable {
     return left
   }
 
-  /// How many sends are in a window. `changes` is when it has room again, or, if it has room, when
-  /// the oldest of them leaves; nil while it is empty.
+  /// Returns the number of sends in a window. `changes` is when a full window has room again, or
+  /// when the oldest send leaves one with room; nil if the window is empty.
   package func filling(
     _ window: SendPolicy.Window, at now: Instant
   ) -> (inside: Int, changes: Instant?) {
@@ -120,7 +120,7 @@ package struct SendRecord: Equatable, Sendable {
     return (inside, sends[sends.count - min(inside, window.limit)].at + window.length)
   }
 
-  /// The channels of the newest send and of the next one; nil when there is none.
+  /// Returns the channels of the newest send and of the next one; nil where there is none.
   package func channels(
     by policy: SendPolicy, at now: Instant
   ) -> (last: String?, next: String?) {
@@ -133,7 +133,7 @@ package struct SendRecord: Equatable, Sendable {
     )
   }
 
-  /// Why, and until when, windows and channels allow no send; nil if they do.
+  /// Returns why and until when windows or channels allow no send; nil if they allow one.
   package func block(by policy: SendPolicy, at now: Instant) -> Refusal? {
     guard let last = sends.last else { return nil }
     var block: Refusal?
@@ -144,14 +144,13 @@ package struct SendRecord: Equatable, Sendable {
     }
     let channels = policy.rules.channels
     if !channels.isEmpty, sendCount(by: policy, at: now) >= channels.count {
-      // Never earlier than any window: each of them is empty by then.
+      // No window can block for longer: each of them is empty by then.
       block = Refusal(.exhausted, until: last.at + policy.longest)
     }
     return block
   }
 
-  /// Until when a send matters: to a window, or because its code is valid; nil if none does
-  /// any more.
+  /// Returns until when a send matters, to a window or for its valid code; nil if none does.
   package func matters(to policy: SendPolicy, at now: Instant) -> Instant? {
     guard let last = sends.last else { return nil }
     let until = max(last.at + policy.longest, codes.compactMap(\.expires).max() ?? last.at)
@@ -162,9 +161,9 @@ package struct SendRecord: Equatable, Sendable {
 /// Why no code may be sent, and when one may be.
 package struct Refusal: Equatable, Sendable {
   package enum Reason: CaseIterable, Sendable {
-    /// The cooldown after the last send runs.
+    /// The cooldown after the last send is not over.
     case cooldown
-    /// A window holds as many sends as it allows.
+    /// A window is full.
     case window
     /// No channel is left until sends start over.
     case exhausted

@@ -1,5 +1,4 @@
-/// What many countdowns have in common: how long they count, what their button says, whose they
-/// are.
+/// Properties that many countdowns share: the plan, the user and the texts of the button.
 struct Terms: Hashable {
   var plan: Countdown.Plan
   var uid: UInt32
@@ -20,12 +19,12 @@ final class Titles: Hashable {
     self.ready = ready
   }
 
-  /// Nil if there are none; then nothing is made.
+  /// Returns nil, without an allocation, if there are none.
   static func of(counting: [UInt8]?, ready: [UInt8]?) -> Titles? {
     counting == nil && ready == nil ? nil : Titles(counting: counting, ready: ready)
   }
 
-  /// What START says, else what its policy says.
+  /// Returns the texts of START or, where it has none, of its policy.
   static func of(_ start: CountdownStart) -> Titles? {
     guard let rules = start.policy?.rules else {
       return of(counting: start.title, ready: start.readyTitle)
@@ -41,9 +40,9 @@ final class Titles: Hashable {
   }
 }
 
-/// Terms that are in use, each kept once, however many countdowns have it.
+/// The terms in use, each stored once for all countdowns that share them.
 struct TermsTable: ~Copyable {
-  /// Names terms for as long as somebody has them.
+  /// Identifies terms for as long as a countdown uses them.
   typealias ID = UInt32
 
   private struct Entry {
@@ -52,7 +51,7 @@ struct TermsTable: ~Copyable {
   }
 
   private var entries: ContiguousArray<Entry?> = []
-  /// Of each of them, what is asked most: without references, which would have to be counted.
+  /// The most used fields of an entry, without references, which would have to be counted.
   private struct Common {
     var plan: Countdown.Plan
     var uid: UInt32
@@ -65,7 +64,7 @@ struct TermsTable: ~Copyable {
   private var common: ContiguousArray<Common> = []
   private var free: [ID] = []
   private var known: [Terms: ID] = [:]
-  /// What was taken last: most often it is what is taken next.
+  /// The terms that were taken last: usually they are also taken next.
   private var last: ID?
 
   var count: Int { known.count }
@@ -81,7 +80,7 @@ struct TermsTable: ~Copyable {
   }
   func hasTitles(_ id: ID) -> Bool { common[Int(id)].hasTitles }
 
-  /// One more has these. O(1).
+  /// Returns the ID of terms for one more countdown. O(1).
   mutating func take(_ terms: Terms) -> ID {
     if let last, entries[Int(last)]!.terms == terms {
       entries[Int(last)]!.users += 1
@@ -107,7 +106,7 @@ struct TermsTable: ~Copyable {
     return id
   }
 
-  /// One less has them. O(1).
+  /// Gives the terms back for one countdown; the last one removes them. O(1).
   mutating func giveBack(_ id: ID) {
     entries[Int(id)]!.users -= 1
     guard entries[Int(id)]!.users == 0 else { return }

@@ -1,10 +1,10 @@
 import Wire
 
 extension TimedEvent {
-  /// Of its numbers, and their names.
+  /// An upper bound for the numbers of an event and their names.
   private static let mostBytes = 512
 
-  /// The same fields as an `Event` of it writes, in fewer steps.
+  /// Writes the same fields as the equivalent `Event`, in fewer steps.
   func write(
     key: Span<UInt8>, title: Span<UInt8>?, to line: inout JSONLine
   ) {

@@ -1,11 +1,11 @@
-/// What time has done to a countdown: a step of it is over, or it is ready.
+/// An event of a countdown that the passage of time causes: a tick, or `ready`.
 ///
-/// There may be a hundred thousand of them at one moment. So it has no references, which would have
-/// to be counted; its key and title are lent beside it.
+/// There may be a hundred thousand at one moment, so it has no references, which would have to be
+/// counted. Its key and title are passed separately.
 package struct TimedEvent: Sendable {
-  /// If not, it is a tick.
+  /// Whether this is `ready`; otherwise it is a tick.
   package var isReady: Bool
-  /// Whether a store keeps what it reports.
+  /// Whether it reports a change that is stored.
   package var tellsOfDurableChange: Bool
   package var generation: Generation
   package var sequence: Int64
@@ -20,8 +20,8 @@ package struct TimedEvent: Sendable {
   package var state: CountdownView.State { isReady ? .ready : .counting }
 
   /// - Parameters:
-  ///   - machine: after what has happened.
-  ///   - due: when it was to happen.
+  ///   - machine: the machine after the event.
+  ///   - due: when the event was due.
   init(
     _ machine: Countdown, _ generation: Generation, sequence: Int64, isKept: Bool, due: Instant,
     at now: Moment
@@ -46,7 +46,7 @@ package struct TimedEvent: Sendable {
     nowUnixMS = now.unixMilliseconds
   }
 
-  /// The same as an event that keeps what it is about. What it does not report is not in it.
+  /// Returns the equivalent `Event`. Its view has only the fields that the event reports.
   func event(key: [UInt8], title: [UInt8]?) -> Event {
     var view = CountdownView(key: key, state, generation, nowUnixMS: nowUnixMS)
     view.remaining = remaining
@@ -65,7 +65,7 @@ package struct TimedEvent: Sendable {
     return head
   }
 
-  /// The fields of an event, after `seq`.
+  /// Writes the fields of an event after `seq`.
   func writeRest(title: [UInt8]?, to writer: inout some FieldWriter & ~Copyable) {
     writer.field("due_unix_ms", dueUnixMS)
     writer.field("late_us", lateMicroseconds)

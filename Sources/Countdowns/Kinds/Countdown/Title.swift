@@ -12,12 +12,11 @@ package enum Title {
     (Array("%%".utf8), .percent),
   ]
 
-  /// The text while so many steps and so much time are left, in UTF-8. Any other `%` is taken as
-  /// it is.
+  /// Returns the text for the steps and the time left, in UTF-8. Any other `%` stays as it is.
   package static func text(_ format: [UInt8], remaining: Int64, left: Interval) -> [UInt8] {
     let percent = UInt8(ascii: "%")
     guard format.contains(percent) else { return format }
-    // Rounded up, as steps are: never 0:00 while it counts.
+    // Rounded up, as steps are, so it is never 0:00 while the countdown runs.
     let seconds = (left.microseconds + 999_999) / 1_000_000
     var text: [UInt8] = []
     text.reserveCapacity(format.count + 8)
@@ -41,7 +40,7 @@ package enum Title {
     return text
   }
 
-  /// What is wrong with a format, in words; nil if nothing is.
+  /// Returns what is wrong with a format, as a message; nil for a valid one.
   package static func problem(_ format: [UInt8]) -> String? {
     guard format.count <= mostBytes else {
       return "a title has at most \(mostBytes) bytes, this one \(format.count)"

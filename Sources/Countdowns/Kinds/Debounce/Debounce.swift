@@ -1,4 +1,4 @@
-/// One event for many calls: it comes once they have been quiet for a while.
+/// One event for many calls, once they pause.
 ///
 ///     (nothing) --call--> waiting --call--> waiting
 ///     waiting --quiet--> (nothing), fired       waiting --MAXWAIT--> resting, fired
@@ -6,18 +6,18 @@
 ///     resting --call--> waiting                 resting --quiet--> (nothing)
 ///     any --CANCEL, owner gone--> (nothing)     waiting --FLUSH--> (nothing), fired
 ///
-/// It is quiet when the newest call was the quiet time ago. MAXWAIT counts from the first call that
-/// no event has reported; if the newest call's is over by then, it fires at once. `resting` means
-/// that events have reported all calls so far, but that it has not been quiet since: so LEADING
-/// fires at once for the first call of a burst only.
+/// A burst of calls is over when the quiet time has passed since the newest one. MAXWAIT counts
+/// from the first call that no event has reported; if the newest call sets one that is over
+/// already, it fires at once. `resting` means that events have reported all calls, but the burst is
+/// not over: so LEADING fires at once for the first call of a burst only.
 package struct Debounce: Guard {
   package struct Rule: Equatable, Sendable {
     package var quiet: Interval
-    /// At least `quiet`.
+    /// The longest wait, at least `quiet`; nil without a limit.
     package var maximumWait: Interval?
     package var isLeading: Bool
 
-    /// Nil if it would not wait at all, or MAXWAIT would always be over first.
+    /// Returns nil if `quiet` is under 1 ms, or MAXWAIT shorter than `quiet`.
     package init?(quiet: Interval, maximumWait: Interval? = nil, isLeading: Bool = false) {
       guard quiet >= .milliseconds(1) else { return nil }
       if let maximumWait, maximumWait < quiet { return nil }
@@ -31,7 +31,7 @@ package struct Debounce: Guard {
   package struct Waiting: Equatable, Sendable {
     package var since: Instant
     package var calls: Int64
-    /// Of the newest call.
+    /// The payload of the newest call.
     package var payload: [UInt8]?
 
     package init(since: Instant, calls: Int64, payload: [UInt8]?) {
@@ -45,7 +45,7 @@ package struct Debounce: Guard {
 
   package struct Firing: Equatable, Sendable {
     package var edge: Edge
-    /// Nil where a call made it, not time.
+    /// When it was due; nil if a command fired it.
     package var due: Instant?
     package var calls: Int64
     package var payload: [UInt8]?
@@ -58,13 +58,13 @@ package struct Debounce: Guard {
     }
   }
 
-  /// Of the newest call.
+  /// The rule of the newest call.
   package private(set) var rule: Rule
   package private(set) var lastCall: Instant
-  /// Nil while it rests.
+  /// The calls that no event has reported yet; nil while it rests.
   package private(set) var waiting: Waiting?
 
-  /// The first call of a burst; with LEADING what is returned with it is to be fired.
+  /// Begins a burst with its first call. With LEADING, also returns what to fire.
   package static func begin(
     _ rule: Rule, _ payload: [UInt8]?, at now: Instant
   ) -> (Debounce, Firing?) {
@@ -76,7 +76,7 @@ package struct Debounce: Guard {
     return (debounce, nil)
   }
 
-  /// As it was kept.
+  /// Restores a stored debouncer.
   package init(_ rule: Rule, lastCall: Instant, waiting: Waiting?) {
     self.rule = rule
     self.lastCall = lastCall
@@ -85,7 +85,7 @@ package struct Debounce: Guard {
 
   // MARK: Inputs
 
-  /// One more call of the burst.
+  /// Adds a call to the burst.
   package mutating func call(_ rule: Rule, _ payload: [UInt8]?, at now: Instant) {
     self.rule = rule
     lastCall = now
@@ -93,9 +93,9 @@ package struct Debounce: Guard {
       since: waiting?.since ?? now, calls: (waiting?.calls ?? 0) + 1, payload: payload)
   }
 
-  /// Time has passed to `now`.
+  /// Advances to `now`.
   ///
-  /// - Returns: what is to be fired, and whether it has been quiet: then the burst is over.
+  /// - Returns: what to fire, if anything, and whether the burst is over.
   package mutating func expire(at now: Instant) -> (firing: Firing?, isOver: Bool) {
     let quiet = lastCall + rule.quiet
     guard let waiting else { return (nil, quiet <= now) }
@@ -108,19 +108,19 @@ package struct Debounce: Guard {
     return (firing, quiet <= now)
   }
 
-  /// - Returns: what is to be fired now, and then the burst is over; nil if nothing waits.
+  /// - Returns: what to fire now, which ends the burst; nil if no call waits.
   package func flush() -> Firing? {
     waiting.map { Firing(edge: .flush, due: nil, calls: $0.calls, payload: $0.payload) }
   }
 
-  // MARK: What is so
+  // MARK: State
 
   package var nextExpiry: Instant? { nextDue }
 
   var nextDue: Instant {
     let quiet = lastCall + rule.quiet
     guard let waiting, let longest = rule.maximumWait else { return quiet }
-    // A call that says a shorter MAXWAIT than those before it is not due before it came.
+    // A call with a shorter MAXWAIT than those before is not due before it is made.
     return min(quiet, max(waiting.since + longest, lastCall))
   }
 }
@@ -129,7 +129,7 @@ extension Debounce {
   package typealias View = DebounceView
   package static let kind = EntityKind.debounce
 
-  /// How many calls can have been made.
+  /// The range of a stored number of calls.
   private static let counts: ClosedRange<Int64> = 0...1 << 53
 
   package var columns: GuardColumns {

@@ -1,6 +1,6 @@
 import Wire
 
-/// What DEBOUNCE says, beyond the key and the quiet time.
+/// The arguments of DEBOUNCE beyond the key and the quiet time.
 private struct DebounceRequest {
   var payload: [UInt8]?
   var isLeading = false
@@ -13,7 +13,7 @@ let debounceCommands: [CommandSpec] = [
     nil, "Call a debouncer: one event follows once no call came for that time."),
   debounce("CALL", "The same as DEBOUNCE, for keys that could be mistaken for a subcommand."),
   .change(
-    DebounceKind.self, "CANCEL", "Cancel a burst without an event.",
+    DebounceKind.self, "CANCEL", "Cancel a burst: nothing fires.",
     Engine.cancelDebounce, reply: Call.done),
   .change(
     DebounceKind.self, "FLUSH", "Fire the pending event now.",

@@ -1,13 +1,13 @@
-/// What is reported of debounced calls.
+/// The view of a debouncer.
 package struct DebounceView: GuardView, Equatable {
   package enum State: String, CaseIterable, Sendable { case idle, waiting, resting }
 
   package var key: [UInt8]
   package var state: State
   package var generation: Generation
-  /// That no event has reported yet; in `fired`, those it reports.
+  /// The number of calls that no event has reported yet; in `fired`, of those that it reports.
   package var calls: Int64
-  /// Until it fires, or until it has been quiet.
+  /// Milliseconds until it fires, or until the burst is over.
   package var remainingMS: Int64
   package var deadlineUnixMS: Int64?
   package var nowUnixMS: Int64
@@ -17,7 +17,7 @@ package struct DebounceView: GuardView, Equatable {
   package var owner: Owner
   package var payload: [UInt8]?
 
-  /// Of what is over.
+  /// Creates the view of a burst that is over.
   init(idle entity: GuardEntity<Debounce>, at now: Moment) {
     let rule = entity.machine.rule
     key = entity.key

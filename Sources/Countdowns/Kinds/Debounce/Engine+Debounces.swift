@@ -29,8 +29,8 @@ enum DebounceKind: GuardKind {
 }
 
 extension Engine {
-  /// One call; subscribers receive an event once it has been quiet. The newest call's rule, payload
-  /// and owner count.
+  /// Makes a call; subscribers receive an event once calls pause. The rule, the payload and the
+  /// owner of the newest call apply.
   package func callDebounce(
     _ key: Span<UInt8>, _ rule: Debounce.Rule, payload: [UInt8]?, owner: Owner,
     by client: Client, at now: Moment
@@ -48,20 +48,20 @@ extension Engine {
     debounces[index].machine.call(rule, payload, at: now.boot)
     setOwner(of: DebounceKind.self, index, owner)
     noteChange(DebounceKind.self, index)
-    // Fires if it has a MAXWAIT that is over; it cannot have been quiet.
+    // Fires if MAXWAIT is over; the quiet time cannot be.
     _ = DebounceKind.settle(index, in: self, at: now)
     arm(DebounceKind.self, index)
     return DebounceView(debounces[index], at: now)
   }
 
-  /// Forgets what was called; false if nothing was.
+  /// Ends a burst without firing. Returns false if there is none.
   package func cancelDebounce(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     try cancel(DebounceKind.self, key, generation: generation, at: now)
   }
 
-  /// Fires what waits, at once; false if nothing does.
+  /// Fires at once. Returns false if no call waits.
   package func flushDebounce(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {

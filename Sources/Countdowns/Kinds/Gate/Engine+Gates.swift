@@ -1,4 +1,4 @@
-/// Gates: do it now if the session is open, else once it is. One of several connections runs it.
+/// Gates: an action runs now if the session is open, otherwise once it opens, on one connection.
 enum GateKind: GuardKind {
   typealias Machine = Gate
   typealias Entity = GuardEntity<Gate>
@@ -49,7 +49,7 @@ enum GateKind: GuardKind {
     if settle(index, in: engine, at: now) { engine.arm(Self.self, index) }
   }
 
-  /// The connection that ran the action has closed: the next one may take it.
+  /// Lets another connection take the action if the one that ran it has closed.
   static func settleAbsence(_ index: UInt32, in engine: Engine, at now: Moment) {
     guard let run = engine.gates[index].machine.run, let taker = run.taker,
       !engine.connections.isThere(connection: taker)
@@ -65,7 +65,7 @@ enum GateKind: GuardKind {
   }
 }
 
-/// The arguments of GATE CHECK, beyond the session.
+/// The arguments of GATE CHECK beyond the session.
 package struct GateCheck: Sendable {
   package var action: Gate.Action
   /// How long the action stays pending.
@@ -83,7 +83,7 @@ package struct GateCheck: Sendable {
 extension Engine {
   // MARK: Commands
 
-  /// Returns whether the action may run now; else it is pending until the session opens.
+  /// Returns whether the action may run now; otherwise it is pending until the session opens.
   package func checkGate(
     _ session: Span<UInt8>, _ check: GateCheck, by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: GateView) {
@@ -112,8 +112,8 @@ extension Engine {
     return (false, GateView(gates[index], at: now))
   }
 
-  /// Opens the session, until CLOSE without a TTL. The pending action is to run, once; it keeps its
-  /// generation.
+  /// Opens the session for `ttl`, or until CLOSE if nil. The pending action is to run once; it
+  /// keeps its generation.
   package func openGate(
     _ session: Span<UInt8>, for ttl: Interval?, by client: Client, at now: Moment
   ) throws(EngineError) -> GateView {
@@ -142,7 +142,7 @@ extension Engine {
     guard let index = settled(GateKind.self, session, at: now) else {
       return (.noAction, GateView(closed: Array(session), at: now))
     }
-    // A connection is on one host.
+    // A fleet cannot share this: a connection is on one host.
     if decidesForFleet { throw .shared }
     try check(generation, against: gates[index].generation)
     var gate = gates[index].machine
@@ -156,7 +156,7 @@ extension Engine {
     return (nil, GateView(gates[index], at: now))
   }
 
-  /// The action has run. False if there is none, or another connection runs it.
+  /// Marks the action as done. Returns false if there is none, or another connection runs it.
   package func finishGate(
     _ session: Span<UInt8>, generation: Generation?, by client: Client, at now: Moment
   ) throws(EngineError) -> Bool {
@@ -179,7 +179,7 @@ extension Engine {
     gates[index].machine.endRun()
   }
 
-  /// Drops the pending action; false if there is none.
+  /// Drops the pending action. Returns false if there is none.
   package func cancelGate(
     _ session: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
@@ -189,7 +189,7 @@ extension Engine {
     return try cancel(GateKind.self, session, generation: generation, at: now)
   }
 
-  /// Closes the session; false if it is not open.
+  /// Closes the session. Returns false if it is not open.
   package func closeGate(
     _ session: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {

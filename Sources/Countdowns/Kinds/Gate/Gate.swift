@@ -1,4 +1,4 @@
-/// Do it now if the session is open, else once it is: the action after a login.
+/// Runs an action now if the session is open, otherwise once it opens: the action after a login.
 ///
 ///     (nothing) --CHECK--> pending --CHECK--> pending (the newest action alone)
 ///     pending --OPEN--> open, with an action to run
@@ -8,8 +8,8 @@
 ///     open with an action --DONE, the action's TTL over--> open
 ///     (nothing) --OPEN--> open --OPEN--> open --CLOSE, TTL over--> (nothing)
 ///
-/// While it is open nothing is ever pending: an action either runs at once, or is pending
-/// and run after the next OPEN, once.
+/// In an open session nothing is ever pending: an action either runs at once, or waits for the next
+/// OPEN and runs once.
 package struct Gate: Guard {
   package struct Action: Equatable, Sendable {
     package var name: [UInt8]
@@ -23,16 +23,16 @@ package struct Gate: Guard {
 
   package enum Phase: Equatable, Sendable {
     case pending(Action, until: Instant)
-    /// Without an end: until CLOSE.
+    /// Open until CLOSE if `until` is nil.
     case open(until: Instant?, Run? = nil)
   }
 
-  /// The action of a session that has opened, until it is done.
+  /// The action to run in an open session, until it is done.
   package struct Run: Equatable, Sendable {
     package var action: Action
-    /// When it is dropped, unless somebody runs it.
+    /// When the action is dropped, unless a connection runs it.
     package var until: Instant
-    /// The connection that runs it.
+    /// The connection that runs the action.
     package var taker: UInt64?
 
     package init(_ action: Action, until: Instant, taker: UInt64? = nil) {
@@ -42,9 +42,9 @@ package struct Gate: Guard {
     }
   }
 
-  /// Why an action cannot be taken. Nothing has changed then.
+  /// Why an action cannot be taken. The gate is unchanged.
   package enum Refusal: Equatable, Sendable {
-    /// Another connection runs it.
+    /// Another connection runs the action.
     case taken
     /// The session is not open.
     case login
@@ -53,36 +53,36 @@ package struct Gate: Guard {
 
   package enum Expiry: Equatable, Sendable {
     case dropped(Action, due: Instant)
-    /// The session stays open.
+    /// The action is dropped; the session stays open.
     case notTaken(Action, due: Instant)
     case closed(due: Instant)
   }
 
   package private(set) var phase: Phase
 
-  /// Closed, with an action that waits for it to open.
+  /// Creates a closed gate, with an action that waits for OPEN.
   package init(waitingFor action: Action, for ttl: Interval, at now: Instant) {
     phase = .pending(action, until: now + ttl)
   }
 
-  /// Open; until CLOSE without a TTL.
+  /// Creates an open gate: for `ttl`, or until CLOSE if nil.
   package init(openFor ttl: Interval?, at now: Instant) {
     phase = .open(until: ttl.map { now + $0 })
   }
 
-  /// As it was stored.
+  /// Restores a stored gate.
   package init(_ phase: Phase) { self.phase = phase }
 
   // MARK: Inputs
 
-  /// - Returns: whether the action may run at once; else it is the pending one.
+  /// - Returns: whether the action may run at once; otherwise it is pending now.
   package mutating func check(_ action: Action, for ttl: Interval, at now: Instant) -> Bool {
     if isOpen { return true }
     phase = .pending(action, until: now + ttl)
     return false
   }
 
-  /// - Returns: the action that was pending, to be run now.
+  /// - Returns: the action that was pending, which is to run now.
   package mutating func open(for ttl: Interval?, at now: Instant) -> Action? {
     let end = ttl.map { now + $0 }
     switch phase {
@@ -95,7 +95,7 @@ package struct Gate: Guard {
     }
   }
 
-  /// The connection runs the action, alone.
+  /// Gives the action to one connection. Returns why not, or nil if it was given.
   package mutating func take(by connection: UInt64) -> Refusal? {
     guard case .open(let until, var run) = phase else { return .login }
     guard run != nil else { return .noAction }
@@ -105,21 +105,21 @@ package struct Gate: Guard {
     return nil
   }
 
-  /// Somebody else may take the action.
+  /// Lets another connection take the action.
   package mutating func release() {
     guard case .open(let until, var run) = phase else { return }
     run?.taker = nil
     phase = .open(until: until, run)
   }
 
-  /// The action is done, or dropped.
+  /// Removes the action, which is done or dropped.
   package mutating func endRun() {
     if case .open(let until, _) = phase { phase = .open(until: until) }
   }
 
-  // MARK: What is so
+  // MARK: State
 
-  /// What has ended by `now`; nil if nothing has.
+  /// Returns what has ended by `now`; nil if nothing has.
   package func expiry(at now: Instant) -> Expiry? {
     guard let due = nextExpiry, due <= now else { return nil }
     switch phase {
@@ -138,7 +138,7 @@ package struct Gate: Guard {
     if case .pending(let action, _) = phase { action } else { nil }
   }
 
-  /// The action of the open session.
+  /// The action to run in the open session.
   package var run: Run? {
     if case .open(_, let run) = phase { run } else { nil }
   }
@@ -167,7 +167,7 @@ extension Gate {
     case .pending(let waiting, let until):
       (columns.moment, columns.action, columns.payload) = (until, waiting.name, waiting.payload)
     case .open(let until, let run):
-      // `since` is when its action is dropped.
+      // `since` is when the action is dropped.
       (columns.phase, columns.moment, columns.since) = (1, until, run?.until)
       (columns.action, columns.payload) = (run?.action.name, run?.action.payload)
     }
@@ -185,7 +185,7 @@ extension Gate {
         self.init(.open(until: columns.moment))
         return
       }
-      // Whoever ran it was connected to another daemon.
+      // No taker is restored: its connection was to another daemon.
       let run = Run(Action(name: action, payload: columns.payload), until: dropped)
       self.init(.open(until: columns.moment, run))
     default:

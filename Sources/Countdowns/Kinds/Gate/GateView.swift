@@ -8,15 +8,15 @@ package struct GateView: GuardView, Equatable {
   /// The pending action, or the one to run.
   package var action: [UInt8]?
   package var payload: [UInt8]?
-  /// Whether a connection runs it.
+  /// Whether a connection runs the action.
   package var isTaken = false
-  /// Nil while it is open until CLOSE.
+  /// Milliseconds until the session closes or the pending action is dropped; nil until CLOSE.
   package var remainingMS: Int64?
   package var deadlineUnixMS: Int64?
   package var nowUnixMS: Int64
   package var owner: Owner
 
-  /// Closed, and nothing is pending.
+  /// Creates the view of a closed session without a pending action.
   init(closed key: [UInt8], _ generation: Generation = Generation(0), at now: Moment) {
     self.key = key
     self.generation = generation

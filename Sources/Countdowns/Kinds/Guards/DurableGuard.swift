@@ -1,5 +1,5 @@
 /// A rate limit, an idempotency key, a gate or a debouncer as it is stored. Instants are on the
-/// boot clock of this boot. All of them are in one table, as they are much alike.
+/// boot clock of this boot. They share one table, as they are much alike.
 package struct DurableGuard: Equatable, Sendable {
   package var key: [UInt8]
   package private(set) var kind: EntityKind

@@ -5,7 +5,7 @@ where Entity == GuardEntity<Machine>, View == Machine.View, Record == DurableGua
   associatedtype Machine: Guard
 }
 
-/// In the order of their numbers in the store, which never change.
+/// All kinds of guard, in the order of their stored numbers, which never change.
 let guardKinds: [any GuardKind.Type] = [
   ThrottleKind.self, OnceKind.self, GateKind.self, DebounceKind.self,
 ]

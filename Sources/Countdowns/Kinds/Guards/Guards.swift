@@ -1,17 +1,17 @@
 import TimerWheel
 
-/// What answers "now, later, or not?": rate limits, idempotency keys, gates and debouncers.
+/// A machine that answers "now, later, or not?": a rate limit, idempotency key, gate or debouncer.
 ///
-/// Each is a kind of its own; what the engine does around their machines is the same.
+/// Each is its own kind, but the engine handles all of these machines in the same way.
 package protocol Guard: Equatable, Sendable {
   associatedtype View: EntityView
 
   /// Its next deadline.
   var nextExpiry: Instant? { get }
   static var kind: EntityKind { get }
-  /// As it is stored.
+  /// The state as it is stored.
   var columns: GuardColumns { get }
-  /// Nil for invalid columns.
+  /// Restores a machine; returns nil for invalid columns.
   init?(_ columns: GuardColumns)
 }
 
@@ -24,8 +24,7 @@ struct GuardEntity<Machine: Guard>: KeyedEntity {
   var alarm: TimerWheel.Token?
 }
 
-/// Their views: key, generation and status, in replies and events
-/// alike.
+/// The view of a guard: key, generation and status, in replies and events alike.
 package protocol GuardView: EntityView {
   func writeState(to writer: inout some FieldWriter & ~Copyable)
 }

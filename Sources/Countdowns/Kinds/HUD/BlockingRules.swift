@@ -1,11 +1,11 @@
-/// Which requests block interaction while they run, so that a form is not submitted twice.
+/// Decides which requests block interaction while they run, so that no form is submitted twice.
 package struct BlockingRules: Equatable, Sendable {
-  /// The mask of requests that block.
+  /// The mask of blocking requests.
   package var mask: Presentation.Mask
-  /// Paths that block, from the last `/api/` on.
+  /// Blocking paths, each from the last `/api/` on.
   private let paths: Set<String>
-  /// Words of the last path segment that block: `UpdateProfile`, `sendCode`, `/login`. By their
-  /// lower case, as they were given.
+  /// Words that block if the last path segment contains them, as in `UpdateProfile`, `sendCode` or
+  /// `/login`: lower-case words, mapped to their configured spelling.
   private let verbs: [String: String]
 
   package static let defaultVerbs = [
@@ -21,11 +21,11 @@ package struct BlockingRules: Equatable, Sendable {
     self.mask = mask
   }
 
-  /// What the rules make of a request.
+  /// The decision of the rules on a request.
   package struct Verdict: Equatable, Sendable {
-    /// What they compare.
+    /// The path that the rules compare.
     package var path: String
-    /// The path or the word that blocks it; nil if nothing does.
+    /// The path or word that blocks the request; nil if none does.
     package var rule: String?
     package var mask: Presentation.Mask
 
@@ -36,7 +36,7 @@ package struct BlockingRules: Equatable, Sendable {
     }
   }
 
-  /// Words are compared whole (`Address` is not `Add`) and without regard to case.
+  /// Returns the decision on a URL. Compares whole words (`Address` is not `Add`) and ignores case.
   package func verdict(_ url: String) -> Verdict {
     let path = Self.path(url)
     var rule: String?
@@ -48,8 +48,8 @@ package struct BlockingRules: Equatable, Sendable {
     return Verdict(path: path, rule: rule, mask: rule == nil ? .none : mask)
   }
 
-  /// From the last `/api/` on, without it the whole path; without a slash at the end, a query and a
-  /// fragment.
+  /// Returns the URL from the last `/api/` on, or all of it if there is none, without its query,
+  /// its fragment and trailing slashes.
   package static func path(_ url: String) -> String {
     var path = url.prefix { $0 != "?" && $0 != "#" }
     while path.count > 1, path.last == "/" { path.removeLast() }
@@ -62,8 +62,8 @@ package struct BlockingRules: Equatable, Sendable {
     return String(path)
   }
 
-  /// The lower-cased words of a camelCase, snake_case or kebab-case name. The last capital of
-  /// several begins the next word: `SMSSend` is two.
+  /// Returns the lower-cased words of a camelCase, snake_case or kebab-case name. The last of
+  /// several capitals begins the next word: `SMSSend` is two words.
   private static func words(_ name: Substring) -> [String] {
     var words: [String] = []
     var word = ""
@@ -89,7 +89,7 @@ package struct BlockingRules: Equatable, Sendable {
   }
 }
 
-/// Presentations above others. Each level of a screen has a presentation of its own.
+/// The levels of a screen, from back to front, each with its own presentation.
 package enum Level: String, CaseIterable, Comparable, Sendable {
   case normal, statusbar, alert
 

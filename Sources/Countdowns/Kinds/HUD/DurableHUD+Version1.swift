@@ -1,5 +1,4 @@
-/// What version 1 of the stored form has: one request, and how many holds there were with and
-/// without an owner.
+/// Version 1 of the stored form: one request, and the number of holds with and without an owner.
 extension DurableHUD.Shown {
   mutating func readVersion1<Bytes: StorageVisitor>(_ bytes: inout Bytes) {
     bytes.choice("level", &level)
@@ -44,7 +43,7 @@ extension DurableHUD.Shown {
       machine.shows = [show]
       return
     }
-    // Holds of owners ended with the daemon. If there were no others, the HUD does so, too.
+    // Owned holds ended with the daemon. Without other holds, a closed owner ends the HUD too.
     if unowned == 0, owned > 0 { show.owner = .connection(0) }
     let count = min(max(1, unowned), Int64(Presentation.mostHolds))
     machine.shows = Array(repeating: show, count: Int(count))

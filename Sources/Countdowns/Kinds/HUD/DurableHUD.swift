@@ -1,4 +1,4 @@
-/// A screen as it is stored: what is durable of it. Instants are on the boot clock of this boot.
+/// The durable part of a screen, as it is stored. Instants are on the boot clock of this boot.
 package struct DurableHUD: Equatable, Sendable {
   /// The presentation of a level.
   package struct Shown: Equatable, Sendable {
@@ -13,7 +13,7 @@ package struct DurableHUD: Equatable, Sendable {
 
   package var key: [UInt8]
   package var uid: UInt32
-  /// By rising level; never empty.
+  /// The presentations, lowest level first; never empty.
   package var presentations: [Shown]
 
   package init(key: [UInt8], uid: UInt32, presentations: [Shown]) {
@@ -36,7 +36,7 @@ extension DurableHUD: StoredRecord {
 
   package mutating func fields<Row: StorageVisitor>(_ row: inout Row) {
     row.key(&key)
-    // The front level and its next deadline are stored so that the file is human-readable.
+    // `generation`, `deadline_store_us` and `status` only make the file human-readable.
     let front = presentations.last?.machine
     var generation = front?.generation.value ?? 0
     row.field("generation", &generation)
@@ -117,7 +117,7 @@ extension Presentation.Show: Stored {
     Presentation.Show(.blank, generation: Generation(0), owner: .none, since: .zero)
   }
 
-  /// Without its owner: what is durable has none.
+  /// Omits the owner: durable holds and messages have none.
   package mutating func fields<Bytes: StorageVisitor>(_ bytes: inout Bytes) {
     request.fields(&bytes)
     bytes.field("path", &request.path)
@@ -128,7 +128,7 @@ extension Presentation.Show: Stored {
 }
 
 extension Presentation.Request: Stored {
-  /// Nothing else is stored.
+  /// A durable request, because only durable ones are stored.
   package static var blank: Presentation.Request {
     var request = Presentation.Request()
     request.isDurable = true
@@ -151,7 +151,7 @@ extension Presentation.Request: Stored {
 }
 
 extension StorageVisitor {
-  /// Progress, from 0 to 1.
+  /// Visits the progress, from 0 to 1.
   mutating func fraction(_ fraction: inout Double?) {
     var stored = fraction.map { Int64(bitPattern: $0.bitPattern) }
     field("fraction", &stored)

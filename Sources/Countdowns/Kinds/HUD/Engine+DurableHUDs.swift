@@ -1,5 +1,4 @@
-/// Holds that were taken with DURABLE survive restarts, and with them what is shown. A screen can
-/// have other holds and levels that do not.
+/// Holds and messages with DURABLE survive restarts; other holds and levels of the screen do not.
 extension HUDKind: DurableKind {
   static func record(_ index: UInt32, in engine: Engine) -> DurableHUD? {
     guard let entity = engine.huds.entity(at: index) else { return nil }
@@ -12,7 +11,7 @@ extension HUDKind: DurableKind {
 }
 
 extension Engine {
-  /// Restores a screen. Whatever has fallen due since happens with due work, late as it is.
+  /// Restores a screen. Steps whose deadlines have passed since run late, with other due work.
   func restore(_ kept: DurableHUD, at index: UInt32, now: Moment) {
     let owners = Set(kept.presentations.flatMap(\.machine.shows).map(\.owner)).subtracting([.none])
     huds.insert(
@@ -22,7 +21,7 @@ extension Engine {
     let reference = EntityRef(.hud, index)
     connections.count(1, for: kept.uid)
     changes.setKept(reference, true)
-    // Owners ended with the daemon.
+    // Owners ended with the daemon, so a screen with owners is settled at once.
     let next = owners.isEmpty ? huds[index].nextExpiry : now.boot
     huds[index].alarm = arm(nil, for: next, reference)
   }
@@ -37,7 +36,7 @@ extension Engine {
 
   // MARK: Refusing
 
-  /// Refuses to change what cannot be stored: a level that is durable, or is to be.
+  /// Throws if state cannot be stored and the level is durable, or `request` would make it so.
   func checkWritable(
     hud index: UInt32?, _ level: Level, _ request: Presentation.Request? = nil
   ) throws(EngineError) {

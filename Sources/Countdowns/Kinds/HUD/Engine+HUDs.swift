@@ -1,6 +1,6 @@
 import TimerWheel
 
-/// HUDs: a screen, and the presentations on its levels.
+/// HUDs: each is a screen with presentations on its levels.
 enum HUDKind: TableKind {
   static let kind = EntityKind.hud
   static let name: StaticString = "hud"
@@ -9,7 +9,7 @@ enum HUDKind: TableKind {
 
   static func table(of engine: Engine) -> EntityTable<HUDEntity> { engine.huds }
 
-  /// The front presentation.
+  /// Returns the view of the front presentation.
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> HUDView {
     snapshot(index, in: engine, at: now).last!
   }
@@ -24,7 +24,7 @@ enum HUDKind: TableKind {
     engine.expireHUD(index, at: now)
   }
 
-  /// Also for the pages that hold it.
+  /// Runs what is due, first for the pages that hold the HUD.
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     engine.settlePages(wantingHUD: index, at: now)
     return engine.settleHUD(itself: index, upTo: now.boot, at: now)
@@ -55,10 +55,10 @@ extension Engine {
     return show(found, on: key, level, request, owner: owner, by: client, at: now)
   }
 
-  /// The HUD of a screen after what was due for it; nil if there is none. Throws if `request`
-  /// cannot be shown there. Until something else happens, `show` can.
+  /// Returns the HUD of a screen after running what is due for it, or nil if there is none. Throws
+  /// if `request` cannot be shown there; otherwise `show` succeeds if nothing happens in between.
   ///
-  /// - Parameter others: how many entities will be added besides the HUD.
+  /// - Parameter others: the number of entities that will be added besides the HUD.
   func hudToShow(
     on key: [UInt8], _ level: Level, _ request: Presentation.Request,
     by client: Client, adding others: Int = 0, at now: Moment
@@ -77,7 +77,7 @@ extension Engine {
     return found
   }
 
-  /// - Parameter found: what `hudToShow` returned.
+  /// - Parameter found: the result of `hudToShow`.
   @discardableResult
   func show(
     _ found: UInt32?, on key: [UInt8], _ level: Level, _ request: Presentation.Request,
@@ -125,7 +125,7 @@ extension Engine {
     }
   }
 
-  /// Nil when nothing is shown.
+  /// Dismisses a presentation. Returns nil if nothing is shown.
   package func dismissHUD(
     _ screen: Span<UInt8>, _ target: HUDTarget, delay: Interval?, at now: Moment
   ) throws(EngineError) -> HUDView? {
@@ -135,9 +135,9 @@ extension Engine {
     }
   }
 
-  /// Nil when nothing is shown.
+  /// Releases one hold. Returns nil if nothing is shown.
   ///
-  /// - Parameter path: of the request whose hold is released; nil for any.
+  /// - Parameter path: the path of the request whose hold is released; nil for any.
   package func popHUD(
     _ screen: Span<UInt8>, _ target: HUDTarget, path: [UInt8]? = nil, by client: Client,
     at now: Moment
@@ -176,7 +176,7 @@ extension Engine {
     return changeHUD(index, level, at: now) { machine, emit in machine.resume(at: now.boot, emit) }
   }
 
-  /// Nil when nothing is shown.
+  /// Returns the view of a level, or nil if nothing is shown.
   package func hud(
     _ screen: Span<UInt8>, level: Level?, at now: Moment
   ) -> HUDView? {
@@ -202,7 +202,7 @@ extension Engine {
     }
   }
 
-  /// Releases the holds of a client that has what it waited for; the last one dismisses.
+  /// Releases the holds of an owner whose work is done; releasing the last one dismisses the HUD.
   func endHold(of owner: Owner, onHUD index: UInt32, at now: Moment) {
     huds[index].owners.remove(owner)
     changeLevels(ofHUD: index, at: now) { machine, emit in
@@ -212,8 +212,8 @@ extension Engine {
 
   // MARK: Steps
 
-  /// Runs what is due for a screen up to `last`, without the pages that hold its HUD. Returns false
-  /// if nothing is shown there afterwards.
+  /// Runs what is due for a screen if its next deadline is not after `last`, without settling the
+  /// pages that hold its HUD. Returns false if nothing is shown there afterwards.
   func settleHUD(itself index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
     guard huds.contains(index), giveBackHoldsOfDeparted(index, at: now) else { return false }
     guard let due = huds[index].nextExpiry, due <= last else { return true }
@@ -221,8 +221,8 @@ extension Engine {
     return huds.contains(index)
   }
 
-  /// Nothing is shown for owners that have closed, however long cleaning up takes. All of them at
-  /// once, so that their order does not matter. False if nothing is left of the screen.
+  /// Releases the holds of closed owners without waiting for their cleanup, all at once so that
+  /// their order does not matter. Returns false if nothing is shown there afterwards.
   fileprivate func giveBackHoldsOfDeparted(
     _ index: UInt32, including closed: Owner? = nil, at now: Moment
   ) -> Bool {
@@ -232,9 +232,9 @@ extension Engine {
     return huds.contains(index)
   }
 
-  /// The level that is named, else the generation's own, else `unnamed`, else the front one.
+  /// Finds the level `target` names, else its generation's, else `unnamed`, else the front one.
   ///
-  /// - Parameter isHold: the generation is that of any hold, not only of the newest SHOW.
+  /// - Parameter isHold: whether the generation may name any hold, not only the newest SHOW.
   private func find(
     _ screen: Span<UInt8>, _ target: HUDTarget, at now: Moment, isHold: Bool = false,
     else unnamed: (HUDEntity) -> Level? = { _ in nil }
@@ -268,7 +268,7 @@ extension Engine {
     return settle(index, level, at: now)
   }
 
-  /// A presentation begins on a level that had none.
+  /// Publishes the first events of a presentation on a level that had none.
   private func appeared(
     _ index: UInt32, _ level: Level, _ occurrences: [Presentation.Occurrence], at now: Moment
   ) -> HUDView {
@@ -276,7 +276,7 @@ extension Engine {
     return settle(index, level, at: now)
   }
 
-  /// An input for all levels of a screen; some of them may ignore it.
+  /// Applies an input to all levels of a screen; some of them may ignore it.
   private func changeLevels(
     ofHUD index: UInt32, at now: Moment,
     _ change: (inout Presentation, (Presentation.Occurrence) -> Void) -> Void
@@ -293,7 +293,7 @@ extension Engine {
     dropHidden(index)
   }
 
-  /// - Parameter wasDurable: before the change.
+  /// - Parameter wasDurable: whether the level was durable before the change.
   private func changed(
     _ index: UInt32, _ level: Level, _ occurrences: [Presentation.Occurrence], wasDurable: Bool,
     at now: Moment
@@ -303,7 +303,7 @@ extension Engine {
     let key = huds[index].key
     for occurrence in occurrences {
       let presentation = occurrence.presentation
-      // It was durable until a moment ago: it was superseded, or its durable hold was released.
+      // An update that ends durability is also logged: a SHOW, or the release of a durable hold.
       let isDurable = presentation.isDurable || (wasDurable && occurrence.event == .updated)
       if let due = occurrence.due { statistics.record(late: (now.boot - due).microseconds) }
       let name = occurrence.event.name
@@ -323,7 +323,7 @@ extension Engine {
     return view
   }
 
-  /// Every change ends here.
+  /// Removes hidden presentations and rearms the alarm. Every change ends here.
   private func dropHidden(_ index: UInt32) {
     huds[index].presentations.removeAll { $0.machine.isHidden }
     if huds[index].presentations.isEmpty {
@@ -341,8 +341,7 @@ extension Engine {
   }
 }
 
-/// Which presentation of a screen a command is about: the front one unless it names a level or
-/// generation.
+/// The presentation that a command addresses: the front one unless a level or generation is given.
 package struct HUDTarget {
   package var level: Level?
   package var generation: Generation?

@@ -2,20 +2,20 @@ import TimerWheel
 
 struct HUDEntity: KeyedEntity {
   let key: [UInt8]
-  /// The presentation of each level, by rising level; never empty.
+  /// The presentations, one per level in use, lowest level first; never empty.
   var presentations: [(level: Level, machine: Presentation)]
-  /// Connections that have or had a hold, or that own a presentation.
+  /// Owners that have or had a hold, or that own a presentation.
   var owners: Set<Owner>
   let uid: UInt32
   var alarm: TimerWheel.Token?
 
-  /// Of the front presentation.
+  /// The owner of the front presentation.
   var owner: Owner { presentations.last!.machine.shown.owner }
   var generation: Generation { presentations.last!.machine.generation }
 
   var nextExpiry: Instant? { presentations.compactMap(\.machine.nextExpiry).min() }
 
-  /// Whether anything of it survives restarts.
+  /// Whether any presentation survives restarts.
   var isDurable: Bool { presentations.contains { $0.machine.isDurable } }
 
   func isDurable(on level: Level) -> Bool {
@@ -27,14 +27,14 @@ struct HUDEntity: KeyedEntity {
     return presentations.firstIndex { $0.level == level }
   }
 
-  /// The level of a generation, whatever covers it.
+  /// Returns the level of a generation, even if another level covers it.
   func level(of generation: Generation) -> Level? {
     presentations.first {
       $0.machine.generation == generation || $0.machine.index(of: generation) != nil
     }?.level
   }
 
-  /// The level with the hold that is released: the front one of those of the best rank.
+  /// Returns the level of the hold that `pop` releases: of those with the best rank, the highest.
   func level(heldFor pop: Presentation.Pop) -> Level? {
     var found: (level: Level, rank: Int)?
     for (level, machine) in presentations.reversed() {

@@ -1,8 +1,8 @@
 import Wire
 
-/// Why a HUD is as it is, what it waits for and who holds it: the reply to `HUD WHY`.
+/// The reply to `HUD WHY`: why a HUD is in its state, what it waits for, and who holds it.
 package struct HUDExplanation: Equatable, Sendable {
-  /// What keeps it in its state.
+  /// A reason why the HUD stays in its state.
   package enum Reason: String, CaseIterable, Sendable {
     case nothing, paused, grace
     case fadeIn = "fade-in"
@@ -14,17 +14,17 @@ package struct HUDExplanation: Equatable, Sendable {
   package var state = HUDView.State.hidden
   package var level: Level?
   package var generation: Generation?
-  /// All that follows, in one sentence.
+  /// All fields below, in one sentence.
   package var why = "hidden: nothing is shown; SHOW shows a HUD"
-  /// The first is what it waits for.
+  /// The reasons, the most important first.
   package var reasons = [Reason.nothing]
   package var mask: Presentation.Mask?
-  /// The request that the mask is for, if it blocks.
+  /// The path of the request that the mask is for, if the mask blocks.
   package var blockedBy: [UInt8]?
-  /// Who holds it, by their oldest holds.
+  /// The owners of the holds, ordered by their oldest holds.
   package var holders: [String] = []
 
-  /// Of a screen, or a level of it, where nothing is shown.
+  /// Explains a screen, or a level of it, where nothing is shown.
   init(key: [UInt8]) { self.key = key }
 
   init(_ key: [UInt8], _ level: Level, _ machine: Presentation, at now: Instant) {
@@ -50,7 +50,7 @@ package struct HUDExplanation: Equatable, Sendable {
     why = "\(state.rawValue): \(texts.joined(separator: "; "))"
   }
 
-  /// What it waits for now, the most important first; `now` is a moment of the machine.
+  /// Returns what the HUD waits for, the most important first; `now` is frozen while it is paused.
   private static func clauses(
     _ machine: Presentation, at now: Instant
   ) -> [(reason: Reason, text: String)] {
@@ -79,11 +79,11 @@ package struct HUDExplanation: Equatable, Sendable {
       clauses.append((.dismissed, end == .dismissed ? "dismissed" : "dismissed as \(end.rawValue)"))
     case nil: break
     }
-    // MIN is what a dismissal waits for, or would wait for now.
+    // MIN delays a dismissal, or would delay one now.
     let release = machine.release(dismissedAt: dismissedAt)
     if machine.phase != .waiting, release > Swift.max(dismissedAt, now) {
       let clause = (Reason.min, "\(left(until: release)) of MIN left")
-      // It explains why what was dismissed is still there.
+      // MIN comes first: it explains why a dismissed HUD is still shown.
       if clauses.last?.0 == .dismissed {
         clauses.insert(clause, at: clauses.count - 1)
       } else {
@@ -100,7 +100,7 @@ package struct HUDExplanation: Equatable, Sendable {
     return clauses
   }
 
-  /// `connection 5 (2)`: the owners of holds, with how many they have.
+  /// Returns the owners of the holds with their hold counts, such as `connection 5 (2)`.
   private static func holders(_ machine: Presentation) -> [String] {
     var counts: [(owner: Owner, count: Int)] = []
     for hold in machine.holds {

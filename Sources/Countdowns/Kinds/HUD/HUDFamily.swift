@@ -1,6 +1,6 @@
 import Wire
 
-/// What HUD SHOW says, beyond the screen.
+/// The arguments of HUD SHOW, beyond the screen.
 private struct ShowRequest {
   var presentation: Presentation.Request
   var level = Level.normal
@@ -11,7 +11,7 @@ private struct ShowRequest {
   init(_ call: Call) { presentation = call.dispatcher.engine.settings.presentation }
 }
 
-/// Which HUD a command is about, and what it changes.
+/// The HUD that a command addresses, and what it changes.
 private struct HUDChange {
   var target = HUDTarget()
   var status: [UInt8]?
@@ -159,13 +159,13 @@ let hudCommands: [CommandSpec] = [
 ]
 
 extension Call {
-  /// What the blocking rules make of a request.
+  /// Returns the decision of the blocking rules on a URL.
   fileprivate func verdict(_ url: [UInt8]) -> BlockingRules.Verdict {
     dispatcher.engine.settings.blocking.verdict(String(decoding: url, as: UTF8.self))
   }
 }
 
-/// A command that changes what is shown on a level.
+/// Returns a command that changes the presentation on a level.
 private func hud(
   _ name: String, _ summary: String, takes parameter: String? = nil,
   _ options: [Option<HUDChange>] = [],

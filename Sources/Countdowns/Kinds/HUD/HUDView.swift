@@ -1,4 +1,4 @@
-/// What is reported of one level of a screen.
+/// The view of one level of a screen.
 package struct HUDView: EntityView, Equatable {
   package enum State: String, Sendable {
     case waiting, appearing, visible, disappearing, hidden
@@ -23,7 +23,7 @@ package struct HUDView: EntityView, Equatable {
   package var status: [UInt8]?
   package var mask: Presentation.Mask
   package var fraction: Double?
-  /// Oldest first.
+  /// The holds, oldest first.
   package var holds: [Presentation.Show]
   package var isDismissing: Bool
   package var isPaused: Bool
@@ -33,7 +33,7 @@ package struct HUDView: EntityView, Equatable {
   package var end: Presentation.End?
   package var owner: Owner
   package var isDurable: Bool
-  /// In events: the generation that it has superseded.
+  /// The generation that this one superseded, in events only.
   package var superseded: Generation?
 
   package var kind: EntityKind { .hud }

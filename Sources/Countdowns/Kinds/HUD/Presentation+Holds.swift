@@ -1,12 +1,11 @@
 extension Presentation {
-  /// What one SHOW wished for: a hold, as long as it is one of several.
+  /// One SHOW with its options and progress: a hold, unless it is a message or was dismissed.
   package struct Show: Equatable, Sendable {
     package var request: Request
     package var generation: Generation
     package var owner: Owner
     package var fraction: Double?
-    /// MAX and the duration of a message count from here: the SHOW or did-appear, whichever is
-    /// later.
+    /// The start of MAX and of a message's duration: the SHOW or did-appear, whichever is later.
     package var since: Instant
 
     package init(_ request: Request, generation: Generation, owner: Owner, since: Instant) {
@@ -20,12 +19,12 @@ extension Presentation {
     var limit: Instant? { request.longest.map { since + $0 } }
   }
 
-  /// Which hold is released: of those that match, the newest of the client, else the newest without
-  /// an owner, else the newest.
+  /// Selects the hold to release: of the matching holds the newest of the client, else the newest
+  /// without an owner, else the newest.
   package struct Pop: Sendable {
     package var owner: Owner
     package var generation: Generation?
-    /// Of the request that the hold was taken for.
+    /// The path of the request for which the hold was taken; nil for any.
     package var path: [UInt8]?
 
     package init(by owner: Owner, generation: Generation? = nil, path: [UInt8]? = nil) {
@@ -34,7 +33,7 @@ extension Presentation {
       self.path = path
     }
 
-    /// 0 is released first; nil if it does not match.
+    /// Returns the rank of a hold, or nil if it does not match. Rank 0 is released first.
     fileprivate func rank(_ show: Show) -> Int? {
       if let generation, generation != show.generation { return nil }
       if let path, path != show.request.path { return nil }
@@ -42,23 +41,23 @@ extension Presentation {
     }
   }
 
-  /// What is shown: the newest hold, a message, or what was dismissed.
+  /// The show on display: the newest hold, the message, or the show that was dismissed.
   package var shown: Show { shows[shows.count - 1] }
-  /// Oldest first; empty for messages and after a dismissal.
+  /// The holds, oldest first; empty for messages and after a dismissal.
   package var holds: [Show] { isHeld ? shows : [] }
   package var holdCount: Int { isHeld ? shows.count : 0 }
 
-  /// The strictest of all holds.
+  /// The strictest mask of all holds.
   package var mask: Mask {
     var mask = shown.request.mask
     for show in shows.dropLast() { mask = max(mask, show.request.mask) }
     return mask
   }
 
-  /// Whether any of it survives restarts.
+  /// Whether any hold or message survives restarts.
   package var isDurable: Bool { shows.contains { $0.request.isDurable } }
 
-  /// The hold that is released, and its rank among those of all levels.
+  /// Returns the hold that `pop` releases, with its rank, which is comparable across levels.
   package func hold(for pop: Pop) -> (index: Int, rank: Int)? {
     guard isHeld else { return nil }
     var found: (index: Int, rank: Int)?
@@ -72,7 +71,7 @@ extension Presentation {
     shows.firstIndex { $0.generation == generation }
   }
 
-  /// The limit of a hold that comes first.
+  /// The earliest limit, and the index of its hold.
   var firstLimit: (moment: Instant, index: Int)? {
     var first: (moment: Instant, index: Int)?
     for index in shows.indices {
@@ -92,7 +91,7 @@ extension Presentation {
     return last
   }
 
-  /// What of it survives restarts: the holds that were taken with DURABLE; nil if nothing does.
+  /// The part that survives restarts: the holds or message with DURABLE; nil if there are none.
   package var durable: Presentation? {
     guard isDurable else { return nil }
     var durable = self
@@ -105,8 +104,8 @@ extension Presentation {
 
   enum Released { case none, some, wasLast }
 
-  /// Releases the holds of owners, but not the last ones: they, and what is owned without a hold,
-  /// end with a dismissal.
+  /// Releases the holds of `owners`. If nothing else would be left, changes nothing and returns
+  /// `wasLast`: the caller dismisses the HUD.
   mutating func release(all owners: Set<Owner>, _ emit: (Occurrence) -> Void) -> Released {
     let count = shows.count { owners.contains($0.owner) }
     if count == 0 { return .none }
@@ -116,7 +115,7 @@ extension Presentation {
     return .some
   }
 
-  /// What was shown stays as it is until it disappears.
+  /// Replaces all holds by one show, which keeps their combined mask, grace and durability.
   mutating func dropHolds() {
     guard isHeld else { return }
     isHeld = false

@@ -2,7 +2,7 @@ extension Presentation {
   package enum Kind: String, CaseIterable, Sendable {
     case loading, progress, info, success, error
 
-    /// Whether it dismisses itself, after the time that its text takes to read.
+    /// Whether the HUD dismisses itself after the time that its text takes to read.
     package var isMessage: Bool {
       switch self {
       case .info, .success, .error: true
@@ -10,11 +10,11 @@ extension Presentation {
       }
     }
 
-    /// Whether it stays until it is released.
+    /// Whether a SHOW takes a hold, so that the HUD stays until all holds are released.
     package var takesHold: Bool { !isMessage }
   }
 
-  /// What covers the screen, by rising strictness. All but `none` block interaction.
+  /// How the screen is covered, in order of strictness. All masks but `none` block interaction.
   package enum Mask: String, CaseIterable, Comparable, Sendable {
     case none, clear, black, gradient, custom
 
@@ -35,7 +35,7 @@ extension Presentation {
   package enum MinimumFrom: String, CaseIterable, Sendable {
     /// From the end of the fade-in.
     case visible
-    /// From its beginning, as in MBProgressHUD.
+    /// From the beginning of the fade-in, as in MBProgressHUD.
     case appear
     /// From the SHOW.
     case request
@@ -43,15 +43,15 @@ extension Presentation {
     case stop
   }
 
-  /// The effect of a dismissal before the grace is over.
+  /// The effect of a dismissal during the grace period.
   package enum Early: String, CaseIterable, Sendable {
-    /// It is never shown.
+    /// The HUD is never shown.
     case skip
-    /// It is shown at once, for MIN.
+    /// The HUD is shown at once, for MIN.
     case show
   }
 
-  /// Why a presentation has ended. (A superseding generation reports that itself.)
+  /// Why a presentation has ended, other than by a superseding SHOW, which reports that itself.
   package enum End: String, Sendable {
     case dismissed
     case timedOut = "timed-out"
@@ -72,11 +72,11 @@ extension Presentation {
     package var minimumFrom: MinimumFrom
     package var early: Early
     package var mask: Mask
-    /// The MIN of the duration rule of messages.
+    /// The minimum display time of a message.
     package var messageMinimum: Interval
-    /// Whether it survives restarts.
+    /// Whether the hold or message survives restarts.
     package var isDurable = false
-    /// Of the request that it is shown for.
+    /// The path of the request for which the HUD is shown.
     package var path: [UInt8]?
 
     package init(
@@ -99,9 +99,9 @@ extension Presentation {
       self.messageMinimum = messageMinimum
     }
 
-    /// How long it stays at most, counted from did-appear; nil without a limit.
+    /// The maximum display time, counted from did-appear or a later SHOW; nil without a limit.
     ///
-    /// A message stays min(max(0.06 s · n + 0.5 s, MIN), MAX), n being the UTF-16 length of its
+    /// A message stays min(max(0.06 s · n + 0.5 s, MIN), MAX), where n is the UTF-16 length of its
     /// text. Source: SVProgressHUD, `displayDurationForString:`.
     package var longest: Interval? {
       guard kind.isMessage else { return maximum }
@@ -112,7 +112,7 @@ extension Presentation {
   }
 }
 
-/// How many UTF-16 code units UTF-8 text takes: one a character, two for those of four bytes.
+/// Returns the length of UTF-8 text in UTF-16 code units: two for a four-byte character, else one.
 func utf16Length(_ utf8: [UInt8]) -> Int64 {
   utf8.reduce(0) { length, byte in
     switch byte {

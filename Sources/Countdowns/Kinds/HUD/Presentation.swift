@@ -2,18 +2,18 @@
 ///
 ///     hidden --show--> waiting --grace over--> appearing --fade-in over--> visible
 ///     waiting --dismiss--> hidden (EARLY skip) | appearing (EARLY show)
-///     appearing --dismissed and MIN over--> disappearing, from where the fade-in is
-///     visible --dismissed and MIN over, the last MAX over, a message read--> disappearing
+///     appearing --dismissed and MIN over--> disappearing, reversing the fade-in
+///     visible --dismissed and MIN over, last MAX over, message read--> disappearing
 ///     disappearing --fade-out over--> hidden
-///     waiting, appearing, visible --show--> the same place, with one more hold
+///     waiting, appearing, visible --show--> the same phase, with one more hold
 ///     disappearing --show--> appearing
 ///
-/// Each SHOW of loading or progress takes a hold, which keeps what its SHOW wished for. The newest
-/// hold is shown, below the strictest mask of all of them; releasing the last one dismisses. A
-/// message, or a SHOW after a dismissal, replaces whatever there was.
+/// Each SHOW of loading or progress takes a hold, which keeps the options of that SHOW. The HUD
+/// shows the newest hold with the strictest mask of all holds; releasing the last one dismisses it.
+/// A message, or a SHOW after a message or dismissal, replaces everything before it.
 ///
-/// All times are moments of one clock. Each will-appear is followed by one will-disappear, and
-/// each SHOW that was not superseded by one did-disappear.
+/// All times are instants of one clock. One will-disappear follows each will-appear, and one
+/// did-disappear follows each SHOW that no other SHOW superseded.
 package struct Presentation: Equatable, Sendable {
   package enum Phase: Equatable, Sendable {
     case waiting
@@ -27,7 +27,7 @@ package struct Presentation: Equatable, Sendable {
   package enum Dismissal: Equatable, Sendable {
     /// DISMISS with DELAY.
     case delayed(until: Instant)
-    /// Held until MIN is over.
+    /// A dismissal that waits until MIN is over.
     case held(since: Instant, End)
   }
 
@@ -36,36 +36,37 @@ package struct Presentation: Equatable, Sendable {
     case willDisappear, didDisappear
   }
 
-  /// An event, and the presentation as the event left it. One input can cause several.
+  /// An event and the presentation after it. One input can cause several events.
   package struct Occurrence: Equatable, Sendable {
     package var event: Event
     package var presentation: Presentation
-    /// When it was due, if time made it happen.
+    /// When the event was due, if a deadline caused it.
     package var due: Instant?
     package var superseded: Generation?
   }
 
-  /// Of the newest SHOW.
+  /// The generation of the newest SHOW.
   package var generation: Generation
   package var phase: Phase
   package var dismissal: Dismissal?
   package var end: End?
 
-  /// The holds, oldest first. Without any, the one thing that is shown: a message, or what was
+  /// The holds, oldest first. Without holds, one element: the message, or the show that was
   /// dismissed. Never empty.
   package var shows: [Show]
   package var isHeld: Bool
 
-  /// When it was requested, began to appear, and became visible: MIN counts from one of these.
+  /// When the HUD was requested, began to appear and became visible. MIN counts from one of these,
+  /// or from the dismissal.
   package var requestedAt: Instant
   package var appearedAt: Instant
   package var visibleSince: Instant
   package var pausedAt: Instant?
 
-  /// So many holds at most, as all of them are in each reply.
+  /// The maximum number of holds: each reply lists all of them.
   package static let mostHolds = 64
 
-  /// A SHOW on a level where nothing is shown.
+  /// Starts a presentation on a level where nothing is shown.
   package init(
     _ request: Request, generation: Generation, owner: Owner, at now: Instant,
     _ emit: (Occurrence) -> Void
@@ -82,7 +83,7 @@ package struct Presentation: Equatable, Sendable {
 
   // MARK: Inputs
 
-  /// A new SHOW takes one more hold, or supersedes the current presentation.
+  /// Adds one more hold, or supersedes the current presentation.
   package mutating func show(
     _ request: Request, generation: Generation, owner: Owner, at now: Instant,
     _ emit: (Occurrence) -> Void
@@ -118,7 +119,7 @@ package struct Presentation: Equatable, Sendable {
     expire(at: now, byTime: false, emit)
   }
 
-  /// Requests a dismissal, now or after `delay`. A dismissal that is held already stays as it is.
+  /// Requests a dismissal, now or after `delay`; does not change a dismissal that is already held.
   package mutating func dismiss(
     _ end: End = .dismissed, delay: Interval? = nil, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
@@ -127,8 +128,8 @@ package struct Presentation: Equatable, Sendable {
     case .waiting, .appearing, .visible: break
     }
     if case .held = dismissal { return }
-    // Nobody who held it counts on it any more: holds that outlived this would, after a new SHOW,
-    // keep that one from ever being popped.
+    // Their owners will not release these holds any more: left in place, they would keep the HUD of
+    // a later SHOW up after its POP.
     dropHolds()
     if let delay, delay > .zero {
       dismissal = .delayed(until: frozen(now) + delay)
@@ -138,7 +139,7 @@ package struct Presentation: Equatable, Sendable {
     expire(at: now, byTime: false, emit)
   }
 
-  /// Releases one hold; releasing the last one dismisses. Without such a hold, nothing happens.
+  /// Releases one hold; releasing the last one dismisses the HUD. Does nothing without a match.
   package mutating func pop(_ pop: Pop, at now: Instant, _ emit: (Occurrence) -> Void) {
     guard let (index, _) = hold(for: pop) else { return }
     guard shows.count > 1 else { return dismiss(at: now, emit) }
@@ -146,19 +147,19 @@ package struct Presentation: Equatable, Sendable {
     emit(occurrence(.updated))
   }
 
-  /// Owners have closed: their holds are released; a HUD that only they held or owned is dismissed.
+  /// Releases the holds of closed owners, and dismisses a HUD that only they held or owned.
   package mutating func ownersGone(
     _ gone: Set<Owner>, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
-    // A dismissal has dropped the holds, but until it happens the HUD still has its owner.
+    // A dismissed HUD has no holds, but it has an owner until it disappears.
     guard release(all: gone, emit) == .wasLast else { return }
     dropHolds()
-    // Nobody is left who could resume it.
+    // No owner is left to resume the HUD.
     resume(at: now, emit)
     dismiss(.ownerGone, at: now, emit)
   }
 
-  /// `owner` has what it waited for: its holds are released.
+  /// Releases the holds of `owner`, whose work is done; releasing the last one dismisses the HUD.
   package mutating func giveBackAll(
     of owner: Owner, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
@@ -174,8 +175,8 @@ package struct Presentation: Equatable, Sendable {
     }
   }
 
-  /// Sets the progress and the text of what is shown, or of the hold of a generation. A message's
-  /// duration follows its text.
+  /// Sets the progress and text of what is shown, or of the hold with `generation`. The text of a
+  /// message determines its duration.
   package mutating func update(
     _ generation: Generation? = nil, fraction: Double?, status: [UInt8]?, at now: Instant,
     _ emit: (Occurrence) -> Void
@@ -200,12 +201,12 @@ package struct Presentation: Equatable, Sendable {
     expire(at: now, byTime: false, emit)
   }
 
-  /// Time has passed to `now`.
+  /// Runs everything due by `now`.
   package mutating func expire(at now: Instant, _ emit: (Occurrence) -> Void) {
     expire(at: now, byTime: true, emit)
   }
 
-  // MARK: What is so
+  // MARK: State
 
   package var isHidden: Bool { phase == .hidden }
   package var isPaused: Bool { pausedAt != nil }
@@ -215,10 +216,10 @@ package struct Presentation: Equatable, Sendable {
     return dismissal != nil
   }
 
-  /// The next deadline; nil while paused or hidden.
+  /// The next deadline; nil if there is none, as while paused or hidden.
   package var nextExpiry: Instant? { pausedAt == nil ? nextStep : nil }
 
-  /// When it begins to disappear, as far as is known now; the fade-out still has to end for that.
+  /// When the HUD begins to disappear, as far as known; nil unless it is fully visible.
   package var disappearsAt: Instant? {
     switch phase {
     case .visible: break
@@ -231,7 +232,7 @@ package struct Presentation: Equatable, Sendable {
     }
   }
 
-  /// The time left until `disappearsAt`; it is frozen while paused.
+  /// Returns the time left until `disappearsAt`; it is frozen while paused.
   package func remainingTime(at now: Instant) -> Interval? {
     disappearsAt.map { max($0 - frozen(now), .zero) }
   }
@@ -255,20 +256,20 @@ package struct Presentation: Equatable, Sendable {
     }
   }
 
-  /// When the grace is over: all that were requested since count it from the first one.
+  /// When the grace period ends: the shortest GRACE of all shows, counted from the first SHOW.
   var graceEnd: Instant {
     var grace = shown.request.grace
     for show in shows.dropLast() { grace = min(grace, show.request.grace) }
     return requestedAt + grace
   }
 
-  /// When a held dismissal may happen.
+  /// When a held dismissal may take effect.
   private var heldUntil: Instant? {
     guard case .held(let since, _) = dismissal else { return nil }
     return release(dismissedAt: since)
   }
 
-  /// When MIN is over for a dismissal at `moment`.
+  /// Returns when MIN is over for a dismissal at `moment`.
   func release(dismissedAt moment: Instant) -> Instant {
     let request = shown.request
     guard request.minimum > .zero else { return moment }
@@ -299,7 +300,7 @@ package struct Presentation: Equatable, Sendable {
         for index in shows.indices { shows[index].since = now }
         emit(occurrence(.didAppear, due: due))
       case .visible where shows.count > 1:
-        // A dismissal has no holds, so a MAX is over: it ends its own hold only.
+        // A dismissed HUD has no holds, so a MAX is over: it ends its own hold only.
         shows.remove(at: firstLimit!.index)
         emit(occurrence(.updated, due: due))
       case .appearing, .visible:
@@ -321,7 +322,7 @@ package struct Presentation: Equatable, Sendable {
   private mutating func disappear(
     _ step: Instant, at now: Instant, due: Instant?, _ emit: (Occurrence) -> Void
   ) {
-    // Where MAX and the held dismissal meet, the dismissal is the reason.
+    // If MAX and a held dismissal coincide, the dismissal is the reason.
     if case .held(_, let reason) = dismissal, let heldUntil, heldUntil <= step {
       end = reason
     } else {
@@ -352,7 +353,7 @@ package struct Presentation: Equatable, Sendable {
       self.end = .neverShown
       hide(due: due, emit)
     case .show:
-      // The whole fade-in, as the dismissal came before it.
+      // The dismissal precedes the fade-in, so the fade-in runs in full.
       dismissal = .held(since: now + shown.request.fadeIn, end)
       appear(at: now, due: due, emit)
     }
@@ -366,7 +367,7 @@ package struct Presentation: Equatable, Sendable {
 
   // MARK: Pausing
 
-  /// The moment the machine lives in: it is frozen while paused.
+  /// Returns the current instant of the machine, which is frozen while paused.
   func frozen(_ now: Instant) -> Instant { pausedAt ?? now }
 
   private mutating func unfreeze(at now: Instant) {
@@ -398,7 +399,7 @@ private func earliest(_ a: Instant?, _ b: Instant?) -> Instant? {
 }
 
 extension Interval {
-  /// As much of it as `done` is of `whole`, rounded up; all of it if there is no whole.
+  /// Returns this interval times `done`/`whole`, rounded up; unchanged if `whole` is zero.
   fileprivate func part(_ done: Interval, of whole: Interval) -> Interval {
     guard whole > .zero else { return self }
     let product = microseconds.multipliedFullWidth(by: done.microseconds)

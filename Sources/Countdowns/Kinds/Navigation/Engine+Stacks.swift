@@ -25,15 +25,15 @@ enum NavigationKind: TableKind {
     engine.settleStack(index, at: now)
   }
 
-  /// It is never owned.
+  /// Does nothing: stacks have no owners.
   static func ownerGone(
     _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment
   ) {}
 }
 
-/// Navigation stacks. Each page has a scope of its own, which closes when the page leaves the
-/// stack; and a page leaves the stack when its scope is closed by other means. A page that was
-/// pushed with a load appears and disappears with the stack.
+/// Navigation stacks. Each page has its own scope, which closes when the page leaves the stack; and
+/// a page leaves the stack when its scope closes for another reason. A page that was pushed with a
+/// load appears and disappears with the stack.
 extension Engine {
   package typealias StackAnswer = (refusal: NavigationStack.Refusal?, view: StackView)
 
@@ -57,7 +57,7 @@ extension Engine {
     try checkPushedPage(push, by: client, adding: added, at: now)
     let opening = index.map { self.opening(push.opening, above: $0) } ?? push.opening
     let scope = try openPage(push.page, opening, by: client, at: now)
-    // Before the page below disappears: on a screen that both have, the HUD stays.
+    // Load before the page below disappears, so that a HUD on a screen that both use stays.
     try loadPushedPage(push, scope, by: client, at: now)
     let page = NavigationStack.Page(
       scope: scope, edge: push.edge, pops: push.pops, bar: push.bar, style: push.style)
@@ -67,7 +67,7 @@ extension Engine {
     return changeStack(index, at: now) { $0.push(page, push.pace, at: now.boot, $1) }
   }
 
-  /// The page's scope closes, and what it owns is cancelled, once the transition is over.
+  /// Pops the top page. Its scope closes, and what it owns is cancelled, after the transition.
   package func popPage(
     _ key: Span<UInt8>, _ pace: NavigationStack.Pace = .atOnce, generation: Generation?,
     at now: Moment
@@ -87,14 +87,14 @@ extension Engine {
     try self.change(key, nil, at: now) { $0.set(page, change, $1) }
   }
 
-  /// The same with all pages but the first.
+  /// Pops all pages but the first.
   package func popToRoot(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
     try change(key, generation, at: now) { $0.popToRoot($1) }
   }
 
-  /// The same with all pages, the top first. False if there was no such stack.
+  /// Removes all pages, the top first. Returns false if there was no such stack.
   package func dismissStack(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
@@ -108,7 +108,7 @@ extension Engine {
     return true
   }
 
-  /// Begins a swipe back if it may begin. A `timeout` of nil is that of the settings.
+  /// Begins a swipe back if it may begin. A `timeout` of nil means `settings.swipeTimeout`.
   package func swipe(
     _ key: Span<UInt8>, x: Double, dx: Double, timeout: Interval?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
@@ -117,7 +117,7 @@ extension Engine {
     if let refusal = stacks[index].machine.refusal(ofSwipeAt: x, dx: dx) {
       return (refusal, StackView(stacks[index], at: now))
     }
-    // Its events carry the generation that can finish it.
+    // The events of the swipe carry the generation that can finish it.
     stacks[index].generation = newGeneration()
     return changeStack(index, at: now) {
       $0.swipe(x: x, dx: dx, timeout: timeout, at: now.boot, $1)
@@ -144,7 +144,7 @@ extension Engine {
 
   // MARK: Time and scopes
 
-  /// A page's scope is being closed.
+  /// Removes the page of a closing scope from its stack.
   func leaveStack(_ scope: UInt32, at now: Moment) {
     guard let index = scopes.table[scope].stack else { return }
     _ = settleStack(index, at: now)
@@ -188,7 +188,8 @@ extension Engine {
     return changeStack(index, at: now, body)
   }
 
-  /// Pages that have left the stack close, the top first; a stack without pages is forgotten.
+  /// Applies a change and publishes its events. Closes the pages that have left the stack, the top
+  /// first, and removes a stack without pages.
   private func changeStack(
     _ index: UInt32, at now: Moment,
     _ body: (inout NavigationStack, (NavigationStack.Occurrence) -> Void)
@@ -209,7 +210,7 @@ extension Engine {
       let entity = stacks.remove(index)
       connections.count(-1, for: entity.uid)
     }
-    // The scope that begins to close last is closed first.
+    // The scope that begins to close last, the top one, finishes first.
     for page in gone where ends(page.scope, of: before, at: now) {
       scopes.table[page.scope.index].stack = nil
       beginClosing(page.scope.index, .closed, at: now)
@@ -217,8 +218,8 @@ extension Engine {
     return (refusal, view)
   }
 
-  /// A page that is being popped ends at the end of the transition, also if that is noticed later:
-  /// until then its scope has a lease.
+  /// Gives the scope of a page being popped a lease until the end of the transition, so that it
+  /// closes on time even if the daemon is late.
   private func limitPoppedScope(_ before: NavigationStack, _ after: NavigationStack) {
     if before.transition == after.transition { return }
     if let popped = before.poppedScope, scopes.isThere(popped), after.top?.scope == popped {
@@ -229,14 +230,14 @@ extension Engine {
     }
   }
 
-  /// Whether a page that has left a stack closes by that, and not for another reason.
+  /// Returns whether a page closes because it left its stack, and not for another reason.
   private func ends(_ scope: OwnerName, of stack: NavigationStack, at now: Moment) -> Bool {
     if scopes.isOpen(scope, at: now.boot, connections) { return true }
     return scope == stack.poppedScope && scopes.isThere(scope)
       && isFirstToEnd(scope.index, at: now)
   }
 
-  /// A page has the parent and owner of the page below it, unless it has its own.
+  /// Returns `opening` with the parent and owner of the page below, unless it has its own.
   private func opening(_ opening: ScopeOpening, above stack: UInt32) -> ScopeOpening {
     guard opening.parent == nil, opening.owner == nil,
       let below = stacks[stack].machine.top?.scope.index

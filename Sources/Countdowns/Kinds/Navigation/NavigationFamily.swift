@@ -1,13 +1,13 @@
 import Wire
 
-/// What NAV SWIPE says, beyond the stack.
+/// The arguments of NAV SWIPE, beyond the stack.
 private struct SwipeRequest {
   var x: Double?
   var dx: Double?
   var timeout: Interval?
 }
 
-/// What BAR can be.
+/// The values of BAR.
 private enum BarWish: String, CaseIterable {
   case shown, hidden, any
 
@@ -123,7 +123,7 @@ private func push(
   }
 }
 
-/// What NAV PUSH and PRESENT say, beyond the stack.
+/// The arguments of NAV PUSH and NAV PRESENT, beyond the stack.
 private struct PushRequest {
   var push: PagePush
   var loads = false
@@ -169,7 +169,7 @@ extension Option<SwipeRequest> {
 }
 
 extension Call {
-  /// A place or a distance on a screen, in points.
+  /// Parses a position or distance on a screen, in points.
   fileprivate func points(
     _ bytes: Span<UInt8>, _ what: String
   ) throws(CommandError) -> Double {
@@ -188,7 +188,7 @@ extension Call {
 
   private func decimal(_ bytes: Span<UInt8>) -> Double? {
     let text = String(decoding: bytes)
-    // Double reads hexadecimal, infinity and nan as well.
+    // `Double` also accepts hexadecimal, infinity and nan.
     guard text.utf8.allSatisfy({ ($0 >= 0x30 && $0 <= 0x39) || "+-.eE".utf8.contains($0) }) else {
       return nil
     }

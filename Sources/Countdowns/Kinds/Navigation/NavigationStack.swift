@@ -3,34 +3,34 @@
 ///     (nothing) --push, present--> settled --push, present, pop, root--> settled
 ///     settled --push, present, pop that take time--> transitioning --finish, time over--> settled
 ///     settled --swipe that may begin--> transitioning --finish--> settled, one page less
-///     transitioning --cancel; of a swipe: time over--> settled, as it was
+///     transitioning --cancel; for a swipe, timeout--> settled, as before
 ///     any --dismiss, the last page closed--> (nothing)
 ///
-/// A page that will appear then either appears, or disappears again; the same
-/// for disappearing. A page's bar applies from its did-appear on: a transition that is cancelled
-/// never changes it. A page that wants none leaves the bar as it is.
+/// After will-appear, a page either appears or disappears again; conversely after will-disappear. A
+/// page's bar applies from its did-appear on, so a cancelled transition never changes the bar. A
+/// page whose bar is nil leaves the bar unchanged.
 package struct NavigationStack: Equatable, Sendable {
   package enum Bar: String, CaseIterable, Sendable { case shown, hidden }
 
-  /// How a page came to the stack.
+  /// How a page entered the stack.
   package enum Style: String, CaseIterable, Sendable { case pushed, presented }
 
   /// How long a push, present or pop takes.
   package enum Pace: Equatable, Sendable {
     case atOnce
     case lasting(Interval)
-    /// Until it is finished or cancelled.
+    /// Until the transition is finished or cancelled.
     case untilFinished
   }
 
   package struct Page: Equatable, Sendable {
-    /// What it owns ends with it.
+    /// The scope of the page, which closes with the page and cancels what it owns.
     package var scope: OwnerName
     /// How far from the edge a swipe back may begin, in points; 0 for anywhere.
     package var edge: Double
-    /// Whether it may be swiped away at all.
+    /// Whether the page may be swiped away at all.
     package var pops: Bool
-    /// Nil: any.
+    /// The bar that the page wants; nil for any.
     package var bar: Bar?
     package let style: Style
 
@@ -45,17 +45,17 @@ package struct NavigationStack: Equatable, Sendable {
     }
   }
 
-  /// Changes of a page; nil: as it was.
+  /// Changes to the options of a page; nil leaves an option unchanged.
   package struct Change: Equatable, Sendable {
     package var edge: Double?
     package var pops: Bool?
-    /// Nil in it: any.
+    /// The bar that the page wants; an inner nil for any.
     package var bar: Bar??
 
     package init() {}
   }
 
-  /// Why a request is refused. Nothing has changed then.
+  /// Why a request is refused. A refused request changes nothing.
   package enum Refusal: Equatable, Sendable {
     case transitioning, root, presented, disabled, outsideEdge, direction
     case notTransitioning
@@ -63,20 +63,20 @@ package struct NavigationStack: Equatable, Sendable {
     case noPage
   }
 
-  /// What happens between the page on top and the one below.
+  /// A transition between the page on top and the one below.
   package struct Transition: Equatable, Sendable {
     package enum Kind: String, CaseIterable, Sendable {
       case push, present, pop, swipe
 
-      /// Whether the page on top comes; else it leaves.
+      /// Whether the page on top enters the stack; otherwise it leaves.
       var adds: Bool { self == .push || self == .present }
     }
 
     package var kind: Kind
     package var fraction = 0.0
-    /// Of a swipe, which is cancelled after this time without progress.
+    /// The time without progress after which a swipe is cancelled; nil for others.
     package var timeout: Interval?
-    /// When it is over by itself.
+    /// When the transition ends by itself; nil if it does not.
     package var until: Instant?
   }
 
@@ -89,26 +89,26 @@ package struct NavigationStack: Equatable, Sendable {
     case dismissed
   }
 
-  /// An event, and the stack as the event left it. One input can cause several.
+  /// An event and the stack after it. One input can cause several events.
   package struct Occurrence: Equatable, Sendable {
     package var event: Event
     package var stack: NavigationStack
-    /// The page that it is about: for a swipe the one on top.
+    /// The page that the event concerns; for a swipe, the one on top.
     package var page: [UInt8]
-    /// Whether it comes to the stack (appearing) or leaves it (disappearing), and is not only
-    /// uncovered or covered.
+    /// Whether the page enters the stack (appearing) or leaves it (disappearing), instead of only
+    /// being uncovered or covered.
     package var isMoving = false
-    /// Of the page that comes or leaves.
+    /// The style of the page that enters or leaves.
     package var style: Style
     package var bar: Bar
-    /// Whether the bar changes with this.
+    /// Whether the event changes the bar.
     package var changesBar = false
     package var due: Instant?
   }
 
   package private(set) var pages: [Page]
   package private(set) var transition: Transition?
-  /// As the page that appeared last requests it.
+  /// The bar in effect. Pages that want one set it when they appear.
   package private(set) var bar = Bar.shown
 
   package init(_ page: Page, _ emit: (Occurrence) -> Void) {
@@ -118,7 +118,7 @@ package struct NavigationStack: Equatable, Sendable {
 
   package var top: Page? { pages.last }
   package var nextExpiry: Instant? { transition?.until }
-  /// Of the page that a POP in progress removes.
+  /// The scope of the page that a POP in progress removes.
   var poppedScope: OwnerName? { transition?.kind == .pop ? top?.scope : nil }
 
   // MARK: Inputs
@@ -156,7 +156,7 @@ package struct NavigationStack: Equatable, Sendable {
     return nil
   }
 
-  /// Nil if it takes no time.
+  /// Returns the transition, or nil if it takes no time.
   private func begin(_ kind: Transition.Kind, _ pace: Pace, at now: Instant) -> Transition? {
     switch pace {
     case .atOnce, .lasting(.zero): nil
@@ -165,7 +165,8 @@ package struct NavigationStack: Equatable, Sendable {
     }
   }
 
-  /// Changes what a page wants. The bar of a page that has appeared applies at once.
+  /// Changes the options of a page. Without a transition, the bar of the page on top applies at
+  /// once.
   package mutating func set(
     _ page: [UInt8], _ change: Change, _ emit: (Occurrence) -> Void
   ) -> Refusal? {
@@ -182,7 +183,7 @@ package struct NavigationStack: Equatable, Sendable {
     return nil
   }
 
-  /// Pops all pages but the first. Those between were not visible, so they have no events.
+  /// Pops all pages but the first. Pages in between were not visible, so they have no events.
   package mutating func popToRoot(_ emit: (Occurrence) -> Void) -> Refusal? {
     guard transition == nil else { return .transitioning }
     guard pages.count > 1 else { return .root }
@@ -192,7 +193,7 @@ package struct NavigationStack: Equatable, Sendable {
     return nil
   }
 
-  /// Pops to the root, then removes it: each page leaves as if it had been popped.
+  /// Cancels a transition, pops to the root, and removes the root.
   package mutating func dismiss(_ emit: (Occurrence) -> Void) {
     _ = cancel(emit)
     _ = popToRoot(emit)
@@ -200,11 +201,11 @@ package struct NavigationStack: Equatable, Sendable {
     end(emit)
   }
 
-  /// Returns why a swipe back may not begin, in this order; nil if it may.
+  /// Returns the first reason why a swipe back may not begin, or nil if it may.
   ///
   /// - Parameters:
-  ///   - x: where, in points from the edge.
-  ///   - dx: which way; to the right is back.
+  ///   - x: where the swipe begins, in points from the edge.
+  ///   - dx: how far it has moved; positive is back.
   package func refusal(ofSwipeAt x: Double, dx: Double) -> Refusal? {
     guard transition == nil else { return .transitioning }
     guard pages.count > 1, let top else { return .root }
@@ -237,21 +238,21 @@ package struct NavigationStack: Equatable, Sendable {
     return nil
   }
 
-  /// The transition went through: the page on top has come, or leaves the stack.
+  /// Finishes the transition: the page on top has entered the stack, or leaves it.
   package mutating func finish(_ emit: (Occurrence) -> Void) -> Refusal? {
     guard transition != nil else { return .notTransitioning }
     complete(due: nil, emit)
     return nil
   }
 
-  /// Cancels the transition: the stack is as it was before.
+  /// Cancels the transition: the stack returns to its previous state.
   package mutating func cancel(_ emit: (Occurrence) -> Void) -> Refusal? {
     guard transition != nil else { return .notTransitioning }
     undo(.cancelled, due: nil, emit)
     return nil
   }
 
-  /// Time has passed to `now`.
+  /// Ends a transition whose time is over by `now`: cancels a swipe, finishes any other.
   package mutating func expire(at now: Instant, _ emit: (Occurrence) -> Void) {
     guard let transition, let until = transition.until, until <= now else { return }
     if transition.kind == .swipe {
@@ -261,8 +262,8 @@ package struct NavigationStack: Equatable, Sendable {
     }
   }
 
-  /// Removes pages whose scopes have closed, by their place. A transition that one of them is part
-  /// of ends before as time would end it.
+  /// Removes pages whose scopes have closed, by position. First ends a transition that involves one
+  /// of them: cancels a swipe, finishes any other.
   package mutating func remove(_ gone: Set<Int>, _ emit: (Occurrence) -> Void) {
     guard !gone.isEmpty else { return }
     var gone = gone
@@ -288,14 +289,14 @@ package struct NavigationStack: Equatable, Sendable {
 
   // MARK: Steps
 
-  /// The page on top will leave.
+  /// Emits that the page on top will leave.
   private func emitLeaving(_ emit: (Occurrence) -> Void) {
     let top = pages[pages.count - 1]
     emit(occurrence(.willDisappear, top, isMoving: true))
     emit(occurrence(.willAppear, pages[pages.count - 2], by: top))
   }
 
-  /// There must be a transition, as for `undo`.
+  /// Finishes the transition. There must be one, as for `undo`.
   private mutating func complete(due: Instant?, _ emit: (Occurrence) -> Void) {
     let adds = transition!.kind.adds
     transition = nil
@@ -314,7 +315,7 @@ package struct NavigationStack: Equatable, Sendable {
     }
   }
 
-  /// The page that would have gone stays, and the one that would have come goes.
+  /// Reverts the transition: the disappearing page stays, and the appearing one disappears.
   private mutating func undo(_ why: Event, due: Instant?, _ emit: (Occurrence) -> Void) {
     let adds = transition!.kind.adds
     transition = nil
@@ -351,7 +352,7 @@ package struct NavigationStack: Equatable, Sendable {
     emit(occurrence(.didDisappear, page, isMoving: isMoving))
   }
 
-  /// The page has appeared; its bar applies from now on.
+  /// Emits that a page has appeared, and applies its bar.
   private mutating func settle(
     _ page: Page, isMoving: Bool, by moving: Page, _ emit: (Occurrence) -> Void
   ) {
@@ -368,7 +369,7 @@ package struct NavigationStack: Equatable, Sendable {
     emit(occurrence(.dismissed, last))
   }
 
-  /// - Parameter moving: the page that comes or leaves, if it is not the same.
+  /// - Parameter moving: the page that enters or leaves the stack, if it is not `page`.
   private func occurrence(
     _ event: Event, _ page: Page, isMoving: Bool = false, by moving: Page? = nil
   ) -> Occurrence {

@@ -1,21 +1,21 @@
-/// What is reported of a navigation stack.
+/// The view of a navigation stack.
 package struct StackView: EntityView, Equatable {
   package enum State: String, Sendable { case settled, transitioning, empty }
 
   package var key: [UInt8]
   package var state: State
   package var generation: Generation
-  /// From the root to the top.
+  /// The pages, from the root to the top.
   package var pages: [[UInt8]]
   package var bar: NavigationStack.Bar
   package var transition: NavigationStack.Transition.Kind?
-  /// How far the transition is.
+  /// The progress of the transition, from 0 to 1.
   package var fraction: Double?
-  /// Until the transition is over, or the swipe is cancelled without further progress.
+  /// The time until the transition ends, or the swipe is cancelled for lack of progress.
   package var remainingMS: Int64?
   package var deadlineUnixMS: Int64?
   package var nowUnixMS: Int64
-  /// In events.
+  /// The occurrence that the view reports, in events only.
   package var occurrence: NavigationStack.Occurrence?
 
   package var kind: EntityKind { .nav }
@@ -53,7 +53,7 @@ package struct StackView: EntityView, Equatable {
     writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
   }
 
-  /// Of the page that the event is about, then of the stack.
+  /// Writes the fields of the page that the event concerns, then those of the stack.
   package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
     guard let occurrence else {

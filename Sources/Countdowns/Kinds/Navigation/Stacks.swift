@@ -4,16 +4,16 @@ import TimerWheel
 struct StackEntity: KeyedEntity {
   let key: [UInt8]
   var machine: NavigationStack
-  /// Of the stack, or of its newest transition that takes time.
+  /// The generation of the stack, or of its newest transition that takes time.
   var generation: Generation
   let uid: UInt32
   var alarm: TimerWheel.Token?
 
-  /// Its pages have owners, not the stack.
+  /// None: pages have owners, stacks do not.
   var owner: Owner { .none }
 }
 
-/// The arguments of NAV PUSH, beyond the stack.
+/// The arguments of NAV PUSH and NAV PRESENT, beyond the stack.
 package struct PagePush: Sendable {
   package var page: [UInt8]
   package var edge = 0.0
@@ -21,9 +21,9 @@ package struct PagePush: Sendable {
   package var bar: NavigationStack.Bar?
   package var style = NavigationStack.Style.pushed
   package var pace = NavigationStack.Pace.atOnce
-  /// How the page loads; nil if it does not.
+  /// The load options of the page; nil if it does not load.
   package var appearance: PageAppearance?
-  /// Of its scope; without them, those of the page below.
+  /// The parent and owner of the page's scope; if both are nil, those of the page below.
   package var opening = ScopeOpening()
 
   package init(page: [UInt8]) { self.page = page }

@@ -16,7 +16,7 @@ enum OnceKind: GuardKind {
     OnceView(idle: entity, at: now)
   }
 
-  /// Its TTL is over.
+  /// Removes a key whose TTL is over.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.statistics.record(late: (now.boot - due).microseconds)
     engine.publish(Self.self, index, .expired, due: due, at: now) { endedView(of: $0, at: now) }
@@ -27,8 +27,8 @@ enum OnceKind: GuardKind {
 extension Engine {
   // MARK: Commands
 
-  /// Returns whether this is the first request within `ttl`; else the view has the status of the
-  /// first.
+  /// Returns whether this is the first request within `ttl`; otherwise the view has the status of
+  /// the first.
   package func beginOnce(
     _ key: Span<UInt8>, for ttl: Interval, owner: Owner, by client: Client,
     at now: Moment
@@ -45,8 +45,8 @@ extension Engine {
     return (true, OnceView(onces[index], at: now))
   }
 
-  /// Records the result; false, and nothing changes, if there is one. From then on the key has
-  /// no owner: the result outlives its creator.
+  /// Records the result, unless there is one already. From then on the key has no owner: the result
+  /// outlives its creator.
   package func finishOnce(
     _ key: Span<UInt8>, _ result: [UInt8], generation: Generation?, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: OnceView) {
@@ -62,7 +62,7 @@ extension Engine {
     return (true, OnceView(onces[index], at: now))
   }
 
-  /// Releases a failed request for another try; false if there was nothing.
+  /// Releases the key of a failed request for another try. Returns false if there is none.
   package func cancelOnce(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {

@@ -11,7 +11,7 @@ package struct Once: Guard {
   }
 
   package private(set) var phase: Phase
-  /// Until then a repetition gets the result of this one.
+  /// When the TTL is over; until then repetitions get this result.
   package let deadline: Instant
 
   package init(for ttl: Interval, at now: Instant) {
@@ -19,7 +19,7 @@ package struct Once: Guard {
     deadline = now + ttl
   }
 
-  /// As it was kept.
+  /// Restores a stored key.
   package init(_ phase: Phase, until deadline: Instant) {
     self.phase = phase
     self.deadline = deadline
@@ -27,14 +27,14 @@ package struct Once: Guard {
 
   // MARK: Inputs
 
-  /// It was done. False, and the first result stays, if it was before.
+  /// Records the result. Returns false, and keeps the first result, if there is one.
   package mutating func finish(_ result: [UInt8]) -> Bool {
     guard case .running = phase else { return false }
     phase = .done(result: result)
     return true
   }
 
-  // MARK: What is so
+  // MARK: State
 
   package var nextExpiry: Instant? { deadline }
 

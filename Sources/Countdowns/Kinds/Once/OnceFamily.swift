@@ -1,6 +1,6 @@
 import Wire
 
-/// What ONCE says, beyond the key.
+/// The arguments of ONCE beyond the key.
 private struct OnceRequest {
   var ttl: Interval?
   var owner = Owner.none

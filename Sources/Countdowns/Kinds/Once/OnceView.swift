@@ -11,7 +11,7 @@ package struct OnceView: GuardView, Equatable {
   package var owner: Owner
   package var result: [UInt8]?
 
-  /// Of what is over.
+  /// Creates the view of a key that has ended.
   init(idle entity: GuardEntity<Once>, at now: Moment) {
     key = entity.key
     state = .idle

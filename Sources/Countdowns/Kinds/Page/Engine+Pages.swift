@@ -14,13 +14,13 @@ enum PageKind: ExpiringKind {
   static func nextExpiry(of entity: PageEntity) -> Instant? { entity.machine.nextExpiry }
   static func view(of entity: PageEntity, at now: Moment) -> PageView { PageView(entity, at: now) }
 
-  /// What is due for its stack happens before: it may appear or disappear by that.
+  /// Runs what is due, first for the page's stack, which may make the page appear or disappear.
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     engine.settleStack(ofPage: index, at: now)
     return passTime(index, in: engine, at: now)
   }
 
-  /// A load has timed out.
+  /// Ends a load that has timed out.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     guard let due = engine.pages[index].machine.expire(at: now.boot) else { return }
     engine.statistics.record(late: (now.boot - due).microseconds)
@@ -36,7 +36,7 @@ enum PageKind: ExpiringKind {
   }
 }
 
-/// Pages and their loads. While a first load is visible, the HUD of its screen is shown.
+/// Pages and their loads. While an animated load is visible, the page shows the HUD of its screen.
 extension Engine {
   package typealias PageAnswer = (refusal: PageLoad.Refusal?, view: PageView)
 
@@ -145,7 +145,7 @@ extension Engine {
     return (nil, PageView(pages[index], at: now))
   }
 
-  /// False if there was nothing to close.
+  /// Closes a page. Returns false if there was none.
   package func closePage(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
@@ -162,14 +162,14 @@ extension Engine {
 
   // MARK: Pages of navigation stacks
 
-  /// Throws if a page that is to be pushed cannot load: `loadPushedPage` would fail then.
+  /// Throws if a page to be pushed cannot load, so that `loadPushedPage` would fail.
   ///
-  /// - Parameter others: how many entities the push adds besides.
+  /// - Parameter others: the number of other entities that the push adds.
   func checkPushedPage(
     _ push: PagePush, by client: Client, adding others: Int, at now: Moment
   ) throws(EngineError) {
     guard let appearance = push.appearance else { return }
-    // What closes on the way has done so when the HUD is looked for.
+    // These checks can close entities, so they precede the lookup of the HUD.
     try checkFree(page: push.page, at: now)
     guard settledPage(push.page.span, at: now) == nil else {
       throw .scope(.pageIsThere(push.page))
@@ -178,7 +178,7 @@ extension Engine {
       for: options(of: push.page, appearance), by: client, adding: others + 1, at: now)
   }
 
-  /// The page appears with its push, and its first load begins.
+  /// Adds the page of a push with PAGE: it appears, and its first load begins.
   func loadPushedPage(
     _ push: PagePush, _ scope: OwnerName, by client: Client, at now: Moment
   ) throws(EngineError) {
@@ -187,7 +187,7 @@ extension Engine {
     _ = try insertPage(push.page, appearance, isBound: true, by: client, at: now)
   }
 
-  /// A page of a stack has appeared, perhaps again.
+  /// Makes the page of a stack appear unless it is visible.
   func pushedPageAppears(_ key: [UInt8], at now: Moment) {
     guard let index = pushedPage(key, at: now), !pages[index].machine.isVisible else { return }
     let options = pages[index].options
@@ -200,13 +200,13 @@ extension Engine {
       let hud = try hudToShow(for: options, by: client, at: now)
       takeLease(of: index, hud, by: client, at: now)
     } catch {
-      // It loads without a HUD: nobody is there to be refused.
+      // The page loads without a HUD: there is no request to refuse.
     }
   }
 
-  /// A page of a stack is covered, or leaves it.
+  /// Makes the page of a stack disappear when it is covered or leaves the stack.
   func pushedPageDisappears(_ key: [UInt8], at now: Moment) {
-    // Also if it is about to end with its scope.
+    // Unlike `pushedPage`, this finds pages that are about to end with their scopes.
     if let index = pages.find(key), pages[index].isBound { disappear(index, at: now) }
   }
 
@@ -226,7 +226,7 @@ extension Engine {
 
   // MARK: Time and owners
 
-  /// The page of that name, after everything that is due for it and for the HUD that it holds.
+  /// Returns the page with this key, after running what is due for it and its HUD.
   private func settledPage(_ key: Span<UInt8>, at now: Moment) -> UInt32? {
     guard let index = settled(PageKind.self, key, at: now) else { return nil }
     if pages[index].lease != nil, let hud = huds.find(pages[index].options.screen) {
@@ -254,13 +254,13 @@ extension Engine {
 
   // MARK: The HUD
 
-  /// Whether a page still holds the HUD that it requested.
+  /// Returns whether a page still holds the HUD that it requested.
   func isThere(lease name: OwnerName, at now: Moment) -> Bool {
     guard let entity = pages.entity(at: name.index), entity.lease == name else { return false }
     return isThere(entity.owner, at: now)
   }
 
-  /// The HUD that a page requests while a first load is visible.
+  /// Returns the options of the HUD that a page shows while an animated load is visible.
   private func request(for options: PageOptions) -> Presentation.Request {
     var request = settings.presentation
     request.kind = .loading
@@ -269,7 +269,7 @@ extension Engine {
     return request
   }
 
-  /// The existing HUD that a page can share, if any. Throws if it cannot have one.
+  /// Returns the HUD of the page's screen, if there is one. Throws if the page cannot show one.
   private func hudToShow(
     for options: PageOptions, by client: Client, adding others: Int = 0, at now: Moment
   ) throws(EngineError) -> UInt32? {
@@ -283,9 +283,9 @@ extension Engine {
     try checkWritable(hud: huds.find(pages[index].options.screen), .normal)
   }
 
-  /// Shows the HUD if a first load is visible and has none yet.
+  /// Shows the HUD if an animated load is visible and has none yet.
   ///
-  /// - Parameter hud: what `hudToShow` returned.
+  /// - Parameter hud: the result of `hudToShow`.
   private func takeLease(
     of index: UInt32, _ hud: UInt32?, by client: Client, at now: Moment
   ) {
@@ -298,10 +298,9 @@ extension Engine {
       by: client, at: now)
   }
 
-  /// Gives the HUD back: done with it, or gone.
+  /// Releases the page's HUD: the page is done with it (`isDone`), or its owner has closed.
   ///
-  /// - Parameter due: when it was to be given back, if time says so: what the HUD would have done
-  ///   after that it does not.
+  /// - Parameter due: the deadline behind the release, if any; later HUD steps do not run first.
   fileprivate func endLease(
     of index: UInt32, isDone: Bool, asOf due: Instant? = nil, at now: Moment
   ) {

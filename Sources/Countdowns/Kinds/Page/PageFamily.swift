@@ -74,7 +74,7 @@ let pageCommands: [CommandSpec] = [
   .list(PageKind.self, "List pages, page by page."),
 ]
 
-/// How a page loads: options of PAGE APPEAR, and of NAV PUSH and PRESENT.
+/// Returns the load options of PAGE APPEAR, NAV PUSH and NAV PRESENT.
 func loadOptions<Request>(
   _ change: @escaping @Sendable (inout Request, (inout PageAppearance) -> Void) -> Void
 ) -> [Option<Request>] {
@@ -92,7 +92,7 @@ func loadOptions<Request>(
 private let message = Option<LoadEnd>.text(
   "MESSAGE", "m", { $0.message = $1 }, atMost: TextLimits.status)
 
-/// A command that says how a load has ended, or that another one begins.
+/// Returns a command that ends a load or begins another one.
 private func load(
   _ name: String, _ options: [Option<LoadEnd>], _ summary: String,
   _ body:

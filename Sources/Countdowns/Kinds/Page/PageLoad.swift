@@ -1,14 +1,14 @@
-/// What a page shows: the first load is animated and can end in an error page, later ones are
-/// silent.
+/// The load state of a page: the first load is animated and can end in an error page; later ones
+/// are silent.
 ///
 ///     (nothing) --appear--> loading --loaded--> content | empty (nothing to show)
-///     loading --failed, time over--> error
+///     loading --failed, timeout--> error
 ///     error, empty --retry--> loading
 ///     content, empty --appear again--> refreshing --loaded--> content | empty
 ///     content, empty, error --refresh--> refreshing
-///     refreshing --failed, time over--> content | empty | error, as it was
+///     refreshing --failed, timeout--> content | empty | error, as before
 ///
-/// A page that disappears stays as it is; a load continues, and shows again when the page is back.
+/// A page that disappears keeps its state; a load continues, and is visible again with the page.
 package struct PageLoad: Equatable, Sendable {
   package enum State: String, CaseIterable, Sendable {
     case loading, refreshing, content, empty, error
@@ -16,14 +16,14 @@ package struct PageLoad: Equatable, Sendable {
 
   /// Whether a page loads when it appears again. A load in progress continues in any case.
   package enum Refresh: String, CaseIterable, Sendable {
-    /// After it had disappeared, unless it failed.
+    /// If the page had disappeared and has not failed.
     case always
     case never
-    /// Also if it was visible, or had failed.
+    /// Also if the page was visible or has failed.
     case every
   }
 
-  /// Why a request is refused. Nothing has changed then.
+  /// Why a request is refused. A refused request changes nothing.
   package enum Refusal: Equatable, Sendable {
     /// No load is in progress.
     case notLoading
@@ -35,27 +35,27 @@ package struct PageLoad: Equatable, Sendable {
 
   package private(set) var state = State.loading
   package private(set) var isVisible = true
-  /// How many items were loaded, if given.
+  /// The number of loaded items, if given.
   package private(set) var items: Int64?
-  /// What the last load said: why it failed, or what to show beside the content. A failed refresh
-  /// that says nothing leaves it.
+  /// The message of the last load: why it failed, or text to show with the content. A failed
+  /// refresh without a message keeps it.
   package private(set) var message: [UInt8]?
   /// When the load times out.
   package private(set) var deadline: Instant?
-  /// The state after a failed refresh.
+  /// The state to return to after a failed refresh.
   private var before = State.content
 
-  /// The first load begins as the page appears.
+  /// Begins the first load of a page that appears.
   package init(timeout: Interval?, at now: Instant) { deadline = timeout.map { now + $0 } }
 
-  /// Whether the load is visible, and its failure too.
+  /// Whether the load is animated: visible, with an error page if it fails.
   package var isAnimated: Bool { state == .loading }
   package var isLoading: Bool { state == .loading || state == .refreshing }
   package var nextExpiry: Instant? { deadline }
 
   // MARK: Inputs
 
-  /// The page appears, for the first time or again. Returns true if a load begins.
+  /// Makes the page appear again. Returns whether a load begins.
   package mutating func appear(_ refresh: Refresh, timeout: Interval?, at now: Instant) -> Bool {
     let isBack = !isVisible
     isVisible = true
@@ -72,7 +72,7 @@ package struct PageLoad: Equatable, Sendable {
     return true
   }
 
-  /// The page disappears. Returns false if it was not visible.
+  /// Makes the page disappear. Returns whether it was visible.
   package mutating func disappear() -> Bool {
     defer { isVisible = false }
     return isVisible
@@ -101,14 +101,14 @@ package struct PageLoad: Equatable, Sendable {
     return nil
   }
 
-  /// Loads again, and leaves what is shown until that is done: pull to refresh.
+  /// Begins a load that keeps what is shown until it is done: pull to refresh.
   package mutating func refresh(timeout: Interval?, at now: Instant) -> Refusal? {
     guard !isLoading else { return .loading }
     begin(.refreshing, timeout, at: now)
     return nil
   }
 
-  /// Time has passed to `now`. Returns the deadline of a load that has timed out.
+  /// Ends a load that has timed out by `now`. Returns its deadline, or nil if none has.
   package mutating func expire(at now: Instant) -> Instant? {
     guard let due = deadline, due <= now else { return nil }
     _ = failed(nil)

@@ -1,4 +1,4 @@
-/// What is reported of a page.
+/// The view of a page.
 package struct PageView: EntityView, Equatable {
   package var key: [UInt8]
   package var state: PageLoad.State
@@ -8,7 +8,7 @@ package struct PageView: EntityView, Equatable {
   package var items: Int64?
   package var message: [UInt8]?
   package var screen: [UInt8]
-  /// Until the load times out.
+  /// The time until the load times out; nil without a timeout.
   package var remainingMS: Int64?
   package var deadlineUnixMS: Int64?
   package var nowUnixMS: Int64

@@ -3,15 +3,15 @@ import TimerWheel
 struct PageEntity: KeyedEntity {
   let key: [UInt8]
   var machine: PageLoad
-  /// Of the newest load.
+  /// The generation of the newest load.
   var generation: Generation
   var owner: Owner
   let uid: UInt32
   var options: PageOptions
-  /// Whether it is the page of a navigation stack: it appears and disappears with that, and ends
-  /// with its scope, which is its owner.
+  /// Whether the page is on a navigation stack: it appears and disappears with the stack, and ends
+  /// with its scope, which owns it.
   var isBound = false
-  /// As which it wants the HUD of its screen; nil while it does not.
+  /// The owner name with which the page requests the HUD of its screen; nil while it does not.
   var lease: OwnerName?
   var alarm: TimerWheel.Token?
 }
@@ -19,18 +19,18 @@ struct PageEntity: KeyedEntity {
 /// The options of PAGE APPEAR, which later loads of the page use too.
 package struct PageOptions: Equatable, Sendable {
   package var refresh = PageLoad.Refresh.always
-  /// A load fails if it takes longer; nil: it may take forever.
+  /// The time after which a load fails; nil for no limit.
   package var timeout: Interval?
-  /// Where the HUD is shown during an animated load.
+  /// The screen of the HUD during an animated load.
   package var screen: [UInt8]
   package var grace: Interval
   package var minimum: Interval
 }
 
-/// The options of one PAGE APPEAR; the others stay.
+/// The options given with one PAGE APPEAR; nil leaves an option unchanged.
 package struct PageAppearance: Equatable, Sendable {
   package var refresh: PageLoad.Refresh?
-  /// Zero: forever.
+  /// The time after which a load fails; zero for no limit.
   package var timeout: Interval?
   package var screen: [UInt8]?
   package var grace: Interval?

@@ -1,12 +1,12 @@
 /// How scopes close: at once for clients, in the background for the daemon.
 extension Engine {
-  /// Small trees are closed before the reply to the command.
+  /// Closes small trees completely before the reply to the command.
   func closeLittle(at now: Moment) {
     var budget = 256
     closeScopes(at: now, budget: &budget)
   }
 
-  /// Marks a scope as closed: clients see nothing of it from now on. O(1).
+  /// Marks a scope as closed: clients do not see it from now on. O(1); O(pages) for a page's scope.
   func beginClosing(_ index: UInt32, _ reason: Event.Reason, at now: Moment) {
     scopes.tree.beginClosing(index)
     scopes.table[index].isClosing = true
@@ -18,12 +18,12 @@ extension Engine {
     leaveStack(index, at: now)
   }
 
-  /// A lease has expired.
+  /// Begins to close a scope whose lease has expired.
   func expireScope(_ index: UInt32, at now: Moment) {
     if isFirstToEnd(index, at: now) { beginClosing(index, .expired, at: now) }
   }
 
-  /// The connection that owns a scope is closed, or one that handles events at it.
+  /// Removes a closed connection's handlers, and begins to close the scope if it is the owner.
   func scopeOwnerGone(_ index: UInt32, _ owner: Owner, at now: Moment) {
     if case .connection(let connection) = owner {
       scopes.table[index].handlers.removeAll(of: connection)
@@ -33,14 +33,14 @@ extension Engine {
     beginClosing(index, .ownerGone, at: now)
   }
 
-  /// Whether a scope is neither closing nor closed by a scope above it.
+  /// Returns whether a scope is neither closing nor closed by a scope above it.
   func isFirstToEnd(_ index: UInt32, at now: Moment) -> Bool {
     guard !scopes.table[index].isClosing else { return false }
     return scopes.tree.parent(of: index).map { ScopeKind.settle($0, in: self, at: now) } ?? true
   }
 
-  /// Continues closing what is to be closed, the newest first. Each step is O(1): down to a child,
-  /// one thing that is owned, or one scope that has nothing left.
+  /// Continues the closings in progress, the newest first. Each step is O(1): it descends to a
+  /// child, cancels one owned entity, or removes one scope that has nothing left.
   func closeScopes(at now: Moment, budget: inout Int) {
     while budget > 0, !scopes.closings.isEmpty {
       budget -= 1
@@ -52,7 +52,7 @@ extension Engine {
         continue
       }
       let cursor = closing.cursor
-      // What a scope owns is cancelled before it closes.
+      // A scope's own entities are cancelled before it is removed.
       if let entity = scopes.table[cursor].ownedLeft?.next() {
         ownerGone(entity, .scope(ownerName(ofScope: cursor)), at: now)
       } else if let child = scopes.tree.firstChild(of: cursor) {
@@ -72,7 +72,7 @@ extension Engine {
     }
   }
 
-  /// A closed scope of that name must be removed before the name is used again.
+  /// Removes a closed scope with this name, so that the name is free; throws if that takes longer.
   func makeRoom(
     forScope key: [UInt8], at now: Moment
   ) throws(EngineError) {

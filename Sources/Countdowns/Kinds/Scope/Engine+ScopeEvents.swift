@@ -1,6 +1,6 @@
 /// Events that clients emit, and the handlers that take them.
 extension Engine {
-  /// False if the connection handled that before.
+  /// Adds a handler. Returns false if the connection has it already.
   package func handle(
     _ key: Span<UInt8>, _ event: [UInt8], captures: Bool, by client: Client,
     at now: Moment
@@ -14,12 +14,12 @@ extension Engine {
       throw .limit(name: "max-scope-handlers", value: most)
     }
     _ = scopes.table[index].handlers.add(handler)
-    // So that it is found when the connection closes.
+    // When the connection closes, this leads to the scope and its handlers.
     connections.own(EntityRef(.scope, index), .connection(client.connection))
     return true
   }
 
-  /// False if the connection handled no such event there.
+  /// Removes the handlers of an event. Returns false if the connection had none.
   package func unhandle(
     _ key: Span<UInt8>, _ event: [UInt8], by client: Client, at now: Moment
   ) -> Bool {
@@ -34,12 +34,12 @@ extension Engine {
     return true
   }
 
-  /// The scopes at which a connection may handle events: all that it owns are among them.
+  /// Returns the scopes at which a connection may handle events, including all that it owns.
   package func scopesOfHandlers(of client: Client) -> [UInt32] {
     connections.scopes(of: client.connection).map(\.index)
   }
 
-  /// The connection handles no events at a scope any more.
+  /// Removes all handlers of a connection at a scope.
   package func unhandleAll(at scope: UInt32, by client: Client) {
     guard scopes.table.contains(scope) else { return }
     scopes.table[scope].handlers.removeAll(of: client.connection)
@@ -51,10 +51,10 @@ extension Engine {
     connections.disown(EntityRef(.scope, index), .connection(connection))
   }
 
-  /// Sends an event down from the top to a scope, to those who capture it, and then up again, to
-  /// those who handle it. The first takes it.
+  /// Offers an event to capturing handlers from the top down to a scope, then to the others from
+  /// there up. The first handler that can receive it takes it.
   ///
-  /// - Parameter canReceive: whether a connection can receive something that it did not ask for.
+  /// - Parameter canReceive: whether a connection can receive unsolicited messages.
   /// - Returns: the scope whose handler took it; nil if none did.
   package func emit(
     _ event: [UInt8], payload: [UInt8]?, for key: Span<UInt8>, at now: Moment,
@@ -81,7 +81,7 @@ extension Engine {
   ) -> UInt64? {
     guard !scopes.table[scope].handlers.isEmpty else { return nil }
     return scopes.table[scope].handlers.taker(of: event, capturing: isCapturing) {
-      // A closed scope is skipped, also if it has not been cleaned up yet.
+      // Closed connections are skipped, even if they have not been cleaned up yet.
       connections.isThere(connection: $0)
         && (canReceive($0) || subscriptionCount(of: $0) > 0)
     }

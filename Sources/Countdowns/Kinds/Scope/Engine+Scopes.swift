@@ -3,14 +3,14 @@ import TimerWheel
 /// The arguments of SCOPE OPEN, beyond the key.
 package struct ScopeOpening: Sendable {
   package var parent: [UInt8]?
-  /// Nil: unchanged for an existing scope.
+  /// The owner; nil leaves that of an existing scope unchanged.
   package var owner: Owner?
   package var ttl: Interval?
 
   package init() {}
 }
 
-/// Scopes: what they own is cancelled when they close.
+/// Scopes: when one closes, everything it owns is cancelled.
 enum ScopeKind: TableKind {
   static let kind = EntityKind.scope
   static let name: StaticString = "scope"
@@ -19,7 +19,7 @@ enum ScopeKind: TableKind {
 
   static func table(of engine: Engine) -> EntityTable<ScopeEntity> { engine.scopes.table }
 
-  /// A closed scope is cleaned up later, in the background.
+  /// Returns nil also for a closed scope that is not cleaned up yet.
   static func entry(
     at index: UInt32, in engine: Engine, now: Moment
   ) -> (owner: Owner, key: [UInt8])? {
@@ -36,7 +36,7 @@ enum ScopeKind: TableKind {
     engine.expireScope(index, at: now)
   }
 
-  /// Whether a scope exists and is open.
+  /// Returns whether a scope exists and is open.
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     engine.scopes.tree.contains(index)
       && engine.scopes.tree.isOpen(index, at: now.boot, engine.connections)
@@ -76,7 +76,7 @@ extension Engine {
     return ownerName(ofScope: try insertScope(key, opening, by: client, at: now))
   }
 
-  /// Throws if there is a scope of that name, also if it is still being closed.
+  /// Throws if there is a scope with this name, even if it is still being closed.
   func checkFree(page key: [UInt8], at now: Moment) throws(EngineError) {
     guard settled(ScopeKind.self, key.span, at: now) == nil else {
       throw .scope(.isThere(key))
@@ -94,8 +94,8 @@ extension Engine {
     return insertScope(key, opening, under: parent, by: client, at: now)
   }
 
-  /// Closes a scope. Returns false if there was none. It and all below it are mute at once, and
-  /// cleaned up in the background.
+  /// Closes a scope. Returns false if there was none. The scope and all below it are closed to
+  /// clients at once, and cleaned up in the background.
   package func closeScope(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
@@ -116,9 +116,9 @@ extension Engine {
     return scopeView(index, at: now)
   }
 
-  /// A scope and all below it, parents first; children in the order in which they were opened.
+  /// Returns a scope and all below it, parents first, children in the order in which they opened.
   ///
-  /// - Parameter cursor: 0, or that of the page before.
+  /// - Parameter cursor: 0, or the cursor that the previous page returned.
   package func scopeTree(
     _ key: Span<UInt8>, cursor: Int64, limit: Int, at now: Moment
   ) throws(EngineError) -> (cursor: Int64, views: [ScopeView]) {
@@ -148,7 +148,7 @@ extension Engine {
 
   // MARK: Owners
 
-  /// The owner that `OWNER scope:ID` names now.
+  /// Returns the owner that `OWNER scope:ID` currently names.
   package func scopeOwner(
     _ key: Span<UInt8>, at now: Moment
   ) throws(EngineError) -> Owner {
@@ -170,7 +170,7 @@ extension Engine {
     return name
   }
 
-  /// Whether an owner is still open, however long cleaning up takes.
+  /// Returns whether an owner is open: false as soon as it closes, even before its cleanup.
   func isThere(_ owner: Owner, at now: Moment) -> Bool {
     switch owner {
     case .none: true
@@ -198,7 +198,7 @@ extension Engine {
     if let wanted = opening.owner, wanted != owner { throw .scope(.otherOwner(owner)) }
   }
 
-  /// The scope above a new scope: its parent, or else the scope that owns it.
+  /// Returns the scope above a new scope: its parent, or else the scope that owns it.
   private func parent(
     of opening: ScopeOpening, at now: Moment
   ) throws(EngineError) -> UInt32? {
@@ -238,7 +238,7 @@ extension Engine {
     scopes.tree.insert(
       index, under: parent, isRouted: opening.parent != nil, connection: connection,
       leaseEnd: leaseEnd)
-    // Scopes that a scope owns are below it in the tree.
+    // An owning scope needs no entry: the scopes it owns are below it in the tree.
     if connection != nil { connections.own(EntityRef(.scope, index), owner) }
     connections.count(1, for: client.uid)
     armLease(of: index)
@@ -266,7 +266,7 @@ extension Engine {
 
   func scopeView(_ index: UInt32, at now: Moment) -> ScopeView {
     let entity = scopes.table[index]
-    // That of a page that is being popped is none of its own.
+    // While a page is popped, its scope has a lease in the tree, which is not reported.
     let leaseEnd = entity.ttl.flatMap { _ in scopes.tree.leaseEnd(of: index) }
     return ScopeView(
       key: entity.key, state: .open, generation: entity.generation,

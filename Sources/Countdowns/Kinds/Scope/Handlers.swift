@@ -1,10 +1,10 @@
-/// Which connections handle which events at one scope, in the order of their SCOPE HANDLE.
+/// The event handlers of one scope, in the order of their SCOPE HANDLE commands.
 package struct Handlers: Equatable, Sendable {
   package struct Handler: Equatable, Sendable {
     package var connection: UInt64
-    /// A name, or `*` for any.
+    /// The name of an event, or `*` for any.
     package var event: [UInt8]
-    /// Takes events on their way down, before the scope that they are for.
+    /// Whether the handler takes events on their way down to their target.
     package var captures: Bool
 
     package init(connection: UInt64, event: [UInt8], captures: Bool) {
@@ -39,7 +39,7 @@ package struct Handlers: Equatable, Sendable {
     return true
   }
 
-  /// Removes the handlers of a name, and returns how many there were: capturing and not.
+  /// Removes a connection's handlers of an event, capturing or not, and returns their number.
   package mutating func remove(connection: UInt64, event: [UInt8]) -> Int {
     let before = all.count
     all.removeAll { $0.connection == connection && $0.event == event }
@@ -50,7 +50,7 @@ package struct Handlers: Equatable, Sendable {
     all.removeAll { $0.connection == connection }
   }
 
-  /// The connection that takes an event here: the first that handles it and can receive it.
+  /// Returns the connection that takes an event here: the first that handles it and can receive it.
   package func taker(
     of event: [UInt8], capturing: Bool, where canReceive: (UInt64) -> Bool
   ) -> UInt64? {

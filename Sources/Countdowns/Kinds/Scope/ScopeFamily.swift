@@ -1,6 +1,6 @@
 import Wire
 
-/// Which part of a tree SCOPE TREE is about.
+/// The part of a tree that SCOPE TREE lists.
 private struct TreeRequest {
   var cursor: Int64?
   var limit: Int64?
@@ -106,7 +106,7 @@ let scopeCommands: [CommandSpec] = [
     let sessions = call.dispatcher.sessions
     let taker = try call.run { () throws(EngineError) in
       try call.dispatcher.engine.emit(event, payload: payload, for: key, at: call.now) { id in
-        // In RESP2 it can receive something only while it is subscribed, which the engine knows.
+        // A RESP2 connection can receive events only while subscribed, which the engine checks.
         sessions[id]?.output.version == .resp3
       }
     }
@@ -123,7 +123,7 @@ extension Call {
     return Array(name)
   }
 
-  /// In RESP2 a subscribed connection is answered in the form that its library expects then.
+  /// Replies to HANDLE or UNHANDLE; while subscribed in RESP2, in the form of SUBSCRIBE replies.
   fileprivate func confirm(_ word: StaticString, _ isDone: Bool) {
     let isSubscribed = dispatcher.engine.subscriptionCount(of: session.client.connection) > 0
     if isSubscribed, session.output.version == .resp2 {

@@ -1,22 +1,22 @@
-/// Which connections are open, of those that can own a scope.
+/// Knows which connections are open.
 package protocol Attendance: ~Copyable {
   func isThere(connection: UInt64) -> Bool
 }
 
-/// Scopes as a tree: which are open, in which order they close, and the path of an event.
+/// The tree of scopes: which are open, in which order they close, and the path of an event.
 ///
 ///     (nothing) --insert--> open --renewed lease--> open
 ///     open --beginClosing--> closing --all below it removed--> (nothing)
-///     open --lease over, its connection closed, the same of a scope above--> doomed: as if closing
+///     open --own lease or connection over, or that of a scope above--> doomed: as if closing
 ///
-/// A scope never moves to another parent, so nothing can end up below itself. Nothing here is
-/// recursive, and no step but `isOpen` and `path`, which climb, takes more than O(1).
+/// A scope never moves to another parent, so there are no cycles. Nothing here is recursive, and
+/// steps are O(1), except those that climb the tree, which are O(depth).
 ///
-/// Small numbers name scopes; their meaning is up to the caller.
+/// Small numbers identify scopes; the caller assigns them.
 package struct ScopeTree: ~Copyable {
   package static let nobody = UInt32.max
 
-  /// Named by code of other modules, where that of `PagedTable` is made for it.
+  /// `package`, because other modules specialize `PagedTable` for it.
   package struct Node {
     var parent = ScopeTree.nobody
     var firstChild = ScopeTree.nobody
@@ -26,22 +26,22 @@ package struct ScopeTree: ~Copyable {
     var childCount: UInt32 = 0
     /// 1 for a scope without a parent.
     var depth: UInt32 = 1
-    /// Whether events continue to the parent; else that is its owner only.
+    /// Whether events continue to the parent; if not, the parent only owns the scope.
     var isRouted = false
-    /// It, or a scope above it, is closing or was found to be over.
+    /// Whether this scope or one above it is closing, or was found to have ended.
     var isDoomed = false
-    /// The connection that owns it; 0 if none.
+    /// The connection that owns the scope; 0 if none.
     var connection: UInt64 = 0
-    /// When its own lease expires.
+    /// When the scope's own lease expires, in microseconds; `Int64.max` without a lease.
     var leaseEnd = Int64.max
-    /// What was found when it was last asked whether it is open: until then, unless something has
-    /// happened since (`era`).
+    /// The cached result of `isOpen`: the scope is open until this time, in microseconds, if `era`
+    /// has not changed since.
     var openUntil = Int64.min
     var era: UInt32 = 0
   }
 
   private var nodes = PagedTable<Node>()
-  /// Rises when a scope that was found open may have closed.
+  /// Increases when a scope that was found open may have closed.
   private var era: UInt32 = 0
 
   package init() {}
@@ -50,7 +50,7 @@ package struct ScopeTree: ~Copyable {
 
   // MARK: Growing
 
-  /// Adds a scope. Its number must be free, and `parent` must exist. O(1), amortised.
+  /// Adds a scope. Its number must be free, and `parent` must exist. O(1), amortized.
   package mutating func insert(
     _ scope: UInt32, under parent: UInt32?, isRouted: Bool = true, connection: UInt64? = nil,
     leaseEnd: Instant? = nil
@@ -76,23 +76,23 @@ package struct ScopeTree: ~Copyable {
     nodes.insert(node, at: scope)
   }
 
-  /// Renews the lease of a scope. Nil: it has none.
+  /// Sets when the lease of a scope expires; nil for no lease.
   package mutating func renew(_ scope: UInt32, until leaseEnd: Instant?) {
     let leaseEnd = leaseEnd?.microseconds ?? .max
-    // The cached answer may be too optimistic.
+    // Cached results of `isOpen` may outlast the new lease.
     if leaseEnd < nodes[scope].leaseEnd { era &+= 1 }
     nodes[scope].leaseEnd = leaseEnd
   }
 
   // MARK: Closing
 
-  /// Closes it and all below it from now on. O(1).
+  /// Closes a scope and all below it from now on. O(1).
   package mutating func beginClosing(_ scope: UInt32) {
     nodes[scope].isDoomed = true
     era &+= 1
   }
 
-  /// A connection was closed. O(1).
+  /// Notes that a connection was closed. O(1).
   package mutating func connectionLeft() { era &+= 1 }
 
   /// Removes a scope that has nothing below it. O(1).
@@ -114,7 +114,7 @@ package struct ScopeTree: ~Copyable {
     }
   }
 
-  // MARK: What is so
+  // MARK: State
 
   package func contains(_ scope: UInt32) -> Bool { nodes.contains(scope) }
 
@@ -130,8 +130,8 @@ package struct ScopeTree: ~Copyable {
 
   private func optional(_ scope: UInt32) -> UInt32? { scope == Self.nobody ? nil : scope }
 
-  /// Whether it is still there, with all above it: no lease is over, no connection closed, nothing
-  /// closing. O(depth) the first time after something may have ended, else O(1).
+  /// Returns whether a scope and all above it are open: no lease is over, no owning connection
+  /// closed, none closing. O(depth) the first time after something may have ended, else O(1).
   package mutating func isOpen(
     _ scope: UInt32, at now: Instant, _ attendance: borrowing some Attendance & ~Copyable
   ) -> Bool {
@@ -152,7 +152,7 @@ package struct ScopeTree: ~Copyable {
       guard node.parent != Self.nobody else { break }
       top = node.parent
     }
-    // A little too early for those further up: they are checked again then.
+    // For scopes further up this can be too early: they are then merely checked again.
     let era = era
     forEach(from: scope, upTo: top) { node in
       node.era = era
@@ -161,7 +161,7 @@ package struct ScopeTree: ~Copyable {
     return true
   }
 
-  /// A closed scope stays closed; the next search need not climb as far.
+  /// Marks scopes as closed for good, so that the next check need not climb as far.
   private mutating func doom(from scope: UInt32, upTo top: UInt32) {
     forEach(from: scope, upTo: top) { $0.isDoomed = true }
   }
@@ -177,7 +177,7 @@ package struct ScopeTree: ~Copyable {
     }
   }
 
-  /// The highest scope, from this one up, that is over by itself and not for one above it.
+  /// Returns the highest scope, from this one up, whose own lease or connection has ended.
   /// O(depth).
   package func cause(
     of scope: UInt32, at now: Instant, _ attendance: borrowing some Attendance & ~Copyable
@@ -198,7 +198,7 @@ package struct ScopeTree: ~Copyable {
 
   package enum Cause: Equatable, Sendable { case leaseOver, connectionLeft }
 
-  /// Whether `scope` is `other` or below it. O(depth).
+  /// Returns whether `scope` is `other` or below it. O(depth).
   package func isBelow(_ scope: UInt32, _ other: UInt32) -> Bool {
     var next = scope
     while next != Self.nobody {
@@ -208,7 +208,7 @@ package struct ScopeTree: ~Copyable {
     return false
   }
 
-  /// The path of an event: from a scope up to the last that it is routed to. O(depth).
+  /// Returns the path of an event: from `scope` up to the last scope it is routed to. O(depth).
   package func path(from scope: UInt32) -> [UInt32] {
     var path = [scope]
     var next = scope
@@ -219,8 +219,8 @@ package struct ScopeTree: ~Copyable {
     return path
   }
 
-  /// The scope after this one, parents before their children, within all that is below `root`; nil
-  /// after the last. O(depth), and O(1) over a whole tree.
+  /// Returns the scope after this one within the tree of `root`, parents before their children; nil
+  /// after the last. O(depth); O(1), amortized, over a whole tree.
   package func next(after scope: UInt32, within root: UInt32) -> UInt32? {
     if let child = firstChild(of: scope) { return child }
     var next = scope

@@ -1,16 +1,16 @@
-/// What is reported of a scope.
+/// The view of a scope.
 package struct ScopeView: EntityView, Equatable {
   package enum State: String, Sendable { case open, closed }
 
   package var key: [UInt8]
   package var state: State
   package var generation: Generation
-  /// Where events continue; nil at the top.
+  /// The scope to which events continue; nil if there is none.
   package var parent: [UInt8]?
-  /// 1 at the top; a scope that owns it counts as above it.
+  /// The depth in the tree: 1 at the top. An owning scope is above the scopes it owns.
   package var depth: Int
   package var children: Int
-  /// How many entities it owns, scopes aside.
+  /// The number of owned entities, scopes aside.
   package var owned: Int
   package var handlers: Int
   package var ttlMS: Int64?
@@ -53,14 +53,14 @@ package struct ScopeView: EntityView, Equatable {
 
 /// An event that a client emitted, on its way to the handler.
 package struct Emission: EntityView, Equatable {
-  /// The scope at which it is taken.
+  /// The scope whose handler takes the event.
   package var key: [UInt8]
   package var generation: Generation
   package var name: [UInt8]
   package var payload: [UInt8]?
-  /// The scope that it was emitted to.
+  /// The scope to which the event was emitted.
   package var target: [UInt8]
-  /// Whether it was taken on its way down.
+  /// Whether the event was taken on its way down.
   package var isCaptured: Bool
   package var nowUnixMS: Int64
 

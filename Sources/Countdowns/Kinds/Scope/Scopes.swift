@@ -1,6 +1,6 @@
 import TimerWheel
 
-/// All scopes, their tree, and those that are closing.
+/// All scopes, their tree, and the closings in progress.
 struct Scopes: ~Copyable {
   var table = EntityTable<ScopeEntity>()
   var tree = ScopeTree()
@@ -8,17 +8,17 @@ struct Scopes: ~Copyable {
 
   var count: Int { table.count }
 
-  /// A scope that is closing with all below it, in the background, from the bottom up.
+  /// The closing of a scope and all below it, in the background, from the bottom up.
   struct Closing {
     let root: UInt32
     let generation: Generation
     let reason: Event.Reason
-    /// What is looked at next: the root, or below it.
+    /// The next scope to visit: the root, or one below it.
     var cursor: UInt32
   }
 
-  /// A stack: the newest continues first. It can be long, as when many leases are over at one
-  /// moment.
+  /// The closings in progress, as a stack: the newest continues first. There can be many, for
+  /// example when many leases expire at once.
   struct Closings: ~Copyable {
     private var all = PagedTable<Closing>()
 
@@ -26,7 +26,7 @@ struct Scopes: ~Copyable {
 
     private var last: UInt32 { UInt32(all.count - 1) }
 
-    /// There must be one.
+    /// The newest closing; there must be one.
     var newest: Closing {
       _read { yield all[last] }
       _modify { yield &all[last] }
@@ -37,14 +37,14 @@ struct Scopes: ~Copyable {
     mutating func endNewest() { all.remove(last) }
   }
 
-  /// Whether that scope is still open, and not another one at its index.
+  /// Returns whether the named scope is open; another scope at its index does not count.
   mutating func isOpen(
     _ name: OwnerName, at now: Instant, _ connections: borrowing Connections
   ) -> Bool {
     isThere(name) && tree.isOpen(name.index, at: now, connections)
   }
 
-  /// Whether that scope has not been removed.
+  /// Returns whether the named scope has not been removed.
   func isThere(_ name: OwnerName) -> Bool {
     table.contains(name.index) && table[name.index].generation == name.generation
   }
@@ -53,43 +53,43 @@ struct Scopes: ~Copyable {
 struct ScopeEntity: KeyedEntity {
   let key: [UInt8]
   let generation: Generation
-  /// What it closes with, besides its parent.
+  /// The owner with which the scope closes, besides its parent.
   let owner: Owner
   let uid: UInt32
-  /// The length of a lease; nil without one.
+  /// The duration of the lease; nil without one.
   var ttl: Interval?
   var alarm: TimerWheel.Token?
-  /// Made when it first owns something.
+  /// The name of the scope as an owner, created on first use.
   var name: OwnerName?
   var handlers = Handlers()
-  /// Where it is a page's.
+  /// The navigation stack, if the scope is that of a page.
   var stack: UInt32?
-  /// Whether it is closing with all below it.
+  /// Whether the scope is closing with all below it.
   var isClosing = false
-  /// What it owned and has not lost yet, while it is being closed. It is here because a scope above
-  /// may be closed before this is done, and then continues with it.
+  /// The owned entities still to cancel while the scope is closing. They are stored here because a
+  /// scope above may begin to close meanwhile, and its closing then continues with them.
   var ownedLeft: EntitySet.Iterator?
 }
 
 /// Why a command about scopes is refused.
 package enum ScopeProblem: Error, Equatable {
-  /// No scope of that name, named as a parent or an owner.
+  /// The scope named as a parent or an owner does not exist.
   case noScope([UInt8])
-  /// It exists with another parent; nil: with none.
+  /// The scope exists with this other parent, or without one (nil).
   case otherParent([UInt8]?)
   /// The parent would be below its own child.
   case parentBelow([UInt8])
-  /// It exists with another owner.
+  /// The scope exists with this other owner.
   case otherOwner(Owner)
-  /// It closes with its parent anyway.
+  /// A parent and a scope as owner were given, but a scope closes with its parent anyway.
   case parentAndOwner
-  /// A page opens its own scope, and there is one of that name.
+  /// A page opens its own scope, but one with this name exists.
   case isThere([UInt8])
-  /// A page that is pushed with a load opens its own, and there is one of that name.
+  /// A push with PAGE creates the page, but one with this name exists.
   case pageIsThere([UInt8])
-  /// Something of that name is still being closed.
+  /// A scope with this name is still being closed.
   case isClosing([UInt8])
-  /// It was opened without a lease, so there is none to renew.
+  /// The scope was opened without a lease, so there is none to renew.
   case noLease
   /// A listing cannot continue: the next scope has closed.
   case cursorIsGone

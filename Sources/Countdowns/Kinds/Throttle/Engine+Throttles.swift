@@ -7,7 +7,7 @@ enum ThrottleKind: GuardKind {
   static let kind = EntityKind.throttle
   static let name: StaticString = "throttle"
   static let stateOfNothing: StaticString = "idle"
-  /// One is used as often as what it limits: there would be no room for other events.
+  /// False: rate limits are used so often that their events would crowd all others out of the log.
   static let isLogged = false
 
   static func table(of engine: Engine) -> EntityTable<GuardEntity<Throttle>> { engine.throttles }
@@ -16,7 +16,7 @@ enum ThrottleKind: GuardKind {
     ThrottleView(entity, at: now)
   }
 
-  /// All of it is there again: nothing is left to be remembered.
+  /// Forgets a rate limit when all of BURST is available again.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.statistics.record(late: (now.boot - due).microseconds)
     engine.publish(Self.self, index, .ready, due: due, at: now)
@@ -27,9 +27,9 @@ enum ThrottleKind: GuardKind {
 extension Engine {
   // MARK: Commands
 
-  /// May `cost` be used now? If so, and unless `isPeek`, it is.
+  /// Uses `cost` if it is available now; with `isPeek`, only returns whether it is.
   ///
-  /// Another rate than before counts from the next request that is accepted; see `Throttle.change`.
+  /// A changed rate applies from the next accepted request on; see `Throttle.change`.
   ///
   /// - Precondition: `cost` is 1 to `rate.burst`.
   package func takeThrottle(
@@ -64,7 +64,7 @@ extension Engine {
     return (true, taken(index, answer, at: now))
   }
 
-  /// Gives `cost` back; nil if nothing of that key is used.
+  /// Gives `cost` back. Returns nil if nothing of the rate limit is used.
   package func refundThrottle(
     _ key: Span<UInt8>, cost: UInt32, generation: Generation?, at now: Moment
   ) throws(EngineError) -> ThrottleView? {

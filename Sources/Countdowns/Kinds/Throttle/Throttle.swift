@@ -1,27 +1,27 @@
-/// A rate limit: BURST at once, and RATE in the long run. The generic cell rate algorithm, exact.
+/// A rate limit: BURST at once, and RATE in the long run, by an exact generic cell rate algorithm.
 ///
 ///     (nothing) --taken--> used --taken--> used (more)
 ///     used --refused--> used (unchanged)
-///     used --REFUND, time--> used (less) | (nothing: all of BURST is there again)
+///     used --REFUND, time--> used (less) | (nothing: all of BURST is available again)
 ///
-/// All that it remembers is the theoretical arrival time: the moment at which all that was used is
-/// there again. One use moves it by `period`/`count`, which need not be a whole number of
-/// microseconds: it is kept in whole microseconds and parts of `count` of one. So nothing is ever
-/// rounded, and over any time exactly as much is allowed as BURST and RATE say.
+/// The only state is the theoretical arrival time: the instant at which everything used is
+/// available again. One use moves it by `period`/`count`, which need not be a whole number of
+/// microseconds, so it is stored as whole microseconds and a fraction with the denominator `count`.
+/// Only a change of rate rounds it: any span of time allows exactly what BURST and RATE specify.
 ///
 /// Source: ITU-T I.371, annex A (the virtual scheduling algorithm).
 package struct Throttle: Guard {
   /// `burst` at once, and `count` more in each `period`.
   package struct Rate: Hashable, Sendable {
-    /// Of BURST, of the count of RATE and of COST.
+    /// The maximum of BURST, of the count of RATE and of COST.
     package static let most: Int64 = 1_000_000_000
 
     package let burst: UInt32
     package let count: UInt32
     package let period: Interval
 
-    /// Nil unless both numbers are 1 to `most`, the period is 1 ms to 3650 d, and an empty burst is
-    /// full again within 3650 d.
+    /// Returns nil unless both numbers are 1 to `most`, the period is 1 ms to 3650 d, and an
+    /// exhausted burst is full again within 3650 d.
     package init?(burst: Int64, count: Int64, period: Interval) {
       guard (1...Self.most).contains(burst), (1...Self.most).contains(count),
         period >= .milliseconds(1), period <= .longest
@@ -33,41 +33,40 @@ package struct Throttle: Guard {
       self.period = period
     }
 
-    /// In the parts of a microsecond that are counted in: one use, and a whole burst.
+    /// One use and a whole burst, in units of 1/`count` µs.
     fileprivate var use: UInt128 { UInt128(period.microseconds) }
     fileprivate var full: UInt128 { UInt128(burst) * use }
 
-    /// The time in which so many parts come back, rounded up.
+    /// Returns the time in which `parts`, each 1/`count` µs, come back, rounded up.
     fileprivate func time(of parts: UInt128) -> Interval {
       Interval(microseconds: Int64((parts + UInt128(count) - 1) / UInt128(count)))
     }
   }
 
-  /// What is answered to a request of some cost.
+  /// The answer to a request of some cost.
   package struct Answer: Equatable, Sendable {
     package var isAccepted: Bool
-    /// How many more uses there are now.
+    /// The number of uses still available.
     package var remaining: Int64
-    /// Until a request of this cost is accepted, at the earliest; zero if it was.
+    /// The shortest wait until a request of this cost is accepted; zero if this one was.
     package var retryAfter: Interval
-    /// Until all of BURST is there, rounded up.
+    /// The time until all of BURST is available, rounded up.
     package var resetAfter: Interval
   }
 
   package private(set) var rate: Rate
-  /// The theoretical arrival time: `arrival`, and `fraction` parts of `rate.count` of a
-  /// microsecond.
+  /// The theoretical arrival time: `arrival` plus `fraction`/`rate.count` of a microsecond.
   package private(set) var arrival: Instant
   package private(set) var fraction: UInt32
 
-  /// Unused.
+  /// Creates an unused rate limit.
   package init(_ rate: Rate, at now: Instant) {
     self.rate = rate
     arrival = now
     fraction = 0
   }
 
-  /// As it was kept. Nil if the fraction is no fraction.
+  /// Restores a rate limit. Returns nil unless `fraction` is below `rate.count`.
   package init?(_ rate: Rate, arrival: Instant, fraction: UInt32) {
     guard fraction < rate.count else { return nil }
     self.rate = rate
@@ -77,7 +76,7 @@ package struct Throttle: Guard {
 
   // MARK: Inputs
 
-  /// Uses `cost` of what there is, or changes nothing if that is not enough.
+  /// Uses `cost` if that much is available; otherwise changes nothing.
   ///
   /// - Precondition: `cost` is 1 to `rate.burst`.
   package mutating func take(_ cost: UInt32, at now: Instant) -> Answer {
@@ -90,26 +89,26 @@ package struct Throttle: Guard {
       resetAfter: rate.time(of: used))
   }
 
-  /// Gives `cost` back; never more than was used.
+  /// Gives `cost` back, at most what was used.
   package mutating func refund(_ cost: UInt32, at now: Instant) {
     let used = used(at: now)
     set(used - min(used, UInt128(cost) * rate.use), at: now)
   }
 
-  /// Another BURST or RATE from now on. What was used stays used, at most all of the new BURST, and
-  /// comes back at the new rate.
+  /// Applies another BURST or RATE from now on. What was used stays used, up to all of the new
+  /// BURST, and comes back at the new rate.
   package mutating func change(_ new: Rate, at now: Instant) {
     guard new != rate else { return }
-    // Rounded up to a part of a microsecond, so that nothing is won by changing back and forth.
-    // More than a burst is used only where the clock has gone back, or a file is damaged.
+    // Round up, so that changing back and forth gains nothing. More than a burst can only be used
+    // if the clock went back or a file is damaged.
     let parts = (min(used(at: now), rate.full) * new.use + rate.use - 1) / rate.use
     rate = new
     set(min(parts, new.full), at: now)
   }
 
-  // MARK: What is so
+  // MARK: State
 
-  /// What `take` would answer, and would leave unchanged if it refuses.
+  /// Returns whether `take` would accept `cost`, and what is available before it does.
   package func answer(to cost: UInt32, at now: Instant) -> Answer {
     precondition(cost >= 1 && cost <= rate.burst, "what costs more is never accepted")
     let used = used(at: now)
@@ -123,14 +122,14 @@ package struct Throttle: Guard {
 
   package var nextExpiry: Instant? { emptyAt }
 
-  /// When nothing of what was used counts any more; never before that.
+  /// When everything used is available again, rounded up to a microsecond.
   var emptyAt: Instant {
     fraction == 0 ? arrival : Instant(microseconds: arrival.microseconds + 1)
   }
 
   // MARK: Parts
 
-  /// What is used, in parts of `rate.count` of a microsecond; they come back one by one.
+  /// Returns what is used, in units of 1/`rate.count` µs, which come back one by one.
   private func used(at now: Instant) -> UInt128 {
     guard arrival >= now else { return 0 }
     return UInt128((arrival - now).microseconds) * UInt128(rate.count) + UInt128(fraction)

@@ -1,6 +1,6 @@
 import Wire
 
-/// What THROTTLE says, beyond the key.
+/// The arguments of THROTTLE, beyond the key.
 private struct TakeRequest {
   var burst: Int64?
   var rate: (count: Int64, period: Interval)?
@@ -59,7 +59,7 @@ private func take(_ subcommand: String?, _ summary: String) -> CommandSpec {
 }
 
 extension Call {
-  /// `5/10m`: so many in so long.
+  /// Parses a rate such as `5/10m`: a count and a period.
   fileprivate func rate(
     _ bytes: Span<UInt8>
   ) throws(CommandError) -> (count: Int64, period: Interval) {

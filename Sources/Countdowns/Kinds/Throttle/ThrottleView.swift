@@ -1,7 +1,7 @@
-/// What is reported of a rate limit.
+/// The view of a rate limit.
 package struct ThrottleView: GuardView, Equatable {
   package enum State: String, CaseIterable, Sendable {
-    /// Nothing of it is used.
+    /// Nothing is used.
     case idle
     case available, exhausted
   }
@@ -11,9 +11,9 @@ package struct ThrottleView: GuardView, Equatable {
   package var generation: Generation
   package var limit: Int64
   package var remaining: Int64
-  /// Until a request is accepted, of the cost that was asked for, or of 1.
+  /// The time until a request of the given cost, or of cost 1, is accepted.
   package var retryAfterMS: Int64
-  /// Until all of BURST is there.
+  /// The time until all of BURST is available.
   package var resetAfterMS: Int64
   package var nowUnixMS: Int64
   package var rateCount: Int64

@@ -59,7 +59,7 @@ extension DurableTimer: StoredRecord {
 
 /// A timer's machine, as columns.
 package struct StoredTimer {
-  /// How often a timer can have fired.
+  /// The range of the stored numbers of fired and missed periods.
   private static let counts: ClosedRange<Int64> = 0...1 << 53
 
   package var isPaused = false
@@ -83,7 +83,7 @@ package struct StoredTimer {
     missed = machine.missed
   }
 
-  /// Nil if no timer is like this.
+  /// Returns the timer of these columns; nil if they are invalid.
   package func machine(_ clock: TimerClock) -> PlainTimer? {
     guard Self.counts.contains(fired), Self.counts.contains(missed) else { return nil }
     let phase: PlainTimer.Phase

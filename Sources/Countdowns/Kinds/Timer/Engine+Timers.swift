@@ -11,7 +11,7 @@ struct TimerEntity: KeyedEntity {
   var alarm: TimerWheel.Token?
 }
 
-/// What TIMER SET says, beyond the key.
+/// The arguments of TIMER SET beyond the key.
 package struct TimerSet: Sendable {
   package var after: Interval
   package var every: Interval?
@@ -23,7 +23,6 @@ package struct TimerSet: Sendable {
   package init(after: Interval) { self.after = after }
 }
 
-/// Plain timers.
 enum TimerKind: ExpiringKind, SharedKind {
   typealias Entity = TimerEntity
   typealias View = TimerView
@@ -63,7 +62,7 @@ enum TimerKind: ExpiringKind, SharedKind {
 extension Engine {
   // MARK: Commands
 
-  /// `set.every` must be at least a millisecond.
+  /// Sets a timer, or replaces the one of that key. `set.every` must be at least a millisecond.
   package func setTimer(
     _ key: Span<UInt8>, _ set: TimerSet, by client: Client, at now: Moment
   ) throws(EngineError) -> TimerView {
@@ -76,7 +75,7 @@ extension Engine {
     let old = settled(TimerKind.self, key, at: now)
     if let old {
       try checkWritable(timers[old].owner)
-      // Another user's timer that is replaced is one more of this user's.
+      // Replacing another user's timer adds one to this user's.
       if timers[old].uid != client.uid { try checkUserLimit(client) }
     } else {
       try checkLimits(client)
@@ -89,7 +88,7 @@ extension Engine {
     let entity = TimerEntity(
       key: Array(key), machine: machine, generation: newGeneration(), owner: set.owner,
       uid: client.uid, clock: set.clock, payload: set.payload)
-    // In the place of the old one: a listing that is under way meets the key once, as it is then.
+    // At the old index, so that a listing that is under way returns the key only once.
     let index = old ?? timers.insert(entity)
     if old != nil { timers[index] = entity }
     connections.own(EntityRef(.timer, index), set.owner)
@@ -99,7 +98,7 @@ extension Engine {
     return settledView(ofTimer: index, at: now)
   }
 
-  /// False if there was nothing to delete.
+  /// Returns false if there was nothing to delete.
   package func deleteTimer(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
@@ -142,13 +141,14 @@ extension Engine {
     return settledView(ofTimer: index, at: now)
   }
 
-  /// How it is once it has fired, if it is due now; how it was, if that was the last time.
+  /// Fires a timer that is due now, and returns its view afterwards; the view before if that was
+  /// the last firing.
   private func settledView(ofTimer index: UInt32, at now: Moment) -> TimerView {
     let last = TimerView(timers[index], at: now)
     return TimerKind.settle(index, in: self, at: now) ? TimerView(timers[index], at: now) : last
   }
 
-  /// Takes away what the rest of the engine knows of a timer.
+  /// Detaches a timer from its wheel and its owner, and from the count of its user.
   private func release(timer index: UInt32) {
     let entity = timers[index]
     let reference = EntityRef(.timer, index)

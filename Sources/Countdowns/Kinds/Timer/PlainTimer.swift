@@ -1,19 +1,18 @@
-/// Something due later, once or again and again.
+/// A timer that fires once or repeatedly.
 ///
 ///     running --deadline--> over (once) | running (repeating)
 ///     running --pause--> paused --resume--> running
 ///
-/// A repeating timer stays in phase with its first deadline. Periods that passed unseen are
-/// counted, never replayed in a burst. What fires once has no further period, so it
-/// fires however late it is.
+/// A repeating timer stays in phase with its first deadline. Missed periods are counted, never
+/// replayed in a burst. A one-shot timer has no further period, so it fires however late it is.
 package struct PlainTimer: Equatable, Sendable {
-  /// What to do about periods that were missed; nothing for what fires once.
+  /// What to do about missed periods; no effect on a one-shot timer.
   package enum Late: String, CaseIterable, Sendable {
-    /// Fire once, for the first that was missed.
+    /// Fire once, for the first missed period.
     case fire
-    /// Fire nothing for them; continue with the next period.
+    /// Do not fire for them; continue with the next period.
     case skip
-    /// Fire once, for the newest.
+    /// Fire once, for the newest missed period.
     case coalesce
   }
 
@@ -23,9 +22,9 @@ package struct PlainTimer: Equatable, Sendable {
   }
 
   package struct Firing: Equatable, Sendable {
-    /// The deadline it stands for.
+    /// The deadline of the period for which it fires.
     package var due: Instant
-    /// Periods that passed unseen since the last firing, this one not counted.
+    /// The number of missed periods, not counting the one for which it fires.
     package var missed: Int64
     /// Whether the timer is over.
     package var last: Bool
@@ -45,7 +44,7 @@ package struct PlainTimer: Equatable, Sendable {
     phase = .running(until: now + delay)
   }
 
-  /// As it was kept. Nil if it would repeat more often than once a millisecond.
+  /// Restores a stored timer. Nil if it would repeat more often than once a millisecond.
   package init?(_ phase: Phase, every: Interval?, late: Late, fired: Int64, missed: Int64) {
     if let every, every < .milliseconds(1) { return nil }
     self.every = every
@@ -57,7 +56,8 @@ package struct PlainTimer: Equatable, Sendable {
 
   // MARK: Inputs
 
-  /// Where the clock was set back, more may be left than anything may last: the longest is kept.
+  /// Pauses a running timer. If the clock was set back, the time left may exceed
+  /// `Interval.longest`, which caps it.
   package mutating func pause(at now: Instant) {
     if case .running = phase { phase = .paused(left: min(remainingTime(at: now), .longest)) }
   }
@@ -69,12 +69,12 @@ package struct PlainTimer: Equatable, Sendable {
   package mutating func retime(_ left: Interval, at now: Instant) {
     switch phase {
     case .paused where left > .zero: phase = .paused(left: left)
-    // With nothing left to go there is nothing to be paused.
+    // A timer with no time left cannot be paused.
     case .running, .paused: phase = .running(until: now + left)
     }
   }
 
-  /// Time has passed to `now`; nil when nothing is to be fired.
+  /// Advances to `now`. Returns nil if nothing fires.
   package mutating func expire(at now: Instant) -> Firing? {
     guard case .running(let deadline) = phase, now >= deadline else { return nil }
     guard let every else {
@@ -93,7 +93,7 @@ package struct PlainTimer: Equatable, Sendable {
       due: late == .coalesce ? deadline + every * unseen : deadline, missed: unseen, last: false)
   }
 
-  // MARK: What is so
+  // MARK: State
 
   package var nextExpiry: Instant? {
     switch phase {

@@ -40,7 +40,7 @@ extension TimerSet {
 }
 
 extension Call {
-  /// What SET and RETIME say.
+  /// Returns the duration argument of SET and RETIME.
   static func time(_ call: Call) throws(CommandError) -> Interval {
     try call.duration(call.arguments[3], "the time")
   }

@@ -1,8 +1,8 @@
-/// What is reported of a plain timer.
+/// The view of a plain timer.
 package struct TimerView: EntityView, Equatable {
   package enum State: String, Sendable {
     case running, paused
-    /// Nothing of the time is left: it fires now.
+    /// No time is left: it fires now.
     case idle
   }
 
@@ -19,7 +19,7 @@ package struct TimerView: EntityView, Equatable {
   package var missed: Int64
   package var owner: Owner
   package var payload: [UInt8]?
-  /// In `fired`: periods that passed unseen since the firing before.
+  /// In `fired`: the number of missed periods, not counting the one for which it fires.
   package var justMissed: Int64?
 
   package var kind: EntityKind { .timer }
@@ -65,7 +65,7 @@ package struct TimerView: EntityView, Equatable {
     case .cancelled:
       writer.over("idle", at: nowUnixMS)
     case .fired:
-      // Once fired, a timer that does not repeat is no more.
+      // A one-shot timer is over once it has fired.
       if everyMS == nil { writer.over("idle", at: nowUnixMS) } else { writeState(to: &writer) }
       writer.field("fired", fired)
       writer.field("missed", justMissed)
@@ -89,7 +89,7 @@ package struct TimerView: EntityView, Equatable {
   }
 }
 
-/// Which clock a plain timer's deadline is on.
+/// The clock of a plain timer's deadline.
 package enum TimerClock: String, CaseIterable, Sendable {
   case boot, wall
 }

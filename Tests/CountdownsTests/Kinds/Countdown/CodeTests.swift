@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// Codes: validity, attempts, what a resend does to earlier ones.
+/// Codes: validity, attempts, and the effect of a resend on earlier codes.
 @Suite struct CodeTests {
   let desk = Desk()
 
@@ -66,7 +66,7 @@ import Testing
     let (attempt, view) = try desk.attempt("a", first)
     #expect(attempt == .accepted(isLast: false))
     #expect(view.quota?.attemptsLeft == 2 && view.quota?.expiresInMS == 3_000)
-    // Each code has its own attempts, and its own end.
+    // Each code has its own attempts and its own expiry.
     #expect(try desk.attempt("a", second).view.quota?.attemptsLeft == 2)
     #expect(try desk.attempt("a").view.quota?.attemptsLeft == 1)
     desk.at(5_000)
@@ -84,7 +84,7 @@ import Testing
     #expect(throws: EngineError.stale(now: second)) { try desk.pass("a", first) }
     #expect(try desk.attempt("a").attempt == .accepted(isLast: false))
     desk.at(9_000)
-    // Only the newer one had a validity left to be over.
+    // Only the newer code expires; the resend ended the earlier one.
     #expect(desk.takeHeard(1).filter { $0.contains("expired") } == ["7000 a expired 0"])
   }
 
@@ -112,7 +112,7 @@ import Testing
     let policy = SendPolicy.test(count: 1, windows: [(2, 60_000)], validity: 5_000, attempts: 1)
     desk.subscribe(1, "countdown:a")
     try desk.at(0).start("a", policy: policy)
-    // The last attempt may have been the right one.
+    // The last attempt may be the right one, so PASS is accepted after it.
     #expect(try desk.attempt("a").attempt == .accepted(isLast: true))
     let (pass, view) = try desk.pass("a")
     #expect(pass == .accepted && view.quota?.sendsLeft == 1 && view.quota?.expiresInMS == nil)
@@ -143,7 +143,7 @@ import Testing
       #expect(try desk.attempt("old", generation).attempt == .expired)
       #expect(try desk.pass("old", generation).pass == .expired)
     }
-    // It is no used code, either.
+    // A refused PASS does not mark the code as used.
     #expect(try desk.attempt("old").attempt == .expired)
     desk.hears(1)
   }
@@ -198,7 +198,7 @@ import Testing
     try desk.at(0).start("a", policy: .test(count: 60, windows: [(1, 70_000)], validity: 5_000))
     try desk.pause("a")
     #expect(try desk.at(5_000).attempt("a").attempt == .expired)
-    // What was left, the window included, is left.
+    // PAUSE kept the full 70 s of the window.
     #expect(desk.at(69_000).get("a")?.retryAfterMS == 70_000)
     #expect(try desk.resume("a").remainingMS == 70_000)
   }

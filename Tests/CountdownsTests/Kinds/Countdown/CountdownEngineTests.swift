@@ -2,7 +2,7 @@ import Countdowns
 import Simulation
 import Testing
 
-/// Countdowns by key: generations, tokens, resends, what is forgotten.
+/// Countdowns by key: generations, tokens, resends, retention and limits.
 @Suite struct CountdownEngineTests {
   let desk = Desk()
 
@@ -146,7 +146,7 @@ import Testing
     try desk.start("c", uid: 1_001)
     let ofAll = EngineError.limit(name: "max-entities", value: 4)
     #expect(throws: ofAll) { try desk.start("d", uid: 1_002) }
-    // What is there already can be used, replaced and shown again.
+    // Commands on existing entities are still accepted.
     #expect(try desk.start("a").decision == .refused(.cooldown))
     try desk.set("a", 5_000)
     try desk.show("a")

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// Defects of other resend buttons and countdowns, by the number in their trackers.
+/// Defects of other resend buttons and countdowns, named by their issue numbers.
 @Suite struct CountdownKnownCaseTests {
   let code = CountdownTimeline()
 
@@ -89,7 +89,7 @@ import Testing
     "FlipClock-23, JKCountDownButton-4: late ticks do not drift, a pause in the background counts")
   func noDrift() {
     code.at(0).start(count: 60)
-    // Each tick is noticed 30 ms late; the steps stay where the deadline puts them.
+    // Each tick is noticed 30 ms late; the steps stay aligned with the deadline.
     for step in 1..<60 as Range<Int64> { code.late(at: step * 1_000 + 30) }
     code.expect(
       "0 accepted 60", "1030 tick 59",

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// A countdown that somebody watches, on a virtual clock:
+/// A watched countdown on a virtual clock:
 ///
 ///     let code = CountdownTimeline()
 ///     code.at(0).start(count: 3)
@@ -9,7 +9,7 @@ import Testing
 ///     code.at(9_000).expect(
 ///       "0 accepted 3", "1000 tick 2", "1500 refused 2", "2000 tick 1", "3000 ready 0")
 ///
-/// The number at the end of each line is the one to show. Times are in milliseconds.
+/// Each line ends with the number of steps left. Times are in milliseconds.
 final class CountdownTimeline {
   private(set) var machine: Countdown?
   private(set) var now = Instant(microseconds: 0)
@@ -28,7 +28,7 @@ final class CountdownTimeline {
     return self
   }
 
-  /// Time passes, and is noticed only now.
+  /// Moves the clock in one jump, then expires the countdown once.
   @discardableResult
   func late(at milliseconds: Int64) -> CountdownTimeline {
     now = Instant(microseconds: milliseconds * 1_000)
@@ -75,7 +75,7 @@ final class CountdownTimeline {
     lines.append("\(now.microseconds / 1_000) \(what) \(remaining)")
   }
 
-  /// What happened since the last call, up to now.
+  /// Expects exactly these lines since the last call.
   func expect(_ expected: String..., sourceLocation: SourceLocation = #_sourceLocation) {
     let happened = lines
     lines = []

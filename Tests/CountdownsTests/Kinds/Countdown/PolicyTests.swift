@@ -46,7 +46,7 @@ import Testing
     #expect(desk.at(9_999).get("a")?.state == .counting)
     #expect(try desk.send("a", policy: policy) == "refused window 1")
     #expect(desk.at(10_000).get("a")?.state == .ready)
-    // The next to leave is that of 4000; a window that began anew would be empty by now.
+    // The send at 4000 leaves next; a window that does not slide would be empty by now.
     #expect(try desk.send("a", policy: policy) == "accepted 4000")
     desk.at(13_999)
     #expect(try desk.send("a", policy: policy) == "refused window 1")
@@ -133,7 +133,7 @@ import Testing
     #expect(view.quota?.sendsLeft == 1)
     desk.hears(
       1, "1000 a snapshot 0", "1000 a started 60", "1500 a refunded 0", "1500 a ready 0")
-    // The ladder stands where it stood.
+    // The next send is the second one again.
     #expect(try desk.start("a", policy: policy).view.quota?.channel == "call")
   }
 
@@ -167,7 +167,7 @@ import Testing
     #expect(try desk.send("a", policy: policy) == "refused window 59500")
     let (isFirst, view) = try desk.refund("a", sent)
     #expect(isFirst && view.state == .idle && view.retryAfterMS == 0)
-    // Nothing is left to be remembered.
+    // No send is left, so the key is forgotten.
     desk.expectEmpty()
     #expect(try desk.send("a", policy: policy) == "accepted 60000")
   }
@@ -213,7 +213,7 @@ import Testing
     let idle = try #require(desk.get("a"))
     #expect(idle.state == .idle && idle.remainingMS == 0 && idle.owner == .none)
     #expect(throws: EngineError.isReady) { try desk.pause("a") }
-    // The cooldown was cancelled, the send was not.
+    // CANCEL ends the cooldown; the send still counts.
     #expect(try desk.at(200).send("a", policy: policy) == "accepted 59800")
     #expect(desk.get("a")?.sends == 2)
     try desk.at(300).cancel("a")
@@ -263,7 +263,7 @@ import Testing
     #expect(desk.at(60_000).get("a")?.state == .ready)
   }
 
-  // MARK: With and without, and policies that change
+  // MARK: Without a policy, and policies that change
 
   @Test("A running countdown and its RESEND keep the policy it was started with")
   func keepsPolicy() throws {
@@ -272,7 +272,7 @@ import Testing
     try desk.at(0).start("a", policy: old)
     #expect(try line(desk.at(1_000).resend("a")) == "accepted 59000")
     #expect(try line(desk.at(2_000).resend("a")) == "refused window 58000")
-    // Cancelled, the key is free for a policy that allows more.
+    // Once cancelled, the key accepts a policy that allows more.
     try desk.cancel("a")
     #expect(try desk.send("a", policy: new) == "accepted 2000")
     #expect(desk.get("a")?.quota?.sendsLeft == 6)
@@ -317,7 +317,7 @@ import Testing
     desk.disconnect(2)
     _ = desk.takeEvents(1)
     desk.unnoticed(at: 20_000)
-    // Whatever is said next finds all that was due done.
+    // The next command first does everything that is due.
     #expect(desk.get("a")?.state == .idle)
     #expect(desk.takeEvents(1).map { "\($0.name.text)" } == ["cancelled", "expired"])
     desk.at(60_000).expectEmpty()
@@ -335,7 +335,7 @@ import Testing
     desk.at(12_500)
     late.unnoticed(at: 12_500)
     for desk in [desk, late] {
-      // The send of 0 has left the window of its policy, that of 3000 has not.
+      // The send at 0 has left the window of its policy; the one at 3000 has not.
       #expect(try desk.start("a", policy: new).view.quota?.sendsLeft == 7)
     }
   }
@@ -399,7 +399,7 @@ import Testing
     try desk.start("a", policy: policy, token: "y")
     try desk.cancel("a")
     #expect(try desk.start("a", policy: policy, token: "y").decision == .acceptedBefore)
-    // Without a policy nothing of the key is left.
+    // Without a policy, CANCEL forgets the key and its tokens.
     try desk.start("b", token: "x")
     try desk.cancel("b")
     #expect(try desk.start("b", token: "x").decision == .accepted)

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// Which policies there can be, and what each says by itself.
+/// Which policies are valid, and the problems of those that are not.
 @Suite struct SendPolicyTests {
   private func problems(_ change: (inout SendPolicy.Rules) -> Void) -> [String] {
     var rules = SendPolicy.Rules()
@@ -135,7 +135,7 @@ import Testing
   }
 }
 
-/// What a record keeps.
+/// The sends and codes that a record retains.
 @Suite struct SendRecordTests {
   private func policy(_ change: (inout SendPolicy.Rules) -> Void) throws -> SendPolicy {
     var rules = SendPolicy.Rules()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Countdowns
 
-/// What COUNTDOWN WHY says: a sentence for each state, and for each reason of a refusal.
+/// COUNTDOWN WHY: a sentence for each state, and for each reason of a refusal.
 @Suite struct WhyTests {
   let counter: Counter
 
@@ -134,7 +134,7 @@ import Testing
     }
     try say("COUNTDOWN RETIME k 30s")
     try say("COUNTDOWN PAUSE k")
-    // The window is full for 419 s, so the pause has kept as much.
+    // The window is full for 419 s, so PAUSE kept 419 s.
     #expect(try why().hasPrefix("refused: 3 of 3 in 10 m; the oldest leaves in 6 m 59 s"))
     #expect(try why().hasSuffix("; also paused with 6 m 59 s left"))
   }
@@ -178,7 +178,7 @@ import Testing
     try expect("refused: PASS has used the code", "p")
     #expect(seen == Set(CountdownExplanation.Code.allCases.map(\.rawValue)))
 
-    // A key whose only send was refunded is forgotten, so it was sent to before.
+    // A refund of the only send would forget the key, so it gets two sends.
     try say("COUNTDOWN START r POLICY login")
     pass(301)
     let second = try say("COUNTDOWN START r POLICY login")

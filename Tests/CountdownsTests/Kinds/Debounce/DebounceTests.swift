@@ -1,8 +1,8 @@
 import Countdowns
 import Testing
 
-/// Debounced calls on a virtual clock: `c` is a call, each character 100 ms; what fires is told as
-/// `when edge calls`, `over` when it has been quiet.
+/// Plays calls on a virtual clock: each character takes 100 ms, and `c` is a call. Returns
+/// `when edge calls` for each firing, and `when over` when a debouncer ends.
 private func play(
   _ calls: String, quiet: Int64 = 300, longest: Int64? = nil, leading: Bool = false
 ) -> [String] {

@@ -1,7 +1,6 @@
 import Countdowns
 import Testing
 
-/// ONCE on the wire.
 @Suite struct OnceCommandTests {
   @Test("Errors say what is wrong, and change nothing")
   func errors() throws {
@@ -37,7 +36,6 @@ import Testing
   }
 }
 
-/// GATE on the wire.
 @Suite struct GateCommandTests {
   @Test("REQUIRED off needs no session; a snapshot of nothing is closed")
   func notRequired() throws {
@@ -91,7 +89,6 @@ import Testing
   }
 }
 
-/// DEBOUNCE on the wire.
 @Suite struct DebounceCommandTests {
   @Test("Errors say what is wrong, and change nothing")
   func errors() throws {

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// ONCE in the engine: every transition, every reason.
+/// ONCE in the engine: every transition and every reason.
 @Suite struct OnceEngineTests {
   @Test("The first request is accepted, others get its status, until TTL")
   func life() throws {
@@ -68,7 +68,6 @@ import Testing
   }
 }
 
-/// GATE in the engine.
 @Suite struct GateEngineTests {
   @Test("After the login the waiting action runs once, and the session closes by itself")
   func life() throws {
@@ -138,7 +137,7 @@ import Testing
     desk.at(1_000)
     #expect(try desk.take(gate: "s", by: 3) == nil)
     desk.disconnect(3)
-    // Asked before it is noticed.
+    // TAKE works before the cleanup of connection 3.
     #expect(try desk.take(gate: "s", by: 4) == nil)
     desk.at(60_000)
     #expect(try desk.done(gate: "s", by: 4))
@@ -193,7 +192,7 @@ import Testing
     desk.disconnect(2)
     desk.at(2_000).hears(1, "0 s snapshot open buy", "2000 s dismissed open buy expired")
     #expect(desk.gate("s")?.state == .open)
-    // Both are over, unnoticed: each at its own moment.
+    // Action and session expire unnoticed: each is reported, in order of deadline.
     try desk.open(gate: "t", ttl: 9_000)
     try desk.close(gate: "t")
     try desk.check("t", "buy", ttl: 1_000)
@@ -271,7 +270,6 @@ import Testing
   }
 }
 
-/// DEBOUNCE in the engine.
 @Suite struct DebounceEngineTests {
   @Test("Many calls cause one event, with the newest payload")
   func quiet() throws {
@@ -341,7 +339,7 @@ import Testing
   }
 }
 
-/// What all guards have in common.
+/// Behavior that all guards share.
 @Suite struct GuardEngineTests {
   @Test("With OWNER scope, what is not done ends with the scope, and is not persisted")
   func scopes() throws {
@@ -438,7 +436,7 @@ import Testing
     #expect(late.sorted() == [1_000_000, 2_000_000, 2_000_000, 2_857_142])
     #expect(desk.once("o")?.result == Array("r".utf8))
     #expect(desk.gate("h")?.remainingMS == 7_000)
-    // Whoever ran it is not connected to this daemon.
+    // The connection that ran the action belongs to the old daemon.
     let run = try #require(desk.gate("run"))
     #expect(run.action == Array("sell".utf8) && run.payload == Array("q".utf8) && !run.isTaken)
     #expect(run.generation == old.gate("run")?.generation)

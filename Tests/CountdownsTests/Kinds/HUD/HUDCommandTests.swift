@@ -2,10 +2,10 @@ import Testing
 
 @testable import Countdowns
 
-/// What commands reply about holds, masks and reasons.
+/// Replies of HUD commands: holds, masks and reasons.
 @Suite final class HUDCommandTests {
   let counter: Counter
-  /// What WHY has said so far.
+  /// The reasons that WHY has returned.
   private var reasons: Set<String> = []
   private var states: Set<String> = []
 
@@ -71,7 +71,7 @@ import Testing
     for _ in 0..<64 { try counter.say("HUD SHOW s") }
     try counter.expectError("HUD SHOW s", "LIMIT 's' has 64 holds", "HUD POP or HUD DISMISS")
     #expect(try counter.say("HUD GET s")["leases"] == .integer(64))
-    // A message replaces them.
+    // A message drops all holds.
     #expect(try counter.say("HUD SHOW s KIND info")["leases"] == .integer(0))
   }
 

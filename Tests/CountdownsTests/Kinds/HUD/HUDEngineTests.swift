@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// What a screen with several levels and several clients adds to a presentation.
+/// HUDs of a screen with several levels and several clients.
 @Suite struct HUDEngineTests {
   let desk: Desk
 
@@ -115,7 +115,7 @@ import Testing
     #expect(popped?.level == .normal)
     #expect(popped?.end == .dismissed)
     #expect(desk.hud("s")?.level == .alert)
-    // Without a lease anywhere it is the front one that is told, unchanged.
+    // Without a hold on any level, POP returns the front HUD unchanged.
     #expect(try pop("s", by: 2)?.level == .alert)
     #expect(desk.hud("s")?.state == .visible)
   }

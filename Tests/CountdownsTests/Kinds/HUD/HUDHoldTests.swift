@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// Several requests share one HUD: each hold keeps what its SHOW wished for.
+/// Several requests share one HUD: each hold keeps the options of its SHOW.
 @Suite struct HUDHoldTests {
   let hud = HUDTimeline()
   let alice = Owner.connection(1)
@@ -29,7 +29,7 @@ import Testing
       let hud = HUDTimeline()
       for number in 0..<8 as Range<Int64> {
         hud.at(number * 400).show(grace: 500, fade: 0)
-        // The one before ends 50 ms after this one began.
+        // The previous request ends 50 ms after this one began.
         if number > 0 { hud.at(number * 400 + 50).pop(names ? number : nil) }
       }
       hud.at(3_250).pop()

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// Defects of other HUDs, by the number in their trackers.
+/// Defects of other HUDs, named by their issue numbers.
 @Suite struct HUDKnownCaseTests {
   let hud = HUDTimeline()
 
@@ -33,7 +33,7 @@ import Testing
     hud.at(10_000).expect("500 did-disappear never-shown")
   }
 
-  // MARK: Of an old one and a new one
+  // MARK: An old HUD and a new one
 
   @Test(
     "SV-1078, SV-671 (SVProgressHUD 1078, 671), MB-503 (MBProgressHUD 503): an old delayed dismiss does not kill the next message"

@@ -1,13 +1,13 @@
 import Countdowns
 import Testing
 
-/// Leases, taps and pauses of HUDs.
+/// Holds, taps, pauses and progress of HUDs.
 @Suite struct HUDOwnerTests {
   let hud = HUDTimeline()
   let alice = Owner.connection(1)
   let bob = Owner.connection(2)
 
-  // MARK: Leases
+  // MARK: Holds
 
   @Test("Each SHOW of loading adds a hold, POP releases one, and the last POP dismisses")
   func leases() {

@@ -13,7 +13,7 @@ import Testing
       let cuts = (0..<3).map { _ in Int64.random(in: 0..<200, using: &generator) }.sorted()
       let paused = HUDTimes(request, pauses: cuts, until: 200)
       for (event, moment) in plain.times {
-        // A pause in the very moment of an event comes after it: the HUD is settled first.
+        // A pause at the moment of an event comes after the event: the HUD is settled first.
         let before = Int64(cuts.filter { $0 < moment }.count)
         #expect(paused.times[event] == moment + before * 1_000, "seed \(seed), \(event), \(cuts)")
       }
@@ -21,11 +21,11 @@ import Testing
   }
 }
 
-/// When a HUD that is dismissed at a fixed moment of its own time does what.
+/// The time of each event of a HUD that is dismissed at a fixed moment.
 private struct HUDTimes {
   private(set) var times: [String: Int64] = [:]
 
-  /// Each pause lasts a second. Moments are in milliseconds of the HUD's own time.
+  /// Each pause lasts a second. Moments are in milliseconds, not counting pauses.
   init(_ request: Presentation.Request, pauses: [Int64], until dismissal: Int64) {
     var now = Instant(microseconds: 0)
     var machine: Presentation!

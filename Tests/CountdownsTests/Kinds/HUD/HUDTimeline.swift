@@ -1,15 +1,15 @@
 import Countdowns
 import Testing
 
-/// A HUD on a virtual clock, so that a test reads as the history it tells:
+/// A HUD on a virtual clock, so that a test reads like a history:
 ///
 ///     let hud = HUDTimeline()
 ///     hud.at(0).show(grace: 500)
 ///     hud.at(300).dismiss()
 ///     hud.expect("300 did-disappear never-shown")
 ///
-/// All times are in milliseconds. `at` lets time pass event by event, as a driver that is never
-/// late does; `late(at:)` lets it be noticed at once, as after a suspend.
+/// All times are in milliseconds. `at` moves the clock event by event, like a driver that is never
+/// late; `late(at:)` moves it in one jump, as after a suspend.
 final class HUDTimeline {
   private(set) var machine: Presentation?
   private(set) var now = Instant(microseconds: 0)
@@ -100,7 +100,7 @@ final class HUDTimeline {
   }
   var remaining: Int64? { machine?.remainingTime(at: now)?.millisecondsRoundedUp }
 
-  /// What happened since the last call, up to now. Generations are named as soon as there are two.
+  /// Expects exactly these lines since the last call. Lines name generations once there are two.
   func expect(_ lines: String..., sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(takeLines() == lines, sourceLocation: sourceLocation)
   }

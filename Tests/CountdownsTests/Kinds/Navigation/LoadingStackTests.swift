@@ -2,8 +2,8 @@ import Countdowns
 import Simulation
 import Testing
 
-/// `NAV PUSH … PAGE`: pages that appear, load and disappear with their stack. Lines of the stack
-/// begin with `nav`, those of pages and HUDs with the page.
+/// `NAV PUSH … PAGE`: pages that appear, load and disappear with their stack. The key in a line is
+/// `nav` for the stack, and the page's name for a page or HUD.
 @Suite struct LoadingStackTests {
   let desk: Desk
 
@@ -14,7 +14,7 @@ import Testing
     desk.connect(2)
   }
 
-  /// Pages with content: the last one on top.
+  /// Pushes pages and loads content into each; the last page is on top.
   private func loaded(_ names: String..., refresh: PageLoad.Refresh? = nil) throws {
     for name in names {
       try push(name, refresh: refresh)
@@ -93,7 +93,7 @@ import Testing
     desk.hears(1, "0 b did-appear loading", "0 b loading loading")
     #expect(isVisible("a") == true)
     desk.at(350).hears(1, "350 a did-disappear content")
-    // Asked before it is noticed.
+    // The next call settles a push that is over but not noticed yet.
     try push("c", .lasting(.milliseconds(350)))
     desk.unnoticed(at: 700)
     #expect(isVisible("b") == false)
@@ -231,7 +231,7 @@ import Testing
     #expect(desk.stack("nav") == nil && desk.scope("a") == nil)
     try desk.push("nav", "a")
     #expect(desk.stack("nav")?.pages.count == 1)
-    // It is another page of that name, which does not follow the stack.
+    // The existing page only has the same name; it does not follow the stack.
     try desk.push("nav", "b")
     #expect(isVisible("a") == true)
     #expect(throws: EngineError.scope(.isThere(Array("b".utf8)))) { try push("b") }
@@ -254,7 +254,7 @@ import Testing
     #expect(desk.engine.entityCount == 4)
     try desk.push("nav", "b")
     try desk.set("t", 60_000)
-    // A page that comes back where there is no room loads without its HUD.
+    // Without room for a HUD, a page that comes back loads without one.
     try desk.pop("nav")
     #expect(desk.page("a")?.state == .loading)
     #expect(desk.page("a")?.isVisible == true)

@@ -3,9 +3,9 @@ import Wire
 
 @testable import Countdowns
 
-/// NAV and PAGE as bytes in, bytes out.
+/// NAV and PAGE on the wire.
 @Suite struct NavigationCommandTests {
-  /// What a watcher was told since the last call, without what always changes.
+  /// Returns a watcher's new events without generations, sequence numbers and times.
   private func told(_ counter: Counter, _ watcher: Session) throws -> [String] {
     try counter.take(watcher).map { frame in
       guard case .push(let message) = frame, let text = message.last?.text else {

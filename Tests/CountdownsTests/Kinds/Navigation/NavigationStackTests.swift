@@ -1,9 +1,9 @@
 import Countdowns
 import Testing
 
-/// Every way from one state of a navigation stack to another, and every reason not to go it.
+/// Every change of state of a navigation stack, and every reason to refuse one.
 @Suite struct NavigationStackTests {
-  /// a, b and c, c on top.
+  /// Returns a stack of a, b and c, with c on top.
   private func three() -> NavigationTimeline {
     let stack = NavigationTimeline("a")
     stack.push("b")

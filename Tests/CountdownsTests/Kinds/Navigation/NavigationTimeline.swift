@@ -7,7 +7,7 @@ import Testing
 ///     stack.push("b")
 ///     stack.at(100).swipe()
 ///     stack.at(200).finish()
-///     stack.expect("0 will-appear a first", …)
+///     stack.expect("0 willAppear a moving", …)
 ///
 /// Times are in milliseconds.
 final class NavigationTimeline {
@@ -31,7 +31,7 @@ final class NavigationTimeline {
     return self
   }
 
-  /// Time passes, and is noticed only now.
+  /// Moves the clock in one jump, then expires the stack once.
   func late(at milliseconds: Int64) {
     now = Instant(microseconds: milliseconds * 1_000)
     machine.expire(at: now) { record($0) }
@@ -90,7 +90,7 @@ final class NavigationTimeline {
   @discardableResult
   func cancel() -> NavigationStack.Refusal? { machine.cancel { record($0) } }
 
-  /// The scopes of these pages close.
+  /// Removes these pages, as if their scopes had closed.
   func close(_ names: String...) {
     let places = machine.pages.indices.filter { names.contains(text(machine.pages[$0].scope.key)) }
     machine.remove(Set(places)) { record($0) }
@@ -109,7 +109,7 @@ final class NavigationTimeline {
     lines.append(words.joined(separator: " "))
   }
 
-  /// What happened since the last call, up to now.
+  /// Expects exactly these lines since the last call.
   func expect(_ expected: String..., sourceLocation: SourceLocation = #_sourceLocation) {
     let happened = lines
     lines = []

@@ -96,7 +96,7 @@ import Testing
     #expect(
       try desk.nav("nav") { try $0.finishTransition($1, generation: nil, at: desk.now) }
         == .notTransitioning)
-    // Asked before it is noticed, it is over all the same.
+    // The next call settles a timeout that is over but not noticed yet.
     #expect(try desk.swipe("nav", timeout: 500) == nil)
     desk.unnoticed(at: 1_000)
     #expect(desk.stack("nav")?.state == .settled)
@@ -118,14 +118,14 @@ import Testing
     desk.late(at: 1_000).hears(1, "1000 t cancelled owner-gone")
     #expect(desk.scope("c") == nil)
     #expect(desk.stack("nav")?.pages.count == 2)
-    // Asked before it is noticed, it is over all the same.
+    // The next call settles a pop that is over but not noticed yet.
     #expect(try desk.nav("nav") { try pop($1, .lasting(.milliseconds(350)), nil, desk.now) } == nil)
     desk.unnoticed(at: 2_000)
     #expect(throws: EngineError.scope(.noScope(Array("b".utf8)))) { try desk.scoped("b") }
     try desk.open("b")
     #expect(desk.stack("nav")?.pages == [Array("a".utf8)])
     try desk.close("b")
-    // One that is cancelled lives on.
+    // A page whose pop is cancelled stays.
     try desk.push("nav", "d")
     #expect(try desk.nav("nav") { try pop($1, .lasting(.milliseconds(350)), nil, desk.now) } == nil)
     _ = try desk.nav("nav") { try $0.cancelTransition($1, generation: nil, at: desk.now) }

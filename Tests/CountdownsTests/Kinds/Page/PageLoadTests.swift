@@ -1,14 +1,14 @@
 import Countdowns
 import Testing
 
-/// Every way from one state of a page to another, and every reason not to go it.
+/// Every change of state of a page, and every reason to refuse one.
 @Suite struct PageLoadTests {
   private let start = Instant(microseconds: 0)
   private let second = Instant(microseconds: 1_000_000)
 
   private func page(timeout: Interval? = nil) -> PageLoad { PageLoad(timeout: timeout, at: start) }
 
-  /// A page with content that has disappeared.
+  /// Returns a page that has loaded and disappeared.
   private func covered(items: Int64 = 3) -> PageLoad {
     var page = page()
     _ = page.loaded(items: items)

@@ -156,7 +156,7 @@ import Testing
     #expect(desk.hud("p")?.leases == 2)
     _ = try desk.loaded("p")
     #expect(desk.hud("p")?.leases == 1)
-    // One that was taken away by somebody else is not given back twice.
+    // A hold that DISMISS dropped is not released again.
     try desk.closePage("p")
     try desk.appear("p")
     try desk.dismiss("p")
@@ -202,7 +202,7 @@ import Testing
     desk.engine.isReadOnly = true
     #expect(throws: EngineError.readOnly) { try desk.appear("p") }
     #expect(desk.page("p") == nil)
-    // Another screen has nothing that is kept.
+    // The other screen has no persisted HUD.
     try desk.appear("p", screen: "other")
     #expect(desk.hud("other")?.state == .visible)
   }
@@ -226,7 +226,7 @@ import Testing
     #expect(desk.page("p")?.isVisible == true)
     #expect(desk.page("p")?.screen == Array("p".utf8))
     #expect(desk.hud("p")?.leases == 2)
-    // A page that does not want it changes nothing of it.
+    // A page on another screen does not change the persisted HUD.
     try desk.appear("q", screen: "q")
     #expect(try desk.loaded("q") == nil)
     desk.unnoticed(at: 1_000)
@@ -266,7 +266,7 @@ import Testing
     #expect(try desk.dismiss("p") == nil)
     try begin()
     desk.unnoticed(at: 5_000)
-    // It is a new one: what another wanted does not keep it.
+    // SHOW makes a new HUD, without the hold of the failed page.
     #expect(try desk.show("p").leases == 1)
   }
 
@@ -278,7 +278,7 @@ import Testing
     desk.unnoticed(at: 5_000)
     #expect(hud == nil)
     desk.hears(1, "5000 p did-disappear never-shown")
-    // One page fails before the HUD is to show, the other one after that.
+    // One page fails before the HUD's grace is over, the other one after it.
     try desk.appear("q", timeout: 1_000, screen: "p", grace: 2_000, minimum: 500)
     try desk.appear("r", timeout: 3_000, screen: "p", grace: 2_000, minimum: 500)
     desk.unnoticed(at: 9_000)
@@ -316,7 +316,7 @@ import Testing
     settings.limits.entitiesPerUser = 1
     let desk = Desk(settings)
     let limit = EngineError.limit(name: "max-entities-per-uid", value: 1)
-    // Another user's HUD: as long as it is there, the page needs none of its own.
+    // While another user's HUD exists, the page shares it and needs no new one.
     try desk.show("p")
     try desk.appear("p", uid: 2)
     if how == 1 { _ = try desk.failed("p") } else { try desk.disappear("p") }
@@ -347,7 +347,7 @@ import Testing
     try desk.dismiss("p")
     try desk.set("t", 60_000)
     desk.unnoticed(at: 1_000)
-    // Page and HUD are two, the timer is one.
+    // The page and its HUD are two entities, and the timer is one.
     #expect(throws: EngineError.limit(name: "max-entities", value: 2)) { try desk.appear("p") }
     try desk.delete("t")
     try desk.appear("p")

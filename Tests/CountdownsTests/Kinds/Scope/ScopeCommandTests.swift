@@ -3,7 +3,6 @@ import Wire
 
 @testable import Countdowns
 
-/// SCOPE as bytes in, bytes out.
 @Suite struct ScopeCommandTests {
   @Test("OPEN, GET and TREE reply with views; CLOSE with whether there was one")
   func lifeOfAScope() throws {

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// Trees as deep and as wide as the limits allow: each step stays small, nothing recurs.
+/// Trees as deep and as wide as the limits allow: each step stays small, and nothing recurses.
 @Suite struct ScopeScaleTests {
   private func desk(depth: Int = 10_000, children: Int = 100_000) -> Desk {
     var settings = EngineSettings()
@@ -19,7 +19,7 @@ import Testing
 
   private func name(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number) { Array($0) } }
 
-  /// Closes all there is in steps of a budget; none may take out more than that.
+  /// Closes the whole tree in steps that each remove at most `budget` entities.
   private func close(_ desk: Desk, budget: Int) throws {
     _ = try desk.engine.closeScope(name(0).span, generation: nil, at: desk.now)
     var before = desk.engine.entityCount
@@ -46,7 +46,7 @@ import Testing
       try open(desk, 10_000, below: 9_999)
     }
     #expect(desk.engine.entityCount == 19_999)
-    // From the bottom to the top, and back down.
+    // The event passes all scopes, from the top down and back up.
     let taken = try desk.engine.emit([1], payload: nil, for: name(9_999).span, at: desk.now) { _ in
       true
     }

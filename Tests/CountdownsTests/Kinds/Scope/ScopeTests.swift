@@ -1,13 +1,13 @@
 import Countdowns
 import Testing
 
-/// Scopes: who owns what, who goes with whom, and who is told.
+/// Scopes: ownership, closing, leases and events.
 @Suite struct ScopeTests {
   let desk = Desk()
 
   init() { desk.connect(2) }
 
-  /// app above page above cell.
+  /// Opens `app`, `page` below `app`, and `cell` below `page`.
   private func openThree() throws {
     try desk.open("app")
     try desk.open("page", below: "app")
@@ -155,7 +155,7 @@ import Testing
     #expect(throws: EngineError.scope(.isClosing(Array("app".utf8)))) { try desk.open("app") }
     desk.advance()
     try desk.open("app")
-    // Little is closed within the call.
+    // A few scopes are closed within the call.
     for index in 0..<10 { try desk.open("\(index)", below: "app") }
     try desk.close("app")
     try desk.open("app")
@@ -260,7 +260,7 @@ import Testing
     desk.unnoticed(at: 1_000)
     #expect(desk.scope("b") == nil)
     #expect(throws: EngineError.notFound) { try desk.touch("a") }
-    // It makes room for a new one.
+    // The keys of expired scopes are free.
     try desk.open("b")
     #expect(desk.scope("a") == nil)
     #expect(desk.timer("t") == nil)
@@ -392,7 +392,7 @@ import Testing
     for number in 0..<600 { try desk.set("t\(number)", 60_000, owner: try desk.scoped("cell")) }
     desk.subscribe(1, pattern: "*")
     _ = desk.takeHeard(1)
-    // More is owned than is cancelled at once.
+    // The scope owns more entities than one call cancels.
     #expect(try desk.close("page"))
     #expect(try desk.close("app"))
     desk.at(1)

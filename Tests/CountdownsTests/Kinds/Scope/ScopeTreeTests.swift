@@ -1,17 +1,17 @@
 import Countdowns
 import Testing
 
-/// Who is there, to be told by hand.
+/// The connections that exist, as the test sets them.
 private struct Room: Attendance {
   var connections: Set<UInt64> = [1, 2]
   func isThere(connection: UInt64) -> Bool { connections.contains(connection) }
 }
 
-/// The shape of the tree, and what is open in it.
+/// The shape of the tree, and which scopes are open.
 @Suite final class ScopeTreeTests {
   private var tree = ScopeTree()
 
-  /// As the macro, which cannot take apart what is asked of something that cannot be copied.
+  /// Replaces `#expect`, which cannot expand calls on the tree, as it is not copyable.
   private func expect(_ isSo: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(isSo, sourceLocation: sourceLocation)
   }
@@ -19,7 +19,7 @@ private struct Room: Attendance {
   private let now = Instant(microseconds: 1_000)
   private let later = Instant(microseconds: 2_000)
 
-  /// 0 above 1 above 2, 0 above 3.
+  /// Builds a tree: 0 above 1 and 3, 1 above 2.
   init() {
     tree.insert(0, under: nil)
     tree.insert(1, under: 0)
@@ -141,7 +141,7 @@ private struct Room: Attendance {
   }
 }
 
-/// Who handles what, and who takes it.
+/// Which handler takes an event.
 @Suite struct HandlersTests {
   private func taker(
     _ handlers: Handlers, _ event: String, capturing: Bool = false, deaf: Set<UInt64> = []

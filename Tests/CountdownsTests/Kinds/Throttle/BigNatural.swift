@@ -1,7 +1,7 @@
-/// A natural number of any size, with no more than a model of exact arithmetic needs: it never
-/// divides, so it cannot round.
+/// A natural number of any size, with only the operations that an exact model needs. It never
+/// divides, so it never rounds.
 struct BigNatural: Comparable {
-  /// The lowest 32 bits first; without zeros at the end.
+  /// The limbs, lowest 32 bits first, without zeros at the end.
   private var limbs: [UInt32] = []
 
   init(_ value: UInt64) {
@@ -27,7 +27,7 @@ struct BigNatural: Comparable {
     return sum
   }
 
-  /// `b` is at most `a`.
+  /// - Precondition: `b` is at most `a`.
   static func - (a: BigNatural, b: BigNatural) -> BigNatural {
     precondition(b <= a)
     var difference = a

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// THROTTLE on the wire: what it takes, answers and refuses.
+/// THROTTLE on the wire: arguments, replies and errors.
 @Suite struct ThrottleCommandTests {
   @Test("A key named like a subcommand needs TAKE; otherwise it is an error")
   func names() throws {

@@ -61,7 +61,7 @@ import Testing
   func neverEarly() throws {
     let desk = Desk()
     try desk.take("k", 1, 7, per: 1_000)
-    // 142,857.14… µs.
+    // One use is available again after 142,857.14… µs.
     desk.at(142)
     #expect(desk.throttle("k")?.retryAfterMS == 1)
     #expect(try !desk.take("k", 1, 7, per: 1_000).isAccepted)

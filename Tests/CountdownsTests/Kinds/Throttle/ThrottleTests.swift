@@ -14,7 +14,7 @@ private struct ThrottleTimeline {
 
   init(_ rate: Throttle.Rate) { machine = Throttle(rate, at: now) }
 
-  /// `yes remaining reset` or `no remaining retry reset`.
+  /// Returns `yes remaining reset` or `no remaining retry reset`.
   mutating func take(_ cost: UInt32 = 1, at milliseconds: Int64) -> String {
     now = Instant(microseconds: milliseconds * 1_000)
     let before = machine
@@ -82,7 +82,7 @@ private struct ThrottleTimeline {
 
   @Test("A rate of 7 per second does not drift: 70,000 take 10,000 s to the microsecond")
   func noDrift() {
-    // What a whole microsecond is too much is not lost as long as it is no more than BURST.
+    // With BURST 2, rounding each wait up to a whole microsecond loses nothing.
     var machine = Throttle(rate(2, 7, per: .seconds(1)), at: Instant(microseconds: 0))
     var now = Instant(microseconds: 0)
     #expect(machine.take(2, at: now).isAccepted == true)
@@ -184,7 +184,7 @@ private struct ThrottleTimeline {
   }
 }
 
-/// The same in numbers of any size, by the definition: the theoretical arrival time times `count`.
+/// An exact model by the definition. `arrival` is the theoretical arrival time (µs) times `count`.
 private struct ThrottleModel {
   let rate: Throttle.Rate
   var arrival = BigNatural(0)
@@ -197,13 +197,13 @@ private struct ThrottleModel {
     BigNatural(UInt64(rate.period.microseconds)) * UInt64(number)
   }
 
-  /// Whether a request would be accepted some time later.
+  /// Returns whether a request would be accepted `later` microseconds after `now`.
   func accepts(_ cost: Int64, at now: Instant, later: Int64 = 0) -> Bool {
     let now = scaled(now, later)
     return max(arrival, now) + uses(cost) <= now + uses(Int64(rate.burst))
   }
 
-  /// What is wrong with an answer; nil if nothing is.
+  /// Returns what is wrong with an answer; nil if it is right.
   mutating func problem(
     with answer: Throttle.Answer, to cost: Int64, at now: Instant
   ) -> String? {
@@ -244,7 +244,7 @@ private struct ThrottleModel {
     rate(64, 1_000, per: .milliseconds(7)),
   ]
 
-  /// `make simulate` plays many more.
+  /// `make simulate` plays many more calls.
   @Test("Agrees with a model in numbers of any size", arguments: 0..<8)
   func agrees(part: Int) {
     var random = SeededGenerator(seed: UInt64(part))
@@ -267,7 +267,7 @@ private struct ThrottleModel {
         case 6: pairs[index].machine.answer(to: 1, at: moments[index]).retryAfter.microseconds
         default: Int64.random(in: 0...min(use * Int64(rate.burst), 1 << 48), using: &random)
         }
-      // Not beyond some thousand years.
+      // Time stops at 2^56 µs, about 2,300 years.
       if moments[index].microseconds < 1 << 56 {
         moments[index] = moments[index] + Interval(microseconds: step)
       }

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// A plain timer on a virtual clock. Lines read `when fired due missed`, in milliseconds.
+/// A plain timer on a virtual clock. Lines read `when fired due missed count`; times are in ms.
 private final class TimerTimeline {
   private(set) var machine: PlainTimer
   private(set) var now = Instant(microseconds: 0)
