@@ -70,16 +70,18 @@ extension StoredRecord {
   package static func restore(
     _ rows: [StoredRow<Self>], in engine: Engine, now: Moment
   ) -> Int {
+    // Read in place: copying a record would change reference counts.
+    let rows = rows.span
     var refused = 0
     for index in rows.indices {
-      if index + 1 < rows.count {
-        let next = rows[index + 1].record
-        if next.kind == .countdown { engine.countdowns.prepare(next.key.span) }
+      if index + 1 < rows.count, rows[index + 1].record.kind == .countdown {
+        engine.countdowns.prepare(rows[index + 1].record.key.span)
       }
-      let record = rows[index].record
-      guard !engine.copies.contains(record.kind) else { continue }
-      if !engine.canRestore(record.kind, record.key, at: rows[index].place)
-        || !record.restore(in: engine, at: rows[index].place, now: now)
+      let kind = rows[index].record.kind
+      guard !engine.copies.contains(kind) else { continue }
+      let place = rows[index].place
+      if !engine.canRestore(kind, rows[index].record.key, at: place)
+        || !rows[index].record.restore(in: engine, at: place, now: now)
       {
         refused += 1
       }
