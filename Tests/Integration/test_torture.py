@@ -117,13 +117,13 @@ def test_what_is_refused_wrongly_is_noticed(tmp_path, key, life):
                         return
             raise NothingToChange
 
-    # On a busy machine a round may end before there is anything to change.
+    # On a busy machine a round may end before there is anything to change: each takes longer.
     for seed in range(1, 11):
         directory = tmp_path / str(seed)
         directory.mkdir()
         try:
             with pytest.raises(AssertionError) as caught:
-                Sabotage(seed, "process", directory, lives=2, seconds=1).run()
+                Sabotage(seed, "process", directory, lives=2, seconds=seed).run()
             break
         except NothingToChange:
             continue
