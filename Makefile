@@ -34,7 +34,13 @@ RELEASE_FLAGS := $(SWIFT_FLAGS) -c release --static-swift-stdlib -Xswiftc -enfor
 
 .PHONY: build
 build: packages ## Build the release binaries: .build/release/countdownd and countdownctl
-	@swift build $(RELEASE_FLAGS)
+	@swift build $(RELEASE_FLAGS) --product countdownd
+	@swift build $(RELEASE_FLAGS) --product countdownctl
+
+# $(call build-tool,NAME): one of the tests' tools, .build/release/NAME.
+define build-tool
+@swift build $(RELEASE_FLAGS) --product $(1)
+endef
 
 .PHONY: man
 man: build ## Write the man pages to .build/man
@@ -193,7 +199,8 @@ test-fleet: test-packages ## Test fleets with real Redis servers, Sentinel and C
 SECONDS_OF_FUZZ ?= 40
 SEED ?= 0
 .PHONY: fuzz
-fuzz: build ## Random and damaged input: FUZZ="wheel requests configuration state" (SECONDS_OF_FUZZ=40, SEED=0)
+fuzz: packages ## Random and damaged input: FUZZ="wheel requests configuration state transfer" (SECONDS_OF_FUZZ=40, SEED=0)
+	$(call build-tool,fuzz)
 	@$(RELEASE)/fuzz $(SECONDS_OF_FUZZ) $(SEED) $(FUZZ)
 
 ROUNDS ?= 200
@@ -216,11 +223,13 @@ damage: test-packages build ## Damage stored state at random places and start th
 
 STEPS ?= 1000000
 .PHONY: simulate
-simulate: build ## Play random histories of the whole engine against naive models (SEED=0, STEPS=1000000)
+simulate: packages ## Play random histories of the whole engine against naive models (SEED=0, STEPS=1000000)
+	$(call build-tool,simulate)
 	@$(RELEASE)/simulate $(SEED) $(STEPS)
 
 .PHONY: simulate-fleet
-simulate-fleet: build ## Play random histories of daemons that share servers, with all that can go wrong (SEED=0, STEPS=1000000)
+simulate-fleet: packages ## Play random histories of daemons that share servers, with all that can go wrong (SEED=0, STEPS=1000000)
+	$(call build-tool,simulate)
 	@$(RELEASE)/simulate $(SEED) $(STEPS) fleet
 
 .PHONY: sanitize
@@ -281,7 +290,8 @@ bench-wheel: ## Measure the timer wheel beside other timers; writes docs/dev/ben
 	@Benchmarks/run.py $(BENCH_OPTIONS)
 
 .PHONY: bench-store
-bench-store: build ## Measure commits, folds and loading of the store
+bench-store: packages ## Measure commits, folds and loading of the store
+	$(call build-tool,store-bench)
 	@d=$$(mktemp -d -p .build) && trap "rm -rf $$d" EXIT && $(RELEASE)/store-bench $$d
 
 .PHONY: callgrind

@@ -5,10 +5,11 @@ import PackageDescription
 let settings: [SwiftSetting] =
   Context.environment["CI"] == nil ? [] : [.treatAllWarnings(as: .error)]
 
-/// Code that the compiler cannot prove to be memory-safe must be marked `unsafe`. Functions can
-/// return borrowed values.
-let strict: [SwiftSetting] =
-  settings + [.strictMemorySafety(), .enableExperimentalFeature("Lifetimes")]
+/// Functions can return borrowed values.
+let lifetimes = settings + [.enableExperimentalFeature("Lifetimes")]
+
+/// Code that the compiler cannot prove to be memory-safe must be marked `unsafe`.
+let strict = lifetimes + [.strictMemorySafety()]
 
 let package = Package(
   name: "countdownd",
@@ -53,15 +54,7 @@ let package = Package(
     .systemLibrary(name: "CLog"),
     .target(
       name: "CountdownStore", dependencies: ["CLog", "CSQLite", "Countdowns", "Wire"],
-      swiftSettings: settings),
-    .executableTarget(
-      name: "store-bench",
-      dependencies: [
-        "Countdowns", "CountdownStore",
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOPosix", package: "swift-nio"),
-      ],
-      swiftSettings: settings),
+      swiftSettings: lifetimes),
 
     // The server and its interfaces to the system.
     .systemLibrary(name: "CEpoll"),
@@ -105,7 +98,7 @@ let package = Package(
     .target(
       name: "countdownctl",
       dependencies: [
-        "CountdownClient", "CountdownConfiguration", "Countdowns", "Wire",
+        "CountdownClient", "CountdownConfiguration", "Countdowns", "CountdownStore", "Wire",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -133,8 +126,11 @@ let package = Package(
         "SeededRandom", "Wire", "TimerWheelOracle",
       ],
       path: "Tests/Fuzzing", exclude: ["Corpus"], swiftSettings: settings),
-    .executableTarget(name: "fuzz", dependencies: ["Fuzzing"], swiftSettings: settings),
-    .testTarget(name: "FuzzingTests", dependencies: ["Fuzzing"], swiftSettings: settings),
+    .executableTarget(
+      name: "fuzz", dependencies: ["Fuzzing"], path: "Tests/Tools/fuzz", swiftSettings: settings),
+    .testTarget(
+      name: "FuzzingTests", dependencies: ["CountdownStore", "Countdowns", "Fuzzing"],
+      exclude: ["Golden"], swiftSettings: settings),
 
     // Compares random histories of the engine with naive models: in tests and in `simulate`.
     .target(
@@ -144,7 +140,19 @@ let package = Package(
         .product(name: "HeapModule", package: "swift-collections"),
       ],
       path: "Tests/Simulation", swiftSettings: settings),
-    .executableTarget(name: "simulate", dependencies: ["Simulation"], swiftSettings: settings),
+    .executableTarget(
+      name: "simulate", dependencies: ["Simulation"], path: "Tests/Tools/simulate",
+      swiftSettings: settings),
+
+    // Measures the store.
+    .executableTarget(
+      name: "store-bench",
+      dependencies: [
+        "Countdowns", "CountdownStore",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      path: "Tests/Tools/store-bench", swiftSettings: settings),
 
     .testTarget(
       name: "TimerWheelTests", dependencies: ["SeededRandom", "TimerWheel", "TimerWheelOracle"],
@@ -173,7 +181,7 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "CountdownStoreTests", dependencies: ["CountdownStore", "Countdowns"],
-      resources: [.copy("Fixtures")], swiftSettings: settings),
+      swiftSettings: settings),
     .testTarget(
       name: "CountdownServerTests",
       dependencies: [

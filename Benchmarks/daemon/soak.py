@@ -19,7 +19,7 @@ import time
 import servers
 import wire
 from bench import own_bench, say
-from servers import COUNTDOWND, Countdownd, request
+from servers import COUNTDOWNCTL, COUNTDOWND, Countdownd, request
 
 MIB = 1 << 20
 # How many bytes memory may grow from the second quarter of the time to the last one.
@@ -149,10 +149,10 @@ def trouble_with_state(info):
 
 
 def check_state(server):
-    """Returns the problems that `countdownd --check` finds after the daemon has ended."""
-    command = [str(COUNTDOWND), "--check", "--state-directory", str(server.directory / "state")]
+    """Returns the problems that `countdownctl state check` finds after the daemon has ended."""
+    command = [str(COUNTDOWNCTL), "state", "check", str(server.directory / "state")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=servers.PATIENCE)
-    return [f"--check: {done.stdout}{done.stderr}"] if done.returncode != 0 else []
+    return [f"state check: {done.stdout}{done.stderr}"] if done.returncode != 0 else []
 
 
 def main():

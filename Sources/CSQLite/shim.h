@@ -18,11 +18,6 @@ static inline int countdownd_count_no_memory(void) {
   return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
-// Sets whether closing the database checkpoints its WAL. Swift cannot call variadic functions.
-static inline int countdownd_checkpoint_on_close(sqlite3 *database, int on) {
-  return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, (int *)0);
-}
-
 // Returns the errno of the last failed call on the file; 0 if none failed.
 static inline int countdownd_file_errno(sqlite3 *database) {
   int number = 0;

@@ -124,7 +124,7 @@ extension Server {
   package func reload(_ done: @escaping (ReloadOutcome) -> Void) {
     nonisolated(unsafe) let done = done
     hooks.reload { [self] outcome in
-      hop { server in
+      runOnLoop { server in
         done(outcome)
         server.openBatch()
       }

@@ -5,7 +5,7 @@ import Countdowns
 extension Server {
   /// Stops accepting connections, writes pending output, and ends. Callable from any thread.
   package func shutDown() {
-    hop { [self] _ in
+    runOnLoop { [self] _ in
       guard !isStopping else { return }
       isStopping = true
       hooks.isStopping()

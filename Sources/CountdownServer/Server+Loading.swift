@@ -14,10 +14,10 @@ extension Server {
     dispatcher.engine.noteChanges()
     nonisolated(unsafe) let given = store
     let loading = StateLoading(given) { [self] portion in
-      hop { $0.take(portion) }
+      runOnLoop { $0.take(portion) }
     }
     self.loading = loading
-    loading.run { [self] error in hop { $0.finishLoading(error) } }
+    loading.run { [self] error in runOnLoop { $0.finishLoading(error) } }
   }
 
   private func take(_ portion: StateLoading.Portion) {
@@ -25,7 +25,11 @@ extension Server {
     // The next portions arrive in a later iteration, so sockets are served in between.
     defer { loading.taken() }
     switch portion {
-    case .records(let restore): loading.unreadable += restore(dispatcher.engine, now)
+    case .entities(let entities):
+      let offset = loading.loaded.clock.offset
+      for entry in dispatcher.engine.restore(entities, offset: offset, at: now) {
+        loading.refused.note(entry.kind, entry.place)
+      }
     case .events(let turns):
       for events in turns {
         let isRead = dispatcher.engine.eventLog.restore(
@@ -34,8 +38,8 @@ extension Server {
       }
     }
     // Reports at most once a second: the receiver may be slow.
-    if toldOfLoading.map({ now.boot - $0 >= .milliseconds(1_000) }) ?? true {
-      toldOfLoading = now.boot
+    if loadingReportedAt.map({ now.boot - $0 >= .milliseconds(1_000) }) ?? true {
+      loadingReportedAt = now.boot
       hooks.isLoading(dispatcher.engine.entityCount)
     }
   }
@@ -75,9 +79,10 @@ extension Server {
 
   /// The number of entities of each durable kind.
   private var loadedFacts: Logger.Metadata {
-    let kinds = EntityKind.allCases.filter(\.canBeDurable)
-    return Dictionary(
-      uniqueKeysWithValues: kinds.map { ("\($0.name)s", "\(dispatcher.engine.count($0))") })
+    Dictionary(
+      uniqueKeysWithValues: EntityKind.durable.map {
+        ("\($0.name)s", "\(dispatcher.engine.count($0))")
+      })
   }
 }
 

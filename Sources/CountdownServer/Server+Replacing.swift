@@ -28,7 +28,8 @@ extension Server {
         .stateSetAside, .critical,
         """
         the state was corrupt and is set aside, not deleted, as was begun before; going on with what could be read \
-        of it. Restore a backup, or try `sqlite3 \(place) .recover`
+        of it. `countdownctl state list \(place)` prints what is readable, and \
+        `sqlite3 \(place) .recover` may find more; or restore a backup
         """, ["file": "\(place)"])
     case .lostChanges(let error):
       logger.error(
@@ -57,7 +58,8 @@ extension Server {
       .stateSetAside, .critical,
       """
       the state is corrupt and is set aside, not deleted; going on without what cannot be read of it. \
-      Restore a backup, or try `sqlite3 \(place) .recover`
+      `countdownctl state list \(place)` prints what is readable, and \
+      `sqlite3 \(place) .recover` may find more; or restore a backup
       """, ["file": "\(place)", "error": "\(error.detail)"])
   }
 

@@ -24,7 +24,7 @@ extension Server {
     let writer = try StoreWriter(
       store, eventsAfter: dispatcher.engine.lastSequence, at: reading
     ) { [self] body in
-      hop { _ in body() }
+      runOnLoop { _ in body() }
     } upkeep: { [upkeep] body in
       upkeep.submit(body)
     } failed: { error in
@@ -85,14 +85,6 @@ extension Server {
       start continues with what was stored before: \(error)
       """)
     _exit(EX_IOERR)
-  }
-}
-
-extension Moment {
-  init(_ reading: StoreClock.Reading) {
-    self.init(
-      boot: Instant(microseconds: reading.bootMicroseconds),
-      wall: Instant(microseconds: reading.wallMicroseconds))
   }
 }
 

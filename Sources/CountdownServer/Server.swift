@@ -11,8 +11,8 @@ import Logging
 /// writes output once for each connection. Two alarms, one for each clock, wake the loop when
 /// something is due; otherwise nothing runs.
 ///
-/// `@unchecked Sendable`: everything but `shutDown`, `reload` and `hop` belongs to the thread that
-/// calls `start` and `waitUntilStopped`. The loop runs in these two.
+/// `@unchecked Sendable`: everything but `shutDown`, `reload` and `runOnLoop` belongs to the thread
+/// that calls `start` and `waitUntilStopped`. The loop runs in these two.
 ///
 /// Lives until the process ends: alarms and the store retain it, as they may call at any time.
 package final class Server: CommandHost, @unchecked Sendable {
@@ -43,7 +43,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   var loading: StateLoading?
   /// The outcome of loading; nil until loading has ended.
   var loaded: Result<Void, any Error>?
-  var toldOfLoading: Instant?
+  var loadingReportedAt: Instant?
   /// The clocks when this daemon started. All later readings are of the same boot.
   let startReading: StoreClock.Reading
   var writer: StoreWriter?
@@ -162,12 +162,12 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   private func openAlarms() {
     // Set before the first batch, which arms the alarms: clients may be waiting at the socket.
-    bootAlarm.setHandler { [self] in hop { $0.openBatch() } }
-    wallAlarm.setHandler { [self] in hop { $0.openBatch() } }
+    bootAlarm.setHandler { [self] in runOnLoop { $0.openBatch() } }
+    wallAlarm.setHandler { [self] in runOnLoop { $0.openBatch() } }
     if settings.state != nil {
       // If this is nil, the next batch notices a step of the clock, within a minute.
       wallClockSteps = WallClockSteps(queue: alarmQueue) { [self] in
-        hop { $0.openBatch() }
+        runOnLoop { $0.openBatch() }
       }
     }
     if let interval = settings.watchdogInterval {
@@ -197,7 +197,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     while !isDone() {
       loop.runOnce(waits: !isBatchOpen)
       if isBatchOpen {
-        gather()
+        waitForMoreClients()
         endBatch()
       }
     }
@@ -205,7 +205,7 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   /// Adds commands to a batch that takes long to store, until it serves as many clients as the last
   /// two together. Those clients have their replies, so most of them send again at once.
-  private func gather() {
+  private func waitForMoreClients() {
     guard let limit = writer?.gathersForMicroseconds, limit > 0, dispatcher.engine.hasChanges else {
       return
     }
@@ -218,7 +218,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   }
 
   /// Runs `body` on the loop soon. Callable from any thread.
-  func hop(_ body: @escaping @Sendable (Server) -> Void) {
+  func runOnLoop(_ body: @escaping @Sendable (Server) -> Void) {
     loop.execute { body(self) }
   }
 
@@ -230,7 +230,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// kind of time, the fleet and the watchdog. Callable from any thread; `done` is called on the
   /// loop once the settings are in force.
   package func reload(_ new: ServerSettings, _ done: @escaping @Sendable () -> Void) {
-    hop { server in
+    runOnLoop { server in
       var new = new
       new.listener = server.settings.listener
       new.isTimeVirtual = server.settings.isTimeVirtual

@@ -7,10 +7,6 @@ final class Database {
   let handle: OpaquePointer
   /// The lock of the state directory, released only after the file is closed.
   let lock: DirectoryLock?
-  /// Whether closing the connection leaves the file and its WAL unchanged.
-  var leavesLog = false {
-    didSet { countdownd_checkpoint_on_close(handle, leavesLog ? 0 : 1) }
-  }
 
   enum Access { case readOnly, readWrite }
 

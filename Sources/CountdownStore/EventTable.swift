@@ -34,13 +34,14 @@ struct EventTable {
   /// Reads the events, oldest first. Skips invalid rows, and throws at the end if there were any.
   func load(_ body: (StoredEvents) -> Void) throws(StoreError) {
     let rows = try Statement(
-      database, "SELECT last_seq, after_seq, ordinal, payload, sum FROM events ORDER BY last_seq")
+      database, "SELECT last_seq, after_seq, ordinal, bytes, sum FROM events ORDER BY last_seq")
     defer { rows.reset() }
     var nonsense: Int64?
     while try rows.step() {
       let (last, after, ordinal) = (rows.number(0), rows.number(1), rows.number(2))
       let payload = rows.bytes(3)
-      guard rows.hasRightSum(4), Self.possible.contains(last), (0...last).contains(after),
+      guard rows.number(4) == Self.sum(last, after, ordinal, payload), Self.possible.contains(last),
+        (0...last).contains(after),
         Self.possible.contains(ordinal)
       else {
         nonsense = last
@@ -51,6 +52,15 @@ struct EventTable {
     if let nonsense {
       throw StoreError(.corrupt, database.path, "row \(nonsense) of events makes no sense")
     }
+  }
+
+  private static func sum(
+    _ last: Int64, _ after: Int64, _ ordinal: Int64, _ payload: [UInt8]
+  ) -> Int64 {
+    var sum = CRC32C.checksum(of: last)
+    sum = CRC32C.checksum(of: after, after: sum)
+    sum = CRC32C.checksum(of: ordinal, after: sum)
+    return Int64(CRC32C.checksum(payload.span, after: sum))
   }
 
   /// Appends events, oldest first, and removes the oldest beyond the limit. Does not write events
@@ -64,7 +74,7 @@ struct EventTable {
     guard limit > 0 else { return }
     let insert = try Statement(
       database,
-      "INSERT INTO events (last_seq, after_seq, ordinal, payload, sum) VALUES (?, ?, ?, ?, ?)")
+      "INSERT INTO events (last_seq, after_seq, ordinal, bytes, sum) VALUES (?, ?, ?, ?, ?)")
     var newer = batches.reduce(0) { $0 + Int64($1.events.count) }
     for batch in batches where batch.events.lastSequence > lastSequence {
       let after = min(max(lastSequence, batch.missingThrough), batch.events.lastSequence)
@@ -75,8 +85,8 @@ struct EventTable {
       insert.bind(1, batch.events.lastSequence)
       insert.bind(2, after)
       insert.bind(3, ordinal)
-      insert.bind(4, batch.events.bytes)
-      insert.bindSum(5)
+      insert.bind(4, batch.events.bytes[...])
+      insert.bind(5, Self.sum(batch.events.lastSequence, after, ordinal, batch.events.bytes))
       try insert.run()
     }
     let trim = try Statement(

@@ -1,8 +1,8 @@
 import Countdowns
 
-/// The only row of the table `meta`: the clocks, the highest number that may have been given out,
-/// and the last folded batch.
-struct Meta {
+/// The only row of the table `meta`: who wrote the state, the clocks, the highest number that may
+/// have been given out, and the last folded batch.
+struct Meta: Stored {
   /// The part that the log stores, too.
   struct Clocks: Equatable, Stored {
     var saved: StoreClock.Saved
@@ -19,29 +19,26 @@ struct Meta {
     private static let possible: ClosedRange<Int64> =
       -100_000_000_000_000_000...100_000_000_000_000_000
 
-    mutating func fields<Visitor: StorageVisitor>(_ visitor: inout Visitor) {
+    mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
       visitor.field("number_floor", &numberFloor)
-      var bootID = Array(saved.reading.bootID.utf8)
-      visitor.field("boot_id", &bootID)
-      var (boot, wall) = (saved.reading.bootMicroseconds, saved.reading.wallMicroseconds)
-      visitor.field("boot_us", &boot)
-      visitor.field("wall_us", &wall)
+      visitor.text("boot_id", &saved.reading.bootID)
+      visitor.field("boot_us", &saved.reading.bootMicroseconds)
+      visitor.field("wall_us", &saved.reading.wallMicroseconds)
       visitor.field("store_minus_boot_us", &saved.offset)
-      guard Visitor.isReading else { return }
-      saved.reading = StoreClock.Reading(
-        bootID: String(decoding: bootID, as: UTF8.self), bootMicroseconds: boot,
-        wallMicroseconds: wall)
       visitor.require(
-        [boot, wall, saved.offset].allSatisfy(Self.possible.contains)
-          && NumberFloor.possible.contains(numberFloor))
+        [saved.reading.bootMicroseconds, saved.reading.wallMicroseconds, saved.offset]
+          .allSatisfy(Self.possible.contains) && NumberFloor.possible.contains(numberFloor))
     }
   }
 
+  /// The program that wrote last, and its version. It stays the first field in later versions, so
+  /// that older ones can name the release that reads them.
+  var product = ""
   var clocks: Clocks
   /// The random ID of this state. Segments with another lineage belong to another state.
   var lineage: Int64
   /// The number of the last batch in the tables.
-  var folded: UInt64
+  var folded: Int64
   /// The number of the newest start; when read from a file, a lower bound.
   var start: UInt32
 
@@ -52,57 +49,56 @@ struct Meta {
     (folded, start) = (0, 0)
   }
 
+  static var blank: Meta { Meta(.blank) }
   static var newLineage: Int64 { Int64.random(in: 1...Int64.max) }
 
-  /// Reads the row; nil in a new file. Throws `corrupt` for values that would overflow later.
+  private static let version: UInt8 = 1
+
+  mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    visitor.text("product", &product)
+    clocks.fields(&visitor)
+    visitor.field("lineage", &lineage)
+    visitor.field("folded", &folded)
+    visitor.field("start", &start)
+    visitor.require(lineage > 0 && folded >= 0)
+  }
+
+  /// Reads the row; nil in a new file.
   static func read(_ database: Database) throws(StoreError) -> Meta? {
-    let row = try Statement(
-      database,
-      """
-      SELECT product, number_floor, boot_id, boot_us, wall_us, store_minus_boot_us, sum, lineage,
-        folded, start FROM meta
-      """)
+    let row = try Statement(database, "SELECT bytes, sum FROM meta")
     defer { row.reset() }
     guard try row.step() else { return nil }
-    // The sum includes it.
-    _ = row.text(0)
-    var columns = ColumnReader(row: row, offset: 0)
-    var clocks = Clocks.blank
-    clocks.fields(&columns)
-    var meta = Meta(clocks)
-    // NULL in a row of an older version.
-    if let lineage = row.optionalNumber(7), let folded = row.optionalNumber(8),
-      let start = row.optionalNumber(9)
-    {
-      (meta.lineage, meta.folded) = (lineage, UInt64(clamping: folded))
-      meta.start = UInt32(clamping: start)
+    let bytes = row.bytes(0)
+    let damage = StoreError(.corrupt, database.path, "the row of meta makes no sense")
+    guard row.number(1) == Int64(CRC32C.checksum(bytes.span)), let version = bytes.first else {
+      throw damage
     }
-    guard !columns.hasFailed, row.hasRightSum(6) else {
-      throw StoreError(.corrupt, database.path, "the row of meta makes no sense")
+    guard version == Self.version else {
+      throw .newerSchema(found: Int(version), known: Int(Self.version), of: "meta", database)
     }
+    guard let meta = Meta(bytes: Array(bytes.dropFirst()), offset: 0) else { throw damage }
     return meta
   }
 
+  /// Returns the program that wrote a state, of this or a later version; nil if it is unknown.
+  static func product(of database: Database) -> String? {
+    guard let row = try? Statement(database, "SELECT bytes FROM meta"), (try? row.step()) == true
+    else { return nil }
+    defer { row.reset() }
+    var reader = StateReader(row.bytes(0).dropFirst(), offset: 0)
+    var product = ""
+    reader.text("product", &product)
+    return reader.hasFailed || product.isEmpty ? nil : product
+  }
+
   func write(_ database: Database, product: String) throws(StoreError) {
-    let meta = try Statement(
-      database,
-      """
-      INSERT INTO meta (id, created_unix_us, product, number_floor, boot_id, boot_us, wall_us,
-        store_minus_boot_us, sum, lineage, folded, start)
-      VALUES (1, ?5, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-      ON CONFLICT DO UPDATE SET product = ?1, number_floor = ?2, boot_id = ?3, boot_us = ?4,
-        wall_us = ?5, store_minus_boot_us = ?6, sum = ?7, lineage = ?8, folded = ?9, start = ?10
-      """)
-    meta.bind(1, product)
-    meta.bind(2, clocks.numberFloor)
-    meta.bind(3, clocks.saved.reading.bootID)
-    meta.bind(4, clocks.saved.reading.bootMicroseconds)
-    meta.bind(5, clocks.saved.reading.wallMicroseconds)
-    meta.bind(6, clocks.saved.offset)
-    meta.bind(8, lineage)
-    meta.bind(9, Int64(folded))
-    meta.bind(10, Int64(start))
-    meta.bindSum(7)
-    try meta.run()
+    var meta = self
+    meta.product = product
+    let bytes = [Self.version] + meta.bytes(offset: 0)
+    let row = try Statement(
+      database, "INSERT OR REPLACE INTO meta (id, bytes, sum) VALUES (1, ?, ?)")
+    row.bind(1, bytes[...])
+    row.bind(2, Int64(CRC32C.checksum(bytes.span)))
+    try row.run()
   }
 }

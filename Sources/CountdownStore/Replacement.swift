@@ -16,7 +16,7 @@ package final class Replacement {
   private let lock: DirectoryLock
   private let clock: StoreClock
   /// Nil once the replacement is decided on.
-  private var folder: Folder?
+  private var checkpoint: Checkpoint?
 
   /// Creates an empty replacement.
   ///
@@ -38,14 +38,14 @@ package final class Replacement {
     do throws(StoreError) {
       try files.createReplacement()
       let database = try Database(files.replacement, .readWrite)
-      try Store.prepare(database, options, .current)
+      try Store.prepare(database, options)
       let numbers = NumberFloor(directory: options.directory)
       // Numbers that are already reserved belong to the replacement.
       let given = numbers.read()
       let first = max(now.wallMicroseconds, options.firstNumber)
       let floor = given ?? first + NumberFloor.reserve
       let meta = Meta(Meta.Clocks(saved: clock.saved, numberFloor: floor))
-      folder = try Folder(options, database, meta)
+      checkpoint = try Checkpoint(options, database, meta)
       try meta.write(database, product: options.product)
       if given == nil { try numbers.write(floor) }
     } catch {
@@ -55,8 +55,8 @@ package final class Replacement {
   }
 
   deinit {
-    guard folder != nil else { return }
-    folder = nil
+    guard checkpoint != nil else { return }
+    checkpoint = nil
     files.removeReplacement()
   }
 
@@ -64,17 +64,17 @@ package final class Replacement {
   ///
   /// - Parameter body: adds the content to a batch.
   package func fill(_ body: (ChangeWriter) -> Void) throws(StoreError) {
-    guard let folder else { preconditionFailure("it is decided") }
+    guard let checkpoint else { preconditionFailure("it is decided") }
     let batch = ChangeWriter(offset: clock.offset)
     body(batch)
-    try folder.write(batch.bytes)
+    try checkpoint.write(batch.bytes)
   }
 
   /// Decides that this is the state from now on: the next opening of the directory puts it in
   /// place. If it throws, the corrupt state remains, unless only the last sync failed.
   package func decide() throws(StoreError) {
-    guard folder != nil else { return }
-    folder = nil
+    guard checkpoint != nil else { return }
+    checkpoint = nil
     do throws(StoreError) {
       try files.decide(insteadOf: place)
     } catch {
@@ -86,7 +86,7 @@ package final class Replacement {
   /// Moves the corrupt state aside, which nobody may have open, and opens this one in its place.
   /// Call it after `decide`, and again if it throws.
   package func open(at now: StoreClock.Reading) throws(StoreError) -> Store {
-    precondition(folder == nil, "it is not decided")
-    return try Store(options, at: now, schema: .current, lock: lock)
+    precondition(checkpoint == nil, "it is not decided")
+    return try Store(options, at: now, lock: lock)
   }
 }

@@ -3,7 +3,27 @@ import Glibc
 /// The files of a state directory.
 struct StateFiles {
   let directory: String
-  var database: String { directory + "/state.db" }
+  let database: String
+  /// What the names of the log's segments begin with.
+  let logPrefix: String
+  /// Whether a daemon continues with the database: it is not a backup, and was not set aside.
+  let isOfDaemon: Bool
+
+  init(directory: String) {
+    self.directory = directory
+    database = directory + "/state.db"
+    logPrefix = ""
+    isOfDaemon = true
+  }
+
+  /// A backup, or a database that was set aside together with its log.
+  init(setAside path: String) {
+    directory = Self.directory(of: path)
+    database = path
+    logPrefix = (path.split(separator: "/").last.map(String.init) ?? "") + "-"
+    isOfDaemon = false
+  }
+
   /// The path of a backup until it is sent to the client: a name that no user chooses.
   var backup: String { directory + "/\(Self.backupPrefix)\(getpid())" }
 

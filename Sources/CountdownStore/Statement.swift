@@ -6,22 +6,9 @@ import CSQLite
 final class Statement {
   private let database: Database
   private let handle: OpaquePointer
-  /// The current values of the parameters: an unchanged number or NULL is not bound again.
-  private var values: [Value]
   /// The error of the last failed bind: a value was too long, or memory was short. The next step
   /// throws it.
   private var unbound = SQLITE_OK
-  /// Added to parameter numbers, for statements of several rows.
-  var firstParameter: Int32 = 0
-  /// The sum of the values bound since the last `bindSum`.
-  private var sum = RowSum()
-  /// The sum of the values read from the current row.
-  private var readSum = RowSum()
-
-  private enum Value: Equatable {
-    case null, bytes
-    case number(Int64)
-  }
 
   init(_ database: Database, _ sql: String) throws(StoreError) {
     self.database = database
@@ -34,7 +21,6 @@ final class Statement {
       throw code == SQLITE_ERROR ? database.corrupt(error.detail) : error
     }
     self.handle = handle
-    values = Array(repeating: .null, count: Int(sqlite3_bind_parameter_count(handle)) + 1)
   }
 
   deinit { sqlite3_finalize(handle) }
@@ -42,19 +28,10 @@ final class Statement {
   // MARK: Parameters
 
   func bind(_ parameter: Int32, _ value: Int64) {
-    sum.add(value, at: parameter)
-    guard note(parameter, .number(value)) else { return }
-    check(sqlite3_bind_int64(handle, firstParameter + parameter, value))
+    check(sqlite3_bind_int64(handle, parameter, value))
   }
 
-  func bind(_ parameter: Int32, _ value: Int64?) {
-    if let value { bind(parameter, value) } else { bindNull(parameter) }
-  }
-
-  func bind(_ parameter: Int32, _ bytes: [UInt8]) {
-    note(parameter, .bytes)
-    sum.add(bytes.span, at: parameter)
-    let parameter = firstParameter + parameter
+  func bind(_ parameter: Int32, _ bytes: ArraySlice<UInt8>) {
     check(
       bytes.withUnsafeBytes { bytes in
         // SQLite would bind a null pointer as NULL.
@@ -66,14 +43,7 @@ final class Statement {
       })
   }
 
-  func bind(_ parameter: Int32, _ bytes: [UInt8]?) {
-    if let bytes { bind(parameter, bytes) } else { bindNull(parameter) }
-  }
-
   func bind(_ parameter: Int32, _ text: String) {
-    note(parameter, .bytes)
-    sum.add(text.utf8.span, at: parameter)
-    let parameter = firstParameter + parameter
     var text = text
     check(
       text.withUTF8 { text in
@@ -81,28 +51,6 @@ final class Statement {
           countdownd_bind_text(handle, parameter, $0.baseAddress ?? emptyText, Int32($0.count))
         }
       })
-  }
-
-  /// Binds the sum of the values bound since the last call, which are those of a row.
-  func bindSum(_ parameter: Int32) {
-    let value = sum.value
-    bind(parameter, value)
-    sum = RowSum()
-  }
-
-  private func bindNull(_ parameter: Int32) {
-    guard note(parameter, .null) else { return }
-    check(sqlite3_bind_null(handle, firstParameter + parameter))
-  }
-
-  /// Records the value of a parameter. Returns false if it is unchanged, so a number or NULL need
-  /// not be bound again. Bytes are always bound: their value is not recorded.
-  @discardableResult
-  private func note(_ parameter: Int32, _ value: Value) -> Bool {
-    let place = Int(firstParameter + parameter)
-    if values[place] == value { return false }
-    values[place] = value
-    return true
   }
 
   private func check(_ code: Int32) { if code != SQLITE_OK { unbound = code } }
@@ -119,7 +67,6 @@ final class Statement {
     }
     switch sqlite3_step(handle) {
     case SQLITE_ROW:
-      readSum = RowSum()
       return true
     case SQLITE_DONE:
       sqlite3_reset(handle)
@@ -136,42 +83,25 @@ final class Statement {
 
   func reset() { sqlite3_reset(handle) }
 
-  /// Returns whether the values read from the row, each once, match the sum in a column. Rows of
-  /// older versions have no sum, and match.
-  func hasRightSum(_ column: Int32) -> Bool {
-    isNull(column) || sqlite3_column_int64(handle, column) == readSum.value
-  }
-
-  func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
-
-  func number(_ column: Int32) -> Int64 {
-    let value = sqlite3_column_int64(handle, column)
-    readSum.add(value, at: column + 1)
-    return value
-  }
-
-  // Type, number and bytes are read from the column's value, which is faster than looking up the
-  // column for each. Only one thread uses the connection, so the value need not be protected.
-  func optionalNumber(_ column: Int32) -> Int64? {
-    let value = sqlite3_column_value(handle, column)
-    guard sqlite3_value_type(value) != SQLITE_NULL else { return nil }
-    let number = sqlite3_value_int64(value)
-    readSum.add(number, at: column + 1)
-    return number
-  }
+  func number(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
   func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
 
-  func bytes(_ column: Int32) -> [UInt8] {
+  func bytes(_ column: Int32) -> [UInt8] { Array(borrowedBytes(column)) }
+
+  /// Returns bytes that are valid until the next step.
+  @_lifetime(borrow self)
+  func borrowedBytes(_ column: Int32) -> Span<UInt8> {
+    // Read from the column's value, which is faster than looking up the column twice. Only one
+    // thread uses the connection, so the value need not be protected.
     let value = sqlite3_column_value(handle, column)
     let start = sqlite3_value_blob(value)
-    let count = Int(sqlite3_value_bytes(value))
-    let bytes = Array(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
-    readSum.add(bytes.span, at: column + 1)
-    return bytes
+    let count = start == nil ? 0 : Int(sqlite3_value_bytes(value))
+    let span = Span<UInt8>(
+      _unsafeElements: UnsafeRawBufferPointer(start: start, count: count).assumingMemoryBound(
+        to: UInt8.self))
+    return _overrideLifetime(span, borrowing: self)
   }
-
-  func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }
 }
 
 /// The bytes of an empty text: SQLite would bind a null pointer as NULL.

@@ -24,7 +24,7 @@ extension Store {
 
   /// - Parameter lock: the lock of the directory, if this process already has it.
   static func open(
-    _ options: Options, _ schema: Schema, _ lock: DirectoryLock?, _ announce: (Finding) -> Void
+    _ options: Options, _ lock: DirectoryLock?, _ announce: (Finding) -> Void
   ) throws(StoreError) -> Opened {
     let files = StateFiles(directory: options.directory)
     try files.createDirectory()
@@ -42,17 +42,14 @@ extension Store {
     }
     try files.createDatabase()
     let database = try Database(files.database, .readWrite, lock: lock)
-    try schema.verify(database)
+    try Schema.verify(database)
     let damage = database.damagedHeader
-    if damage == nil { try prepare(database, options, schema) }
+    if damage == nil { try prepare(database, options) }
     return Opened(database: database, damage: damage)
   }
 
-  static func prepare(
-    _ database: Database, _ options: Options, _ schema: Schema
-  ) throws(StoreError) {
+  static func prepare(_ database: Database, _ options: Options) throws(StoreError) {
     try database.execute("PRAGMA trusted_schema = OFF")
-    try schema.verify(database)
     try database.execute("PRAGMA cache_size = -\(options.cacheKibibytes)")
     // No WAL is needed: one thread writes many rows at once, and nobody reads meanwhile.
     let mode = try database.texts("PRAGMA journal_mode = TRUNCATE")
@@ -61,7 +58,6 @@ extension Store {
     }
     // Folded changes must be on the disk before their segments are overwritten.
     try database.execute("PRAGMA synchronous = FULL")
-    try schema.migrate(database)
-    try Views.drop(from: database)
+    try Schema.create(in: database)
   }
 }

@@ -67,7 +67,7 @@ package final class Store {
   /// Events after the stored ones, up to this number, may be missing; nil if none are.
   let missingThrough: Int64?
 
-  /// Opens the state, or creates a new one; migrates a state of an older version.
+  /// Opens the state, or creates a new one.
   ///
   /// Locks the directory for this process until the store is closed.
   ///
@@ -75,15 +75,15 @@ package final class Store {
   package convenience init(
     _ options: Options, at now: StoreClock.Reading, announce: (Finding) -> Void = { _ in }
   ) throws(StoreError) {
-    try self.init(options, at: now, schema: .current, announce: announce)
+    try self.init(options, at: now, lock: nil, announce: announce)
   }
 
   init(
-    _ options: Options, at now: StoreClock.Reading, schema: Schema, lock: DirectoryLock? = nil,
+    _ options: Options, at now: StoreClock.Reading, lock: DirectoryLock?,
     announce: (Finding) -> Void = { _ in }
   ) throws(StoreError) {
     precondition(options.durability != .none, "what is not stored needs no store")
-    let opened = try Self.open(options, schema, lock, announce)
+    let opened = try Self.open(options, lock, announce)
     self.options = options
     database = opened.database
     var damage = opened.damage
@@ -104,7 +104,7 @@ package final class Store {
     log = try LogContents(
       files,
       LogContents.Query(
-        lineage: lineage, folded: found?.folded ?? 0, start: found?.start ?? 0))
+        lineage: lineage, folded: UInt64(found?.folded ?? 0), start: found?.start ?? 0))
     let saved = log.clocks?.saved ?? found?.clocks.saved
     let now = options.continuesClocks ? saved?.reading ?? now : now
     var isLossy = false
@@ -131,14 +131,11 @@ package final class Store {
     missingThrough = isLossy || (found != nil && given > known) ? firstNumber - 1 : nil
     let floor = firstNumber + NumberFloor.reserve
     var meta = Meta(Meta.Clocks(saved: clock.saved, numberFloor: floor))
-    meta.lineage = lineage ?? 0
+    if let lineage { meta.lineage = lineage }
     meta.folded = found?.folded ?? 0
     if damage == nil {
       do throws(StoreError) {
-        if isNew || meta.lineage == 0 {
-          if meta.lineage == 0 { meta.lineage = Meta.newLineage }
-          try meta.write(database, product: options.product)
-        }
+        if isNew { try meta.write(database, product: options.product) }
         for other in log.others {
           let place = files.freeName(other.path, "other", atUnixMicroseconds: now.wallMicroseconds)
           announce(.otherLog(place: place))
@@ -159,11 +156,18 @@ package final class Store {
   /// Makes loading end with an error soon. Callable from any thread while the store is open.
   package func interrupt() { sqlite3_interrupt(database.handle) }
 
-  /// Reads all entities, at half a microsecond each. If a table cannot be read to its end,
-  /// continues with the next. Instants are on the boot clock of this boot.
-  package func loadRecords(_ reader: any RecordReader) {
-    Tables.load(database, offset: clock.offset, besides: log.newest, reader)
-    Tables.load(log, offset: clock.offset, reader)
+  /// Reads the records of all entities, less than half a microsecond each: first the rows, then the
+  /// log. Reads on after damaged rows, and throws at the end.
+  package func loadEntities(_ reader: any EntityReader) throws(StoreError) {
+    var failure: StoreError?
+    do throws(StoreError) {
+      try EntityRows.load(database, besides: log.newest, reader)
+    } catch {
+      guard error.kind == .corrupt else { throw error }
+      failure = error
+    }
+    try EntityRows.load(log, database, reader)
+    if let failure { throw failure }
   }
 
   /// Reads the stored events, oldest first.

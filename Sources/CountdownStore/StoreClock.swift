@@ -11,7 +11,7 @@ package struct StoreClock: Equatable, Sendable {
   package struct Reading: Equatable, Sendable {
     /// The ID of the boot, from /proc/sys/kernel/random/boot_id but without dashes, or
     /// `unknownBoot`.
-    package let bootID: String
+    package var bootID: String
     package var bootMicroseconds: Int64
     /// The wall clock's time since 1970.
     package var wallMicroseconds: Int64

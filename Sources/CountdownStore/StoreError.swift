@@ -19,7 +19,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     case inUse(pid: Int32?)
     /// Another program has the file open, such as the sqlite3 shell.
     case locked
-    /// A newer version of the program wrote the file.
+    /// A newer version of the program wrote the file. Nothing was changed.
     case newerSchema(found: Int, known: Int)
     /// Another program's file has our name.
     case foreign
@@ -56,7 +56,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     case .moved:
       "Put the state directory back as it was; or restart countdownd, which then knows only what it finds there."
     case .corrupt:
-      "Restore a backup; `sqlite3 \(path) .recover` may save what is readable."
+      "`countdownctl state list FILE` prints what is readable; `sqlite3 FILE .recover` may find more. Or restore a backup."
     case .inUse:
       "Stop the other one, or give this one a --state-directory of its own."
     case .locked:
@@ -72,8 +72,11 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     }
   }
 
-  package var description: String {
-    let problem =
+  package var description: String { "\(problem). \(advice)" }
+
+  /// What has happened, without advice.
+  package var problem: String {
+    let what =
       switch kind {
       case .full: "no space left for \(path)"
       case .readOnly: "cannot write \(path)"
@@ -85,18 +88,27 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
         "another countdownd uses this state directory (\(pid.map { "pid \($0)" } ?? "pid unknown")): \(path)"
       case .locked: "another program has \(path) locked"
       case .newerSchema(let found, let known):
-        "\(path) was written by a newer version (schema \(found), this version knows up to \(known))"
+        "\(path) was written by a newer version (format \(found), this version knows \(known))"
       case .foreign: "\(path) belongs to another program"
       case .outOfMemory: "out of memory at \(path)"
       case .misuse: "the store was used wrongly at \(path)"
       }
-    return "\(problem) (\(detail)). \(advice)"
+    return "\(what) (\(detail))"
   }
 
   package init(_ kind: Kind, _ path: String, _ detail: String) {
     self.kind = kind
     self.path = path
     self.detail = detail
+  }
+
+  static func newerSchema(
+    found: Int, known: Int, of what: String, _ database: Database
+  ) -> StoreError {
+    let product = Meta.product(of: database).map { "\($0) wrote it last; " } ?? ""
+    return StoreError(
+      .newerSchema(found: found, known: known), database.path,
+      "\(what); \(product)nothing was changed")
   }
 
   /// Creates an error from an SQLite result code. `systemError` is errno of the failed call, or 0.

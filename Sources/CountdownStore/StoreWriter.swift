@@ -13,7 +13,7 @@ import Synchronization
 /// up for a second. So folding does not slow down a burst of changes, and an entity that changes
 /// repeatedly is written once.
 ///
-/// `@unchecked Sendable`: everything is used only on the loop, except `log`, and `folder` (on
+/// `@unchecked Sendable`: everything is used only on the loop, except `log`, and `checkpoint` (on
 /// `upkeep`).
 package final class StoreWriter: @unchecked Sendable {
   package let options: Store.Options
@@ -24,7 +24,7 @@ package final class StoreWriter: @unchecked Sendable {
   private let reserving = DispatchQueue(label: "countdownd.reserve")
   private let upkeep: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let log: ChangeLog
-  private var folder: Folder?
+  private var checkpoint: Checkpoint?
   private var filesInPlace: FilesInPlace
 
   /// The changes of the batch that is being executed.
@@ -87,7 +87,7 @@ package final class StoreWriter: @unchecked Sendable {
     log = try ChangeLog(
       options, store.log, lineage: store.meta.lineage, start: store.meta.start)
     filesInPlace = try FilesInPlace(store.path)
-    folder = try Folder(options, store.database, store.meta)
+    checkpoint = try Checkpoint(options, store.database, store.meta)
     note(now)
     let missing = store.missingThrough ?? 0
     let last = store.lastEventSequence
@@ -102,7 +102,7 @@ package final class StoreWriter: @unchecked Sendable {
       guard let self else { return }
       reserving.async { self.log.reserve() }
       upkeepState.withLock { $0.filled = .now() }
-      tend()
+      scheduleUpkeep()
     }
     log.reserve()
     try log.append(batch.bytes)
@@ -110,8 +110,8 @@ package final class StoreWriter: @unchecked Sendable {
     // After the append: a crash in between must not make these look like another daemon's numbers.
     try NumberFloor(directory: options.directory).write(numberFloor)
     // From now on the tables record that there is a log, so its loss is noticed.
-    if store.meta.folded == 0 { try folder?.fold(log.all.segments, through: log.all.last) }
-    tend()
+    if store.meta.folded == 0 { try checkpoint?.fold(log.all.segments, through: log.all.last) }
+    scheduleUpkeep()
   }
 
   // MARK: Batches
@@ -132,7 +132,7 @@ package final class StoreWriter: @unchecked Sendable {
   /// How long a batch may wait for more commands before it is committed: as long as a commit takes.
   /// 0 if commits do not wait for the disk, or batches are appended together anyway.
   package var gathersForMicroseconds: Int64 {
-    options.durability == .power && shortcut.isOpen && !isBusy ? shortcut.lately : 0
+    options.durability == .power && shortcut.isOpen && !isBusy ? shortcut.recentMicroseconds : 0
   }
 
   /// When the clocks must be stored even if nothing else changes and nobody sets the wall clock: in
@@ -255,7 +255,7 @@ package final class StoreWriter: @unchecked Sendable {
   package var stateBytes: Int { StateFiles(directory: options.directory).size }
 
   /// Reserves the next segment, and folds full ones. Callable from any thread.
-  private func tend() {
+  private func scheduleUpkeep() {
     let begins = upkeepState.withLock { state in
       guard !state.isUnderWay, !state.isClosed else { return false }
       state.isUnderWay = true
@@ -280,13 +280,13 @@ package final class StoreWriter: @unchecked Sendable {
     }
     if changed { execute { [self] in upkeepChanged?(problem) } }
     if problem != nil || log.problem != nil {
-      tendLater()
+      scheduleUpkeepLater()
     } else if !log.oldestFull(1).segments.isEmpty {
-      if isTimeToFold { tend() } else { tendLater() }
+      if isTimeToFold { scheduleUpkeep() } else { scheduleUpkeepLater() }
     }
   }
 
-  private func tendLater() {
+  private func scheduleUpkeepLater() {
     let begins = upkeepState.withLock { state in
       defer { state.isPlanned = true }
       return !state.isPlanned
@@ -294,7 +294,7 @@ package final class StoreWriter: @unchecked Sendable {
     guard begins else { return }
     DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [weak self] in
       self?.upkeepState.withLock { $0.isPlanned = false }
-      self?.tend()
+      self?.scheduleUpkeep()
     }
   }
 
@@ -317,10 +317,10 @@ package final class StoreWriter: @unchecked Sendable {
 
   /// Folds the oldest full segments, and recycles them.
   private func fold() throws(StoreError) {
-    guard let folder else { return }
+    guard let checkpoint else { return }
     let (segments, last) = log.oldestFull(Self.segmentsAtOnce)
     guard !segments.isEmpty else { return }
-    try folder.fold(segments, through: last)
+    try checkpoint.fold(segments, through: last)
     upkeepState.withLock { $0.folds += 1 }
     try log.recycle(segments.count)
     log.reserve()
@@ -328,7 +328,7 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Backup
 
-  /// Copies the current state to a file, then calls `answer` on the loop; see `Folder.backUp`.
+  /// Copies the current state to a file, then calls `answer` on the loop; see `Checkpoint.backUp`.
   ///
   /// - Parameter now: the clocks to store first; nil to store none.
   package func backUp(
@@ -343,12 +343,12 @@ package final class StoreWriter: @unchecked Sendable {
   private func copy(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {
     let (segments, last) = log.all
     upkeep { [self] in
-      guard let folder else { return }
+      guard let checkpoint else { return }
       do throws(StoreError) {
         for _ in 0..<segments.count / Self.segmentsAtOnce { try fold() }
         // Segments that were recycled meanwhile are in the tables.
-        try folder.fold(segments.filter { log.has($0) }, through: last)
-        try folder.backUp(to: path)
+        try checkpoint.fold(segments.filter { log.has($0) }, through: last)
+        try checkpoint.backUp(to: path)
         execute { answer(nil) }
       } catch {
         execute { answer(error) }
@@ -369,7 +369,7 @@ package final class StoreWriter: @unchecked Sendable {
     // Only now: closing the database unlocks the state directory for another daemon.
     let isIdle = DispatchSemaphore(value: 0)
     upkeep { [self] in
-      folder = nil
+      checkpoint = nil
       isIdle.signal()
     }
     isIdle.wait()
@@ -398,11 +398,11 @@ struct Shortcut {
   private static let longest: Int64 = 1_000
 
   /// The time of recent appends, in microseconds: an average in which the newest weighs an eighth.
-  private(set) var lately = 8 * longest
+  private(set) var recentMicroseconds = 8 * longest
 
   mutating func note(appending microseconds: Int64) {
-    lately += (microseconds - lately) / 8
+    recentMicroseconds += (microseconds - recentMicroseconds) / 8
   }
 
-  var isOpen: Bool { lately <= Self.longest }
+  var isOpen: Bool { recentMicroseconds <= Self.longest }
 }

@@ -29,8 +29,8 @@ package final class Engine {
   var subscriptions = Subscriptions()
   var snapshotWalks: [UInt64: SnapshotWalks] = [:]
   var changes = Changes()
-  /// The bytes of the plain countdown that was stored last, reused for the next one.
-  var storedForm = StoredForm()
+  /// The record of the plain countdown that was stored last, reused for the next one.
+  var recordTemplate = RecordTemplate()
   /// Kinds whose entities are copies of shared ones: only the fleet changes them.
   package var copies = KindSet() { didSet { changes.copies = copies } }
   /// Called when something is due for a copy.
@@ -49,7 +49,7 @@ package final class Engine {
   /// A peak of this many timers or fewer takes too little memory to be worth releasing.
   private static let few = 1 << 16
 
-  private var lastGeneration: Int64
+  private(set) var lastGeneration: Int64
   /// The number of the newest event.
   package internal(set) var lastSequence: Int64
   var outbox = Outbox()

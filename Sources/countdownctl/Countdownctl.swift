@@ -37,9 +37,11 @@ struct Countdownctl: AsyncParsableCommand {
         3   countdownd could not be reached, or did not answer in time
         4   countdownd answered with another error, or closed the connection
         64  an error in the command line
+        65  stored state is damaged
 
       With --json, errors are one JSON object on standard error: its code is the daemon's error code, \
-      or NOTFOUND, FILE, UNREACHABLE, TIMEOUT, CLOSED, PROTOCOL or USAGE; its message is the text.
+      or NOTFOUND, FILE, DAMAGE, UNREACHABLE, TIMEOUT, CLOSED, PROTOCOL or USAGE; its message is the \
+      text.
 
       Environment:
         COUNTDOWND_SOCKET  the socket to use without --socket
@@ -66,7 +68,8 @@ struct Countdownctl: AsyncParsableCommand {
         name: "Daemon",
         subcommands: [
           Watch.self, Top.self, Monitor.self, Ping.self, Info.self, Metrics.self, Policy.self,
-          Reload.self, LogLevel.self, Backup.self, Fleet.self, Ticket.self, Bench.self, Play.self,
+          Reload.self, LogLevel.self, Backup.self, State.self, Fleet.self, Ticket.self, Bench.self,
+          Play.self,
           Raw.self,
         ]),
     ])

@@ -32,7 +32,6 @@ struct Countdownd: ParsableCommand {
         countdownd --config /etc/countdownd/countdownd.yaml
         countdownd --socket ./test.sock --virtual-time
         countdownd --socket ./test.sock --virtual-time --state-directory ./test-state
-        countdownd --check --state-directory ./state
 
       Signals:
         SIGTERM, SIGINT  stop: finish what clients were promised, then end
@@ -44,7 +43,6 @@ struct Countdownd: ParsableCommand {
       Exit status:
         0   stopped as requested
         64  an error in the command line
-        65  --check found damaged state
         69  cannot listen: the socket is in use, or its directory does not exist
         73  cannot keep state: the message says why, and what to do
         74  cannot store a change: the log says why; a restart continues with what was stored
@@ -97,11 +95,6 @@ struct Countdownd: ParsableCommand {
   @Flag(help: "Check the configuration, print the settings in force, and end.")
   var checkConfig = false
 
-  @Flag(
-    name: .customLong("check"),
-    help: "Check the persisted state of a daemon that is not running, and end. Changes nothing.")
-  var checksState = false
-
   func validate() throws {
     if virtualTime, stateDirectory == nil, let durability, durability != .none {
       throw ValidationError(
@@ -133,8 +126,6 @@ struct Countdownd: ParsableCommand {
       for (name, value) in configuration.settings { say("\(name): \(value)") }
       return
     }
-
-    if checksState { return try checkState(configuration) }
 
     let logger = makeLogger(configuration)
     logger.log(.started, .info, "\(Product.name) \(Product.version) starts")
@@ -181,24 +172,6 @@ struct Countdownd: ParsableCommand {
     withExtendedLifetime(signals) {}
     logger.info("ended")
     if let start = server.nextStart, !stopping.isAsked { VirtualRestart.again(at: start) }
-  }
-
-  private func checkState(_ configuration: Configuration) throws {
-    let report: Store.Report
-    do {
-      report = try Store.check(directory: configuration.stateDirectory)
-    } catch  where error.kind == .corrupt {
-      complain("the state is corrupt: \(error)")
-      throw ExitCode(65)
-    } catch {
-      complain("cannot look through the state: \(error)")
-      throw ExitCode(73)
-    }
-    say("state: \(report.path)")
-    print(report.text)
-    guard !report.problems.isEmpty else { return say("no problems") }
-    for problem in report.problems { say("problem: \(problem)") }
-    throw ExitCode(65)
   }
 
   private func loadConfiguration() throws -> Configuration {

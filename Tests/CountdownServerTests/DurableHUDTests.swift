@@ -1,8 +1,8 @@
-import Countdowns
 import SeededRandom
 import Testing
 
 @testable import CountdownServer
+@testable import Countdowns
 
 /// HUDs shown with DURABLE survive a restart.
 @Suite final class DurableHUDTests {
@@ -162,7 +162,7 @@ import Testing
       request.path = pick([nil, Array("/api/x".utf8), [0xFF]])
       return request
     }
-    var presentations: [DurableHUD.Shown] = []
+    var presentations: [(level: Level, machine: Presentation)] = []
     for level in Level.allCases {
       var machine = Presentation.blank
       machine.generation = Generation(.random(in: 1...Int64.max, using: &random))
@@ -187,17 +187,27 @@ import Testing
       ])
       machine.end = pick([nil, .timedOut, .dismissed])
       machine.pausedAt = pick([nil, time()])
-      presentations.append(DurableHUD.Shown(level, machine))
+      presentations.append((level, machine))
     }
-    let bytes = StoredPresentations(all: presentations).bytes(offset: 77)
-    let back = try #require(StoredPresentations(bytes: bytes, offset: 77)).all
-    #expect(back == presentations)
+    var state = HUDEntity(key: [1], presentations: presentations, owners: [], uid: 7)
+    func read(_ bytes: ArraySlice<UInt8>, offset: Int64) -> HUDEntity? {
+      var reader = StateReader(bytes, offset: offset)
+      let key: [UInt8] = [1]
+      var read = HUDEntity.blank(key.span)
+      read.state(&reader)
+      return reader.hasFailed || reader.bytesLeft > 0 ? nil : read
+    }
+    var writer = StateWriter(offset: 77)
+    state.state(&writer)
+    let back = try #require(read(writer.bytes[...], offset: 77))
+    #expect(back.presentations.elementsEqual(presentations, by: ==) && back.uid == 7)
     // Another boot: the same moments of the store's clock.
-    let moved = try #require(StoredPresentations(bytes: bytes, offset: 100)).all
+    let moved = try #require(read(writer.bytes[...], offset: 100)).presentations
     #expect(
-      moved[0].machine.requestedAt.microseconds == back[0].machine.requestedAt.microseconds - 23)
-    for length in 0..<bytes.count {
-      #expect(StoredPresentations(bytes: Array(bytes[..<length]), offset: 77) == nil)
+      moved[0].machine.requestedAt.microseconds
+        == presentations[0].machine.requestedAt.microseconds - 23)
+    for length in 0..<writer.bytes.count {
+      #expect(read(writer.bytes[..<length], offset: 77) == nil)
     }
   }
 }

@@ -39,9 +39,7 @@ final class KeptEngine {
     engine = Engine(settings: settings, at: now)
     engine.noteChanges()
     engine.connect(1)
-    let restoring = Restoring(engine, now)
-    store.loadRecords(restoring)
-    if let problem = restoring.problem { throw problem }
+    try store.loadEntities(Restoring(engine, now, offset: store.clock.offset))
     writer = try StoreWriter(
       store, eventsAfter: engine.lastSequence, at: reading, execute: { _ in },
       upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
@@ -49,20 +47,19 @@ final class KeptEngine {
   }
 
   /// Puts everything that is stored where it was.
-  private final class Restoring: RecordReader {
+  private final class Restoring: EntityReader {
     let portion = 10
-    let wantsMore = true
     private let engine: Engine
     private let now: Moment
-    private(set) var problem: StoreError?
+    private let offset: Int64
 
-    init(_ engine: Engine, _ now: Moment) { (self.engine, self.now) = (engine, now) }
-
-    func take<Record: StoredRecord>(_ rows: [StoredRow<Record>]) {
-      #expect(Record.restore(rows, in: engine, now: now) == 0)
+    init(_ engine: Engine, _ now: Moment, offset: Int64) {
+      (self.engine, self.now, self.offset) = (engine, now, offset)
     }
 
-    func fail<Record: StoredRecord>(_ error: StoreError, in table: Record.Type) { problem = error }
+    func take(_ entities: StoredEntities) {
+      #expect(engine.restore(entities, offset: offset, at: now).isEmpty)
+    }
   }
 
   var hasChanges: Bool { engine.hasChanges }

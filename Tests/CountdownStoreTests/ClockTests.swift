@@ -169,13 +169,6 @@ import Testing
     #expect(left(since: dashes, at: at(110, wall: 1, "11b1c9c07aa54f2c8a4e2f5e8a9b0c1d")) == 50)
   }
 
-  @Test func aStoredBootIDIsTheSameWithDashes() throws {
-    let directory = TemporaryDirectory()
-    let offset = try open(directory, at: at(100, wall: 5_000, "a-b-c")).clock.offset
-    try change(directory, "UPDATE meta SET boot_id = 'a-b-c'")
-    #expect(try open(directory, at: at(110, wall: 9_999, "abc")).clock.offset == offset)
-  }
-
   // MARK: Without a commit
 
   @Test(arguments: [Durability.process, .power])

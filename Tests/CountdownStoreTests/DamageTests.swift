@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import CountdownStore
+@testable import Countdowns
 
 /// Numbers and logs of a damaged state.
 @Suite struct DamageTests {
@@ -60,15 +61,20 @@ import Testing
 
   // MARK: Meta
 
-  @Test(arguments: [
-    ("number_floor", Int64.max), ("number_floor", -1), ("number_floor", .max / 2 + 1),
-    ("boot_us", .max), ("boot_us", .min), ("store_minus_boot_us", .max),
-    ("store_minus_boot_us", .min), ("wall_us", .min), ("wall_us", .max),
-  ])
-  func anInvalidMetaRowIsDamage(column: String, value: Int64) throws {
+  @Test(
+    arguments: [
+      { $0.clocks.numberFloor = .max }, { $0.clocks.numberFloor = -1 },
+      { $0.clocks.numberFloor = .max / 2 + 1 },
+      { $0.clocks.saved.reading.bootMicroseconds = .max },
+      { $0.clocks.saved.reading.bootMicroseconds = .min },
+      { $0.clocks.saved.reading.wallMicroseconds = .min },
+      { $0.clocks.saved.offset = .max }, { $0.clocks.saved.offset = .min }, { $0.lineage = 0 },
+      { $0.folded = -1 },
+    ] as [@Sendable (inout Meta) -> Void])
+  func anInvalidMetaRowIsDamage(_ change: @Sendable (inout Meta) -> Void) throws {
     try open(directory).write(batch([countdown(0, "a")]))
-    try change(directory, "UPDATE meta SET \(column) = \(value)")
-    #expect(try Store.check(directory: directory.state, anyEvents).problems != [])
+    try changeMeta(directory, change)
+    #expect(try inspect(directory.state).problems != [])
     for now in [reading(), reading(5, wall: wallStart, bootID: "boot-2")] {
       // What else is there can be read, to be kept elsewhere.
       let store = try open(directory, at: now)
@@ -89,33 +95,32 @@ import Testing
     life.close()
     let first = try #require(StateFiles(directory: directory.state).segments().first)
     #expect((first.number > 1) == isFolded)
-    try change(directory, "UPDATE meta SET boot_us = \(Int64.max)")
+    try changeMeta(directory) { $0.clocks.saved.reading.bootMicroseconds = .max }
     let store = try open(directory)
     #expect(store.damage?.kind == .corrupt)
-    #expect(try store.allCountdowns().map(\.place) == Array(0..<13))
+    #expect(try store.all().map(\.place) == Array(0..<13))
   }
 
   @Test func extremeTimesAndNumbersAreRead() throws {
     _ = try open(directory)
-    try change(
-      directory,
-      """
-      UPDATE meta SET number_floor = \(Int64.max / 2), boot_us = -100000000000000000,
-        wall_us = 100000000000000000, store_minus_boot_us = -100000000000000000
-      """)
-    #expect(try Store.check(directory: directory.state, anyEvents).problems == [])
+    try changeMeta(directory) {
+      $0.clocks.numberFloor = .max / 2
+      $0.clocks.saved.reading.bootMicroseconds = -100_000_000_000_000_000
+      $0.clocks.saved.reading.wallMicroseconds = 100_000_000_000_000_000
+      $0.clocks.saved.offset = -100_000_000_000_000_000
+    }
+    #expect(try inspect(directory.state).problems == [])
     for now in [reading(), reading(5, wall: wallStart, bootID: "boot-2")] {
       #expect(try open(directory, at: now).firstNumber > Int64.max / 2)
-      try change(directory, "UPDATE meta SET number_floor = \(Int64.max / 2)")
     }
   }
 
   @Test func aSchemaVersionThatCannotBeIsDamage() throws {
-    for version in [0, -1, .min, 1, 2] {
+    for version in [0, -1, .min, 1, 4] {
       try open(directory).write(batch([countdown(0, "a")]))
       try change(directory, "PRAGMA user_version = \(version)")
       #expect(failure { _ = try open(directory) } == .corrupt)
-      try change(directory, "PRAGMA user_version = \(Schema.current.version)")
+      try change(directory, "PRAGMA user_version = \(Schema.version)")
     }
   }
 
@@ -123,7 +128,7 @@ import Testing
     try open(directory).write(batch([countdown(0, "a")]))
     // The version that a writer must know. SQLite opens such a file for reading alone.
     try write([6], to: directory.database, at: 18)
-    #expect(try Store.check(directory: directory.state, anyEvents).problems.count == 1)
+    #expect(try inspect(directory.state).problems.count == 1)
     let store = try open(directory)
     #expect(store.damage?.kind == .corrupt)
     #expect(try store.keys() == ["a"])
@@ -132,12 +137,13 @@ import Testing
   // MARK: Rows
 
   @Test(arguments: [
-    "countdowns SET key = x'62'", "countdowns SET generation = generation + 1",
-    "countdowns SET deadline_store_us = deadline_store_us - 1024", "countdowns SET sends = 3",
-    "countdowns SET meta = x'006d00'", "countdowns SET meta = x''", "countdowns SET meta = NULL",
-    "countdowns SET title = meta, meta = NULL", "countdowns SET id = 6", "countdowns SET sum = 0",
-    "events SET payload = x'66'", "events SET ordinal = 2", "meta SET number_floor = 1",
-    "meta SET store_minus_boot_us = store_minus_boot_us + 1000000", "meta SET product = 'other'",
+    "entities SET bytes = CAST(bytes || x'00' AS BLOB)", "entities SET bytes = x''",
+    "entities SET bytes = substr(bytes, 1, 30)", "entities SET bytes = zeroblob(60)",
+    "entities SET id = 6", "entities SET id = id + (1 << 32)", "entities SET id = -1",
+    "entities SET id = 3 << 32", "entities SET sum = sum + 1", "entities SET sum = -sum",
+    "events SET bytes = x'66'", "events SET ordinal = 2",
+    "meta SET bytes = CAST(bytes || x'00' AS BLOB)",
+    "meta SET sum = 1",
   ])
   func aChangedRowIsDamage(change: String) throws {
     do {
@@ -145,13 +151,13 @@ import Testing
       try store.write(batch([countdown(5, "a", meta: [0, 0x6D])]))
       try store.write(events(store.firstNumber))
     }
-    #expect(try Store.check(directory: directory.state, anyEvents).problems == [])
+    #expect(try inspect(directory.state).problems == [])
     #expect(try open(directory).damage == nil)
     try Database(directory.database, .readWrite).execute("UPDATE \(change)")
-    #expect(try Store.check(directory: directory.state, anyEvents).problems.count == 1)
+    #expect(try inspect(directory.state).problems.count == 1)
     let store = try open(directory)
     #expect(
-      store.damage?.kind == .corrupt || failure { _ = try store.allCountdowns() } == .corrupt
+      store.damage?.kind == .corrupt || failure { _ = try store.all() } == .corrupt
         || failure { try store.loadEvents { _ in } } == .corrupt)
   }
 
@@ -194,8 +200,8 @@ import Testing
   @Test func checkingChangesNothing() throws {
     let killed = try killed()
     let before = try files(killed)
-    let report = try Store.check(directory: killed.state, anyEvents)
-    #expect(report.counts[.countdown] == 2 && report.problems == [])
+    let report = try inspect(killed.state)
+    #expect(report.engine.count(.countdown) == 2 && report.problems == [])
     #expect(try files(killed) == before)
     // Nor where there is no log, nor a lock: one of another user would keep the daemon out.
     var store: Store! = try open(killed)
@@ -208,7 +214,7 @@ import Testing
         "changes-0000000001.log", "changes-0000000002.log", "numbers", "state.db",
         "state.db-journal",
       ])
-    #expect(try Store.check(directory: killed.state, anyEvents).counts[.countdown] == 2)
+    #expect(try inspect(killed.state).engine.count(.countdown) == 2)
     #expect(try files(killed) == rest)
   }
 
@@ -221,13 +227,13 @@ import Testing
   @Test func anEmptyFileIsNoDamage() throws {
     mkdir(directory.state, 0o700)
     _ = FileManager.default.createFile(atPath: directory.database, contents: nil)
-    let report = try Store.check(directory: directory.state, anyEvents)
-    #expect(report.schemaVersion == 0 && report.problems == [])
+    let report = try inspect(directory.state)
+    #expect(report.product == "" && report.problems == [])
     #expect(try opened(directory).1 == [])
     _ = try started(directory)
     // But it is said where there was a state before.
     try Data().write(to: URL(fileURLWithPath: directory.database))
-    #expect(try Store.check(directory: directory.state, anyEvents).problems.count == 1)
+    #expect(try inspect(directory.state).problems.count == 1)
     #expect(try opened(directory).1.first == .emptied(path: directory.database))
   }
 
@@ -292,8 +298,10 @@ import Testing
     corrupt = nil
     replacement = nil
     #expect(corrupt == nil && replacement == nil)
-    let report = try Store.check(directory: killed.state, anyEvents)
-    #expect(report.counts[.countdown] == 1 && report.problems.count == 1)
+    do {
+      let report = try inspect(killed.state)
+      #expect(report.engine.count(.countdown) == 1 && report.problems.count == 1)
+    }
     let (store, findings) = try opened(killed)
     #expect(findings == [.unfinishedReplacement(place: place)])
     #expect(try store.keys() == ["new"])
@@ -309,7 +317,7 @@ import Testing
   func eventsWithInvalidNumbersAreDamage(change: String) throws {
     var store: Store! = try open(directory)
     for number in 1...3 { try store.write(events(Int64(number) * 10)) }
-    try store.database.execute("UPDATE events SET \(change), sum = NULL WHERE last_seq = 20")
+    try store.database.execute("UPDATE events SET \(change) WHERE last_seq = 20")
     store = nil
     store = try open(directory)
     #expect(store.firstNumber < 1 << 53)
@@ -324,5 +332,68 @@ import Testing
     try store.write(events(far))
     store = nil
     #expect(try open(directory).firstNumber > far)
+  }
+
+  // MARK: Records
+
+  /// The rows of other entities are loaded.
+  @Test func aDamagedRowIsNamedByKindAndPlace() throws {
+    try open(directory).write(batch([countdown(0, "a"), countdown(3, "b"), timer(7, "t")]))
+    try change(directory, "UPDATE entities SET sum = sum + 1 WHERE kind = 2 OR place = 3")
+    let reader = Reader()
+    do {
+      try open(directory).loadEntities(reader)
+      Issue.record("it is damaged")
+    } catch let error as StoreError {
+      #expect(error.kind == .corrupt)
+      #expect(error.detail.contains("countdown 3 and 1 more make"))
+    }
+    #expect(reader.sorted.map(\.key) == ["a"])
+    #expect(try inspect(directory.state).engine.count(.countdown) == 1)
+  }
+
+  @Test(arguments: [false, true])
+  func anotherVersionOfARecordIsNoDamage(isInLog: Bool) throws {
+    var newer = countdown(1, "b")
+    newer.bytes[0] = EntityRecord.version + 1
+    if isInLog {
+      let life = try Life(directory)
+      life.commit(batch([countdown(0, "a"), newer]))
+      life.close()
+    } else {
+      try open(directory).write(batch([countdown(0, "a"), newer]))
+    }
+    let before = contents(directory.database)
+    let kind = StoreError.Kind.newerSchema(
+      found: Int(EntityRecord.version) + 1, known: Int(EntityRecord.version))
+    do {
+      _ = try open(directory).all()
+      Issue.record("it was read")
+    } catch let error as StoreError {
+      #expect(error.kind == kind)
+      #expect(error.description.contains("countdownd test wrote it last; nothing was changed"))
+    }
+    #expect(failure { _ = try inspect(directory.state) } == kind)
+    #expect(contents(directory.database) == before)
+  }
+
+  @Test func newerTablesAreRefusedAndLeftAlone() throws {
+    try open(directory).write(batch([countdown(0, "a")]))
+    try change(directory, "PRAGMA user_version = \(Schema.version + 1)")
+    let before = contents(directory.database)
+    let kind = StoreError.Kind.newerSchema(found: Schema.version + 1, known: Schema.version)
+    #expect(failure { _ = try open(directory) } == kind)
+    #expect(failure { _ = try inspect(directory.state) } == kind)
+    #expect(contents(directory.database) == before)
+  }
+
+  @Test(arguments: ["CREATE TABLE t (x)", "PRAGMA application_id = 5", "PRAGMA user_version = 3"])
+  func aFileOfAnotherProgramIsLeftAlone(sql: String) throws {
+    mkdir(directory.state, 0o700)
+    _ = FileManager.default.createFile(atPath: directory.database, contents: nil)
+    try Database(directory.database, .readWrite).execute(sql)
+    let before = contents(directory.database)
+    #expect(failure { _ = try open(directory) } == .foreign)
+    #expect(contents(directory.database) == before)
   }
 }

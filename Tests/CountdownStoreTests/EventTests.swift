@@ -68,7 +68,7 @@ import Testing
       }
       let batch = ChangeWriter(offset: store.clock.offset)
       engine.takeChanges(into: batch)
-      try Folder(store.options, store.database, store.meta).write(batch.bytes)
+      try Checkpoint(store.options, store.database, store.meta).write(batch.bytes)
       return engine.lastSequence
     }
     let first = try start(0..<1)

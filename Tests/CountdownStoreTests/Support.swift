@@ -1,9 +1,9 @@
-import Countdowns
 import Foundation
 import Synchronization
 import Testing
 
 @testable import CountdownStore
+@testable import Countdowns
 
 /// A directory of the test's own; it goes with this.
 final class TemporaryDirectory {
@@ -57,52 +57,62 @@ func open(_ directory: TemporaryDirectory, at now: StoreClock.Reading = reading(
   try Store(options(directory.state), at: now)
 }
 
+/// A record of an entity, on the store's clock.
+struct TestRecord: Equatable {
+  var kind = EntityKind.countdown
+  var place: UInt32
+  var bytes: [UInt8]
+
+  var key: String {
+    String(decoding: EntityRecord.key(of: bytes.span).map { bytes[$0] } ?? [], as: UTF8.self)
+  }
+}
+
 /// - Parameter until: on the store's clock.
 func countdown(
   _ index: UInt32, _ key: String, until: Int64 = wallStart, meta: [UInt8]? = nil
-) -> StoredRow<DurableCountdown> {
-  countdown(
-    index, Array(key.utf8), Generation(Int64(index) + 1),
-    Countdown(
+) -> TestRecord {
+  var state = CountdownEntity(
+    machine: Countdown(
       Countdown.Plan(count: 60, every: .seconds(1))!,
       .counting(until: Instant(microseconds: until - wallStart)), sends: 1, isRefunded: false),
-    uid: 1_000
-  ) { $0.annotations.meta = meta }
+    generation: Generation(Int64(index) + 1), uid: 1_000, titles: nil)
+  state.annotations.meta = meta
+  return record(CountdownKind.self, index, key, &state)
 }
 
-func countdown(
-  _ index: UInt32, _ key: [UInt8], _ generation: Generation, _ machine: Countdown, uid: UInt32,
-  _ change: (inout DurableCountdown) -> Void = { _ in }
-) -> StoredRow<DurableCountdown> {
-  var record = DurableCountdown(key: key, machine: machine, generation: generation, uid: uid)
-  change(&record)
-  return StoredRow(record, at: index)
+func timer(_ index: UInt32, _ key: String) -> TestRecord {
+  var state = TimerEntity.blank(key.utf8.span)
+  return record(TimerKind.self, index, key, &state)
+}
+
+func record<K: Kind>(
+  _ kind: K.Type, _ index: UInt32, _ key: String, _ state: inout K.State
+) -> TestRecord {
+  var writer = StateWriter(offset: wallStart)
+  K.write(key.utf8.span, &state, to: &writer)
+  return TestRecord(kind: K.kind, place: index, bytes: writer.bytes)
 }
 
 /// What a batch changes.
 struct TestBatch {
-  var countdowns: [StoredRow<DurableCountdown>] = []
-  var timers: [StoredRow<DurableTimer>] = []
-  var huds: [StoredRow<DurableHUD>] = []
-  var guards: [StoredRow<DurableGuard>] = []
+  var records: [TestRecord] = []
   var gone: [(kind: EntityKind, place: UInt32)] = []
   var events: LoggedEvents?
 
   func write(to batch: ChangeWriter) {
-    func append<Record: StoredRecord>(_ rows: [StoredRow<Record>]) {
-      for var row in rows { batch.append(&row.record, row.record.kind, at: row.place) }
+    for record in records {
+      batch.append(record.kind, at: record.place, atMost: record.bytes.count) {
+        $0.raw(record.bytes.span)
+      }
     }
-    append(countdowns)
-    append(timers)
-    append(huds)
-    append(guards)
     for (kind, place) in gone { batch.appendGone(kind, at: place) }
     if let events { batch.append(events.events, missingThrough: events.missingThrough) }
   }
 }
 
-func batch(_ countdowns: [StoredRow<DurableCountdown>] = [], gone: [UInt32] = []) -> TestBatch {
-  TestBatch(countdowns: countdowns, gone: gone.map { (.countdown, $0) })
+func batch(_ records: [TestRecord] = [], gone: [UInt32] = []) -> TestBatch {
+  TestBatch(records: records, gone: gone.map { (.countdown, $0) })
 }
 
 func events(
@@ -121,7 +131,7 @@ extension Store {
     batch.write(to: writer)
     var meta = meta
     meta.start -= 1
-    try Folder(options, database, meta).write(writer.bytes)
+    try Checkpoint(options, database, meta).write(writer.bytes)
   }
 }
 
@@ -196,34 +206,18 @@ func replaced(
 }
 
 extension Store {
-  /// All that can be read, of the tables and of the log.
-  func all<Record: StoredRecord>(_: Record.Type) throws(StoreError) -> [StoredRow<Record>] {
-    let reader = Reader<Record>()
-    loadRecords(reader)
-    if let failure = reader.failure { throw failure }
-    return reader.rows.sorted { $0.id < $1.id }
+  /// All that can be read, of the rows and of the log, by kind and place.
+  func all() throws(StoreError) -> [TestRecord] {
+    let reader = Reader()
+    try loadEntities(reader)
+    return reader.sorted
   }
 
-  /// What is stored of an entity.
-  func record<Record: StoredRecord>(
-    _: Record.Type, _ kind: EntityKind, at place: UInt32
-  ) throws(StoreError) -> Record? {
-    try all(Record.self).first { $0.record.kind == kind && $0.place == place }?.record
-  }
+  func keys() throws(StoreError) -> [String] { try all().map(\.key) }
 
-  func allCountdowns() throws(StoreError) -> [StoredRow<DurableCountdown>] {
-    try all(DurableCountdown.self)
-  }
-
-  func counts() throws(StoreError) -> (countdowns: Int, timers: Int, huds: Int) {
-    func count(_ table: String) throws(StoreError) -> Int {
-      Int(try database.number("SELECT count(*) FROM \(table)"))
-    }
-    return (try count("countdowns"), try count("timers"), try count("huds"))
-  }
-
-  func keys() throws(StoreError) -> [String] {
-    try allCountdowns().map { String(decoding: $0.record.key, as: UTF8.self) }
+  /// The number of rows.
+  func count() throws(StoreError) -> Int {
+    Int(try database.number("SELECT count(*) FROM entities"))
   }
 
   func eventsAfter(_ sequence: Int64) throws(StoreError) -> (sequences: [Int64], complete: Bool) {
@@ -234,19 +228,24 @@ extension Store {
   }
 }
 
-private final class Reader<Wanted: StoredRecord>: RecordReader {
+final class Reader: EntityReader {
   let portion = 10
-  let wantsMore = true
-  private(set) var rows: [StoredRow<Wanted>] = []
-  private(set) var failure: StoreError?
+  private var all: [TestRecord] = []
 
-  func take<Record: StoredRecord>(_ rows: [StoredRow<Record>]) {
-    if let rows = rows as? [StoredRow<Wanted>] { self.rows += rows }
+  var sorted: [TestRecord] {
+    all.sorted { ($0.kind.rawValue, $0.place) < ($1.kind.rawValue, $1.place) }
   }
 
-  func fail<Record: StoredRecord>(_ error: StoreError, in table: Record.Type) {
-    if Record.self == Wanted.self { failure = error }
+  func take(_ entities: StoredEntities) {
+    for (index, entry) in entities.entries.enumerated() {
+      all.append(
+        TestRecord(kind: entry.kind, place: entry.place, bytes: Array(entities.record(index))))
+    }
   }
+}
+
+func inspect(_ path: String) throws -> StateInspection {
+  try StateInspection(path, isThorough: true, areEvents: anyEvents)
 }
 
 /// Whether events make sense is for the engine to say: here they are any bytes.
@@ -258,14 +257,17 @@ func failure(_ body: () throws -> Void) -> StoreError.Kind? {
   return nil
 }
 
-/// Changes a state that nobody has open, and takes the sums of its rows away: what is changed looks as if it
-/// had been written so.
+/// Changes a state that nobody has open.
 func change(_ directory: TemporaryDirectory, _ sql: String) throws {
+  try Database(directory.database, .readWrite).execute(sql)
+}
+
+/// Changes the row of `meta` in a state that nobody has open, with the right sum.
+func changeMeta(_ directory: TemporaryDirectory, _ change: (inout Meta) -> Void) throws {
   let database = try Database(directory.database, .readWrite)
-  try database.execute(sql)
-  for table in try database.texts("SELECT name FROM sqlite_schema WHERE sql LIKE '%sum INTEGER%'") {
-    try database.execute("UPDATE \(table) SET sum = NULL")
-  }
+  var meta = try #require(try Meta.read(database))
+  change(&meta)
+  try meta.write(database, product: meta.product)
 }
 
 func contents(_ path: String) -> Data? { FileManager.default.contents(atPath: path) }

@@ -78,6 +78,11 @@ final class Conversation {
     take()
   }
 
+  func takeHeard() -> [UInt8] {
+    defer { heard = [] }
+    return heard
+  }
+
   private func take() {
     said += client.takeOutput()
     heard += listener.takeOutput()

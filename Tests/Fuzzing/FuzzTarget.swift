@@ -19,7 +19,7 @@ package struct FuzzFailure: Error, CustomStringConvertible {
 }
 
 package var fuzzTargets: [any FuzzTarget.Type] {
-  [WheelFuzz.self, RequestFuzz.self, ConfigurationFuzz.self, StateFuzz.self]
+  [WheelFuzz.self, RequestFuzz.self, ConfigurationFuzz.self, StateFuzz.self, TransferFuzz.self]
 }
 
 /// Inputs that found a defect. They are never deleted: `make fuzz` and the tests begin with them.

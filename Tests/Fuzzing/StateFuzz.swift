@@ -21,9 +21,9 @@ package final class StateFuzz: FuzzTarget {
     .entities(.once), .entities(.gate), .entities(.debounce),
   ])
 
-  /// The rows and events of a store.
+  /// The records and events of a store.
   private struct Rows {
-    var records: [LooseRow] = []
+    var records: [(kind: EntityKind, place: UInt32, bytes: [UInt8])] = []
     var events: [(after: Int64, last: Int64, payload: [UInt8])] = []
   }
 
@@ -65,7 +65,7 @@ package final class StateFuzz: FuzzTarget {
   }
 
   /// Commands that create durable entities of all kinds.
-  private static let lasting = [
+  static let lasting = [
     "COUNTDOWN START c# POLICY p TITLE %ds META m TOKEN t", "COUNTDOWN ATTEMPT c#",
     "COUNTDOWN START d# COUNT 60 EVERY 1m READYTITLE again", "COUNTDOWN PAUSE d#",
     "COUNTDOWN START e# POLICY q", "COUNTDOWN CANCEL e#",
@@ -109,7 +109,7 @@ package final class StateFuzz: FuzzTarget {
     let counts =
       kinds.map { kind in rows.records.count { $0.kind == kind } }
       + [
-        rows.records.count { $0.hasPolicy }, rows.events.count, files["state.db"]?.count ?? 0,
+        rows.events.count, files["state.db"]?.count ?? 0,
         files.count - 1,
       ]
     guard !counts.contains(0) else {
@@ -120,13 +120,25 @@ package final class StateFuzz: FuzzTarget {
   /// Returns all readable rows and events.
   private func read(_ store: Store) throws -> Rows {
     var rows = Rows()
-    let loose = LooseRows(offset: store.clock.offset)
-    store.loadRecords(loose)
-    rows.records = loose.rows
+    let records = Records()
+    try? store.loadEntities(records)
+    rows.records = records.all
     try? store.loadEvents {
       rows.events.append(($0.afterSequence, $0.lastSequence, $0.payload))
     }
     return rows
+  }
+
+  /// The readable records of a store.
+  private final class Records: EntityReader {
+    let portion = 100
+    private(set) var all: [(kind: EntityKind, place: UInt32, bytes: [UInt8])] = []
+
+    func take(_ entities: StoredEntities) {
+      for (index, entry) in entities.entries.enumerated() {
+        all.append((entry.kind, entry.place, Array(entities.record(index))))
+      }
+    }
   }
 
   // MARK: Damage
@@ -145,7 +157,7 @@ package final class StateFuzz: FuzzTarget {
       if random.isOne(in: 2) { damage(file: &bytes, &random) }
       try Files.write(bytes, to: "\(directory)/\(name)")
     }
-    _ = try? Store.check(directory: directory)
+    _ = try? StateInspection(directory, isThorough: random.isOne(in: 2))
     guard let store = try? open(FuzzHost().now) else { return }
     live(try read(store), offset: store.clock.offset, first: store.firstNumber, &random)
   }
@@ -179,10 +191,25 @@ package final class StateFuzz: FuzzTarget {
           $0.damage(&$1.payload, atMost: 3, inserting: Self.inserts)
         }
       } else {
-        change(&rows.records, &random) { $1.damage(&$0, inserting: Self.inserts) }
+        change(&rows.records, &random, Self.damage)
       }
     }
     live(rows, offset: random.one(of: [0, 1, -1, 1_789_000_000_000_000]), first: 1 << 52, &random)
+  }
+
+  /// Changes bytes of a record, or one of its numbers.
+  private static func damage(
+    _ random: inout SeededGenerator,
+    _ record: inout (kind: EntityKind, place: UInt32, bytes: [UInt8])
+  ) {
+    guard random.isOne(in: 2), record.bytes.count > 8 else {
+      return random.damage(&record.bytes, atMost: 2, inserting: inserts)
+    }
+    let number = UInt64(bitPattern: random.edge())
+    let place = random.number(below: record.bytes.count - 7)
+    for byte in 0..<8 {
+      record.bytes[place + byte] = UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * byte))
+    }
   }
 
   private func change<Row>(
@@ -205,7 +232,9 @@ package final class StateFuzz: FuzzTarget {
     let dispatcher = talk.dispatcher
     dispatcher.engine.noteChanges()
     let now = talk.now
-    for row in rows.records { row.restore(in: dispatcher.engine, offset: offset, now: now) }
+    var entities = StoredEntities()
+    for (kind, place, bytes) in rows.records { entities.append(kind, place, bytes.span) }
+    _ = dispatcher.engine.restore(entities, offset: offset, at: now)
     for events in rows.events {
       dispatcher.engine.eventLog.restore(
         events.payload, after: events.after, through: events.last)

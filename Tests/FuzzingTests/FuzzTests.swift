@@ -5,6 +5,7 @@ import Testing
 @Suite struct FuzzTests {
   private static let seeds: [String: Range<UInt64>] = [
     "wheel": 0..<10, "requests": 0..<150, "configuration": 0..<400, "state": 0..<40,
+    "transfer": 0..<150,
   ]
 
   @Test(arguments: 0..<fuzzTargets.count)

@@ -4,7 +4,6 @@ The client shows details that libraries hide: the type of a reply, the pushes be
 happens to a client that misbehaves. Client libraries are tested in test_clients.py.
 """
 
-import contextlib
 import json
 import os
 import pathlib
@@ -14,13 +13,14 @@ import select
 import shutil
 import signal
 import socket
-import sqlite3
 import struct
 import subprocess
 import sys
 import tempfile
 import time
 import typing
+
+import stored
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -35,6 +35,11 @@ def binary():
         return pathlib.Path(named).resolve()
     built = [PROJECT / ".build" / kind / "countdownd" for kind in ("debug", "release")]
     return next((path for path in built if path.exists()), built[0])
+
+
+def ctl_binary():
+    """Returns the path of countdownctl, beside the daemon."""
+    return binary().parent / "countdownctl"
 
 
 def eventually(condition, what, seconds=PATIENCE, pause=0.02):
@@ -64,15 +69,10 @@ def cpu_seconds(pid):
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run_sql(file, *statements):
-    """Runs statements that must change rows, then clears the checksums, which would not match."""
-    with contextlib.closing(sqlite3.connect(file)) as database:
-        for statement in statements:
-            assert database.execute(statement).rowcount != 0, statement
-        tables = database.execute("SELECT name FROM sqlite_schema WHERE sql LIKE '%sum INTEGER%'")
-        for (table,) in tables.fetchall():
-            database.execute(f"UPDATE {table} SET sum = NULL")
-        database.commit()
+def check(path):
+    """Runs `countdownctl state check`, and returns how it ended."""
+    return subprocess.run(
+        [ctl_binary(), "state", "check", str(path)], capture_output=True, text=True, timeout=PATIENCE)
 
 
 class Frame(typing.NamedTuple):
@@ -268,21 +268,35 @@ class Daemon:
                 copy += client("BACKUP", "READ", number, len(copy), 1 << 20)
         file.write_bytes(copy)
 
-    def stored(self, sql):
+    def stored(self, kind):
+        """Returns the views of a kind in a new backup of the running daemon."""
+        with tempfile.TemporaryDirectory() as directory:
+            copy = pathlib.Path(directory) / "copy.db"
+            self.back_up(copy)
+            done = subprocess.run(
+                [ctl_binary(), "state", "list", "--json", "--kind", kind, copy],
+                capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
+        assert done.returncode == 0 and not done.stderr, done
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def query_stored(self, sql):
         """Returns the rows of a query in a new backup of the running daemon."""
         with tempfile.TemporaryDirectory() as directory:
             copy = pathlib.Path(directory) / "copy.db"
             self.back_up(copy)
-            with contextlib.closing(sqlite3.connect(copy)) as database:
-                return database.execute(sql).fetchall()
+            return stored.query(copy, sql)
 
-    def change_stored(self, *statements):
-        """Kills the daemon and changes its stored state. The log is empty afterwards."""
+    def change_stored(self, *changes):
+        """Kills the daemon and changes its stored state, as `stored.run` does. The log is empty
+        afterwards."""
         copy = self.directory / "changed.db"
         self.back_up(copy)
         self.kill()
         # Undoes the lower floor of a backup, which says that events after it are missing.
-        run_sql(copy, "UPDATE meta SET number_floor = number_floor + 1", *statements)
+        def raise_floor(database):
+            return stored.change_meta(database, number_floor=lambda floor: floor + 1)
+
+        stored.run(copy, raise_floor, *changes)
         copy.chmod(0o600)
         copy.replace(self.state / "state.db")
         for file in [*segments(self.state), self.state / "state.db-journal"]:

@@ -1,14 +1,14 @@
-"""countdownctl backup, countdownd --check, and restoring a backup."""
+"""countdownctl backup, countdownctl state, and restoring a backup."""
 
+import json
 import os
 import signal
-import sqlite3
 import stat
 import subprocess
 
 import pytest
 
-from countdownd import PATIENCE, PROJECT, Error, binary, eventually, request, segments, view
+from countdownd import PATIENCE, PROJECT, Error, binary, check, eventually, request, segments, view
 
 # The page size of the database, in bytes.
 PAGE = 4_096
@@ -22,17 +22,16 @@ def ctl(daemon, *words):
     )  # fmt: skip
 
 
-def check(directory):
+def ctl_state(*words):
+    """Runs `countdownctl state`, which needs no daemon."""
     return subprocess.run(
-        [binary(), "--check", "--state-directory", str(directory)],
-        capture_output=True, text=True, timeout=PATIENCE,
-    )  # fmt: skip
+        [CTL, "state", *map(str, words)], capture_output=True, text=True, timeout=PATIENCE)
 
 
 def restore(file, state):
     """Runs the commands of docs/howto/backup.md."""
     lines = (PROJECT / "docs/howto/backup.md").read_text().split("    cd /var/lib/countdownd &&\n")[1]
-    commands = lines.split("\n    countdownd --check")[0].replace("FILE", str(file))
+    commands = lines.split("\n    countdownctl state check")[0].replace("FILE", str(file))
     assert "mv" in commands
     subprocess.run(["sh", "-ec", commands], cwd=state, check=True)
 
@@ -55,12 +54,11 @@ def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert os.listdir(tmp_path) == ["copy.db"], "nothing else is left there"
     assert leftovers(daemon) == []
-    with sqlite3.connect(file) as database:
-        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        keys = {key for (key,) in database.execute("SELECT key FROM countdown")}
-        assert keys == {f"k{number}" for number in range(500)}
-        assert database.execute("SELECT key FROM timer").fetchall() == [("t",)]
-    database.close()
+    copied = check(file)
+    assert copied.returncode == 0 and "no problems" in copied.stdout, copied
+    listed = ctl_state("list", "--json", file)
+    keys = [(each["kind"], each["key"]) for each in map(json.loads, listed.stdout.splitlines())]
+    assert sorted(keys) == sorted([("countdown", f"k{number}") for number in range(500)] + [("timer", "t")])
 
     # Later changes are not in the backup.
     client("COUNTDOWN", "START", "later")
@@ -198,7 +196,11 @@ def test_what_kill_9_leaves_is_removed(start_daemon):
 
 
 def test_check_says_what_is_wrong(start_daemon, tmp_path):
-    assert check(tmp_path / "nothing").returncode == 73
+    missing = check(tmp_path / "nothing")
+    assert missing.returncode == 1 and "nothing" in missing.stderr
+    empty = tmp_path / "empty.db"
+    empty.write_text("")
+    assert "empty: a daemon starts fresh with it" in check(empty).stdout
     daemon = start_daemon()
     client = daemon.connect()
     for number in range(2_000):
@@ -206,7 +208,7 @@ def test_check_says_what_is_wrong(start_daemon, tmp_path):
     for _ in range(2_000):
         client.reply()
     in_use = check(daemon.directory / "state")
-    assert in_use.returncode == 73 and str(daemon.pid) in in_use.stderr
+    assert in_use.returncode == 1 and str(daemon.pid) in in_use.stderr
     daemon.back_up(tmp_path / "copy.db")
     daemon.terminate()
     fine = check(daemon.directory / "state")
@@ -218,4 +220,8 @@ def test_check_says_what_is_wrong(start_daemon, tmp_path):
     file.write_bytes(content)
     damaged = check(daemon.directory / "state")
     assert damaged.returncode == 65, damaged
-    assert "problem" in damaged.stdout or "corrupt" in damaged.stderr
+    assert "problem: " in damaged.stdout or "corrupt" in damaged.stderr
+    listed = ctl_state("list", "--json", "--kind", "countdown", file)
+    assert listed.returncode == 65 and listed.stderr, listed
+    # The copy has what the damaged file had.
+    assert ctl_state("list", "--json", tmp_path / "copy.db").stdout.count("\n") == 2_000

@@ -1,15 +1,14 @@
 """Starts on a state that is damaged, unusable, or belongs to another program or user."""
 
-import contextlib
 import os
 import shutil
-import sqlite3
 import subprocess
 import tempfile
 
 import pytest
 
-from countdownd import PATIENCE, binary, eventually, request, run_sql, view
+import stored
+from countdownd import PATIENCE, binary, check, eventually, request, view
 
 COUNT = 5_000
 # The page size of the database, in bytes.
@@ -21,13 +20,6 @@ def run(*arguments, **options):
     done = subprocess.run(
         [binary(), *arguments], capture_output=True, text=True, timeout=PATIENCE, **options)
     return done.returncode, done.stderr
-
-
-def check(directory):
-    return subprocess.run(
-        [binary(), "--check", "--state-directory", str(directory)],
-        capture_output=True, text=True, timeout=PATIENCE,
-    )  # fmt: skip
 
 
 @pytest.fixture
@@ -108,9 +100,8 @@ def page_of(file, row):
 
 
 def root_of(file, table):
-    with contextlib.closing(sqlite3.connect(file)) as database:
-        sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
-        return (database.execute(sql, (table,)).fetchone()[0] - 1) * PAGE
+    ((page,),) = stored.query(file, f"SELECT rootpage FROM sqlite_schema WHERE name = '{table}'")
+    return (page - 1) * PAGE
 
 
 SWAPPED, LEAF_AS_ROOT, OF_BACKUP = (
@@ -133,7 +124,7 @@ def test_a_damaged_structure_is_not_loaded_silently(daemon, how):
         swap(file, page, page_of(file, 200))
     elif how in (LEAF_AS_ROOT, OF_BACKUP):
         left = file.read_bytes()[page : page + PAGE].count(b"row ")
-        swap(file, page, root_of(file, "countdowns"))
+        swap(file, page, root_of(file, "entities"))
     else:
         with open(file, "r+b") as changed:
             changed.seek(page + 4)
@@ -170,7 +161,7 @@ def test_events_that_cannot_be_read_are_a_gap(daemon):
         client("COUNTDOWN", "START", n, "EVERY", "1h")
         if n == 5:
             daemon.back_up(daemon.directory / "copy.db")
-    daemon.change_stored("UPDATE events SET payload = x'01ffffffff00' WHERE last_seq = "
+    daemon.change_stored("UPDATE events SET bytes = x'01ffffffff00' WHERE last_seq = "
         "(SELECT last_seq FROM events ORDER BY last_seq DESC LIMIT 1 OFFSET 1)")  # fmt: skip
     daemon.start_again()
     client = daemon.connect()
@@ -184,37 +175,63 @@ def test_events_that_cannot_be_read_are_a_gap(daemon):
 
 
 LARGEST = 9223372036854775807
-# Values that no daemon writes: a table, and the assignments for one of its rows.
+SMALLEST = -LARGEST - 1
+# Values that no daemon writes: a kind, and fields of one of its records.
 NONSENSE = [
-    ("countdowns", "every_us = -5"),
-    ("countdowns", f"deadline_store_us = {LARGEST}"),
-    ("countdowns", f"phase = 2, deadline_store_us = {LARGEST}"),
-    ("countdowns", f"phase = 1, deadline_store_us = NULL, left_us = -{LARGEST} - 1"),
-    ("countdowns", "phase = 7"),
-    ("countdowns", "policy = x'70', policy_state = x'0102'"),
-    ("countdowns", "id = 1000000000"),
-    ("countdowns", "key = x''"),
-    ("timers", "id = 4294967295"),
-    ("huds", "id = 1000000000"),
-    ("huds", "state = x'00'"),
-    ("throttles", "id = (1 << 30) - 1"),
-    ("throttles", f"interval_us = {LARGEST}"),
-    ("throttles", f"moment_store_us = {LARGEST}"),
-    ("throttles", f"moment_store_us = -{LARGEST} - 1"),
-    ("throttles", f"number = {LARGEST}"),
-    ("onces", f"moment_store_us = {LARGEST}"),
-    ("gates", f"moment_store_us = -{LARGEST} - 1"),
-    ("debounces", f"interval_us = {LARGEST}"),
-    ("debounces", f"max_wait_us = {LARGEST}"),
-    ("debounces", f"since_store_us = {LARGEST}"),
-    ("debounces", f"moment_store_us = -{LARGEST} - 1"),
-    ("debounces", f"number = {LARGEST}"),
+    ("countdown", {"every": -5}),
+    ("countdown", {"moment": LARGEST}),
+    ("countdown", {"phase": 2, "moment": LARGEST}),
+    ("countdown", {"phase": 1, "moment": SMALLEST}),
+    ("countdown", {"phase": 7}),
+    ("countdown", {"owner": 9}),
+    ("countdown", {"fires_at_once": 2}),
+    # Details, in which there is nothing but a policy with two bytes of state.
+    ("countdown", {"details": 1, "rest": b"\0" + b"\0\0\0\0" + b"\1\1\2"}),
+    ("countdown", {"rest": b"more"}),
+    ("countdown", {"key": b""}),
+    ("countdown", {"place": 1_000_000_000}),
+    ("countdown", {"kind": 77}),
+    # Pages are never stored.
+    ("countdown", {"kind": 9}),
+    ("timer", {"place": 4294967295}),
+    ("timer", {"late": 3}),
+    ("hud", {"place": 1_000_000_000}),
+    ("hud", {"rest": b"\0"}),
+    ("throttle", {"place": (1 << 30) - 1}),
+    ("throttle", {"period": LARGEST}),
+    ("throttle", {"arrival": LARGEST}),
+    ("throttle", {"arrival": SMALLEST}),
+    ("throttle", {"fraction": 0xFFFFFFFF}),
+    ("throttle", {"burst": 0}),
+    ("once", {"deadline": LARGEST}),
+    ("gate", {"until": SMALLEST}),
+    ("gate", {"until": None}),
+    ("debounce", {"quiet": LARGEST}),
+    ("debounce", {"max_wait": LARGEST}),
+    ("debounce", {"since": LARGEST}),
+    ("debounce", {"last_call": SMALLEST}),
+    ("debounce", {"calls": LARGEST}),
 ]
-GUARDS = ["throttles", "onces", "gates", "debounces"]
 
 
-@pytest.mark.parametrize("table, change", NONSENSE)
-def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, table, change):
+def nonsense(kind, fields):
+    """Returns a change of the record of a kind at place 3."""
+
+    def change(database):
+        old = stored.row_id(kind, 3)
+        record = stored.records(database, kind)[old]
+        id = fields.get("kind", old >> stored.PLACE_BITS) << stored.PLACE_BITS | fields.get("place", 3)
+        for name, value in fields.items():
+            if name not in ("kind", "place"):
+                record.set(name, value, "rest" if name == "rest" else None)
+        data = (id, record.bytes, old)
+        return database.execute("UPDATE entities SET id = ?, bytes = ? WHERE id = ?", data).rowcount
+
+    return change
+
+
+@pytest.mark.parametrize("kind, fields", NONSENSE)
+def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, kind, fields):
     client = daemon.connect()
     for n in range(5):
         client("COUNTDOWN", "START", n, "EVERY", "1h")
@@ -226,18 +243,16 @@ def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, table, change):
         client("DEBOUNCE", n, "1h", "MAXWAIT", "2h")
     count = client("DBSIZE")
     assert count == 35
-    kind = GUARDS.index(table) if table in GUARDS else 0
-    name = "guards" if table in GUARDS else table
-    daemon.change_stored(f"UPDATE {name} SET {change} WHERE id = {kind << 30 | 3}")
+    daemon.change_stored(nonsense(kind, fields))
     looked = check(daemon.state)
     assert looked.returncode == 65 and "makes no sense" in looked.stdout, looked
+    if not {"kind", "place"} & set(fields):
+        assert f"record {kind} 3 makes no sense" in looked.stdout, looked
     daemon.start_again()
     client = daemon.connect()
     assert client("DBSIZE") == count - 1
     (aside,) = daemon.state.glob("state.db.corrupt-*Z")
-    with contextlib.closing(sqlite3.connect(aside)) as database:
-        rows = [database.execute(f"SELECT count(*) FROM {each}").fetchone()[0] for each in ("countdowns", "guards")]
-    assert rows == [5, 20]
+    assert stored.query(aside, "SELECT count(*) FROM entities") == [(count,)]
     assert "no sense" in daemon.log and str(aside) in daemon.log
     # The remaining entities work.
     client("DEBOUNCE", 4, "1h", "MAXWAIT", "2h")
@@ -274,15 +289,44 @@ def test_events_with_numbers_that_cannot_be_are_a_gap(daemon, row, change):
     assert client("DBSIZE") == 11
 
 
-def test_two_records_of_one_key(daemon):
+@pytest.mark.parametrize(
+    "change, says, left",
+    [
+        ("UPDATE entities SET sum = sum + 1 WHERE place = 3", "row countdown 3 makes no sense", 4),
+        ("UPDATE entities SET bytes = x'01'", "row countdown 0 and 4 more make no sense", 0),
+        ("UPDATE entities SET id = 9 WHERE place = 3", "row countdown 9 makes no sense", 4),
+        ("UPDATE events SET sum = sum + 1 WHERE last_seq = (SELECT max(last_seq) FROM events)", "of events makes no sense", 5),
+        ("UPDATE events SET ordinal = ordinal + 1", "of events makes no sense", 5),
+        ("UPDATE meta SET sum = sum + 1", "the row of meta makes no sense", 5),
+    ],
+)
+def test_a_row_with_a_wrong_sum_is_damage(daemon, change, says, left):
+    client = daemon.connect()
+    begin = client("EVENTS", "LAST")
+    for n in range(5):
+        client("COUNTDOWN", "START", n, "EVERY", "1h")
+    daemon.change_stored()
+    stored.run(daemon.state / "state.db", change, keeps_sums=True)
+    looked = check(daemon.state)
+    assert looked.returncode == 65 and says in looked.stdout, looked
+    daemon.start_again()
+    client = daemon.connect()
+    assert client("DBSIZE") == left
+    assert not view(client("EVENTS", "SINCE", begin))["complete"]
+    daemon.stop("terminate")
+    assert check(daemon.state).returncode == 0
+
+
+def test_only_the_first_record_of_a_key_is_loaded(daemon):
     client = daemon.connect()
     for n in range(5):
         client("COUNTDOWN", "START", n, "EVERY", "1h")
-    daemon.change_stored("UPDATE countdowns SET key = CAST('1' AS BLOB) WHERE id = 3")
+    daemon.change_stored(stored.changed("countdown", lambda record: record["key"] in (b"3", b"4"), key=b"1"))
     looked = check(daemon.state)
-    assert looked.returncode == 65 and "1 keys are in several rows of countdowns" in looked.stdout
+    assert looked.returncode == 65, looked
+    assert "record countdown 3 and 1 more make no sense" in looked.stdout, looked
     daemon.start_again()
-    assert daemon.connect()("DBSIZE") == 4
+    assert daemon.connect()("DBSIZE") == 3
     assert len(list(daemon.state.glob("state.db.corrupt-*Z"))) == 1
 
 
@@ -295,14 +339,21 @@ def test_numbers_that_are_no_file(daemon):
 
 
 @pytest.mark.parametrize(
-    "sql, says",
+    "change, says",
     [
-        ("PRAGMA user_version = 99", "newer version (schema 99"),
+        ("PRAGMA user_version = 99", "newer version (format 99, this version knows 5) (tables; countdownd "),
+        (stored.changed("countdown", version=9), "newer version (format 9, this version knows 1) (records; countdownd "),
+        (
+            lambda database: stored.change_meta(database, version=9),
+            "newer version (format 9, this version knows 1) (meta; countdownd ",
+        ),
         ("PRAGMA application_id = 7", "another program"),
     ],
+    ids=["newer tables", "a newer record", "newer meta", "another program"],
 )
-def test_files_of_others_are_left_alone(daemon, sql, says):
-    daemon.change_stored(sql)
+def test_files_of_others_are_left_alone(daemon, change, says):
+    daemon.connect()("COUNTDOWN", "START", "k", "EVERY", "1h")
+    daemon.change_stored(change)
     daemon.path.unlink()
     before = (daemon.state / "state.db").read_bytes()
     code, error = run(*daemon.arguments)
@@ -370,17 +421,20 @@ def test_a_read_only_file_system(tmp_path, start_daemon):
 def test_asked_to_end_it_does_not_load_to_the_end(daemon):
     client = daemon.connect()
     client("COUNTDOWN", "START", "k", "EVERY", "1h")
-    columns = "generation, uid, phase, deadline_store_us, left_us, step_count, every_us, fires_at_once, sends, refunded"
-    daemon.change_stored(
-        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) "
-        f"INSERT INTO countdowns (id, key, {columns}) SELECT i + 10, CAST('k' || i AS BLOB), {columns} FROM n, countdowns",
-    )
+
+    def fill(database):
+        (record,) = stored.records(database, "countdown").values()
+        for n in range(400_000):
+            record.set("key", b"k%d" % n)
+            stored.add(database, "countdown", n + 10, record.bytes)
+
+    daemon.change_stored(fill)
     daemon.start_without_waiting()
     eventually(daemon.listens, "it listens", pause=0.001)
     assert daemon.info("persistence")["loading"] == "1"
     log = len(daemon.log)
     assert daemon.terminate() == 0
     assert "state loaded" not in daemon.log[log:] and "ended" in daemon.log[log:]
-    run_sql(daemon.state / "state.db", "DELETE FROM countdowns WHERE id > 10")
+    stored.run(daemon.state / "state.db", "DELETE FROM entities WHERE id >= 10")
     daemon.start_again()
     assert daemon.connect()("DBSIZE") == 1

@@ -253,19 +253,21 @@ def test_debounce_survives_a_restart(daemon, how):
 # All kinds
 
 
-def test_sql_views_show_the_stored_guards(daemon):
+def test_a_backup_lists_the_stored_guards(daemon):
     client = daemon.connect()
     client("THROTTLE", "k", "BURST", 3, "RATE", "7/1s")
     client("THROTTLE", "k2", "BURST", 3, "RATE", "3/1h")
     say(client, "ONCE", "k", "TTL", "1h")
     say(client, "GATE", "CHECK", "k", "buy")
     say(client, "DEBOUNCE", "k", "1h", "PAYLOAD", "p")
-    assert daemon.stored("SELECT key, burst, rate_count, rate_s FROM throttle WHERE key = 'k2'") == [
-        ("k2", 3, 3, 3600.0)
-    ]
-    assert daemon.stored("SELECT key, state, result FROM once") == [("k", "running", None)]
-    assert daemon.stored("SELECT session, state, action FROM gate") == [("k", "pending", "buy")]
-    assert daemon.stored("SELECT key, state, calls, payload FROM debounce") == [("k", "waiting", 1, "p")]
+    (throttle,) = [view for view in daemon.stored("throttle") if view["key"] == "k2"]
+    assert (throttle["limit"], throttle["remaining"]) == (3, 2)
+    (once,) = daemon.stored("once")
+    assert (once["key"], once["state"], once["result"]) == ("k", "running", None)
+    (gate,) = daemon.stored("gate")
+    assert (gate["key"], gate["state"], gate["action"]) == ("k", "pending", "buy")
+    (debounce,) = daemon.stored("debounce")
+    assert (debounce["key"], debounce["state"], debounce["calls"], debounce["payload"]) == ("k", "waiting", 1, "p")
 
 
 def test_the_log_counts_what_was_loaded(daemon):

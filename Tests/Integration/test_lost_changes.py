@@ -1,14 +1,13 @@
-"""Acknowledged changes that are missing at the next start are reported: in the log, by --check and
-by `complete` of EVENTS SINCE. Unanswered changes may be missing, which is no damage."""
+"""Acknowledged changes that are missing at the next start are reported: in the log, by
+`countdownctl state check` and by `complete` of EVENTS SINCE. Unanswered changes may be missing, which is no damage."""
 
 import os
 
 import pytest
 
 from clocks import Clocks
-from countdownd import FRAME_HEADER, SEGMENT_HEADER, eventually, frames, request, segments, view
+from countdownd import FRAME_HEADER, SEGMENT_HEADER, check, eventually, frames, request, segments, view
 from fault_injection import Faults
-from test_damage import check
 
 COUNT = 300
 

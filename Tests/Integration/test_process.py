@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from countdownd import PROJECT, Client, Simple, binary, eventually, request, view
+from countdownd import PROJECT, Client, Simple, binary, check, eventually, request, view
 
 
 def run(*arguments, timeout=10):
@@ -165,11 +165,11 @@ def test_nothing_in_a_configuration_acts_on_the_terminal(tmp_path):
     config.write_text(f'"{escaped}": 1\nlog-level: "{escaped}"\n')
     bad = run("--check-config", "--config", config)
     assert bad.returncode == 78 and r"\u{1b}[2J" in bad.stderr
-    check = run("--check", "--state-directory", tmp_path / TRICKS)
-    assert check.returncode == 73 and r"\u{1b}[2J" in check.stderr
+    looked = check(tmp_path / TRICKS)
+    assert looked.returncode == 1 and r"\u{1b}[2J" in looked.stderr
     wrong = run("--" + TRICKS)
     assert wrong.returncode == 64 and r"\u{1b}[2J" in wrong.stderr
-    for done in (good, bad, check, wrong):
+    for done in (good, bad, looked, wrong):
         assert not set(TRICKS) & set("\x1b\x9b\u202e") & set(done.stdout + done.stderr)
 
 

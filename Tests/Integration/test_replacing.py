@@ -3,11 +3,11 @@
 import contextlib
 import os
 import shutil
-import sqlite3
 
 import pytest
 
-from countdownd import PATIENCE, Closed, Daemon, Error, eventually, request, run_sql, view
+import stored
+from countdownd import PATIENCE, Closed, Daemon, Error, eventually, request, view
 from fault_injection import Faults
 from preloaded import compiled
 from test_damage import PAGE
@@ -44,7 +44,9 @@ class Corrupt:
         daemon.connect()("TIMER", "SET", "newest", "1h")
         daemon.kill()
         daemon.close()
-        run_sql(self.state / "state.db", "UPDATE countdowns SET every_us = -5 WHERE key = CAST('k3' AS BLOB)")
+        stored.run(
+            self.state / "state.db",
+            stored.changed("countdown", lambda record: record["key"] == b"k3", every=-5))
         shutil.copytree(self.state, self.kept)
         self.faults = Faults(tmp_path, self.state)
 
@@ -64,8 +66,7 @@ class Corrupt:
         assert len(reply["events"]) >= COUNT
         client.close()
         (aside,) = self.state.glob("state.db.corrupt-*Z")
-        with contextlib.closing(sqlite3.connect(aside)) as database:
-            assert database.execute("SELECT count(*) FROM countdowns").fetchone() == (COUNT,)
+        assert stored.query(aside, "SELECT count(*) FROM entities WHERE kind = 0") == [(COUNT,)]
         assert "is set aside, not deleted" in daemon.log
         names = {name for name in os.listdir(self.state) if not name.startswith((aside.name, "changes-"))}
         assert names <= {"state.db", "state.db-journal", "lock", "numbers"}, names

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from countdownd import Error, eventually, request, view
+from stored import KINDS
 
 ENDS = ["terminate", "kill"]
 # Fields that depend on the time of the request.
@@ -180,8 +181,8 @@ def test_a_place_is_free_once_nothing_is_stored_there(start_daemon, durability):
         client("TIMER", "DEL", f"k{n}")
     client("COUNTDOWN", "START", "last", "EVERY", "1h")
     client("TIMER", "SET", "last", "1h")
-    assert daemon.stored("SELECT max(id) < 4, count(*) FROM countdowns") == [(1, 2)]
-    assert daemon.stored("SELECT max(id) < 4, count(*) FROM timers") == [(1, 1)]
+    rows = daemon.query_stored("SELECT kind, max(place) < 4, count(*) FROM entities GROUP BY kind")
+    assert rows == [(KINDS["countdown"], 1, 2), (KINDS["timer"], 1, 1)]
 
 
 @pytest.mark.daemon(config="countdown:\n  keep-ready: 100ms\n")
@@ -197,9 +198,9 @@ def test_ended_entities_leave_no_row(daemon, how):
     client("TIMER", "SET", "kept", "1h")
     eventually(lambda: client("DBSIZE") == 1, "it is forgotten")
     daemon.restart(how)
-    assert daemon.stored("SELECT count(*) FROM countdowns") == [(0,)]
-    assert daemon.stored("SELECT key FROM timer") == [("kept",)]
-    assert daemon.stored("PRAGMA integrity_check") == [("ok",)]
+    assert daemon.query_stored("SELECT kind, count(*) FROM entities GROUP BY kind") == [(KINDS["timer"], 1)]
+    assert [view["key"] for view in daemon.stored("timer")] == ["kept"]
+    assert daemon.query_stored("PRAGMA integrity_check") == [("ok",)]
 
 
 def test_a_ready_countdown_is_forgotten_in_time_over_a_restart(start_daemon):

@@ -6,13 +6,13 @@ Needs root: each test boots a private systemd with scripts/with-systemd.sh.
 import contextlib
 import pathlib
 import shutil
-import sqlite3
 import tempfile
 import threading
 import uuid
 
 import pytest
 
+import stored
 from clocks import Clocks, library
 from countdownd import Client, Closed, Error, request, view
 from machine import SOCKET, needs_binary, needs_systemd, ping, with_countdownd
@@ -107,13 +107,12 @@ def test_killed_it_is_started_again_with_all_it_had(machine, client):
     assert machine.show("NRestarts") == "3"
 
 
-def stored(machine, sql):
-    """Returns what a query finds in the state of the stopped service."""
+def stored_meta(machine):
+    """Returns the row of meta in the state of the stopped service."""
     with tempfile.TemporaryDirectory() as copy:
         for file in machine.path("/var/lib/private/countdownd").glob("state.db*"):
             shutil.copy(file, copy)
-        with contextlib.closing(sqlite3.connect(f"{copy}/state.db")) as database:
-            return database.execute(sql).fetchall()
+        return stored.meta_of(f"{copy}/state.db")
 
 
 def test_the_boot_is_known_in_the_sandbox(machine, client):
@@ -121,7 +120,7 @@ def test_the_boot_is_known_in_the_sandbox(machine, client):
     client("COUNTDOWN", "START", "k")
     machine.run("systemctl", "stop", "countdownd.service")
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert stored(machine, "SELECT boot_id FROM meta") == [(boot.replace("-", ""),)]
+    assert stored_meta(machine)["boot_id"].decode() == boot.replace("-", "")
 
 
 def test_a_reboot_is_told_from_a_restart_in_the_sandbox(machine):

@@ -192,7 +192,7 @@ package struct CountdownModel: Model {
 
   package mutating func settle(_ key: Int, _ world: World) {
     guard let old = known[key] else { return }
-    guard world.isThere(old.start.owner) else {
+    guard world.isAlive(old.start.owner) else {
       say(.cancelled, key, reason: .ownerGone)
       known[key] = nil
       return

@@ -130,7 +130,7 @@ package struct DebounceModel: Model {
   package mutating func settle(_ key: Int, _ world: World) {
     guard var entry = ledger[key] else { return }
     let now = world.now.boot.microseconds
-    guard world.isThere(entry.owner) else {
+    guard world.isAlive(entry.owner) else {
       ledger.remove(key)
       return cancelled(entry, .ownerGone)
     }

@@ -176,10 +176,10 @@ package struct GateModel: Model {
   package mutating func settle(_ key: Int, _ world: World) {
     let now = world.now.boot.microseconds
     guard let entry = ledger[key] else { return }
-    if !world.isThere(entry.owner) {
+    if !world.isAlive(entry.owner) {
       ledger.remove(key)
       say(.dismissed, entry, reason: .ownerGone)
-    } else if let taker = entry.state.taker, !world.isThere(.connection(taker)) {
+    } else if let taker = entry.state.taker, !world.isAlive(.connection(taker)) {
       var state = entry.state
       state.taker = nil
       let free = put(key, entry.generation, .none, state)
@@ -232,7 +232,7 @@ package struct GateModel: Model {
   /// Returns whether a closed connection has taken an action: when that is noticed matters.
   package func isTouchy(_ world: World) -> Bool {
     ledger.entries.contains { entry in
-      entry.state.taker.map { !world.isThere(.connection($0)) } ?? false
+      entry.state.taker.map { !world.isAlive(.connection($0)) } ?? false
     }
   }
 

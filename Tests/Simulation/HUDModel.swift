@@ -239,7 +239,7 @@ package struct HUDModel: Model {
   private func departed(_ key: Int, _ world: World) -> [Owner] {
     var gone: [Owner] = []
     for owner in screens[key].flatMap({ $0.isOrphan ? [] : $0.wishes.map(\.owner) })
-    where !world.isThere(owner) && !gone.contains(owner) {
+    where !world.isAlive(owner) && !gone.contains(owner) {
       gone.append(owner)
     }
     return gone

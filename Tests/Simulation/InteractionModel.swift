@@ -91,10 +91,10 @@ struct InteractionModel {
   /// Removes everything that is over by now.
   mutating func settle() {
     while let gone = scopes.first(where: { isOver($0.value) })?.key { scopes[gone] = nil }
-    for (name, timer) in timers where timer.due <= now || !isThere(timer.owner) {
+    for (name, timer) in timers where timer.due <= now || !isAlive(timer.owner) {
       timers[name] = nil
     }
-    for (name, entry) in guards where entry.due <= now || !isThere(entry.owner) {
+    for (name, entry) in guards where entry.due <= now || !isAlive(entry.owner) {
       guards[name] = nil
     }
     messages = messages.filter { $0.value > now }
@@ -114,7 +114,7 @@ struct InteractionModel {
     return scope.parent.map { scopes[$0] == nil } ?? false
   }
 
-  private func isThere(_ owner: (name: String, generation: Generation)?) -> Bool {
+  private func isAlive(_ owner: (name: String, generation: Generation)?) -> Bool {
     owner.map { scopes[$0.name]?.generation == $0.generation } ?? true
   }
 

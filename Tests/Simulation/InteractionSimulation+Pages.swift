@@ -98,7 +98,7 @@ extension InteractionSimulation {
       if stack.transition != nil { return .success(.transitioning) }
       if stack.pages.count >= 4 { return .failure(.limit(name: "max-stack-pages", value: 4)) }
     }
-    if model.scopes[page] != nil { return .failure(.scope(.isThere(Array(page.utf8)))) }
+    if model.scopes[page] != nil { return .failure(.scope(.exists(Array(page.utf8)))) }
     // Without a named parent, a page has the parent of the page below it.
     let above = parent ?? stack.flatMap { model.scopes[$0.pages.last!.name]!.parent }
     guard let above else { return nil }
@@ -156,14 +156,14 @@ extension InteractionSimulation {
 
   private mutating func dismiss(_ name: String) throws(Disagreement) {
     try observe("DISMISS \(name)") { this throws(Disagreement) in
-      let isThere = this.model.stacks[name] != nil
+      let isAlive = this.model.stacks[name] != nil
       let asked = this.ask { (engine, now, _) throws(EngineError) in
         try name.withKeyThrowing { key throws(EngineError) in
           try engine.dismissStack(key, generation: nil, at: now)
         }
       }
-      try this.compare("DISMISS \(name)", asked, .success(isThere))
-      if isThere { this.model.cut(name, from: 0) }
+      try this.compare("DISMISS \(name)", asked, .success(isAlive))
+      if isAlive { this.model.cut(name, from: 0) }
       try this.compareStack(name)
     }
   }
@@ -378,9 +378,9 @@ extension InteractionSimulation {
           try engine.disappearPage(key, by: client, at: now).isVisible
         }
       }
-      let isThere = this.model.contents[name] != nil
+      let isAlive = this.model.contents[name] != nil
       try this.compare(
-        "DISAPPEAR \(name)", asked, isThere ? .success(false) : .failure(.notFound))
+        "DISAPPEAR \(name)", asked, isAlive ? .success(false) : .failure(.notFound))
       this.model.contents[name]?.isVisible = false
     }
   }
@@ -392,8 +392,8 @@ extension InteractionSimulation {
           try engine.closePage(key, generation: nil, at: now)
         }
       }
-      let isThere = this.model.contents.removeValue(forKey: name) != nil
-      try this.compare("PAGE CLOSE \(name)", asked, .success(isThere))
+      let isAlive = this.model.contents.removeValue(forKey: name) != nil
+      try this.compare("PAGE CLOSE \(name)", asked, .success(isAlive))
     }
   }
 

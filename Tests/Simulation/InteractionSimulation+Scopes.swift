@@ -130,13 +130,13 @@ extension InteractionSimulation {
 
   mutating func close(_ name: String) throws(Disagreement) {
     try observe("CLOSE \(name)") { this throws(Disagreement) in
-      let isThere = this.model.scopes[name] != nil
+      let isAlive = this.model.scopes[name] != nil
       let asked = this.ask { (engine, now, _) throws(EngineError) in
         try name.withKeyThrowing { key throws(EngineError) in
           try engine.closeScope(key, generation: nil, at: now)
         }
       }
-      try this.compare("CLOSE \(name)", asked, .success(isThere))
+      try this.compare("CLOSE \(name)", asked, .success(isAlive))
       this.model.close(name)
     }
   }
@@ -214,7 +214,7 @@ extension InteractionSimulation {
     let client = client(connection)
     try observe("\(isLeaving ? "UN" : "")HANDLE \(name) \(event) \(captures) by \(connection)") {
       this throws(Disagreement) in
-      let isThere = this.model.scopes[name] != nil
+      let isAlive = this.model.scopes[name] != nil
       if isLeaving {
         let now = this.now
         let asked = name.withKey {
@@ -222,7 +222,7 @@ extension InteractionSimulation {
         }
         return try this.compare(
           "UNHANDLE \(name)", asked,
-          isThere && this.model.unhandle(name, event, by: connection))
+          isAlive && this.model.unhandle(name, event, by: connection))
       }
       let asked = this.ask { (engine, now, _) throws(EngineError) in
         try name.withKeyThrowing { key throws(EngineError) in
@@ -231,7 +231,7 @@ extension InteractionSimulation {
       }
       try this.compare(
         "HANDLE \(name)", asked,
-        isThere
+        isAlive
           ? .success(this.model.handle(name, event, captures: captures, by: connection))
           : .failure(.notFound))
     }

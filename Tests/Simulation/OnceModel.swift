@@ -98,7 +98,7 @@ package struct OnceModel: Model {
 
   package mutating func settle(_ key: Int, _ world: World) {
     guard let entry = ledger[key] else { return }
-    if !world.isThere(entry.owner) {
+    if !world.isAlive(entry.owner) {
       end(entry, .cancelled, reason: .ownerGone)
     } else if let deadline = entry.deadline, deadline <= world.now.boot.microseconds {
       end(entry, .expired, due: deadline)

@@ -257,7 +257,7 @@ package struct PolicyModel: Model {
 
   package mutating func settle(_ key: Int, _ world: World) {
     guard let history = known[key] else { return }
-    guard world.isThere(history.owner) else {
+    guard world.isAlive(history.owner) else {
       cancel(key, .ownerGone, world)
       return
     }

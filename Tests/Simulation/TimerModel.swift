@@ -145,7 +145,7 @@ package struct TimerModel: Model {
 
   package mutating func settle(_ key: Int, _ world: World) {
     guard var timer = timer(key) else { return }
-    guard world.isThere(timer.owner) else {
+    guard world.isAlive(timer.owner) else {
       _ = remove(key)
       return say(.cancelled, timer, reason: .ownerGone)
     }

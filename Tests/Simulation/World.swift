@@ -26,7 +26,7 @@ package struct World {
       wall: Instant(microseconds: 1_790_000_000_000_000))
   }
 
-  package func isThere(_ owner: Owner) -> Bool {
+  package func isAlive(_ owner: Owner) -> Bool {
     switch owner {
     case .none: true
     case .connection(let id): id == Self.operator.connection || connections.contains(id)
@@ -54,7 +54,7 @@ package struct World {
     scopes = []
     for scope in before {
       let isOver = scope.leaseEnd.map { $0 <= now.boot.microseconds } ?? false
-      if scope.name != closed, !isOver, isThere(scope.owner) { scopes.append(scope) }
+      if scope.name != closed, !isOver, isAlive(scope.owner) { scopes.append(scope) }
     }
     return scopes.count < before.count
   }

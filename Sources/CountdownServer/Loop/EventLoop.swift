@@ -45,7 +45,7 @@ final class EventLoop: @unchecked Sendable {
   private var delayed: Deque<(due: UInt64, body: () -> Void)> = []
   private var queue: Deque<() -> Void> = []
   /// Work that goes to the front of the queue for the next round.
-  private var overlooked: [() -> Void] = []
+  private var nextRoundFirst: [() -> Void] = []
   /// The number of queue entries left in this round. Entries added meanwhile belong to the next.
   private var leftInRound = 0
 
@@ -151,7 +151,7 @@ final class EventLoop: @unchecked Sendable {
   ///
   /// - Parameter isOverlooked: whether the caller's turn did nothing; then `body` goes first.
   func enqueue(isOverlooked: Bool = false, _ body: @escaping () -> Void) {
-    if isOverlooked { overlooked.append(body) } else { queue.append(body) }
+    if isOverlooked { nextRoundFirst.append(body) } else { queue.append(body) }
   }
 
   /// Whether all entries of this round have had their turn.
@@ -175,9 +175,9 @@ final class EventLoop: @unchecked Sendable {
     if dispatch(count) { runInbox() }
     if !delayed.isEmpty { runDelayed() }
     if !queue.isEmpty { runQueue() }
-    if isRoundOver, !overlooked.isEmpty {
-      queue.prepend(contentsOf: overlooked)
-      overlooked = []
+    if isRoundOver, !nextRoundFirst.isEmpty {
+      queue.prepend(contentsOf: nextRoundFirst)
+      nextRoundFirst = []
     }
   }
 

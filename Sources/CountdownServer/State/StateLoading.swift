@@ -5,15 +5,14 @@ import Synchronization
 
 /// Reads a store on a separate thread, and hands its contents to the loop in portions, so that
 /// clients receive LOADING meanwhile.
-final class StateLoading: RecordReader, @unchecked Sendable {
+final class StateLoading: EntityReader, @unchecked Sendable {
   /// The most rows in a portion: a few milliseconds of the loop's time.
   let portion = 4_096
   /// The most portions that wait for the loop.
   private static let ahead = 4
 
   enum Portion: Sendable {
-    /// Restores entities, on the loop; returns how many cannot be restored.
-    case records(@Sendable (Engine, Moment) -> Int)
+    case entities(StoredEntities)
     case events([StoredEvents])
   }
 
@@ -75,15 +74,14 @@ final class StateLoading: RecordReader, @unchecked Sendable {
   /// The number of `StoredEvents` that cannot be read; counted on the loop.
   var unreadableEvents = 0
 
-  /// The number of records that are intact in the file but make no sense; counted on the loop.
-  var unreadable = 0
+  /// The records that are intact in the file but make no sense; noted on the loop.
+  var refused = DamagedRecords("record")
 
   /// The damage found in the state; nil if there is none.
   var problem: StoreError? {
     guard let store else { return nil }
     if let damage = store.damage { return damage }
-    guard unreadable > 0 else { return nil }
-    return StoreError(.corrupt, store.path, "\(unreadable) records in it make no sense")
+    return refused.description.map { StoreError(.corrupt, store.path, $0) }
   }
 
   /// The store to continue with once loading is done.
@@ -92,10 +90,14 @@ final class StateLoading: RecordReader, @unchecked Sendable {
   /// Releases the store, and with it the file and its directory, unless others use the store.
   func close() { store = nil }
 
-  /// Reads as much as possible of each table, then throws the problem, if there is one.
+  /// Reads as much as possible, then throws the problem, if there is one.
   private func load() throws(StoreError) {
     let store = store!
-    store.loadRecords(self)
+    do throws(StoreError) {
+      try store.loadEntities(self)
+    } catch {
+      note(error)
+    }
     var events: [StoredEvents] = []
     if wantsMore {
       do throws(StoreError) {
@@ -114,13 +116,9 @@ final class StateLoading: RecordReader, @unchecked Sendable {
     if let failure { throw failure }
   }
 
-  var wantsMore: Bool { !isStopped.load(ordering: .relaxed) }
+  private var wantsMore: Bool { !isStopped.load(ordering: .relaxed) }
 
-  func take<Record: StoredRecord>(_ rows: [StoredRow<Record>]) {
-    hand(.records { engine, now in Record.restore(rows, in: engine, now: now) })
-  }
-
-  func fail<Record: StoredRecord>(_ error: StoreError, in table: Record.Type) { note(error) }
+  func take(_ entities: StoredEntities) { hand(.entities(entities)) }
 
   private func note(_ error: StoreError) {
     // A temporary error takes precedence: it is no reason to set the state aside.
@@ -128,7 +126,7 @@ final class StateLoading: RecordReader, @unchecked Sendable {
   }
 
   private func hand(_ portion: Portion) {
-    if isStopped.load(ordering: .relaxed) { return }
+    guard wantsMore else { return }
     room.wait()
     deliver(portion)
   }

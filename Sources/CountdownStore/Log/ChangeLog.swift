@@ -15,7 +15,7 @@ final class ChangeLog: @unchecked Sendable {
   private let lineage: Int64
   private let segmentSize: Int
   /// How many segments may be full before appends are slowed down.
-  private let ease: Int
+  private let fullSegmentsBeforePausing: Int
   private let synchronizes: Bool
   /// Called on the appending thread when a segment is full. Set it before another thread appends.
   var filled: @Sendable () -> Void = {}
@@ -50,7 +50,7 @@ final class ChangeLog: @unchecked Sendable {
     files = StateFiles(directory: options.directory)
     self.lineage = lineage
     segmentSize = options.segmentSize
-    ease = options.mostSegments / 4
+    fullSegmentsBeforePausing = options.mostSegments / 4
     synchronizes = options.durability == .power
     self.start = start
     var full: [(segment: LogSegment, last: UInt64)] = []
@@ -127,8 +127,10 @@ final class ChangeLog: @unchecked Sendable {
   /// Delays each batch, longer the more segments wait to be folded: changes must not outpace
   /// folding for long.
   private func slowDown(_ bytes: Int) {
-    let behind = fullSegments - ease
-    if behind > 0 { usleep(UInt32(min(bytes * behind / (8 * ease), Self.longestPause))) }
+    let behind = fullSegments - fullSegmentsBeforePausing
+    if behind > 0 {
+      usleep(UInt32(min(bytes * behind / (8 * fullSegmentsBeforePausing), Self.longestPause)))
+    }
   }
 
   private static var now: Int64 {

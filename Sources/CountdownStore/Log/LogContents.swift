@@ -154,9 +154,9 @@ struct LogContents {
 
   /// Notes the changes of a batch. Returns false if the bytes are no valid batch.
   private mutating func note(_ payload: ArraySlice<UInt8>, _ segment: Int) -> Bool {
-    var makesSense = true
+    var isValid = true
     let isWhole = ChangeEntry.forEach(of: payload) { entry in
-      if !newest.note(entry, inSegment: segment) { makesSense = false }
+      if !newest.note(entry, inSegment: segment) { isValid = false }
       switch entry {
       case .events(let events, _):
         if events.dropsAll { (lastEvent, dropsEvents) = (0, true) }
@@ -165,12 +165,12 @@ struct LogContents {
         if let read = Meta.Clocks(bytes: bytes, offset: 0) {
           clocks = read
         } else {
-          makesSense = false
+          isValid = false
         }
       case .current, .gone: break
       }
     }
-    return isWhole && makesSense
+    return isWhole && isValid
   }
 
   /// Calls `body` with each entry to apply, in order: for each entity only the newest entry, and

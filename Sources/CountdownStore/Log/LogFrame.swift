@@ -65,18 +65,31 @@ struct LogFrame {
   }
 }
 
+/// CRC32C of bytes. A sum may continue with `after`, the sum of the bytes before.
 enum CRC32C {
   private static let isFast = countdownd_has_crc32c() != 0
 
-  static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt32 {
-    guard isFast else { return slowChecksum(bytes) }
+  static func checksum(_ bytes: Span<UInt8>, after sum: UInt32 = 0) -> UInt32 {
+    guard isFast else { return slowChecksum(bytes, after: sum) }
     return bytes.withUnsafeBufferPointer {
-      countdownd_crc32c_fast(0, $0.baseAddress, $0.count)
+      countdownd_crc32c_fast(sum, $0.baseAddress, $0.count)
+    }
+  }
+
+  static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt32 { checksum(bytes.span) }
+
+  static func checksum(of number: Int64, after sum: UInt32 = 0) -> UInt32 {
+    guard isFast else {
+      let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+      return slowChecksum(bytes.span, after: sum)
+    }
+    return withUnsafeBytes(of: number.littleEndian) {
+      countdownd_crc32c_fast(sum, $0.bindMemory(to: UInt8.self).baseAddress, 8)
     }
   }
 
   /// Computes the checksum on processors without an instruction for it.
-  static func slowChecksum(_ bytes: ArraySlice<UInt8>) -> UInt32 {
-    bytes.withUnsafeBufferPointer { countdownd_crc32c_slow(0, $0.baseAddress, $0.count) }
+  static func slowChecksum(_ bytes: Span<UInt8>, after sum: UInt32 = 0) -> UInt32 {
+    bytes.withUnsafeBufferPointer { countdownd_crc32c_slow(sum, $0.baseAddress, $0.count) }
   }
 }

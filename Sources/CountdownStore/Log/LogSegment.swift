@@ -194,10 +194,10 @@ extension StateFiles {
 
   /// Returns the segments, sorted by number.
   func segments() -> [FoundSegment] {
-    names().compactMap { name in
-      guard name.hasPrefix(Self.segmentPrefix), name.hasSuffix(Self.segmentSuffix),
-        let number = UInt64(
-          name.dropFirst(Self.segmentPrefix.count).dropLast(Self.segmentSuffix.count))
+    let prefix = logPrefix + Self.segmentPrefix
+    return names().compactMap { name in
+      guard name.hasPrefix(prefix), name.hasSuffix(Self.segmentSuffix),
+        let number = UInt64(name.dropFirst(prefix.count).dropLast(Self.segmentSuffix.count))
       else { return nil }
       return FoundSegment(number: number, path: directory + "/" + name)
     }

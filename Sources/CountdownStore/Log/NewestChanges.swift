@@ -120,17 +120,17 @@ struct NewestChanges {
     return low
   }
 
-  /// Calls `body` with the changes of a kind, by place.
-  func forEach(
-    of kind: EntityKind, _ body: (Change) throws(StoreError) -> Void
-  ) throws(StoreError) {
-    for index in firstIndex(of: Self.id(kind, 0))..<noted.count {
-      let id = noted[index] >> Self.indexBits
-      guard id >> Self.placeBits == UInt64(kind.rawValue) else { return }
+  /// Calls `body` with the changes, by kind and place.
+  func forEachChange(_ body: (Change) throws(StoreError) -> Void) throws(StoreError) {
+    for noted in noted {
+      let id = noted >> Self.indexBits
+      guard let kind = EntityKind(rawValue: UInt8(truncatingIfNeeded: id >> Self.placeBits)) else {
+        preconditionFailure("a kind was noted")
+      }
       try body(
         Change(
           kind: kind, place: UInt32(truncatingIfNeeded: id & (1 << Self.placeBits - 1)),
-          found: found[Int(truncatingIfNeeded: noted[index] & (1 << Self.indexBits - 1))]))
+          found: found[Int(truncatingIfNeeded: noted & (1 << Self.indexBits - 1))]))
     }
   }
 }

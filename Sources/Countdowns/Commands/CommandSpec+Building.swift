@@ -134,6 +134,21 @@ private let listOptions: [Option<ListQuery>] = [
   },
 ]
 
+extension Engine {
+  /// Returns a page of a listing, as the replies that a client would receive, one after another.
+  package func replies(
+    listing kind: EntityKind, _ query: ListQuery, at now: Moment
+  ) -> (cursor: Int, replies: [UInt8]) {
+    func list<K: Kind>(_ kind: K.Type) -> (Int, [UInt8]) {
+      let page = self.list(kind, query, at: now)
+      var encoder = RESPEncoder(.resp3)
+      for view in page.views { encoder.view(view) }
+      return (page.cursor, encoder.bytes)
+    }
+    return list(kind.behavior)
+  }
+}
+
 extension Call {
   /// Replies with a page of a listing, and the cursor of the next.
   func reply(cursor: String, _ views: [some EntityView]) {

@@ -3,10 +3,10 @@ import Wire
 /// Writes the changes of a batch as they are stored: a series of entries, which have the same
 /// result however often they are applied in order. See docs/explanation/durability.md.
 package final class ChangeWriter {
-  private var writer: StoredByteWriter
+  private var writer: StateWriter
 
   /// - Parameter offset: the store's clock is this many microseconds ahead of the boot clock.
-  package init(offset: Int64) { writer = StoredByteWriter(offset: offset) }
+  package init(offset: Int64) { writer = StateWriter(offset: offset) }
 
   package var bytes: [UInt8] { writer.bytes }
   package var isEmpty: Bool { writer.bytes.isEmpty }
@@ -19,16 +19,16 @@ package final class ChangeWriter {
 
   /// Appends the current state of an entity.
   ///
-  /// - Parameter record: not changed. (A copy would retain and release its references.)
+  /// - Parameter state: not changed. (A copy would retain and release its references.)
   @inline(__always)
-  package func append<Record: StoredRecord>(
-    _ record: inout Record, _ kind: EntityKind, at place: UInt32
+  func append<K: Kind>(
+    _ kind: K.Type, _ key: Span<UInt8>, _ state: inout K.State, at place: UInt32
   ) {
-    begin(kind.rawValue, place)
-    writer.measured { record.fields(&$0) }
+    begin(K.kind.rawValue, place)
+    writer.measured { K.write(key, &state, to: &$0) }
   }
 
-  /// Appends the current state of an entity, whose bytes `body` writes.
+  /// Appends the current state of an entity, whose record `body` writes.
   ///
   /// - Parameter most: the most bytes that `body` writes.
   @inline(__always)
@@ -88,10 +88,12 @@ package enum ChangeEntry {
 
   /// Calls `body` with each entry of a batch. Returns false at the first malformed entry; `body`
   /// has then received the entries before it.
+  ///
+  /// - Parameter ofAllKinds: whether to accept kinds that are never stored.
   package static func forEach(
-    of batch: ArraySlice<UInt8>, _ body: (ChangeEntry) -> Void
+    of batch: ArraySlice<UInt8>, ofAllKinds: Bool = false, _ body: (ChangeEntry) -> Void
   ) -> Bool {
-    var reader = StoredByteReader(batch, offset: 0)
+    var reader = StateReader(batch, offset: 0)
     while reader.bytesLeft > 0 {
       var tag: UInt8 = 0
       reader.field("tag", &tag)
@@ -113,7 +115,8 @@ package enum ChangeEntry {
       default:
         var place: UInt32 = 0
         reader.field("place", &place)
-        guard let kind = EntityKind(rawValue: tag & ~ChangeWriter.Entry.gone), kind.canBeDurable
+        guard let kind = EntityKind(rawValue: tag & ~ChangeWriter.Entry.gone),
+          ofAllKinds || kind.canBeDurable
         else { return false }
         if tag & ChangeWriter.Entry.gone != 0 {
           guard !reader.hasFailed else { return false }

@@ -57,7 +57,7 @@ extension ExpiringKind {
   static func passTime(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     let table = table(of: engine)
     guard table.contains(index) else { return false }
-    guard engine.isThere(table[index].owner, at: now) else {
+    guard engine.isAlive(table[index].owner, at: now) else {
       end(index, .ownerGone, in: engine, at: now)
       return false
     }
@@ -78,9 +78,16 @@ extension ExpiringKind {
       end(index, .ownerGone, in: engine, at: now)
     }
   }
+}
 
-  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
-    canBeDurable && table(of: engine).entity(at: index)?.owner == Owner.none
+extension ExpiringKind where State == Entity {
+  static func restore(
+    _ key: Span<UInt8>, _ state: Entity, at index: UInt32, in engine: Engine, at now: Moment
+  ) -> Bool {
+    table(of: engine).insert(state, at: index)
+    engine.restored(EntityRef(kind, index), state.owner, uid: state.uid)
+    engine.arm(Self.self, index)
+    return true
   }
 }
 
@@ -127,6 +134,13 @@ extension Engine {
 
   // MARK: Steps
 
+  /// Registers a restored entity with its owner and its user, and as stored.
+  func restored(_ entity: EntityRef, _ owner: Owner, uid: UInt32) {
+    connections.restore(entity, owner)
+    connections.count(1, for: uid)
+    changes.setKept(entity, true)
+  }
+
   func insert<K: ExpiringKind>(_ kind: K.Type, _ entity: K.Entity) -> UInt32 {
     let index = K.table(of: self).insert(entity)
     connections.own(EntityRef(K.kind, index), entity.owner)
@@ -171,13 +185,13 @@ extension Engine {
     view: (K.Entity) -> K.View
   ) {
     let entity = K.table(of: self)[index]
-    if name.tellsOfChange { noteChange(kind, index) }
+    if name.changesState { noteChange(kind, index) }
     let head = Event.Head(
       name, generation ?? entity.generation, due: due, on: K.clock(of: entity), reason: reason,
       at: now)
     publish(
       K.kind, entity.key, head,
-      isLogged: decidesForFleet || K.isLogged && name.tellsOfChange && entity.owner == .none
+      isLogged: decidesForFleet || K.isLogged && name.changesState && entity.owner == .none
     ) { view(entity) }
   }
 

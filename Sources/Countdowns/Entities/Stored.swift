@@ -1,12 +1,11 @@
-/// A value that outlives the daemon. It is described once: the same visit of its fields writes or
-/// reads it, as a row, as bytes, or in any form that has a visitor.
+/// A part of a state. It is described once: the same visit of its fields writes or reads it.
 package protocol Stored {
   /// The initial value, whose fields reading replaces.
   static var blank: Self { get }
 
   /// Visits each field once, always in the same order. Another order or another field is another
-  /// format, and formats outlive the program.
-  mutating func fields<Visitor: StorageVisitor>(_ visitor: inout Visitor)
+  /// format; see `EntityState`.
+  mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor)
 }
 
 /// Writes the fields of a value, or reads them.
@@ -14,14 +13,14 @@ package protocol Stored {
 /// A visitor that reads replaces the fields it is given. If it reads a value that is never written,
 /// it has failed, and the result is meaningless. It still visits the other fields, so a description
 /// needs no error handling.
-package protocol StorageVisitor {
+package protocol StateVisitor {
   /// Whether the visitor reads; if not, it writes.
   static var isReading: Bool { get }
 
   /// The store's clock is this many microseconds ahead of the boot clock.
   var offset: Int64 { get }
   var hasFailed: Bool { get }
-  /// The number of bytes left to read; `.max` if unknown.
+  /// The number of bytes left to read; `.max` while writing.
   var bytesLeft: Int { get }
 
   mutating func fail()
@@ -36,30 +35,15 @@ package protocol StorageVisitor {
 
 // MARK: Numbers
 
-extension StorageVisitor {
+extension StateVisitor {
   package var bytesLeft: Int { .max }
-
-  package mutating func field(_ name: StaticString, _ value: inout UInt8) {
-    narrow(name, &value)
-  }
-
-  package mutating func field(_ name: StaticString, _ value: inout UInt32) {
-    narrow(name, &value)
-  }
-
-  fileprivate mutating func narrow<Number: FixedWidthInteger>(
-    _ name: StaticString, _ value: inout Number
-  ) {
-    var number = Int64(truncatingIfNeeded: value)
-    field(name, &number)
-    guard Self.isReading else { return }
-    if let read = Number(exactly: number) { value = read } else { fail() }
-  }
 
   package mutating func field(_ name: StaticString, _ value: inout Bool) {
     var number: UInt8 = value ? 1 : 0
     field(name, &number)
-    if Self.isReading { value = number != 0 }
+    guard Self.isReading else { return }
+    require(number <= 1)
+    value = number == 1
   }
 
   /// Makes reading fail unless a condition holds.
@@ -80,7 +64,7 @@ extension StorageVisitor {
 
 // MARK: Times
 
-extension StorageVisitor {
+extension StateVisitor {
   /// Visits an instant of the boot clock, which is stored on the store's clock.
   package mutating func instant(_ name: StaticString, _ value: inout Instant) {
     var stored = value.microseconds &+ offset
@@ -104,6 +88,18 @@ extension StorageVisitor {
     if let read = Instant(stored: stored, offset: ahead) { value = read } else { fail() }
   }
 
+  /// Visits a point in time by its clock: only the boot clock is stored on the store's clock.
+  mutating func instant(_ name: StaticString, _ value: inout Instant, on clock: TimerClock) {
+    var stored: Instant? = value
+    switch clock {
+    case .boot: instant(name, &value)
+    case .wall:
+      instant(name, &stored, ahead: 0)
+      guard Self.isReading else { return }
+      if let stored { value = stored } else { fail() }
+    }
+  }
+
   /// Visits an interval from zero to `Interval.longest`.
   package mutating func interval(_ name: StaticString, _ value: inout Interval) {
     field(name, &value.microseconds)
@@ -119,6 +115,83 @@ extension StorageVisitor {
     value = Interval(microseconds: stored)
     require(Interval.possible.contains(stored))
   }
+}
+
+// MARK: Entities
+
+extension StateVisitor {
+  mutating func generation(_ value: inout Generation) { field("generation", &value.value) }
+
+  mutating func owner(_ owner: inout Owner) {
+    var code: UInt8
+    var connection: UInt64 = 0
+    var name = OwnerName.blank
+    switch owner {
+    case .none: code = 0
+    case .connection(let id): (code, connection) = (1, id)
+    case .scope(let scope): (code, name) = (2, scope)
+    case .page(let page): (code, name) = (3, page)
+    }
+    field("owner", &code)
+    if code == 1 { number("connection", &connection) }
+    if code == 2 || code == 3 { ownerName(&name) }
+    guard Self.isReading else { return }
+    switch code {
+    case 0: owner = .none
+    case 1: owner = .connection(connection)
+    case 2: owner = .scope(name)
+    case 3: owner = .page(name)
+    default: fail()
+    }
+  }
+
+  mutating func ownerName(_ name: inout OwnerName) {
+    var (key, index, generation) = (name.key, name.index, name.generation)
+    field("key", &key)
+    field("place", &index)
+    self.generation(&generation)
+    if Self.isReading { name = OwnerName(key: key, index: index, generation: generation) }
+  }
+
+  package mutating func text(_ name: StaticString, _ text: inout String) {
+    var bytes = Array(text.utf8)
+    field(name, &bytes)
+    if Self.isReading { text = String(decoding: bytes, as: UTF8.self) }
+  }
+
+  mutating func number(_ name: StaticString, _ value: inout UInt64) {
+    var bits = Int64(bitPattern: value)
+    field(name, &bits)
+    value = UInt64(bitPattern: bits)
+  }
+
+  /// Visits an optional value after a flag.
+  mutating func optional<Value>(
+    _ name: StaticString, _ value: inout Value?, blank: @autoclosure () -> Value,
+    _ body: (inout Self, inout Value) -> Void
+  ) {
+    var isPresent = value != nil
+    field(name, &isPresent)
+    guard isPresent else {
+      value = nil
+      return
+    }
+    var present = value ?? blank()
+    body(&self, &present)
+    value = present
+  }
+
+  /// Visits a number in a range.
+  mutating func number(_ name: StaticString, _ value: inout Double, in range: ClosedRange<Double>) {
+    var bits = Int64(bitPattern: value.bitPattern)
+    field(name, &bits)
+    value = Double(bitPattern: UInt64(bitPattern: bits))
+    require(range.contains(value))
+  }
+}
+
+extension OwnerName {
+  static let blank = OwnerName(key: [], index: 0, generation: Generation(0))
 }
 
 /// Limits for stored values, so that a damaged file cannot cause an overflow at each start.

@@ -40,7 +40,7 @@ enum EventCoding {
   /// The bytes of a record after its key, for records that share them.
   struct Tail {
     /// The values that determine a tail, for events that report only numbers.
-    struct Essence: Equatable {
+    struct TailKey: Equatable {
       /// The generation minus the sequence number.
       var ahead: Int64
       var nowUnixMS: Int64
@@ -51,12 +51,12 @@ enum EventCoding {
     }
 
     private(set) var bytes: [UInt8] = []
-    private var essence: Essence?
+    private var essence: TailKey?
 
     /// - Parameter size: the most bytes that `rest` writes.
     @inline(__always)
     mutating func update(
-      _ essence: Essence, _ head: Event.Head, _ words: Words, _ size: Int,
+      _ essence: TailKey, _ head: Event.Head, _ words: Words, _ size: Int,
       _ rest: (inout Writer) -> Void
     ) {
       guard essence != self.essence else { return }
@@ -228,11 +228,11 @@ enum EventCoding {
   static func count(_ bytes: [UInt8]) -> Int? {
     guard bytes.first ?? version == version else { return nil }
     var count = 0
-    let makesSense = forEach(bytes) { _ in
+    let isValid = forEach(bytes) { _ in
       count += 1
       return true
     }
-    return makesSense ? count : nil
+    return isValid ? count : nil
   }
 
   /// Calls `body` with each event. Stops and returns false if `body` does, or at a malformed event.

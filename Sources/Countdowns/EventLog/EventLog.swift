@@ -82,7 +82,7 @@ package struct EventLog {
   package var portions: [Portion] { chunks.map(\.content) }
 
   /// Returns whether the bytes are events that `restore` accepts.
-  package static func makesSense(_ bytes: [UInt8]) -> Bool { EventCoding.count(bytes) != nil }
+  package static func isValid(_ bytes: [UInt8]) -> Bool { EventCoding.count(bytes) != nil }
 
   /// Discards all events. Events up to `sequence` are then missing.
   package mutating func forget(through sequence: Int64) {
@@ -124,7 +124,7 @@ package struct EventLog {
   /// had the same `essence`, its tail is copied instead of encoded again.
   @inline(__always)
   mutating func append(
-    _ head: Event.Head, key: Span<UInt8>, _ essence: EventCoding.Tail.Essence,
+    _ head: Event.Head, key: Span<UInt8>, _ essence: EventCoding.Tail.TailKey,
     _ view: () -> some EntityView
   ) {
     if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }

@@ -1,6 +1,6 @@
 /// A kind that daemons can share. Each daemon has copies of all shared entities, for listings,
 /// snapshots and ticks. A copy changes only with its record.
-protocol SharedKind: DurableKind where Record: SharedRecord {
+protocol SharedKind: Kind {
   /// Returns an index for a new entity.
   static func freeIndex(in engine: Engine) -> UInt32
   /// Removes an entity without an event.
@@ -9,29 +9,9 @@ protocol SharedKind: DurableKind where Record: SharedRecord {
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
 }
 
-protocol SharedRecord: StoredRecord {
-  var generation: Generation { get }
-}
-
-extension DurableCountdown: SharedRecord {}
-extension DurableTimer: SharedRecord {}
-extension DurableGuard: SharedRecord {}
-
 extension SharedKind {
-  /// Restores an entity from a record. Returns false for other bytes, or if its key is taken.
-  static func restore(
-    _ bytes: [UInt8], at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
-  ) -> Bool {
-    guard let record = Record(bytes: bytes, offset: offset), record.kind == kind,
-      find(record.key.span, in: engine) == nil
-    else { return false }
-    // Generations must rise even if the clock that they come from was set back.
-    if engine.decidesForFleet { engine.raiseNumbers(to: record.generation.value) }
-    return record.restore(in: engine, at: index, now: now)
-  }
-
-  static func key(_ index: UInt32, in engine: Engine, at now: Moment) -> FleetKey {
-    FleetKey(kind, entry(at: index, in: engine, now: now)!.key)
+  static func fleetKey(_ index: UInt32, in engine: Engine) -> FleetKey {
+    FleetKey(kind, key(index, in: engine))
   }
 }
 
@@ -41,7 +21,7 @@ extension ExpiringKind where Self: SharedKind {
 
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     table(of: engine)[index].alarm = nil
-    engine.copyIsDue(key(index, in: engine, at: now))
+    engine.copyIsDue(fleetKey(index, in: engine))
   }
 }
 
@@ -56,7 +36,7 @@ extension CountdownKind {
     let code = engine.countdowns.sending(index)?.record.nextCodeExpiry
     guard code.map({ $0 > now.boot }) ?? true,
       machine.expire(at: now.boot, kept: .longest) == .tick
-    else { return engine.copyIsDue(key(index, in: engine, at: now)) }
+    else { return engine.copyIsDue(fleetKey(index, in: engine)) }
     if engine.isWatched(countdown: index) {
       engine.statistics.record(late: (now.boot - due).microseconds)
       engine.publish(countdown: index, machine, due: due, at: now)
@@ -80,7 +60,8 @@ extension Engine {
     guard let record else { return }
     // At the index of the old copy, so that a listing under way has the entity once.
     let index = old ?? kind.freeIndex(in: self)
-    _ = kind.restore(record, at: index, offset: offset, in: self, at: now)
+    // A record that cannot be read is reported to whoever asks for its key; see `Workbench`.
+    try? kind.restore(record[...], at: index, offset: offset, in: self, at: now)
   }
 
   /// Publishes events of shared entities, as written by the daemon that caused them.
@@ -89,7 +70,7 @@ extension Engine {
       let sequence = newSequence()
       let audience = self.audience(event.kind, event.key.span)
       guard let name = event.name, let line = event.encoded(as: sequence) else { return false }
-      let isLogged = eventLog.isOn && event.kind != .throttle && name.tellsOfChange
+      let isLogged = eventLog.isOn && event.kind != .throttle && name.changesState
       if isLogged { eventLog.append(event, as: sequence) }
       if let audience {
         statistics.publications += 1

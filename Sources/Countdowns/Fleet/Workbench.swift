@@ -53,12 +53,16 @@ final class Workbench {
     defer { clear(key) }
     var outcome = Outcome()
     if let record {
-      guard kind.restore(record, at: 0, offset: 0, in: engine, at: now) else {
-        outcome.reply = Self.error(
-          "ERR the servers have something else than a \(kind.name) of that name; another version of "
-            + "the daemon may have written it")
+      do throws(EntityRecord.Problem) {
+        guard EntityRecord.key(of: record.span).map({ key.key.elementsEqual(record[$0]) }) ?? true
+        else { throw .damaged }
+        try kind.restore(record[...], at: 0, offset: 0, in: engine, at: now)
+      } catch {
+        outcome.reply = Self.reply(to: error, about: kind)
         return outcome
       }
+      // Generations must rise even if the clock that they come from was set back.
+      if let state = kind.generation(0, in: engine) { engine.raiseNumbers(to: state.value) }
     }
     if let index = kind.find(key.key.span, in: engine) {
       _ = kind.settle(index, in: engine, at: now)
@@ -74,6 +78,19 @@ final class Workbench {
     }
     outcome.statistics = engine.statistics
     return outcome
+  }
+
+  private static func reply(
+    to problem: EntityRecord.Problem, about kind: any SharedKind.Type
+  ) -> [UInt8] {
+    switch problem {
+    case .damaged:
+      error("ERR the servers have something else than a \(kind.name) of that name")
+    case .otherVersion(let version):
+      error(
+        "UNAVAILABLE the servers have a \(kind.name) of that name in format \(version), and this "
+          + "daemon reads \(EntityRecord.version): run the same release on all hosts")
+    }
   }
 
   private func run(_ command: FleetCommand, _ isDegraded: Bool, at now: Moment) -> [UInt8] {

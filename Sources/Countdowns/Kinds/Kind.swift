@@ -6,6 +6,7 @@ import Wire
 /// An entity keeps its index for as long as it lives.
 package protocol Kind: SendableMetatype {
   associatedtype View: EntityView
+  associatedtype State: EntityState
 
   static var kind: EntityKind { get }
   /// The namespace of its keys, and the first part of its channels.
@@ -46,71 +47,59 @@ package protocol Kind: SendableMetatype {
   static func ownerGone(
     _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment)
 
-  // MARK: Durability
+  // MARK: State
 
-  /// Returns whether any part of an entity is to be stored, in its current state.
-  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool
+  static func key(_ index: UInt32, in engine: Engine) -> [UInt8]
+  /// Returns the state of an entity; nil if there is none at that index.
+  static func state(_ index: UInt32, in engine: Engine) -> State?
   /// Returns whether there is no entity at that index.
   static func isFree(_ index: UInt32, in engine: Engine) -> Bool
+  /// Adds an entity with this state. Its key and index must be free. What is due happens later.
+  /// Returns false if there is no room, or the state contradicts what is there.
+  static func restore(
+    _ key: Span<UInt8>, _ state: State, at index: UInt32, in engine: Engine, at now: Moment
+  ) -> Bool
+  /// Prefetches what restoring a record needs.
+  static func prepare(_ record: Span<UInt8>, in engine: Engine)
+  static func restore(
+    _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
+  ) throws(EntityRecord.Problem)
+  /// Restores the records of a range, which are all of this kind, and appends the refused ones.
+  static func restore(
+    _ entities: StoredEntities, _ range: Range<Int>, offset: Int64, in engine: Engine,
+    at now: Moment, _ refused: inout [StoredEntities.Entry])
+
+  /// Appends the whole state of all entities of this kind, in the order in which they are restored.
+  static func writeAll(of engine: Engine, to batch: ChangeWriter)
+
+  // MARK: Durability
+
+  /// Returns the part of a state that outlives the daemon; nil if nothing does.
+  static func stored(_ state: State) -> State?
+  /// Returns whether any part of an entity is to be stored, in its current state.
+  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool
   /// Appends the entities of this kind that have changed since the last call.
   static func takeChanges(of engine: Engine, into batch: ChangeWriter)
+  /// Appends the stored state of an entity by a faster way. Returns false if there is none.
+  static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool
 }
 
 extension Kind {
   static var keyName: String { "key" }
   static var hasOwners: Bool { true }
-  static var canBeDurable: Bool { false }
-
   static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [View] {
     [view(index, in: engine, at: now)]
   }
 
-  /// Returns whether no entity has that key or that index.
-  static func canRestore(_ key: [UInt8], at index: UInt32, in engine: Engine) -> Bool {
-    isFree(index, in: engine) && find(key.span, in: engine) == nil
-  }
-
   static func parts(of view: View) -> Int { 0 }
-  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool { false }
-  static func takeChanges(of engine: Engine, into batch: ChangeWriter) {}
-}
-
-/// A kind whose entities can survive a restart of the daemon.
-protocol DurableKind: Kind {
-  associatedtype Record: StoredRecord
-
-  /// Returns the record to store for an entity; nil if nothing is stored.
-  static func record(_ index: UInt32, in engine: Engine) -> Record?
-  /// Appends the bytes of an entity's record by a faster way. Returns false if there is none.
-  static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool
-}
-
-extension DurableKind {
-  static var canBeDurable: Bool { true }
-
+  static func prepare(_ record: Span<UInt8>, in engine: Engine) {}
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool { false }
-
-  static func takeChanges(of engine: Engine, into batch: ChangeWriter) {
-    let changed = engine.changes.take(kind)
-    guard !changed.isEmpty else { return }
-    for index in changed {
-      let entity = EntityRef(kind, index)
-      if append(index, of: engine, to: batch) {
-        engine.changes.setKept(entity, true)
-      } else if var record = Self.record(index, in: engine) {
-        engine.changes.setKept(entity, true)
-        batch.append(&record, kind, at: index)
-      } else if engine.changes.isKept(entity) {
-        engine.changes.setKept(entity, false)
-        batch.appendGone(kind, at: index)
-      }
-    }
-  }
 }
 
 /// A kind whose entities are in an `EntityTable`.
 protocol TableKind: Kind {
   associatedtype Entity: KeyedEntity
+  associatedtype State = Entity
 
   static func table(of engine: Engine) -> EntityTable<Entity>
 }
@@ -129,8 +118,16 @@ extension TableKind {
     table(of: engine).entity(at: index).map { ($0.owner, $0.key) }
   }
 
+  static func key(_ index: UInt32, in engine: Engine) -> [UInt8] { table(of: engine)[index].key }
+
   static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
     !table(of: engine).contains(index)
+  }
+}
+
+extension TableKind where State == Entity {
+  static func state(_ index: UInt32, in engine: Engine) -> Entity? {
+    table(of: engine).entity(at: index)
   }
 }
 
@@ -174,4 +171,6 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
 
   /// Whether entities of this kind can survive a restart of the daemon.
   package var canBeDurable: Bool { behavior.canBeDurable }
+  /// The kinds whose entities can.
+  package static let durable = allCases.filter(\.canBeDurable)
 }

@@ -20,7 +20,7 @@ struct Connections: ~Copyable, Attendance {
     departed.append((connection, entities.makeIterator()))
   }
 
-  func isThere(connection: UInt64) -> Bool { owned[connection] != nil }
+  func isAlive(connection: UInt64) -> Bool { owned[connection] != nil }
 
   mutating func own(_ entity: EntityRef, _ owner: Owner) {
     switch owner {
@@ -28,6 +28,15 @@ struct Connections: ~Copyable, Attendance {
     case .connection(let id): owned[id]?.insert(entity)
     case .scope(let name): ownedByScope[name.generation, default: EntitySet()].insert(entity)
     }
+  }
+
+  /// Registers an entity that another process has created. If the connection that owns it is
+  /// closed, the entity waits for its cleanup.
+  mutating func restore(_ entity: EntityRef, _ owner: Owner) {
+    guard case .connection(let id) = owner, owned[id] == nil else { return own(entity, owner) }
+    var entities = EntitySet()
+    entities.insert(entity)
+    departed.append((id, entities.makeIterator()))
   }
 
   mutating func disown(_ entity: EntityRef, _ owner: Owner) {

@@ -14,7 +14,7 @@ package struct Event: Sendable {
     case loading, loaded, failed
 
     /// Whether the entity has changed; a tick or a refusal changes nothing.
-    package var tellsOfChange: Bool {
+    package var changesState: Bool {
       switch self {
       case .snapshot, .tick, .refused, .touched: false
       default: true

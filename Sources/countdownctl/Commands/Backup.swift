@@ -12,11 +12,13 @@ struct Backup: SessionCommand {
       a device. Ctrl-C leaves nothing behind.
 
       To restore a backup, stop the daemon, put the file in the place of state.db in the state \
-      directory, and remove state.db-journal and state.db-wal there.
+      directory, and remove state.db-journal and state.db-wal there. `countdownctl state` lists \
+      and checks a backup.
 
       Examples:
         countdownctl backup /var/backups/countdownd.db
-        sqlite3 /var/backups/countdownd.db 'SELECT key, state, deadline FROM countdown'
+        countdownctl state list /var/backups/countdownd.db
+        countdownctl state check /var/backups/countdownd.db
       """)
 
   @Argument(help: "The file to write.", completion: .file()) var file: String

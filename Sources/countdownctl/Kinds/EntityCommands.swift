@@ -1,5 +1,6 @@
 import ArgumentParser
 import CountdownClient
+import Wire
 
 /// A subcommand whose reply is a view, or null if there is no such entity.
 protocol EntityCommand: SessionCommand {
@@ -153,42 +154,53 @@ struct ListCommand<Shown: Entity>: SessionCommand {
   @OptionGroup var owner: Shown.Filter
   @OptionGroup var global: GlobalOptions
 
-  /// Prints page by page, so that the first lines appear at once. Columns align within a page.
+  /// Prints page by page, so that the first lines appear at once.
   func run(_ session: Session) async throws {
-    let style = session.style
-    let columns =
-      [
-        ListColumn<Shown.View>(Shown.keyTitle) { $0.key },
-        ListColumn("STATE") { $0.state.rawValue },
-      ] + Shown.columns + (style.showsGenerations ? [.generation] : [])
-    let table = Columns(columns.map(\.column))
+    var table = ListTable<Shown>(session.style)
     var left = options.limit ?? .max
-    var isFirst = true
     try await session.eachPage(
       Shown.family, "LIST", options: ["MATCH": options.match, "OWNER": owner.owner]
     ) { page in
-      let shown = page.prefix(left)
+      let shown = Array(page.prefix(left))
       left -= shown.count
-      if session.json {
-        Output.lines(shown.map(\.json))
-      } else if !shown.isEmpty {
-        let rows = try shown.map { reply in
-          let view = try Shown.View(reply)
-          return columns.map { $0.value(view) }
-        }
-        Output.lines(
-          table.lines(rows, withTitles: isFirst, style: style, width: Output.width) {
-            row, column, cell in
-            column == 1 ? style.state(cell, rows[row][1]) : cell
-          })
-        isFirst = false
-      }
+      Output.lines(session.json ? shown.map(\.json) : try table.lines(shown))
       return left > 0
     }
     // Into a pipe, an empty list prints nothing, as grep does.
-    if isFirst, !session.json, Output.isTerminal {
+    if table.isEmpty, !session.json, Output.isTerminal {
       let match = options.match.map { " match '\($0.printable)'" } ?? ""
       Output.line("no \(Shown.plural)\(match)")
+    }
+  }
+}
+
+/// A table of entities, made page by page. Columns align within a page.
+struct ListTable<Shown: Entity> {
+  private(set) var isEmpty = true
+  private let style: Style
+  private let columns: [ListColumn<Shown.View>]
+
+  init(_ style: Style) {
+    self.style = style
+    columns =
+      [
+        ListColumn(Shown.keyTitle) { $0.key },
+        ListColumn("STATE") { $0.state.rawValue },
+      ] + Shown.columns + (style.showsGenerations ? [.generation] : [])
+  }
+
+  /// Returns the lines of the next page; the first has titles.
+  mutating func lines(_ page: [RESPValue]) throws -> [String] {
+    guard !page.isEmpty else { return [] }
+    let rows = try page.map { reply in
+      let view = try Shown.View(reply)
+      return columns.map { $0.value(view) }
+    }
+    defer { isEmpty = false }
+    return Columns(columns.map(\.column)).lines(
+      rows, withTitles: isEmpty, style: style, width: Output.width
+    ) { row, column, cell in
+      column == 1 ? style.state(cell, rows[row][1]) : cell
     }
   }
 }

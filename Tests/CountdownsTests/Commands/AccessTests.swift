@@ -18,7 +18,7 @@ import Wire
 
   @Test("Only root, the daemon's own user and users that the rules name may manage the daemon")
   func admin() throws {
-    let counter = Counter(
+    let counter = DispatcherHarness(
       dispatcherSettings { $0.access.admin = Principals(users: [2_000], groups: [50]) })
     for peer in [
       Peer(uid: 0), Peer(uid: 1_000), Peer(uid: 2_000), Peer(uid: 3_000, groups: [3_000, 50]),
@@ -43,7 +43,7 @@ import Wire
 
   @Test("Reloaded rules apply to commands at once")
   func reloadedRules() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let other = counter.open(as: Peer(uid: 3_000))
     #expect(text(try counter.say("SLOWLOG LEN", by: other)).hasPrefix("NOPERM"))
     var settings = counter.dispatcher.settings
@@ -70,7 +70,7 @@ import Wire
 
   @Test("A user with too much unread output gets LIMIT; others do not notice")
   func fullUser() throws {
-    let counter = Counter(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
+    let counter = DispatcherHarness(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
     let reader = counter.open(as: Peer(uid: 5))
     let slow = counter.open(as: Peer(uid: 5))
     let other = counter.open(as: Peer(uid: 6))
@@ -96,7 +96,7 @@ import Wire
 
   @Test("When an event exceeds a user's limit, the connection that has read least is closed")
   func slowestGoes() throws {
-    let counter = Counter(dispatcherSettings { $0.maxOutputPerUser = 4_000 })
+    let counter = DispatcherHarness(dispatcherSettings { $0.maxOutputPerUser = 4_000 })
     let slow = counter.open(as: Peer(uid: 5))
     let listener = counter.open(as: Peer(uid: 5))
     _ = try counter.frames(["SUBSCRIBE", "timer:t"], by: listener)
@@ -109,7 +109,7 @@ import Wire
 
   @Test("Unread output of closed connections no longer counts for their user")
   func nothingStaysCounted() throws {
-    let counter = Counter(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
+    let counter = DispatcherHarness(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
     let slow = counter.open(as: Peer(uid: 5))
     let other = counter.open(as: Peer(uid: 5))
     counter.run(["ECHO", String(repeating: "x", count: 3_000)], by: slow)
@@ -123,7 +123,7 @@ import Wire
 
   @Test("Among others, a user's many connections share one batch's commands; alone they do not")
   func shares() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let many = (0..<100).map { _ in counter.open() }
     #expect(many.allSatisfy { counter.dispatcher.share(of: $0, 512) == 512 })
     let other = counter.open(as: Peer(uid: 6))
@@ -137,14 +137,14 @@ import Wire
   }
 
   @Test func longCommandsCountForSeveral() {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     #expect(counter.runFirstPart(["PING"]) == 1)
     counter.host.cost = 2_000
     #expect(counter.runFirstPart(["PING"]) == 501)
   }
 
   @Test func whatAUserSpendsIsLimitedInEachRound() {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let (one, two) = (counter.open(as: Peer(uid: 5)), counter.open(as: Peer(uid: 5)))
     counter.host.cost = 4 * 512 * 8
     counter.runFirstPart(["PING"], by: one)
@@ -155,7 +155,7 @@ import Wire
   }
 
   @Test func outputCountsUntilItsConnectionIsClosed() throws {
-    let counter = Counter(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
+    let counter = DispatcherHarness(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
     let slow = counter.open(as: Peer(uid: 5))
     let other = counter.open(as: Peer(uid: 5))
     counter.run(["ECHO", String(repeating: "x", count: 3_000)], by: slow)
@@ -167,7 +167,7 @@ import Wire
   }
 
   @Test func memoryIsReturnedOnceAfterAPeak() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let slow = counter.open()
     slow.outbound.append([UInt8](repeating: 0, count: 10 << 20))
     counter.dispatcher.account(slow)
@@ -182,7 +182,7 @@ import Wire
 
   @Test("A connection that was closed during a reload gets no answer")
   func reloadForNobody() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let gone = counter.open()
     counter.run(["CONFIG", "RELOAD"], by: gone)
     counter.dispatcher.close(gone)

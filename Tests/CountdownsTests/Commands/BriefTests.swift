@@ -5,7 +5,7 @@ import Wire
 
 /// BRIEF: START and RESEND reply with three integers.
 @Suite struct BriefTests {
-  let counter = Counter()
+  let counter = DispatcherHarness()
 
   private func brief(_ line: String, by session: Session? = nil) throws -> [Int64] {
     guard case .array(let values) = try counter.say(line, by: session) else {

@@ -5,7 +5,7 @@ import Wire
 
 /// CLIENT, as Redis client libraries use it.
 @Suite struct ClientCommandTests {
-  let counter = Counter()
+  let counter = DispatcherHarness()
 
   private func fields(_ line: some StringProtocol) -> [(name: String, value: String)] {
     line.split(separator: " ").map { pair in
@@ -98,8 +98,8 @@ import Wire
     #expect(!counter.session.isClosing)
     #expect(try counter.say("CLIENT KILL MAXAGE 61 SKIPME no") == .integer(1))
     #expect(counter.session.isClosing)
-    try Counter().expectError("CLIENT KILL MAXAGE 0", "not an integer from 1")
-    try Counter().expectError("CLIENT KILL USER default", "not an integer from 0")
+    try DispatcherHarness().expectError("CLIENT KILL MAXAGE 0", "not an integer from 1")
+    try DispatcherHarness().expectError("CLIENT KILL USER default", "not an integer from 0")
   }
 
   @Test("CLIENT REPLY OFF drops replies and errors, not events; ON answers again")

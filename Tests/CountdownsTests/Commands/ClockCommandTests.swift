@@ -4,7 +4,7 @@ import Testing
 
 /// CLOCK on the wire, which needs virtual time.
 @Suite struct ClockCommandTests {
-  let counter = Counter()
+  let counter = DispatcherHarness()
   let clock: VirtualClock
 
   init() {

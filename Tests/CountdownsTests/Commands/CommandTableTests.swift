@@ -88,7 +88,7 @@ import Wire
 
   @Test("Every command's reply is well-formed", arguments: [2, 3])
   func wellFormed(version: Int) throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     counter.host.reloadOutcome = .taken(
       changed: [.init(name: "a", old: nil, new: "1")], kept: ["b"])
     let version = RESPEncoder.Version(rawValue: version)!
@@ -135,7 +135,7 @@ import Wire
 
   @Test("Every family whose second word is not a key has HELP")
   func help() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let keyed: Set = ["THROTTLE", "ONCE", "DEBOUNCE"]
     for name in Set(table.rows.filter { $0.subcommand != nil }.map(\.name)) {
       guard !keyed.contains(name) else {
@@ -174,7 +174,7 @@ import Wire
 
   @Test("Every command about one entity has a key position")
   func keyPositions() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     for row in table.rows
     where row.group.kind != nil && !["LIST", "HELP", "MASK"].contains(row.subcommand) {
       let call = try #require(Self.calls[row.fullName]?.first)
@@ -202,14 +202,14 @@ import Wire
         } else {
           words[words.count - example.count + index] = "nonsense"
         }
-        try Counter().expectError(words.joined(separator: " "), "nonsense")
+        try DispatcherHarness().expectError(words.joined(separator: " "), "nonsense")
       }
     }
   }
 
   @Test("COMMAND LIST picks commands by a pattern; there are no modules and no ACL categories")
   func filtersCommands() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     #expect(
       try counter.say("COMMAND LIST FILTERBY PATTERN GATE|C*")
         == .array([.bulk("gate|check"), .bulk("gate|cancel"), .bulk("gate|close")]))
@@ -221,7 +221,7 @@ import Wire
 
   @Test("HELLO takes nothing, a version, and its options")
   func helloArguments() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     #expect(try counter.say("HELLO")["proto"] == .integer(2))
     #expect(try counter.say("HELLO 3 SETNAME me")["proto"] == .integer(3))
     #expect(try counter.say("CLIENT GETNAME") == .bulk("me"))
@@ -231,7 +231,7 @@ import Wire
 
   @Test("COMMAND INFO has ten elements each, DOCS the number it announces, null for unknown names")
   func introspection() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     for version in [RESPEncoder.Version.resp2, .resp3] {
       counter.session.output.version = version
       let all = try counter.say("COMMAND").elements
@@ -257,7 +257,7 @@ import Wire
 
   @Test("The number of arguments is checked before the command runs")
   func argumentCounts() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     for call in [
       "COUNTDOWN START", "COUNTDOWN GET", "COUNTDOWN GET k x", "ECHO", "ECHO a b", "DBSIZE x",
     ] {

@@ -5,7 +5,7 @@ import Wire
 
 /// What MONITOR and SLOWLOG show, and what they must hide.
 @Suite struct LogTests {
-  let counter = Counter()
+  let counter = DispatcherHarness()
 
   private func monitored(_ words: [String]) throws -> String {
     let monitor = counter.open()
@@ -77,7 +77,7 @@ import Wire
   func slowLog() throws {
     var settings = Dispatcher.Settings()
     settings.slowLogLength = 3
-    let counter = Counter(settings)
+    let counter = DispatcherHarness(settings)
     counter.host.cost = 9_999
     _ = try counter.say("SCOPE OPEN k")
     #expect(try counter.say("SLOWLOG LEN") == .integer(0))

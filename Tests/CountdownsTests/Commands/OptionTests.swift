@@ -4,7 +4,7 @@ import Testing
 
 /// Errors name the wrong word and say what is allowed.
 @Suite struct OptionTests {
-  let counter = Counter()
+  let counter = DispatcherHarness()
 
   @Test("An unknown option is named in the error, with the usage")
   func unknownOption() throws {

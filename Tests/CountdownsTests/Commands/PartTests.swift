@@ -4,7 +4,7 @@ import Testing
 
 /// Long commands run in parts.
 @Suite struct PartTests {
-  let counter = Counter()
+  let counter = DispatcherHarness()
 
   private func numbered(_ count: Int) -> [String] { (0..<count).map { "timer:\($0)" } }
 
@@ -66,7 +66,7 @@ import Testing
   @Test func aListOfChannelsIsNoLongerThanMaxOutput() throws {
     var settings = Dispatcher.Settings()
     settings.maxOutput = 200
-    let counter = Counter(settings)
+    let counter = DispatcherHarness(settings)
     let listener = counter.open()
     counter.run(
       ["SUBSCRIBE"] + (0..<10).map { "\($0)" + String(repeating: "x", count: 50) }, by: listener)

@@ -100,7 +100,7 @@ import Testing
     try desk.call("own", owner: .connection(1))
     desk.at(80_000)
     let published = (desk.events[1] ?? []).filter {
-      $0.name.tellsOfChange && $0.subject.isDurable
+      $0.name.changesState && $0.subject.isDurable
     }
     #expect(lines(desk) == published.map { String(decoding: $0.encoded(), as: UTF8.self) })
     #expect(published.count == 15)

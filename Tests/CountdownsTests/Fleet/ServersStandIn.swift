@@ -45,7 +45,7 @@ final class ServersStandIn {
 
 /// A daemon of a fleet, and its link to the server.
 final class FleetCounter: FleetLink {
-  let counter: Counter
+  let counter: DispatcherHarness
   let servers: ServersStandIn
   private(set) var fleet: Fleet! = nil
   private var sent: [(request: FleetRequest, id: UInt64, sent: Int64)] = []
@@ -57,7 +57,7 @@ final class FleetCounter: FleetLink {
     engine: EngineSettings = .init()
   ) {
     self.servers = servers
-    counter = Counter(engine: engine)
+    counter = DispatcherHarness(engine: engine)
     counter.host.now.wall.microseconds = servers.time
     var settings = settings
     settings.partitions = 1

@@ -6,7 +6,7 @@ import Wire
 
 /// Events on their way to clients: JSON, frames, merged ticks, the output limit.
 @Suite struct EventTests {
-  let counter = Counter()
+  let counter = DispatcherHarness()
 
   /// Returns the JSON of each message or pmessage among the frames.
   private func events(_ frames: [Reply]) throws -> [[String: Any]] {
@@ -181,7 +181,7 @@ import Wire
   @Test("Other events are not merged, and replace a waiting tick")
   func otherEventsAreNotMerged() throws {
     for subscription in [["SUBSCRIBE", "countdown:a"], ["PSUBSCRIBE", "countdown:*"]] {
-      let counter = Counter()
+      let counter = DispatcherHarness()
       let slow = counter.open()
       counter.run(subscription, by: slow)
       _ = try counter.say("COUNTDOWN START a COUNT 3")
@@ -198,7 +198,7 @@ import Wire
   func outputLimit() throws {
     var settings = Dispatcher.Settings()
     settings.maxOutput = 2_000
-    let counter = Counter(settings)
+    let counter = DispatcherHarness(settings)
     let slow = counter.open()
     counter.run(["SUBSCRIBE", "timer:t"], by: slow)
     for _ in 0..<20 { _ = try counter.say("TIMER SET t 1s") }
@@ -216,7 +216,7 @@ import Wire
   func monitorBeyondTheLimit() throws {
     var settings = Dispatcher.Settings()
     settings.maxOutput = 300
-    let counter = Counter(settings)
+    let counter = DispatcherHarness(settings)
     counter.run(["MONITOR"])
     // Unread output grows until the line about its own command, sent before the error, is too much.
     for _ in 0..<20 { counter.run(["COUNTDOWN", "PAUSE", "none"]) }
@@ -251,7 +251,7 @@ import Wire
   func subscribesAllOrNothing() throws {
     var engine = EngineSettings()
     engine.limits.subscriptions = 2
-    let counter = Counter(engine: engine)
+    let counter = DispatcherHarness(engine: engine)
     #expect(try counter.say("SUBSCRIBE countdown:a b c").text.hasPrefix("LIMIT max-subscriptions"))
     #expect(try counter.say("PUBSUB CHANNELS") == .array([]))
     let long = String(repeating: "x", count: 1_025)

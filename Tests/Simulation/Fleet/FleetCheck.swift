@@ -76,9 +76,9 @@ struct FleetCheck {
     var refunded: Set<Int> = []
     for execution in executions {
       guard let record = execution.change.record,
-        let new = DurableCountdown(bytes: record, offset: 0)
+        let new = FleetSpecification.generation(record, .countdown)
       else { continue }
-      let generation = Int(new.generation.value)
+      let generation = Int(new)
       if sends[generation] == nil {
         sends[generation] = Send(
           generation: generation, decided: execution.change.earliest, execution: execution)

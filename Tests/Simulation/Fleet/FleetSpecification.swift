@@ -62,26 +62,19 @@ struct FleetSpecification {
   private func restore(
     _ record: [UInt8], _ kind: EntityKind, in engine: Engine, at now: Moment
   ) -> Bool {
-    func restore<Record: StoredRecord>(_ type: Record.Type) -> Bool {
-      Record(bytes: record, offset: 0)?.restore(in: engine, at: 0, now: now) ?? false
-    }
-    return switch kind {
-    case .countdown: restore(DurableCountdown.self)
-    case .timer: restore(DurableTimer.self)
-    default: restore(DurableGuard.self)
-    }
+    var entities = StoredEntities()
+    entities.append(kind, 0, record.span)
+    return engine.restore(entities, offset: 0, at: now).isEmpty
   }
 
-  /// Returns the generation of a record.
+  /// Returns the generation of a record: the first field after the key.
   static func generation(_ record: [UInt8]?, _ kind: EntityKind) -> Int64? {
-    guard let record else { return nil }
-    let generation =
-      switch kind {
-      case .countdown: DurableCountdown(bytes: record, offset: 0)?.generation
-      case .timer: DurableTimer(bytes: record, offset: 0)?.generation
-      default: DurableGuard(bytes: record, offset: 0)?.generation
-      }
-    return generation?.value
+    guard let record, record.count > 5 else { return nil }
+    func number(_ place: Int, _ size: Int) -> Int64 {
+      record[place..<place + size].reduce(0) { $0 << 8 | Int64($1) }
+    }
+    let place = 5 + Int(number(1, 4))
+    return record.count >= place + 8 ? number(place, 8) : nil
   }
 }
 

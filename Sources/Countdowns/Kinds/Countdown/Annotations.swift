@@ -8,10 +8,4 @@ package struct Annotations: Equatable, Sendable {
   func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("meta", bytes: meta)
   }
-
-  /// Visits the fields in the middle of a stored countdown. A field that is added later goes to the
-  /// end instead, in `DurableCountdown.fields`.
-  mutating func fields(_ row: inout some StorageVisitor) {
-    row.field("meta", &meta)
-  }
 }

@@ -1,11 +1,11 @@
 /// A countdown as it is copied from its table, without its key.
-struct CountdownEntity {
+package struct CountdownEntity {
   var machine: Countdown
-  var generation: Generation
-  let uid: UInt32
+  package var generation: Generation
+  var uid: UInt32
   var titles: Titles?
   /// The fields that few countdowns have. Once created, the object stays with its countdown.
-  fileprivate(set) var extras: CountdownExtras?
+  var extras: CountdownExtras?
 
   init(
     machine: Countdown, generation: Generation, uid: UInt32, titles: Titles?,

@@ -183,11 +183,13 @@ struct CountdownTable: ~Copyable {
 
   /// Inserts a countdown with a new key at an index, which must be free. Returns false if there is
   /// no room for the key. O(1).
-  mutating func insert(_ key: [UInt8], _ entity: CountdownEntity, at place: UInt32) -> Bool {
-    guard let cell = keys.add(key.span) else { return false }
+  mutating func insert(
+    _ key: Span<UInt8>, _ entity: CountdownEntity, at place: UInt32
+  ) -> Bool {
+    guard let cell = keys.add(key) else { return false }
     places.take(place)
     let record = CountdownRecord(
-      entity.machine, entity.generation, cell, hash(key.span), terms.take(entity.terms))
+      entity.machine, entity.generation, cell, hash(key), terms.take(entity.terms))
     fill(place, record, entity.extras)
     return true
   }

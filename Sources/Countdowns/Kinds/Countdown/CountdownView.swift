@@ -24,18 +24,18 @@ package struct CountdownView: EntityView, Equatable {
   package var count: UInt32
   package var everyMS: Int64
   package var sends: UInt32
-  private var rest = Rare<Others>()
+  private var rest = OptionalDetails<Details>()
 
-  private struct Others: Equatable, Sendable {
+  private struct Details: Equatable, Sendable {
     var title: [UInt8]?
     var owner = Owner.none
     var annotations = Annotations()
     var quota: QuotaView?
   }
 
-  private var others: Others {
-    get { rest.value ?? Others() }
-    set { rest.value = newValue == Others() ? nil : newValue }
+  private var others: Details {
+    get { rest.value ?? Details() }
+    set { rest.value = newValue == Details() ? nil : newValue }
   }
 
   package var kind: EntityKind { .countdown }
@@ -104,7 +104,7 @@ package struct CountdownView: EntityView, Equatable {
     retryAfterMS = Self.retryAfterMS(machine, extras?.sending, retryAt: retryAt, at: now)
     sends = machine.sends
     if titles == nil, extras == nil { return }
-    var others = Others()
+    var others = Details()
     switch state {
     case .counting, .paused:
       others.title = titles?.counting.map { Title.text($0, remaining: remaining, left: left) }

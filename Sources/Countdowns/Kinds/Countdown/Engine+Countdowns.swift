@@ -1,200 +1,3 @@
-enum CountdownKind: SharedKind {
-  static let kind = EntityKind.countdown
-  static let name: StaticString = "countdown"
-  static let stateOfNothing: StaticString = "idle"
-
-  static func count(in engine: Engine) -> Int { engine.countdowns.count }
-  static func indexEnd(in engine: Engine) -> Int { engine.countdowns.indexEnd }
-
-  static func find(_ key: Span<UInt8>, in engine: Engine) -> UInt32? {
-    engine.countdowns.find(key)
-  }
-
-  static func entry(
-    at index: UInt32, in engine: Engine, now: Moment
-  ) -> (owner: Owner, key: [UInt8])? {
-    guard engine.countdowns.contains(index) else { return nil }
-    return (engine.countdowns.owner(index), engine.countdowns.key(index))
-  }
-
-  static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> CountdownView {
-    engine.countdownView(index, at: now)
-  }
-
-  /// Returns the view, and arms the next tick for the new subscriber.
-  static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [CountdownView] {
-    engine.armCountdown(index, at: now)
-    return [engine.countdownView(index, at: now)]
-  }
-
-  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
-    engine.countdowns.timers[index] = nil
-    engine.expireCountdown(index, due: due, at: now)
-  }
-
-  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
-    if engine.copies.contains(.countdown) { return engine.countdowns.contains(index) }
-    return engine.settleCountdown(index, at: now)
-  }
-
-  static func ownerGone(
-    _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment
-  ) {
-    if engine.countdowns.contains(index), engine.countdowns.owner(index) == owner {
-      engine.cancelCountdown(index, reason: .ownerGone, at: now)
-    }
-  }
-
-  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
-    engine.countdowns.contains(index)
-      && (engine.countdowns.owner(index) == .none || engine.countdowns.hasSends(index))
-  }
-
-  static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
-    !engine.countdowns.contains(index)
-  }
-
-  /// Returns the record to store; a countdown with an owner is stored as if it were cancelled.
-  static func record(_ index: UInt32, in engine: Engine) -> DurableCountdown? {
-    guard isDurable(index, in: engine) else { return nil }
-    let entity = engine.countdowns[index]
-    var machine = entity.machine
-    if entity.owner != .none, let last = entity.sending?.record.sends.last {
-      _ = machine.cancel(at: last.at)
-    }
-    var record = DurableCountdown(
-      key: engine.countdowns.key(index), machine: machine, generation: entity.generation,
-      uid: entity.uid)
-    record.title = entity.titles?.counting
-    record.readyTitle = entity.titles?.ready
-    record.annotations = entity.annotations
-    record.tokens = entity.tokens
-    record.sending = entity.sending.map {
-      DurableSending(policy: $0.policy, record: $0.record, isInForce: $0.isInForce)
-    }
-    return record
-  }
-
-  /// Appends a plain countdown that counts or is ready, as most do, from `StoredForm`.
-  static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool {
-    guard engine.countdowns.isPlain(index) else { return false }
-    let machine = engine.countdowns.machine(index)
-    let deadline: Instant
-    switch machine.phase {
-    case .counting(let moment), .ready(let moment): deadline = moment
-    case .paused, .idle: return false
-    }
-    let uid = engine.countdowns.uid(index)
-    engine.storedForm.update(machine, uid: uid, offset: batch.offset)
-    let generation = engine.countdowns.generation(index)
-    engine.countdowns.withKey(index) { key in
-      batch.append(kind, at: index, atMost: StoredForm.most + key.count) {
-        engine.storedForm.write(key, generation, deadline, to: &$0)
-      }
-    }
-    return true
-  }
-}
-
-/// The arguments of START beyond the key.
-package struct CountdownStart: Sendable {
-  /// The plan; with a policy, only its `firesAtOnce` is used.
-  package var plan: Countdown.Plan
-  private var rest = Rare<Others>()
-
-  private struct Others {
-    var policy: SendPolicy?
-    var owner = Owner.none
-    var title: [UInt8]?
-    var readyTitle: [UInt8]?
-    var annotations = Annotations()
-    var token: [UInt8]?
-  }
-
-  private var others: Others {
-    get { rest.value ?? Others() }
-    set { rest.value = newValue }
-  }
-
-  package var policy: SendPolicy? {
-    get { isPlain ? nil : others.policy }
-    set { if newValue != nil || !isPlain { others.policy = newValue } }
-  }
-  package var owner: Owner {
-    get { isPlain ? .none : others.owner }
-    set { if newValue != .none || !isPlain { others.owner = newValue } }
-  }
-  package var title: [UInt8]? {
-    get { isPlain ? nil : others.title }
-    set { if newValue != nil || !isPlain { others.title = newValue } }
-  }
-  package var readyTitle: [UInt8]? {
-    get { isPlain ? nil : others.readyTitle }
-    set { if newValue != nil || !isPlain { others.readyTitle = newValue } }
-  }
-  package var annotations: Annotations {
-    get { others.annotations }
-    set { if newValue != Annotations() || !isPlain { others.annotations = newValue } }
-  }
-  package var token: [UInt8]? {
-    get { isPlain ? nil : others.token }
-    set { if newValue != nil || !isPlain { others.token = newValue } }
-  }
-
-  /// Whether there is nothing but a plan.
-  var isPlain: Bool { rest.isNone }
-
-  package init(_ plan: Countdown.Plan) { self.plan = plan }
-}
-
-/// The answer to "may I send a code now?".
-package enum StartDecision: Equatable, Sendable {
-  case accepted
-  /// The send with this token was accepted before.
-  case acceptedBefore
-  case refused(Refusal.Reason)
-
-  package var isAccepted: Bool {
-    switch self {
-    case .accepted, .acceptedBefore: true
-    case .refused: false
-    }
-  }
-
-  package var reason: Event.Reason? {
-    switch self {
-    case .accepted: nil
-    case .acceptedBefore: .duplicate
-    case .refused(let reason): Event.Reason(reason)
-    }
-  }
-}
-
-/// The answer to a start, with the data for its reply.
-struct StartAnswer {
-  var decision: StartDecision
-  var index: UInt32
-  /// The generation of the send that was accepted before.
-  var sent: Generation?
-  /// When a start is accepted next, if that is known already.
-  var retryAt: Instant?
-  /// The fields of a `BRIEF` reply, if they are known already.
-  var brief: Brief?
-  /// The last view of a countdown that is forgotten already.
-  var last: Forgotten?
-
-  struct Brief {
-    var generation: Generation
-    var retryAfterMS: Int64
-  }
-
-  /// A class, so that answers stay small: very few have one.
-  final class Forgotten {
-    let view: CountdownView
-    init(_ view: CountdownView) { self.view = view }
-  }
-}
-
 extension Engine {
   // MARK: Commands
 
@@ -306,7 +109,7 @@ extension Engine {
 
   /// Runs what is due for a countdown. `due` is the time for which it was armed.
   func expireCountdown(_ index: UInt32, due: Instant, at now: Moment) {
-    guard isThere(countdowns.owner(index), at: now) else {
+    guard isAlive(countdowns.owner(index), at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
       return
     }
@@ -387,7 +190,7 @@ extension Engine {
   /// Runs what is due for a countdown. Returns false if it does not exist afterwards.
   func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
     guard countdowns.contains(index) else { return false }
-    guard isThere(countdowns.owner(index), at: now) else {
+    guard isAlive(countdowns.owner(index), at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
       return countdowns.contains(index)
     }
@@ -471,7 +274,7 @@ extension Engine {
     var head = Event.Head(.started, generation)
     head.sequence = newSequence()
     if eventLog.isOn {
-      let essence = EventCoding.Tail.Essence(
+      let essence = EventCoding.Tail.TailKey(
         ahead: generation.value &- head.sequence, nowUnixMS: now.unixMilliseconds,
         deadlineUnixMS: now.unixMilliseconds(of: deadline), left: left, plan: plan,
         sends: machine.sends)
@@ -598,11 +401,11 @@ extension Engine {
   }
 
   private func noteEvent(_ name: Event.Name, ofCountdown index: UInt32) {
-    if name.tellsOfChange { noteChange(ofCountdown: index, toSends: name.tellsOfSends) }
+    if name.changesState { noteChange(ofCountdown: index, toSends: name.changesSends) }
   }
 
   private func isLogged(_ name: Event.Name, ofCountdown index: UInt32) -> Bool {
-    decidesForFleet || name.tellsOfChange && countdowns.owner(index) == .none
+    decidesForFleet || name.changesState && countdowns.owner(index) == .none
   }
 
   /// Publishes a tick or `ready`.
@@ -615,7 +418,7 @@ extension Engine {
     let event = TimedEvent(
       machine, countdowns.generation(index), sequence: newSequence(),
       isKept: countdowns.owner(index) == .none, due: due, at: now)
-    let isForLog = event.tellsOfDurableChange && eventLog.isOn
+    let isForLog = event.changesStoredState && eventLog.isOn
     guard isForLog || audience != nil else { return }
     let titles = countdowns.titles(index)
     let title =
@@ -647,7 +450,7 @@ extension Engine {
 
 extension Event.Name {
   /// Whether the event is about a change to the sends or their codes.
-  fileprivate var tellsOfSends: Bool {
+  fileprivate var changesSends: Bool {
     switch self {
     case .started, .refunded, .expired, .locked, .passed: true
     default: false

@@ -6,7 +6,7 @@ package struct TimedEvent: Sendable {
   /// Whether this is `ready`; otherwise it is a tick.
   package var isReady: Bool
   /// Whether it reports a change that is stored.
-  package var tellsOfDurableChange: Bool
+  package var changesStoredState: Bool
   package var generation: Generation
   package var sequence: Int64
   package var dueUnixMS: Int64
@@ -35,7 +35,7 @@ package struct TimedEvent: Sendable {
     case .paused, .idle:
       preconditionFailure("time does nothing to what does not count")
     }
-    tellsOfDurableChange = isReady && isKept
+    changesStoredState = isReady && isKept
     self.generation = generation
     self.sequence = sequence
     dueUnixMS = now.unixMilliseconds(of: due)

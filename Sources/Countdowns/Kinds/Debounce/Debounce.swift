@@ -128,31 +128,25 @@ package struct Debounce: Guard {
 extension Debounce {
   package typealias View = DebounceView
   package static let kind = EntityKind.debounce
+  package static var blank: Debounce {
+    Debounce(Rule(quiet: .seconds(1))!, lastCall: .zero, waiting: nil)
+  }
 
   /// The range of a stored number of calls.
   private static let counts: ClosedRange<Int64> = 0...1 << 53
 
-  package var columns: GuardColumns {
-    var columns = GuardColumns()
-    columns.phase = rule.isLeading ? 1 : 0
-    columns.moment = lastCall
-    columns.interval = rule.quiet
-    columns.maximumWait = rule.maximumWait
-    columns.since = waiting?.since
-    columns.number = waiting?.calls ?? 0
-    columns.payload = waiting?.payload
-    return columns
-  }
-
-  package init?(_ columns: GuardColumns) {
-    guard let moment = columns.moment, let interval = columns.interval,
-      let number = columns.number, Self.counts.contains(number), 0...1 ~= columns.phase,
-      let rule = Rule(
-        quiet: interval, maximumWait: columns.maximumWait, isLeading: columns.phase == 1)
-    else { return nil }
-    let waiting = columns.since.map {
-      Waiting(since: $0, calls: number, payload: columns.payload)
+  package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    visitor.interval("quiet", &rule.quiet)
+    visitor.interval("max_wait", &rule.maximumWait)
+    visitor.field("leading", &rule.isLeading)
+    visitor.require(
+      Rule(quiet: rule.quiet, maximumWait: rule.maximumWait, isLeading: rule.isLeading) != nil)
+    visitor.instant("last_call", &lastCall)
+    visitor.optional("waiting", &waiting, blank: Waiting(since: .zero, calls: 0, payload: nil)) {
+      $0.instant("since", &$1.since)
+      $0.field("calls", &$1.calls)
+      $0.require(Self.counts.contains($1.calls))
+      $0.field("payload", &$1.payload)
     }
-    self.init(rule, lastCall: moment, waiting: waiting)
   }
 }

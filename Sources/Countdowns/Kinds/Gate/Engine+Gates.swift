@@ -52,7 +52,7 @@ enum GateKind: GuardKind {
   /// Lets another connection take the action if the one that ran it has closed.
   static func settleAbsence(_ index: UInt32, in engine: Engine, at now: Moment) {
     guard let run = engine.gates[index].machine.run, let taker = run.taker,
-      !engine.connections.isThere(connection: taker)
+      !engine.connections.isAlive(connection: taker)
     else { return }
     engine.gates[index].machine.release()
     if run.until <= now.boot {
@@ -62,6 +62,21 @@ enum GateKind: GuardKind {
       engine.publish(Self.self, index, .run, at: now)
     }
     engine.arm(Self.self, index)
+  }
+}
+
+extension GateKind {
+  static func restore(
+    _ key: Span<UInt8>, _ state: Entity, at index: UInt32, in engine: Engine, at now: Moment
+  ) -> Bool {
+    engine.gates.insert(state, at: index)
+    let reference = EntityRef(kind, index)
+    engine.restored(reference, state.owner, uid: state.uid)
+    if let taker = state.machine.run?.taker {
+      engine.connections.restore(reference, .connection(taker))
+    }
+    engine.arm(Self.self, index)
+    return true
   }
 }
 

@@ -160,36 +160,42 @@ package struct Gate: Guard {
 extension Gate {
   package typealias View = GateView
   package static let kind = EntityKind.gate
+  package static var blank: Gate { Gate(openFor: nil, at: .zero) }
 
-  package var columns: GuardColumns {
-    var columns = GuardColumns()
-    switch phase {
-    case .pending(let waiting, let until):
-      (columns.moment, columns.action, columns.payload) = (until, waiting.name, waiting.payload)
-    case .open(let until, let run):
-      // `since` is when the action is dropped.
-      (columns.phase, columns.moment, columns.since) = (1, until, run?.until)
-      (columns.action, columns.payload) = (run?.action.name, run?.action.payload)
+  package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    var (isOpen, until) = (isOpen, end)
+    var (action, run) = (pending, run)
+    visitor.field("open", &isOpen)
+    visitor.instant("until", &until)
+    if isOpen {
+      visitor.optional("run", &run, blank: Run(.blank, until: .zero)) { $1.fields(&$0) }
+    } else {
+      visitor.optional("action", &action, blank: .blank) { $1.fields(&$0) }
     }
-    return columns
+    guard Visitor.isReading else { return }
+    if isOpen {
+      phase = .open(until: until, run)
+    } else if let action, let until {
+      phase = .pending(action, until: until)
+    } else {
+      visitor.fail()
+    }
   }
+}
 
-  package init?(_ columns: GuardColumns) {
-    switch columns.phase {
-    case 0:
-      guard let moment = columns.moment, let action = columns.action else { return nil }
-      self.init(.pending(Action(name: action, payload: columns.payload), until: moment))
-    case 1:
-      guard let action = columns.action, let dropped = columns.since else {
-        guard columns.action == nil, columns.since == nil else { return nil }
-        self.init(.open(until: columns.moment))
-        return
-      }
-      // No taker is restored: its connection was to another daemon.
-      let run = Run(Action(name: action, payload: columns.payload), until: dropped)
-      self.init(.open(until: columns.moment, run))
-    default:
-      return nil
-    }
+extension Gate.Action: Stored {
+  package static var blank: Gate.Action { Gate.Action(name: []) }
+
+  package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    visitor.field("action", &name)
+    visitor.field("payload", &payload)
+  }
+}
+
+extension Gate.Run {
+  fileprivate mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    action.fields(&visitor)
+    visitor.instant("dropped", &until)
+    visitor.optional("taker", &taker, blank: 0) { $0.number("connection", &$1) }
   }
 }

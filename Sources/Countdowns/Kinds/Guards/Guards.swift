@@ -3,25 +3,35 @@ import TimerWheel
 /// A machine that answers "now, later, or not?": a rate limit, idempotency key, gate or debouncer.
 ///
 /// Each is its own kind, but the engine handles all of these machines in the same way.
-package protocol Guard: Equatable, Sendable {
+package protocol Guard: Stored, Equatable, Sendable {
   associatedtype View: EntityView
 
   /// Its next deadline.
   var nextExpiry: Instant? { get }
   static var kind: EntityKind { get }
-  /// The state as it is stored.
-  var columns: GuardColumns { get }
-  /// Restores a machine; returns nil for invalid columns.
-  init?(_ columns: GuardColumns)
 }
 
-struct GuardEntity<Machine: Guard>: KeyedEntity {
+package struct GuardEntity<Machine: Guard>: KeyedEntity {
   let key: [UInt8]
   var machine: Machine
-  var generation: Generation
+  package var generation: Generation
   var owner: Owner
-  let uid: UInt32
+  var uid: UInt32
   var alarm: TimerWheel.Token?
+}
+
+extension GuardEntity: EntityState {
+  package static func blank(_ key: Span<UInt8>) -> GuardEntity {
+    GuardEntity(
+      key: Array(key), machine: .blank, generation: Generation(0), owner: .none, uid: 0)
+  }
+
+  package mutating func state<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    visitor.generation(&generation)
+    visitor.field("uid", &uid)
+    visitor.owner(&owner)
+    machine.fields(&visitor)
+  }
 }
 
 /// The view of a guard: key, generation and status, in replies and events alike.

@@ -37,10 +37,6 @@ enum HUDKind: TableKind {
       _ = engine.giveBackHoldsOfDeparted(index, including: owner, at: now)
     }
   }
-
-  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
-    engine.huds.entity(at: index)?.isDurable == true
-  }
 }
 
 extension Engine {
@@ -226,7 +222,7 @@ extension Engine {
   fileprivate func giveBackHoldsOfDeparted(
     _ index: UInt32, including closed: Owner? = nil, at now: Moment
   ) -> Bool {
-    let departed = huds[index].owners.filter { $0 == closed || !isThere($0, at: now) }
+    let departed = huds[index].owners.filter { $0 == closed || !isAlive($0, at: now) }
     guard !departed.isEmpty else { return true }
     giveBackHolds(index, of: departed, at: now)
     return huds.contains(index)
@@ -308,7 +304,7 @@ extension Engine {
       if let due = occurrence.due { statistics.record(late: (now.boot - due).microseconds) }
       let name = occurrence.event.name
       let head = Event.Head(name, presentation.generation, due: occurrence.due, at: now)
-      publish(.hud, key, head, isLogged: isDurable && name.tellsOfChange) {
+      publish(.hud, key, head, isLogged: isDurable && name.changesState) {
         HUDView(key, level, presentation, superseding: occurrence.superseded, at: now)
       }
     }
@@ -364,5 +360,26 @@ extension Presentation.Event {
     case .willDisappear: .willDisappear
     case .didDisappear: .didDisappear
     }
+  }
+}
+
+extension Engine {
+  func takeOut(hud index: UInt32) {
+    let reference = EntityRef(.hud, index)
+    huds[index].alarm = arm(huds[index].alarm, for: nil, reference)
+    let entity = huds.remove(index)
+    for owner in entity.owners { connections.disown(reference, owner) }
+    connections.count(-1, for: entity.uid)
+  }
+
+  // MARK: Refusing
+
+  /// Throws if state cannot be stored and the level is durable, or `request` would make it so.
+  func checkWritable(
+    hud index: UInt32?, _ level: Level, _ request: Presentation.Request? = nil
+  ) throws(EngineError) {
+    guard isReadOnly else { return }
+    let isDurable = index.map { huds[$0].isDurable(on: level) } == true
+    if isDurable || request?.isDurable == true { throw .readOnly }
   }
 }

@@ -1,17 +1,17 @@
 import TimerWheel
 
-struct HUDEntity: KeyedEntity {
+package struct HUDEntity: KeyedEntity {
   let key: [UInt8]
   /// The presentations, one per level in use, lowest level first; never empty.
   var presentations: [(level: Level, machine: Presentation)]
   /// Owners that have or had a hold, or that own a presentation.
   var owners: Set<Owner>
-  let uid: UInt32
+  var uid: UInt32
   var alarm: TimerWheel.Token?
 
   /// The owner of the front presentation.
   var owner: Owner { presentations.last!.machine.shown.owner }
-  var generation: Generation { presentations.last!.machine.generation }
+  package var generation: Generation { presentations.last!.machine.generation }
 
   var nextExpiry: Instant? { presentations.compactMap(\.machine.nextExpiry).min() }
 

@@ -96,6 +96,8 @@ extension Presentation {
     guard isDurable else { return nil }
     var durable = self
     durable.shows.removeAll { !$0.request.isDurable }
+    // After a dismissal, the show that is left may have been a hold of a client.
+    for index in durable.shows.indices { durable.shows[index].owner = .none }
     durable.generation = durable.shown.generation
     return durable
   }

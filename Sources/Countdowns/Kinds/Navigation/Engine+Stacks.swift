@@ -222,7 +222,7 @@ extension Engine {
   /// closes on time even if the daemon is late.
   private func limitPoppedScope(_ before: NavigationStack, _ after: NavigationStack) {
     if before.transition == after.transition { return }
-    if let popped = before.poppedScope, scopes.isThere(popped), after.top?.scope == popped {
+    if let popped = before.poppedScope, scopes.isAlive(popped), after.top?.scope == popped {
       scopes.tree.renew(popped.index, until: nil)
     }
     if let popped = after.poppedScope, let until = after.transition?.until {
@@ -233,7 +233,7 @@ extension Engine {
   /// Returns whether a page closes because it left its stack, and not for another reason.
   private func ends(_ scope: OwnerName, of stack: NavigationStack, at now: Moment) -> Bool {
     if scopes.isOpen(scope, at: now.boot, connections) { return true }
-    return scope == stack.poppedScope && scopes.isThere(scope)
+    return scope == stack.poppedScope && scopes.isAlive(scope)
       && isFirstToEnd(scope.index, at: now)
   }
 

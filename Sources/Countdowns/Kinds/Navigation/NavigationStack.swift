@@ -32,7 +32,7 @@ package struct NavigationStack: Equatable, Sendable {
     package var pops: Bool
     /// The bar that the page wants; nil for any.
     package var bar: Bar?
-    package let style: Style
+    package var style: Style
 
     package init(
       scope: OwnerName, edge: Double, pops: Bool, bar: Bar?, style: Style = .pushed
@@ -106,10 +106,10 @@ package struct NavigationStack: Equatable, Sendable {
     package var due: Instant?
   }
 
-  package private(set) var pages: [Page]
-  package private(set) var transition: Transition?
+  package internal(set) var pages: [Page]
+  package internal(set) var transition: Transition?
   /// The bar in effect. Pages that want one set it when they appear.
-  package private(set) var bar = Bar.shown
+  package internal(set) var bar = Bar.shown
 
   package init(_ page: Page, _ emit: (Occurrence) -> Void) {
     pages = [page]

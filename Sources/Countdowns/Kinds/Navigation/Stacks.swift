@@ -1,12 +1,12 @@
 import TimerWheel
 
 /// A stack exists while it has pages, and a page while its scope is open.
-struct StackEntity: KeyedEntity {
+package struct StackEntity: KeyedEntity {
   let key: [UInt8]
   var machine: NavigationStack
   /// The generation of the stack, or of its newest transition that takes time.
-  var generation: Generation
-  let uid: UInt32
+  package var generation: Generation
+  var uid: UInt32
   var alarm: TimerWheel.Token?
 
   /// None: pages have owners, stacks do not.

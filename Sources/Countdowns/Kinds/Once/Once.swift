@@ -44,18 +44,16 @@ package struct Once: Guard {
 extension Once {
   package typealias View = OnceView
   package static let kind = EntityKind.once
+  package static var blank: Once { Once(.running, until: .zero) }
 
-  package var columns: GuardColumns {
-    var columns = GuardColumns()
-    columns.moment = deadline
-    if case .done(let result) = phase { (columns.phase, columns.payload) = (1, result) }
-    return columns
-  }
-
-  package init?(_ columns: GuardColumns) {
-    guard let moment = columns.moment, 0...1 ~= columns.phase,
-      (columns.payload == nil) == (columns.phase == 0)
-    else { return nil }
-    self.init(columns.payload.map { .done(result: $0) } ?? .running, until: moment)
+  package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    var result: [UInt8]?
+    if case .done(let done) = phase { result = done }
+    var deadline = deadline
+    visitor.instant("deadline", &deadline)
+    visitor.field("result", &result)
+    if Visitor.isReading {
+      self = Once(result.map { .done(result: $0) } ?? .running, until: deadline)
+    }
   }
 }

@@ -172,7 +172,7 @@ extension Engine {
     // These checks can close entities, so they precede the lookup of the HUD.
     try checkFree(page: push.page, at: now)
     guard settledPage(push.page.span, at: now) == nil else {
-      throw .scope(.pageIsThere(push.page))
+      throw .scope(.pageExists(push.page))
     }
     _ = try hudToShow(
       for: options(of: push.page, appearance), by: client, adding: others + 1, at: now)
@@ -255,9 +255,9 @@ extension Engine {
   // MARK: The HUD
 
   /// Returns whether a page still holds the HUD that it requested.
-  func isThere(lease name: OwnerName, at now: Moment) -> Bool {
+  func isAlive(lease name: OwnerName, at now: Moment) -> Bool {
     guard let entity = pages.entity(at: name.index), entity.lease == name else { return false }
-    return isThere(entity.owner, at: now)
+    return isAlive(entity.owner, at: now)
   }
 
   /// Returns the options of the HUD that a page shows while an animated load is visible.

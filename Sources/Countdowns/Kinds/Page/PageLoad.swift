@@ -125,3 +125,16 @@ package struct PageLoad: Equatable, Sendable {
     deadline = timeout.map { now + $0 }
   }
 }
+
+extension PageLoad: Stored {
+  package static var blank: PageLoad { PageLoad(timeout: nil, at: .zero) }
+
+  package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    visitor.choice("state", &state)
+    visitor.field("visible", &isVisible)
+    visitor.field("items", &items)
+    visitor.field("message", &message)
+    visitor.instant("deadline", &deadline)
+    visitor.choice("before", &before)
+  }
+}

@@ -1,12 +1,12 @@
 import TimerWheel
 
-struct PageEntity: KeyedEntity {
+package struct PageEntity: KeyedEntity {
   let key: [UInt8]
   var machine: PageLoad
   /// The generation of the newest load.
-  var generation: Generation
+  package var generation: Generation
   var owner: Owner
-  let uid: UInt32
+  var uid: UInt32
   var options: PageOptions
   /// Whether the page is on a navigation stack: it appears and disappears with the stack, and ends
   /// with its scope, which owns it.

@@ -82,7 +82,7 @@ extension Engine {
     guard !scopes.table[scope].handlers.isEmpty else { return nil }
     return scopes.table[scope].handlers.taker(of: event, capturing: isCapturing) {
       // Closed connections are skipped, even if they have not been cleaned up yet.
-      connections.isThere(connection: $0)
+      connections.isAlive(connection: $0)
         && (canReceive($0) || subscriptionCount(of: $0) > 0)
     }
   }

@@ -79,7 +79,7 @@ extension Engine {
   /// Throws if there is a scope with this name, even if it is still being closed.
   func checkFree(page key: [UInt8], at now: Moment) throws(EngineError) {
     guard settled(ScopeKind.self, key.span, at: now) == nil else {
-      throw .scope(.isThere(key))
+      throw .scope(.exists(key))
     }
     try makeRoom(forScope: key, at: now)
   }
@@ -171,12 +171,12 @@ extension Engine {
   }
 
   /// Returns whether an owner is open: false as soon as it closes, even before its cleanup.
-  func isThere(_ owner: Owner, at now: Moment) -> Bool {
+  func isAlive(_ owner: Owner, at now: Moment) -> Bool {
     switch owner {
     case .none: true
-    case .connection(let id): connections.isThere(connection: id)
+    case .connection(let id): connections.isAlive(connection: id)
     case .scope(let name): scopes.isOpen(name, at: now.boot, connections)
-    case .page(let name): isThere(lease: name, at: now)
+    case .page(let name): isAlive(lease: name, at: now)
     }
   }
 
@@ -209,7 +209,7 @@ extension Engine {
       return index
     }
     guard case .scope(let owner) = opening.owner else { return nil }
-    guard isThere(.scope(owner), at: now) else { throw .scope(.noScope(owner.key)) }
+    guard isAlive(.scope(owner), at: now) else { throw .scope(.noScope(owner.key)) }
     return owner.index
   }
 
@@ -252,7 +252,7 @@ extension Engine {
     armLease(of: index)
   }
 
-  private func armLease(of index: UInt32) {
+  func armLease(of index: UInt32) {
     scopes.table[index].alarm = arm(
       scopes.table[index].alarm, for: scopes.tree.leaseEnd(of: index), EntityRef(.scope, index))
   }

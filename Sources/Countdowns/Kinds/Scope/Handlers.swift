@@ -18,7 +18,7 @@ package struct Handlers: Equatable, Sendable {
     }
   }
 
-  private var all: [Handler] = []
+  var all: [Handler] = []
 
   package init() {}
 

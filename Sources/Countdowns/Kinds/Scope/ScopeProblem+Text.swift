@@ -15,9 +15,9 @@ extension Call {
         + "SCOPE CLOSE it first"
     case .parentAndOwner:
       return "ERR a scope closes with its PARENT anyway; leave out PARENT or OWNER scope:ID"
-    case .isThere(let name):
+    case .exists(let name):
       return "ERR scope '\(quotedKey(name))' already exists; a page opens its own"
-    case .pageIsThere(let name):
+    case .pageExists(let name):
       return "ERR page '\(quotedKey(name))' already exists; PAGE CLOSE it, or push without PAGE"
     case .isClosing(let name):
       return "ERR scope '\(quotedKey(name))' is still being closed with everything below it; "

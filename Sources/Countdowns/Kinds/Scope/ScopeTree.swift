@@ -1,6 +1,6 @@
 /// Knows which connections are open.
 package protocol Attendance: ~Copyable {
-  func isThere(connection: UInt64) -> Bool
+  func isAlive(connection: UInt64) -> Bool
 }
 
 /// The tree of scopes: which are open, in which order they close, and the path of an event.
@@ -139,8 +139,8 @@ package struct ScopeTree: ~Copyable {
     var top = scope
     while true {
       let node = nodes[top]
-      let isThere = node.connection == 0 || attendance.isThere(connection: node.connection)
-      guard !node.isDoomed, now.microseconds < node.leaseEnd, isThere else {
+      let isAlive = node.connection == 0 || attendance.isAlive(connection: node.connection)
+      guard !node.isDoomed, now.microseconds < node.leaseEnd, isAlive else {
         doom(from: scope, upTo: top)
         return false
       }
@@ -186,7 +186,7 @@ package struct ScopeTree: ~Copyable {
     var next = scope
     while next != Self.nobody {
       let node = nodes[next]
-      if node.connection != 0, !attendance.isThere(connection: node.connection) {
+      if node.connection != 0, !attendance.isAlive(connection: node.connection) {
         found = (next, .connectionLeft)
       } else if node.leaseEnd <= now.microseconds {
         found = (next, .leaseOver)

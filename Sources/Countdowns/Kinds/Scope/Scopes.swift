@@ -35,27 +35,30 @@ struct Scopes: ~Copyable {
     mutating func begin(_ closing: Closing) { all.insert(closing, at: UInt32(all.count)) }
 
     mutating func endNewest() { all.remove(last) }
+
+    /// All closings, the oldest first.
+    var list: [Closing] { (0..<UInt32(all.count)).map { all[$0] } }
   }
 
   /// Returns whether the named scope is open; another scope at its index does not count.
   mutating func isOpen(
     _ name: OwnerName, at now: Instant, _ connections: borrowing Connections
   ) -> Bool {
-    isThere(name) && tree.isOpen(name.index, at: now, connections)
+    isAlive(name) && tree.isOpen(name.index, at: now, connections)
   }
 
   /// Returns whether the named scope has not been removed.
-  func isThere(_ name: OwnerName) -> Bool {
+  func isAlive(_ name: OwnerName) -> Bool {
     table.contains(name.index) && table[name.index].generation == name.generation
   }
 }
 
 struct ScopeEntity: KeyedEntity {
   let key: [UInt8]
-  let generation: Generation
+  var generation: Generation
   /// The owner with which the scope closes, besides its parent.
-  let owner: Owner
-  let uid: UInt32
+  var owner: Owner
+  var uid: UInt32
   /// The duration of the lease; nil without one.
   var ttl: Interval?
   var alarm: TimerWheel.Token?
@@ -84,9 +87,9 @@ package enum ScopeProblem: Error, Equatable {
   /// A parent and a scope as owner were given, but a scope closes with its parent anyway.
   case parentAndOwner
   /// A page opens its own scope, but one with this name exists.
-  case isThere([UInt8])
+  case exists([UInt8])
   /// A push with PAGE creates the page, but one with this name exists.
-  case pageIsThere([UInt8])
+  case pageExists([UInt8])
   /// A scope with this name is still being closed.
   case isClosing([UInt8])
   /// The scope was opened without a lease, so there is none to renew.

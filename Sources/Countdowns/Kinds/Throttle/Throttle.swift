@@ -145,23 +145,21 @@ package struct Throttle: Guard {
 extension Throttle {
   package typealias View = ThrottleView
   package static let kind = EntityKind.throttle
-
-  package var columns: GuardColumns {
-    var columns = GuardColumns()
-    columns.moment = arrival
-    columns.fraction = Int64(fraction)
-    columns.number = Int64(rate.burst)
-    columns.rateCount = Int64(rate.count)
-    columns.interval = rate.period
-    return columns
+  package static var blank: Throttle {
+    Throttle(Rate(burst: 1, count: 1, period: .seconds(1))!, at: .zero)
   }
 
-  package init?(_ columns: GuardColumns) {
-    guard columns.phase == 0, let moment = columns.moment, let number = columns.number,
-      let rateCount = columns.rateCount, let interval = columns.interval,
-      let fraction = columns.fraction.flatMap({ UInt32(exactly: $0) }),
-      let rate = Rate(burst: number, count: rateCount, period: interval)
-    else { return nil }
-    self.init(rate, arrival: moment, fraction: fraction)
+  package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    var (burst, count, period) = (rate.burst, rate.count, rate.period)
+    visitor.field("burst", &burst)
+    visitor.field("count", &count)
+    visitor.interval("period", &period)
+    visitor.instant("arrival", &arrival)
+    visitor.field("fraction", &fraction)
+    guard Visitor.isReading else { return }
+    guard let rate = Rate(burst: Int64(burst), count: Int64(count), period: period),
+      let read = Throttle(rate, arrival: arrival, fraction: fraction)
+    else { return visitor.fail() }
+    self = read
   }
 }

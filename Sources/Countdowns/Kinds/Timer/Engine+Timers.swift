@@ -1,11 +1,11 @@
 import TimerWheel
 
-struct TimerEntity: KeyedEntity {
+package struct TimerEntity: KeyedEntity {
   let key: [UInt8]
   var machine: PlainTimer
-  var generation: Generation
+  package var generation: Generation
   var owner: Owner
-  let uid: UInt32
+  var uid: UInt32
   var clock: TimerClock
   var payload: [UInt8]?
   var alarm: TimerWheel.Token?
@@ -49,13 +49,6 @@ enum TimerKind: ExpiringKind, SharedKind {
       return view
     }
     if firing.last { engine.remove(Self.self, index) }
-  }
-
-  static func record(_ index: UInt32, in engine: Engine) -> DurableTimer? {
-    guard let entity = engine.timers.entity(at: index), entity.owner == .none else { return nil }
-    return DurableTimer(
-      key: entity.key, machine: entity.machine, generation: entity.generation, uid: entity.uid,
-      clock: entity.clock, payload: entity.payload)
   }
 }
 

@@ -5,7 +5,7 @@ import Testing
 
 /// Policies on the wire: options, fields, errors, events.
 @Suite struct PolicyCommandTests {
-  let counter: Counter
+  let counter: DispatcherHarness
 
   init() throws {
     var rules = SendPolicy.Rules()
@@ -21,7 +21,7 @@ import Testing
     settings.policies = [
       "login": try SendPolicy(name: "login", rules), "plain": try SendPolicy(name: "plain", plain),
     ]
-    counter = Counter(engine: settings)
+    counter = DispatcherHarness(engine: settings)
   }
 
   @Test("START POLICY replies with all fields, and those of the policy")
@@ -47,7 +47,7 @@ import Testing
     try counter.expectError(
       "COUNTDOWN START k POLICY logn", "ERR no policy 'logn'", "known: login, plain")
     try counter.expectError("COUNTDOWN START k POLICY", "POLICY needs a value")
-    let none = Counter()
+    let none = DispatcherHarness()
     try none.expectError("COUNTDOWN START k POLICY login", "the configuration has none")
     #expect(try counter.say("DBSIZE") == .integer(0))
     #expect(

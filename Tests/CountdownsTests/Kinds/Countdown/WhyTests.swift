@@ -4,7 +4,7 @@ import Testing
 
 /// COUNTDOWN WHY: a sentence for each state, and for each reason of a refusal.
 @Suite struct WhyTests {
-  let counter: Counter
+  let counter: DispatcherHarness
 
   init() throws {
     var rules = SendPolicy.Rules()
@@ -23,7 +23,7 @@ import Testing
       "login": try SendPolicy(name: "login", rules),
       "channels": try SendPolicy(name: "channels", channels),
     ]
-    counter = Counter(engine: settings)
+    counter = DispatcherHarness(engine: settings)
   }
 
   @discardableResult

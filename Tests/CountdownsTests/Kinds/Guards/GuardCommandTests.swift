@@ -4,7 +4,7 @@ import Testing
 @Suite struct OnceCommandTests {
   @Test("Errors say what is wrong, and change nothing")
   func errors() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     try counter.expectError("ONCE", "wrong number of arguments", "key TTL d")
     try counter.expectError("ONCE k OWNER none", "TTL is needed")
     try counter.expectError("ONCE k TTL 0", "TTL is at least 1ms")
@@ -22,7 +22,7 @@ import Testing
   func result() throws {
     var settings = EngineSettings()
     settings.limits.payloadLength = 4
-    let counter = Counter(engine: settings)
+    let counter = DispatcherHarness(engine: settings)
     let monitor = counter.open()
     _ = try counter.say("ONCE k TTL 5s")
     _ = try counter.frames(["MONITOR"], by: monitor)
@@ -39,7 +39,7 @@ import Testing
 @Suite struct GateCommandTests {
   @Test("REQUIRED off needs no session; a snapshot of nothing is closed")
   func notRequired() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let view = try counter.say("GATE CHECK s look REQUIRED off")
     #expect(view["accepted"] == .integer(1) && view["state"] == .bulk("closed"))
     #expect(try counter.say("DBSIZE") == .integer(0))
@@ -49,7 +49,7 @@ import Testing
 
   @Test("TAKE replies with the action, or with why not; DONE with 1 or 0")
   func taking() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let other = counter.open()
     let none = try counter.say("GATE TAKE s")
     #expect(none["accepted"] == .integer(0) && none["reason"] == .bulk("no-action"))
@@ -74,7 +74,7 @@ import Testing
   func errors() throws {
     var settings = EngineSettings()
     settings.limits.payloadLength = 2
-    let counter = Counter(engine: settings)
+    let counter = DispatcherHarness(engine: settings)
     try counter.expectError("GATE", "GATE needs one of")
     try counter.expectError("GATE CHECK s", "wrong number of arguments")
     try counter.expectError("GATE CHECK s a REQUIRED maybe", "not one of on, off")
@@ -92,7 +92,7 @@ import Testing
 @Suite struct DebounceCommandTests {
   @Test("Errors say what is wrong, and change nothing")
   func errors() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     try counter.expectError("DEBOUNCE k", "wrong number of arguments", "key d")
     try counter.expectError("DEBOUNCE k 0", "the quiet time is at least 1ms")
     try counter.expectError("DEBOUNCE k soon", "'soon' is not a duration")

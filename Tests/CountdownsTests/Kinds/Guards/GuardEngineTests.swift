@@ -412,19 +412,17 @@ import Testing
     try old.call("d", payload: "x", longest: 5_000)
     let batch = ChangeWriter(offset: 0)
     old.engine.takeChanges(into: batch)
-    var kept: [(UInt32, DurableGuard)] = []
+    var kept = StoredEntities()
     _ = ChangeEntry.forEach(of: batch.bytes[...]) {
-      guard case .current(_, let place, let bytes) = $0 else { return }
-      kept.append((place, DurableGuard(bytes: Array(bytes), offset: 0)!))
+      guard case .current(let kind, let place, let bytes) = $0 else { return }
+      kept.append(kind, place, bytes.span)
     }
     #expect(kept.count == 7)
 
     let desk = Desk()
     desk.subscribe(1, pattern: "*")
     desk.unnoticed(at: 3_000)
-    for (index, durable) in kept {
-      #expect(durable.restore(in: desk.engine, at: index, now: desk.now))
-    }
+    #expect(desk.engine.restore(kept, offset: 0, at: desk.now).isEmpty)
     #expect(desk.engine.entityCount == 7)
     desk.late(at: 3_000)
     #expect(

@@ -4,7 +4,7 @@ import Testing
 
 /// Replies of HUD commands: holds, masks and reasons.
 @Suite final class HUDCommandTests {
-  let counter: Counter
+  let counter: DispatcherHarness
   /// The reasons that WHY has returned.
   private var reasons: Set<String> = []
   private var states: Set<String> = []
@@ -15,7 +15,7 @@ import Testing
     settings.presentation.fadeIn = .zero
     settings.presentation.fadeOut = .zero
     settings.blocking = BlockingRules(paths: ["/api/pay"], verbs: ["Submit"], mask: .black)
-    counter = Counter(engine: settings)
+    counter = DispatcherHarness(engine: settings)
   }
 
   // MARK: Holds

@@ -227,14 +227,14 @@ import Testing
   @Test("A page that exists is not pushed with a load; then nothing changes")
   func pageIsThere() throws {
     try desk.appear("a", screen: "x")
-    #expect(throws: EngineError.scope(.pageIsThere(Array("a".utf8)))) { try push("a") }
+    #expect(throws: EngineError.scope(.pageExists(Array("a".utf8)))) { try push("a") }
     #expect(desk.stack("nav") == nil && desk.scope("a") == nil)
     try desk.push("nav", "a")
     #expect(desk.stack("nav")?.pages.count == 1)
     // The existing page only has the same name; it does not follow the stack.
     try desk.push("nav", "b")
     #expect(isVisible("a") == true)
-    #expect(throws: EngineError.scope(.isThere(Array("b".utf8)))) { try push("b") }
+    #expect(throws: EngineError.scope(.exists(Array("b".utf8)))) { try push("b") }
   }
 
   @Test("A page with its scope and HUD counts as three; without room nothing changes")

@@ -6,7 +6,7 @@ import Wire
 /// NAV and PAGE on the wire.
 @Suite struct NavigationCommandTests {
   /// Returns a watcher's new events without generations, sequence numbers and times.
-  private func told(_ counter: Counter, _ watcher: Session) throws -> [String] {
+  private func told(_ counter: DispatcherHarness, _ watcher: Session) throws -> [String] {
     try counter.take(watcher).map { frame in
       guard case .push(let message) = frame, let text = message.last?.text else {
         return "\(frame)"
@@ -17,7 +17,7 @@ import Wire
 
   @Test("Events of a stack report the page first, then the stack")
   func stackEvents() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let watcher = counter.open(.resp3)
     _ = try counter.frames(["SUBSCRIBE", "nav:n"], by: watcher)
     _ = try counter.say("NAV PUSH n a BAR hidden")
@@ -42,7 +42,7 @@ import Wire
 
   @Test("A stack's view lists its pages, in both versions")
   func stackView() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     _ = try counter.say("NAV PUSH n a")
     let refused = try counter.say("NAV POP n")
     #expect(refused["accepted"] == .integer(0))
@@ -59,7 +59,7 @@ import Wire
 
   @Test("PUSH and PRESENT with PAGE take the options of a load; without PAGE they are refused")
   func loads() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     try counter.expectError("NAV PUSH n a TIMEOUT 5s", "they need PAGE")
     #expect(try counter.say("DBSIZE") == .integer(0))
     _ = try counter.say("NAV PUSH n a PAGE REFRESH every TIMEOUT 5s SCREEN main GRACE 1s MIN 0")
@@ -83,7 +83,7 @@ import Wire
 
   @Test("Events of a page report its load")
   func pageEvents() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let watcher = counter.open(.resp3)
     _ = try counter.frames(["SUBSCRIBE", "page:p"], by: watcher)
     _ = try counter.say("PAGE APPEAR p TIMEOUT 0")

@@ -199,7 +199,7 @@ import Testing
   @Test("If a page's scope cannot be opened, nothing changes")
   func pushErrors() throws {
     try desk.open("there")
-    #expect(throws: EngineError.scope(.isThere(Array("there".utf8)))) {
+    #expect(throws: EngineError.scope(.exists(Array("there".utf8)))) {
       try desk.push("nav", "there")
     }
     #expect(throws: EngineError.scope(.noScope(Array("none".utf8)))) {
@@ -207,7 +207,7 @@ import Testing
     }
     #expect(desk.stack("nav") == nil)
     try desk.push("nav", "a")
-    #expect(throws: EngineError.scope(.isThere(Array("a".utf8)))) { try desk.push("nav", "a") }
+    #expect(throws: EngineError.scope(.exists(Array("a".utf8)))) { try desk.push("nav", "a") }
     #expect(desk.stack("nav")?.pages.count == 1)
     _ = try desk.push("nav", "b")
     _ = try desk.swipe("nav")

@@ -6,7 +6,7 @@ import Wire
 @Suite struct ScopeCommandTests {
   @Test("OPEN, GET and TREE reply with views; CLOSE with whether there was one")
   func lifeOfAScope() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     #expect(try counter.say("SCOPE OPEN app TTL 30s")["ttl_ms"] == .integer(30_000))
     let page = try counter.say("SCOPE OPEN page PARENT app OWNER connection")
     #expect(page["parent"] == .bulk("app"))
@@ -32,7 +32,7 @@ import Wire
 
   @Test("Errors say what is wrong and what to do, and change nothing")
   func errors() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     _ = try counter.say("SCOPE OPEN app")
     _ = try counter.say("SCOPE OPEN page PARENT app")
     try counter.expectError("SCOPE OPEN x PARENT none", "NOTFOUND no scope 'none'")
@@ -59,7 +59,7 @@ import Wire
 
   @Test("RESET ends a connection's handlers, but not its entities or other handlers")
   func resetEndsHandlers() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let handler = counter.open(.resp3)
     let other = counter.open(.resp3)
     _ = try counter.say("SCOPE OPEN app OWNER connection", by: handler)
@@ -85,7 +85,7 @@ import Wire
 
   @Test("In RESP2 a handler receives events once subscribed, and may handle more meanwhile")
   func handlingInRESP2() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let handler = counter.open(.resp2)
     _ = try counter.say("SCOPE OPEN app")
     #expect(try counter.say("SCOPE HANDLE app tap", by: handler) == .integer(1))
@@ -105,7 +105,7 @@ import Wire
 
   @Test("Ids and payloads that are not UTF-8 come as base64")
   func binary() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let watcher = counter.open(.resp3)
     var request = RESPEncoder()
     request.array(3)
@@ -123,7 +123,7 @@ import Wire
 
   @Test("Subscribers receive the events of scopes")
   func events() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let watcher = counter.open(.resp3)
     _ = try counter.frames(["SUBSCRIBE", "scope:a"], by: watcher)
     _ = try counter.say("SCOPE OPEN a TTL 1s")

@@ -4,7 +4,7 @@ import Testing
 /// The connections that exist, as the test sets them.
 private struct Room: Attendance {
   var connections: Set<UInt64> = [1, 2]
-  func isThere(connection: UInt64) -> Bool { connections.contains(connection) }
+  func isAlive(connection: UInt64) -> Bool { connections.contains(connection) }
 }
 
 /// The shape of the tree, and which scopes are open.

@@ -5,7 +5,7 @@ import Testing
 @Suite struct ThrottleCommandTests {
   @Test("A key named like a subcommand needs TAKE; otherwise it is an error")
   func names() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     for key in ["GET", "list", "Refund", "take"] {
       try counter.expectError("THROTTLE \(key) BURST 1 RATE 1/1s", "ERR")
       #expect(try counter.say("THROTTLE TAKE \(key) BURST 1 RATE 1/1s")["accepted"] == .integer(1))
@@ -15,7 +15,7 @@ import Testing
 
   @Test("Errors say what is wrong, and change nothing")
   func errors() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     try counter.expectError("THROTTLE", "wrong number of arguments", "BURST n RATE n/d")
     try counter.expectError("THROTTLE k", "wrong number of arguments")
     try counter.expectError("THROTTLE k BURST 5 PEEK COST 1", "BURST and RATE are needed")
@@ -38,7 +38,7 @@ import Testing
 
   @Test("Events carry the view")
   func events() throws {
-    let counter = Counter()
+    let counter = DispatcherHarness()
     let listener = counter.open()
     _ = try counter.frames(["SUBSCRIBE", "throttle:k"], by: listener)
     _ = try counter.say("THROTTLE k BURST 1 RATE 1/10s")

@@ -1,0 +1,163 @@
+import Countdowns
+import Glibc
+
+/// Folds the change log into the tables, and backs them up, on one thread in parallel with commits.
+final class Checkpoint: @unchecked Sendable {
+  private let options: Store.Options
+  private let database: Database
+  private let entities: EntityRows
+  private var meta: Meta
+
+  init(_ options: Store.Options, _ database: Database, _ meta: Meta) throws(StoreError) {
+    self.options = options
+    self.database = database
+    self.meta = meta
+    entities = try EntityRows(database)
+  }
+
+  /// Applies the batches of segments, up to a number, to the tables: all of them or none. When this
+  /// returns, they are on the disk.
+  func fold(_ segments: [FoundSegment], through number: UInt64) throws(StoreError) {
+    guard number > UInt64(meta.folded) else { return }
+    let numbers = UInt64(meta.folded) + 1...number
+    let bytes = try segments.map { (segment) throws(StoreError) in try segment.read() }
+    var changes = try Changes(EventTable(database, limit: options.eventLimit))
+    var new = meta
+    for (index, bytes) in bytes.enumerated() {
+      LogContents.forEachBatch(in: bytes, numbers: numbers, before: bytes.count) { batch in
+        new.folded += 1
+        changes.note(batch, inSegment: index)
+      }
+    }
+    guard UInt64(new.folded) == number else {
+      throw StoreError(
+        .corrupt, segments.first?.path ?? options.directory,
+        "batch \(new.folded + 1) cannot be read")
+    }
+    new.clocks = changes.clocks ?? meta.clocks
+    try write(&changes, bytes, new)
+    meta = new
+  }
+
+  /// Applies a batch that is not in the log: the initial content of a new state.
+  func write(_ batch: [UInt8]) throws(StoreError) {
+    var changes = try Changes(EventTable(database, limit: options.eventLimit))
+    changes.note(batch[...], inSegment: 0)
+    try write(&changes, [batch], meta)
+  }
+
+  private func write(
+    _ changes: inout Changes, _ segments: [[UInt8]], _ meta: Meta
+  ) throws(StoreError) {
+    changes.newest.sort()
+    try database.transaction { () throws(StoreError) in
+      try entities.write(changes.newest, segments)
+      if !changes.events.isEmpty || options.eventLimit == 0 {
+        try changes.table.append(changes.events)
+      }
+      try meta.write(database, product: options.product)
+    }
+  }
+
+  /// The changes of a series of batches.
+  private struct Changes {
+    var table: EventTable
+    var newest = NewestChanges()
+    var events: [LoggedEvents] = []
+    var clocks: Meta.Clocks?
+    private var lastEvent: Int64
+
+    init(_ table: EventTable) throws(StoreError) {
+      if let damage = table.damage { throw damage }
+      self.table = table
+      // If only the last step of a transaction failed, the tables already have its events. The
+      // transaction is repeated because it may not be on the disk.
+      lastEvent = table.lastSequence
+    }
+
+    mutating func note(_ batch: ArraySlice<UInt8>, inSegment index: Int) {
+      _ = ChangeEntry.forEach(of: batch) { entry in
+        _ = newest.note(entry, inSegment: index)
+        switch entry {
+        case .events(let portion, let missing):
+          note(LoggedEvents(portion, missingThrough: missing))
+        case .clocks(let bytes): clocks = Meta.Clocks(bytes: bytes, offset: 0) ?? clocks
+        case .current, .gone: break
+        }
+      }
+    }
+
+    private mutating func note(_ logged: LoggedEvents) {
+      if logged.events.dropsAll { lastEvent = 0 }
+      guard logged.events.dropsAll || logged.events.lastSequence > lastEvent else { return }
+      if events.isEmpty || !events[events.count - 1].append(logged) { events.append(logged) }
+    }
+  }
+
+  // MARK: Backup
+
+  /// The suffix of an incomplete copy.
+  static let partialSuffix = ".partial"
+
+  /// Copies the tables to a file: about a second for each million rows.
+  ///
+  /// The file gets its name once it is complete, and replaces an existing one. Does not sync the
+  /// copy to the disk: it is read soon, then removed.
+  func backUp(to path: String) throws(StoreError) {
+    let partial = path + Self.partialSuffix
+    func removePartial() { for suffix in ["", "-journal"] { unlink(partial + suffix) } }
+    removePartial()
+    try checkRoom(for: partial)
+    // Created first, so that no other user can read it.
+    let descriptor = open(partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else {
+      throw StoreError(systemError: errno, path: partial, doing: "create")
+    }
+    close(descriptor)
+    do throws(StoreError) {
+      let copy = try Statement(database, "VACUUM INTO ?")
+      copy.bind(1, partial)
+      do throws(StoreError) {
+        try copy.run()
+        try detach(partial)
+      } catch {
+        // SQLite's error is about the copy.
+        throw StoreError(error.kind, partial, error.detail)
+      }
+      guard rename(partial, path) == 0 else {
+        throw StoreError(systemError: errno, path: path, doing: "rename")
+      }
+    } catch {
+      removePartial()
+      throw error
+    }
+  }
+
+  /// Makes a copy an independent state: its new lineage separates it from the log of this one.
+  private func detach(_ path: String) throws(StoreError) {
+    let copy = try Database(path, .readWrite)
+    try copy.execute("PRAGMA synchronous = OFF")
+    var meta = meta
+    meta.lineage = Meta.newLineage
+    meta.folded = 0
+    // With a lower floor, a restored copy knows that numbers were given out after it was made.
+    meta.clocks.numberFloor -= 1
+    try meta.write(copy, product: options.product)
+  }
+
+  /// Throws if a copy does not fit: it would take the space of commits before it failed.
+  private func checkRoom(for path: String) throws(StoreError) {
+    var system = statvfs()
+    guard statvfs(StateFiles.directory(of: path), &system) == 0 else {
+      throw StoreError(systemError: errno, path: path, doing: "statvfs")
+    }
+    let free = Int64(system.f_bavail) * Int64(system.f_frsize)
+    let pages = try database.number("PRAGMA page_count")
+    let needed = try pages * database.number("PRAGMA page_size") + Int64(options.segmentSize)
+    guard free >= needed else {
+      throw StoreError(
+        .full, path,
+        "it takes \(needed >> 20) MiB with what is stored meanwhile, \(free >> 20) MiB are free")
+    }
+  }
+}

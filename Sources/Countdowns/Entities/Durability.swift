@@ -1,0 +1,131 @@
+/// What outlives the daemon. This is the whole rule:
+///
+/// - Rate limits, idempotency keys, gates, debouncers and timers without an owner. No connection
+///   runs a gate's action any more.
+/// - Countdowns without an owner. Of one with an owner its sends under a policy, as if it had been
+///   cancelled: an owner that comes and goes is no way around a quota.
+/// - Of a HUD the holds and messages with DURABLE.
+///
+/// Scopes, navigation stacks and pages belong to a running app, and end with the daemon.
+extension Kind {
+  static var canBeDurable: Bool { false }
+  static func stored(_ state: State) -> State? { nil }
+
+  /// Returns whether any part of an entity is stored.
+  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
+    state(index, in: engine).flatMap(stored) != nil
+  }
+}
+
+extension TimerKind {
+  static var canBeDurable: Bool { true }
+  static func stored(_ state: TimerEntity) -> TimerEntity? { state.owner == .none ? state : nil }
+}
+
+extension GuardKind {
+  static var canBeDurable: Bool { true }
+  static func stored(_ state: Entity) -> Entity? { state.owner == .none ? state : nil }
+}
+
+extension GateKind {
+  static func stored(_ state: Entity) -> Entity? {
+    guard state.owner == .none else { return nil }
+    var state = state
+    state.machine.release()
+    return state
+  }
+}
+
+extension CountdownKind {
+  static var canBeDurable: Bool { true }
+
+  static func stored(_ state: CountdownEntity) -> CountdownEntity? {
+    guard state.owner != .none else { return state }
+    guard let sending = state.sending, let last = sending.record.sends.last else { return nil }
+    var machine = state.machine
+    _ = machine.cancel(at: last.at)
+    var stored = CountdownEntity(
+      machine: machine, generation: state.generation, uid: state.uid, titles: state.titles)
+    stored.sending = sending
+    stored.annotations = state.annotations
+    stored.tokens = state.tokens
+    return stored
+  }
+
+  /// The same without a copy: it is asked for each change.
+  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
+    engine.countdowns.contains(index)
+      && (engine.countdowns.owner(index) == .none || engine.countdowns.hasSends(index))
+  }
+}
+
+extension HUDKind {
+  static var canBeDurable: Bool { true }
+
+  static func stored(_ state: HUDEntity) -> HUDEntity? {
+    guard state.isDurable else { return nil }
+    var state = state
+    state.presentations = state.presentations.compactMap { level, machine in
+      machine.durable.map { (level, $0) }
+    }
+    state.owners = []
+    return state
+  }
+}
+
+extension Engine {
+  /// Begins to note changes, for `takeChanges`.
+  package func noteChanges() { changes.isOn = true }
+
+  /// Whether any stored state has changed since the last `takeChanges`.
+  package var hasChanges: Bool { !changes.isEmpty || eventLog.hasUnstored }
+
+  /// Appends the current state, or the removal, of each entity that has changed since the last
+  /// call; then the events since the last call.
+  package func takeChanges(into batch: ChangeWriter) {
+    for kind in EntityKind.durable { kind.behavior.takeChanges(of: self, into: batch) }
+    if let events = eventLog.takeUnstored() {
+      batch.append(events, missingThrough: eventLog.droppedThrough)
+    }
+  }
+
+  /// Marks all stored entities as changed, for another store.
+  package func noteEverything() {
+    for kind in EntityKind.durable where !copies.contains(kind) {
+      for index in 0..<UInt32(kind.behavior.indexEnd(in: self))
+      where kind.behavior.isDurable(index, in: self) {
+        changes.note(EntityRef(kind, index), isKept: true)
+      }
+    }
+  }
+
+  /// Throws if the engine is read-only and an entity with this owner would be stored.
+  func checkWritable(_ owner: Owner) throws(EngineError) {
+    if isReadOnly, owner == .none { throw .readOnly }
+  }
+}
+
+extension Kind {
+  static func takeChanges(of engine: Engine, into batch: ChangeWriter) {
+    let changed = engine.changes.take(kind)
+    guard !changed.isEmpty else { return }
+    for index in changed {
+      let entity = EntityRef(kind, index)
+      if append(index, of: engine, to: batch) {
+        engine.changes.setKept(entity, true)
+      } else if var state = state(index, in: engine).flatMap(stored) {
+        engine.changes.setKept(entity, true)
+        batch.append(Self.self, key(index, in: engine).span, &state, at: index)
+      } else if engine.changes.isKept(entity) {
+        engine.changes.setKept(entity, false)
+        batch.appendGone(kind, at: index)
+      }
+    }
+  }
+}
+
+/// The highest place that a stored entity can have.
+package enum StoredPlaces {
+  /// One more than the highest place: above any limit of entities that the configuration accepts.
+  package static let end: UInt32 = 1 << 27
+}

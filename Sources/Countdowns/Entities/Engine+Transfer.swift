@@ -1,0 +1,99 @@
+/// The whole state of an engine, for another engine that continues with the same connections. What
+/// clients have asked for at a connection, such as subscriptions, is not part of it.
+extension Engine {
+  /// Returns the records of all entities, owned ones included, and what goes with them.
+  package func wholeState() -> WholeState {
+    let batch = ChangeWriter(offset: 0)
+    for kind in EntityKind.allCases where !copies.contains(kind) {
+      kind.behavior.writeAll(of: self, to: batch)
+    }
+    var state = WholeState(lastGeneration: lastGeneration, lastSequence: lastSequence)
+    state.records = batch.bytes
+    for closing in scopes.closings.list
+    where scopes.table.entity(at: closing.root)?.generation == closing.generation {
+      state.closings.append(
+        WholeState.Closing(
+          root: closing.root, generation: closing.generation, reason: closing.reason))
+    }
+    return state
+  }
+
+  /// Continues with the state of another engine. This one must be new, and know the connections.
+  ///
+  /// - Returns: the entities that cannot be restored; nil if the bytes are no state.
+  package func restore(_ state: WholeState, at now: Moment) -> [StoredEntities.Entry]? {
+    raiseNumbers(to: state.lastGeneration)
+    lastSequence = state.lastSequence
+    var entities = StoredEntities()
+    let isWhole = ChangeEntry.forEach(of: state.records[...], ofAllKinds: true) { entry in
+      if case .current(let kind, let place, let record) = entry {
+        entities.append(kind, place, record.span)
+      }
+    }
+    guard isWhole else { return nil }
+    let refused = restore(entities, offset: 0, at: now)
+    for closing in state.closings where scopes.table.contains(closing.root) {
+      scopes.closings.begin(
+        Scopes.Closing(
+          root: closing.root, generation: closing.generation, reason: closing.reason,
+          cursor: closing.root))
+    }
+    return refused
+  }
+}
+
+package struct WholeState: Stored {
+  /// The closing of a scope in progress. What it has done so far shows in the entities that are
+  /// left, so it can begin again.
+  struct Closing {
+    var root: UInt32
+    var generation: Generation
+    var reason: Event.Reason
+  }
+
+  var lastGeneration: Int64
+  var lastSequence: Int64
+  /// In the order in which they began.
+  var closings: [Closing] = []
+  /// A batch with the record of each entity.
+  var records: [UInt8] = []
+
+  package static var blank: WholeState { WholeState(lastGeneration: 0, lastSequence: 0) }
+
+  package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    visitor.version(EntityRecord.version)
+    visitor.field("last_generation", &lastGeneration)
+    visitor.field("last_seq", &lastSequence)
+    visitor.list(
+      "closings", &closings, blank: Closing(root: 0, generation: Generation(0), reason: .closed)
+    ) {
+      $0.field("root", &$1.root)
+      $0.generation(&$1.generation)
+      $0.code("reason", &$1.reason, of: [.closed, .expired, .ownerGone])
+    }
+    visitor.field("records", &records)
+  }
+}
+
+extension Kind {
+  static func writeAll(of engine: Engine, to batch: ChangeWriter) {
+    for index in 0..<UInt32(indexEnd(in: engine)) {
+      guard var state = state(index, in: engine) else { continue }
+      batch.append(Self.self, key(index, in: engine).span, &state, at: index)
+    }
+  }
+}
+
+extension ScopeKind {
+  /// Writes parents before their children, and children by age.
+  static func writeAll(of engine: Engine, to batch: ChangeWriter) {
+    let places = (0..<UInt32(indexEnd(in: engine))).filter { engine.scopes.table.contains($0) }
+    let byAge = places.sorted {
+      engine.scopes.table[$0].generation < engine.scopes.table[$1].generation
+    }
+    for index in byAge {
+      guard var state = state(index, in: engine) else { continue }
+      batch.append(Self.self, key(index, in: engine).span, &state, at: index)
+    }
+  }
+}

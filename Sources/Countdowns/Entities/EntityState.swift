@@ -1,0 +1,153 @@
+/// The state of an entity: everything that makes its future, owner included.
+///
+/// Each kind describes it once, and the same bytes are a change in the log, a row of the
+/// checkpoint, a record of the fleet, and what another process continues with. Which entities are
+/// stored is another question: see `Durability.swift`.
+package protocol EntityState {
+  /// Returns a state with this key, whose other fields reading replaces.
+  static func blank(_ key: Span<UInt8>) -> Self
+
+  var generation: Generation { get }
+
+  /// Visits each field once, always in the same order, without the key. Another order or another
+  /// field is another format: then `EntityRecord.version` rises.
+  mutating func state<Visitor: StateVisitor>(_ visitor: inout Visitor)
+}
+
+/// The bytes of an entity: a version, the key, the state.
+package enum EntityRecord {
+  /// The version that this program writes, and the only one that it reads.
+  package static let version: UInt8 = 1
+
+  /// Why a record cannot be restored. The engine is unchanged.
+  package enum Problem: Error, Equatable {
+    /// The bytes are no record, or its fields contradict each other or what is there already.
+    case damaged
+    /// A program that knows another version has written it.
+    case otherVersion(UInt8)
+  }
+
+  /// Returns the version of a record; nil for an empty one.
+  package static func version(of record: Span<UInt8>) -> UInt8? {
+    record.isEmpty ? nil : record[0]
+  }
+
+  /// The number of bytes before the key: the version, and the length of the key.
+  static let headerLength = 1 + 4
+
+  /// Returns the key of a record, as a range of its bytes; nil if it has none.
+  static func key(of record: Span<UInt8>) -> Range<Int>? {
+    guard record.count >= headerLength else { return nil }
+    let count = Int(
+      UInt32(
+        bigEndian: unsafe record.bytes.unsafeLoadUnaligned(fromByteOffset: 1, as: UInt32.self)))
+    guard count > 0, count <= KeyArena.longestKey, count <= record.count - headerLength else {
+      return nil
+    }
+    return headerLength..<headerLength + count
+  }
+}
+
+extension Kind {
+  /// Writes the record of an entity.
+  @inline(__always)
+  static func write(_ key: Span<UInt8>, _ state: inout State, to writer: inout StateWriter) {
+    writer.integer(EntityRecord.version)
+    writer.text(key)
+    state.state(&writer)
+  }
+
+  /// Restores an entity from its record. Its place and key must be free.
+  ///
+  /// - Parameter offset: the clock of the record is this many microseconds ahead of the boot clock.
+  static func restore(
+    _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
+  ) throws(EntityRecord.Problem) {
+    if let version = record.first, version != EntityRecord.version {
+      throw .otherVersion(version)
+    }
+    guard let range = EntityRecord.key(of: record.span) else { throw .damaged }
+    let key = record.span.extracting(range)
+    var reader = StateReader(record.dropFirst(range.upperBound), offset: offset)
+    var state = State.blank(key)
+    state.state(&reader)
+    guard !reader.hasFailed, reader.bytesLeft == 0, index < KeyIndex.mostEntries,
+      isFree(index, in: engine), find(key, in: engine) == nil,
+      restore(key, state, at: index, in: engine, at: now)
+    else { throw .damaged }
+  }
+}
+
+/// Records of entities, as they are handed from the store to the engine.
+package struct StoredEntities: Sendable {
+  package struct Entry: Sendable {
+    package let kind: EntityKind
+    package let place: UInt32
+    /// Where the record ends; it begins where the one before ends.
+    fileprivate let end: Int
+  }
+
+  package private(set) var entries: [Entry] = []
+  private var bytes: [UInt8] = []
+
+  package init() {}
+
+  package var count: Int { entries.count }
+
+  package mutating func append(_ kind: EntityKind, _ place: UInt32, _ record: Span<UInt8>) {
+    bytes.append(atMost: record.count) { $0.raw(record) }
+    entries.append(Entry(kind: kind, place: place, end: bytes.count))
+  }
+
+  package func record(_ index: Int) -> ArraySlice<UInt8> {
+    bytes[(index == 0 ? 0 : entries[index - 1].end)..<entries[index].end]
+  }
+}
+
+extension Engine {
+  /// Restores stored entities at their places, at a start. Entities of kinds that a fleet shares
+  /// stay in the store, for a later start without a fleet.
+  ///
+  /// - Returns: the entities that cannot be restored, for example because their key is taken.
+  package func restore(_ entities: StoredEntities, offset: Int64, at now: Moment)
+    -> [StoredEntities.Entry]
+  {
+    var refused: [StoredEntities.Entry] = []
+    var next = 0
+    while next < entities.count {
+      let kind = entities.entries[next].kind
+      var end = next + 1
+      while end < entities.count, entities.entries[end].kind == kind { end += 1 }
+      if !copies.contains(kind) {
+        kind.behavior.restore(
+          entities, next..<end, offset: offset, in: self, at: now, &refused)
+      }
+      next = end
+    }
+    return refused
+  }
+}
+
+extension Kind {
+  static func restore(
+    _ entities: StoredEntities, _ range: Range<Int>, offset: Int64, in engine: Engine,
+    at now: Moment, _ refused: inout [StoredEntities.Entry]
+  ) {
+    for index in range {
+      if index + 1 < range.upperBound { prepare(entities.record(index + 1).span, in: engine) }
+      do throws(EntityRecord.Problem) {
+        try restore(
+          entities.record(index), at: entities.entries[index].place, offset: offset, in: engine,
+          at: now)
+      } catch {
+        refused.append(entities.entries[index])
+      }
+    }
+  }
+}
+
+extension Kind {
+  static func generation(_ index: UInt32, in engine: Engine) -> Generation? {
+    state(index, in: engine)?.generation
+  }
+}

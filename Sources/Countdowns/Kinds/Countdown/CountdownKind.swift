@@ -1,0 +1,47 @@
+enum CountdownKind: SharedKind {
+  static let kind = EntityKind.countdown
+  static let name: StaticString = "countdown"
+  static let stateOfNothing: StaticString = "idle"
+
+  static func count(in engine: Engine) -> Int { engine.countdowns.count }
+  static func indexEnd(in engine: Engine) -> Int { engine.countdowns.indexEnd }
+
+  static func find(_ key: Span<UInt8>, in engine: Engine) -> UInt32? {
+    engine.countdowns.find(key)
+  }
+
+  static func entry(
+    at index: UInt32, in engine: Engine, now: Moment
+  ) -> (owner: Owner, key: [UInt8])? {
+    guard engine.countdowns.contains(index) else { return nil }
+    return (engine.countdowns.owner(index), engine.countdowns.key(index))
+  }
+
+  static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> CountdownView {
+    engine.countdownView(index, at: now)
+  }
+
+  /// Returns the view, and arms the next tick for the new subscriber.
+  static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [CountdownView] {
+    engine.armCountdown(index, at: now)
+    return [engine.countdownView(index, at: now)]
+  }
+
+  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    engine.countdowns.timers[index] = nil
+    engine.expireCountdown(index, due: due, at: now)
+  }
+
+  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    if engine.copies.contains(.countdown) { return engine.countdowns.contains(index) }
+    return engine.settleCountdown(index, at: now)
+  }
+
+  static func ownerGone(
+    _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment
+  ) {
+    if engine.countdowns.contains(index), engine.countdowns.owner(index) == owner {
+      engine.cancelCountdown(index, reason: .ownerGone, at: now)
+    }
+  }
+}

@@ -1,0 +1,98 @@
+/// The arguments of START beyond the key.
+package struct CountdownStart: Sendable {
+  /// The plan; with a policy, only its `firesAtOnce` is used.
+  package var plan: Countdown.Plan
+  private var rest = OptionalDetails<Details>()
+
+  private struct Details {
+    var policy: SendPolicy?
+    var owner = Owner.none
+    var title: [UInt8]?
+    var readyTitle: [UInt8]?
+    var annotations = Annotations()
+    var token: [UInt8]?
+  }
+
+  private var details: Details {
+    get { rest.value ?? Details() }
+    set { rest.value = newValue }
+  }
+
+  package var policy: SendPolicy? {
+    get { isPlain ? nil : details.policy }
+    set { if newValue != nil || !isPlain { details.policy = newValue } }
+  }
+  package var owner: Owner {
+    get { isPlain ? .none : details.owner }
+    set { if newValue != .none || !isPlain { details.owner = newValue } }
+  }
+  package var title: [UInt8]? {
+    get { isPlain ? nil : details.title }
+    set { if newValue != nil || !isPlain { details.title = newValue } }
+  }
+  package var readyTitle: [UInt8]? {
+    get { isPlain ? nil : details.readyTitle }
+    set { if newValue != nil || !isPlain { details.readyTitle = newValue } }
+  }
+  package var annotations: Annotations {
+    get { details.annotations }
+    set { if newValue != Annotations() || !isPlain { details.annotations = newValue } }
+  }
+  package var token: [UInt8]? {
+    get { isPlain ? nil : details.token }
+    set { if newValue != nil || !isPlain { details.token = newValue } }
+  }
+
+  /// Whether there is nothing but a plan.
+  var isPlain: Bool { rest.isNone }
+
+  package init(_ plan: Countdown.Plan) { self.plan = plan }
+}
+
+/// The answer to "may I send a code now?".
+package enum StartDecision: Equatable, Sendable {
+  case accepted
+  /// The send with this token was accepted before.
+  case acceptedBefore
+  case refused(Refusal.Reason)
+
+  package var isAccepted: Bool {
+    switch self {
+    case .accepted, .acceptedBefore: true
+    case .refused: false
+    }
+  }
+
+  package var reason: Event.Reason? {
+    switch self {
+    case .accepted: nil
+    case .acceptedBefore: .duplicate
+    case .refused(let reason): Event.Reason(reason)
+    }
+  }
+}
+
+/// The answer to a start, with the data for its reply.
+struct StartAnswer {
+  var decision: StartDecision
+  var index: UInt32
+  /// The generation of the send that was accepted before.
+  var sent: Generation?
+  /// When a start is accepted next, if that is known already.
+  var retryAt: Instant?
+  /// The fields of a `BRIEF` reply, if they are known already.
+  var brief: Brief?
+  /// The last view of a countdown that is forgotten already.
+  var last: Forgotten?
+
+  struct Brief {
+    var generation: Generation
+    var retryAfterMS: Int64
+  }
+
+  /// A class, so that answers stay small: very few have one.
+  final class Forgotten {
+    let view: CountdownView
+    init(_ view: CountdownView) { self.view = view }
+  }
+}

@@ -1,0 +1,87 @@
+/// The rules belong to the state: a started key keeps them even if the configuration has changed by
+/// the time the daemon starts again.
+extension Sending {
+  static var blank: Sending { Sending(.blank) }
+
+  func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    visitor.field("in_force", &isInForce)
+    record.fields(&visitor)
+    var (name, rules) = (policy.name, policy.rules)
+    visitor.text("policy", &name)
+    rules.fields(&visitor)
+    guard Visitor.isReading else { return }
+    if let read = try? SendPolicy(name: name, rules) { policy = read } else { visitor.fail() }
+  }
+}
+
+extension SendPolicy {
+  fileprivate static let blank: SendPolicy = {
+    var rules = Rules()
+    rules.every = .seconds(1)
+    rules.count = 1
+    guard let policy = try? SendPolicy(name: "blank", rules) else {
+      preconditionFailure("a valid policy")
+    }
+    return policy
+  }()
+}
+
+extension SendRecord: Stored {
+  package static var blank: SendRecord { SendRecord() }
+
+  package mutating func fields<Bytes: StateVisitor>(_ bytes: inout Bytes) {
+    bytes.field("number", &number)
+    // The next send must not overflow the number.
+    bytes.require(number <= Int32.max)
+    bytes.field("passed", &isPassed)
+    bytes.list("sends", &sends)
+  }
+}
+
+extension SendRecord.Send: Stored {
+  package static var blank: SendRecord.Send {
+    SendRecord.Send(generation: Generation(0), at: .zero, expires: nil)
+  }
+
+  package mutating func fields<Bytes: StateVisitor>(_ bytes: inout Bytes) {
+    bytes.field("generation", &generation.value)
+    bytes.instant("at", &at)
+    bytes.instant("expires", &expires)
+    bytes.field("attempts", &attempts)
+  }
+}
+
+/// `SendPolicy` validates the rules that are read.
+extension SendPolicy.Rules: Stored {
+  package static var blank: SendPolicy.Rules { SendPolicy.Rules() }
+
+  package mutating func fields<Bytes: StateVisitor>(_ bytes: inout Bytes) {
+    bytes.clamped("count", &count)
+    bytes.field("every", &every.microseconds)
+    bytes.list("ladder", &ladder, blank: .zero) { $0.field("cooldown", &$1.microseconds) }
+    bytes.list("windows", &windows, blank: SendPolicy.Window(limit: 0, length: .zero)) {
+      var limit = Int64($1.limit)
+      $0.field("limit", &limit)
+      $1.limit = Int(limit)
+      $0.field("length", &$1.length.microseconds)
+    }
+    bytes.list("channels", &channels, blank: "") {
+      $0.text("channel", &$1)
+    }
+    var validity = validity?.microseconds
+    bytes.field("validity", &validity)
+    if Bytes.isReading { self.validity = validity.map { Interval(microseconds: $0) } }
+    bytes.clamped("attempts", &attempts)
+    bytes.choice("on_resend", &onResend)
+    bytes.field("title", &title)
+    bytes.field("ready_title", &readyTitle)
+  }
+}
+
+extension StateVisitor {
+  fileprivate mutating func clamped(_ name: StaticString, _ value: inout UInt32?) {
+    var number = value.map(Int64.init)
+    field(name, &number)
+    if Self.isReading { value = number.map { UInt32(clamping: $0) } }
+  }
+}

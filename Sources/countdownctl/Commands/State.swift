@@ -1,0 +1,164 @@
+import ArgumentParser
+import CountdownClient
+import CountdownStore
+import Countdowns
+import Wire
+
+struct State: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "state",
+    abstract: "List or check stored state; no daemon is needed.",
+    discussion: """
+      PATH is a state directory that no daemon uses, a backup, or a file that was set aside. \
+      Nothing is changed.
+
+      Examples:
+        countdownctl state list /var/backups/countdownd.db
+        countdownctl state list --kind timer --json /var/lib/countdownd
+        countdownctl state check /var/backups/countdownd.db
+      """,
+    subcommands: [List.self, Check.self])
+
+  /// The options of both subcommands.
+  struct Source: ParsableArguments {
+    @Argument(
+      help: "A state directory, a backup, or a file that was set aside.", completion: .file())
+    var path: String
+
+    /// Reads the state. Ends with exit status 1 if that is impossible.
+    func inspect(isThorough: Bool) throws -> StateInspection {
+      do throws(StoreError) {
+        return try StateInspection(path, isThorough: isThorough)
+      } catch {
+        var text = error.problem
+        if case .inUse = error.kind { text += "; stop it, or look into a backup" }
+        Output.error(text, code: "FILE")
+        throw error.kind == .corrupt ? ExitCode.damaged : .refused
+      }
+    }
+  }
+
+  // MARK: List
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Print the stored entities, as they were when the state was last written.",
+      discussion: """
+        Reports damage on standard error, and exits with status 65; what can be read is printed.
+        """)
+
+    @Option(
+      help: .init("Only this kind.", valueName: "kind"),
+      completion: .list(EntityKind.durable.map { "\($0.name)" }), transform: Self.kind)
+    var kind: EntityKind?
+    @OptionGroup var source: Source
+    @OptionGroup var global: GlobalOptions
+
+    private static func kind(_ text: String) throws -> EntityKind {
+      guard let kind = EntityKind.durable.first(where: { "\($0.name)" == text.lowercased() }) else {
+        let known = EntityKind.durable.map { "\($0.name)" }.joined(separator: ", ")
+        throw ValidationError("no stored kind '\(text.printable)'; known: \(known)")
+      }
+      return kind
+    }
+
+    func run() async throws {
+      let state = try source.inspect(isThorough: false)
+      let kinds = kind.map { [$0] } ?? EntityKind.durable
+      var isFirst = true
+      for kind in kinds where state.engine.count(kind) > 0 {
+        if kinds.count > 1, !global.json {
+          Output.line((isFirst ? "" : "\n") + "\(kind.name)s")
+        }
+        isFirst = false
+        try list(kind, of: state)
+      }
+      for problem in state.problems { Output.error(problem, code: "DAMAGE") }
+      if !state.problems.isEmpty { throw ExitCode.damaged }
+    }
+
+    private func list(_ kind: EntityKind, of state: StateInspection) throws {
+      switch kind {
+      case .countdown: try list(Countdown.self, kind, of: state)
+      case .timer: try list(Timer.self, kind, of: state)
+      case .hud: try list(HUD.self, kind, of: state)
+      case .throttle: try list(Throttle.self, kind, of: state)
+      case .once: try list(Once.self, kind, of: state)
+      case .gate: try list(Gate.self, kind, of: state)
+      case .debounce: try list(Debounce.self, kind, of: state)
+      case .scope, .nav, .page: break
+      }
+    }
+
+    private func list<Shown: Entity>(
+      _: Shown.Type, _ kind: EntityKind, of state: StateInspection
+    ) throws {
+      var style = Output.style
+      style.showsGenerations = global.generations
+      var table = ListTable<Shown>(style)
+      var query = ListQuery()
+      query.limit = 1_000
+      repeat {
+        let page = state.engine.replies(listing: kind, query, at: state.now)
+        query.cursor = page.cursor
+        var decoder = ReplyDecoder()
+        decoder.feed(page.replies)
+        var views: [RESPValue] = []
+        while let view = try decoder.next() { views.append(view) }
+        Output.lines(global.json ? views.map { $0.with(kind: kind).json } : try table.lines(views))
+      } while query.cursor != 0
+    }
+  }
+
+  // MARK: Check
+
+  struct Check: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Check every page and every record.",
+      discussion: """
+        Exit status 65 if anything is damaged, 1 if the state cannot be read at all. A start with a \
+        damaged state sets it aside, and continues with what can be read.
+        """)
+
+    @OptionGroup var source: Source
+    @OptionGroup var global: GlobalOptions
+
+    func run() async throws {
+      let state = try source.inspect(isThorough: true)
+      let counts = EntityKind.durable.map { ("\($0.name)s", state.engine.count($0)) }
+      if global.json {
+        Output.line(
+          RESPValue.object([
+            "path": state.path, "product": state.product,
+            "entities": RESPValue.map(counts.map { .init(.text($0.0), .integer($0.1)) }),
+            "problems": state.problems,
+          ]).json)
+      } else {
+        Output.line("state: \(state.path.printable)")
+        if state.product.isEmpty {
+          Output.line("empty: a daemon starts fresh with it")
+        } else {
+          Output.line("last written by \(state.product.printable)")
+          Output.lines(counts.map { "\($0.0): \($0.1)" })
+        }
+        Output.lines(
+          state.problems.isEmpty
+            ? ["no problems"] : state.problems.map { "problem: \($0.printable)" })
+      }
+      if !state.problems.isEmpty { throw ExitCode.damaged }
+    }
+  }
+}
+
+extension RESPValue {
+  /// Returns a view that begins with its kind.
+  fileprivate func with(kind: EntityKind) -> RESPValue {
+    guard case .map(let members) = self else { return self }
+    return .map([.init(.text("kind"), .text("\(kind.name)"))] + members)
+  }
+}
+
+extension ExitCode {
+  /// A state is damaged.
+  fileprivate static let damaged = ExitCode(65)
+}

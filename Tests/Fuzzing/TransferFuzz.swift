@@ -1,0 +1,111 @@
+import Countdowns
+import SeededRandom
+import Wire
+
+/// An engine that continues with the state of another one: after a random history, both say the
+/// same, and the same future follows. The input is the seed.
+package final class TransferFuzz: FuzzTarget {
+  package static let name = "transfer"
+
+  private static let families: [EntityKind] = EntityKind.allCases
+  private let grammar = RequestGrammar(Set(families.map { .entities($0) }))
+
+  /// Commands that random ones rarely precede or follow as they must.
+  private static let rare = [
+    "GATE CHECK a pay TTL 1h", "GATE OPEN a TTL 1h", "GATE TAKE a", "GATE OPEN b", "GATE TAKE b",
+    "SCOPE OPEN a OWNER connection", "SCOPE OPEN b PARENT a TTL 1h", "SCOPE HANDLE b *",
+    "TIMER SET x 1h OWNER scope:b", "COUNTDOWN START x POLICY p OWNER scope:a",
+    "HUD SHOW x OWNER scope:a", "NAV PUSH s v PAGE", "NAV PUSH s w PAGE DURATION 1h",
+  ].map { Array("\($0)\r\n".utf8) }
+
+  /// Closes more scopes than a command closes before its reply.
+  private static let longClosing: [UInt8] =
+    Array("SCOPE OPEN top\r\n".utf8)
+    + (0..<300).flatMap {
+      Array(
+        "SCOPE OPEN below-\($0) PARENT top\r\nTIMER SET t-\($0) 1h OWNER scope:below-\($0)\r\n".utf8
+      )
+    } + Array("SCOPE CLOSE top\r\n".utf8)
+
+  package init() {}
+
+  package func input(seed: UInt64) -> [UInt8] { Array("\(seed)".utf8) }
+
+  package func check(_ input: [UInt8]) throws {
+    let seed = try seed(of: input)
+    var random = SeededGenerator(seed: seed)
+    var settings = EngineSettings()
+    settings.policies = RequestFuzz.policies
+    settings.maximumLevel = .alert
+    let old = Conversation(seed: seed, settings, movesTime: false)
+    for _ in 0..<random.one(of: [3, 30, 100]) {
+      let isRare = random.isOne(in: 8)
+      old.receive(isRare ? random.one(of: Self.rare) : encode(grammar.command(&random)))
+      if random.isOne(in: 3) { old.pass(random.one(of: [0, 1, 250, 1_000, 60_000])) }
+    }
+    if random.isOne(in: 10) { old.receive(Self.longClosing) }
+    guard !old.isOver else { return }
+    let new = Conversation(seed: seed, settings, movesTime: false)
+    new.host.clock.advance(by: old.now.boot.microseconds - new.now.boot.microseconds)
+    let bytes = old.dispatcher.engine.wholeState().bytes(offset: 0)
+    guard let state = WholeState(bytes: bytes, offset: 0),
+      let refused = new.dispatcher.engine.restore(state, at: new.now), refused.isEmpty
+    else { throw FuzzFailure("the state cannot be restored") }
+    for conversation in [old, new] { _ = conversation.takeHeard() }
+    try compare(old, new, "after the transfer")
+    for conversation in [old, new] { conversation.pass(0) }
+    try compare(old, new, "once what was due has happened")
+    for step in 0..<8 {
+      let command = encode(grammar.command(&random))
+      for conversation in [old, new] { conversation.receive(command) }
+      let milliseconds = random.one(of: [0, 1, 999, 5_000, 3_600_000] as [Int64])
+      for conversation in [old, new] { conversation.pass(milliseconds) }
+      try compare(old, new, "after step \(step)")
+      guard !old.isOver else { return }
+    }
+  }
+
+  private func compare(_ old: Conversation, _ new: Conversation, _ when: String) throws {
+    let engines = [old, new].map(\.dispatcher.engine)
+    guard engines[0].armedCount == engines[1].armedCount else {
+      throw FuzzFailure("\(when): \(engines.map(\.armedCount)) timers")
+    }
+    let said = [old, new].map { conversation in
+      let before = conversation.said.count
+      for kind in Self.families {
+        let family = "\(kind.name)".uppercased()
+        conversation.receive(Array("\(family) LIST LIMIT 1000\r\n".utf8))
+        for key in ["a", "b", "键"] where [.countdown, .hud].contains(kind) {
+          conversation.receive(encode([Array(family.utf8), Array("WHY".utf8), Array(key.utf8)]))
+        }
+      }
+      return Array(conversation.said.dropFirst(before))
+    }
+    guard said[0] == said[1] else {
+      throw FuzzFailure(
+        "\(when):\n\(said.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n---\n"))"
+      )
+    }
+    // Entities that are due at the same moment may come in another order.
+    let events = [old, new].map { $0.takeHeardEvents() }
+    guard events[0] == events[1] else {
+      throw FuzzFailure("\(when):\n\(events.map { $0.joined() }.joined(separator: "\n---\n"))")
+    }
+  }
+}
+
+extension Conversation {
+  /// Returns what the listener has received since the last call, sorted, without sequence numbers.
+  fileprivate func takeHeardEvents() -> [String] {
+    var decoder = ReplyDecoder()
+    decoder.feed(takeHeard())
+    var events: [String] = []
+    while let event = try? decoder.next() {
+      guard case .push(let parts) = event, let line = parts.last?.string else { continue }
+      var words = line.split(separator: ",").map(String.init)
+      words.removeAll { $0.contains("\"seq\":") }
+      events.append(words.joined(separator: ",") + "\n")
+    }
+    return events.sorted()
+  }
+}
