@@ -254,11 +254,21 @@ package final class Server: CommandHost, @unchecked Sendable {
 }
 
 extension Moment {
-  /// The current time on the clocks of this machine.
+  /// The current time on the clocks of this machine, both read within half a millisecond.
+  ///
+  /// A thread that has to wait for a core between the two readings would show all deadlines that
+  /// much later on the wall clock, so they are read again then.
   static var present: Moment {
-    Moment(
-      boot: Instant(microseconds: Int64(BootClock.now)),
-      wall: Instant(microseconds: Int64(WallClock.now)))
+    var boot = BootClock.now
+    var wall = WallClock.now
+    for _ in 0..<8 {
+      let after = BootClock.now
+      if after - boot < 500 { break }
+      boot = after
+      wall = WallClock.now
+    }
+    return Moment(
+      boot: Instant(microseconds: Int64(boot)), wall: Instant(microseconds: Int64(wall)))
   }
 }
 
