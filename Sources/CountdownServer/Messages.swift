@@ -12,7 +12,7 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case foldingFails = "f02d28c91a594c399c815a179bc6b5f7"
   case foldingWorks = "ef4c32145c1d425f82e9d9ee7aa6af0f"
   case cannotStore = "12b2138444c1461d87d1355bc5f5dd0e"
-  case stateSetAside = "49f62b56f7cf4793a7e5730fbfc86548"
+  case stateReplaced = "49f62b56f7cf4793a7e5730fbfc86548"
   case outputLimit = "57bd005e9d824f488f041d9359318d20"
   case refusedAtLimit = "4004a1558bb64aa4944bd38fe1422ef2"
   case refusedByRules = "fed578211d3142aab19d2ec460284343"

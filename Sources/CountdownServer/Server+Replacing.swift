@@ -2,7 +2,7 @@ import CountdownStore
 import Countdowns
 import Logging
 
-/// Sets a corrupt state aside, and replaces it with everything that can be read of it. See
+/// Continues with everything that can be read of a corrupt state, which stays as it is. See
 /// `Replacement` for why nothing is lost on the way.
 extension Server {
   static func openStore(
@@ -13,24 +13,15 @@ extension Server {
     } catch {
       guard error.kind == .corrupt else { throw error }
       // No part of the state can be read.
-      let replacement = try Replacement(of: nil, state, at: reading) {
-        announce(error, place: $0, logger)
-      }
-      try replacement.decide()
+      let replacement = try Replacement(of: nil, state, at: reading)
+      announce(error, replacement, logger)
+      try replacement.finish()
       return try replacement.open(at: reading)
     }
   }
 
   private static func announce(_ finding: Store.Finding, _ logger: Logger) {
     switch finding {
-    case .unfinishedReplacement(let place):
-      logger.log(
-        .stateSetAside, .critical,
-        """
-        the state was corrupt and is set aside, not deleted, as was begun before; going on with what could be read \
-        of it. `countdownctl state list \(place)` prints what is readable, and \
-        `sqlite3 \(place) .recover` may find more; or restore a backup
-        """, ["file": "\(place)"])
     case .lostChanges(let error):
       logger.error(
         """
@@ -39,8 +30,8 @@ extension Server {
         """, metadata: ["file": "\(error.path)", "error": "\(error.detail)"])
     case .otherLog(let place):
       logger.log(
-        .stateSetAside, .notice,
-        "a part of the log belongs to another state, such as one before a backup, and is set aside",
+        .stateReplaced, .notice,
+        "a part of the log belongs to another state, which this file has replaced, and is set aside",
         ["file": "\(place)"])
     case .emptied(let path):
       logger.warning(
@@ -53,14 +44,19 @@ extension Server {
     }
   }
 
-  private static func announce(_ error: StoreError, place: String, _ logger: Logger) {
+  private static func announce(_ error: StoreError, _ replacement: Replacement, _ logger: Logger) {
     logger.log(
-      .stateSetAside, .critical,
+      .stateReplaced, .critical,
       """
-      the state is corrupt and is set aside, not deleted; going on without what cannot be read of it. \
-      `countdownctl state list \(place)` prints what is readable, and \
-      `sqlite3 \(place) .recover` may find more; or restore a backup
-      """, ["file": "\(place)", "error": "\(error.detail)"])
+      the state is corrupt and is kept, not deleted; going on in a new file, without what cannot be \
+      read of it. \
+      `countdownctl state list \(replacement.replaced)` prints what is readable, and \
+      `sqlite3 \(replacement.replaced) .recover` may find more; or restore a backup
+      """,
+      [
+        "file": "\(replacement.replaced)", "new": "\(replacement.path)",
+        "error": "\(error.detail)",
+      ])
   }
 
   /// Continues with what could be read of a corrupt state.
@@ -71,9 +67,8 @@ extension Server {
     guard var state = settings.state else { preconditionFailure("nothing is stored") }
     // Generations and sequence numbers keep rising.
     state.firstNumber = max(loading.loaded.firstNumber, engine.lastSequence + 1)
-    let replacement = try Replacement(of: loading.loaded, state, at: reading) { place in
-      Self.announce(error, place: place, logger)
-    }
+    let replacement = try Replacement(of: loading.loaded, state, at: reading)
+    Self.announce(error, replacement, logger)
     engine.noteEverything()
     try replacement.fill { batch in
       let missing = engine.eventLog.droppedThrough
@@ -88,7 +83,7 @@ extension Server {
       for events in portions[older.endIndex...] { batch.append(events, missingThrough: 0) }
       engine.takeChanges(into: batch)
     }
-    try replacement.decide()
+    try replacement.finish()
     loading.close()
     nonisolated(unsafe) let store = try replacement.open(at: reading)
     try keep(store)

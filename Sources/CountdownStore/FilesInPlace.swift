@@ -1,9 +1,11 @@
 import Glibc
 
-/// Detects open files that were moved, removed or replaced: the next start would not find them.
+/// Detects open files that the next start would not find: they were moved or removed, or a newer
+/// state is there.
 struct FilesInPlace {
   private static let intervalMicroseconds: Int64 = 1_000
   private let database: (path: String, identity: Identity)
+  private let newer: String
   private var nextLook: Int64 = .min
   /// The result of the last check.
   private var problem: StoreError?
@@ -27,8 +29,9 @@ struct FilesInPlace {
     }
   }
 
-  init(_ database: String) throws(StoreError) {
-    self.database = (database, try Identity(database))
+  init(_ files: StateFiles) throws(StoreError) {
+    database = (files.database, try Identity(files.database))
+    newer = files.next.database
   }
 
   /// Checks the database and the current segment, at most once per millisecond.
@@ -38,6 +41,9 @@ struct FilesInPlace {
     do throws(StoreError) {
       try check(database.path, database.identity)
       try check(segment.path, Identity(of: segment.descriptor))
+      guard access(newer, F_OK) != 0 else {
+        throw StoreError(.superseded, newer, "the next start would continue with it")
+      }
       problem = nil
     } catch {
       problem = error

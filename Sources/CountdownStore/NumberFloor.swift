@@ -51,7 +51,7 @@ struct NumberFloor {
     guard fsync(descriptor) == 0 else {
       throw StoreError(systemError: errno, path: path, doing: "fsync")
     }
-    try StateFiles(directory: directory).synchronize()
+    try StateFiles.synchronize(directory)
   }
 }
 

@@ -2,38 +2,35 @@ import Countdowns
 
 /// A state that takes the place of a corrupt one.
 ///
-/// It is created beside the corrupt state, and is complete and on the disk before anything is
-/// moved. The process may end, or the disk fill up, at any moment: what could be read is either in
-/// the unchanged corrupt state or in this one.
+/// It is complete and on the disk before it gets its name, the next number. The corrupt state stays
+/// as it is. The process may end, or the disk fill up, at any moment: what could be read is either
+/// in the newest state or is read again.
 ///
 /// Not thread-safe.
 package final class Replacement {
-  /// Where the corrupt state goes.
-  private let place: String
-
   private let options: Store.Options
   private let files: StateFiles
   private let lock: DirectoryLock
   private let clock: StoreClock
-  /// Nil once the replacement is decided on.
+  /// Nil once the replacement has its name.
   private var checkpoint: Checkpoint?
+
+  /// The corrupt state.
+  package var replaced: String { files.database }
+  /// The state that takes its place.
+  package var path: String { files.next.database }
 
   /// Creates an empty replacement.
   ///
-  /// - Parameters:
-  ///   - corrupt: the corrupt state, if it could be opened.
-  ///   - announce: receives where the corrupt state will be moved, before anything is done.
+  /// - Parameter corrupt: the corrupt state, if it could be opened.
   package init(
-    of corrupt: Store?, _ options: Store.Options, at now: StoreClock.Reading,
-    announce: (String) -> Void
+    of corrupt: Store?, _ options: Store.Options, at now: StoreClock.Reading
   ) throws(StoreError) {
     self.options = options
     files = StateFiles(directory: options.directory)
     lock =
       if let lock = corrupt?.database.lock { lock } else { try DirectoryLock(options.directory) }
     files.removeReplacement()
-    place = files.placeOfCorrupt(atUnixMicroseconds: now.wallMicroseconds)
-    announce(place)
     clock = StoreClock(continuing: nil, at: now)
     do throws(StoreError) {
       try files.createReplacement()
@@ -64,29 +61,28 @@ package final class Replacement {
   ///
   /// - Parameter body: adds the content to a batch.
   package func fill(_ body: (ChangeWriter) -> Void) throws(StoreError) {
-    guard let checkpoint else { preconditionFailure("it is decided") }
+    guard let checkpoint else { preconditionFailure("it is finished") }
     let batch = ChangeWriter(offset: clock.offset)
     body(batch)
     try checkpoint.write(batch.bytes)
   }
 
-  /// Decides that this is the state from now on: the next opening of the directory puts it in
-  /// place. If it throws, the corrupt state remains, unless only the last sync failed.
-  package func decide() throws(StoreError) {
+  /// Makes this the newest state of the directory. If it throws, the corrupt state still is, unless
+  /// only the last sync failed.
+  package func finish() throws(StoreError) {
     guard checkpoint != nil else { return }
     checkpoint = nil
     do throws(StoreError) {
-      try files.decide(insteadOf: place)
+      try files.finishReplacement()
     } catch {
       files.removeReplacement()
       throw error
     }
   }
 
-  /// Moves the corrupt state aside, which nobody may have open, and opens this one in its place.
-  /// Call it after `decide`, and again if it throws.
+  /// Opens this state. Call it after `finish`, and again if it throws.
   package func open(at now: StoreClock.Reading) throws(StoreError) -> Store {
-    precondition(checkpoint == nil, "it is not decided")
+    precondition(checkpoint == nil, "it is not finished")
     return try Store(options, at: now, lock: lock)
   }
 }

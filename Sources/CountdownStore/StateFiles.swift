@@ -1,47 +1,76 @@
 import Glibc
 
-/// The files of a state directory.
+/// A state and its log in a state directory, or a database alone, such as a backup.
+///
+/// The states of a directory are numbered from 1: `state-1.db` with the log
+/// `state-1-changes-0000000001.log` and so on. The highest is the one that the daemon continues
+/// with. A state that is corrupt, or was replaced by a backup, stays under its number.
 struct StateFiles {
   let directory: String
   let database: String
-  /// What the names of the log's segments begin with.
-  let logPrefix: String
-  /// Whether a daemon continues with the database: it is not a backup, and was not set aside.
-  let isOfDaemon: Bool
+  /// Nil for a database that is not a state of a directory.
+  let number: Int?
 
+  private static let prefix = "state-"
+  private static let suffix = ".db"
+  /// The highest number, so that there is always a next one.
+  private static let highest = 999_999_999
+
+  /// The state of a directory that the daemon continues with, whether or not it exists yet.
   init(directory: String) {
-    self.directory = directory
-    database = directory + "/state.db"
-    logPrefix = ""
-    isOfDaemon = true
+    let number = Self.names(in: directory).compactMap { Self.number(of: $0) }.max()
+    self.init(directory, number ?? 1)
   }
 
-  /// A backup, or a database that was set aside together with its log.
-  init(setAside path: String) {
-    directory = Self.directory(of: path)
-    database = path
-    logPrefix = (path.split(separator: "/").last.map(String.init) ?? "") + "-"
-    isOfDaemon = false
+  private init(_ directory: String, _ number: Int) {
+    self.directory = directory
+    self.number = number
+    database = directory + "/" + Self.prefix + String(number) + Self.suffix
   }
+
+  /// The state, backup or other database with this path.
+  init(database: String) {
+    self.database = database
+    directory = Self.directory(of: database)
+    number = database.split(separator: "/").last.flatMap { Self.number(of: String($0)) }
+  }
+
+  private static func number(of name: String) -> Int? {
+    guard name.hasPrefix(prefix), name.hasSuffix(suffix),
+      let number = Int(name.dropFirst(prefix.count).dropLast(suffix.count)),
+      1...highest ~= number, name == prefix + String(number) + suffix
+    else { return nil }
+    return number
+  }
+
+  /// Whether a daemon continues with this state.
+  var isNewest: Bool { number == Self(directory: directory).number }
+
+  /// The state that would take the place of this one.
+  var next: StateFiles { StateFiles(directory, (number ?? 0) + 1) }
+
+  /// What the names of the log's segments begin with; nil if there is no log.
+  var logPrefix: String? { number.map { Self.prefix + String($0) + "-changes-" } }
 
   /// The path of a backup until it is sent to the client: a name that no user chooses.
-  var backup: String { directory + "/\(Self.backupPrefix)\(getpid())" }
+  static func backup(in directory: String) -> String { directory + "/\(backupPrefix)\(getpid())" }
 
   private static let backupPrefix = ".countdownd-backup-"
 
-  /// Removes files that a killed process left behind, and those that only older versions need.
+  /// Removes files that a killed process left behind.
   func removeLeftovers() {
     remove(Self.backupPrefix)
     removeReplacement()
     unlink(unfinishedSegment)
-    unlink(directory + "/committed")
   }
 
   private func remove(_ prefix: String) {
-    for name in names() where name.hasPrefix(prefix) { unlink(directory + "/" + name) }
+    for name in Self.names(in: directory) where name.hasPrefix(prefix) {
+      unlink(directory + "/" + name)
+    }
   }
 
-  func names() -> [String] {
+  static func names(in directory: String) -> [String] {
     guard let stream = opendir(directory) else { return [] }
     defer { closedir(stream) }
     var names: [String] = []
@@ -52,17 +81,17 @@ struct StateFiles {
     return names
   }
 
-  /// The total size of the files, in bytes.
-  var size: Int {
-    names().reduce(0) {
-      $1.hasPrefix("..") || $1 == "." ? $0 : $0 + Self.size(directory + "/" + $1)
+  /// The total size of a directory's files, in bytes.
+  static func size(ofDirectory directory: String) -> Int {
+    names(in: directory).reduce(0) {
+      $1.hasPrefix("..") || $1 == "." ? $0 : $0 + size(directory + "/" + $1)
     }
   }
 
   /// Creates the directory, but not its parents, for this user only: the state has personal data.
-  func createDirectory() throws(StoreError) {
+  static func createDirectory(_ directory: String) throws(StoreError) {
     if mkdir(directory, 0o700) == 0 {
-      try Self.synchronizeDirectory(of: directory)
+      try synchronizeDirectory(of: directory)
     } else if errno != EEXIST {
       throw StoreError(systemError: errno, path: directory, doing: "make the directory")
     }
@@ -81,8 +110,8 @@ struct StateFiles {
     try synchronize()
   }
 
-  /// Whether the database, and the WAL of an older version, are empty or missing.
-  var isEmpty: Bool { Self.size(database) == 0 && Self.size(database + "-wal") == 0 }
+  /// Whether the database is empty or missing.
+  var isEmpty: Bool { Self.size(database) == 0 }
 
   static func isWritableByAll(_ path: String) -> Bool {
     var status = stat()
@@ -112,7 +141,7 @@ struct StateFiles {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  private static func synchronize(
+  static func synchronize(
     _ path: String, _ flags: Int32 = O_RDONLY | O_DIRECTORY
   ) throws(StoreError) {
     let descriptor = open(path, flags | O_CLOEXEC)
@@ -134,53 +163,20 @@ struct StateFiles {
   // MARK: Replacing a corrupt database
 
   /// The name of a replacement until it is complete, and the prefix of SQLite's files beside it.
-  private static let unfinished = ".state.db.new"
-  /// The name prefix of a complete replacement. The rest says where the corrupt database goes.
-  private static let finished = "state.db.instead-of-"
+  private static let unfinished = ".state.new"
 
   var replacement: String { directory + "/" + Self.unfinished }
 
-  /// Removes a replacement that was not decided on.
+  /// Removes a replacement that is not complete.
   func removeReplacement() { remove(Self.unfinished) }
 
   func createReplacement() throws(StoreError) { try create(replacement, O_CREAT | O_EXCL) }
 
-  /// Returns where to move the corrupt database: a name with which SQLite can still open it.
-  func placeOfCorrupt(atUnixMicroseconds now: Int64) -> String {
-    freeName(database, "corrupt", atUnixMicroseconds: now)
-  }
-
-  /// Writes the replacement, which nobody has open, to the disk. From then on it is the state: the
-  /// next opening of the directory puts it in place. However this ends, there is exactly one state.
-  func decide(insteadOf target: String) throws(StoreError) {
+  /// Makes the replacement, which nobody has open, the newest state of the directory. However this
+  /// ends, the newest state is complete.
+  func finishReplacement() throws(StoreError) {
     try Self.synchronize(replacement, O_RDONLY)
-    let name = Self.finished + target.dropFirst(database.count + 1)
-    try move(replacement, to: directory + "/" + name)
-    try synchronize()
-  }
-
-  /// Returns a replacement that was decided on, and where the corrupt database goes.
-  func decidedReplacement() -> (path: String, target: String)? {
-    names().first { $0.hasPrefix(Self.finished) }.map { name in
-      (directory + "/" + name, database + "." + name.dropFirst(Self.finished.count))
-    }
-  }
-
-  /// Moves the corrupt database and its log aside, then the replacement into its place. Skips steps
-  /// that are already done.
-  func putInPlace(_ decided: (path: String, target: String)) throws(StoreError) {
-    for segment in segments() {
-      let name = segment.path.dropFirst(directory.count + 1)
-      try move(segment.path, to: decided.target + "-" + name)
-    }
-    for suffix in ["-wal", "-journal", ""] where access(database + suffix, F_OK) == 0 {
-      try move(database + suffix, to: decided.target + suffix)
-    }
-    // The index of SQLite's WAL, which SQLite rebuilds; our connections keep none in a file.
-    unlink(database + "-shm")
-    // The moves must be on the disk first: the old log would ruin the replacement.
-    try synchronize()
-    try move(decided.path, to: database)
+    try move(replacement, to: next.database)
     try synchronize()
   }
 
@@ -191,7 +187,7 @@ struct StateFiles {
     let base = path + ".\(why)-" + Self.stamp(now)
     var target = base
     var attempt = 1
-    while access(target, F_OK) == 0 || access(target + "-wal", F_OK) == 0 {
+    while access(target, F_OK) == 0 {
       attempt += 1
       target = base + "-\(attempt)"
     }

@@ -3,10 +3,10 @@ import Countdowns
 import Glibc
 
 /// A state that no daemon uses, looked at with the daemon's own code: a state directory with its
-/// log, a backup, or a file that was set aside. Nothing is changed.
+/// log, a backup, or an older state of a directory. Nothing is changed.
 package struct StateInspection {
   /// The database that was read.
-  package private(set) var path: String
+  package var path: String { files.database }
   /// The program that wrote last, and its version; empty for a new state.
   package private(set) var product = ""
   /// What was found damaged; empty if all is well.
@@ -35,13 +35,9 @@ package struct StateInspection {
       throw StoreError(systemError: errno, path: place, doing: "open")
     }
     let isDirectory = status.st_mode & S_IFMT == S_IFDIR
-    let directory = isDirectory ? place : StateFiles.directory(of: place)
-    files =
-      isDirectory || place == StateFiles(directory: directory).database
-      ? StateFiles(directory: directory) : StateFiles(setAside: place)
-    path = files.database
-    if files.isOfDaemon { try enterDirectory() }
-    guard StateFiles.size(path) > 0 else { return }
+    files = isDirectory ? StateFiles(directory: place) : StateFiles(database: place)
+    if isDirectory || files.isNewest { try enterDirectory() }
+    guard !files.isEmpty else { return }
     try read(isThorough, areEvents)
   }
 
@@ -49,12 +45,7 @@ package struct StateInspection {
     // Without a lock file, no daemon has used the directory. Creating one as this user might keep
     // the daemon from opening it.
     if access(files.directory + "/lock", F_OK) == 0 { lock = try DirectoryLock(files.directory) }
-    if let decided = files.decidedReplacement() {
-      problems.append(
-        "a corrupt state is being replaced: the next start moves it to \(decided.target), and continues with this"
-      )
-      path = decided.path
-    } else if files.isEmpty, NumberFloor(directory: files.directory).read() != nil {
+    if files.isEmpty, NumberFloor(directory: files.directory).read() != nil {
       problems.append("there was a state, and now there is nothing in \(path)")
     }
     guard access(path, F_OK) == 0 else {
@@ -72,34 +63,30 @@ package struct StateInspection {
     var meta: Meta?
     try note { () throws(StoreError) in meta = try Meta.read(database) }
     product = meta?.product ?? ""
-    // A replacement that is not in place yet has no log.
-    let log: LogContents? =
-      path == files.database
-      ? try LogContents(
-        files,
-        LogContents.Query(
-          lineage: meta?.lineage, folded: UInt64(meta?.folded ?? 0), start: meta?.start ?? 0))
-      : nil
-    if let damage = log?.damage { problems.append("\(damage.detail): \(damage.path)") }
-    let saved = log?.clocks?.saved ?? meta?.clocks.saved
+    let log = try LogContents(
+      files,
+      LogContents.Query(
+        lineage: meta?.lineage, folded: UInt64(meta?.folded ?? 0), start: meta?.start ?? 0))
+    if let damage = log.damage { problems.append("\(damage.detail): \(damage.path)") }
+    let saved = log.clocks?.saved ?? meta?.clocks.saved
     if let saved { now = Moment(saved.reading) }
     let loader = Loader(engine, offset: saved?.offset ?? 0, at: now)
     try note { () throws(StoreError) in
-      try EntityRows.load(database, besides: log?.newest ?? NewestChanges(), loader)
+      try EntityRows.load(database, besides: log.newest, loader)
     }
     try note { () throws(StoreError) in
-      if let log { try EntityRows.load(log, database, loader) }
+      try EntityRows.load(log, database, loader)
     }
     if let refused = loader.refused.description { problems.append(refused) }
     if isThorough { try checkEvents(database, log, areEvents) }
   }
 
   private mutating func checkEvents(
-    _ database: Database, _ log: LogContents?, _ areEvents: ([UInt8]) -> Bool
+    _ database: Database, _ log: LogContents, _ areEvents: ([UInt8]) -> Bool
   ) throws(StoreError) {
     var bad: [String] = []
     try note { () throws(StoreError) in
-      try log?.forEachNewest(records: false) { entry in
+      try log.forEachNewest(records: false) { entry in
         guard case .events(let events, _) = entry, !areEvents(events.bytes) else {
           return
         }

@@ -4,11 +4,9 @@ import Glibc
 extension Store {
   /// A finding while opening the store, announced before existing files are changed.
   package enum Finding: Equatable, Sendable {
-    /// A process ended while it replaced a corrupt state, which opening moves to `place`.
-    case unfinishedReplacement(place: String)
     /// A power failure lost the newest changes.
     case lostChanges(StoreError)
-    /// A segment belongs to another state, such as one that a backup replaced; it goes to `place`.
+    /// A segment belongs to a state that another file has replaced; it goes to `place`.
     case otherLog(place: String)
     /// The file is empty, although the directory once had a state.
     case emptied(path: String)
@@ -17,6 +15,7 @@ extension Store {
   }
 
   struct Opened {
+    let files: StateFiles
     var database: Database
     /// The damage because of which nothing may be written, or nil.
     var damage: StoreError?
@@ -26,13 +25,9 @@ extension Store {
   static func open(
     _ options: Options, _ lock: DirectoryLock?, _ announce: (Finding) -> Void
   ) throws(StoreError) -> Opened {
-    let files = StateFiles(directory: options.directory)
-    try files.createDirectory()
+    try StateFiles.createDirectory(options.directory)
     let lock = if let lock { lock } else { try DirectoryLock(options.directory) }
-    if let decided = files.decidedReplacement() {
-      announce(.unfinishedReplacement(place: decided.target))
-      try files.putInPlace(decided)
-    }
+    let files = StateFiles(directory: options.directory)
     files.removeLeftovers()
     for path in [files.directory, files.database] where StateFiles.isWritableByAll(path) {
       announce(.writableByAll(path: path))
@@ -45,7 +40,7 @@ extension Store {
     try Schema.verify(database)
     let damage = database.damagedHeader
     if damage == nil { try prepare(database, options) }
-    return Opened(database: database, damage: damage)
+    return Opened(files: files, database: database, damage: damage)
   }
 
   static func prepare(_ database: Database, _ options: Options) throws(StoreError) {

@@ -39,7 +39,7 @@ package final class Store {
     package var cacheKibibytes = 8_192
 
     /// The path for a temporary copy. The next opening of the store removes leftovers of it.
-    package var backupPath: String { StateFiles(directory: directory).backup }
+    package var backupPath: String { StateFiles.backup(in: directory) }
 
     package init(directory: String, durability: Durability, product: String) {
       self.directory = directory
@@ -50,7 +50,7 @@ package final class Store {
 
   package let options: Options
   /// The path of the database.
-  package var path: String { database.path }
+  package var path: String { files.database }
   /// Converts between this boot's boot clock and the clock of stored times.
   package let clock: StoreClock
   /// The first number to give out: no generation or sequence number from here on was ever used.
@@ -59,6 +59,7 @@ package final class Store {
   /// found, nothing is written to the state.
   package let damage: StoreError?
 
+  let files: StateFiles
   let database: Database
   /// The row of `meta` to be written next.
   let meta: Meta
@@ -85,6 +86,7 @@ package final class Store {
     precondition(options.durability != .none, "what is not stored needs no store")
     let opened = try Self.open(options, lock, announce)
     self.options = options
+    files = opened.files
     database = opened.database
     var damage = opened.damage
     var found: Meta?
@@ -97,7 +99,6 @@ package final class Store {
     events = try EventTable(database, limit: options.eventLimit)
     damage = damage ?? events.damage
 
-    let files = StateFiles(directory: options.directory)
     // Without `meta` it is unknown which batches are in the tables: then the whole log is read.
     let isNew = found == nil && damage == nil
     let lineage = isNew ? Meta.newLineage : found?.lineage

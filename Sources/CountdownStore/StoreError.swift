@@ -13,6 +13,8 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     case inputOutput
     /// An open file was moved, removed or replaced: the next start would not find its content.
     case moved
+    /// A state with a higher number is there: the next start continues with it.
+    case superseded
     /// The file's content is not what was written to it.
     case corrupt
     /// A daemon uses the directory.
@@ -36,7 +38,8 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
   /// Whether a retry may succeed without a repair of the file.
   package var mayPass: Bool {
     switch kind {
-    case .full, .readOnly, .inputOutput, .locked, .inUse, .inaccessible, .outOfMemory, .moved:
+    case .full, .readOnly, .inputOutput, .locked, .inUse, .inaccessible, .outOfMemory, .moved,
+      .superseded:
       true
     case .corrupt, .newerSchema, .foreign, .misuse: false
     }
@@ -55,6 +58,8 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
       "Look into the kernel's log for errors of the disk."
     case .moved:
       "Put the state directory back as it was; or restart countdownd, which then knows only what it finds there."
+    case .superseded:
+      "Restart countdownd to continue with it, or move it away."
     case .corrupt:
       "`countdownctl state list FILE` prints what is readable; `sqlite3 FILE .recover` may find more. Or restore a backup."
     case .inUse:
@@ -83,6 +88,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
       case .inaccessible: "cannot use \(path)"
       case .inputOutput: "input/output error at \(path)"
       case .moved: "\(path) was moved, removed or replaced"
+      case .superseded: "\(path) is a newer state than the one in use"
       case .corrupt: "\(path) is corrupt"
       case .inUse(let pid):
         "another countdownd uses this state directory (\(pid.map { "pid \($0)" } ?? "pid unknown")): \(path)"

@@ -85,8 +85,8 @@ package final class StoreWriter: @unchecked Sendable {
     batch = ChangeWriter(offset: store.clock.offset)
     underWay = ChangeWriter(offset: store.clock.offset)
     log = try ChangeLog(
-      options, store.log, lineage: store.meta.lineage, start: store.meta.start)
-    filesInPlace = try FilesInPlace(store.path)
+      store.files, options, store.log, lineage: store.meta.lineage, start: store.meta.start)
+    filesInPlace = try FilesInPlace(store.files)
     checkpoint = try Checkpoint(options, store.database, store.meta)
     note(now)
     let missing = store.missingThrough ?? 0
@@ -252,7 +252,7 @@ package final class StoreWriter: @unchecked Sendable {
   }
 
   /// The size of the files in the state directory, in bytes. O(files).
-  package var stateBytes: Int { StateFiles(directory: options.directory).size }
+  package var stateBytes: Int { StateFiles.size(ofDirectory: options.directory) }
 
   /// Reserves the next segment, and folds full ones. Callable from any thread.
   private func scheduleUpkeep() {

@@ -8,8 +8,6 @@ import Testing
 @Suite struct DamageTests {
   private let directory = TemporaryDirectory()
 
-  private var log: String { directory.database + "-wal" }
-
   private func write(_ bytes: [UInt8], to path: String, at offset: UInt64 = 0) throws {
     let file = try #require(FileHandle(forWritingAtPath: path))
     try file.seek(toOffset: offset)
@@ -179,20 +177,30 @@ import Testing
     return (store, findings)
   }
 
-  @Test func filesSetAsideEarlierAreLeftAlone() throws {
+  @Test func corruptStatesStayAsTheyAre() throws {
     mkdir(directory.state, 0o700)
-    var asides: [String] = []
+    var corrupt: [String] = []
     for n in 0..<3 {
       try Data("\(n)".utf8).write(to: URL(fileURLWithPath: directory.database))
-      // All in the same second.
-      let now = reading(wall: wallStart)
-      let replacement = try Replacement(of: nil, options(directory.state), at: now) {
-        asides.append($0)
-      }
-      try replacement.decide()
-      _ = try replacement.open(at: now)
+      corrupt.append(try replaced(directory).place)
     }
-    #expect(asides.map(contents) == (0..<3).map { Data("\($0)".utf8) })
+    #expect(corrupt == (1...3).map { directory.state + "/state-\($0).db" })
+    #expect(corrupt.map(contents) == (0..<3).map { Data("\($0)".utf8) })
+    #expect(directory.database == directory.state + "/state-4.db")
+  }
+
+  @Test func onlyNumberedNamesAreStates() throws {
+    mkdir(directory.state, 0o700)
+    for name in [
+      "state.db", "state-.db", "state-0.db", "state-02.db", "state--3.db", "state-+4.db",
+      "state-x.db", "state-5.db.old", "state-1000000000.db", "state-99999999999999999999.db",
+    ] {
+      try Data("x".utf8).write(to: URL(fileURLWithPath: directory.state + "/" + name))
+    }
+    #expect(directory.database == directory.state + "/state-1.db")
+    try Data("x".utf8).write(to: URL(fileURLWithPath: directory.state + "/state-10.db"))
+    try Data("x".utf8).write(to: URL(fileURLWithPath: directory.state + "/state-9.db"))
+    #expect(directory.database == directory.state + "/state-10.db")
   }
 
   // MARK: Looking
@@ -211,8 +219,8 @@ import Testing
     let rest = try files(killed)
     #expect(
       rest.keys.sorted() == [
-        "changes-0000000001.log", "changes-0000000002.log", "numbers", "state.db",
-        "state.db-journal",
+        "numbers", "state-1-changes-0000000001.log", "state-1-changes-0000000002.log",
+        "state-1.db", "state-1.db-journal",
       ])
     #expect(try inspect(killed.state).engine.count(.countdown) == 2)
     #expect(try files(killed) == rest)
@@ -256,56 +264,55 @@ import Testing
     let killed = try killed()
     let corrupt = try open(killed)
     let now = reading()
-    var place = ""
-    let replacement = try Replacement(of: corrupt, options(killed.state), at: now) { place = $0 }
+    let before = try files(killed)
+    let replacement = try Replacement(of: corrupt, options(killed.state), at: now)
     try replacement.fill { writer in
       batch([countdown(1, "new")]).write(to: writer)
       for events in [events(5, 0, "", missingThrough: 5), events(7, 2), events(9)] {
         events.write(to: writer)
       }
     }
-    try replacement.decide()
+    try replacement.finish()
     let store = try replacement.open(at: now)
     #expect(try store.keys() == ["new"])
     // What follows without a gap becomes one row.
     #expect(try store.eventsAfter(5) == ([9], true))
     #expect(try store.eventsAfter(4) == ([5, 9], false))
-    #expect(FileManager.default.fileExists(atPath: place))
-    #expect(!FileManager.default.fileExists(atPath: directory.state + "/.state.db.new"))
+    let after = try files(killed)
+    for (name, bytes) in before where name != "numbers" { #expect(after[name] == bytes, "\(name)") }
+    #expect(Set(after.keys).subtracting(before.keys) == ["state-2.db"])
   }
 
-  @Test func anUncommittedReplacementIsRemoved() throws {
+  @Test func anUnfinishedReplacementIsRemoved() throws {
     let killed = try killed()
     let corrupt = try open(killed)
     do {
-      let replacement = try Replacement(of: corrupt, options(killed.state), at: reading()) { _ in }
+      let replacement = try Replacement(of: corrupt, options(killed.state), at: reading())
       try replacement.fill { batch([countdown(0, "x")]).write(to: $0) }
     }
-    #expect(try files(killed).keys.allSatisfy { !$0.contains("new") && !$0.contains("corrupt") })
+    #expect(try files(killed).keys.allSatisfy { !$0.contains("new") && !$0.contains("-2") })
     // What it was to replace goes on.
     #expect(try corrupt.keys() == ["old", "new"])
   }
 
-  @Test func theNextStartCompletesACommittedReplacement() throws {
+  @Test func theNextStartContinuesWithAFinishedReplacement() throws {
     let killed = try killed()
-    var corrupt: Store! = try open(killed)
-    var place = ""
-    var replacement: Replacement! = try Replacement(
-      of: corrupt, options(killed.state), at: reading()
-    ) { place = $0 }
-    try replacement.fill { batch([countdown(1, "new")]).write(to: $0) }
-    try replacement.decide()
-    corrupt = nil
-    replacement = nil
-    #expect(corrupt == nil && replacement == nil)
+    do {
+      let corrupt = try open(killed)
+      let replacement = try Replacement(of: corrupt, options(killed.state), at: reading())
+      try replacement.fill { batch([countdown(1, "new")]).write(to: $0) }
+      try replacement.finish()
+    }
     do {
       let report = try inspect(killed.state)
-      #expect(report.engine.count(.countdown) == 1 && report.problems.count == 1)
+      #expect(report.engine.count(.countdown) == 1 && report.problems == [])
     }
-    let (store, findings) = try opened(killed)
-    #expect(findings == [.unfinishedReplacement(place: place)])
-    #expect(try store.keys() == ["new"])
-    #expect(contents(place) != nil && contents(place + "-changes-0000000001.log") != nil)
+    do {
+      let (store, findings) = try opened(killed)
+      #expect(try findings == [] && store.keys() == ["new"])
+    }
+    // The corrupt one can still be read with its log.
+    #expect(try inspect(killed.state + "/state-1.db").engine.count(.countdown) == 2)
   }
 
   // MARK: Numbers of events

@@ -98,7 +98,7 @@ import Testing
     }
     life.close()
     let files = try FileManager.default.contentsOfDirectory(atPath: directory.state)
-    #expect(files.count { $0.hasPrefix("changes-") } < 30)
+    #expect(files.count { $0.hasSuffix(".log") } < 30)
     let store = try open(directory)
     #expect(try store.all().count == 10)
     #expect(try store.all().allSatisfy { $0.bytes.count > long.count })
@@ -233,7 +233,7 @@ import Testing
       Issue.record("\(findings)")
       return
     }
-    #expect(place.contains("changes-0000000001.log.other-") && contents(place) != nil)
+    #expect(place.contains("state-1-changes-0000000001.log.other-") && contents(place) != nil)
   }
 }
 
@@ -389,6 +389,13 @@ import Testing
       now += 1_000
       #expect(problem(at: now) == nil)
     }
+    let newer = directory.state + "/state-2.db"
+    #expect(FileManager.default.createFile(atPath: newer, contents: nil))
+    now += 1_000
+    #expect(problem(at: now) == .superseded)
+    unlink(newer)
+    now += 1_000
+    #expect(problem(at: now) == nil)
     life.close()
   }
 

@@ -22,7 +22,7 @@ final class TemporaryDirectory {
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
   var state: String { path + "/state" }
-  var database: String { state + "/state.db" }
+  var database: String { StateFiles(directory: state).database }
 }
 
 /// The first number of a daemon that starts and ends.
@@ -194,15 +194,14 @@ final class Life {
 
 /// A store that could not be opened, or is given, makes way for one with nothing in it.
 ///
-/// - Returns: where the corrupt one is now, and the new one.
+/// - Returns: the path of the corrupt one, and the new one.
 @discardableResult
 func replaced(
   _ directory: TemporaryDirectory, _ corrupt: Store? = nil, at now: StoreClock.Reading = reading()
 ) throws -> (place: String, store: Store) {
-  var place = ""
-  let replacement = try Replacement(of: corrupt, options(directory.state), at: now) { place = $0 }
-  try replacement.decide()
-  return (place, try replacement.open(at: now))
+  let replacement = try Replacement(of: corrupt, options(directory.state), at: now)
+  try replacement.finish()
+  return (replacement.replaced, try replacement.open(at: now))
 }
 
 extension Store {

@@ -102,14 +102,14 @@ package final class StateFuzz: FuzzTarget {
     let store = try open(talk.now)
     rows = try read(store)
     // Segments of the log are named after the batches in them.
-    for name in Files.names(in: directory) where name == "state.db" || name.hasSuffix(".log") {
+    for name in Files.names(in: directory) where name.hasSuffix(".db") || name.hasSuffix(".log") {
       files[name] = try Files.read("\(directory)/\(name)")
     }
     let kinds: [EntityKind] = [.countdown, .timer, .hud, .throttle, .once, .gate, .debounce]
     let counts =
       kinds.map { kind in rows.records.count { $0.kind == kind } }
       + [
-        rows.events.count, files["state.db"]?.count ?? 0,
+        rows.events.count, files["state-1.db"]?.count ?? 0,
         files.count - 1,
       ]
     guard !counts.contains(0) else {

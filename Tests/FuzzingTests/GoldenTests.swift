@@ -21,7 +21,7 @@ import Testing
     else { return }
     try GoldenState.make(in: folder)
     try Data(Self.views(folder)).write(to: URL(filePath: folder + "/views"))
-    for name in ["lock", "state.db-journal"] {
+    for name in ["lock", "state-1.db-journal"] {
       try FileManager.default.removeItem(atPath: folder + "/" + name)
     }
   }

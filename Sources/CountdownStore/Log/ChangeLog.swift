@@ -45,9 +45,10 @@ final class ChangeLog: @unchecked Sendable {
 
   /// - Parameter start: the number of this start; higher than that of any frame in the log.
   init(
-    _ options: Store.Options, _ contents: LogContents, lineage: Int64, start: UInt32
+    _ files: StateFiles, _ options: Store.Options, _ contents: LogContents, lineage: Int64,
+    start: UInt32
   ) throws(StoreError) {
-    files = StateFiles(directory: options.directory)
+    self.files = files
     self.lineage = lineage
     segmentSize = options.segmentSize
     fullSegmentsBeforePausing = options.mostSegments / 4

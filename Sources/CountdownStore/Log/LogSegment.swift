@@ -181,23 +181,23 @@ extension LogSegment {
 }
 
 extension StateFiles {
-  private static let segmentPrefix = "changes-"
   private static let segmentSuffix = ".log"
 
+  /// The path of a segment of this state.
   func segment(_ number: UInt64) -> String {
     let digits = String(number)
     let zeros = String(repeating: "0", count: max(10 - digits.count, 0))
-    return directory + "/" + Self.segmentPrefix + zeros + digits + Self.segmentSuffix
+    return directory + "/" + (logPrefix ?? "") + zeros + digits + Self.segmentSuffix
   }
 
   var unfinishedSegment: String { directory + "/.changes.new" }
 
   /// Returns the segments, sorted by number.
   func segments() -> [FoundSegment] {
-    let prefix = logPrefix + Self.segmentPrefix
-    return names().compactMap { name in
-      guard name.hasPrefix(prefix), name.hasSuffix(Self.segmentSuffix),
-        let number = UInt64(name.dropFirst(prefix.count).dropLast(Self.segmentSuffix.count))
+    guard let logPrefix else { return [] }
+    return Self.names(in: directory).compactMap { name in
+      guard name.hasPrefix(logPrefix), name.hasSuffix(Self.segmentSuffix),
+        let number = UInt64(name.dropFirst(logPrefix.count).dropLast(Self.segmentSuffix.count))
       else { return nil }
       return FoundSegment(number: number, path: directory + "/" + name)
     }

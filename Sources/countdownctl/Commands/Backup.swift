@@ -11,8 +11,8 @@ struct Backup: SessionCommand {
       complete and on the disk; then it replaces a file of that name, but never a symbolic link or \
       a device. Ctrl-C leaves nothing behind.
 
-      To restore a backup, stop the daemon, put the file in the place of state.db in the state \
-      directory, and remove state.db-journal and state.db-wal there. `countdownctl state` lists \
+      To restore a backup, stop the daemon and copy the file into the state directory under the \
+      number after the highest there: with a state-1.db, as state-2.db. `countdownctl state` lists \
       and checks a backup.
 
       Examples:

@@ -9,8 +9,8 @@ struct State: AsyncParsableCommand {
     commandName: "state",
     abstract: "List or check stored state; no daemon is needed.",
     discussion: """
-      PATH is a state directory that no daemon uses, a backup, or a file that was set aside. \
-      Nothing is changed.
+      PATH is a state directory that no daemon uses, whose newest state is read; a state-N.db \
+      there, with its log; or a backup. Nothing is changed.
 
       Examples:
         countdownctl state list /var/backups/countdownd.db
@@ -22,7 +22,7 @@ struct State: AsyncParsableCommand {
   /// The options of both subcommands.
   struct Source: ParsableArguments {
     @Argument(
-      help: "A state directory, a backup, or a file that was set aside.", completion: .file())
+      help: "A state directory, a backup, or an older state there.", completion: .file())
     var path: String
 
     /// Reads the state. Ends with exit status 1 if that is impossible.
