@@ -34,7 +34,7 @@ let package = Package(
     .target(name: "TimerWheel", dependencies: ["CPrefetch"], swiftSettings: strict),
     .systemLibrary(name: "CTimerFD"),
     .target(
-      name: "DispatchTimers", dependencies: ["CTimerFD", "TimerWheel"], swiftSettings: settings),
+      name: "DispatchTimers", dependencies: ["CTimerFD", "TimerWheel"], swiftSettings: strict),
 
     // The protocol between the daemon and its clients: RESP, its limits, the version.
     .target(name: "Wire", swiftSettings: strict),
@@ -54,7 +54,7 @@ let package = Package(
     .systemLibrary(name: "CLog"),
     .target(
       name: "CountdownStore", dependencies: ["CLog", "CSQLite", "Countdowns", "Wire"],
-      swiftSettings: lifetimes),
+      swiftSettings: strict),
 
     // The server and its interfaces to the system.
     .systemLibrary(name: "CEpoll"),
@@ -67,7 +67,7 @@ let package = Package(
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "Logging", package: "swift-log"),
       ],
-      swiftSettings: settings),
+      swiftSettings: strict),
     .systemLibrary(
       name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(

@@ -17,9 +17,9 @@ extension Server {
     backup = new
     nonisolated(unsafe) let begun = new
     writer.backUp(to: new.path, at: isReadOnly ? nil : reading) { [self] error in
-      begun.made(error)
+      unsafe begun.made(error)
       // Not earlier: another backup would have the same path.
-      if begun.isEnded { backup = nil }
+      if unsafe begun.isEnded { backup = nil }
     }
     return new.id
   }

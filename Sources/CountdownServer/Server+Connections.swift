@@ -21,7 +21,7 @@ extension Server {
       var output = RESPEncoder()
       output.error(error.text)
       // A new socket has room for this.
-      _ = send(socket, output.bytes, output.bytes.count, Int32(MSG_NOSIGNAL))
+      _ = unsafe send(socket, output.bytes, output.bytes.count, Int32(MSG_NOSIGNAL))
       Glibc.close(socket)
       return
     }
@@ -125,7 +125,7 @@ extension Server {
     nonisolated(unsafe) let done = done
     hooks.reload { [self] outcome in
       runOnLoop { server in
-        done(outcome)
+        unsafe done(outcome)
         server.openBatch()
       }
     }

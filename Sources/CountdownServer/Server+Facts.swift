@@ -92,7 +92,7 @@ enum ProcessTime {
   /// Lines of INFO, in seconds with microseconds. Source: getrusage(2).
   static var facts: [(name: String, value: String)] {
     var usage = rusage()
-    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+    unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
     func seconds(_ time: timeval) -> String {
       let fraction = "\(1_000_000 + Int(time.tv_usec))".dropFirst()
       return "\(time.tv_sec).\(fraction)"
@@ -107,11 +107,11 @@ enum ProcessTime {
 enum ProcessMemory {
   /// The resident memory; 0 if it cannot be read. Source: proc(5), /proc/self/statm.
   static var residentBytes: Int {
-    let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
+    let file = unsafe open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return 0 }
     defer { close(file) }
     var bytes = [UInt8](repeating: 0, count: 128)
-    let count = read(file, &bytes, bytes.count)
+    let count = unsafe read(file, &bytes, bytes.count)
     guard count > 0 else { return 0 }
     let fields = String(decoding: bytes[..<count], as: UTF8.self).split(separator: " ")
     return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0

@@ -13,7 +13,7 @@ extension Server {
     unread = nil
     dispatcher.engine.noteChanges()
     nonisolated(unsafe) let given = store
-    let loading = StateLoading(given) { [self] portion in
+    let loading = unsafe StateLoading(given) { [self] portion in
       runOnLoop { $0.take(portion) }
     }
     self.loading = loading
@@ -58,7 +58,7 @@ extension Server {
         try replace(loading, error)
       } else {
         nonisolated(unsafe) let given = loading.loaded
-        try keep(given)
+        unsafe try keep(given)
       }
     } catch {
       loaded = .failure(error)

@@ -86,6 +86,6 @@ extension Server {
     try replacement.finish()
     loading.close()
     nonisolated(unsafe) let store = try replacement.open(at: reading)
-    try keep(store)
+    unsafe try keep(store)
   }
 }

@@ -188,7 +188,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     } failed: { [self] code in
       logger.log(
         .refusedAtLimit, .warning, "no connection can be accepted at present; raise LimitNOFILE=",
-        ["error": "\(String(cString: strerror(code)))"])
+        ["error": unsafe "\(String(cString: strerror(code)))"])
     }
   }
 

@@ -105,11 +105,11 @@ final class Checkpoint: @unchecked Sendable {
   /// copy to the disk: it is read soon, then removed.
   func backUp(to path: String) throws(StoreError) {
     let partial = path + Self.partialSuffix
-    func removePartial() { for suffix in ["", "-journal"] { unlink(partial + suffix) } }
+    func removePartial() { for suffix in ["", "-journal"] { unsafe unlink(partial + suffix) } }
     removePartial()
     try checkRoom(for: partial)
     // Created first, so that no other user can read it.
-    let descriptor = open(partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    let descriptor = unsafe open(partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
       throw StoreError(systemError: errno, path: partial, doing: "create")
     }
@@ -124,7 +124,7 @@ final class Checkpoint: @unchecked Sendable {
         // SQLite's error is about the copy.
         throw StoreError(error.kind, partial, error.detail)
       }
-      guard rename(partial, path) == 0 else {
+      guard unsafe rename(partial, path) == 0 else {
         throw StoreError(systemError: errno, path: path, doing: "rename")
       }
     } catch {
@@ -148,7 +148,7 @@ final class Checkpoint: @unchecked Sendable {
   /// Throws if a copy does not fit: it would take the space of commits before it failed.
   private func checkRoom(for path: String) throws(StoreError) {
     var system = statvfs()
-    guard statvfs(StateFiles.directory(of: path), &system) == 0 else {
+    guard unsafe statvfs(StateFiles.directory(of: path), &system) == 0 else {
       throw StoreError(systemError: errno, path: path, doing: "statvfs")
     }
     let free = Int64(system.f_bavail) * Int64(system.f_frsize)

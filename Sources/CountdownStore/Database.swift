@@ -2,7 +2,7 @@ import CSQLite
 import Glibc
 
 /// A connection to an SQLite file, for one thread at a time.
-final class Database {
+@safe final class Database {
   let path: String
   let handle: OpaquePointer
   /// The lock of the state directory, released only after the file is closed.
@@ -26,22 +26,22 @@ final class Database {
     // One thread at a time: SQLite's own mutexes would only cost time at each call.
     let flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     let mode = access == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
-    let code = sqlite3_open_v2(path, &handle, flags | mode, system)
-    guard let handle else {
+    let code = unsafe sqlite3_open_v2(path, &handle, flags | mode, system)
+    guard let handle = unsafe handle else {
       throw StoreError(code: code, systemError: 0, path: path, message: "out of memory")
     }
-    self.handle = handle
+    unsafe self.handle = handle
     // A database that did not open still holds its error; deinit closes it.
     if code != SQLITE_OK { throw error(code) }
   }
 
   deinit {
     // All statements are released by now, since each retains its database.
-    sqlite3_close_v2(handle)
+    unsafe sqlite3_close_v2(handle)
   }
 
   func execute(_ sql: String) throws(StoreError) {
-    let code = sqlite3_exec(handle, sql, nil, nil, nil)
+    let code = unsafe sqlite3_exec(handle, sql, nil, nil, nil)
     if code != SQLITE_OK { throw error(code) }
   }
 
@@ -79,7 +79,9 @@ final class Database {
   /// The error if the file is writable but its header forbids writing; else nil. Valid once the
   /// file was read.
   var damagedHeader: StoreError? {
-    guard access(path, W_OK) == 0, sqlite3_db_readonly(handle, "main") == 1 else { return nil }
+    guard unsafe access(path, W_OK) == 0, unsafe sqlite3_db_readonly(handle, "main") == 1 else {
+      return nil
+    }
     return StoreError(.corrupt, path, "its header forbids to write it")
   }
 
@@ -97,13 +99,15 @@ final class Database {
 
   /// Rolls back the transaction, unless a failure has already made SQLite do so.
   func rollBack() {
-    if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
+    if unsafe sqlite3_get_autocommit(handle) == 0 {
+      unsafe sqlite3_exec(handle, "ROLLBACK", nil, nil, nil)
+    }
   }
 
   func error(_ code: Int32) -> StoreError {
-    let message = String(cString: sqlite3_errmsg(handle))
+    let message = unsafe String(cString: sqlite3_errmsg(handle))
     if code & 0xff == SQLITE_CORRUPT { return corrupt("\(message), SQLite code \(code)") }
-    let systemError = sqlite3_system_errno(handle)
+    let systemError = unsafe sqlite3_system_errno(handle)
     return StoreError(code: code, systemError: systemError, path: path, message: message)
   }
 
@@ -120,7 +124,7 @@ final class Database {
   ///
   /// Source: SQLite, os_unix.c (`unixRead`: SQLITE_IOERR_CORRUPTFS).
   private var failedRead: Int32? {
-    let number = countdownd_file_errno(handle)
+    let number = unsafe countdownd_file_errno(handle)
     return [EIO, ENXIO, ERANGE].contains(number) ? number : nil
   }
 }

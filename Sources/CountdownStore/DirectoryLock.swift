@@ -9,7 +9,7 @@ final class DirectoryLock {
 
   init(_ directory: String) throws(StoreError) {
     let path = directory + "/lock"
-    descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else {
       throw StoreError(systemError: errno, path: path, doing: "open")
     }
@@ -24,7 +24,7 @@ final class DirectoryLock {
     }
     // Only another daemon's error message needs this, so a failed write is ignored.
     let line = Array("\(getpid())\n".utf8)
-    if ftruncate(descriptor, 0) == 0 { _ = pwrite(descriptor, line, line.count, 0) }
+    if ftruncate(descriptor, 0) == 0 { _ = unsafe pwrite(descriptor, line, line.count, 0) }
   }
 
   /// Unlocks explicitly: a child that was just forked may still have the descriptor.
@@ -35,7 +35,7 @@ final class DirectoryLock {
 
   private static func readPID(_ descriptor: Int32) -> Int32? {
     var buffer = [UInt8](repeating: 0, count: 16)
-    let count = pread(descriptor, &buffer, buffer.count, 0)
+    let count = unsafe pread(descriptor, &buffer, buffer.count, 0)
     guard count > 0 else { return nil }
     return Int32(String(decoding: buffer[..<count].prefix { $0 != 10 }, as: UTF8.self))
   }

@@ -16,15 +16,15 @@ struct FilesInPlace {
 
     init(_ path: String) throws(StoreError) {
       var status = stat()
-      guard stat(path, &status) == 0 else {
-        throw StoreError(.moved, path, String(cString: strerror(errno)))
+      guard unsafe stat(path, &status) == 0 else {
+        throw unsafe StoreError(.moved, path, String(cString: strerror(errno)))
       }
       (device, inode) = (status.st_dev, status.st_ino)
     }
 
     init(of descriptor: Int32) {
       var status = stat()
-      _ = fstat(descriptor, &status)
+      _ = unsafe fstat(descriptor, &status)
       (device, inode) = (status.st_dev, status.st_ino)
     }
   }
@@ -41,7 +41,7 @@ struct FilesInPlace {
     do throws(StoreError) {
       try check(database.path, database.identity)
       try check(segment.path, Identity(of: segment.descriptor))
-      guard access(newer, F_OK) != 0 else {
+      guard unsafe access(newer, F_OK) != 0 else {
         throw StoreError(.superseded, newer, "the next start would continue with it")
       }
       problem = nil

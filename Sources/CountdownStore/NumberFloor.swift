@@ -15,12 +15,12 @@ struct NumberFloor {
   /// Reads the number; nil if the file does not exist or is invalid.
   func read() -> Int64? {
     // O_NONBLOCK: a pipe at this path must not block.
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     guard StateFiles.isRegularFile(descriptor) else { return nil }
     var buffer = [UInt8](repeating: 0, count: 64)
-    let count = Glibc.read(descriptor, &buffer, buffer.count)
+    let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
     guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return nil }
     // The number is written twice, so that a partial write or a changed digit is noticed.
     let words = String(decoding: buffer[..<(count - 1)], as: UTF8.self).split(separator: " ")
@@ -32,7 +32,7 @@ struct NumberFloor {
 
   /// Writes the number to the disk, in place, as a full disk has no room for another file.
   func write(_ floor: Int64) throws(StoreError) {
-    let descriptor = open(
+    let descriptor = unsafe open(
       path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
     guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
     defer { close(descriptor) }
@@ -40,7 +40,7 @@ struct NumberFloor {
       throw StoreError(.inaccessible, path, "it is no regular file: remove it")
     }
     let line = Array("\(floor) \(floor)\n".utf8)
-    let written = pwrite(descriptor, line, line.count, 0)
+    let written = unsafe pwrite(descriptor, line, line.count, 0)
     guard written == line.count else {
       // A full disk writes fewer bytes than requested.
       throw StoreError(systemError: written < 0 ? errno : ENOSPC, path: path, doing: "write")

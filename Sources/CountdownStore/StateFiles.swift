@@ -61,22 +61,22 @@ struct StateFiles {
   func removeLeftovers() {
     remove(Self.backupPrefix)
     removeReplacement()
-    unlink(unfinishedSegment)
+    unsafe unlink(unfinishedSegment)
   }
 
   private func remove(_ prefix: String) {
     for name in Self.names(in: directory) where name.hasPrefix(prefix) {
-      unlink(directory + "/" + name)
+      unsafe unlink(directory + "/" + name)
     }
   }
 
   static func names(in directory: String) -> [String] {
-    guard let stream = opendir(directory) else { return [] }
-    defer { closedir(stream) }
+    guard let stream = unsafe opendir(directory) else { return [] }
+    defer { unsafe closedir(stream) }
     var names: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { $0.prefix { $0 != 0 } }
-      names.append(String(decoding: name, as: UTF8.self))
+    while let entry = unsafe readdir(stream) {
+      let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { unsafe $0.prefix { $0 != 0 } }
+      unsafe names.append(String(decoding: name, as: UTF8.self))
     }
     return names
   }
@@ -90,7 +90,7 @@ struct StateFiles {
 
   /// Creates the directory, but not its parents, for this user only: the state has personal data.
   static func createDirectory(_ directory: String) throws(StoreError) {
-    if mkdir(directory, 0o700) == 0 {
+    if unsafe mkdir(directory, 0o700) == 0 {
       try synchronizeDirectory(of: directory)
     } else if errno != EEXIST {
       throw StoreError(systemError: errno, path: directory, doing: "make the directory")
@@ -102,7 +102,7 @@ struct StateFiles {
 
   private func create(_ path: String, _ flags: Int32) throws(StoreError) {
     // SQLite opens an unwritable file read-only, and reports that only at the first write.
-    let descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0o600)
+    let descriptor = unsafe open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0o600)
     guard descriptor >= 0 else {
       throw StoreError(systemError: errno, path: path, doing: "open")
     }
@@ -115,18 +115,18 @@ struct StateFiles {
 
   static func isWritableByAll(_ path: String) -> Bool {
     var status = stat()
-    return stat(path, &status) == 0 && status.st_mode & S_IWOTH != 0
+    return unsafe stat(path, &status) == 0 && status.st_mode & S_IWOTH != 0
   }
 
   /// Returns the size of a file in bytes, or 0 if there is none.
   static func size(_ path: String) -> Int {
     var status = stat()
-    return stat(path, &status) == 0 ? Int(status.st_size) : 0
+    return unsafe stat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 
   static func isRegularFile(_ descriptor: Int32) -> Bool {
     var status = stat()
-    return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
   }
 
   /// Makes created, removed and renamed files survive a power failure.
@@ -144,7 +144,7 @@ struct StateFiles {
   static func synchronize(
     _ path: String, _ flags: Int32 = O_RDONLY | O_DIRECTORY
   ) throws(StoreError) {
-    let descriptor = open(path, flags | O_CLOEXEC)
+    let descriptor = unsafe open(path, flags | O_CLOEXEC)
     guard descriptor >= 0 else {
       throw StoreError(systemError: errno, path: path, doing: "open")
     }
@@ -155,7 +155,7 @@ struct StateFiles {
   }
 
   func move(_ path: String, to target: String) throws(StoreError) {
-    guard rename(path, target) == 0 else {
+    guard unsafe rename(path, target) == 0 else {
       throw StoreError(systemError: errno, path: path, doing: "rename")
     }
   }
@@ -187,7 +187,7 @@ struct StateFiles {
     let base = path + ".\(why)-" + Self.stamp(now)
     var target = base
     var attempt = 1
-    while access(target, F_OK) == 0 {
+    while unsafe access(target, F_OK) == 0 {
       attempt += 1
       target = base + "-\(attempt)"
     }
@@ -196,10 +196,10 @@ struct StateFiles {
 
   private static func stamp(_ unixMicroseconds: Int64) -> String {
     var seconds = time_t(unixMicroseconds / 1_000_000)
-    var parts = tm()
-    gmtime_r(&seconds, &parts)
+    var parts = unsafe tm()
+    unsafe gmtime_r(&seconds, &parts)
     var buffer = [CChar](repeating: 0, count: 32)
-    let length = strftime(&buffer, buffer.count, "%Y%m%dT%H%M%SZ", &parts)
+    let length = unsafe strftime(&buffer, buffer.count, "%Y%m%dT%H%M%SZ", &parts)
     return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }

@@ -31,7 +31,7 @@ package struct StateInspection {
   ) throws(StoreError) {
     engine = Engine(at: now)
     var status = stat()
-    guard stat(place, &status) == 0 else {
+    guard unsafe stat(place, &status) == 0 else {
       throw StoreError(systemError: errno, path: place, doing: "open")
     }
     let isDirectory = status.st_mode & S_IFMT == S_IFDIR
@@ -44,11 +44,13 @@ package struct StateInspection {
   private mutating func enterDirectory() throws(StoreError) {
     // Without a lock file, no daemon has used the directory. Creating one as this user might keep
     // the daemon from opening it.
-    if access(files.directory + "/lock", F_OK) == 0 { lock = try DirectoryLock(files.directory) }
+    if unsafe access(files.directory + "/lock", F_OK) == 0 {
+      lock = try DirectoryLock(files.directory)
+    }
     if files.isEmpty, NumberFloor(directory: files.directory).read() != nil {
       problems.append("there was a state, and now there is nothing in \(path)")
     }
-    guard access(path, F_OK) == 0 else {
+    guard unsafe access(path, F_OK) == 0 else {
       throw StoreError(systemError: errno, path: path, doing: "open")
     }
   }

@@ -3,7 +3,7 @@ import CSQLite
 /// A prepared statement, for repeated use.
 ///
 /// Parameters are numbered from 1 and keep their values over `reset`; columns are numbered from 0.
-final class Statement {
+@safe final class Statement {
   private let database: Database
   private let handle: OpaquePointer
   /// The error of the last failed bind: a value was too long, or memory was short. The next step
@@ -13,33 +13,33 @@ final class Statement {
   init(_ database: Database, _ sql: String) throws(StoreError) {
     self.database = database
     var handle: OpaquePointer?
-    let code = sqlite3_prepare_v3(
+    let code = unsafe sqlite3_prepare_v3(
       database.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
-    guard let handle else {
+    guard let handle = unsafe handle else {
       let error = database.error(code)
       // Our SQL is tested, so an error in it means that the file lacks a table or a column.
       throw code == SQLITE_ERROR ? database.corrupt(error.detail) : error
     }
-    self.handle = handle
+    unsafe self.handle = handle
   }
 
-  deinit { sqlite3_finalize(handle) }
+  deinit { unsafe sqlite3_finalize(handle) }
 
   // MARK: Parameters
 
   func bind(_ parameter: Int32, _ value: Int64) {
-    check(sqlite3_bind_int64(handle, parameter, value))
+    unsafe check(sqlite3_bind_int64(handle, parameter, value))
   }
 
   func bind(_ parameter: Int32, _ bytes: ArraySlice<UInt8>) {
-    check(
+    unsafe check(
       bytes.withUnsafeBytes { bytes in
         // SQLite would bind a null pointer as NULL.
-        guard let start = bytes.baseAddress, !bytes.isEmpty else {
-          return sqlite3_bind_zeroblob(handle, parameter, 0)
+        guard let start = bytes.baseAddress, unsafe !bytes.isEmpty else {
+          return unsafe sqlite3_bind_zeroblob(handle, parameter, 0)
         }
         // The largest Int32 is too long for SQLite, too, so clamping hides no error.
-        return countdownd_bind_blob(handle, parameter, start, Int32(clamping: bytes.count))
+        return unsafe countdownd_bind_blob(handle, parameter, start, Int32(clamping: bytes.count))
       })
   }
 
@@ -47,8 +47,9 @@ final class Statement {
     var text = text
     check(
       text.withUTF8 { text in
-        text.withMemoryRebound(to: CChar.self) {
-          countdownd_bind_text(handle, parameter, $0.baseAddress ?? emptyText, Int32($0.count))
+        unsafe text.withMemoryRebound(to: CChar.self) {
+          unsafe countdownd_bind_text(
+            handle, parameter, $0.baseAddress ?? emptyText, Int32($0.count))
         }
       })
   }
@@ -62,18 +63,18 @@ final class Statement {
     if unbound != SQLITE_OK {
       let error = database.error(unbound)
       unbound = SQLITE_OK
-      sqlite3_reset(handle)
+      unsafe sqlite3_reset(handle)
       throw error
     }
-    switch sqlite3_step(handle) {
+    switch unsafe sqlite3_step(handle) {
     case SQLITE_ROW:
       return true
     case SQLITE_DONE:
-      sqlite3_reset(handle)
+      unsafe sqlite3_reset(handle)
       return false
     case let code:
       let error = database.error(code)
-      sqlite3_reset(handle)
+      unsafe sqlite3_reset(handle)
       throw error
     }
   }
@@ -81,9 +82,9 @@ final class Statement {
   /// Runs a statement that returns no rows.
   func run() throws(StoreError) { _ = try step() }
 
-  func reset() { sqlite3_reset(handle) }
+  func reset() { unsafe sqlite3_reset(handle) }
 
-  func number(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+  func number(_ column: Int32) -> Int64 { unsafe sqlite3_column_int64(handle, column) }
 
   func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
 
@@ -94,19 +95,19 @@ final class Statement {
   func borrowedBytes(_ column: Int32) -> Span<UInt8> {
     // Read from the column's value, which is faster than looking up the column twice. Only one
     // thread uses the connection, so the value need not be protected.
-    let value = sqlite3_column_value(handle, column)
-    let start = sqlite3_value_blob(value)
-    let count = start == nil ? 0 : Int(sqlite3_value_bytes(value))
-    let span = Span<UInt8>(
+    let value = unsafe sqlite3_column_value(handle, column)
+    let start = unsafe sqlite3_value_blob(value)
+    let count = unsafe start == nil ? 0 : Int(sqlite3_value_bytes(value))
+    let span = unsafe Span<UInt8>(
       _unsafeElements: UnsafeRawBufferPointer(start: start, count: count).assumingMemoryBound(
         to: UInt8.self))
-    return _overrideLifetime(span, borrowing: self)
+    return unsafe _overrideLifetime(span, borrowing: self)
   }
 }
 
 /// The bytes of an empty text: SQLite would bind a null pointer as NULL.
 nonisolated(unsafe) private let emptyText: UnsafePointer<CChar> = {
   let text = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
-  text.initialize(to: 0)
-  return UnsafePointer(text)
+  unsafe text.initialize(to: 0)
+  return unsafe UnsafePointer(text)
 }()

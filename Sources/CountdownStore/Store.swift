@@ -155,7 +155,7 @@ package final class Store {
   // MARK: Loading
 
   /// Makes loading end with an error soon. Callable from any thread while the store is open.
-  package func interrupt() { sqlite3_interrupt(database.handle) }
+  package func interrupt() { unsafe sqlite3_interrupt(database.handle) }
 
   /// Reads the records of all entities, less than half a microsecond each: first the rows, then the
   /// log. Reads on after damaged rows, and throws at the end.

@@ -152,7 +152,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
   }
 
   private static func text(_ systemError: Int32) -> String {
-    let text = String(cString: strerror(systemError))
+    let text = unsafe String(cString: strerror(systemError))
     return systemError == EFBIG
       ? text + ", the process may write no larger ones (RLIMIT_FSIZE: ulimit -f, LimitFSIZE=)"
       : text

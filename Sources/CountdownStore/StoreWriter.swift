@@ -222,7 +222,7 @@ package final class StoreWriter: @unchecked Sendable {
           note(appending: took)
           underWay.removeAll()
           isWriting = false
-          for stored in given { stored() }
+          for stored in unsafe given { stored() }
           goOn()
         }
       } catch {

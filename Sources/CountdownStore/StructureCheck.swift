@@ -15,7 +15,7 @@ package final class StructureCheck: Sendable {
   /// Runs the check. Throws `corrupt` if it finds a problem. The store must stay open meanwhile.
   package func run() throws(StoreError) {
     let database = try Database(path, .readWrite)
-    running.withLock { $0 = UInt(bitPattern: database.handle) }
+    running.withLock { $0 = unsafe UInt(bitPattern: database.handle) }
     defer {
       running.withLock { $0 = 0 }
       withExtendedLifetime(database) {}
@@ -27,7 +27,7 @@ package final class StructureCheck: Sendable {
   /// Makes `run` end with an error soon. Callable from any thread.
   package func interrupt() {
     running.withLock { address in
-      if let handle = OpaquePointer(bitPattern: address) { sqlite3_interrupt(handle) }
+      if let handle = unsafe OpaquePointer(bitPattern: address) { unsafe sqlite3_interrupt(handle) }
     }
   }
 }

@@ -24,7 +24,7 @@ package enum WallClock {
 private func read(_ clock: clockid_t) -> UInt64 {
   var time = timespec()
   // Fails only for a clock that the kernel lacks; both are older than Swift.
-  let result = clock_gettime(clock, &time)
+  let result = unsafe clock_gettime(clock, &time)
   precondition(result == 0, "clock_gettime failed")
   return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }

@@ -9,34 +9,34 @@ import Glibc
 /// Not recursive: locking it again within `withLock` stops the program.
 ///
 /// Sendable for any value, because `sending` hands the value over and only the lock gives access.
-package final class Lock<Value: ~Copyable>: @unchecked Sendable {
+@safe package final class Lock<Value: ~Copyable>: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var value: Value
 
   package init(_ value: consuming sending Value) {
     self.value = value
-    mutex = .allocate(capacity: 1)
-    mutex.initialize(to: pthread_mutex_t())
+    unsafe mutex = .allocate(capacity: 1)
+    unsafe mutex.initialize(to: pthread_mutex_t())
     var attributes = pthread_mutexattr_t()
-    pthread_mutexattr_init(&attributes)
-    pthread_mutexattr_settype(&attributes, CInt(PTHREAD_MUTEX_ERRORCHECK))
-    let result = pthread_mutex_init(mutex, &attributes)
+    unsafe pthread_mutexattr_init(&attributes)
+    unsafe pthread_mutexattr_settype(&attributes, CInt(PTHREAD_MUTEX_ERRORCHECK))
+    let result = unsafe pthread_mutex_init(mutex, &attributes)
     precondition(result == 0, "pthread_mutex_init failed")
-    pthread_mutexattr_destroy(&attributes)
+    unsafe pthread_mutexattr_destroy(&attributes)
   }
 
   deinit {
-    pthread_mutex_destroy(mutex)
-    mutex.deallocate()
+    unsafe pthread_mutex_destroy(mutex)
+    unsafe mutex.deallocate()
   }
 
   /// Calls `body` with exclusive access to the value.
   package func withLock<Result: ~Copyable>(
     _ body: (inout sending Value) -> sending Result
   ) -> sending Result {
-    let locked = pthread_mutex_lock(mutex)
+    let locked = unsafe pthread_mutex_lock(mutex)
     precondition(locked == 0, "a lock was taken twice by the same thread")
-    defer { pthread_mutex_unlock(mutex) }
+    defer { unsafe pthread_mutex_unlock(mutex) }
     return body(&value)
   }
 }

@@ -23,7 +23,7 @@ package final class WallClockSteps {
     source.setEventHandler {
       // Fails with ECANCELED when the clock was set.
       var times: UInt64 = 0
-      _ = read(descriptor, &times, MemoryLayout.size(ofValue: times))
+      _ = unsafe read(descriptor, &times, MemoryLayout.size(ofValue: times))
       Self.arm(descriptor)
       handler()
     }
@@ -36,9 +36,9 @@ package final class WallClockSteps {
   /// Arms the descriptor for a day from now: a clock in the far future has no moment much later.
   private static func arm(_ descriptor: Int32) {
     var next = itimerspec()
-    clock_gettime(CLOCK_REALTIME, &next.it_value)
+    unsafe clock_gettime(CLOCK_REALTIME, &next.it_value)
     next.it_value.tv_sec += 86_400
-    timerfd_settime(
+    unsafe timerfd_settime(
       descriptor, Int32(TFD_TIMER_ABSTIME) | Int32(TFD_TIMER_CANCEL_ON_SET), &next, nil)
   }
 }

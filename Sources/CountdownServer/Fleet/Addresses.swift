@@ -8,19 +8,21 @@ struct SocketAddress: Sendable {
   private(set) var length: socklen_t
 
   fileprivate init?(_ info: addrinfo) {
-    guard let address = info.ai_addr, Int(info.ai_addrlen) <= MemoryLayout<sockaddr_storage>.size
+    guard let address = unsafe info.ai_addr,
+      unsafe Int(info.ai_addrlen) <= MemoryLayout<sockaddr_storage>.size
     else { return nil }
-    length = info.ai_addrlen
-    withUnsafeMutableBytes(of: &storage) {
-      $0.copyMemory(from: UnsafeRawBufferPointer(start: address, count: Int(info.ai_addrlen)))
+    length = unsafe info.ai_addrlen
+    unsafe withUnsafeMutableBytes(of: &storage) {
+      unsafe $0.copyMemory(
+        from: UnsafeRawBufferPointer(start: address, count: Int(info.ai_addrlen)))
     }
   }
 
   var family: Int32 { Int32(storage.ss_family) }
 
   func withPointer<R>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
-    withUnsafePointer(to: storage) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
+    unsafe withUnsafePointer(to: storage) {
+      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe body($0, length) }
     }
   }
 }
@@ -44,28 +46,28 @@ final class Addresses {
     let loop = loop
     queue.async {
       let result = Result { () throws(FleetError) in try Self.look(up: node, 0) }
-      loop.execute { done(result) }
+      loop.execute { unsafe done(result) }
     }
   }
 
   private static func look(
     up node: FleetSettings.Node, _ flags: Int32
   ) throws(FleetError) -> [SocketAddress] {
-    var hints = addrinfo()
-    hints.ai_family = AF_UNSPEC
-    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-    hints.ai_flags = flags | AI_NUMERICSERV
+    var hints = unsafe addrinfo()
+    unsafe hints.ai_family = AF_UNSPEC
+    unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    unsafe hints.ai_flags = flags | AI_NUMERICSERV
     var first: UnsafeMutablePointer<addrinfo>?
-    let code = getaddrinfo(node.host, "\(node.port)", &hints, &first)
+    let code = unsafe getaddrinfo(node.host, "\(node.port)", &hints, &first)
     guard code == 0 else {
-      throw FleetError("no address of \(node.host): \(String(cString: gai_strerror(code)))")
+      throw FleetError(unsafe "no address of \(node.host): \(String(cString: gai_strerror(code)))")
     }
-    defer { freeaddrinfo(first) }
+    defer { unsafe freeaddrinfo(first) }
     var addresses: [SocketAddress] = []
-    var next = first
-    while let info = next {
-      SocketAddress(info.pointee).map { addresses.append($0) }
-      next = info.pointee.ai_next
+    var next = unsafe first
+    while let info = unsafe next {
+      unsafe SocketAddress(info.pointee).map { addresses.append($0) }
+      unsafe next = info.pointee.ai_next
     }
     return addresses
   }

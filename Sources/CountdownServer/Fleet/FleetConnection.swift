@@ -113,18 +113,18 @@ final class FleetConnection: EventSource {
       let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
       descriptor = socket(address.family, kind, 0)
       guard descriptor >= 0 else {
-        problem = "no socket: \(String(cString: strerror(errno)))"
+        problem = unsafe "no socket: \(String(cString: strerror(errno)))"
         continue
       }
       var on: Int32 = 1
-      setsockopt(
+      unsafe setsockopt(
         descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
-      let result = address.withPointer { connect(descriptor, $0, $1) }
+      let result = unsafe address.withPointer { unsafe connect(descriptor, $0, $1) }
       if result == 0 || errno == EINPROGRESS {
         if means.loop.add(self, descriptor, EventLoop.writable) { return }
         problem = "it cannot be waited for"
       } else {
-        problem = String(cString: strerror(errno))
+        problem = unsafe String(cString: strerror(errno))
       }
       Glibc.close(descriptor)
       descriptor = -1
@@ -135,8 +135,8 @@ final class FleetConnection: EventSource {
   private func finishConnecting() {
     var code: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
-    getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
-    guard code == 0 else { return tryNext(String(cString: strerror(code))) }
+    unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
+    guard code == 0 else { return unsafe tryNext(String(cString: strerror(code))) }
     guard let context = means.tls else { return greet() }
     guard let session = TLSSession(context, descriptor, host: node.host) else {
       return fail("TLS cannot be begun")
@@ -221,11 +221,11 @@ final class FleetConnection: EventSource {
   }
 
   private func read() {
-    let buffer = means.loop.readBuffer
+    let buffer = unsafe means.loop.readBuffer
     for _ in 0..<Self.readsPerTurn where phase != .closed {
-      switch receive(buffer) {
+      switch unsafe receive(buffer) {
       case .done(let count):
-        decoder.feed(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        unsafe decoder.feed(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         takeReplies()
       case .needsInput: return
       case .needsOutput:
@@ -257,15 +257,15 @@ final class FleetConnection: EventSource {
   }
 
   private func receive(_ buffer: UnsafeMutableRawBufferPointer) -> TLSSession.Outcome {
-    if let tls { return tls.read(buffer) }
-    let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+    if let tls { return unsafe tls.read(buffer) }
+    let count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0)
     return outcome(count, atEnd: "closed by the server", .needsInput)
   }
 
   private func writeOutbound() {
     mustWrite = false
     while phase != .closed, !outbound.isEmpty {
-      switch outbound.withBytes({ transmit($0) }) {
+      switch unsafe outbound.withBytes({ unsafe transmit($0) }) {
       case .done(let count): outbound.removeFirst(count)
       case .needsInput: return updateInterest()
       case .needsOutput:
@@ -282,8 +282,8 @@ final class FleetConnection: EventSource {
   }
 
   private func transmit(_ bytes: UnsafeRawBufferPointer) -> TLSSession.Outcome {
-    if let tls { return tls.write(bytes) }
-    let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+    if let tls { return unsafe tls.write(bytes) }
+    let count = unsafe Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
     return outcome(count, atEnd: "nothing can be sent", .needsOutput)
   }
 
@@ -293,7 +293,7 @@ final class FleetConnection: EventSource {
     if count > 0 { return .done(count) }
     if count == 0 { return .closed(atEnd) }
     let code = errno
-    return code == EAGAIN || code == EINTR ? waits : .closed(String(cString: strerror(code)))
+    return unsafe code == EAGAIN || code == EINTR ? waits : .closed(String(cString: strerror(code)))
   }
 
   private func updateInterest() {
@@ -346,7 +346,7 @@ struct OutboundBytes {
   }
 
   func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
-    bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[head...])) }
+    unsafe bytes.withUnsafeBytes { unsafe body(UnsafeRawBufferPointer(rebasing: $0[head...])) }
   }
 
   mutating func removeFirst(_ count: Int) {

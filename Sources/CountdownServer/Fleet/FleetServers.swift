@@ -49,14 +49,14 @@ package final class FleetServers: FleetLink {
 
   /// Returns the first line of a file, without its line end.
   private static func password(in file: String) throws(FleetError) -> [UInt8] {
-    let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+    let descriptor = unsafe open(file, O_RDONLY | O_CLOEXEC)
     var bytes = [UInt8](repeating: 0, count: longestPassword + 1)
-    let count = descriptor < 0 ? -1 : read(descriptor, &bytes, bytes.count)
+    let count = unsafe descriptor < 0 ? -1 : read(descriptor, &bytes, bytes.count)
     let code = errno
     if descriptor >= 0 { close(descriptor) }
     guard count >= 0 else {
       throw FleetError(
-        "cannot read fleet.password-file: \(file): \(String(cString: strerror(code)))")
+        unsafe "cannot read fleet.password-file: \(file): \(String(cString: strerror(code)))")
     }
     let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
     guard (1...longestPassword).contains(line.count) else {

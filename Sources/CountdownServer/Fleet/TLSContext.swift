@@ -3,48 +3,49 @@ import Countdowns
 import Glibc
 
 /// OpenSSL, loaded on first use; nil if it is not installed.
-nonisolated(unsafe) private let loaded = countdownd_openssl_load()
-private var openSSL: UnsafePointer<countdownd_openssl> { loaded! }
+nonisolated(unsafe) private let loaded = unsafe countdownd_openssl_load()
+private var openSSL: UnsafePointer<countdownd_openssl> { unsafe loaded! }
 
 /// The TLS configuration that all encrypted connections of a fleet share.
-final class TLSContext {
+@safe final class TLSContext {
   fileprivate let handle: OpaquePointer
 
   init(_ settings: FleetSettings.TLS) throws(FleetError) {
-    guard loaded != nil else {
+    guard unsafe loaded != nil else {
       throw FleetError("fleet.tls needs OpenSSL 3; install libssl.so.3 (Debian: libssl3)")
     }
-    guard let handle = openSSL.pointee.SSL_CTX_new(openSSL.pointee.TLS_client_method()) else {
+    guard let handle = unsafe openSSL.pointee.SSL_CTX_new(openSSL.pointee.TLS_client_method())
+    else {
       throw Self.error("start TLS")
     }
-    self.handle = handle
-    guard countdownd_tls_set_minimum(openSSL, handle) == 1 else {
+    unsafe self.handle = handle
+    guard unsafe countdownd_tls_set_minimum(openSSL, handle) == 1 else {
       throw Self.error("demand TLS 1.2")
     }
-    countdownd_tls_set_modes(openSSL, handle)
-    openSSL.pointee.SSL_CTX_set_verify(handle, SSL_VERIFY_PEER, nil)
+    unsafe countdownd_tls_set_modes(openSSL, handle)
+    unsafe openSSL.pointee.SSL_CTX_set_verify(handle, SSL_VERIFY_PEER, nil)
     if let file = settings.authorities {
-      guard openSSL.pointee.SSL_CTX_load_verify_locations(handle, file, nil) == 1 else {
+      guard unsafe openSSL.pointee.SSL_CTX_load_verify_locations(handle, file, nil) == 1 else {
         throw Self.error("read the authorities of \(file)")
       }
     } else {
-      guard openSSL.pointee.SSL_CTX_set_default_verify_paths(handle) == 1 else {
+      guard unsafe openSSL.pointee.SSL_CTX_set_default_verify_paths(handle) == 1 else {
         throw Self.error("read the authorities of the system")
       }
     }
     if let file = settings.certificate {
-      guard openSSL.pointee.SSL_CTX_use_certificate_chain_file(handle, file) == 1 else {
+      guard unsafe openSSL.pointee.SSL_CTX_use_certificate_chain_file(handle, file) == 1 else {
         throw Self.error("read the certificate \(file)")
       }
     }
     if let file = settings.key {
-      guard openSSL.pointee.SSL_CTX_use_PrivateKey_file(handle, file, SSL_FILETYPE_PEM) == 1,
-        openSSL.pointee.SSL_CTX_check_private_key(handle) == 1
+      guard unsafe openSSL.pointee.SSL_CTX_use_PrivateKey_file(handle, file, SSL_FILETYPE_PEM) == 1,
+        unsafe openSSL.pointee.SSL_CTX_check_private_key(handle) == 1
       else { throw Self.error("use the key \(file)") }
     }
   }
 
-  deinit { openSSL.pointee.SSL_CTX_free(handle) }
+  deinit { unsafe openSSL.pointee.SSL_CTX_free(handle) }
 
   private static func error(_ what: String) -> FleetError {
     FleetError("cannot \(what): \(TLSSession.reason)")
@@ -52,7 +53,7 @@ final class TLSContext {
 }
 
 /// One encrypted connection over a non-blocking socket.
-final class TLSSession {
+@safe final class TLSSession {
   enum Outcome {
     case done(Int)
     /// The call can be repeated once the socket can be read.
@@ -67,59 +68,65 @@ final class TLSSession {
 
   /// - Parameter host: the name or address that the certificate has to match.
   init?(_ context: TLSContext, _ descriptor: Int32, host: String) {
-    guard let handle = openSSL.pointee.SSL_new(context.handle) else { return nil }
-    self.handle = handle
+    guard let handle = unsafe openSSL.pointee.SSL_new(context.handle) else { return nil }
+    unsafe self.handle = handle
     self.context = context
     let isAddress =
-      openSSL.pointee.X509_VERIFY_PARAM_set1_ip_asc(openSSL.pointee.SSL_get0_param(handle), host)
+      unsafe openSSL.pointee.X509_VERIFY_PARAM_set1_ip_asc(
+        openSSL.pointee.SSL_get0_param(handle), host)
       == 1
     let isNamed =
-      isAddress
+      unsafe isAddress
       || (openSSL.pointee.SSL_set1_host(handle, host) == 1
         && countdownd_tls_set_name(openSSL, handle, host) == 1)
-    guard isNamed, openSSL.pointee.SSL_set_fd(handle, descriptor) == 1 else { return nil }
-    openSSL.pointee.SSL_set_connect_state(handle)
+    guard isNamed, unsafe openSSL.pointee.SSL_set_fd(handle, descriptor) == 1 else { return nil }
+    unsafe openSSL.pointee.SSL_set_connect_state(handle)
   }
 
-  deinit { openSSL.pointee.SSL_free(handle) }
+  deinit { unsafe openSSL.pointee.SSL_free(handle) }
 
-  func handshake() -> Outcome { outcome { openSSL.pointee.SSL_do_handshake(handle) } }
+  func handshake() -> Outcome { outcome { unsafe openSSL.pointee.SSL_do_handshake(handle) } }
 
   func read(_ buffer: UnsafeMutableRawBufferPointer) -> Outcome {
-    outcome { openSSL.pointee.SSL_read(handle, buffer.baseAddress, Int32(clamping: buffer.count)) }
+    outcome {
+      unsafe openSSL.pointee.SSL_read(handle, buffer.baseAddress, Int32(clamping: buffer.count))
+    }
   }
 
   func write(_ buffer: UnsafeRawBufferPointer) -> Outcome {
-    outcome { openSSL.pointee.SSL_write(handle, buffer.baseAddress, Int32(clamping: buffer.count)) }
+    outcome {
+      unsafe openSSL.pointee.SSL_write(handle, buffer.baseAddress, Int32(clamping: buffer.count))
+    }
   }
 
   private func outcome(_ body: () -> Int32) -> Outcome {
-    openSSL.pointee.ERR_clear_error()
+    unsafe openSSL.pointee.ERR_clear_error()
     errno = 0
     let result = body()
     if result > 0 { return .done(Int(result)) }
     let number = errno
-    switch openSSL.pointee.SSL_get_error(handle, result) {
+    switch unsafe openSSL.pointee.SSL_get_error(handle, result) {
     case SSL_ERROR_WANT_READ: return .needsInput
     case SSL_ERROR_WANT_WRITE: return .needsOutput
     case SSL_ERROR_ZERO_RETURN: return .closed("closed by the server")
-    case SSL_ERROR_SYSCALL where openSSL.pointee.ERR_peek_error() == 0:
-      return .closed(number == 0 ? "closed by the server" : String(cString: strerror(number)))
+    case SSL_ERROR_SYSCALL where unsafe openSSL.pointee.ERR_peek_error() == 0:
+      return unsafe .closed(
+        number == 0 ? "closed by the server" : String(cString: strerror(number)))
     default:
-      let verified = openSSL.pointee.SSL_get_verify_result(handle)
+      let verified = unsafe openSSL.pointee.SSL_get_verify_result(handle)
       guard verified != X509_V_OK else { return .closed("TLS: \(Self.reason)") }
       let reason =
-        openSSL.pointee.X509_verify_cert_error_string(verified)
-        .map { String(cString: $0) } ?? "error \(verified)"
+        unsafe openSSL.pointee.X509_verify_cert_error_string(verified)
+        .map { unsafe String(cString: $0) } ?? "error \(verified)"
       return .closed("TLS: the certificate is not accepted: \(reason)")
     }
   }
 
   /// Why the last call failed.
   fileprivate static var reason: String {
-    let code = openSSL.pointee.ERR_get_error()
-    defer { openSSL.pointee.ERR_clear_error() }
-    return openSSL.pointee.ERR_reason_error_string(code).map { String(cString: $0) }
+    let code = unsafe openSSL.pointee.ERR_get_error()
+    defer { unsafe openSSL.pointee.ERR_clear_error() }
+    return unsafe openSSL.pointee.ERR_reason_error_string(code).map { unsafe String(cString: $0) }
       ?? "error \(code) of OpenSSL"
   }
 }

@@ -37,7 +37,7 @@ final class Connection: EventSource {
 
   init(_ session: Session, server: Server) {
     self.session = session
-    self.server = server
+    unsafe self.server = server
     let output = server.settings.dispatcher
     let most = min(output.maxOutput, output.maxOutputPerUser) / 2
     mostWaiting = min(max(most, Self.waiting.lowerBound), Self.waiting.upperBound)
@@ -65,7 +65,8 @@ final class Connection: EventSource {
     var interest: EventLoop.Events = 0
     if isReading { interest |= EventLoop.readable }
     if session.isBackedUp { interest |= EventLoop.writable }
-    let isWatched = server.loop.update(descriptor, hasHungUp && interest == 0 ? nil : interest)
+    let isWatched = unsafe server.loop.update(
+      descriptor, hasHungUp && interest == 0 ? nil : interest)
     if !isWatched { close() }
   }
 
@@ -74,7 +75,7 @@ final class Connection: EventSource {
   private var isReading: Bool { !inputHasEnded && !isEnding && mayRead }
 
   private var mayRead: Bool {
-    !(isStuck || willGoOn)
+    unsafe !(isStuck || willGoOn)
       || (decoder.bufferedBytes < mostWaiting && !server.dispatcher.isFull(session))
   }
 
@@ -84,14 +85,14 @@ final class Connection: EventSource {
     let waiting = session.outbound.count + session.heldBytes + session.output.bytes.count
     // A client whose user has no room for output continues once its own output is written. One
     // without output would have to wait for others, and gets an error instead.
-    return waiting >= mostWaiting || (waiting > 0 && server.dispatcher.isFull(session))
+    return unsafe waiting >= mostWaiting || (waiting > 0 && server.dispatcher.isFull(session))
   }
 
   private func read() {
-    let buffer = server.loop.readBuffer
-    let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+    let buffer = unsafe server.loop.readBuffer
+    let count = unsafe Glibc.read(descriptor, buffer.baseAddress, buffer.count)
     if count > 0 {
-      decoder.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes)
+      unsafe decoder.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes)
       // Clients that send much wait for those that send little.
       if count > Self.fewBytes { goOnLater() } else if !willGoOn { process() }
     } else if count == 0 {
@@ -105,13 +106,13 @@ final class Connection: EventSource {
   /// Executes commands that have arrived, up to the session's share of this turn.
   private func process() {
     guard !isEnding, isOpen else { return }
-    server.openBatch()
-    let dispatcher: Dispatcher = server.dispatcher
-    var now = server.now
-    let share = dispatcher.share(of: session, server.settings.commandsPerTurn)
+    unsafe server.openBatch()
+    let dispatcher: Dispatcher = unsafe server.dispatcher
+    var now = unsafe server.now
+    let share = unsafe dispatcher.share(of: session, server.settings.commandsPerTurn)
     var left = share
     var isDrained = false
-    dispatcher.beginLaps(server.virtualClock == nil ? now.boot.microseconds : nil)
+    unsafe dispatcher.beginLaps(server.virtualClock == nil ? now.boot.microseconds : nil)
     defer { dispatcher.endLaps() }
     do {
       while !session.isClosing, !isStuck, left > 0, !dispatcher.mayHaveRoomSoon(session) {
@@ -125,11 +126,11 @@ final class Connection: EventSource {
           break
         }
         // The clock is read once for a turn; but CLOCK ADVANCE moves a virtual clock in between.
-        if let virtual = server.virtualClock { now = virtual.now }
+        if let virtual = unsafe server.virtualClock { now = virtual.now }
       }
     } catch {
       dispatcher.refuse(session, error)
-      server.logger.notice(
+      unsafe server.logger.notice(
         "protocol error: \(error)",
         metadata: [
           "connection": "\(session.client.connection)", "uid": "\(session.client.uid)",
@@ -148,8 +149,8 @@ final class Connection: EventSource {
     guard inputHasEnded, !hasMore, !willGoOn, session.pendingCount == 0, !session.isClosing
     else { return }
     session.isClosing = true
-    server.dispatcher.touch(session)
-    server.openBatch()
+    unsafe server.dispatcher.touch(session)
+    unsafe server.openBatch()
   }
 
   /// Continues later, after the other work in the loop's queue.
@@ -158,7 +159,7 @@ final class Connection: EventSource {
   private func goOnLater(isOverlooked: Bool = false) {
     guard !willGoOn else { return }
     willGoOn = true
-    server.loop.enqueue(isOverlooked: isOverlooked) { [self] in
+    unsafe server.loop.enqueue(isOverlooked: isOverlooked) { [self] in
       willGoOn = false
       process()
     }
@@ -174,7 +175,7 @@ final class Connection: EventSource {
 
   /// If commands depend on other connections of the user, resumes once those have read.
   private func waitForRoom() {
-    if !mayRead || (hasMore && isStuck) { server.dispatcher.holdBack(session) }
+    if !mayRead || (hasMore && isStuck) { unsafe server.dispatcher.holdBack(session) }
     updateInterest()
   }
 
@@ -191,7 +192,7 @@ final class Connection: EventSource {
   func writeOutput() {
     guard session.outbound.isEmpty else { return write(session.takeOutput()) }
     let length = session.output.bytes.count
-    let count = length == 0 ? 0 : session.output.bytes.withUnsafeBytes(send)
+    let count = unsafe length == 0 ? 0 : session.output.bytes.withUnsafeBytes(send)
     guard count == length else {
       // The rest waits. If there was an error, `write` meets it again.
       write(Array(session.takeOutput()[max(count, 0)...]))
@@ -209,13 +210,13 @@ final class Connection: EventSource {
     writeOutbound()
     finishWriting()
     if isOpen, !willGoOn { process() }
-    server.openBatch()
+    unsafe server.openBatch()
   }
 
   /// Writes as much as the socket takes.
   private func writeOutbound() {
     session.isBackedUp = false
-    while isOpen, let count = session.outbound.withFirst({ send($0) }) {
+    while isOpen, let count = unsafe session.outbound.withFirst({ unsafe send($0) }) {
       if count < 0 {
         if errno == EINTR { continue }
         guard errno == EAGAIN else { return close() }
@@ -228,11 +229,11 @@ final class Connection: EventSource {
 
   /// Sends bytes. If the client has closed, this is an error, not a signal.
   private func send(_ bytes: UnsafeRawBufferPointer) -> Int {
-    Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+    unsafe Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
   }
 
   private func finishWriting() {
-    server.dispatcher.account(session)
+    unsafe server.dispatcher.account(session)
     guard isOpen else { return }
     if isEnding {
       if session.outbound.isEmpty { close() } else { updateInterest() }
@@ -253,15 +254,17 @@ final class Connection: EventSource {
     writeOutbound()
     finishWriting()
     guard isOpen else { return }
-    server.loop.schedule(inMilliseconds: Self.lingerMilliseconds) { [weak self] in self?.close() }
+    unsafe server.loop.schedule(inMilliseconds: Self.lingerMilliseconds) { [weak self] in
+      self?.close()
+    }
   }
 
   /// Closes at once, and frees output that has not been written.
   func close() {
     guard isOpen else { return }
     isOpen = false
-    server.loop.remove(descriptor)
+    unsafe server.loop.remove(descriptor)
     Glibc.close(descriptor)
-    server.leave(self)
+    unsafe server.leave(self)
   }
 }

@@ -19,7 +19,7 @@ protocol EventSource: AnyObject {
 /// client that asks for little is served in the next iteration, whatever others send.
 ///
 /// Everything but `execute` belongs to that thread.
-final class EventLoop: @unchecked Sendable {
+@safe final class EventLoop: @unchecked Sendable {
   typealias Events = UInt32
 
   static let readable = Events(EPOLLIN.rawValue)
@@ -74,8 +74,8 @@ final class EventLoop: @unchecked Sendable {
   deinit {
     close(epoll)
     close(wake)
-    events.deallocate()
-    readBuffer.deallocate()
+    unsafe events.deallocate()
+    unsafe readBuffer.deallocate()
   }
 
   // MARK: Sources
@@ -118,10 +118,10 @@ final class EventLoop: @unchecked Sendable {
   private func control(
     _ operation: Int32, _ descriptor: Int32, _ interest: Events, stamp: UInt32
   ) -> Bool {
-    var event = epoll_event()
-    event.events = interest
-    event.data.u64 = UInt64(stamp) << 32 | UInt64(UInt32(bitPattern: descriptor))
-    return epoll_ctl(epoll, operation, descriptor, &event) == 0
+    var event = unsafe epoll_event()
+    unsafe event.events = interest
+    unsafe event.data.u64 = UInt64(stamp) << 32 | UInt64(UInt32(bitPattern: descriptor))
+    return unsafe epoll_ctl(epoll, operation, descriptor, &event) == 0
   }
 
   // MARK: Other work
@@ -135,7 +135,7 @@ final class EventLoop: @unchecked Sendable {
     guard isFirst else { return }
     var one: UInt64 = 1
     // Fails only if the counter is full, and then the loop is awake anyway.
-    _ = write(wake, &one, 8)
+    _ = unsafe write(wake, &one, 8)
   }
 
   /// Runs `body` after a delay.
@@ -167,7 +167,7 @@ final class EventLoop: @unchecked Sendable {
   /// Waits for at most `limit` microseconds, and not at all on kernels before 5.11.
   func runOnce(waitsAtMostMicroseconds limit: UInt64) {
     var timeout = timespec(tv_sec: 0, tv_nsec: queue.isEmpty ? Int(limit) * 1_000 : 0)
-    let count = epoll_pwait2(epoll, events, Int32(Self.eventsPerIteration), &timeout, nil)
+    let count = unsafe epoll_pwait2(epoll, events, Int32(Self.eventsPerIteration), &timeout, nil)
     run(max(0, Int(count)))
   }
 
@@ -189,9 +189,9 @@ final class EventLoop: @unchecked Sendable {
       let now = BootClock.now
       timeout = due <= now ? 0 : Int32(clamping: (due - now + 999) / 1_000)
     }
-    let count = epoll_wait(epoll, events, Int32(Self.eventsPerIteration), timeout)
+    let count = unsafe epoll_wait(epoll, events, Int32(Self.eventsPerIteration), timeout)
     if count >= 0 { return Int(count) }
-    precondition(errno == EINTR, "epoll_wait: \(String(cString: strerror(errno)))")
+    precondition(errno == EINTR, unsafe "epoll_wait: \(String(cString: strerror(errno)))")
     return 0
   }
 
@@ -199,17 +199,19 @@ final class EventLoop: @unchecked Sendable {
   private func dispatch(_ count: Int) -> Bool {
     var isWoken = false
     for index in 0..<count {
-      let event = events[index]
-      let descriptor = Int32(bitPattern: UInt32(truncatingIfNeeded: event.data.u64))
+      let event = unsafe events[index]
+      let descriptor = unsafe Int32(bitPattern: UInt32(truncatingIfNeeded: event.data.u64))
       if descriptor == wake {
         var counter: UInt64 = 0
-        _ = read(wake, &counter, 8)
+        _ = unsafe read(wake, &counter, 8)
         isWoken = true
         continue
       }
       let slot = slots[Int(descriptor)]
       // The source may have been removed in this iteration.
-      if slot.stamp == UInt32(event.data.u64 >> 32) { slot.source?.ready(event.events) }
+      if unsafe slot.stamp == UInt32(event.data.u64 >> 32) {
+        unsafe slot.source?.ready(event.events)
+      }
     }
     return isWoken
   }

@@ -22,7 +22,8 @@ struct ListeningSocket {
     self.path = path
 
     // A link planted by somebody else must not create, or lock, a file elsewhere.
-    lock = open(path + ".lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+    lock = unsafe open(
+      path + ".lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
     guard lock >= 0 else { throw .notPossible("lock \(path).lock", errno) }
     guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
       let code = errno
@@ -48,20 +49,20 @@ struct ListeningSocket {
   static func path(of descriptor: Int32) -> String {
     var address = sockaddr_un()
     var length = socklen_t(MemoryLayout<sockaddr_un>.size)
-    let found = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        getsockname(descriptor, $0, &length)
+    let found = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe getsockname(descriptor, $0, &length)
       }
     }
     guard found == 0 else { return "" }
-    return withUnsafeBytes(of: address.sun_path) {
-      String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+    return unsafe withUnsafeBytes(of: address.sun_path) {
+      unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
     }
   }
 
   /// Removes the socket file, unless it is another daemon's by now, and releases the lock.
   func remove() {
-    if Self.identity(of: path) == identity { unlink(path) }
+    if Self.identity(of: path) == identity { unsafe unlink(path) }
     Glibc.close(lock)
   }
 
@@ -69,7 +70,7 @@ struct ListeningSocket {
     _ path: String, _ address: inout sockaddr_un
   ) throws(ListenError) {
     var status = stat()
-    guard lstat(path, &status) == 0 else {
+    guard unsafe lstat(path, &status) == 0 else {
       guard errno == ENOENT else { throw .notPossible("look at \(path)", errno) }
       return
     }
@@ -77,13 +78,15 @@ struct ListeningSocket {
     let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard probe >= 0 else { throw .notPossible("make a socket", errno) }
     defer { Glibc.close(probe) }
-    if withSocketAddress(&address, { connect(probe, $0, $1) }) == 0 { throw .inUse(path) }
+    if unsafe withSocketAddress(&address, { unsafe connect(probe, $0, $1) }) == 0 {
+      throw .inUse(path)
+    }
     // Only a refused connection shows that nobody listens; a full queue shows the opposite.
     guard errno == ECONNREFUSED || errno == ENOENT else {
       if errno == EAGAIN { throw .inUse(path) }
       throw .notPossible("find out who listens at \(path)", errno)
     }
-    guard unlink(path) == 0 || errno == ENOENT else {
+    guard unsafe unlink(path) == 0 || errno == ENOENT else {
       throw .notPossible("remove the old socket \(path)", errno)
     }
   }
@@ -96,17 +99,17 @@ struct ListeningSocket {
     guard descriptor >= 0 else { throw .notPossible("make a socket", errno) }
     // Nobody may connect before the permissions are set.
     let old = umask(0o177)
-    let bound = withSocketAddress(&address) { bind(descriptor, $0, $1) }
+    let bound = unsafe withSocketAddress(&address) { unsafe bind(descriptor, $0, $1) }
     let code = errno
     umask(old)
     guard bound == 0 else {
       Glibc.close(descriptor)
       throw .notPossible("make the socket \(path)", code)
     }
-    guard chmod(path, mode) == 0, Glibc.listen(descriptor, longestQueue) == 0 else {
+    guard unsafe chmod(path, mode) == 0, Glibc.listen(descriptor, longestQueue) == 0 else {
       let code = errno
       Glibc.close(descriptor)
-      unlink(path)
+      unsafe unlink(path)
       throw .notPossible("listen at \(path)", code)
     }
     return descriptor
@@ -114,7 +117,7 @@ struct ListeningSocket {
 
   private static func identity(of path: String) -> FileIdentity? {
     var status = stat()
-    guard lstat(path, &status) == 0 else { return nil }
+    guard unsafe lstat(path, &status) == 0 else { return nil }
     return FileIdentity(device: status.st_dev, inode: status.st_ino)
   }
 
@@ -122,9 +125,9 @@ struct ListeningSocket {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(path.utf8)
-    let fits = withUnsafeMutableBytes(of: &address.sun_path) { target in
+    let fits = unsafe withUnsafeMutableBytes(of: &address.sun_path) { target in
       guard !bytes.isEmpty, bytes.count < target.count else { return false }
-      target.copyBytes(from: bytes)
+      unsafe target.copyBytes(from: bytes)
       return true
     }
     return fits ? address : nil
@@ -133,9 +136,9 @@ struct ListeningSocket {
   private static func withSocketAddress(
     _ address: inout sockaddr_un, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
   ) -> Int32 {
-    withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+    unsafe withUnsafePointer(to: &address) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
       }
     }
   }
@@ -157,7 +160,7 @@ package enum ListenError: Error, Equatable, CustomStringConvertible {
     case .pathTooLong(let path):
       "the socket path is \(path.utf8.count) bytes long, and must have 1 to 107: \(path)"
     case .notPossible(let what, let code):
-      "cannot \(what): \(String(cString: strerror(code)))"
+      unsafe "cannot \(what): \(String(cString: strerror(code)))"
         + (code == ENOENT ? "; make its directory, or choose another --socket" : "")
         + (code == EACCES ? "; may this user write there?" : "")
     }

@@ -15,7 +15,7 @@ extension Peer {
   static func read(from socket: Int32) -> Peer? {
     var credentials = Credentials()
     var length = socklen_t(MemoryLayout<Credentials>.size)
-    guard getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0,
+    guard unsafe getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0,
       let others = groups(of: socket)
     else { return nil }
     return Peer(
@@ -29,7 +29,7 @@ extension Peer {
     while true {
       var groups = [gid_t](repeating: 0, count: capacity)
       var length = socklen_t(capacity * MemoryLayout<gid_t>.stride)
-      if getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, &groups, &length) == 0 {
+      if unsafe getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, &groups, &length) == 0 {
         return Array(groups.prefix(Int(length) / MemoryLayout<gid_t>.stride))
       }
       let needed = Int(length) / MemoryLayout<gid_t>.stride

@@ -23,16 +23,16 @@ final class Backup {
   /// Opens the finished copy, or keeps the error that prevented it.
   func made(_ error: StoreError?) {
     // The open descriptor is enough, and the copy disappears with the daemon, however that ends.
-    defer { unlink(path) }
+    defer { unsafe unlink(path) }
     guard !isEnded else { return }
     if let error {
       result = .failure(BackupError("ERR no copy could be made: \(error)"))
       return
     }
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
     var status = stat()
-    guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
-      let reason = String(cString: strerror(errno))
+    guard descriptor >= 0, unsafe fstat(descriptor, &status) == 0 else {
+      let reason = unsafe String(cString: strerror(errno))
       if descriptor >= 0 { close(descriptor) }
       result = .failure(BackupError("ERR the copy cannot be read: \(reason)"))
       return
@@ -48,13 +48,13 @@ final class Backup {
     }
     let file = try result.get()
     var failure: Int32 = 0
-    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-      let got = pread(file.descriptor, buffer.baseAddress, count, Int(offset))
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      let got = unsafe pread(file.descriptor, buffer.baseAddress, count, Int(offset))
       failure = got < 0 ? errno : 0
       filled = max(got, 0)
     }
     guard failure == 0 else {
-      throw BackupError("ERR the copy cannot be read: \(String(cString: strerror(failure)))")
+      throw BackupError(unsafe "ERR the copy cannot be read: \(String(cString: strerror(failure)))")
     }
     return bytes
   }

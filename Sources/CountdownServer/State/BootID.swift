@@ -8,7 +8,8 @@ package enum BootID {
 
   /// 32 hexadecimal digits, or `unknownBoot`.
   package static var current: String {
-    getenv(variable).flatMap { digits(String(cString: $0)) } ?? kernels.flatMap(digits)
+    unsafe getenv(variable).flatMap { unsafe digits(String(cString: $0)) } ?? kernels.flatMap(
+      digits)
       ?? StoreClock.Reading.unknownBoot
   }
 
@@ -22,10 +23,10 @@ package enum BootID {
 
   /// The kernel's id of this boot. Source: random(4), /proc/sys/kernel/random/boot_id.
   private static var kernels: String? {
-    guard let file = fopen("/proc/sys/kernel/random/boot_id", "r") else { return nil }
-    defer { fclose(file) }
+    guard let file = unsafe fopen("/proc/sys/kernel/random/boot_id", "r") else { return nil }
+    defer { unsafe fclose(file) }
     var line = [CChar](repeating: 0, count: 64)
-    guard fgets(&line, CInt(line.count), file) != nil else { return nil }
+    guard unsafe fgets(&line, CInt(line.count), file) != nil else { return nil }
     let bytes = line.prefix { $0 != 0 && $0 != 10 }.map(UInt8.init(bitPattern:))
     return String(decoding: bytes, as: UTF8.self)
   }

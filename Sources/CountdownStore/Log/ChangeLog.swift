@@ -68,7 +68,7 @@ final class ChangeLog: @unchecked Sendable {
         if spare == nil, found.number == current.number + 1, found.fileSize >= segmentSize {
           spare = try LogSegment(opening: found)
         } else {
-          unlink(found.path)
+          unsafe unlink(found.path)
         }
       }
     } else {
@@ -136,7 +136,7 @@ final class ChangeLog: @unchecked Sendable {
 
   private static var now: Int64 {
     var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
+    unsafe clock_gettime(CLOCK_MONOTONIC, &time)
     return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000
   }
 
@@ -242,7 +242,7 @@ final class ChangeLog: @unchecked Sendable {
         if let number = missingSpare, oldest.size == segmentSize {
           take(try oldest.recycle(as: number, in: files))
         } else {
-          unlink(oldest.path)
+          unsafe unlink(oldest.path)
         }
         shared.withLock { _ = $0.full.removeFirst() }
       }

@@ -140,9 +140,9 @@ struct LogContents {
     // No log has more batches or starts than this; bytes of records rarely match both by chance.
     let numbers = last + 1...last + 1 << 30
     let starts = UInt64(lastStart)...UInt64(lastStart) + 1 << 16
-    return bytes.withUnsafeBytes { memory in
+    return unsafe bytes.withUnsafeBytes { memory in
       func word(_ place: Int) -> UInt64 {
-        UInt64(littleEndian: memory.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+        unsafe UInt64(littleEndian: memory.loadUnaligned(fromByteOffset: place, as: UInt64.self))
       }
       for place in stride(from: place, through: memory.count - LogFrame.headerLength, by: 8)
       where numbers.contains(word(place + 8)) && starts.contains(word(place + 16)) {

@@ -53,14 +53,14 @@ struct LogFrame {
   static func put<Number: FixedWidthInteger>(
     _ number: Number, at place: Int, in bytes: inout [UInt8]
   ) {
-    withUnsafeBytes(of: number.littleEndian) { number in
-      for offset in number.indices { bytes[place + offset] = number[offset] }
+    unsafe withUnsafeBytes(of: number.littleEndian) { number in
+      for offset in number.indices { bytes[place + offset] = unsafe number[offset] }
     }
   }
 
   static func get<Number: FixedWidthInteger>(at place: Int, in bytes: [UInt8]) -> Number {
-    bytes.withUnsafeBytes {
-      Number(littleEndian: $0.loadUnaligned(fromByteOffset: place, as: Number.self))
+    unsafe bytes.withUnsafeBytes {
+      unsafe Number(littleEndian: $0.loadUnaligned(fromByteOffset: place, as: Number.self))
     }
   }
 }
@@ -71,8 +71,8 @@ enum CRC32C {
 
   static func checksum(_ bytes: Span<UInt8>, after sum: UInt32 = 0) -> UInt32 {
     guard isFast else { return slowChecksum(bytes, after: sum) }
-    return bytes.withUnsafeBufferPointer {
-      countdownd_crc32c_fast(sum, $0.baseAddress, $0.count)
+    return unsafe bytes.withUnsafeBufferPointer {
+      unsafe countdownd_crc32c_fast(sum, $0.baseAddress, $0.count)
     }
   }
 
@@ -83,13 +83,15 @@ enum CRC32C {
       let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
       return slowChecksum(bytes.span, after: sum)
     }
-    return withUnsafeBytes(of: number.littleEndian) {
-      countdownd_crc32c_fast(sum, $0.bindMemory(to: UInt8.self).baseAddress, 8)
+    return unsafe withUnsafeBytes(of: number.littleEndian) {
+      unsafe countdownd_crc32c_fast(sum, $0.bindMemory(to: UInt8.self).baseAddress, 8)
     }
   }
 
   /// Computes the checksum on processors without an instruction for it.
   static func slowChecksum(_ bytes: Span<UInt8>, after sum: UInt32 = 0) -> UInt32 {
-    bytes.withUnsafeBufferPointer { countdownd_crc32c_slow(sum, $0.baseAddress, $0.count) }
+    unsafe bytes.withUnsafeBufferPointer {
+      unsafe countdownd_crc32c_slow(sum, $0.baseAddress, $0.count)
+    }
   }
 }

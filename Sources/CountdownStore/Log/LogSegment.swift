@@ -31,7 +31,7 @@ final class LogSegment: @unchecked Sendable {
   /// Opens an existing segment for writing.
   init(opening found: FoundSegment) throws(StoreError) {
     (number, path, size) = (found.number, found.path, found.fileSize)
-    descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+    descriptor = unsafe open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
   }
 
@@ -44,10 +44,10 @@ final class LogSegment: @unchecked Sendable {
   ) throws(StoreError) -> LogSegment {
     let path = files.segment(number)
     let unfinished = files.unfinishedSegment
-    guard unlink(unfinished) == 0 || errno == ENOENT else {
+    guard unsafe unlink(unfinished) == 0 || errno == ENOENT else {
       throw StoreError(systemError: errno, path: unfinished, doing: "remove")
     }
-    let descriptor = open(
+    let descriptor = unsafe open(
       unfinished, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else {
       throw StoreError(systemError: errno, path: unfinished, doing: "create")
@@ -55,12 +55,12 @@ final class LogSegment: @unchecked Sendable {
     let segment = LogSegment(number, path, descriptor, size: 0)
     do throws(StoreError) {
       try segment.grow(to: size, lineage: lineage, filled: filled)
-      guard rename(unfinished, path) == 0 else {
+      guard unsafe rename(unfinished, path) == 0 else {
         throw StoreError(systemError: errno, path: unfinished, doing: "rename")
       }
       try files.synchronize()
     } catch {
-      unlink(unfinished)
+      unsafe unlink(unfinished)
       throw error
     }
     return segment
@@ -72,7 +72,7 @@ final class LogSegment: @unchecked Sendable {
     let copy = dup(descriptor)
     guard copy >= 0 else { throw StoreError(systemError: errno, path: path, doing: "dup") }
     let segment = LogSegment(number, path, copy, size: size)
-    guard rename(self.path, path) == 0 else {
+    guard unsafe rename(self.path, path) == 0 else {
       throw StoreError(systemError: errno, path: self.path, doing: "rename")
     }
     try files.synchronize()
@@ -100,7 +100,7 @@ final class LogSegment: @unchecked Sendable {
     guard size > self.size else { return 0 }
     let zeros = [UInt8](repeating: 0, count: min(size - self.size, 1 << 20))
     for place in stride(from: self.size, to: size, by: zeros.count)
-    where pwrite(descriptor, zeros, min(zeros.count, size - place), off_t(place)) <= 0 {
+    where unsafe pwrite(descriptor, zeros, min(zeros.count, size - place), off_t(place)) <= 0 {
       return errno
     }
     return 0
@@ -109,8 +109,9 @@ final class LogSegment: @unchecked Sendable {
   func write(_ bytes: [UInt8], at place: Int) throws(StoreError) {
     var written = 0
     while written < bytes.count {
-      let count = bytes.withUnsafeBytes {
-        pwrite(descriptor, $0.baseAddress! + written, $0.count - written, off_t(place + written))
+      let count = unsafe bytes.withUnsafeBytes {
+        unsafe pwrite(
+          descriptor, $0.baseAddress! + written, $0.count - written, off_t(place + written))
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else {
@@ -149,18 +150,18 @@ struct FoundSegment {
 
   /// Reads the file from its beginning, at most `most` bytes.
   func read(_ most: Int = .max) throws(StoreError) -> [UInt8] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
     defer { close(descriptor) }
     var status = stat()
-    guard fstat(descriptor, &status) == 0 else {
+    guard unsafe fstat(descriptor, &status) == 0 else {
       throw StoreError(systemError: errno, path: path, doing: "stat")
     }
     var failure: Int32 = 0
     let size = min(Int(status.st_size), most)
-    let bytes = [UInt8](unsafeUninitializedCapacity: size) { memory, count in
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: size) { memory, count in
       while count < size {
-        let part = pread(
+        let part = unsafe pread(
           descriptor, memory.baseAddress! + count, size - count, off_t(count))
         if part < 0, errno == EINTR { continue }
         if part < 0 { failure = errno }
