@@ -5,11 +5,9 @@ import PackageDescription
 let settings: [SwiftSetting] =
   Context.environment["CI"] == nil ? [] : [.treatAllWarnings(as: .error)]
 
-/// Functions can return borrowed values.
-let lifetimes = settings + [.enableExperimentalFeature("Lifetimes")]
-
-/// Code that the compiler cannot prove to be memory-safe must be marked `unsafe`.
-let strict = lifetimes + [.strictMemorySafety()]
+/// Functions can return borrowed values. Code that the compiler cannot prove to be memory-safe must
+/// be marked `unsafe`.
+let strict = settings + [.enableExperimentalFeature("Lifetimes"), .strictMemorySafety()]
 
 let package = Package(
   name: "countdownd",
@@ -74,7 +72,8 @@ let package = Package(
       name: "SystemdSupport", dependencies: ["CSystemd", "Wire"], swiftSettings: strict),
     .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
     .target(
-      name: "CountdownConfiguration", dependencies: ["CYAML", "Countdowns", "Wire"],
+      name: "CountdownConfiguration",
+      dependencies: ["CYAML", "CountdownStore", "Countdowns", "Wire"],
       swiftSettings: strict),
     .target(
       name: "countdownd",

@@ -1,16 +1,15 @@
-extension Configuration {
-  /// The longest duration of a countdown.
-  private static let longestCountdown = Duration.seconds(3_650 * 86_400)
+import Countdowns
 
+extension Configuration {
   /// Returns the problems of settings that are valid alone, but not together. `file` only appears
   /// in the problems.
   func inconsistencies(file: String) -> [ConfigurationProblem] {
     var problems: [(setting: String, message: String)] = []
-    if countdown.every * countdown.count > Self.longestCountdown {
+    if Countdown.Plan(count: engine.countdownCount, every: engine.countdownEvery) == nil {
       problems.append(
         (
           "countdown.count",
-          "\(countdown.count) steps of countdown.every are longer than 3650d together; "
+          "\(engine.countdownCount) steps of countdown.every are longer than 3650d together; "
             + "allowed: at most that"
         ))
     }
@@ -21,7 +20,8 @@ extension Configuration {
 
 extension Configuration.Fleet {
   fileprivate var inconsistency: (setting: String, message: String)? {
-    let hasFiles = [tls.authorities, tls.certificate, tls.key].contains { !$0.isEmpty }
+    let tls = settings.tls
+    let hasFiles = [tls.authorities, tls.certificate, tls.key].contains { $0 != nil }
     switch engine {
     case .none:
       guard self != Self() else { return nil }
@@ -33,11 +33,11 @@ extension Configuration.Fleet {
         "fleet.nodes",
         "more than one, but fleet.discovery is single; set that to sentinel or cluster"
       )
-    case .redis where tls.enabled == .no && hasFiles:
+    case .redis where !tls.isEnabled && hasFiles:
       return ("fleet.tls.enabled", "no, but certificates are there; set it to yes")
-    case .redis where tls.certificate.isEmpty != tls.key.isEmpty:
+    case .redis where (tls.certificate == nil) != (tls.key == nil):
       return ("fleet.tls.key", "certificate and key belong together; set both or none")
-    case .redis where !username.isEmpty && passwordFile.isEmpty:
+    case .redis where settings.username != nil && settings.passwordFile == nil:
       return ("fleet.password-file", "empty, but fleet.username is there; set it")
     case .redis: return nil
     }

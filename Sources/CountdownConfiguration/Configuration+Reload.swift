@@ -2,21 +2,13 @@ extension Configuration {
   /// Restores the settings that only take effect at a start, such as those of the socket, the state
   /// and the fleet. Returns the names of the settings that would have changed.
   package mutating func keepWhatNeedsRestart(from old: Configuration) -> [String] {
-    let isFixed = { (name: String) in
-      name.hasPrefix("socket.") || name.hasPrefix("fleet.")
-        || ["state-directory", "durability", "events.keep", "log.segment-size"].contains(name)
+    var changed: [String] = []
+    for setting in Setting.all where setting.needsRestart {
+      let (new, kept) = (setting.list(self), setting.list(old))
+      if !new.elementsEqual(kept, by: ==) { changed.append(setting.name) }
+      setting.copy(&self, old)
     }
-    let changed = zip(
-      settings.filter { isFixed($0.name) }, old.settings.filter { isFixed($0.name) }
-    )
-    .filter { $0.value != $1.value }
-    socket = old.socket
-    stateDirectory = old.stateDirectory
-    durability = old.durability
-    events = old.events
-    log = old.log
-    fleet = old.fleet
-    return changed.map(\.0.name)
+    return changed
   }
 
   /// Returns the settings that differ from `old`, sorted by name. A value is nil if one side has no

@@ -6,23 +6,30 @@ extension Kind where Value == String {
       allowed: "1 to 64 of letters, digits, '_', '.' and '-'",
       parse: { SendPolicy.isName($0) ? $0 : nil }, show: { $0 })
   }
+}
 
+extension Kind where Value == String? {
   static var username: Kind {
-    Kind(
-      allowed: "at most 128 letters, digits, '_', '.', '@', ':' and '-'",
-      parse: { text in
-        let isName = text.utf8.allSatisfy {
-          ($0 as UInt8).isLetterOrDigit || "_.@:-".utf8.contains($0)
-        }
-        return isName && text.utf8.count <= 128 ? text : nil
-      },
-      show: { $0 })
+    optional("at most 128 letters, digits, '_', '.', '@', ':' and '-'") { text in
+      text.utf8.count <= 128
+        && text.utf8.allSatisfy { ($0 as UInt8).isLetterOrDigit || "_.@:-".utf8.contains($0) }
+    }
   }
 
   static var optionalPath: Kind {
+    optional("an absolute path of at most 1024 bytes, or nothing") {
+      Kind<String>.isPath($0, limit: 1024)
+    }
+  }
+
+  /// A text; empty for none.
+  private static func optional(
+    _ allowed: String, _ isAllowed: @escaping @Sendable (String) -> Bool
+  ) -> Kind {
     Kind(
-      allowed: "an absolute path of at most 1024 bytes, or nothing",
-      parse: { $0.isEmpty || isPath($0, limit: 1024) ? $0 : nil }, show: { $0 })
+      allowed: allowed,
+      parse: { text in text.isEmpty ? .some(nil) : isAllowed(text) ? .some(text) : nil },
+      show: { $0 ?? "" })
   }
 }
 

@@ -28,16 +28,18 @@ struct Kind<Value: Sendable>: Sendable {
   }
 }
 
-extension Kind where Value == Int {
+extension Kind where Value: FixedWidthInteger & Sendable {
   static func count(_ range: ClosedRange<Int>) -> Kind {
     Kind(
       allowed: "an integer from \(range.lowerBound) to \(range.upperBound)",
       parse: { text in
-        wholeNumber(text).flatMap { range.contains($0) ? $0 : nil }
+        wholeNumber(text).flatMap { range.contains($0) ? Value(exactly: $0) : nil }
       },
       show: { "\($0)" })
   }
+}
 
+extension Kind where Value == Int {
   static func bytes(_ range: ClosedRange<Int>) -> Kind {
     Kind(
       allowed: "bytes, or an integer with KiB or MiB, from \(range.lowerBound) to "
@@ -50,19 +52,37 @@ extension Kind where Value == Int {
   }
 }
 
-extension Kind where Value == Duration {
+extension Kind where Value == Interval {
   /// `lowest` is in milliseconds.
-  static func duration(from lowest: Int = 0) -> Kind {
+  static func duration(from lowest: Int64 = 0) -> Kind {
     Kind(
       allowed: DurationText.allowed + (lowest > 0 ? ", at least \(lowest)ms" : ""),
       parse: { text in
         DurationText.parse(written: text).map(\.millisecondsRoundedUp)
           .flatMap { $0 >= lowest ? .milliseconds($0) : nil }
       },
-      show: { duration in
-        let (seconds, attoseconds) = duration.components
-        return Interval.milliseconds(seconds * 1000 + attoseconds / 1_000_000_000_000_000).text
-      })
+      show: \.text)
+  }
+}
+
+extension Kind where Value == Interval? {
+  /// A duration; zero for none.
+  static var timeout: Kind {
+    Kind(
+      allowed: DurationText.allowed,
+      parse: { text -> Interval?? in
+        guard let read = DurationText.parse(written: text) else { return nil }
+        return .some(read == .zero ? nil : .milliseconds(read.millisecondsRoundedUp))
+      },
+      show: { ($0 ?? .zero).text })
+  }
+}
+
+extension Kind where Value == Bool {
+  static var noOrYes: Kind {
+    Kind(
+      allowed: "one of no, yes", parse: { ["no": false, "yes": true][$0] },
+      show: { $0 ? "yes" : "no" })
   }
 }
 
@@ -149,11 +169,12 @@ extension Kind {
   }
 }
 
-extension Kind where Value == [String: Configuration.Screen] {
+extension Kind where Value == [[UInt8]: Level] {
+  /// The highest level of each screen, by its key.
   static var screens: Kind {
-    let level = Kind<Configuration.Level>.choice()
+    let kind = Kind<Level>.choice()
     return Kind(
-      read: { screens, reader in
+      read: { levels, reader in
         let allowed = "screens, each with max-level"
         for (name, screen) in reader.entries(allowed: allowed) {
           if !(1...512).contains(name.utf8.count) {
@@ -164,15 +185,13 @@ extension Kind where Value == [String: Configuration.Screen] {
               value.reportUnknown(key, known: ["max-level"])
               continue
             }
-            var read = screens[name] ?? Configuration.Screen(maxLevel: .normal)
-            level.read(&read.maxLevel, value)
-            screens[name] = read
+            kind.read(&levels[Array(name.utf8), default: .normal], value)
           }
         }
       },
-      list: { screens in
-        screens.sorted { $0.key < $1.key }
-          .map { (".\($0.key).max-level", $0.value.maxLevel.rawValue) }
+      list: { levels in
+        levels.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+          .map { (".\(String(decoding: $0.key, as: UTF8.self)).max-level", $0.value.rawValue) }
       })
   }
 }

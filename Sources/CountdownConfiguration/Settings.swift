@@ -1,3 +1,6 @@
+import CountdownStore
+import Countdowns
+
 /// A row of the table of settings: a name, the allowed values, and a place in `Configuration`.
 struct Setting: Sendable {
   /// The keys from the top of the file down, joined by dots.
@@ -5,6 +8,8 @@ struct Setting: Sendable {
   let read: @Sendable (inout Configuration, ValueReader) -> Void
   /// Names and values for CONFIG GET; several where the operator chooses the names.
   let list: @Sendable (Configuration) -> [(name: String, value: String)]
+  /// Takes the setting from another configuration.
+  let copy: @Sendable (inout Configuration, Configuration) -> Void
 
   init<Value>(
     _ name: String, _ path: any WritableKeyPath<Configuration, Value> & Sendable,
@@ -15,6 +20,13 @@ struct Setting: Sendable {
     list = { configuration in
       kind.list(configuration[keyPath: path]).map { (name + $0.suffix, $0.value) }
     }
+    copy = { $0[keyPath: path] = $1[keyPath: path] }
+  }
+
+  /// Whether it takes effect at a start only.
+  var needsRestart: Bool {
+    name.hasPrefix("socket.") || name.hasPrefix("fleet.")
+      || ["state-directory", "durability", "events.keep", "log.segment-size"].contains(name)
   }
 
   /// All settings, in the order of `config/countdownd.yaml`.
@@ -25,8 +37,8 @@ struct Setting: Sendable {
     Setting("socket.mode", \.socket.mode, .fileMode),
     Setting("state-directory", \.stateDirectory, .absolutePath),
     Setting("durability", \.durability, .choice()),
-    Setting("events.keep", \.events.keep, .count(0...100_000_000)),
-    Setting("log.segment-size", \.log.segmentSize, .bytes(65_536...1 << 30)),
+    Setting("events.keep", \.engine.eventsKept, .count(0...100_000_000)),
+    Setting("log.segment-size", \.segmentSize, .bytes(65_536...1 << 30)),
     Setting("log-level", \.logLevel, .choice()),
 
     Setting("access.connect.users", \.access.connect.users, .users),
@@ -34,71 +46,71 @@ struct Setting: Sendable {
     Setting("access.admin.users", \.access.admin.users, .users),
     Setting("access.admin.groups", \.access.admin.groups, .groups),
 
-    Setting("countdown.count", \.countdown.count, .count(1...2_147_483_647)),
-    Setting("countdown.every", \.countdown.every, .duration(from: 1)),
-    Setting("countdown.keep-ready", \.countdown.keepReady, .duration()),
+    Setting("countdown.count", \.engine.countdownCount, .count(1...2_147_483_647)),
+    Setting("countdown.every", \.engine.countdownEvery, .duration(from: 1)),
+    Setting("countdown.keep-ready", \.engine.keepReady, .duration()),
 
-    Setting("policies", \.policies, .policies),
+    Setting("policies", \.engine.policies, .policies),
 
-    Setting("hud.grace", \.hud.grace, .duration()),
-    Setting("hud.min", \.hud.min, .duration()),
-    Setting("hud.fade-in", \.hud.fadeIn, .duration()),
-    Setting("hud.fade-out", \.hud.fadeOut, .duration()),
-    Setting("hud.message-min", \.hud.messageMin, .duration()),
-    Setting("hud.max-level", \.hud.maxLevel, .choice()),
-    Setting("hud.screens", \.hud.screens, .screens),
-    Setting("hud.blocking.paths", \.hud.blocking.paths, .paths),
-    Setting("hud.blocking.verbs", \.hud.blocking.verbs, .words),
-    Setting("hud.blocking.mask", \.hud.blocking.mask, .choice()),
+    Setting("hud.grace", \.engine.presentation.grace, .duration()),
+    Setting("hud.min", \.engine.presentation.minimum, .duration()),
+    Setting("hud.fade-in", \.engine.presentation.fadeIn, .duration()),
+    Setting("hud.fade-out", \.engine.presentation.fadeOut, .duration()),
+    Setting("hud.message-min", \.engine.presentation.messageMinimum, .duration()),
+    Setting("hud.max-level", \.engine.maximumLevel, .choice()),
+    Setting("hud.screens", \.engine.maximumLevelOfScreen, .screens),
+    Setting("hud.blocking.paths", \.engine.blocking.paths, .paths),
+    Setting("hud.blocking.verbs", \.engine.blocking.verbs, .words),
+    Setting("hud.blocking.mask", \.engine.blocking.mask, .choice()),
 
-    Setting("gate.keep-pending", \.gate.keepPending, .duration(from: 1)),
+    Setting("gate.keep-pending", \.engine.keepPending, .duration(from: 1)),
 
-    Setting("nav.swipe-timeout", \.nav.swipeTimeout, .duration(from: 1)),
+    Setting("nav.swipe-timeout", \.engine.swipeTimeout, .duration(from: 1)),
 
-    Setting("page.timeout", \.page.timeout, .duration()),
+    Setting("page.timeout", \.engine.pageTimeout, .timeout),
 
     Setting("fleet.engine", \.fleet.engine, .choice()),
     Setting("fleet.name", \.fleet.settings.name, .fleetName),
     Setting("fleet.nodes", \.fleet.settings.nodes, .nodes),
     Setting("fleet.discovery", \.fleet.settings.discovery, .choice()),
     Setting("fleet.sentinel-name", \.fleet.settings.sentinelName, .fleetName),
-    Setting("fleet.username", \.fleet.username, .username),
-    Setting("fleet.password-file", \.fleet.passwordFile, .optionalPath),
-    Setting("fleet.tls.enabled", \.fleet.tls.enabled, .choice()),
-    Setting("fleet.tls.authorities", \.fleet.tls.authorities, .optionalPath),
-    Setting("fleet.tls.certificate", \.fleet.tls.certificate, .optionalPath),
-    Setting("fleet.tls.key", \.fleet.tls.key, .optionalPath),
+    Setting("fleet.username", \.fleet.settings.username, .username),
+    Setting("fleet.password-file", \.fleet.settings.passwordFile, .optionalPath),
+    Setting("fleet.tls.enabled", \.fleet.settings.tls.isEnabled, .noOrYes),
+    Setting("fleet.tls.authorities", \.fleet.settings.tls.authorities, .optionalPath),
+    Setting("fleet.tls.certificate", \.fleet.settings.tls.certificate, .optionalPath),
+    Setting("fleet.tls.key", \.fleet.settings.tls.key, .optionalPath),
     Setting("fleet.kinds", \.fleet.settings.kinds, .sharedKinds),
     Setting("fleet.partitions", \.fleet.settings.partitions, .count(1...1_024)),
     Setting("fleet.replicas", \.fleet.settings.replicas, .count(0...5)),
-    Setting("fleet.timeout", \.fleet.timeout, .duration(from: 10)),
+    Setting("fleet.timeout", \.fleet.settings.timeout, .duration(from: 10)),
     Setting("fleet.unreachable", \.fleet.settings.unreachable, .choice()),
     Setting("fleet.reads", \.fleet.settings.reads, .choice()),
-    Setting("fleet.max-clock-skew", \.fleet.maxClockSkew, .duration(from: 1)),
+    Setting("fleet.max-clock-skew", \.fleet.settings.maximumClockSkew, .duration(from: 1)),
 
-    Setting("limits.max-bulk-length", \.limits.maxBulkLength, .bytes(64...512 << 20)),
-    Setting("limits.max-inline-length", \.limits.maxInlineLength, .bytes(64...512 << 20)),
-    Setting("limits.max-arguments", \.limits.maxArguments, .count(8...1 << 20)),
-    Setting("limits.max-request-length", \.limits.maxRequestLength, .bytes(64...1 << 30)),
-    Setting("limits.max-commands-per-turn", \.limits.maxCommandsPerTurn, .count(1...1 << 20)),
-    Setting("limits.max-output", \.limits.maxOutput, .bytes(1024...1 << 30)),
-    Setting("limits.max-output-per-uid", \.limits.maxOutputPerUID, .bytes(1024...1 << 40)),
-    Setting("limits.max-connections", \.limits.maxConnections, .count(1...1_000_000)),
+    Setting("limits.max-bulk-length", \.request.bulkLength, .bytes(64...512 << 20)),
+    Setting("limits.max-inline-length", \.request.inlineLength, .bytes(64...512 << 20)),
+    Setting("limits.max-arguments", \.request.arguments, .count(8...1 << 20)),
+    Setting("limits.max-request-length", \.request.requestLength, .bytes(64...1 << 30)),
+    Setting("limits.max-commands-per-turn", \.connections.commandsPerTurn, .count(1...1 << 20)),
+    Setting("limits.max-output", \.dispatcher.maxOutput, .bytes(1024...1 << 30)),
+    Setting("limits.max-output-per-uid", \.dispatcher.maxOutputPerUser, .bytes(1024...1 << 40)),
+    Setting("limits.max-connections", \.connections.all, .count(1...1_000_000)),
     Setting(
-      "limits.max-connections-per-uid", \.limits.maxConnectionsPerUID, .count(1...1_000_000)),
+      "limits.max-connections-per-uid", \.connections.perUser, .count(1...1_000_000)),
     // A table has 2²⁷ places, for entities and for those that have ended but are still stored.
-    Setting("limits.max-entities", \.limits.maxEntities, .count(1...67_000_000)),
-    Setting("limits.max-entities-per-uid", \.limits.maxEntitiesPerUID, .count(1...67_000_000)),
-    Setting("limits.max-subscriptions", \.limits.maxSubscriptions, .count(1...10_000_000)),
-    Setting("limits.max-patterns-per-uid", \.limits.maxPatternsPerUID, .count(1...1_000_000)),
-    Setting("limits.max-payload-length", \.limits.maxPayloadLength, .bytes(0...1 << 20)),
-    Setting("limits.max-scope-depth", \.limits.maxScopeDepth, .count(1...1_000_000)),
-    Setting("limits.max-scope-children", \.limits.maxScopeChildren, .count(1...100_000_000)),
-    Setting("limits.max-scope-handlers", \.limits.maxScopeHandlers, .count(1...1_000_000)),
-    Setting("limits.max-stack-pages", \.limits.maxStackPages, .count(1...100_000)),
+    Setting("limits.max-entities", \.engine.limits.entities, .count(1...67_000_000)),
+    Setting("limits.max-entities-per-uid", \.engine.limits.entitiesPerUser, .count(1...67_000_000)),
+    Setting("limits.max-subscriptions", \.engine.limits.subscriptions, .count(1...10_000_000)),
+    Setting("limits.max-patterns-per-uid", \.engine.limits.patternsPerUser, .count(1...1_000_000)),
+    Setting("limits.max-payload-length", \.engine.limits.payloadLength, .bytes(0...1 << 20)),
+    Setting("limits.max-scope-depth", \.engine.limits.scopeDepth, .count(1...1_000_000)),
+    Setting("limits.max-scope-children", \.engine.limits.scopeChildren, .count(1...100_000_000)),
+    Setting("limits.max-scope-handlers", \.engine.limits.scopeHandlers, .count(1...1_000_000)),
+    Setting("limits.max-stack-pages", \.engine.limits.stackPages, .count(1...100_000)),
 
-    Setting("slowlog.threshold", \.slowlog.threshold, .duration()),
-    Setting("slowlog.length", \.slowlog.length, .count(0...1_000_000)),
+    Setting("slowlog.threshold", \.dispatcher.slowCommand, .duration()),
+    Setting("slowlog.length", \.dispatcher.slowLogLength, .count(0...1_000_000)),
   ]
 
   static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })

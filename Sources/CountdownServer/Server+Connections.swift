@@ -60,12 +60,12 @@ extension Server {
         ["uid": "\(peer.uid)", "pid": "\(peer.pid)"])
       throw Refusal(text: error.text)
     }
-    guard connectionCount < settings.connections else {
-      throw refuse("max-connections", settings.connections, peer)
+    guard connectionCount < settings.connections.all else {
+      throw refuse("max-connections", settings.connections.all, peer)
     }
     let ofUser = dispatcher.users[peer.uid]?.connections ?? 0
-    guard ofUser < settings.connectionsPerUser else {
-      throw refuse("max-connections-per-uid", settings.connectionsPerUser, peer)
+    guard ofUser < settings.connections.perUser else {
+      throw refuse("max-connections-per-uid", settings.connections.perUser, peer)
     }
   }
 

@@ -12,7 +12,7 @@ extension Server {
     case .server: serverFacts()
     case .clients:
       [
-        ("maxclients", "\(settings.connections)"),
+        ("maxclients", "\(settings.connections.all)"),
         ("rejected_connections", "\(rejectedConnections)"),
         ("users", "\(dispatcher.users.count)"),
       ]

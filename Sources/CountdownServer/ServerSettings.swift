@@ -13,9 +13,7 @@ package struct ServerSettings: Sendable {
 
   package var listener: Listener
   package var request = RESPLimits()
-  package var commandsPerTurn = 128
-  package var connections = 20_000
-  package var connectionsPerUser = 10_000
+  package var connections = ConnectionLimits()
   package var engine = EngineSettings()
   package var dispatcher = Dispatcher.Settings()
   /// Where and how state is persisted; nil if it is in memory only.

@@ -1,5 +1,5 @@
 /// The engine's part of the configuration.
-package struct EngineSettings: Sendable {
+package struct EngineSettings: Equatable, Sendable {
   package struct Limits: Equatable, Sendable {
     package var entities = 20_000_000
     package var entitiesPerUser = 10_000_000

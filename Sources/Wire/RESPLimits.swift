@@ -21,3 +21,15 @@ package struct RESPLimits: Equatable, Sendable {
 package struct RESPProtocolError: Error, Equatable, CustomStringConvertible {
   package let description: String
 }
+
+/// The limits of connections.
+package struct ConnectionLimits: Equatable, Sendable {
+  /// Connections of all users.
+  package var all = 20_000
+  /// Connections of one user.
+  package var perUser = 10_000
+  /// Commands of one connection in a round before other connections continue.
+  package var commandsPerTurn = 128
+
+  package init() {}
+}

@@ -25,7 +25,7 @@ enum Completion {
   /// user may not ask it.
   static let policies = CompletionKind.custom { arguments, _, _ in
     guard case .map(let settings)? = await reply(["CONFIG", "GET", "policies.*.every"], arguments)
-    else { return (try? Configuration.load().policies.keys.sorted()) ?? [] }
+    else { return (try? Configuration.load().engine.policies.keys.sorted()) ?? [] }
     return settings.compactMap { setting in
       setting.key.string.map { String($0.dropFirst("policies.".count).dropLast(".every".count)) }
     }

@@ -69,7 +69,7 @@ struct Countdownd: ParsableCommand {
       "What changes survive: process (kill -9), power (a power failure too) or none (default: as "
         + "configured, \(Configuration().durability.rawValue)).",
       valueName: "level"))
-  var durability: Configuration.Durability?
+  var durability: Durability?
 
   @Option(
     help: .init(
@@ -345,7 +345,7 @@ private final class StopRequest: Sendable {
 }
 
 extension Configuration.LogLevel: ExpressibleByArgument {}
-extension Configuration.Durability: ExpressibleByArgument {}
+extension Durability: ExpressibleByArgument {}
 
 private func microsecondsSince1970() -> Int64 {
   var now = timespec()

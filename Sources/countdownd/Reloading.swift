@@ -100,7 +100,7 @@ final class Reloading: Sendable {
     logger.set(new.logLevel)
     logger.log(
       .reloaded, .notice, "configuration reloaded",
-      ["policies": "\(new.policies.count)", "changed": "\(changed.count)"])
+      ["policies": "\(new.engine.policies.count)", "changed": "\(changed.count)"])
     status.hasReloaded()
     return .taken(changed: changed, kept: kept)
   }

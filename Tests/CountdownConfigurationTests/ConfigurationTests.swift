@@ -52,33 +52,33 @@ import Testing
     expected.access.connect.groups = [.init(text: "root", id: 0)]
     expected.access.admin.users = [.init(text: "4294967294", id: 4_294_967_294)]
     expected.access.admin.groups = [.init(text: "0", id: 0)]
-    expected.countdown.count = 5
-    expected.countdown.every = .milliseconds(500)
-    expected.countdown.keepReady = .seconds(7200)
-    expected.hud.grace = .milliseconds(1)
-    expected.hud.min = .seconds(2)
-    expected.hud.fadeIn = .seconds(180)
-    expected.hud.fadeOut = .zero
-    expected.hud.messageMin = .seconds(4 * 86_400)
-    expected.hud.maxLevel = .statusbar
-    expected.hud.screens = ["pay": .init(maxLevel: .alert), "0": .init(maxLevel: .normal)]
-    expected.hud.blocking.paths = ["/api/order/Place"]
-    expected.hud.blocking.verbs = ["Place"]
-    expected.limits.maxBulkLength = 100
-    expected.limits.maxInlineLength = 1024
-    expected.limits.maxArguments = 10
-    expected.limits.maxRequestLength = 2_097_152
-    expected.limits.maxCommandsPerTurn = 1
-    expected.limits.maxOutput = 1024
-    expected.limits.maxOutputPerUID = 2048
-    expected.limits.maxConnections = 2
-    expected.limits.maxConnectionsPerUID = 3
-    expected.limits.maxEntities = 4
-    expected.limits.maxEntitiesPerUID = 5
-    expected.limits.maxSubscriptions = 6
-    expected.limits.maxPatternsPerUID = 5
-    expected.slowlog.threshold = .zero
-    expected.slowlog.length = 0
+    expected.engine.countdownCount = 5
+    expected.engine.countdownEvery = .milliseconds(500)
+    expected.engine.keepReady = .seconds(7200)
+    expected.engine.presentation.grace = .milliseconds(1)
+    expected.engine.presentation.minimum = .seconds(2)
+    expected.engine.presentation.fadeIn = .seconds(180)
+    expected.engine.presentation.fadeOut = .zero
+    expected.engine.presentation.messageMinimum = .seconds(4 * 86_400)
+    expected.engine.maximumLevel = .statusbar
+    expected.engine.maximumLevelOfScreen = [Array("pay".utf8): .alert, Array("0".utf8): .normal]
+    expected.engine.blocking.paths = ["/api/order/Place"]
+    expected.engine.blocking.verbs = ["Place"]
+    expected.request.bulkLength = 100
+    expected.request.inlineLength = 1024
+    expected.request.arguments = 10
+    expected.request.requestLength = 2_097_152
+    expected.connections.commandsPerTurn = 1
+    expected.dispatcher.maxOutput = 1024
+    expected.dispatcher.maxOutputPerUser = 2048
+    expected.connections.all = 2
+    expected.connections.perUser = 3
+    expected.engine.limits.entities = 4
+    expected.engine.limits.entitiesPerUser = 5
+    expected.engine.limits.subscriptions = 6
+    expected.engine.limits.patternsPerUser = 5
+    expected.dispatcher.slowCommand = .zero
+    expected.dispatcher.slowLogLength = 0
     #expect(configuration == expected)
   }
 
@@ -90,17 +90,22 @@ import Testing
     let second = "limits: {max-entities: 2}\nhud: {screens: {b: {max-level: statusbar}}}"
     #expect(configuration.merge(yaml: first, file: "1") == [])
     #expect(configuration.merge(yaml: second, file: "2") == [])
-    #expect(configuration.limits.maxEntities == 2)
-    #expect(configuration.limits.maxOutput == 1_048_576)
-    #expect(configuration.hud.screens.mapValues(\.maxLevel) == ["a": .alert, "b": .statusbar])
+    #expect(configuration.engine.limits.entities == 2)
+    #expect(configuration.dispatcher.maxOutput == 1_048_576)
+    #expect(
+      configuration.engine.maximumLevelOfScreen == [
+        Array("a".utf8): .alert, Array("b".utf8): .statusbar,
+      ])
   }
 
   @Test func settingsAreListedByFullName() throws {
     var configuration = Configuration()
-    configuration.hud.screens = ["b": .init(maxLevel: .alert), "a": .init(maxLevel: .statusbar)]
-    configuration.hud.blocking.paths = ["/api/a", "/api/b"]
-    configuration.countdown.every = .milliseconds(1500)
-    configuration.countdown.keepReady = .seconds(86_400)
+    configuration.engine.maximumLevelOfScreen = [
+      Array("b".utf8): .alert, Array("a".utf8): .statusbar,
+    ]
+    configuration.engine.blocking.paths = ["/api/a", "/api/b"]
+    configuration.engine.countdownEvery = .milliseconds(1500)
+    configuration.engine.keepReady = .seconds(86_400)
     configuration.socket.mode = 0o7
     let list = configuration.settings
     let values = Dictionary(uniqueKeysWithValues: list.map { ($0.name, $0.value) })

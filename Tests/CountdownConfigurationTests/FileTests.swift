@@ -41,16 +41,16 @@ import Testing
     try directory.write("c.yaml.d/30-c.yaml~", "countdown: {count: 30}")
     try directory.write("c.yaml.d/.40-d.yaml", "countdown: {count: 40}")
     let configuration = try Configuration.load(path: file)
-    #expect(configuration.countdown.count == 20)
-    #expect(configuration.countdown.every == .seconds(2))
-    #expect(configuration.slowlog.length == 10)
+    #expect(configuration.engine.countdownCount == 20)
+    #expect(configuration.engine.countdownEvery == .seconds(2))
+    #expect(configuration.dispatcher.slowLogLength == 10)
     #expect(configuration.logLevel == .debug)
   }
 
   @Test func limitsOfSeveralFilesAreCheckedTogether() throws {
     let directory = try Directory()
     let file = try directory.write("c.yaml", "countdown: {count: 2147483647, every: 1ms}")
-    #expect(try Configuration.load(path: file).countdown.count == 2_147_483_647)
+    #expect(try Configuration.load(path: file).engine.countdownCount == 2_147_483_647)
     try directory.make("c.yaml.d")
     try directory.write("c.yaml.d/a.yaml", "countdown: {every: 1s}")
     let error = #expect(throws: ConfigurationError.self) { try Configuration.load(path: file) }

@@ -44,7 +44,7 @@ struct FleetTests {
     #expect(fleet.settings.replicas == 2)
     #expect(fleet.settings.unreachable == .local)
     #expect(fleet.settings.reads == .local)
-    #expect(fleet.timeout == .milliseconds(300))
+    #expect(fleet.settings.timeout == .milliseconds(300))
     let shown = Dictionary(uniqueKeysWithValues: configuration.settings.map { ($0.name, $0.value) })
     #expect(shown["fleet.nodes"] == "redis1:26379,[::1]:26380,10.0.0.7:1")
     #expect(shown["fleet.kinds"] == "countdown,once")

@@ -22,7 +22,7 @@ import Testing
   private func problems(_ yaml: String) -> [String] {
     var configuration = Configuration()
     let problems = configuration.merge(yaml: yaml, file: "f").map(\.description)
-    #expect(configuration.policies.isEmpty || problems.isEmpty)
+    #expect(configuration.engine.policies.isEmpty || problems.isEmpty)
     return problems
   }
 
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test func aPolicyIsReadWhole() throws {
-    let policies = try Configuration(yaml: whole, file: "f").policies
+    let policies = try Configuration(yaml: whole, file: "f").engine.policies
     #expect(policies.keys.sorted() == ["login", "nothing", "reset-1.2_b"])
     var rules = SendPolicy.Rules()
     rules.ladder = [.seconds(60), .seconds(120), .seconds(300)]
@@ -72,9 +72,9 @@ import Testing
     var configuration = Configuration()
     #expect(configuration.merge(yaml: whole, file: "1") == [])
     #expect(configuration.merge(yaml: "policies: {login: {count: 5}}", file: "2") == [])
-    #expect(configuration.policies["login"]?.rules.ladder == [])
-    #expect(configuration.policies["login"]?.cooldown(after: 1) == .seconds(5))
-    #expect(configuration.policies.count == 3)
+    #expect(configuration.engine.policies["login"]?.rules.ladder == [])
+    #expect(configuration.engine.policies["login"]?.cooldown(after: 1) == .seconds(5))
+    #expect(configuration.engine.policies.count == 3)
   }
 
   @Test func wrongRulesAreReportedWithTheirPlace() {
@@ -165,7 +165,7 @@ import Testing
       file: "f")
     #expect(new.keepWhatNeedsRestart(from: old) == ["socket.path", "state-directory"])
     #expect(new.socket == old.socket && new.stateDirectory == old.stateDirectory)
-    #expect(new.logLevel == .debug && new.policies.count == 3)
+    #expect(new.logLevel == .debug && new.engine.policies.count == 3)
     #expect(new.keepWhatNeedsRestart(from: old) == [])
   }
 }

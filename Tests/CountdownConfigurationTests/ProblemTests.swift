@@ -88,8 +88,8 @@ import Wire
         "f.yaml:12: hud.blocking.paths[1]: \"order/Place\" is not allowed; "
           + "allowed: a path that begins with /api/, at most 1024 bytes, without spaces and commas",
       ])
-    #expect(configuration.limits.maxEntities == 7)
-    #expect(configuration.limits.maxConnections == Configuration().limits.maxConnections)
+    #expect(configuration.engine.limits.entities == 7)
+    #expect(configuration.connections.all == Configuration().connections.all)
   }
 
   @Test(arguments: [

@@ -128,8 +128,8 @@ struct FleetServersTests {
     let certificate = try authority.certificate(for: "localhost")
     let redis = try RedisServer.encrypted(certificate, authority)
     let link = try Link(redis) {
-      $0.tls = FleetSettings.TLS()
-      $0.tls?.authorities = authority.file
+      $0.tls.isEnabled = true
+      $0.tls.authorities = authority.file
     }
     try link.wait("connected") { $0.connected.count == 4 }
     // More than one record of TLS.
@@ -150,8 +150,8 @@ struct FleetServersTests {
     let redis = try RedisServer.encrypted(
       try authority.certificate(for: "elsewhere"), authority)
     let link = try Link(redis) {
-      $0.tls = FleetSettings.TLS()
-      $0.tls?.authorities = authority.file
+      $0.tls.isEnabled = true
+      $0.tls.authorities = authority.file
     }
     try link.wait("refused") { _ in
       link.servers.trouble?.localizedCaseInsensitiveContains("hostname mismatch") == true
@@ -163,8 +163,8 @@ struct FleetServersTests {
     let other = try Authority()
     let redis = try RedisServer.encrypted(try other.certificate(for: "localhost"), other)
     let link = try Link(redis) {
-      $0.tls = FleetSettings.TLS()
-      $0.tls?.authorities = authority.file
+      $0.tls.isEnabled = true
+      $0.tls.authorities = authority.file
     }
     try link.wait("refused") { _ in
       link.servers.trouble?.contains("certificate is not accepted") == true

@@ -88,7 +88,7 @@ import Testing
     #expect(rules.verdict("/api/list") == .init(path: "/api/list", rule: nil, mask: .none))
   }
 
-  @Test("Verbs in the last path segment block", arguments: BlockingRules.defaultVerbs)
+  @Test("Verbs in the last path segment block", arguments: BlockingRules().verbs)
   func verbs(_ verb: String) {
     #expect(blocks("https://host.example/api/user/\(verb)Thing"))
     #expect(blocks("https://host.example/api/user/thing\(verb)"))

@@ -32,7 +32,7 @@ package final class FleetServers: FleetLink {
       uniqueKeysWithValues: names.enumerated().map { ($1.stream, $0) })
     owners = Array(repeating: nil, count: settings.partitions)
     var connection = FleetConnection.Means(loop: loop, addresses: Addresses(loop))
-    if let tls = settings.tls { connection.tls = try TLSContext(tls) }
+    if settings.tls.isEnabled { connection.tls = try TLSContext(settings.tls) }
     connection.username = settings.username
     if let file = settings.passwordFile { connection.password = try Self.password(in: file) }
     means = FleetServer.Means(
@@ -209,7 +209,7 @@ package final class FleetServers: FleetLink {
     let known = servers.values.sorted { $0.node.text < $1.node.text }
     var facts = [
       (name: "fleet_discovery", value: settings.discovery.rawValue),
-      (name: "fleet_encrypted", value: settings.tls == nil ? "0" : "1"),
+      (name: "fleet_encrypted", value: settings.tls.isEnabled ? "1" : "0"),
       (name: "fleet_servers", value: "\(known.count)"),
       (name: "fleet_servers_connected", value: "\(known.count { $0.isReady })"),
     ]

@@ -109,7 +109,7 @@ final class Connection: EventSource {
     unsafe server.openBatch()
     let dispatcher: Dispatcher = unsafe server.dispatcher
     var now = unsafe server.now
-    let share = unsafe dispatcher.share(of: session, server.settings.commandsPerTurn)
+    let share = unsafe dispatcher.share(of: session, server.settings.connections.commandsPerTurn)
     var left = share
     var isDrained = false
     unsafe dispatcher.beginLaps(server.virtualClock == nil ? now.boot.microseconds : nil)

@@ -5,15 +5,15 @@ import Wire
 /// Knows no sockets: its driver passes arguments and the time, and writes the `output` of sessions.
 /// Not thread-safe: one event loop owns it.
 package final class Dispatcher {
-  package struct Settings: Sendable {
+  package struct Settings: Equatable, Sendable {
     /// The most unread output of a connection, in bytes. An event beyond it closes the connection.
     package var maxOutput = 64 << 20
     /// The most unread output of all connections of a user, in bytes. Beyond it commands of the
     /// user are refused, and each event for the user closes one of its connections.
     package var maxOutputPerUser = 256 << 20
     package var access = AccessRules()
-    /// Commands that take at least this many microseconds are logged.
-    package var slowCommand: Int64 = 10_000
+    /// Commands that take at least this long are logged.
+    package var slowCommand = Interval.milliseconds(10)
     package var slowLogLength = 128
 
     package init() {}
@@ -66,14 +66,14 @@ package final class Dispatcher {
     self.host = host
     stopwatch = host.stopwatch
     table = CommandTable()
-    slowLog = SlowLog(threshold: settings.slowCommand, length: settings.slowLogLength)
+    slowLog = SlowLog(threshold: settings.slowCommand.microseconds, length: settings.slowLogLength)
     statistics = CommandStatistics(commands: table.rows.count)
   }
 
   /// Applies new settings.
   package func reload(_ settings: Settings) {
     self.settings = settings
-    slowLog.reload(threshold: settings.slowCommand, length: settings.slowLogLength)
+    slowLog.reload(threshold: settings.slowCommand.microseconds, length: settings.slowLogLength)
   }
 
   // MARK: Sessions

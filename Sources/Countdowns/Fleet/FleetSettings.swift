@@ -19,6 +19,8 @@ package struct FleetSettings: Equatable, Sendable {
   }
 
   package struct TLS: Equatable, Sendable {
+    /// Whether connections to the servers are encrypted.
+    package var isEnabled = false
     /// A file of trusted CA certificates, in PEM; nil: those of the system.
     package var authorities: String?
     /// Files of the client's certificate and key, in PEM; nil: none.
@@ -48,8 +50,7 @@ package struct FleetSettings: Equatable, Sendable {
   package var sentinelName = "mymaster"
   package var username: String?
   package var passwordFile: String?
-  /// TLS to the servers; nil: connections are not encrypted.
-  package var tls: TLS?
+  package var tls = TLS()
 
   package init() {}
 

@@ -41,7 +41,7 @@ struct Policy: AsyncParsableCommand {
       var names: [String] = []
       var problems: [String] = []
       do {
-        names = try Configuration.load(path: file).policies.keys.sorted()
+        names = try Configuration.load(path: file).engine.policies.keys.sorted()
       } catch {
         problems = error.problems.map(\.description)
       }
@@ -73,7 +73,7 @@ struct Policy: AsyncParsableCommand {
     func run() async throws {
       let policies: [String: SendPolicy]
       do {
-        policies = try Configuration.load(path: config).policies
+        policies = try Configuration.load(path: config).engine.policies
       } catch {
         for problem in error.problems { Output.error(problem.description, code: "FILE") }
         throw ExitCode.refused

@@ -2,23 +2,32 @@
 package struct BlockingRules: Equatable, Sendable {
   /// The mask of blocking requests.
   package var mask: Presentation.Mask
-  /// Blocking paths, each from the last `/api/` on.
-  private let paths: Set<String>
+  /// Blocking paths, each the part of the URL from the last `/api/` on.
+  package var paths: [String] { didSet { pathSet = Set(paths.map(Self.path)) } }
   /// Words that block if the last path segment contains them, as in `UpdateProfile`, `sendCode` or
-  /// `/login`: lower-case words, mapped to their configured spelling.
-  private let verbs: [String: String]
-
-  package static let defaultVerbs = [
-    "Create", "Add", "Update", "Delete", "Bind", "Submit", "Save", "Login", "Change", "Set",
-    "Edit", "Modify", "Cancel", "Send", "Check", "Audit",
-  ]
+  /// `/login`.
+  package var verbs: [String] { didSet { spelling = Self.spelling(verbs) } }
+  private var pathSet: Set<String>
+  /// Lower-case words, mapped to their configured spelling.
+  private var spelling: [String: String]
 
   package init(
-    paths: [String] = [], verbs: [String] = defaultVerbs, mask: Presentation.Mask = .custom
+    paths: [String] = [],
+    verbs: [String] = [
+      "Create", "Add", "Update", "Delete", "Bind", "Submit", "Save", "Login", "Change", "Set",
+      "Edit", "Modify", "Cancel", "Send", "Check", "Audit",
+    ],
+    mask: Presentation.Mask = .custom
   ) {
-    self.paths = Set(paths.map(Self.path))
-    self.verbs = Dictionary(verbs.map { ($0.lowercased(), $0) }) { first, _ in first }
+    self.paths = paths
+    self.verbs = verbs
     self.mask = mask
+    pathSet = Set(paths.map(Self.path))
+    spelling = Self.spelling(verbs)
+  }
+
+  private static func spelling(_ verbs: [String]) -> [String: String] {
+    Dictionary(verbs.map { ($0.lowercased(), $0) }) { first, _ in first }
   }
 
   /// The decision of the rules on a request.
@@ -40,10 +49,10 @@ package struct BlockingRules: Equatable, Sendable {
   package func verdict(_ url: String) -> Verdict {
     let path = Self.path(url)
     var rule: String?
-    if paths.contains(path) {
+    if pathSet.contains(path) {
       rule = path
     } else if let segment = path.split(separator: "/").last {
-      rule = Self.words(segment).lazy.compactMap { verbs[$0] }.first
+      rule = Self.words(segment).lazy.compactMap { spelling[$0] }.first
     }
     return Verdict(path: path, rule: rule, mask: rule == nil ? .none : mask)
   }
