@@ -105,130 +105,7 @@ extension Engine {
     try changeCountdown(key, generation, .retimed, at: now) { $0.retime(left, at: now.boot) }
   }
 
-  // MARK: Time
-
-  /// Runs what is due for a countdown. `due` is the time for which it was armed.
-  func expireCountdown(_ index: UInt32, due: Instant, at now: Moment) {
-    guard isAlive(countdowns.owner(index), at: now) else {
-      cancelCountdown(index, reason: .ownerGone, at: now)
-      return
-    }
-    var due = due
-    while due <= now.boot {
-      if expireCode(of: index, at: now) {
-        guard let next = nextExpiry(ofCountdown: index, at: now) else { break }
-        due = next
-        continue
-      }
-      var machine = countdowns.machine(index)
-      let sending = countdowns.sending(index)
-      let kept = kept(machine, sending, at: now)
-      switch machine.expire(at: now.boot, kept: kept) {
-      case .tick:
-        // The subscriber for whom it was armed may have left. The next tick is computed from the
-        // steps left now, so missed ticks merge into one.
-        if isWatched(countdown: index) {
-          statistics.record(late: (now.boot - due).microseconds)
-          publish(countdown: index, machine, due: due, at: now)
-        }
-      case .ready:
-        countdowns.update(index, machine)
-        // It was armed for its deadline, or for a tick that merges into this.
-        if case .ready(let deadline) = machine.phase { due = deadline }
-        statistics.record(late: (now.boot - due).microseconds)
-        noteChange(ofCountdown: index, toSends: false)
-        publish(countdown: index, machine, due: due, at: now)
-      case .forgotten:
-        removeCountdown(index)
-        return
-      case nil:
-        break
-      }
-      guard let next = nextExpiry(ofCountdown: index, machine, sending, at: now) else { break }
-      due = next
-      if due > now.boot { return arm(countdown: index, for: due) }
-    }
-    armCountdown(index, at: now)
-  }
-
-  /// Arms a countdown for its next expiry, or for its next tick if it is watched.
-  func armCountdown(_ index: UInt32, at now: Moment) {
-    arm(countdown: index, for: nextExpiry(ofCountdown: index, at: now))
-  }
-
-  func cancelCountdown(_ index: UInt32, reason: Event.Reason, at now: Moment) {
-    if reason == .ownerGone { statistics.ownerGone += 1 } else { statistics.cancelled += 1 }
-    publish(countdown: index, .cancelled, reason: reason, at: now)
-    let entity = countdowns[index]
-    guard entity.sending != nil else { return removeCountdown(index) }
-    _ = countdowns[index].machine.cancel(at: now.boot)
-    connections.disown(EntityRef(.countdown, index), entity.owner)
-    countdowns[index].owner = .none
-    // This forgets it at once if no send matters any more. If the end of the owner is noticed late,
-    // codes that expired meanwhile are reported first.
-    wake(index, at: now)
-  }
-
   // MARK: Steps
-
-  /// Runs what is due for the countdown of a key, and returns its index; nil if there is none.
-  func settledCountdown(
-    _ key: Span<UInt8>, at now: Moment
-  ) -> UInt32? {
-    settledCountdown(key, hash: countdowns.hash(key), at: now)
-  }
-
-  private func settledCountdown(
-    _ key: Span<UInt8>, hash: KeyIndex.Hash, at now: Moment
-  ) -> UInt32? {
-    guard let index = countdowns.find(key, hash: hash), settleCountdown(index, at: now) else {
-      return nil
-    }
-    return index
-  }
-
-  /// Runs what is due for a countdown. Returns false if it does not exist afterwards.
-  func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
-    guard countdowns.contains(index) else { return false }
-    guard isAlive(countdowns.owner(index), at: now) else {
-      cancelCountdown(index, reason: .ownerGone, at: now)
-      return countdowns.contains(index)
-    }
-    // Usually it still counts, and nothing but its deadline can be due.
-    if case .counting(let deadline) = countdowns.machine(index).phase, deadline > now.boot,
-      !subscriptions.isAnythingWatched, countdowns.sending(index) == nil
-    {
-      return true
-    }
-    guard let due = due(ofCountdown: index), due <= now.boot else { return true }
-    expireCountdown(index, due: due, at: now)
-    return countdowns.contains(index)
-  }
-
-  func isWatched(countdown index: UInt32) -> Bool {
-    subscriptions.isAnythingWatched
-      && countdowns.withKey(index) { subscriptions.isWatched(.countdown, $0) }
-  }
-
-  func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
-    nextExpiry(
-      ofCountdown: index, countdowns.machine(index), countdowns.sending(index), at: now)
-  }
-
-  private func nextExpiry(
-    ofCountdown index: UInt32, _ machine: Countdown, _ sending: Sending?, at now: Moment
-  ) -> Instant? {
-    if case .counting(let deadline) = machine.phase, sending == nil,
-      !subscriptions.isAnythingWatched
-    {
-      return deadline
-    }
-    let next = machine.nextExpiry(
-      at: now.boot, watched: machine.ticks && isWatched(countdown: index),
-      kept: kept(machine, sending, at: now))
-    guard let code = sending?.record.nextCodeExpiry else { return next }
-    return next.map { min($0, code) } ?? code
-  }
 
   private func insertCountdown(
     _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ start: inout CountdownStart, by client: Client,
@@ -351,13 +228,6 @@ extension Engine {
     return countdownView(index, at: now)
   }
 
-  /// Arms a countdown that has changed, or runs what is due for it already.
-  func wake(_ index: UInt32, at now: Moment) {
-    let next = nextExpiry(ofCountdown: index, at: now)
-    if let next, next <= now.boot { return expireCountdown(index, due: next, at: now) }
-    arm(countdown: index, for: next)
-  }
-
   func removeCountdown(_ index: UInt32) {
     let reference = EntityRef(.countdown, index)
     changes.note(reference, isKept: false)
@@ -367,93 +237,9 @@ extension Engine {
     countdowns.remove(index)
   }
 
-  /// Notes a change to be stored, for changes that no call of `publish` notes. Only the sends of a
-  /// countdown with an owner are stored.
-  func noteChange(ofCountdown index: UInt32, toSends: Bool) {
-    guard changes.isOn else { return }
-    if !toSends, countdowns.owner(index) != .none, countdowns.hasSends(index) { return }
-    changes.note(EntityRef(.countdown, index), isKept: CountdownKind.isDurable(index, in: self))
-  }
-
-  /// Publishes an event. `generation` is the entity's unless the event is about an earlier code.
-  func publish(
-    countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
-    due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
-  ) {
-    var head = Event.Head(
-      name, generation ?? countdowns.generation(index), due: due, reason: reason, at: now)
-    noteEvent(name, ofCountdown: index)
-    head.sequence = newSequence()
-    let audience = audience(ofCountdown: index)
-    let isForLog = eventLog.isOn && isLogged(name, ofCountdown: index)
-    guard let audience else {
-      // Usually nobody subscribes; then the log borrows the key.
-      guard isForLog else { return }
-      return countdowns.withKey(index) { key in
-        eventLog.append(
-          head, key: key,
-          countdowns.view(index, key: false, code: generation, retryAt: retryAt, at: now))
-      }
-    }
-    let view = countdowns.view(index, code: generation, retryAt: retryAt, at: now)
-    if isForLog { eventLog.append(head, view) }
-    send(Event(head, view), .countdown, view.key, to: audience)
-  }
-
-  private func noteEvent(_ name: Event.Name, ofCountdown index: UInt32) {
-    if name.changesState { noteChange(ofCountdown: index, toSends: name.changesSends) }
-  }
-
-  private func isLogged(_ name: Event.Name, ofCountdown index: UInt32) -> Bool {
-    decidesForFleet || name.changesState && countdowns.owner(index) == .none
-  }
-
-  /// Publishes a tick or `ready`.
-  ///
-  /// - Parameter machine: the machine after the expiry.
-  func publish(
-    countdown index: UInt32, _ machine: Countdown, due: Instant, at now: Moment
-  ) {
-    let audience = audience(ofCountdown: index)
-    let event = TimedEvent(
-      machine, countdowns.generation(index), sequence: newSequence(),
-      isKept: countdowns.owner(index) == .none, due: due, at: now)
-    let isForLog = event.changesStoredState && eventLog.isOn
-    guard isForLog || audience != nil else { return }
-    let titles = countdowns.titles(index)
-    let title =
-      event.isReady
-      ? titles?.ready
-      : titles?.counting.map {
-        Title.text($0, remaining: event.remaining, left: machine.remainingTime(at: now.boot))
-      }
-    countdowns.withKey(index) { key in
-      if isForLog { eventLog.append(event, key: key, title: title) }
-      if let audience {
-        statistics.publications += 1
-        outbox.append(event, key: key, title: title, to: audience)
-      }
-    }
-  }
-
-  private func audience(ofCountdown index: UInt32) -> Audience? {
-    guard subscriptions.isAnythingWatched else { return nil }
-    return countdowns.withKey(index) { audience(.countdown, $0) }
-  }
-
   func countdownView(
     _ index: UInt32, code: Generation? = nil, retryAt: Instant? = nil, at now: Moment
   ) -> CountdownView {
     countdowns.view(index, code: code, retryAt: retryAt, at: now)
-  }
-}
-
-extension Event.Name {
-  /// Whether the event is about a change to the sends or their codes.
-  fileprivate var changesSends: Bool {
-    switch self {
-    case .started, .refunded, .expired, .locked, .passed: true
-    default: false
-    }
   }
 }

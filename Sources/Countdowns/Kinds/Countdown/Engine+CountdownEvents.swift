@@ -1,0 +1,91 @@
+/// What countdowns publish, log and store.
+extension Engine {
+  func isWatched(countdown index: UInt32) -> Bool {
+    subscriptions.isAnythingWatched
+      && countdowns.withKey(index) { subscriptions.isWatched(.countdown, $0) }
+  }
+
+  /// Notes a change to be stored, for changes that no call of `publish` notes. Only the sends of a
+  /// countdown with an owner are stored.
+  func noteChange(ofCountdown index: UInt32, toSends: Bool) {
+    guard changes.isOn else { return }
+    if !toSends, countdowns.owner(index) != .none, countdowns.hasSends(index) { return }
+    changes.note(EntityRef(.countdown, index), isKept: CountdownKind.isDurable(index, in: self))
+  }
+
+  /// Publishes an event. `generation` is the entity's unless the event is about an earlier code.
+  func publish(
+    countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
+    due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
+  ) {
+    var head = Event.Head(
+      name, generation ?? countdowns.generation(index), due: due, reason: reason, at: now)
+    noteEvent(name, ofCountdown: index)
+    head.sequence = newSequence()
+    let audience = audience(ofCountdown: index)
+    let isForLog = eventLog.isOn && isLogged(name, ofCountdown: index)
+    guard let audience else {
+      // Usually nobody subscribes; then the log borrows the key.
+      guard isForLog else { return }
+      return countdowns.withKey(index) { key in
+        eventLog.append(
+          head, key: key,
+          countdowns.view(index, key: false, code: generation, retryAt: retryAt, at: now))
+      }
+    }
+    let view = countdowns.view(index, code: generation, retryAt: retryAt, at: now)
+    if isForLog { eventLog.append(head, view) }
+    send(Event(head, view), .countdown, view.key, to: audience)
+  }
+
+  private func noteEvent(_ name: Event.Name, ofCountdown index: UInt32) {
+    if name.changesState { noteChange(ofCountdown: index, toSends: name.changesSends) }
+  }
+
+  private func isLogged(_ name: Event.Name, ofCountdown index: UInt32) -> Bool {
+    decidesForFleet || name.changesState && countdowns.owner(index) == .none
+  }
+
+  /// Publishes a tick or `ready`.
+  ///
+  /// - Parameter machine: the machine after the expiry.
+  func publish(
+    countdown index: UInt32, _ machine: Countdown, due: Instant, at now: Moment
+  ) {
+    let audience = audience(ofCountdown: index)
+    let event = TimedEvent(
+      machine, countdowns.generation(index), sequence: newSequence(),
+      isKept: countdowns.owner(index) == .none, due: due, at: now)
+    let isForLog = event.changesStoredState && eventLog.isOn
+    guard isForLog || audience != nil else { return }
+    let titles = countdowns.titles(index)
+    let title =
+      event.isReady
+      ? titles?.ready
+      : titles?.counting.map {
+        Title.text($0, remaining: event.remaining, left: machine.remainingTime(at: now.boot))
+      }
+    countdowns.withKey(index) { key in
+      if isForLog { eventLog.append(event, key: key, title: title) }
+      if let audience {
+        statistics.publications += 1
+        outbox.append(event, key: key, title: title, to: audience)
+      }
+    }
+  }
+
+  private func audience(ofCountdown index: UInt32) -> Audience? {
+    guard subscriptions.isAnythingWatched else { return nil }
+    return countdowns.withKey(index) { audience(.countdown, $0) }
+  }
+}
+
+extension Event.Name {
+  /// Whether the event is about a change to the sends or their codes.
+  fileprivate var changesSends: Bool {
+    switch self {
+    case .started, .refunded, .expired, .locked, .passed: true
+    default: false
+    }
+  }
+}

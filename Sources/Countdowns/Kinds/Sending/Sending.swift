@@ -1,0 +1,17 @@
+/// A policy and the sends under it. Each object belongs to one countdown.
+final class Sending {
+  var policy: SendPolicy
+  var record: SendRecord
+  /// Whether the last START named the policy. If not, it is kept for the next START that does.
+  var isInForce = true
+
+  init(_ policy: SendPolicy, _ record: SendRecord = SendRecord()) {
+    self.policy = policy
+    self.record = record
+  }
+
+  /// Returns the record as it counts for a policy, which may succeed this one.
+  func record(for policy: SendPolicy, at now: Instant) -> SendRecord {
+    policy == self.policy ? record : record.handedOver(from: self.policy, at: now)
+  }
+}
