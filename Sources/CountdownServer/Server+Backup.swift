@@ -4,7 +4,7 @@ import Countdowns
 /// Only the daemon may use the state directory, so a copy of the state travels over the socket.
 extension Server {
   package func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 {
-    guard let writer else {
+    guard let writer = storing.writer else {
       throw BackupError(
         "ERR the state is in memory only, so there is nothing to back up; durability in the "
           + "configuration can change that")

@@ -6,15 +6,25 @@ import DispatchTimers
 /// A batch: the commands of one iteration of the loop. At its end due timers run, changes are
 /// stored, and replies and events are written.
 extension Server {
+  struct Batch {
+    var isOpen = false
+    /// Whether due work is left, which continues once the loop has served sockets.
+    var isBehind = false
+    /// Sessions that receive output of the batch that ends.
+    var touched: [Session] = []
+    /// The connection whose snapshots continued last.
+    var lastSnapshot: UInt64 = 0
+  }
+
   /// Begins a batch, unless one is open. The batch ends after this iteration of the loop.
   func openBatch() {
-    guard !isBatchOpen else { return }
-    isBatchOpen = true
+    guard !batch.isOpen else { return }
+    batch.isOpen = true
     checkStore()
   }
 
   func endBatch() {
-    isBatchOpen = false
+    batch.isOpen = false
     if loop.isRoundOver { dispatcher.beginRound() }
     passTime()
     let hasSnapshots = continueSnapshots()
@@ -26,7 +36,7 @@ extension Server {
     resumeHeldBack()
     armAlarms()
     returnMemory()
-    if isBehind || hasSnapshots { openBatch() }
+    if batch.isBehind || hasSnapshots { openBatch() }
   }
 
   // MARK: Time
@@ -34,12 +44,7 @@ extension Server {
   private func passTime() {
     // Timers that fell due while the daemon was down fire once everything is loaded.
     if !dispatcher.isLoading { passSlice() }
-    if let due = watchdogDue, let interval = settings.watchdogInterval,
-      Moment.present.boot >= due
-    {
-      watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
-      hooks.isAlive(status)
-    }
+    if alarms.isHeartbeatDue(every: settings.watchdogInterval) { hooks.isAlive(status) }
   }
 
   /// Does due work for half a millisecond; then sockets come first. Looks at the clock after one
@@ -49,26 +54,24 @@ extension Server {
     let end = Int64(BootClock.now) + Self.sliceMicroseconds
     var steps = 1
     repeat {
-      isBehind = !dispatcher.advance(to: now, budget: steps)
+      batch.isBehind = !dispatcher.advance(to: now, budget: steps)
       steps = min(steps * 2, Self.stepsPerLook)
-    } while isBehind && Int64(BootClock.now) < end
+    } while batch.isBehind && Int64(BootClock.now) < end
   }
 
   func armAlarms() {
     // Due work waits for the end of loading. If a slice leaves due work, the next batch follows at
     // once.
-    if virtualClock == nil, !dispatcher.isLoading, !isBehind {
+    if virtualClock == nil, !dispatcher.isLoading, !batch.isBehind {
       let (boot, wall) = dispatcher.engine.nextDeadline
-      if let wall { wallAlarm.arm(at: wall.tick) }
-      // A spurious wake-up is cheaper than re-arming each time the earliest is cancelled.
-      if let boot { bootAlarm.arm(noLaterThan: boot.tick) }
+      if let wall { alarms.armWall(at: wall) }
+      if let boot { alarms.arm(noLaterThan: boot) }
       if let fleet = dispatcher.fleet?.nextWake {
-        bootAlarm.arm(noLaterThan: UInt64(max(fleet, 0)))
+        alarms.arm(noLaterThan: Instant(microseconds: fleet))
       }
     }
-    if let watchdogDue { bootAlarm.arm(noLaterThan: watchdogDue.tick) }
-    if let writer, !isReadOnly, virtualClock == nil {
-      bootAlarm.arm(noLaterThan: UInt64(max(writer.clocksDue, 0)))
+    if let writer = storing.writer, !isReadOnly, virtualClock == nil {
+      alarms.arm(noLaterThan: Instant(microseconds: writer.clocksDue))
     }
   }
 
@@ -81,7 +84,7 @@ extension Server {
     let end = Int64(BootClock.now) + Self.sliceMicroseconds
     // Begins with the connection after the last one served.
     var waiting = dispatcher.engine.connectionsAwaitingSnapshots.sorted()
-    let next = waiting.firstIndex { $0 > lastSnapshot } ?? 0
+    let next = waiting.firstIndex { $0 > batch.lastSnapshot } ?? 0
     waiting = Array(waiting[next...] + waiting[..<next])
     var goesOn = false
     repeat {
@@ -90,7 +93,7 @@ extension Server {
         guard let session = dispatcher.sessions[id], !session.isBackedUp, !session.isClosing,
           dispatcher.continueSnapshots(for: session, budget: Self.snapshotsPerLook, at: now)
         else { continue }
-        lastSnapshot = id
+        batch.lastSnapshot = id
         goesOn = true
         guard Int64(BootClock.now) < end else { break }
       }
@@ -114,8 +117,8 @@ extension Server {
 
   /// Stores the changes of the batch, then writes its output, in the order of the batches.
   func commitBatch() {
-    dispatcher.exchangeTouched(&touched)
-    guard let writer, !isReadOnly || writer.isBusy else { return writeTouched() }
+    dispatcher.exchangeTouched(&batch.touched)
+    guard let writer = storing.writer, !isReadOnly || writer.isBusy else { return writeTouched() }
     if !isReadOnly { dispatcher.engine.takeChanges(into: writer.batch) }
     switch writer.commitAtOnce(at: reading) {
     case .stored:
@@ -123,7 +126,7 @@ extension Server {
       resumeHeldBack()
       goOnAfterStoring()
     case .failed:
-      touched.removeAll()
+      batch.touched.removeAll()
     case .waits:
       let output = holdTouched()
       writer.commitLater { [self] in
@@ -136,15 +139,15 @@ extension Server {
 
   /// Writes the output of the batch to its connections.
   private func writeTouched() {
-    for session in touched {
-      if let connection = connection(of: session) {
+    for session in batch.touched {
+      if let connection = connections.connection(of: session) {
         connection.writeOutput()
       } else {
         dispatcher.account(session)
       }
     }
     let many = 4_096
-    touched.removeAll(keepingCapacity: touched.count < many)
+    batch.touched.removeAll(keepingCapacity: batch.touched.count < many)
   }
 
   /// The replies and events of one session in a batch.
@@ -152,8 +155,8 @@ extension Server {
 
   /// Takes the output of the batch from its sessions, to be written later.
   private func holdTouched() -> [Output] {
-    defer { touched.removeAll() }
-    return touched.map { session in
+    defer { batch.touched.removeAll() }
+    return batch.touched.map { session in
       let bytes = session.takeOutput()
       session.heldBatches += 1
       session.heldBytes += bytes.count
@@ -166,11 +169,11 @@ extension Server {
     for id in dispatcher.takeRoomFreed() { connection(id)?.goOn() }
   }
 
-  private func write(_ batch: [Output]) {
-    for (session, bytes) in batch {
+  private func write(_ outputs: [Output]) {
+    for (session, bytes) in outputs {
       session.heldBatches -= 1
       session.heldBytes -= bytes.count
-      if let connection = connection(of: session) {
+      if let connection = connections.connection(of: session) {
         connection.write(bytes)
       } else {
         dispatcher.account(session)
@@ -179,9 +182,9 @@ extension Server {
   }
 
   func goOnAfterStoring() {
-    guard writer?.isBusy != true, !afterStoring.isEmpty else { return }
-    let bodies = afterStoring
-    afterStoring = []
+    guard storing.writer?.isBusy != true, !storing.whenIdle.isEmpty else { return }
+    let bodies = storing.whenIdle
+    storing.whenIdle = []
     for body in bodies { body() }
   }
 }

@@ -25,42 +25,33 @@ extension Server {
       Glibc.close(socket)
       return
     }
-    lastConnection += 1
     let session = Session(
-      connection: lastConnection, peer: peer, descriptor: socket, address: "unix:\(peer.pid)",
+      connection: connections.nextID(), peer: peer, descriptor: socket, address: "unix:\(peer.pid)",
       at: now)
     let connection = Connection(session, server: self)
     guard loop.add(connection, socket, EventLoop.readable) else {
       Glibc.close(socket)
       return
     }
-    while connections.count <= socket { connections.append(nil) }
-    connections[Int(socket)] = connection
-    connectionCount += 1
+    connections.insert(connection)
     dispatcher.open(session)
   }
 
-  func connection(of session: Session) -> Connection? {
-    let index = Int(session.descriptor)
-    guard let found = connections[index], found.session === session else { return nil }
-    return found
-  }
-
   func connection(_ id: UInt64) -> Connection? {
-    dispatcher.sessions[id].flatMap(connection(of:))
+    dispatcher.sessions[id].flatMap(connections.connection(of:))
   }
 
   private func check(_ peer: Peer) throws(Refusal) {
     do throws(CommandError) {
       try settings.dispatcher.access.checkConnect(peer)
     } catch {
-      rejectedConnections += 1
+      connections.rejected += 1
       logger.log(
         .refusedByRules, .warning, "connection refused: access.connect does not name its user",
         ["uid": "\(peer.uid)", "pid": "\(peer.pid)"])
       throw Refusal(text: error.text)
     }
-    guard connectionCount < settings.connections.all else {
+    guard connections.count < settings.connections.all else {
       throw refuse("max-connections", settings.connections.all, peer)
     }
     let ofUser = dispatcher.users[peer.uid]?.connections ?? 0
@@ -70,24 +61,23 @@ extension Server {
   }
 
   private func refuse(_ limit: String, _ value: Int, _ peer: Peer) -> Refusal {
-    rejectedConnections += 1
+    connections.rejected += 1
     logger.log(
       .refusedAtLimit, .warning, "connections refused: limits.\(limit) is reached",
-      ["uid": "\(peer.uid)", "refused-so-far": "\(rejectedConnections)"])
+      ["uid": "\(peer.uid)", "refused-so-far": "\(connections.rejected)"])
     return Refusal(text: "LIMIT \(limit) is \(value) and reached")
   }
 
   /// Removes a closed connection.
   func leave(_ connection: Connection) {
-    connections[Int(connection.descriptor)] = nil
-    connectionCount -= 1
+    connections.remove(connection)
     dispatcher.close(connection.session)
     endBackup(of: connection.session.client.connection)
     // Its descriptor is free for another connection.
     listener?.retry()
     // The batch begins to cancel, in slices, what the connection owned.
     openBatch()
-    if isStopping, connectionCount == 0 { finishStopping() }
+    if phase == .stopping, connections.count == 0 { finishStopping() }
   }
 
   package func close(_ connection: UInt64, _ reason: CloseReason) {
@@ -118,7 +108,7 @@ extension Server {
       return TransportFacts(descriptor: -1, path: "", unreadInput: 0)
     }
     return TransportFacts(
-      descriptor: found.descriptor, path: path, unreadInput: found.unreadInput)
+      descriptor: found.descriptor, path: listener?.path ?? "", unreadInput: found.unreadInput)
   }
 
   package func reload(_ done: @escaping (ReloadOutcome) -> Void) {

@@ -3,24 +3,26 @@ import Countdowns
 
 /// The orderly shutdown.
 extension Server {
+  enum Phase { case serving, stopping, stopped }
+
   /// Stops accepting connections, writes pending output, and ends. Callable from any thread.
   package func shutDown() {
     runOnLoop { [self] _ in
-      guard !isStopping else { return }
-      isStopping = true
+      guard phase == .serving else { return }
+      phase = .stopping
       hooks.isStopping()
       listener?.close()
       // Nothing has changed yet. `start` waits until loading has stopped.
-      if let loading { return loading.stop() }
+      if case .underWay(let loading) = loading { return loading.stop() }
       // Commands that were executed are stored and answered; then all connections are closed.
       commitBatch()
-      afterStoring.append { [self] in
-        for connection in connections { connection?.end() }
-        if connectionCount == 0 { finishStopping() }
+      storing.whenIdle.append { [self] in
+        for connection in connections.open { connection.end() }
+        if connections.count == 0 { finishStopping() }
       }
       goOnAfterStoring()
       loop.schedule(inMilliseconds: 1_500) { [self] in
-        for connection in connections { connection?.close() }
+        for connection in connections.open { connection.close() }
         finishStopping()
       }
     }
@@ -41,16 +43,15 @@ extension Server {
   }
 
   func finishStopping() {
-    bootAlarm.disarm()
-    wallAlarm.disarm()
-    hasStopped = true
+    alarms.disarm()
+    phase = .stopped
   }
 
   /// Serves clients until it is asked to end.
   package func waitUntilStopped() {
-    run { hasStopped }
+    run { phase == .stopped }
     commitBatch()
-    if let writer {
+    if let writer = storing.writer {
       // Includes changes that timers made while nothing could be stored.
       dispatcher.engine.takeChanges(into: writer.batch)
       writer.close(at: reading)

@@ -13,7 +13,7 @@ extension Server {
     case .clients:
       [
         ("maxclients", "\(settings.connections.all)"),
-        ("rejected_connections", "\(rejectedConnections)"),
+        ("rejected_connections", "\(connections.rejected)"),
         ("users", "\(dispatcher.users.count)"),
       ]
     case .memory: memoryFacts()
@@ -35,8 +35,8 @@ extension Server {
 
   package var metrics: HostMetrics {
     var metrics = HostMetrics()
-    metrics.rejectedConnections = rejectedConnections
-    if let writer {
+    metrics.rejectedConnections = connections.rejected
+    if let writer = storing.writer {
       metrics.commits = writer.appending
       metrics.stateBytes = writer.stateBytes
     }
@@ -44,14 +44,14 @@ extension Server {
   }
 
   private var storeFacts: [(name: String, value: String)] {
-    guard let writer else {
+    guard let writer = storing.writer else {
       return [("durability", settings.state?.durability.rawValue ?? "none")]
     }
     return [
       ("durability", writer.options.durability.rawValue),
       ("state_directory", writer.options.directory),
       ("read_only", isReadOnly ? "1" : "0"),
-      ("last_error", storeProblem?.description ?? ""),
+      ("last_error", storing.problem?.description ?? ""),
     ] + writer.facts
   }
 

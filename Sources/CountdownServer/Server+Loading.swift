@@ -3,25 +3,36 @@ import Countdowns
 import Logging
 
 extension Server {
-  /// Loads the state, and then sets `loaded`. Meanwhile commands that need the state are answered
+  enum Loading {
+    /// Loading has not begun; nil if nothing is persisted.
+    case opened(Store?)
+    case underWay(StateLoading)
+    case ended(Result<Void, any Error>)
+
+    /// The outcome of loading; nil until loading has ended.
+    var outcome: Result<Void, any Error>? {
+      if case .ended(let outcome) = self { outcome } else { nil }
+    }
+  }
+
+  /// Loads the state, and then ends `loading`. Meanwhile commands that need the state are answered
   /// with LOADING.
   func load() {
-    guard let store = unread else {
-      loaded = .success(())
+    guard case .opened(let store?) = loading else {
+      loading = .ended(.success(()))
       return
     }
-    unread = nil
     dispatcher.engine.noteChanges()
     nonisolated(unsafe) let given = store
     let loading = unsafe StateLoading(given) { [self] portion in
       runOnLoop { $0.take(portion) }
     }
-    self.loading = loading
+    self.loading = .underWay(loading)
     loading.run { [self] error in runOnLoop { $0.finishLoading(error) } }
   }
 
   private func take(_ portion: StateLoading.Portion) {
-    guard let loading else { return }
+    guard case .underWay(let loading) = loading else { return }
     // The next portions arrive in a later iteration, so sockets are served in between.
     defer { loading.taken() }
     switch portion {
@@ -38,18 +49,17 @@ extension Server {
       }
     }
     // Reports at most once a second: the receiver may be slow.
-    if loadingReportedAt.map({ now.boot - $0 >= .milliseconds(1_000) }) ?? true {
-      loadingReportedAt = now.boot
+    if loading.reportedAt.map({ now.boot - $0 >= .milliseconds(1_000) }) ?? true {
+      loading.reportedAt = now.boot
       hooks.isLoading(dispatcher.engine.entityCount)
     }
   }
 
   private func finishLoading(_ error: StoreError?) {
-    guard let loading else { return }
-    self.loading = nil
-    guard !isStopping else {
+    guard case .underWay(let loading) = loading else { return }
+    guard phase == .serving else {
       loading.close()
-      loaded = .failure(StoppedWhileLoading())
+      self.loading = .ended(.failure(StoppedWhileLoading()))
       return
     }
     do throws(StoreError) {
@@ -61,7 +71,7 @@ extension Server {
         unsafe try keep(given)
       }
     } catch {
-      loaded = .failure(error)
+      self.loading = .ended(.failure(error))
       return
     }
     dispatcher.isLoading = false
@@ -74,7 +84,7 @@ extension Server {
     }
     logger.info("state loaded", metadata: loadedFacts)
     openBatch()
-    loaded = .success(())
+    self.loading = .ended(.success(()))
   }
 
   /// The number of entities of each durable kind.

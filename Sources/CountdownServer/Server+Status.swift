@@ -3,10 +3,10 @@ extension Server {
   var status: ServerStatus {
     ServerStatus(
       troubles: [
-        storeProblem.map { "read-only: \($0)" },
-        upkeepProblem.map { "folding fails: \($0)" }, fleetServers?.trouble,
+        storing.problem.map { "read-only: \($0)" },
+        storing.foldingProblem.map { "folding fails: \($0)" }, fleetServers?.trouble,
       ].compactMap(\.self),
-      load: "\(connectionCount) connections, \(dispatcher.engine.count(.countdown)) countdowns, "
+      load: "\(connections.count) connections, \(dispatcher.engine.count(.countdown)) countdowns, "
         + "\(dispatcher.engine.count(.hud)) HUDs, \(dispatcher.engine.count(.timer)) timers")
   }
 }

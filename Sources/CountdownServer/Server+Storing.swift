@@ -5,6 +5,17 @@ import Logging
 
 /// Stores changes, or refuses them while they cannot be stored.
 extension Server {
+  struct Storing {
+    /// Nil while the state loads, and if nothing is persisted.
+    var writer: StoreWriter?
+    /// Why changes cannot be stored at present; nil if they can.
+    var problem: StoreError?
+    /// Why folding fails at present; nil if it works.
+    var foldingProblem: StoreError?
+    /// Actions to run once no batch waits to be stored.
+    var whenIdle: [() -> Void] = []
+  }
+
   private static let retryMilliseconds: UInt64 = 1_000
 
   var isReadOnly: Bool { dispatcher.engine.isReadOnly }
@@ -31,14 +42,14 @@ extension Server {
       Self.failStop(error, logger)
     }
     writer.upkeepChanged = { [self] in noteUpkeep($0) }
-    self.writer = writer
+    storing.writer = writer
   }
 
   /// Checks, before a batch changes anything, whether changes can be stored.
   func checkStore() {
-    guard let writer else { return }
+    guard let writer = storing.writer else { return }
     let problem = writer.problem(atBootMicroseconds: Moment.present.boot.microseconds)
-    storeProblem = problem
+    storing.problem = problem
     guard (problem != nil) != isReadOnly else { return }
     dispatcher.engine.isReadOnly = problem != nil
     if let problem {
@@ -55,7 +66,7 @@ extension Server {
 
   private func checkStoreLater() {
     loop.schedule(inMilliseconds: Self.retryMilliseconds) { [self] in
-      guard !isStopping else { return }
+      guard phase == .serving else { return }
       openBatch()
       if isReadOnly { checkStoreLater() }
     }
@@ -72,7 +83,7 @@ extension Server {
     } else {
       logger.log(.foldingWorks, .notice, "the log of changes is brought to the state file again")
     }
-    upkeepProblem = error
+    storing.foldingProblem = error
     hooks.isAlive(status)
   }
 

@@ -32,54 +32,24 @@ package final class Server: CommandHost, @unchecked Sendable {
   let loop: EventLoop
   let listening: ListeningSocket?
   var listener: Listener?
-  /// The path of the listening socket.
-  private(set) var path = ""
 
   private(set) var dispatcher: Dispatcher! = nil
   /// The servers of the fleet; nil without a fleet.
   private(set) var fleetServers: FleetServers?
-  /// The store until loading begins; nil afterwards, and if nothing is persisted.
-  var unread: Store?
-  var loading: StateLoading?
-  /// The outcome of loading; nil until loading has ended.
-  var loaded: Result<Void, any Error>?
-  var loadingReportedAt: Instant?
+  var loading: Loading
   /// The clocks when this daemon started. All later readings are of the same boot.
   let startReading: StoreClock.Reading
-  var writer: StoreWriter?
   /// The thread that folds the change log. It has a lower priority than the loop.
   let upkeep = UpkeepThread()
-  /// Why changes cannot be stored at present; nil if they can.
-  var storeProblem: StoreError?
-  /// Why folding fails at present; nil if it works.
-  var upkeepProblem: StoreError?
-  /// Actions to run once no batch waits to be stored.
-  var afterStoring: [() -> Void] = []
-  /// Connections, indexed by descriptor.
-  var connections: [Connection?] = []
-  var connectionCount = 0
-  var rejectedConnections = 0
-  var lastConnection: UInt64 = 0
-  var isStopping = false
-  /// Where virtual time continues after a restart; nil unless one was requested.
-  package var nextStart: StoreClock.Reading?
-  var hasStopped = false
+  var storing = Storing()
   var backup: Backup?
   var lastBackup: Int64 = 0
-
-  private let alarmQueue = DispatchQueue(label: "countdownd.alarm")
-  let bootAlarm: DispatchAlarm
-  let wallAlarm: DispatchAlarm
-  /// Begins a batch when somebody sets the wall clock, to store the clocks; nil without a store.
-  private var wallClockSteps: WallClockSteps?
-  var watchdogDue: Instant?
-  var isBatchOpen = false
-  /// Whether due work is left, which continues once the loop has served sockets.
-  var isBehind = false
-  /// Sessions that receive output of the batch that ends.
-  var touched: [Session] = []
-  /// The connection whose snapshots continued last.
-  var lastSnapshot: UInt64 = 0
+  var connections = ConnectionTable()
+  var alarms = Alarms()
+  var batch = Batch()
+  var phase = Phase.serving
+  /// Where virtual time continues after a restart; nil unless one was requested.
+  package var nextStart: StoreClock.Reading?
 
   /// How long clients wait at the socket before they receive LOADING.
   private static let patienceMilliseconds: UInt64 = 100
@@ -97,16 +67,21 @@ package final class Server: CommandHost, @unchecked Sendable {
     isMade(server)
     do {
       if let fleet = settings.fleet { try server.openFleet(fleet) }
-      server.openAlarms()
+      // Opened before the first batch, which arms them: clients may be waiting at the socket.
+      server.alarms.open(noticesSteps: settings.state != nil) {
+        server.runOnLoop { $0.openBatch() }
+      }
+      _ = server.alarms.isHeartbeatDue(every: settings.watchdogInterval)
+      server.armAlarms()
       server.load()
       // If the state loads quickly, no client receives LOADING.
       var isLate = false
       server.loop.schedule(inMilliseconds: patienceMilliseconds) { isLate = true }
-      server.run { server.loaded != nil || isLate }
-      if case .failure(let error)? = server.loaded { throw error }
+      server.run { server.loading.outcome != nil || isLate }
+      if case .failure(let error)? = server.loading.outcome { throw error }
       try server.listen()
-      server.run { server.loaded != nil }
-      try server.loaded!.get()
+      server.run { server.loading.outcome != nil }
+      try server.loading.outcome!.get()
       server.fleetServers?.start()
     } catch {
       server.listener?.close()
@@ -125,13 +100,14 @@ package final class Server: CommandHost, @unchecked Sendable {
       settings.virtualStart ?? StoreClock.Reading(bootID: BootID.current, Moment.present)
     // Opening may take long: it migrates a file of another version, and reads the change log.
     if settings.state != nil { hooks.isLoading(0) }
-    unread = try settings.state.map { state throws(StoreError) in
+    let store = try settings.state.map { state throws(StoreError) in
       var state = state
       state.isTimeVirtual = settings.isTimeVirtual
       state.continuesClocks = settings.isTimeVirtual && settings.virtualStart == nil
       return try Self.openStore(state, logger, at: reading)
     }
-    if settings.isTimeVirtual, let unread { reading = unread.clock.reading }
+    if settings.isTimeVirtual, let store { reading = store.clock.reading }
+    loading = .opened(store)
     startReading = reading
     startedAt = Moment(reading)
     switch settings.listener {
@@ -139,16 +115,14 @@ package final class Server: CommandHost, @unchecked Sendable {
     case .descriptor: listening = nil
     }
     loop = try EventLoop()
-    bootAlarm = DispatchAlarm(clock: .boot, queue: alarmQueue)
-    wallAlarm = DispatchAlarm(clock: .wall, queue: alarmQueue)
     virtualClock = settings.isTimeVirtual ? VirtualClock(startedAt) : nil
 
     var engine = settings.engine
-    if let unread { engine.firstGeneration = unread.firstNumber }
+    if let store { engine.firstGeneration = store.firstNumber }
     dispatcher = Dispatcher(
       engine: Engine(settings: engine, at: startedAt), settings: settings.dispatcher,
       host: self)
-    dispatcher.isLoading = unread != nil
+    dispatcher.isLoading = store != nil
   }
 
   private func openFleet(_ settings: FleetSettings) throws(FleetError) {
@@ -160,29 +134,12 @@ package final class Server: CommandHost, @unchecked Sendable {
     fleetServers = servers
   }
 
-  private func openAlarms() {
-    // Set before the first batch, which arms the alarms: clients may be waiting at the socket.
-    bootAlarm.setHandler { [self] in runOnLoop { $0.openBatch() } }
-    wallAlarm.setHandler { [self] in runOnLoop { $0.openBatch() } }
-    if settings.state != nil {
-      // If this is nil, the next batch notices a step of the clock, within a minute.
-      wallClockSteps = WallClockSteps(queue: alarmQueue) { [self] in
-        runOnLoop { $0.openBatch() }
-      }
-    }
-    if let interval = settings.watchdogInterval {
-      watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
-    }
-    armAlarms()
-  }
-
   private func listen() throws(ListenError) {
     let descriptor: Int32
     switch settings.listener {
     case .path: descriptor = listening!.descriptor
     case .descriptor(let activated): descriptor = activated
     }
-    path = ListeningSocket.path(of: descriptor)
     listener = try Listener(loop, descriptor) { [self] socket in
       admit(socket)
     } failed: { [self] code in
@@ -195,8 +152,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// Runs the loop until `isDone`, which is checked before each iteration.
   func run(until isDone: () -> Bool) {
     while !isDone() {
-      loop.runOnce(waits: !isBatchOpen)
-      if isBatchOpen {
+      loop.runOnce(waits: !batch.isOpen)
+      if batch.isOpen {
         waitForMoreClients()
         endBatch()
       }
@@ -206,7 +163,9 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// Adds commands to a batch that takes long to store, until it serves as many clients as the last
   /// two together. Those clients have their replies, so most of them send again at once.
   private func waitForMoreClients() {
-    guard let limit = writer?.gathersForMicroseconds, limit > 0, dispatcher.engine.hasChanges else {
+    guard let limit = storing.writer?.gathersForMicroseconds, limit > 0,
+      dispatcher.engine.hasChanges
+    else {
       return
     }
     let end = BootClock.now + UInt64(limit)

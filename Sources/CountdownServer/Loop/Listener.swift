@@ -7,6 +7,8 @@ final class Listener: EventSource {
   private static let acceptedPerIteration = 64
   private static let retryMilliseconds: UInt64 = 1_000
 
+  /// The path of the socket.
+  let path: String
   private let loop: EventLoop
   private let descriptor: Int32
   private let accepted: (Int32) -> Void
@@ -24,6 +26,7 @@ final class Listener: EventSource {
   ) throws(ListenError) {
     self.loop = loop
     self.descriptor = descriptor
+    path = ListeningSocket.path(of: descriptor)
     self.accepted = accepted
     self.failed = failed
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)

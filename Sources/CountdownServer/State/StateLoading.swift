@@ -74,6 +74,9 @@ final class StateLoading: EntityReader, @unchecked Sendable {
   /// The number of `StoredEvents` that cannot be read; counted on the loop.
   var unreadableEvents = 0
 
+  /// When the progress was last reported, on the boot clock; used on the loop.
+  var reportedAt: Instant?
+
   /// The records that are intact in the file but make no sense; noted on the loop.
   var refused = DamagedRecords("record")
 
