@@ -260,7 +260,7 @@ package struct CountdownModel: Model {
   }
 
   private mutating func say(
-    _ name: Event.Name, _ key: Int, due: Int64? = nil, reason: Event.Reason? = nil
+    _ name: Event.Name, _ key: Int, due: Int64? = nil, reason: Reason? = nil
   ) {
     said.append(Said(name, known[key]!.generation, due: due, reason: reason))
   }

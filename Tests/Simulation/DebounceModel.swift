@@ -186,7 +186,7 @@ package struct DebounceModel: Model {
 
   private mutating func fired(
     _ entry: Ledger.Entry, _ calls: [(at: Int64, payload: [UInt8]?)], due: Int64? = nil,
-    reason: Event.Reason
+    reason: Reason
   ) {
     said.append(
       Said(
@@ -194,7 +194,7 @@ package struct DebounceModel: Model {
         detail: Self.text(Int64(calls.count), calls.last?.payload)))
   }
 
-  private mutating func cancelled(_ entry: Ledger.Entry, _ reason: Event.Reason) {
+  private mutating func cancelled(_ entry: Ledger.Entry, _ reason: Reason) {
     said.append(Said(.cancelled, entry.generation, reason: reason, detail: Self.text(0, nil)))
   }
 }

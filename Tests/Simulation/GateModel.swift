@@ -278,7 +278,7 @@ package struct GateModel: Model {
   }
 
   private mutating func say(
-    _ name: Event.Name, _ entry: Ledger.Entry, due: Int64? = nil, reason: Event.Reason? = nil
+    _ name: Event.Name, _ entry: Ledger.Entry, due: Int64? = nil, reason: Reason? = nil
   ) {
     said.append(
       Said(

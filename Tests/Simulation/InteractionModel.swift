@@ -239,7 +239,7 @@ struct InteractionModel {
 
   // MARK: Stacks
 
-  func refusal(ofSwipe name: String, x: Double, dx: Double) -> NavigationStack.Refusal? {
+  func refusal(ofSwipe name: String, x: Double, dx: Double) -> Reason? {
     let stack = stacks[name]!
     let top = stack.pages.last!
     if stack.transition != nil { return .transitioning }
@@ -266,7 +266,7 @@ struct InteractionModel {
 
   // MARK: Pages
 
-  mutating func fail(_ name: String, _ message: [UInt8]? = nil) -> PageLoad.Refusal? {
+  mutating func fail(_ name: String, _ message: [UInt8]? = nil) -> Reason? {
     switch contents[name]!.state {
     case .loading:
       contents[name]!.state = .error

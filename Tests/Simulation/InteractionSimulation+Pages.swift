@@ -93,7 +93,7 @@ extension InteractionSimulation {
 
   private func expected(
     push page: String, on stack: InteractionModel.Stack?, _ parent: String?
-  ) -> Result<NavigationStack.Refusal?, EngineError>? {
+  ) -> Result<Reason?, EngineError>? {
     if let stack {
       if stack.transition != nil { return .success(.transitioning) }
       if stack.pages.count >= 4 { return .failure(.limit(name: "max-stack-pages", value: 4)) }
@@ -218,7 +218,7 @@ extension InteractionSimulation {
     _ what: String, _ name: String,
     engine body: (Engine, Span<UInt8>, Moment) throws(EngineError)
       -> Engine.StackAnswer,
-    model: (inout InteractionModel) -> NavigationStack.Refusal?
+    model: (inout InteractionModel) -> Reason?
   ) throws(Disagreement) {
     try observe("\(what) \(name)") { this throws(Disagreement) in
       let asked = this.stackAnswer(name) { (engine, key, now, _) throws(EngineError) in
@@ -236,7 +236,7 @@ extension InteractionSimulation {
     _ name: String,
     _ body: (Engine, Span<UInt8>, Moment, Client) throws(EngineError)
       -> Engine.StackAnswer
-  ) -> Result<NavigationStack.Refusal?, EngineError> {
+  ) -> Result<Reason?, EngineError> {
     ask { (engine, now, client) throws(EngineError) in
       try name.withKeyThrowing { key throws(EngineError) in
         try body(engine, key, now, client).refusal
@@ -401,10 +401,10 @@ extension InteractionSimulation {
     _ what: String, _ name: String,
     _ body: (Engine, Span<UInt8>, Moment, Client) throws(EngineError)
       -> Engine.PageAnswer,
-    model: (inout InteractionModel) -> PageLoad.Refusal?
+    model: (inout InteractionModel) -> Reason?
   ) throws(Disagreement) {
     try observe("\(what) \(name)") { this throws(Disagreement) in
-      let asked: Result<PageLoad.Refusal?, EngineError> = this.ask {
+      let asked: Result<Reason?, EngineError> = this.ask {
         (engine, now, client) throws(EngineError) in
         try name.withKeyThrowing { key throws(EngineError) in
           try body(engine, key, now, client).refusal

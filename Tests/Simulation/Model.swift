@@ -94,7 +94,7 @@ package enum Answer<Facts: Equatable>: Equatable {
   case told(isFirst: Bool, Facts)
   case attempted(SendRecord.Attempt, Facts)
   case passed(SendRecord.Pass, Facts)
-  case taken(Gate.Refusal?, Facts)
+  case taken(Reason?, Facts)
 }
 
 /// The fields of an event that are compared.
@@ -103,14 +103,14 @@ package struct Said: Equatable {
   package var generation: Generation
   /// When it was due, in microseconds of the entity's clock.
   package var due: Int64?
-  package var reason: Event.Reason?
+  package var reason: Reason?
   package var end: Presentation.End?
   package var superseded: Generation?
   package var missed: Int64?
   package var detail: String?
 
   package init(
-    _ name: Event.Name, _ generation: Generation, due: Int64? = nil, reason: Event.Reason? = nil,
+    _ name: Event.Name, _ generation: Generation, due: Int64? = nil, reason: Reason? = nil,
     end: Presentation.End? = nil, superseded: Generation? = nil, missed: Int64? = nil,
     detail: String? = nil
   ) {

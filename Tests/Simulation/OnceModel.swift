@@ -140,7 +140,7 @@ package struct OnceModel: Model {
 
   private mutating func end(
     _ entry: GuardLedger<[UInt8]?>.Entry, _ name: Event.Name, due: Int64? = nil,
-    reason: Event.Reason? = nil
+    reason: Reason? = nil
   ) {
     ledger.remove(entry.key)
     var idle = entry
@@ -150,7 +150,7 @@ package struct OnceModel: Model {
 
   private mutating func say(
     _ name: Event.Name, _ entry: GuardLedger<[UInt8]?>.Entry, due: Int64? = nil,
-    reason: Event.Reason? = nil
+    reason: Reason? = nil
   ) {
     said.append(
       Said(name, entry.generation, due: due, reason: reason, detail: Self.text(entry.state)))

@@ -194,7 +194,7 @@ package struct PolicyModel: Model {
       return .decided(.acceptedBefore, facts)
     }
     if let refusal = known[key]?.refusal(now, by: policy) {
-      say(.refused, key, reason: Event.Reason(refusal.reason))
+      say(.refused, key, reason: refusal.reason)
       return .decided(.refused(refusal.reason), facts(key, world, retryAt: refusal.until)!)
     }
     let new = world.newGeneration()
@@ -240,7 +240,7 @@ package struct PolicyModel: Model {
     return wanted ?? history.generations.last
   }
 
-  private mutating func cancel(_ key: Int, _ reason: Event.Reason, _ world: World) {
+  private mutating func cancel(_ key: Int, _ reason: Reason, _ world: World) {
     say(.cancelled, key, reason: reason)
     known[key]!.cancel(at: world.now.boot.microseconds)
     settle(key, world)
@@ -351,7 +351,7 @@ package struct PolicyModel: Model {
 
   private mutating func say(
     _ name: Event.Name, _ key: Int, _ generation: Generation? = nil, due: Int64? = nil,
-    reason: Event.Reason? = nil
+    reason: Reason? = nil
   ) {
     said.append(Said(name, generation ?? known[key]!.generation, due: due, reason: reason))
   }

@@ -94,7 +94,7 @@ struct SendHistory {
   }
 
   /// Returns when windows and channels allow a send, and which of them does so last.
-  private func quota(_ now: Int64) -> (until: Int64, reason: Refusal.Reason) {
+  private func quota(_ now: Int64) -> (until: Int64, reason: Reason) {
     let windows = first(from: now) { moment in
       policy.rules.windows.allSatisfy { inside($0, moment) < $0.limit }
     }
@@ -106,7 +106,7 @@ struct SendHistory {
   /// Returns why nothing may be sent, and until when; nil if a send is allowed.
   func refusal(
     _ now: Int64, by policy: SendPolicy
-  ) -> (reason: Refusal.Reason, until: Int64)? {
+  ) -> (reason: Reason, until: Int64)? {
     let quota = followed(by: policy, at: now).quota(now)
     guard isPending else { return quota.until > now ? (quota.reason, quota.until) : nil }
     let cooldown = now + left(now)

@@ -178,7 +178,7 @@ package struct ThrottleModel: Model {
   }
 
   private mutating func say(
-    _ name: Event.Name, _ bucket: Bucket, due: Int64? = nil, reason: Event.Reason? = nil
+    _ name: Event.Name, _ bucket: Bucket, due: Int64? = nil, reason: Reason? = nil
   ) {
     said.append(Said(name, bucket.generation, due: due, reason: reason))
   }

@@ -236,7 +236,7 @@ package struct TimerModel: Model {
   }
 
   private mutating func say(
-    _ name: Event.Name, _ timer: Timer, due: Int64? = nil, reason: Event.Reason? = nil,
+    _ name: Event.Name, _ timer: Timer, due: Int64? = nil, reason: Reason? = nil,
     missed: Int64? = nil
   ) {
     said.append(Said(name, timer.generation, due: due, reason: reason, missed: missed))

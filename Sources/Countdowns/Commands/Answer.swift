@@ -1,9 +1,9 @@
 /// Whether a request was accepted, and the reason of a refusal or of a repetition.
 package struct Answer: Sendable {
   var isAccepted: Bool
-  var reason: Event.Reason?
+  var reason: Reason?
 
-  init(isAccepted: Bool, reason: Event.Reason? = nil) {
+  init(isAccepted: Bool, reason: Reason? = nil) {
     self.isAccepted = isAccepted
     self.reason = reason
   }
@@ -32,17 +32,7 @@ package struct Answer: Sendable {
     }
   }
 
-  init(_ refusal: NavigationStack.Refusal?) {
-    self.init(isAccepted: refusal == nil, reason: refusal.map { Event.Reason($0) })
-  }
-
-  init(_ refusal: PageLoad.Refusal?) {
-    self.init(isAccepted: refusal == nil, reason: refusal.map { Event.Reason($0) })
-  }
-
-  init(_ refusal: Gate.Refusal?) {
-    self.init(isAccepted: refusal == nil, reason: refusal.map { Event.Reason($0) })
-  }
+  init(_ refusal: Reason?) { self.init(isAccepted: refusal == nil, reason: refusal) }
 
   func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("accepted", isAccepted)

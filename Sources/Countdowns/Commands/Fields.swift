@@ -131,7 +131,7 @@ extension Call {
     if let view { session.output.view(view) } else { session.output.null() }
   }
 
-  func reply(_ answer: (isAccepted: Bool, view: some EntityView), refusal: Event.Reason) {
+  func reply(_ answer: (isAccepted: Bool, view: some EntityView), refusal: Reason) {
     let reason = answer.isAccepted ? nil : refusal
     session.output.view(answer.view, Answer(isAccepted: answer.isAccepted, reason: reason))
   }

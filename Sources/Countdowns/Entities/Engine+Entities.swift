@@ -17,7 +17,7 @@ protocol ExpiringKind: TableKind {
   static var endEvent: Event.Name { get }
   static func endedView(of entity: Entity, at now: Moment) -> View
   /// Ends an entity: it was cancelled or closed, or its owner has closed.
-  static func end(_ index: UInt32, _ reason: Event.Reason, in engine: Engine, at now: Moment)
+  static func end(_ index: UInt32, _ reason: Reason, in engine: Engine, at now: Moment)
 }
 
 extension ExpiringKind {
@@ -27,7 +27,7 @@ extension ExpiringKind {
   static var endEvent: Event.Name { .cancelled }
   static func endedView(of entity: Entity, at now: Moment) -> View { view(of: entity, at: now) }
 
-  static func end(_ index: UInt32, _ reason: Event.Reason, in engine: Engine, at now: Moment) {
+  static func end(_ index: UInt32, _ reason: Reason, in engine: Engine, at now: Moment) {
     if reason == .ownerGone {
       engine.statistics.ownerGone += 1
     } else {
@@ -181,7 +181,7 @@ extension Engine {
   ///   - view: returns the view that the event reports.
   func publish<K: ExpiringKind>(
     _ kind: K.Type, _ index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
-    due: Instant? = nil, reason: Event.Reason? = nil, at now: Moment,
+    due: Instant? = nil, reason: Reason? = nil, at now: Moment,
     view: (K.Entity) -> K.View
   ) {
     let entity = K.table(of: self)[index]
@@ -197,7 +197,7 @@ extension Engine {
 
   func publish<K: ExpiringKind>(
     _ kind: K.Type, _ index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
-    due: Instant? = nil, reason: Event.Reason? = nil, at now: Moment
+    due: Instant? = nil, reason: Reason? = nil, at now: Moment
   ) {
     publish(kind, index, name, generation, due: due, reason: reason, at: now) {
       K.view(of: $0, at: now)

@@ -48,7 +48,7 @@ package struct WholeState: Stored {
   struct Closing {
     var root: UInt32
     var generation: Generation
-    var reason: Event.Reason
+    var reason: Reason
   }
 
   var lastGeneration: Int64

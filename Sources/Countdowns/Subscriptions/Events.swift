@@ -3,11 +3,15 @@ import Wire
 /// Something that happened to an entity.
 @dynamicMemberLookup
 package struct Event: Sendable {
-  package enum Name: StaticStringRepresentable, CaseIterable, Sendable {
+  package enum Name: Literal, CaseIterable, Sendable {
     case snapshot
     case started, tick, ready, refused, paused, resumed, retimed, cancelled
     case refunded, expired, locked, passed
-    case willAppear, didAppear, updated, touched, willDisappear, didDisappear
+    case willAppear = "will-appear"
+    case didAppear = "did-appear"
+    case updated, touched
+    case willDisappear = "will-disappear"
+    case didDisappear = "did-disappear"
     case set, fired
     case accepted, done, pending, run, taken, dismissed, opened, closed, emitted
     case swiping, progress, finished
@@ -23,107 +27,6 @@ package struct Event: Sendable {
 
     /// Whether a newer event replaces it for a client that reads too slowly.
     package var canBeMerged: Bool { self == .tick || self == .progress }
-
-    package var text: StaticString {
-      switch self {
-      case .snapshot: "snapshot"
-      case .started: "started"
-      case .tick: "tick"
-      case .ready: "ready"
-      case .refused: "refused"
-      case .paused: "paused"
-      case .resumed: "resumed"
-      case .retimed: "retimed"
-      case .cancelled: "cancelled"
-      case .refunded: "refunded"
-      case .expired: "expired"
-      case .locked: "locked"
-      case .passed: "passed"
-      case .willAppear: "will-appear"
-      case .didAppear: "did-appear"
-      case .updated: "updated"
-      case .touched: "touched"
-      case .willDisappear: "will-disappear"
-      case .didDisappear: "did-disappear"
-      case .set: "set"
-      case .fired: "fired"
-      case .accepted: "accepted"
-      case .done: "done"
-      case .pending: "pending"
-      case .run: "run"
-      case .taken: "taken"
-      case .opened: "opened"
-      case .closed: "closed"
-      case .emitted: "emitted"
-      case .swiping: "swiping"
-      case .progress: "progress"
-      case .finished: "finished"
-      case .dismissed: "dismissed"
-      case .loading: "loading"
-      case .loaded: "loaded"
-      case .failed: "failed"
-      }
-    }
-  }
-
-  /// Why the event happened, where its name alone does not show it.
-  package enum Reason: StaticStringRepresentable, CaseIterable, Sendable {
-    case cooldown, window, exhausted, duplicate
-    case cancelled, ownerGone, replaced
-    case expired, locked, passed
-    case closed, parentClosed
-    case rate, login, taken, noAction
-    case leading, quiet, maximumWait, flush
-    case transitioning, root, presented, noPage, disabled, outsideEdge, direction, notTransitioning,
-      timedOut
-    case notLoading, notFailed, loading
-    case degraded
-
-    package init(_ reason: Refusal.Reason) {
-      switch reason {
-      case .cooldown: self = .cooldown
-      case .window: self = .window
-      case .exhausted: self = .exhausted
-      }
-    }
-
-    package var text: StaticString {
-      switch self {
-      case .cooldown: "cooldown"
-      case .window: "window"
-      case .exhausted: "exhausted"
-      case .duplicate: "duplicate"
-      case .cancelled: "cancelled"
-      case .ownerGone: "owner-gone"
-      case .replaced: "replaced"
-      case .expired: "expired"
-      case .locked: "locked"
-      case .passed: "passed"
-      case .closed: "closed"
-      case .parentClosed: "parent-closed"
-      case .rate: "rate"
-      case .login: "login"
-      case .taken: "taken"
-      case .noAction: "no-action"
-      case .leading: "leading"
-      case .quiet: "quiet"
-      case .maximumWait: "max-wait"
-      case .flush: "flush"
-      case .transitioning: "transitioning"
-      case .root: "root"
-      case .presented: "presented"
-      case .noPage: "no-page"
-      case .disabled: "disabled"
-      case .outsideEdge: "outside-edge"
-      case .direction: "direction"
-      case .notTransitioning: "not-transitioning"
-      case .timedOut: "timed-out"
-      case .notLoading: "not-loading"
-      case .notFailed: "not-failed"
-      case .loading: "loading"
-      case .degraded: "degraded"
-      }
-    }
   }
 
   package var head: Head
@@ -207,8 +110,21 @@ extension JSONLine {
   }
 }
 
-package protocol StaticStringRepresentable {
-  var text: StaticString { get }
+/// The raw value of an enumeration whose cases are written as text, without an allocation.
+package struct Literal: ExpressibleByStringLiteral, Equatable, Sendable, CustomStringConvertible {
+  let text: StaticString
+
+  package var description: String { text.description }
+
+  package init(stringLiteral text: StaticString) { self.text = text }
+
+  package static func == (a: Literal, b: Literal) -> Bool {
+    a.text.bytes.hasSameBytes(as: b.text.bytes)
+  }
+}
+
+extension RawRepresentable<Literal> {
+  package var text: StaticString { rawValue.text }
 }
 
 /// An event and its audience.

@@ -23,7 +23,7 @@ extension Desk {
 
   func loaded(
     _ key: String, items: Int64? = nil, message: String? = nil, generation: Generation? = nil
-  ) throws -> PageLoad.Refusal? {
+  ) throws -> Reason? {
     let message = message.map { Array($0.utf8) }
     return try with(key) {
       try engine.pageLoaded(
@@ -33,20 +33,20 @@ extension Desk {
 
   func failed(
     _ key: String, message: String? = nil, generation: Generation? = nil
-  ) throws -> PageLoad.Refusal? {
+  ) throws -> Reason? {
     let message = message.map { Array($0.utf8) }
     return try with(key) {
       try engine.pageFailed($0, message: message, generation: generation, by: client(1), at: now)
     }.refusal
   }
 
-  func retry(_ key: String, uid: UInt32 = 1_000) throws -> PageLoad.Refusal? {
+  func retry(_ key: String, uid: UInt32 = 1_000) throws -> Reason? {
     try with(key) {
       try engine.retryPage($0, generation: nil, by: client(1, uid: uid), at: now)
     }.refusal
   }
 
-  func refresh(_ key: String, generation: Generation? = nil) throws -> PageLoad.Refusal? {
+  func refresh(_ key: String, generation: Generation? = nil) throws -> Reason? {
     try with(key) {
       try engine.refreshPage($0, generation: generation, by: client(1), at: now)
     }.refusal

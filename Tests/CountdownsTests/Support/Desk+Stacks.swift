@@ -7,7 +7,7 @@ extension Desk {
     _ stack: String, _ page: String, edge: Double = 0, below parent: String? = nil,
     owner: Owner? = nil, style: NavigationStack.Style = .pushed,
     _ pace: NavigationStack.Pace = .atOnce, loading: PageAppearance? = nil
-  ) throws -> NavigationStack.Refusal? {
+  ) throws -> Reason? {
     var push = PagePush(page: Array(page.utf8))
     push.edge = edge
     push.style = style
@@ -19,7 +19,7 @@ extension Desk {
   }
 
   @discardableResult
-  func swipe(_ stack: String, timeout: Int64? = nil) throws -> NavigationStack.Refusal? {
+  func swipe(_ stack: String, timeout: Int64? = nil) throws -> Reason? {
     try nav(stack) {
       try $0.swipe($1, x: 5, dx: 1, timeout: timeout.map { .milliseconds($0) }, at: now)
     }
@@ -28,23 +28,23 @@ extension Desk {
   @discardableResult
   func pop(
     _ stack: String, _ pace: NavigationStack.Pace = .atOnce
-  ) throws -> NavigationStack.Refusal? {
+  ) throws -> Reason? {
     try nav(stack) { try $0.popPage($1, pace, generation: nil, at: now) }
   }
 
   @discardableResult
-  func finish(_ stack: String) throws -> NavigationStack.Refusal? {
+  func finish(_ stack: String) throws -> Reason? {
     try nav(stack) { try $0.finishTransition($1, generation: nil, at: now) }
   }
 
   @discardableResult
-  func cancelTransition(_ stack: String) throws -> NavigationStack.Refusal? {
+  func cancelTransition(_ stack: String) throws -> Reason? {
     try nav(stack) { try $0.cancelTransition($1, generation: nil, at: now) }
   }
 
   func nav(
     _ stack: String, _ body: (Engine, Span<UInt8>) throws -> Engine.StackAnswer
-  ) rethrows -> NavigationStack.Refusal? {
+  ) rethrows -> Reason? {
     try with(stack) { try body(engine, $0).refusal }
   }
 

@@ -83,7 +83,7 @@ extension Desk {
   /// Returns the reason of a refusal; nil if the connection has the action.
   func take(
     gate session: String, by connection: UInt64, _ generation: Int64? = nil
-  ) throws -> Gate.Refusal? {
+  ) throws -> Reason? {
     try with(session) {
       try engine.takeGate(
         $0, generation: generation.map(Generation.init), by: client(connection), at: now)

@@ -13,7 +13,7 @@ package struct CountdownExplanation: Equatable, Sendable {
   package var owner = Owner.none
   /// The state, and why START is refused, in one sentence.
   package var why = "idle: there is no countdown; START is accepted"
-  package var reason: Refusal.Reason?
+  package var reason: Reason?
   package var retryAfterMS: Int64 = 0
   /// How full each window is, and how many channels are used.
   package var limits: [String] = []
@@ -69,7 +69,7 @@ package struct CountdownExplanation: Equatable, Sendable {
       let whole = machine.plan.duration
       let of = refusal.until - now <= whole ? " of \(whole.humanText)" : ""
       return "refused: in cooldown\(number ?? ""); \(left)\(of) left"
-    case .window, .exhausted:
+    default:
       let sending = sending!
       let limit =
         refusal.reason == .exhausted
@@ -160,7 +160,7 @@ package struct CountdownExplanation: Equatable, Sendable {
     output.field("state", state.text)
     output.field("why", why)
     if let reason {
-      output.field("reason", Event.Reason(reason).text)
+      output.field("reason", reason.text)
     } else {
       output.null("reason")
     }

@@ -54,7 +54,7 @@ package enum StartDecision: Equatable, Sendable {
   case accepted
   /// The send with this token was accepted before.
   case acceptedBefore
-  case refused(Refusal.Reason)
+  case refused(Reason)
 
   package var isAccepted: Bool {
     switch self {
@@ -63,11 +63,11 @@ package enum StartDecision: Equatable, Sendable {
     }
   }
 
-  package var reason: Event.Reason? {
+  package var reason: Reason? {
     switch self {
     case .accepted: nil
     case .acceptedBefore: .duplicate
-    case .refused(let reason): Event.Reason(reason)
+    case .refused(let reason): reason
     }
   }
 }

@@ -1,17 +1,6 @@
 /// The view of a countdown.
 package struct CountdownView: EntityView, Equatable {
-  package enum State: String, CaseIterable, Sendable {
-    case counting, paused, ready, idle
-
-    var text: StaticString {
-      switch self {
-      case .counting: "counting"
-      case .paused: "paused"
-      case .ready: "ready"
-      case .idle: "idle"
-      }
-    }
-  }
+  package enum State: Literal, CaseIterable, Sendable { case counting, paused, ready, idle }
 
   package var key: [UInt8]
   package var state: State

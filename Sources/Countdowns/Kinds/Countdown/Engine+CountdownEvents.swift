@@ -16,7 +16,7 @@ extension Engine {
   /// Publishes an event. `generation` is the entity's unless the event is about an earlier code.
   func publish(
     countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
-    due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
+    due: Instant? = nil, reason: Reason? = nil, retryAt: Instant? = nil, at now: Moment
   ) {
     var head = Event.Head(
       name, generation ?? countdowns.generation(index), due: due, reason: reason, at: now)

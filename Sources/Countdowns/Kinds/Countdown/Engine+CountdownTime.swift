@@ -49,7 +49,7 @@ extension Engine {
     arm(countdown: index, for: nextExpiry(ofCountdown: index, at: now))
   }
 
-  func cancelCountdown(_ index: UInt32, reason: Event.Reason, at now: Moment) {
+  func cancelCountdown(_ index: UInt32, reason: Reason, at now: Moment) {
     if reason == .ownerGone { statistics.ownerGone += 1 } else { statistics.cancelled += 1 }
     publish(countdown: index, .cancelled, reason: reason, at: now)
     let entity = countdowns[index]

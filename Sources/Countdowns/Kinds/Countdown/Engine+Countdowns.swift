@@ -178,7 +178,7 @@ extension Engine {
     if let refusal = refusal(of: index, by: policy, at: now) {
       statistics.refused += 1
       publish(
-        countdown: index, .refused, reason: Event.Reason(refusal.reason),
+        countdown: index, .refused, reason: refusal.reason,
         retryAt: refusal.until, at: now)
       return StartAnswer(
         decision: .refused(refusal.reason), index: index, retryAt: refusal.until)

@@ -41,16 +41,14 @@ package struct Debounce: Guard {
     }
   }
 
-  package enum Edge: Equatable, Sendable { case leading, quiet, maximumWait, flush }
-
   package struct Firing: Equatable, Sendable {
-    package var edge: Edge
+    package var edge: Reason
     /// When it was due; nil if a command fired it.
     package var due: Instant?
     package var calls: Int64
     package var payload: [UInt8]?
 
-    package init(edge: Edge, due: Instant?, calls: Int64, payload: [UInt8]?) {
+    package init(edge: Reason, due: Instant?, calls: Int64, payload: [UInt8]?) {
       self.edge = edge
       self.due = due
       self.calls = calls

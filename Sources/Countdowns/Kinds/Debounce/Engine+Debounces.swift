@@ -78,23 +78,12 @@ extension Engine {
     _ index: UInt32, _ firing: Debounce.Firing, isOver: Bool, at now: Moment
   ) {
     publish(
-      DebounceKind.self, index, .fired, due: firing.due, reason: Event.Reason(firing.edge), at: now
+      DebounceKind.self, index, .fired, due: firing.due, reason: firing.edge, at: now
     ) {
       var view = isOver ? DebounceView(idle: $0, at: now) : DebounceView($0, at: now)
       view.calls = firing.calls
       view.payload = firing.payload
       return view
-    }
-  }
-}
-
-extension Event.Reason {
-  fileprivate init(_ edge: Debounce.Edge) {
-    switch edge {
-    case .leading: self = .leading
-    case .quiet: self = .quiet
-    case .maximumWait: self = .maximumWait
-    case .flush: self = .flush
     }
   }
 }

@@ -153,7 +153,7 @@ extension Engine {
   /// connection closes.
   package func takeGate(
     _ session: Span<UInt8>, generation: Generation?, by client: Client, at now: Moment
-  ) throws(EngineError) -> (refusal: Gate.Refusal?, view: GateView) {
+  ) throws(EngineError) -> (refusal: Reason?, view: GateView) {
     guard let index = settled(GateKind.self, session, at: now) else {
       return (.noAction, GateView(closed: Array(session), at: now))
     }

@@ -42,15 +42,6 @@ package struct Gate: Guard {
     }
   }
 
-  /// Why an action cannot be taken. The gate is unchanged.
-  package enum Refusal: Equatable, Sendable {
-    /// Another connection runs the action.
-    case taken
-    /// The session is not open.
-    case login
-    case noAction
-  }
-
   package enum Expiry: Equatable, Sendable {
     case dropped(Action, due: Instant)
     /// The action is dropped; the session stays open.
@@ -96,7 +87,7 @@ package struct Gate: Guard {
   }
 
   /// Gives the action to one connection. Returns why not, or nil if it was given.
-  package mutating func take(by connection: UInt64) -> Refusal? {
+  package mutating func take(by connection: UInt64) -> Reason? {
     guard case .open(let until, var run) = phase else { return .login }
     guard run != nil else { return .noAction }
     guard run?.taker == nil || run?.taker == connection else { return .taken }

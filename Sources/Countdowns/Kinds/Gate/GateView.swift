@@ -51,13 +51,3 @@ package struct GateView: GuardView, Equatable {
     writer.field("owner", owner)
   }
 }
-
-extension Event.Reason {
-  package init(_ refusal: Gate.Refusal) {
-    switch refusal {
-    case .taken: self = .taken
-    case .login: self = .login
-    case .noAction: self = .noAction
-    }
-  }
-}

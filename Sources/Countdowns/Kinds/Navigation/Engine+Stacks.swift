@@ -35,7 +35,7 @@ enum NavigationKind: TableKind {
 /// a page leaves the stack when its scope closes for another reason. A page that was pushed with a
 /// load appears and disappears with the stack.
 extension Engine {
-  package typealias StackAnswer = (refusal: NavigationStack.Refusal?, view: StackView)
+  package typealias StackAnswer = (refusal: Reason?, view: StackView)
 
   // MARK: Commands
 
@@ -180,7 +180,7 @@ extension Engine {
   private func change(
     _ key: Span<UInt8>, _ generation: Generation?, at now: Moment,
     _ body: (inout NavigationStack, (NavigationStack.Occurrence) -> Void)
-      -> NavigationStack.Refusal?
+      -> Reason?
   ) throws(EngineError) -> StackAnswer {
     guard let index = settled(NavigationKind.self, key, at: now) else { throw .notFound }
     try check(generation, against: stacks[index].generation)
@@ -193,7 +193,7 @@ extension Engine {
   private func changeStack(
     _ index: UInt32, at now: Moment,
     _ body: (inout NavigationStack, (NavigationStack.Occurrence) -> Void)
-      -> NavigationStack.Refusal?
+      -> Reason?
   ) -> StackAnswer {
     let before = stacks[index].machine
     var occurrences: [NavigationStack.Occurrence] = []

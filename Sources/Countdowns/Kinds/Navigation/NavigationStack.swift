@@ -55,14 +55,6 @@ package struct NavigationStack: Equatable, Sendable {
     package init() {}
   }
 
-  /// Why a request is refused. A refused request changes nothing.
-  package enum Refusal: Equatable, Sendable {
-    case transitioning, root, presented, disabled, outsideEdge, direction
-    case notTransitioning
-    /// The stack has no such page.
-    case noPage
-  }
-
   /// A transition between the page on top and the one below.
   package struct Transition: Equatable, Sendable {
     package enum Kind: String, CaseIterable, Sendable {
@@ -126,7 +118,7 @@ package struct NavigationStack: Equatable, Sendable {
   /// Pushes a page, or presents it.
   package mutating func push(
     _ page: Page, _ pace: Pace = .atOnce, at now: Instant, _ emit: (Occurrence) -> Void
-  ) -> Refusal? {
+  ) -> Reason? {
     guard transition == nil else { return .transitioning }
     let covered = pages.last!
     pages.append(page)
@@ -143,7 +135,7 @@ package struct NavigationStack: Equatable, Sendable {
   /// Pops the top page of `pages`.
   package mutating func pop(
     _ pace: Pace = .atOnce, at now: Instant, _ emit: (Occurrence) -> Void
-  ) -> Refusal? {
+  ) -> Reason? {
     guard transition == nil else { return .transitioning }
     guard pages.count > 1 else { return .root }
     guard let pop = begin(.pop, pace, at: now) else {
@@ -169,7 +161,7 @@ package struct NavigationStack: Equatable, Sendable {
   /// once.
   package mutating func set(
     _ page: [UInt8], _ change: Change, _ emit: (Occurrence) -> Void
-  ) -> Refusal? {
+  ) -> Reason? {
     guard let place = pages.firstIndex(where: { $0.scope.key == page }) else { return .noPage }
     if let edge = change.edge { pages[place].edge = edge }
     if let pops = change.pops { pages[place].pops = pops }
@@ -184,7 +176,7 @@ package struct NavigationStack: Equatable, Sendable {
   }
 
   /// Pops all pages but the first. Pages in between were not visible, so they have no events.
-  package mutating func popToRoot(_ emit: (Occurrence) -> Void) -> Refusal? {
+  package mutating func popToRoot(_ emit: (Occurrence) -> Void) -> Reason? {
     guard transition == nil else { return .transitioning }
     guard pages.count > 1 else { return .root }
     let top = pages.removeLast()
@@ -206,7 +198,7 @@ package struct NavigationStack: Equatable, Sendable {
   /// - Parameters:
   ///   - x: where the swipe begins, in points from the edge.
   ///   - dx: how far it has moved; positive is back.
-  package func refusal(ofSwipeAt x: Double, dx: Double) -> Refusal? {
+  package func refusal(ofSwipeAt x: Double, dx: Double) -> Reason? {
     guard transition == nil else { return .transitioning }
     guard pages.count > 1, let top else { return .root }
     guard top.style == .pushed else { return .presented }
@@ -218,7 +210,7 @@ package struct NavigationStack: Equatable, Sendable {
   /// Begins a swipe back, if it may begin.
   package mutating func swipe(
     x: Double, dx: Double, timeout: Interval, at now: Instant, _ emit: (Occurrence) -> Void
-  ) -> Refusal? {
+  ) -> Reason? {
     if let refusal = refusal(ofSwipeAt: x, dx: dx) { return refusal }
     let top = pages[pages.count - 1]
     transition = Transition(kind: .swipe, timeout: timeout, until: now + timeout)
@@ -229,7 +221,7 @@ package struct NavigationStack: Equatable, Sendable {
 
   package mutating func progress(
     _ fraction: Double, at now: Instant, _ emit: (Occurrence) -> Void
-  ) -> Refusal? {
+  ) -> Reason? {
     guard var transition else { return .notTransitioning }
     transition.fraction = fraction
     if let timeout = transition.timeout { transition.until = now + timeout }
@@ -239,14 +231,14 @@ package struct NavigationStack: Equatable, Sendable {
   }
 
   /// Finishes the transition: the page on top has entered the stack, or leaves it.
-  package mutating func finish(_ emit: (Occurrence) -> Void) -> Refusal? {
+  package mutating func finish(_ emit: (Occurrence) -> Void) -> Reason? {
     guard transition != nil else { return .notTransitioning }
     complete(due: nil, emit)
     return nil
   }
 
   /// Cancels the transition: the stack returns to its previous state.
-  package mutating func cancel(_ emit: (Occurrence) -> Void) -> Refusal? {
+  package mutating func cancel(_ emit: (Occurrence) -> Void) -> Reason? {
     guard transition != nil else { return .notTransitioning }
     undo(.cancelled, due: nil, emit)
     return nil

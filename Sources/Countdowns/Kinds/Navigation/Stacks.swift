@@ -29,21 +29,6 @@ package struct PagePush: Sendable {
   package init(page: [UInt8]) { self.page = page }
 }
 
-extension Event.Reason {
-  package init(_ refusal: NavigationStack.Refusal) {
-    switch refusal {
-    case .transitioning: self = .transitioning
-    case .root: self = .root
-    case .presented: self = .presented
-    case .disabled: self = .disabled
-    case .outsideEdge: self = .outsideEdge
-    case .direction: self = .direction
-    case .notTransitioning: self = .notTransitioning
-    case .noPage: self = .noPage
-    }
-  }
-}
-
 extension NavigationStack.Event {
   var name: Event.Name {
     switch self {

@@ -28,7 +28,7 @@ enum PageKind: ExpiringKind {
     engine.endLease(of: index, isDone: true, asOf: due, at: now)
   }
 
-  static func end(_ index: UInt32, _ reason: Event.Reason, in engine: Engine, at now: Moment) {
+  static func end(_ index: UInt32, _ reason: Reason, in engine: Engine, at now: Moment) {
     if reason == .ownerGone { engine.statistics.ownerGone += 1 }
     engine.endLease(of: index, isDone: reason == .closed, at: now)
     engine.publish(Self.self, index, .closed, reason: reason, at: now)
@@ -38,7 +38,7 @@ enum PageKind: ExpiringKind {
 
 /// Pages and their loads. While an animated load is visible, the page shows the HUD of its screen.
 extension Engine {
-  package typealias PageAnswer = (refusal: PageLoad.Refusal?, view: PageView)
+  package typealias PageAnswer = (refusal: Reason?, view: PageView)
 
   // MARK: Commands
 
@@ -127,7 +127,7 @@ extension Engine {
 
   private func load(
     _ key: Span<UInt8>, _ generation: Generation?, by client: Client, at now: Moment,
-    _ begin: (inout PageLoad, Interval?) -> PageLoad.Refusal?
+    _ begin: (inout PageLoad, Interval?) -> Reason?
   ) throws(EngineError) -> PageAnswer {
     guard let index = settledPage(key, at: now) else { throw .notFound }
     try check(generation, against: pages[index].generation)
@@ -348,7 +348,7 @@ extension Engine {
 
   private func change(
     _ key: Span<UInt8>, _ generation: Generation?, _ event: Event.Name,
-    at now: Moment, _ body: (inout PageLoad) -> PageLoad.Refusal?
+    at now: Moment, _ body: (inout PageLoad) -> Reason?
   ) throws(EngineError) -> PageAnswer {
     guard let index = settledPage(key, at: now) else { throw .notFound }
     try check(generation, against: pages[index].generation)

@@ -23,16 +23,6 @@ package struct PageLoad: Equatable, Sendable {
     case every
   }
 
-  /// Why a request is refused. A refused request changes nothing.
-  package enum Refusal: Equatable, Sendable {
-    /// No load is in progress.
-    case notLoading
-    /// Only a failed load, or one that found nothing, can be retried.
-    case notFailed
-    /// A load is in progress.
-    case loading
-  }
-
   package private(set) var state = State.loading
   package private(set) var isVisible = true
   /// The number of loaded items, if given.
@@ -78,7 +68,7 @@ package struct PageLoad: Equatable, Sendable {
     return isVisible
   }
 
-  package mutating func loaded(items: Int64?, _ message: [UInt8]? = nil) -> Refusal? {
+  package mutating func loaded(items: Int64?, _ message: [UInt8]? = nil) -> Reason? {
     guard isLoading else { return .notLoading }
     self.items = items
     self.message = message
@@ -87,7 +77,7 @@ package struct PageLoad: Equatable, Sendable {
     return nil
   }
 
-  package mutating func failed(_ message: [UInt8]?) -> Refusal? {
+  package mutating func failed(_ message: [UInt8]?) -> Reason? {
     guard isLoading else { return .notLoading }
     if isAnimated || message != nil { self.message = message }
     deadline = nil
@@ -95,14 +85,14 @@ package struct PageLoad: Equatable, Sendable {
     return nil
   }
 
-  package mutating func retry(timeout: Interval?, at now: Instant) -> Refusal? {
+  package mutating func retry(timeout: Interval?, at now: Instant) -> Reason? {
     guard state == .error || state == .empty else { return .notFailed }
     begin(.loading, timeout, at: now)
     return nil
   }
 
   /// Begins a load that keeps what is shown until it is done: pull to refresh.
-  package mutating func refresh(timeout: Interval?, at now: Instant) -> Refusal? {
+  package mutating func refresh(timeout: Interval?, at now: Instant) -> Reason? {
     guard !isLoading else { return .loading }
     begin(.refreshing, timeout, at: now)
     return nil

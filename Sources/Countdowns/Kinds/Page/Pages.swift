@@ -47,13 +47,3 @@ package struct PageAppearance: Equatable, Sendable {
     if let minimum { options.minimum = minimum }
   }
 }
-
-extension Event.Reason {
-  package init(_ refusal: PageLoad.Refusal) {
-    switch refusal {
-    case .notLoading: self = .notLoading
-    case .notFailed: self = .notFailed
-    case .loading: self = .loading
-    }
-  }
-}

@@ -7,7 +7,7 @@ extension Engine {
   }
 
   /// Marks a scope as closed: clients do not see it from now on. O(1); O(pages) for a page's scope.
-  func beginClosing(_ index: UInt32, _ reason: Event.Reason, at now: Moment) {
+  func beginClosing(_ index: UInt32, _ reason: Reason, at now: Moment) {
     scopes.tree.beginClosing(index)
     scopes.table[index].isClosing = true
     scopes.table[index].alarm = arm(
@@ -66,7 +66,7 @@ extension Engine {
         } else {
           scopes.closings.newest.cursor = scopes.tree.parent(of: cursor)!
         }
-        let reason: Event.Reason = scopes.tree.isRouted(cursor) ? .parentClosed : .ownerGone
+        let reason: Reason = scopes.tree.isRouted(cursor) ? .parentClosed : .ownerGone
         removeScope(cursor, reason: isLast ? closing.reason : reason, at: now)
       }
     }
@@ -87,7 +87,7 @@ extension Engine {
   }
 
   /// Removes a scope that has nothing below it and owns nothing.
-  private func removeScope(_ index: UInt32, reason: Event.Reason, at now: Moment) {
+  private func removeScope(_ index: UInt32, reason: Reason, at now: Moment) {
     leaveStack(index, at: now)
     publish(scope: index, .closed, reason: reason, at: now)
     let reference = EntityRef(.scope, index)

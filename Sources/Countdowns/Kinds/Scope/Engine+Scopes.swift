@@ -279,7 +279,7 @@ extension Engine {
   }
 
   func publish(
-    scope index: UInt32, _ name: Event.Name, reason: Event.Reason? = nil, at now: Moment
+    scope index: UInt32, _ name: Event.Name, reason: Reason? = nil, at now: Moment
   ) {
     let head = Event.Head(name, scopes.table[index].generation, reason: reason, at: now)
     publish(.scope, scopes.table[index].key, head) {

@@ -12,7 +12,7 @@ struct Scopes: ~Copyable {
   struct Closing {
     let root: UInt32
     let generation: Generation
-    let reason: Event.Reason
+    let reason: Reason
     /// The next scope to visit: the root, or one below it.
     var cursor: UInt32
   }

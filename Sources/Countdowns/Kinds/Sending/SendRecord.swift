@@ -160,15 +160,6 @@ package struct SendRecord: Equatable, Sendable {
 
 /// Why no code may be sent, and when one may be.
 package struct Refusal: Equatable, Sendable {
-  package enum Reason: CaseIterable, Sendable {
-    /// The cooldown after the last send is not over.
-    case cooldown
-    /// A window is full.
-    case window
-    /// No channel is left until sends start over.
-    case exhausted
-  }
-
   package var reason: Reason
   package var until: Instant
 

@@ -28,7 +28,7 @@ import Testing
   private func push(
     _ name: String, _ pace: NavigationStack.Pace = .atOnce, refresh: PageLoad.Refresh? = nil,
     screen: String? = nil
-  ) throws -> NavigationStack.Refusal? {
+  ) throws -> Reason? {
     var loading = PageAppearance()
     loading.refresh = refresh
     loading.screen = screen.map { Array($0.utf8) }

@@ -52,7 +52,7 @@ final class NavigationTimeline {
   func push(
     _ name: String, edge: Double = 0, pops: Bool = true, bar: NavigationStack.Bar? = .shown,
     style: NavigationStack.Style = .pushed, _ pace: NavigationStack.Pace = .atOnce
-  ) -> NavigationStack.Refusal? {
+  ) -> Reason? {
     machine.push(
       page(name, edge: edge, pops: pops, bar: bar, style: style), pace, at: now
     ) { record($0) }
@@ -61,34 +61,34 @@ final class NavigationTimeline {
   @discardableResult
   func set(
     _ name: String, edge: Double? = nil, pops: Bool? = nil, bar: NavigationStack.Bar?? = nil
-  ) -> NavigationStack.Refusal? {
+  ) -> Reason? {
     var change = NavigationStack.Change()
     (change.edge, change.pops, change.bar) = (edge, pops, bar)
     return machine.set(Array(name.utf8), change) { record($0) }
   }
 
   @discardableResult
-  func pop(_ pace: NavigationStack.Pace = .atOnce) -> NavigationStack.Refusal? {
+  func pop(_ pace: NavigationStack.Pace = .atOnce) -> Reason? {
     machine.pop(pace, at: now) { record($0) }
   }
   @discardableResult
-  func root() -> NavigationStack.Refusal? { machine.popToRoot { record($0) } }
+  func root() -> Reason? { machine.popToRoot { record($0) } }
   func dismiss() { machine.dismiss { record($0) } }
 
   @discardableResult
-  func swipe(x: Double = 5, dx: Double = 1, timeout: Int64 = 10_000) -> NavigationStack.Refusal? {
+  func swipe(x: Double = 5, dx: Double = 1, timeout: Int64 = 10_000) -> Reason? {
     machine.swipe(x: x, dx: dx, timeout: .milliseconds(timeout), at: now) { record($0) }
   }
 
   @discardableResult
-  func progress(_ fraction: Double) -> NavigationStack.Refusal? {
+  func progress(_ fraction: Double) -> Reason? {
     machine.progress(fraction, at: now) { record($0) }
   }
 
   @discardableResult
-  func finish() -> NavigationStack.Refusal? { machine.finish { record($0) } }
+  func finish() -> Reason? { machine.finish { record($0) } }
   @discardableResult
-  func cancel() -> NavigationStack.Refusal? { machine.cancel { record($0) } }
+  func cancel() -> Reason? { machine.cancel { record($0) } }
 
   /// Removes these pages, as if their scopes had closed.
   func close(_ names: String...) {
