@@ -1,5 +1,6 @@
 import CountdownStore
 import Countdowns
+import DispatchTimers
 import Glibc
 import Logging
 
@@ -48,7 +49,7 @@ extension Server {
   /// Checks, before a batch changes anything, whether changes can be stored.
   func checkStore() {
     guard let writer = storing.writer else { return }
-    let problem = writer.problem(atBootMicroseconds: Moment.present.boot.microseconds)
+    let problem = writer.problem(atBootMicroseconds: Int64(BootClock.now))
     storing.problem = problem
     guard (problem != nil) != isReadOnly else { return }
     dispatcher.engine.isReadOnly = problem != nil

@@ -28,6 +28,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   let logger: Logger
   let startedAt: Moment
   package let virtualClock: VirtualClock?
+  private let machineClocks = MachineClocks()
 
   let loop: EventLoop
   let listening: ListeningSocket?
@@ -97,7 +98,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     self.hooks = hooks
     self.logger = logger
     var reading =
-      settings.virtualStart ?? StoreClock.Reading(bootID: BootID.current, Moment.present)
+      settings.virtualStart ?? StoreClock.Reading(bootID: BootID.current, machineClocks.now)
     // Opening may take long: it migrates a file of another version, and reads the change log.
     if settings.state != nil { hooks.isLoading(0) }
     let store = try settings.state.map { state throws(StoreError) in
@@ -181,7 +182,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     loop.execute { body(self) }
   }
 
-  package var now: Moment { virtualClock?.now ?? Moment.present }
+  package var now: Moment { virtualClock?.now ?? machineClocks.now }
 
   package var stopwatch: () -> Int64 { { Int64(BootClock.now) } }
 
@@ -209,25 +210,6 @@ package final class Server: CommandHost, @unchecked Sendable {
       settings.shown[index].value = level
     }
     return true
-  }
-}
-
-extension Moment {
-  /// The current time on the clocks of this machine, both read within half a millisecond.
-  ///
-  /// A thread that has to wait for a core between the two readings would show all deadlines that
-  /// much later on the wall clock, so they are read again then.
-  static var present: Moment {
-    var boot = BootClock.now
-    var wall = WallClock.now
-    for _ in 0..<8 {
-      let after = BootClock.now
-      if after - boot < 500 { break }
-      boot = after
-      wall = WallClock.now
-    }
-    return Moment(
-      boot: Instant(microseconds: Int64(boot)), wall: Instant(microseconds: Int64(wall)))
   }
 }
 

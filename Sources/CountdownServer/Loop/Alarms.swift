@@ -35,7 +35,7 @@ struct Alarms {
   /// - Parameter interval: the longest time between two heartbeats in microseconds; nil for none.
   mutating func isHeartbeatDue(every interval: Int64?) -> Bool {
     guard let interval else { return false }
-    let now = Moment.present.boot
+    let now = Instant(microseconds: Int64(BootClock.now))
     let isDue = heartbeat.map { now >= $0 } ?? false
     if isDue || heartbeat == nil { heartbeat = now + Interval(microseconds: interval / 2) }
     if let heartbeat { arm(noLaterThan: heartbeat) }
