@@ -45,8 +45,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var storing = Storing()
   var backup: Backup?
   var lastBackup: Int64 = 0
-  var connections = ConnectionTable()
-  var alarms = Alarms()
+  let connections = ConnectionTable()
+  let alarms = Alarms()
   var batch = Batch()
   var phase = Phase.serving
   /// Where virtual time continues after a restart; nil unless one was requested.

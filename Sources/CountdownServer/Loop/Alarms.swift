@@ -3,7 +3,7 @@ import Dispatch
 import DispatchTimers
 
 /// What wakes the loop: an alarm for each clock, steps of the wall clock, and the watchdog.
-struct Alarms {
+final class Alarms {
   private let queue = DispatchQueue(label: "countdownd.alarm")
   private let boot: DispatchAlarm
   private let wall: DispatchAlarm
@@ -18,7 +18,7 @@ struct Alarms {
   }
 
   /// - Parameter wake: called on the queue of the alarms when anything is due.
-  mutating func open(noticesSteps: Bool, wake: @escaping @Sendable () -> Void) {
+  func open(noticesSteps: Bool, wake: @escaping @Sendable () -> Void) {
     boot.setHandler { wake() }
     wall.setHandler { wake() }
     // If this is nil, the next batch notices a step of the clock, within a minute.
@@ -33,7 +33,7 @@ struct Alarms {
   /// Returns whether a heartbeat is due, and arms the next one.
   ///
   /// - Parameter interval: the longest time between two heartbeats in microseconds; nil for none.
-  mutating func isHeartbeatDue(every interval: Int64?) -> Bool {
+  func isHeartbeatDue(every interval: Int64?) -> Bool {
     guard let interval else { return false }
     let now = Instant(microseconds: Int64(BootClock.now))
     let isDue = heartbeat.map { now >= $0 } ?? false

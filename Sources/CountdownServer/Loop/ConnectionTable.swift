@@ -1,7 +1,7 @@
 import Countdowns
 
 /// The open connections, by descriptor.
-struct ConnectionTable {
+final class ConnectionTable {
   private var all: [Connection?] = []
   private(set) var count = 0
   /// How many were refused since the start.
@@ -9,19 +9,19 @@ struct ConnectionTable {
   private var lastID: UInt64 = 0
 
   /// Returns the ID for a new connection: one more than the last.
-  mutating func nextID() -> UInt64 {
+  func nextID() -> UInt64 {
     lastID += 1
     return lastID
   }
 
-  mutating func insert(_ connection: Connection) {
+  func insert(_ connection: Connection) {
     let index = Int(connection.descriptor)
     while all.count <= index { all.append(nil) }
     all[index] = connection
     count += 1
   }
 
-  mutating func remove(_ connection: Connection) {
+  func remove(_ connection: Connection) {
     all[Int(connection.descriptor)] = nil
     count -= 1
   }
