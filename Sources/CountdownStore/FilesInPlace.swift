@@ -5,7 +5,10 @@ import Glibc
 struct FilesInPlace {
   private static let intervalMicroseconds: Int64 = 1_000
   private let database: (path: String, identity: Identity)
-  private let newer: String
+  private let files: StateFiles
+  /// When the directory was last changed, and the state that was the newest then.
+  private var changed = timespec()
+  private var newest: StateFiles
   private var nextLook: Int64 = .min
   /// The result of the last check.
   private var problem: StoreError?
@@ -31,7 +34,8 @@ struct FilesInPlace {
 
   init(_ files: StateFiles) throws(StoreError) {
     database = (files.database, try Identity(files.database))
-    newer = files.next.database
+    self.files = files
+    newest = files
   }
 
   /// Checks the database and the current segment, at most once per millisecond.
@@ -41,14 +45,24 @@ struct FilesInPlace {
     do throws(StoreError) {
       try check(database.path, database.identity)
       try check(segment.path, Identity(of: segment.descriptor))
-      guard unsafe access(newer, F_OK) != 0 else {
-        throw StoreError(.superseded, newer, "the next start would continue with it")
+      lookForNewest()
+      guard newest.number == files.number else {
+        throw StoreError(.superseded, newest.database, "the next start would continue with it")
       }
       problem = nil
     } catch {
       problem = error
     }
     return problem
+  }
+
+  private mutating func lookForNewest() {
+    var status = stat()
+    guard unsafe stat(files.directory, &status) == 0 else { return }
+    let time = status.st_mtim
+    guard time.tv_sec != changed.tv_sec || time.tv_nsec != changed.tv_nsec else { return }
+    changed = time
+    newest = StateFiles(directory: files.directory)
   }
 
   private func check(_ path: String, _ identity: Identity) throws(StoreError) {

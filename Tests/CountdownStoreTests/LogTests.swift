@@ -214,6 +214,23 @@ import Testing
     #expect(try open(copy).damage?.kind == .corrupt)
   }
 
+  @Test func aBackupThatIsRestoredAgainDoesNotGetTheLogOfTheFirstTime() throws {
+    let backup = directory.path + "/made"
+    let life = try Life(directory)
+    life.commit("a")
+    life.backUp(to: backup)
+    life.close()
+    for _ in 0..<2 {
+      unlink(directory.database)
+      try FileManager.default.copyItem(atPath: backup, toPath: directory.database)
+      #expect(try open(directory).keys() == ["a"])
+      let life = try Life(directory)
+      life.commit("b")
+      life.close()
+      #expect(try open(directory).keys() == ["a", "b"])
+    }
+  }
+
   @Test func theLogOfAnotherStateIsSetAside() throws {
     try killed(after: "a")
     // A backup is a state of its own.
@@ -389,13 +406,15 @@ import Testing
       now += 1_000
       #expect(problem(at: now) == nil)
     }
-    let newer = directory.state + "/state-2.db"
-    #expect(FileManager.default.createFile(atPath: newer, contents: nil))
-    now += 1_000
-    #expect(problem(at: now) == .superseded)
-    unlink(newer)
-    now += 1_000
-    #expect(problem(at: now) == nil)
+    for number in [2, 7] {
+      let newer = directory.state + "/state-\(number).db"
+      #expect(FileManager.default.createFile(atPath: newer, contents: nil))
+      now += 1_000
+      #expect(problem(at: now) == .superseded)
+      unlink(newer)
+      now += 1_000
+      #expect(problem(at: now) == nil)
+    }
     life.close()
   }
 

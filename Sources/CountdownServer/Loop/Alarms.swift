@@ -9,7 +9,7 @@ final class Alarms {
   private let wall: DispatchAlarm
   /// Nil without a store, which alone needs to know of steps.
   private var wallClockSteps: WallClockSteps?
-  /// When the service manager is told that the daemon is alive; nil without a watchdog.
+  /// When the next heartbeat goes to the service manager; nil without a watchdog.
   private var heartbeat: Instant?
 
   init() {
