@@ -187,9 +187,12 @@ def daemon_page(tool):
             italic("/etc/countdownd/countdownd.yaml.d/*.yaml"),
             "Configuration files that are read after it."),
         *tagged(italic("/run/countdownd/countdownd.sock"), "The socket."),
-        *tagged(italic("/var/lib/countdownd/state.db"), "The state that survives restarts."),
         *tagged(
-            italic("/var/lib/countdownd/changes-*.log"), "The changes of the state since then."),
+            italic("/var/lib/countdownd/state-N.db"),
+            "The state that survives restarts: the one with the highest number."),
+        *tagged(
+            italic("/var/lib/countdownd/state-N-changes-*.log"),
+            "The changes of that state since then."),
     ]  # fmt: skip
     page.see(("countdownctl", 1), ("countdownd.yaml", 5), ("redis-cli", 1), ("systemctl", 1))
     return page
@@ -202,12 +205,18 @@ def gateway_page(tool):
         ".SH SYNOPSIS", *synopsis("countdown-gateway", tool, common=True),
         ".SH DESCRIPTION", *description, ".SH OPTIONS", *options(tool, common=True),
     ]  # fmt: skip
+    for command in below(tool):
+        name = "countdown-gateway " + command["commandName"]
+        page.lines += [
+            f".SH {name.upper()}", *synopsis(name, command),
+            *described(command.get("discussion"), page), *options(command),
+        ]  # fmt: skip
     page.sections["FILES"] = [
         *tagged(italic("/etc/default/countdown-gateway"), "The options of the service."),
         *tagged(italic("/etc/countdown-gateway/ticket-keys"), "The keys of tickets."),
         *tagged(italic("/run/countdownd/countdownd.sock"), "The socket of the daemon."),
     ]  # fmt: skip
-    page.see(("countdownd", 8), ("countdownctl-ticket", 1), ("systemctl", 1))
+    page.see(("countdownd", 8), ("countdownctl", 1), ("systemctl", 1))
     return page
 
 

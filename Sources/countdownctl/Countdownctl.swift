@@ -68,7 +68,7 @@ struct Countdownctl: AsyncParsableCommand {
         name: "Daemon",
         subcommands: [
           Watch.self, Top.self, Monitor.self, Ping.self, Info.self, Metrics.self, Policy.self,
-          Reload.self, LogLevel.self, Backup.self, State.self, Fleet.self, Ticket.self, Bench.self,
+          Reload.self, LogLevel.self, Backup.self, State.self, Fleet.self, Bench.self,
           Play.self,
           Raw.self,
         ]),

@@ -4,7 +4,7 @@ import FoundationEssentials
 /// A page's permission to watch channels: a JSON Web Token (RFC 7519), signed with HMAC-SHA-256.
 ///
 /// The app signs it. The page uses aliases; only the app and the gateway need the channels.
-struct Ticket: Sendable {
+public struct Ticket: Sendable {
   /// The identity of the ticket: the `kid` and the `jti`, or the signature.
   let id: String
   /// The end of its validity, in seconds since 1970.
@@ -62,14 +62,43 @@ struct Ticket: Sendable {
     id = claims.jti.map { "\(kid) \($0)" } ?? String(parts[2])
   }
 
-  private struct Header: Decodable {
+  /// Returns the text of a ticket for channels by alias, signed with the first key of a file, or
+  /// with `kid`.
+  ///
+  /// - Throws: if there is no such key, or if the gateway would refuse the ticket.
+  public static func text(
+    watching watch: [String: String], seconds: Int, keyFile: String, kid: String? = nil
+  ) throws(StartError) -> String {
+    let keys = try TicketKeys(file: keyFile)
+    let kid = kid ?? keys.first
+    guard let key = keys.secret(kid) else { throw StartError("\(keyFile) has no key \(kid)") }
+    let now = Int(Date.now.timeIntervalSince1970)
+    let header = Header(alg: "HS256", typ: "JWT", kid: kid)
+    let claims = Claims(
+      exp: Double(now + seconds), jti: String(UInt64.random(in: .min ... .max), radix: 36),
+      watch: watch)
+    do {
+      let encoder = JSONEncoder()
+      let signed =
+        "\(try encoder.encode(header).base64URL).\(try encoder.encode(claims).base64URL)"
+      let signature = HMAC<SHA256>.authenticationCode(for: Data(signed.utf8), using: key)
+      let text = "\(signed).\(Data(signature).base64URL)"
+      _ = try Ticket(text, keys: keys, now: now)
+      return text
+    } catch {
+      throw StartError((error as? Problem)?.detail ?? "\(error)")
+    }
+  }
+
+  private struct Header: Codable {
     var alg: String
+    var typ: String?
     var kid: String?
     /// Extensions that must be understood; the gateway supports none.
     var crit: [String]?
   }
 
-  private struct Claims: Decodable {
+  private struct Claims: Codable {
     var exp: Double
     var nbf: Double?
     var jti: String?
@@ -107,17 +136,25 @@ extension Data {
     base64 += repeatElement("=", count: (4 - base64.count % 4) % 4)
     self.init(base64Encoded: String(base64))
   }
+
+  fileprivate var base64URL: String {
+    base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+      .replacing("=", with: "")
+  }
 }
 
 /// The secrets with which apps sign tickets, by name (`kid`).
 struct TicketKeys: Sendable {
   private let secrets: [String: SymmetricKey]
+  /// The first of the file.
+  let first: String
 
   func secret(_ kid: String) -> SymmetricKey? { secrets[kid] }
 
   /// Reads a file of lines `KID SECRET`; a line that begins with `#` is a comment.
   init(file: String) throws(StartError) {
     var secrets: [String: SymmetricKey] = [:]
+    var first: String?
     for (number, line) in try StartError.text(of: file).split(
       separator: "\n", omittingEmptySubsequences: false
     ).enumerated() {
@@ -132,9 +169,11 @@ struct TicketKeys: Sendable {
         throw StartError("\(file):\(number + 1): the key \(words[0]) is there twice")
       }
       secrets[String(words[0])] = SymmetricKey(data: Data(words[1].utf8))
+      first = first ?? String(words[0])
     }
-    guard !secrets.isEmpty else { throw StartError("\(file) has no key; write KID SECRET") }
+    guard let first else { throw StartError("\(file) has no key; write KID SECRET") }
     self.secrets = secrets
+    self.first = first
   }
 }
 

@@ -57,6 +57,29 @@ import Testing
     #expect(detail(other) == nil)
   }
 
+  @Test("A ticket that the gateway issues is accepted, and it issues none that it would refuse")
+  func issues() throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "keys-\(UUID())")
+    try Data("one \(Self.secret)\ntwo \(Self.secret)2\n".utf8).write(to: file)
+    defer { try? FileManager.default.removeItem(at: file) }
+    let watch = ["resend": "countdown:+4512345678", "up.load_1-x": "hud:4/2=3"]
+    let now = Int(Date.now.timeIntervalSince1970)
+    for kid in [nil, "two"] {
+      let text = try Ticket.text(watching: watch, seconds: 300, keyFile: file.path, kid: kid)
+      let ticket = try Ticket(text, keys: keys, now: now)
+      #expect(ticket.watch == watch && (now + 300...now + 310).contains(ticket.expires))
+      #expect(ticket.id.hasPrefix((kid ?? "one") + " "))
+    }
+    for (watch, seconds, kid) in [
+      ([:], 300, nil), (["a b": "timer:t"], 300, nil), (["a": "timer"], 300, nil),
+      (["a": "timer:t"], 1_000, nil), (["a": "timer:t"], 300, "three"),
+    ] as [([String: String], Int, String?)] {
+      #expect(throws: StartError.self) {
+        try Ticket.text(watching: watch, seconds: seconds, keyFile: file.path, kid: kid)
+      }
+    }
+  }
+
   @Test("Other algorithms, keys, signatures and extensions are refused")
   func refusesForgeries() throws {
     let good = token(claims: claims())
