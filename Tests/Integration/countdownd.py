@@ -91,16 +91,54 @@ class Frame(typing.NamedTuple):
 SEGMENT_HEADER = 32
 FRAME_HEADER = 24
 
+# The names of the stored state. A directory has numbered states, each with a log.
+FIRST_STATE = "state-1.db"
+SECOND_STATE = "state-2.db"
+STATE_NAME = re.compile(r"state-([1-9]\d*)\.db")
+SEGMENT_NAME = re.compile(r"state-[1-9]\d*-changes-\d+\.log")
+# What the daemon logs about a corrupt state, which stays where it is.
+KEPT = "the state is corrupt and is kept, not deleted"
 
-def segments(state):
-    """Returns the files of the log, oldest first."""
-    return sorted(state.glob("changes-*.log"))
+
+def states(directory):
+    """Returns the states of a directory, the newest last: the daemon continues with that one."""
+    found = [path for path in directory.iterdir() if STATE_NAME.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(STATE_NAME.fullmatch(path.name)[1]))
 
 
-def frames(state):
-    """Returns the batches in the log, oldest first, without checking their CRCs."""
+def state_file(directory):
+    """Returns the path of the newest state, or of the first one if there is none yet."""
+    return (states(directory) or [directory / FIRST_STATE])[-1]
+
+
+def segments_of(state):
+    """Returns the files of the log of a state, oldest first."""
+    return sorted(state.parent.glob(f"{state.stem}-changes-*.log"))
+
+
+def segments(directory):
+    """Returns the files of the log of the newest state, oldest first."""
+    return segments_of(state_file(directory))
+
+
+def files_of(state):
+    """Returns the names and contents of a state and its log."""
+    return {path.name: path.read_bytes() for path in [state, *segments_of(state)]}
+
+
+def put(file, place):
+    """Copies a file to a place where a daemon may look at any moment."""
+    unfinished = place.with_name("unfinished")
+    shutil.copy(file, unfinished)
+    unfinished.chmod(0o600)
+    unfinished.replace(place)
+
+
+def frames(directory):
+    """Returns the batches in the log of the newest state, oldest first, without checking their
+    CRCs."""
     found = []
-    for path in segments(state):
+    for path in segments(directory):
         data, place = path.read_bytes(), SEGMENT_HEADER
         while place + FRAME_HEADER <= len(data):
             _, length, number, _ = struct.unpack_from("<IIQI", data, place)
@@ -297,10 +335,10 @@ class Daemon:
             return stored.change_meta(database, number_floor=lambda floor: floor + 1)
 
         stored.run(copy, raise_floor, *changes)
-        copy.chmod(0o600)
-        copy.replace(self.state / "state.db")
-        for file in [*segments(self.state), self.state / "state.db-journal"]:
-            file.unlink(missing_ok=True)
+        file = state_file(self.state)
+        put(copy, file)
+        for each in [*segments_of(file), file.with_name(f"{file.name}-journal")]:
+            each.unlink(missing_ok=True)
 
     def close(self):
         """Stops the daemon; checks that it still answers, exits soon and has logged no crash."""

@@ -23,7 +23,7 @@ class Faults:
 
     def environment(self, at=0, action=None, lasting=False, file=None, shadow=False, log=True):
         """Returns the environment of a process. With `lasting`, calls fail between `damage` and
-        `mend`: all, or those for a file name in `file` (`state.db,changes-*`). `lose_power` needs
+        `mend`: all, or those for a file name in `file` (`state-1.db,.changes.new`). `lose_power` needs
         `shadow`."""
         environment = dict(
             os.environ,

@@ -2,13 +2,15 @@
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
 
 import pytest
 
-from countdownd import PATIENCE, PROJECT, Error, binary, check, eventually, request, segments, view
+from countdownd import FIRST_STATE, KEPT, PATIENCE, PROJECT, SECOND_STATE, Error
+from countdownd import binary, check, eventually, files_of, put, request, segments, state_file, states, view
 
 # The page size of the database, in bytes.
 PAGE = 4_096
@@ -64,10 +66,11 @@ def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
     client("COUNTDOWN", "START", "later")
     before = client("EVENTS", "LAST")
     daemon.terminate()
-    # Listed after the end: a running daemon may still fold segments and remove them.
-    log = [path.name for path in segments(daemon.state)]
-    state = daemon.directory / "state"
+    state = daemon.state
+    replaced = files_of(state / FIRST_STATE)
+    assert len(replaced) > 1, "there is a log"
     restore(file, state)
+    assert [path.name for path in states(state)] == [FIRST_STATE, SECOND_STATE]
     looked = check(state)
     assert looked.returncode == 0, looked
     assert "countdowns: 500" in looked.stdout and "timers: 1" in looked.stdout
@@ -79,11 +82,56 @@ def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
     assert client("COUNTDOWN", "GET", "later") is None
     assert client("EVENTS", "LAST") > before, "no number is given out twice"
     assert not view(client("EVENTS", "SINCE", before))["complete"]
-    # The log does not belong to the backup, so it was set aside.
-    assert {path.name.split(".other-")[0] for path in state.glob("*.other-*")} == set(log)
-    assert "belongs to another state" in daemon.log and "lost" not in daemon.log
     daemon.restart("kill")
     assert daemon.connect()("DBSIZE") == 501
+    assert not re.search(f"{KEPT}|lost|belongs to another state", daemon.log), daemon.log
+    # The state from before stays, and can still be read.
+    assert files_of(state / FIRST_STATE) == replaced
+    looked = check(state / FIRST_STATE)
+    assert looked.returncode == 0 and "countdowns: 501" in looked.stdout, looked
+    assert files_of(state / FIRST_STATE) == replaced
+
+
+def test_a_restored_backup_has_the_next_number(daemon):
+    """Also if lower numbers are free, and after more than nine states."""
+    daemon.connect()("COUNTDOWN", "START", "k")
+    copy = daemon.directory / "copy.db"
+    daemon.back_up(copy)
+    daemon.terminate()
+    for before, after in [(9, 10), (10, 11)]:
+        state_file(daemon.state).rename(daemon.state / f"state-{before}.db")
+        restore(copy, daemon.state)
+        assert [path.name for path in states(daemon.state)][-2:] == [f"state-{before}.db", f"state-{after}.db"]
+        assert state_file(daemon.state).stat().st_mode & 0o777 == 0o600
+    # The log of a state that is gone may fit the same backup.
+    daemon.start_again()
+    daemon.connect()("COUNTDOWN", "START", "later")
+    daemon.terminate()
+    state_file(daemon.state).unlink()
+    restore(copy, daemon.state)
+    assert state_file(daemon.state).name == "state-12.db"
+    daemon.start_again()
+    assert daemon.connect()("DBSIZE") == 1
+
+
+def test_the_log_of_a_state_that_a_backup_has_overwritten_is_set_aside(daemon):
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "k")
+    copy = daemon.directory / "copy.db"
+    daemon.back_up(copy)
+    client("COUNTDOWN", "START", "later")
+    daemon.terminate()
+    # Listed after the end: a running daemon may still fold segments and remove them.
+    log = {path.name: path.read_bytes() for path in segments(daemon.state)}
+    put(copy, state_file(daemon.state))
+    daemon.start_again()
+    client = daemon.connect()
+    assert client("DBSIZE") == 1 and client("COUNTDOWN", "GET", "later") is None
+    aside = {path.name.split(".other-")[0]: path.read_bytes() for path in daemon.state.glob("*.other-*")}
+    assert aside == log
+    assert "belongs to another state" in daemon.log and "lost" not in daemon.log
+    daemon.restart("kill")
+    assert daemon.connect()("DBSIZE") == 1
 
 
 def test_the_file_is_whole_or_not_there(start_daemon, tmp_path):
@@ -213,7 +261,7 @@ def test_check_says_what_is_wrong(start_daemon, tmp_path):
     daemon.terminate()
     fine = check(daemon.directory / "state")
     assert fine.returncode == 0 and "countdowns: 2000" in fine.stdout and "no problems" in fine.stdout
-    file = daemon.directory / "state" / "state.db"
+    file = state_file(daemon.state)
     content = bytearray(file.read_bytes())
     for page in range(10, 20):
         content[page * PAGE + 100 : page * PAGE + 900] = os.urandom(800)

@@ -8,7 +8,8 @@ import tempfile
 import pytest
 
 import stored
-from countdownd import PATIENCE, binary, check, eventually, request, view
+from countdownd import FIRST_STATE, KEPT, PATIENCE, SECOND_STATE
+from countdownd import binary, check, eventually, files_of, request, state_file, states, view
 
 COUNT = 5_000
 # The page size of the database, in bytes.
@@ -62,25 +63,27 @@ def damage(file, how):
 
 
 @pytest.mark.parametrize("how", ["header", "middle", "truncated", "nearly gone"])
-def test_a_corrupt_file_is_set_aside(filled, how):
-    file = filled.state / "state.db"
+def test_a_corrupt_file_is_kept(filled, how):
+    file = state_file(filled.state)
     assert file.stat().st_size > 2_000_000
     damage(file, how)
-    data = file.read_bytes()
+    before = files_of(file)
     filled.start_again()
     client = filled.connect()
     count = client("DBSIZE")
     assert (1_000 < count < COUNT) if how == "middle" else count == 0, count
-    (aside,) = filled.state.glob("state.db.corrupt-*Z")
-    # With damage in the middle, the daemon writes to the file before it reads the damaged page.
-    kept = aside.read_bytes()
-    assert kept == data or how == "middle" and len(kept) == len(data) and b"\xa5" * 400 in kept
-    assert "is set aside, not deleted" in filled.log and str(aside) in filled.log
+    assert names_of_states(filled) == [FIRST_STATE, SECOND_STATE]
+    assert KEPT in filled.log and str(file) in filled.log
     assert view(client("COUNTDOWN", "START", "new"))["generation"] > filled.newest
     # The entities that could be read are persisted from now on.
     filled.restart("kill")
     assert filled.connect()("DBSIZE") == count + 1
-    assert len(list(filled.state.glob("state.db.corrupt-*Z"))) == 1
+    assert names_of_states(filled) == [FIRST_STATE, SECOND_STATE]
+    assert files_of(file) == before
+
+
+def names_of_states(daemon):
+    return [path.name for path in states(daemon.state)]
 
 
 def swap(path, one, other, length=PAGE):
@@ -116,7 +119,7 @@ def test_a_damaged_structure_is_not_loaded_silently(daemon, how):
         client("COUNTDOWN", "START", n, "EVERY", "1h", "READYTITLE", f"row {n},")
     daemon.back_up(daemon.directory / "copy.db")
     daemon.stop("terminate")
-    file, left = daemon.state / "state.db", None
+    file, left = state_file(daemon.state), None
     if how == OF_BACKUP:
         shutil.copy(daemon.directory / "copy.db", file)
     page = page_of(file, 100)
@@ -136,7 +139,7 @@ def test_a_damaged_structure_is_not_loaded_silently(daemon, how):
     assert looked.returncode == 65, looked
     daemon.start_again()
     client = daemon.connect()
-    assert "is set aside, not deleted" in daemon.log
+    assert KEPT in daemon.log and str(file) in daemon.log
     assert client("DBSIZE") == {SWAPPED: 300, LEAF_AS_ROOT: left, OF_BACKUP: left}.get(how, 299)
     for how in ("kill", "terminate"):
         reply = view(client("EVENTS", "SINCE", begin))
@@ -148,7 +151,7 @@ def test_a_damaged_structure_is_not_loaded_silently(daemon, how):
 
 
 def test_numbers_rise_without_a_state(filled):
-    for file in filled.state.glob("state.db*"):
+    for file in filled.state.glob("state-*"):
         file.unlink()
     filled.start_again()
     assert view(filled.connect()("COUNTDOWN", "START", "new"))["generation"] > filled.newest
@@ -244,6 +247,8 @@ def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, kind, fields):
     count = client("DBSIZE")
     assert count == 35
     daemon.change_stored(nonsense(kind, fields))
+    corrupt = state_file(daemon.state)
+    before = files_of(corrupt)
     looked = check(daemon.state)
     assert looked.returncode == 65 and "makes no sense" in looked.stdout, looked
     if not {"kind", "place"} & set(fields):
@@ -251,9 +256,9 @@ def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, kind, fields):
     daemon.start_again()
     client = daemon.connect()
     assert client("DBSIZE") == count - 1
-    (aside,) = daemon.state.glob("state.db.corrupt-*Z")
-    assert stored.query(aside, "SELECT count(*) FROM entities") == [(count,)]
-    assert "no sense" in daemon.log and str(aside) in daemon.log
+    assert names_of_states(daemon) == [FIRST_STATE, SECOND_STATE]
+    assert files_of(corrupt) == before
+    assert "no sense" in daemon.log and str(corrupt) in daemon.log
     # The remaining entities work.
     client("DEBOUNCE", 4, "1h", "MAXWAIT", "2h")
     client("THROTTLE", "TAKE", 4, "BURST", 7, "RATE", "7/2h")
@@ -306,7 +311,7 @@ def test_a_row_with_a_wrong_sum_is_damage(daemon, change, says, left):
     for n in range(5):
         client("COUNTDOWN", "START", n, "EVERY", "1h")
     daemon.change_stored()
-    stored.run(daemon.state / "state.db", change, keeps_sums=True)
+    stored.run(state_file(daemon.state), change, keeps_sums=True)
     looked = check(daemon.state)
     assert looked.returncode == 65 and says in looked.stdout, looked
     daemon.start_again()
@@ -327,7 +332,7 @@ def test_only_the_first_record_of_a_key_is_loaded(daemon):
     assert "record countdown 3 and 1 more make no sense" in looked.stdout, looked
     daemon.start_again()
     assert daemon.connect()("DBSIZE") == 3
-    assert len(list(daemon.state.glob("state.db.corrupt-*Z"))) == 1
+    assert names_of_states(daemon) == [FIRST_STATE, SECOND_STATE]
 
 
 def test_numbers_that_are_no_file(daemon):
@@ -355,12 +360,12 @@ def test_files_of_others_are_left_alone(daemon, change, says):
     daemon.connect()("COUNTDOWN", "START", "k", "EVERY", "1h")
     daemon.change_stored(change)
     daemon.path.unlink()
-    before = (daemon.state / "state.db").read_bytes()
+    file = state_file(daemon.state)
+    before = files_of(file)
     code, error = run(*daemon.arguments)
     assert code == 73 and says in error, error
     assert "--durability none" in error
-    assert (daemon.state / "state.db").read_bytes() == before
-    assert not list(daemon.state.glob("*corrupt*"))
+    assert files_of(file) == before and names_of_states(daemon) == [FIRST_STATE]
     assert not daemon.path.exists()
 
 
@@ -379,7 +384,7 @@ def test_directories(tmp_path, start_daemon):
     assert code == 73 and "file" in error, error
     daemon = start_daemon(state=tmp_path / "new")
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
-    for name in ("state.db", "numbers", "lock"):
+    for name in (FIRST_STATE, "numbers", "lock"):
         assert (tmp_path / "new" / name).stat().st_mode & 0o777 == 0o600
     assert daemon.connect()("DBSIZE") == 0
 
@@ -435,6 +440,6 @@ def test_asked_to_end_it_does_not_load_to_the_end(daemon):
     log = len(daemon.log)
     assert daemon.terminate() == 0
     assert "state loaded" not in daemon.log[log:] and "ended" in daemon.log[log:]
-    stored.run(daemon.state / "state.db", "DELETE FROM entities WHERE id >= 10")
+    stored.run(state_file(daemon.state), "DELETE FROM entities WHERE id >= 10")
     daemon.start_again()
     assert daemon.connect()("DBSIZE") == 1

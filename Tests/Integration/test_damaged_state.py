@@ -15,7 +15,8 @@ import time
 
 import pytest
 
-from countdownd import SEGMENT_HEADER, Closed, Daemon, check, eventually, frames, request, segments, view
+from countdownd import FIRST_STATE, KEPT, SEGMENT_HEADER, Closed, Daemon
+from countdownd import check, eventually, frames, request, segments, view
 from test_damage import PAGE
 
 SEED = int(os.environ.get("SEED", "0"))
@@ -26,7 +27,7 @@ FOUND = []
 COUNT = 200
 # The fields that change as time passes.
 PASSING = {"remaining", "remaining_ms", "now_unix_ms", "retry_after_ms", "reset_after_ms"}
-REPORTED = re.compile("is set aside|are lost|cannot be read|nothing in it")
+REPORTED = re.compile(f"{KEPT}|is set aside|are lost|cannot be read|nothing in it")
 ALL = (
     [("COUNTDOWN", "GET", f"k{n}") for n in range(COUNT)]
     + [("TIMER", "GET", f"t{n}") for n in range(COUNT)]
@@ -133,9 +134,9 @@ def states(tmp_path_factory):
 
 def damage(state, luck):
     """Damages a file, and returns a description of the damage."""
-    path = state / luck.choice([luck.choice(segments(state)).name, "state.db"] * 6 + ["numbers"])
+    path = state / luck.choice([luck.choice(segments(state)).name, FIRST_STATE] * 6 + ["numbers"])
     data = bytearray(path.read_bytes())
-    unit = PAGE if path.name == "state.db" else 512
+    unit = PAGE if path.name == FIRST_STATE else 512
     units = len(data) // unit
     place = luck.randrange(len(data))
     last = frames(state)[-1]

@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from countdownd import PROJECT
+from countdownd import FIRST_STATE, PROJECT
 from machine import CONFIGURATION, SOCKET, Load, Machine, needs_systemd, ping
 
 # The files by the name of their package.
@@ -157,7 +157,7 @@ def test_removed_it_can_come_back_and_purged_it_leaves_no_trace(machine):
     assert not machine.path(SOCKET).exists()
     assert not machine.path("/usr/bin/countdownd").exists()
     assert machine.path(CONFIGURATION).exists()
-    assert machine.path("/var/lib/private/countdownd/state.db").exists()
+    assert machine.path(f"/var/lib/private/countdownd/{FIRST_STATE}").exists()
     install(machine)
     assert ping(machine.path(SOCKET)) == b"+PONG\r\n"
 

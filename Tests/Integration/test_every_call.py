@@ -8,11 +8,13 @@ tests every call; without EVERY, one call in 12.
 
 import functools
 import os
+import re
 import shutil
 
 import pytest
 
-from countdownd import PATIENCE, Closed, Daemon, Error, eventually, request, view
+from countdownd import KEPT, PATIENCE, SEGMENT_NAME, Closed, Daemon, Error
+from countdownd import eventually, request, states, view
 from fault_injection import Faults
 
 EVERY = int(os.environ.get("EVERY", "0")) or 12
@@ -89,7 +91,7 @@ class Session:
         else:
             assert status in ((None, 74) if action in ERRORS or "lasting" in action else (None,))
         # The daemon retries a batch, and no client notices.
-        is_batch = call[0] in ("pwrite", "fdatasync") and call[1].startswith("changes-")
+        is_batch = call[0] in ("pwrite", "fdatasync") and SEGMENT_NAME.fullmatch(call[1])
         if action in ("EIO", "short") and self.is_loaded and is_batch:
             assert status is None and self.acknowledged == COMMANDS, self.daemon.log
 
@@ -147,7 +149,8 @@ def test_no_acknowledged_command_is_lost_and_none_is_half_done(tmp_path, counted
             daemon.environment = None
             daemon.start_again()
             session.check_stored()
-            assert "set aside" not in daemon.log and "are lost" not in daemon.log, (where, daemon.log)
+            assert not re.search(f"{KEPT}|set aside|are lost", daemon.log), (where, daemon.log)
+            assert len(states(daemon.state)) == 1, where
             assert daemon.terminate() == 0
         except AssertionError as error:
             raise AssertionError(f"{action} at {where}, {durability}") from error

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from countdownd import Error, Simple, eventually, request, view
+from countdownd import FIRST_STATE, Error, Simple, eventually, request, view
 from preloaded import compiled
 
 COUNT = 20_000
@@ -25,7 +25,7 @@ class Gate:
         return dict(
             os.environ,
             LD_PRELOAD=str(compiled("gate")),
-            GATE_FILE="/state.db",
+            GATE_FILE=f"/{FIRST_STATE}",
             GATE_AFTER=str(self.READS),
             GATE_CLOSED=str(self.closed),
             **more,

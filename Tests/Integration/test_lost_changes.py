@@ -2,11 +2,13 @@
 `countdownctl state check` and by `complete` of EVENTS SINCE. Unanswered changes may be missing, which is no damage."""
 
 import os
+import re
 
 import pytest
 
 from clocks import Clocks
-from countdownd import FRAME_HEADER, SEGMENT_HEADER, check, eventually, frames, request, segments, view
+from countdownd import FIRST_STATE, FRAME_HEADER, KEPT, SECOND_STATE, SEGMENT_HEADER
+from countdownd import check, eventually, files_of, frames, request, segments, state_file, states, view
 from fault_injection import Faults
 
 COUNT = 300
@@ -56,8 +58,8 @@ class Killed:
         client = self.daemon.connect()
         assert client("DBSIZE") == (self.count if count is None else count)
         assert view(client("EVENTS", "SINCE", self.begin))["complete"]
-        assert "lost" not in self.daemon.log and "set aside" not in self.daemon.log
-        assert not list(self.state.glob("*corrupt*"))
+        assert not re.search(f"{KEPT}|set aside|lost", self.daemon.log)
+        assert len(states(self.state)) == 1
 
 
 @pytest.fixture
@@ -87,14 +89,23 @@ def test_a_changed_frame_in_the_last_but_one_place_is_damage(killed):
     killed.is_reported_as_lost(COUNT - 2)
 
 
-def test_all_that_is_lost_is_kept_aside(killed):
+def test_all_that_is_lost_is_kept_and_can_be_listed(killed):
     frame = killed.frames[100]
     flip(frame.path, frame.place + FRAME_HEADER)
-    kept = {path.name: path.read_bytes() for path in segments(killed.state)}
+    (corrupt,) = states(killed.state)
+    before = files_of(corrupt)
     killed.daemon.start_again()
-    aside = list(killed.state.glob("state.db.corrupt-*Z-changes-*.log"))
-    assert {"changes-" + path.name.split("-changes-")[1]: path.read_bytes() for path in aside} == kept
-    assert "is set aside, not deleted" in killed.daemon.log
+    assert KEPT in killed.daemon.log and str(corrupt) in killed.daemon.log
+    killed.daemon.connect()("COUNTDOWN", "CANCEL", "k0")
+    assert [path.name for path in states(killed.state)] == [FIRST_STATE, SECOND_STATE]
+    assert files_of(corrupt) == before
+    # Each state is read with its own log, the one that no daemon uses at any time.
+    newest = state_file(killed.state)
+    for place, status, count in [(corrupt, 65, 100), (killed.state, 0, 99), (newest, 0, 99)]:
+        looked = check(place)
+        assert looked.returncode == status and f"countdowns: {count}\n" in looked.stdout, looked
+        killed.daemon.stop("kill")
+    assert files_of(corrupt) == before
 
 
 @pytest.mark.parametrize("torn", ["cut to zeros", "cut to what was there before", "followed by garbage"])
@@ -142,7 +153,7 @@ def long(tmp_path, start_daemon):
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     faults = Faults(tmp_path, state)
-    environment = faults.environment(at=1, action="EIO", lasting=True, file="state.db*")
+    environment = faults.environment(at=1, action="EIO", lasting=True, file=f"{FIRST_STATE}*")
     daemon = start_daemon(state=state, environment=environment, segment_size="64KiB")
     faults.damage()
     long = Killed(daemon, COUNT, "META", "m" * 500)
@@ -206,8 +217,8 @@ def test_a_power_failure_costs_the_newest_changes_of_process_alone(tmp_path, sta
     assert client("DBSIZE") == 18
     assert not view(client("EVENTS", "SINCE", killed.last))["complete"]
     assert "changes are lost" in daemon.log
-    # With `process` nothing is set aside: the missing batch was never promised to be on the disk.
-    assert len(list(daemon.state.glob("state.db.corrupt-*Z"))) == (durability == "power")
+    # With `process` this is no damage: the missing batch was never promised to be on the disk.
+    assert len(states(daemon.state)) == (2 if durability == "power" else 1)
     log = len(daemon.log)
     daemon.restart("kill")
     assert "lost" not in daemon.log[log:]

@@ -1,4 +1,5 @@
-"""A corrupt state is replaced by one with all readable records, even if that is interrupted."""
+"""A corrupt state stays, and one with all readable records continues it, even if that is
+interrupted."""
 
 import contextlib
 import os
@@ -7,7 +8,8 @@ import shutil
 import pytest
 
 import stored
-from countdownd import PATIENCE, Closed, Daemon, Error, eventually, request, view
+from countdownd import FIRST_STATE, KEPT, PATIENCE, SECOND_STATE, SEGMENT_NAME, Closed, Daemon, Error
+from countdownd import check, eventually, files_of, request, state_file, states, view
 from fault_injection import Faults
 from preloaded import compiled
 from test_damage import PAGE
@@ -45,15 +47,32 @@ class Corrupt:
         daemon.kill()
         daemon.close()
         stored.run(
-            self.state / "state.db",
+            self.state / FIRST_STATE,
             stored.changed("countdown", lambda record: record["key"] == b"k3", every=-5))
         shutil.copytree(self.state, self.kept)
+        self.before = files_of(self.state / FIRST_STATE)
+        assert len(self.before) > 1, "there is a log"
         self.faults = Faults(tmp_path, self.state)
 
     def lay_out(self):
         shutil.rmtree(self.state)
         shutil.copytree(self.kept, self.state)
         (self.directory / "log").unlink(missing_ok=True)
+
+    def check_files(self):
+        """Checks, while no daemon runs, that the corrupt state is as it was, and that it is either
+        the newest one or replaced by a complete one. Returns whether it is replaced."""
+        assert files_of(self.state / FIRST_STATE) == self.before
+        names = [path.name for path in states(self.state)]
+        if names == [FIRST_STATE]:
+            return False
+        assert names == [FIRST_STATE, SECOND_STATE]
+        copy = self.directory / "copy"
+        shutil.copytree(self.state, copy)
+        looked = check(copy)
+        assert looked.returncode == 0 and f"countdowns: {COUNT - 1}\n" in looked.stdout, looked
+        shutil.rmtree(copy)
+        return True
 
     def check(self, daemon):
         """Checks that all readable records are kept, and that the damage is reported."""
@@ -65,11 +84,11 @@ class Corrupt:
         assert not reply["complete"]
         assert len(reply["events"]) >= COUNT
         client.close()
-        (aside,) = self.state.glob("state.db.corrupt-*Z")
-        assert stored.query(aside, "SELECT count(*) FROM entities WHERE kind = 0") == [(COUNT,)]
-        assert "is set aside, not deleted" in daemon.log
-        names = {name for name in os.listdir(self.state) if not name.startswith((aside.name, "changes-"))}
-        assert names <= {"state.db", "state.db-journal", "lock", "numbers"}, names
+        assert KEPT in daemon.log
+        assert files_of(self.state / FIRST_STATE) == self.before
+        names = {name for name in os.listdir(self.state) if not SEGMENT_NAME.fullmatch(name)}
+        both = {FIRST_STATE, SECOND_STATE}
+        assert both <= names <= both | {f"{name}-journal" for name in both} | {"lock", "numbers"}, names
 
 
 @pytest.fixture
@@ -120,7 +139,8 @@ def calls_of_a_start(corrupt):
 
 def test_readable_records_are_kept(corrupt):
     calls = calls_of_a_start(corrupt)
-    assert ("rename", "state.db") in calls
+    assert ("rename", SECOND_STATE) in calls
+    assert not [call for call in calls if call[1] in corrupt.before], "it was touched"
     for _ in range(2):
         daemon = start(corrupt)
         corrupt.check(daemon)
@@ -131,17 +151,24 @@ PARTS = 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("ends_by", ["kill", "power failure"])
-def test_killed_at_each_call_nothing_is_lost(corrupt, ends_by, part):
-    has_power = ends_by == "kill"
+@pytest.mark.parametrize("ends_by", ["kill", "power failure", "error"])
+def test_ended_at_each_call_nothing_is_lost(corrupt, ends_by, part):
+    has_power, action = ends_by != "power failure", "EIO" if ends_by == "error" else "tear"
     calls = calls_of_a_start(corrupt)
-    for at in range(1, len(calls) + 1, 1 if has_power else 3)[part::PARTS]:
+    # The replacement has its name once renamed; after a power failure, once that is synced, too.
+    renamed = calls.index(("rename", SECOND_STATE)) + 1
+    assert calls[renamed] == ("fsync", "state")
+    named = renamed if has_power else renamed + 1
+    for at in range(1, len(calls) + 1, 1 if ends_by == "kill" else 3)[part::PARTS]:
         corrupt.lay_out()
         shutil.rmtree(corrupt.faults.shadow, ignore_errors=True)
-        daemon = start(corrupt, corrupt.faults.environment(at=at, action="tear", shadow=not has_power))
+        daemon = start(corrupt, corrupt.faults.environment(at=at, action=action, shadow=not has_power))
+        # A few calls may fail without consequences.
+        is_replaced = at > named or daemon.process.poll() is None
         daemon.kill()
         if not has_power:
             corrupt.faults.lose_power()
+        assert corrupt.check_files() == is_replaced, (at, calls[at - 1])
         daemon = start(corrupt)
         assert daemon.process.poll() is None, (at, calls[at - 1], daemon.log)
         corrupt.check(daemon)
@@ -150,13 +177,13 @@ def test_killed_at_each_call_nothing_is_lost(corrupt, ends_by, part):
 
 def test_a_full_disk_leaves_the_corrupt_state_in_place(corrupt):
     calls = calls_of_a_start(corrupt)
-    made = [n for n, (_, name) in enumerate(calls, 1) if name.startswith(".state.db.new")]
+    made = [n for n, (_, name) in enumerate(calls, 1) if name.startswith(".state.new")]
     for at in {made[0], made[len(made) // 2]}:
         corrupt.lay_out()
         corrupt.faults.damage()
         daemon = start(corrupt, corrupt.faults.environment(at=at, action="ENOSPC", lasting=True))
         assert daemon.process.wait() == 73 and "no space left" in daemon.log, daemon.log
-        assert not list(corrupt.state.glob("*corrupt*"))
+        assert not corrupt.check_files()
         corrupt.faults.mend()
         daemon = start(corrupt)
         corrupt.check(daemon)
@@ -172,7 +199,7 @@ def test_a_read_that_fails_once_is_no_damage(tmp_path):
     daemon.close()
     failed = tmp_path / "failed"
     environment = {
-        "LD_PRELOAD": str(compiled("reads")), "READS_FILE": "state.db", "READS_FAILED": str(failed)}
+        "LD_PRELOAD": str(compiled("reads")), "READS_FILE": FIRST_STATE, "READS_FAILED": str(failed)}
     refused = 0
     for number in range(1, 200):
         failed.unlink(missing_ok=True)
@@ -183,7 +210,7 @@ def test_a_read_that_fails_once_is_no_damage(tmp_path):
         else:
             refused += 1
             assert daemon.process.returncode == 73 and "input/output error" in daemon.log, daemon.log
-        assert not list(daemon.state.glob("*corrupt*")), number
+        assert len(states(daemon.state)) == 1, number
         if not failed.exists():
             break
     assert refused > 3 and not failed.exists()
@@ -205,7 +232,7 @@ def test_tables_that_become_corrupt_are_replaced_at_the_next_start(start_daemon)
     daemon.back_up(daemon.directory / "copy.db")
     daemon.restart()
     client = daemon.connect()
-    with open(daemon.state / "state.db", "r+b") as file:
+    with open(state_file(daemon.state), "r+b") as file:
         content = file.read()
         for page in range(PAGE, len(content), PAGE):
             # Sets the first free block of each leaf page to an impossible offset.
@@ -220,12 +247,11 @@ def test_tables_that_become_corrupt_are_replaced_at_the_next_start(start_daemon)
     assert daemon.process.wait(PATIENCE) == 74
     assert "critical: ending" in daemon.log and "is corrupt" in daemon.log
     daemon.start_again()
-    assert "is set aside, not deleted" in daemon.log
-    assert len(list(daemon.state.glob("state.db.corrupt-*Z"))) == 1
+    assert KEPT in daemon.log and len(states(daemon.state)) == 2
     # The log has all changes that were answered since.
     client = daemon.connect()
     assert done > 0
     for n in range(done):
         assert view(client("COUNTDOWN", "GET", f"k{n}"))["remaining_ms"] > 3_600_000
     daemon.restart("kill")
-    assert len(list(daemon.state.glob("state.db.corrupt-*Z"))) == 1
+    assert len(states(daemon.state)) == 2

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import redis
 
-from countdownd import PROJECT
+from countdownd import FIRST_STATE, PROJECT
 from machine import SOCKET, needs_binary, needs_systemd, with_countdownd
 from sandbox import check, probe, settings
 
@@ -91,7 +91,7 @@ def test_no_command_needs_what_the_sandbox_forbids(running):
         assert client.execute_command("CLIENT INFO")["user"] == str(os.getuid())
         assert client.info("systemd")["under_systemd"] == 1
     state = running.path("/var/lib/private/countdownd")
-    assert (state / "state.db").exists()
+    assert (state / FIRST_STATE).exists()
     assert state.stat().st_mode & 0o777 == 0o700
     journal = running.journal()
     for sign in ("denied", "not permitted", "failed", "Read-only", "SIGSYS"):

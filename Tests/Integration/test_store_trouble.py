@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import socket
@@ -10,7 +11,8 @@ import time
 
 import pytest
 
-from countdownd import PATIENCE, Closed, Error, binary, eventually, request, segments, view
+from countdownd import FIRST_STATE, KEPT, PATIENCE, SECOND_STATE, Closed, Error
+from countdownd import binary, eventually, put, request, segments, state_file, states, view
 from fault_injection import Faults
 
 POWERS = ["process", "power"]
@@ -186,7 +188,7 @@ class Moved:
     """A state file, or the whole state directory, that a test moves away."""
 
     def __init__(self, state, what):
-        self.path = {"directory": state, "state.db": state / "state.db", "log": segments(state)[0]}[what]
+        self.path = {"directory": state, "database": state_file(state), "log": segments(state)[0]}[what]
         self.aside = state.parent / "aside"
 
     def away(self):
@@ -199,7 +201,7 @@ class Moved:
 
 
 @pytest.mark.parametrize("how", ["moved", "replaced"])
-@pytest.mark.parametrize("what", ["directory", "state.db", "log"])
+@pytest.mark.parametrize("what", ["directory", "database", "log"])
 def test_files_that_a_start_would_not_find_are_not_written_to(tmp_path, start_daemon, what, how):
     daemon = start_daemon(state=tmp_path / "state")
     client = daemon.connect()
@@ -223,6 +225,41 @@ def test_files_that_a_start_would_not_find_are_not_written_to(tmp_path, start_da
     assert is_stored(client, "before") and is_stored(client, "after")
 
 
+@pytest.mark.parametrize("how", ["moved away", "terminate", "kill"])
+def test_a_newer_state_refuses_changes_until_it_is_gone_or_continued_with(start_daemon, told, how):
+    daemon = start_daemon(environment=os.environ | told.environment)
+    client = daemon.connect()
+    start(client, "before")
+    copy = daemon.directory / "copy.db"
+    daemon.back_up(copy)
+    start(client, "after")
+    client("COUNTDOWN", "START", "soon", "COUNT", 1, "EVERY", "300ms")
+    newer = daemon.state / SECOND_STATE
+    put(copy, newer)
+    # The daemon checks at most once per millisecond.
+    time.sleep(0.002)
+    assert start(client, "refused").code == "READONLY"
+    assert client("COUNTDOWN", "CANCEL", "before").code == "READONLY"
+    assert f"{newer} is a newer state" in daemon.info("persistence")["last_error"]
+    eventually(lambda: "Restart countdownd to continue with it" in told.status(), "systemd has the status")
+    assert "or move it away" in daemon.log
+    eventually(lambda: view(client("COUNTDOWN", "GET", "soon"))["state"] == b"ready", "time goes on")
+    assert newer.read_bytes() == copy.read_bytes()
+    if how == "moved away":
+        newer.unlink()
+        eventually(lambda: is_writable(daemon), "it has noticed that it is gone")
+        assert view(start(client, "later"))["accepted"]
+        daemon.restart("kill")
+        expected = {b"before", b"after", b"soon", b"later"}
+    else:
+        daemon.restart(how)
+        expected = {b"before"}
+    client = daemon.connect()
+    assert {view(reply)["key"] for reply in client("COUNTDOWN", "LIST")[1]} == expected
+    assert view(start(client, "new"))["accepted"]
+    assert KEPT not in daemon.log and "lost" not in daemon.log
+
+
 @pytest.mark.parametrize("durability", POWERS)
 @pytest.mark.parametrize("how", ["terminate", "kill"])
 def test_changes_by_time_are_stored_once_that_is_possible(tmp_path, start_daemon, durability, how):
@@ -233,7 +270,7 @@ def test_changes_by_time_are_stored_once_that_is_possible(tmp_path, start_daemon
     client("COUNTDOWN", "START", "then", "COUNT", 1, "EVERY", "600ms")
     listener.send("PSUBSCRIBE", "*")
     listener.push()
-    moved = Moved(daemon.state, "state.db")
+    moved = Moved(daemon.state, "database")
     moved.away()
     listener.events(lambda event: event["event"] == "ready")
     assert not is_writable(daemon)
@@ -254,7 +291,7 @@ def test_changes_by_time_are_stored_once_that_is_possible(tmp_path, start_daemon
 def test_a_reload_does_not_hide_that_nothing_can_be_stored(tmp_path, start_daemon, told):
     daemon = start_daemon(state=tmp_path / "state", environment=os.environ | told.environment)
     client = daemon.connect()
-    moved = Moved(daemon.state, "state.db")
+    moved = Moved(daemon.state, "database")
     moved.away()
     assert start(client, "k").code == "READONLY"
     eventually(lambda: "read-only" in told.status(), "systemd has the status")
@@ -322,7 +359,7 @@ def test_a_batch_that_cannot_be_stored_for_a_second_ends_the_daemon(faulty, acti
         # A batch is stored as a whole or not at all.
         assert is_stored(client, f"old{number}") != is_stored(client, f"new{number}")
         assert not is_stored(client, f"mine{number}")
-    assert "set aside" not in daemon.log and "lost" not in daemon.log
+    assert not re.search(f"{KEPT}|set aside|lost", daemon.log) and len(states(daemon.state)) == 1
 
 
 @pytest.mark.parametrize("durability", POWERS)
@@ -344,7 +381,7 @@ def test_replies_and_events_wait_for_a_disk_that_fails_for_a_moment(faulty, dura
 @pytest.mark.parametrize("action", ["ENOSPC", *ADVICE])
 def test_a_next_segment_that_cannot_be_reserved_refuses_changes(faulty, action):
     """No segment can be folded and used again, either."""
-    faults, daemon = faulty(action, file="state.db*,.changes.new")
+    faults, daemon = faulty(action, file=f"{FIRST_STATE}*,.changes.new")
     client = daemon.connect()
     start(client, "kept")
     faults.damage()
@@ -362,7 +399,7 @@ def test_a_next_segment_that_cannot_be_reserved_refuses_changes(faulty, action):
 
 def test_folding_that_fails_is_reported(faulty, told):
     """Changes are accepted until the log reaches its maximum length."""
-    faults, daemon = faulty("EIO", file="state.db*")
+    faults, daemon = faulty("EIO", file=f"{FIRST_STATE}*")
     client = daemon.connect()
     accepted = 0
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from countdownd import eventually, segments, view
+from countdownd import FIRST_STATE, eventually, view
 from fault_injection import Faults
 from preloaded import compiled
 from test_metrics import metrics
@@ -119,13 +119,14 @@ def test_files_have_their_names_after_a_power_failure(tmp_path, state, start_dae
     started = view(daemon.connect()("COUNTDOWN", "START", "k", "EVERY", "1h"))
     daemon.kill()
     faults.lose_power()
-    assert {"state.db", "changes-0000000001.log", "numbers"} <= {file.name for file in state.iterdir()}
+    names = {file.name for file in state.iterdir()}
+    assert {FIRST_STATE, "state-1-changes-0000000001.log", "numbers"} <= names
     daemon.environment = None
     daemon.start_again()
     assert view(daemon.connect()("COUNTDOWN", "GET", "k"))["generation"] == started["generation"]
     # The `numbers` file alone is enough to keep numbers rising.
     daemon.stop("kill")
-    for file in [*state.glob("state.db*"), *segments(state)]:
+    for file in state.glob("state-*"):
         file.unlink()
     daemon.start_again()
     assert view(daemon.connect()("COUNTDOWN", "START", "k"))["generation"] > started["generation"]

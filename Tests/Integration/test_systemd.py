@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from countdownd import Client, Error, eventually, view
+from countdownd import FIRST_STATE, Client, Error, eventually, view
 from machine import CONFIGURATION, SOCKET, Load, needs_binary, needs_systemd, ping, ping_as
 from machine import with_countdownd
 
@@ -266,8 +266,8 @@ def test_a_user_runs_a_daemon_of_their_own(machine):
     path = machine.path(f"{runtime}/countdownd/countdownd.sock")
     assert ping(path) == b"+PONG\r\n"
     assert path.stat().st_uid == int(user) and path.stat().st_mode & 0o777 == 0o600
-    state = machine.run("find", home, "-name", "state.db", "-user", user)
-    assert state.endswith("/countdownd/state.db")
+    state = machine.run("find", home, "-name", FIRST_STATE, "-user", user)
+    assert state.endswith(f"/countdownd/{FIRST_STATE}")
     machine.run(*as_user, "systemctl", "--user", "reload", "countdownd.service")
     machine.run(*as_user, "systemctl", "--user", "stop", *reversed(units))
     assert not path.exists()

@@ -14,7 +14,7 @@ import pytest
 
 import stored
 from clocks import Clocks, library
-from countdownd import Client, Closed, Error, request, view
+from countdownd import Client, Closed, Error, request, state_file, view
 from machine import SOCKET, needs_binary, needs_systemd, ping, with_countdownd
 from watching import CTL, watchers
 
@@ -110,9 +110,10 @@ def test_killed_it_is_started_again_with_all_it_had(machine, client):
 def stored_meta(machine):
     """Returns the row of meta in the state of the stopped service."""
     with tempfile.TemporaryDirectory() as copy:
-        for file in machine.path("/var/lib/private/countdownd").glob("state.db*"):
-            shutil.copy(file, copy)
-        return stored.meta_of(f"{copy}/state.db")
+        file = state_file(machine.path("/var/lib/private/countdownd"))
+        for each in file.parent.glob(f"{file.name}*"):
+            shutil.copy(each, copy)
+        return stored.meta_of(f"{copy}/{file.name}")
 
 
 def test_the_boot_is_known_in_the_sandbox(machine, client):

@@ -10,7 +10,7 @@
 //                     With ENOSPC only calls that need room fail: no syncs, no unlink, and no
 //                     writes within a file
 //   FAULTS_WHILE      with these errors: all calls from FAULTS_AT on fail while this file exists
-//   FAULTS_FILE       with FAULTS_WHILE: only calls for these file names fail: state.db,changes-*
+//   FAULTS_FILE       with FAULTS_WHILE: only calls for these file names fail: state-1.db*,numbers
 //   FAULTS_LOG        a file that gets a line for each call: its number, function and path
 //   FAULTS_SHADOW     a directory elsewhere for the shadow; see below
 //
