@@ -67,9 +67,12 @@ run: build ## Build everything and start a daemon at .build/run/countdownd.sock 
 	@mkdir -p $(dir $(SOCKET))
 	@exec $(RELEASE)/countdownd --socket $(SOCKET) --state-directory $(dir $(SOCKET))state $(if $(CONFIG),--config $(CONFIG))
 
+PACE ?= 400ms
 .PHONY: demo
-demo: build ## Play a tour of all kinds live in the terminal; any key skips a part
-	@scripts/demo.sh $(RELEASE)
+demo: build ## Play a tour of all kinds in the terminal, a line at a time (PACE=400ms)
+	@$(RELEASE)/countdownctl play --pace $(PACE) $(addprefix Examples/flows/,$(addsuffix .flow, \
+	  countdown-button verification-code limits login-gate hud-overlapping-requests page-first-load \
+	  swipe-back-cancelled responder-chain restart))
 
 .PHONY: fleet
 fleet: build ## Start a Redis server and three daemons that share it, to try fleets

@@ -200,8 +200,8 @@ TRICKS = "\x1b[2J\x9b2J\u202e"
 
 @pytest.mark.parametrize("words", [
     ["list"], ["get", TRICKS], ["get", TRICKS, "--json"], ["list", "--json"], ["get", "no" + TRICKS],
-    ["raw", "--pretty", "COUNTDOWN", "GET", TRICKS], ["raw", "--json", "COUNTDOWN", "LIST"],
-    ["resend", "no" + TRICKS], ["raw", TRICKS], ["raw", "--pretty", "CLIENT", "LIST"],
+    ["raw", "--json", "COUNTDOWN", "LIST"],
+    ["resend", "no" + TRICKS], ["raw", TRICKS],
     ["policy", "check", TRICKS], ["--socket", TRICKS, "ping"], ["get", "--" + TRICKS],
 ], ids=lambda words: ascii(" ".join(words)))  # fmt: skip
 def test_control_characters_of_others_do_not_reach_the_terminal(daemon, words):

@@ -54,7 +54,7 @@ def test_there_are_flows_of_every_source():
     names = {path.stem.split("-")[0] for path in FLOWS}
     assert names >= {
         "countdown", "verification", "login", "page", "responder", "swipe", "mbprogresshud",
-        "svprogresshud", "restart",
+        "svprogresshud", "restart", "limits",
     }
 
 

@@ -12,7 +12,6 @@ struct Raw: SessionCommand {
 
       Examples:
         countdownctl raw COUNTDOWN GET +4512345678
-        countdownctl raw --pretty COMMAND DOCS 'countdown start' | less
         countdownctl raw SUBSCRIBE countdown:+4512345678
         countdownctl raw < commands.txt
       """)
@@ -41,9 +40,6 @@ struct Raw: SessionCommand {
     return options
   }
 
-  @Flag(help: "Print types and quotes into a pipe too.") var pretty = false
-  @Flag(help: "Print no types and quotes on a terminal.") var plain = false
-
   @Argument(
     parsing: .captureForPassthrough,
     help: .init("The command and its arguments.", valueName: "word"))
@@ -54,7 +50,6 @@ struct Raw: SessionCommand {
     if let first = words.first, ["-h", "--help"].contains(first) {
       throw CleanExit.helpRequest(self)
     }
-    if pretty && plain { throw ValidationError("--pretty and --plain exclude each other") }
   }
 
   func run(_ session: Session) async throws {
@@ -103,7 +98,7 @@ struct Raw: SessionCommand {
       } else {
         Output.line(value.json)
       }
-    } else if pretty || !plain && Output.isTerminal {
+    } else if Output.isTerminal {
       Output.line(RedisText.formatted(value))
     } else {
       Output.bytes(RedisText.plain(value) + [0x0A])

@@ -29,10 +29,16 @@ struct Play: AsyncParsableCommand {
       Examples:
         countdownctl play Examples/flows/*.flow
         countdownctl play --quiet login.flow
+        countdownctl play --pace 500ms login.flow
         countdownctl play --socket ./test.sock login.flow
       """)
 
   @Flag(help: "Print only flows that went otherwise.") var quiet = false
+
+  @Option(
+    help: .init("Wait so long before each line, for reading along.", valueName: "duration"),
+    transform: duration)
+  var pace = Duration.zero
 
   @OptionGroup var global: GlobalOptions
 
@@ -73,7 +79,7 @@ struct Play: AsyncParsableCommand {
       comparison = try await Self.compare(flow, daemon.socket)
       withExtendedLifetime(daemon) {}
     }
-    report(path, comparison)
+    try await report(path, comparison)
     return comparison.differences == 0
   }
 
@@ -85,7 +91,7 @@ struct Play: AsyncParsableCommand {
 
   // MARK: Output
 
-  private func report(_ path: String, _ comparison: FlowComparison) {
+  private func report(_ path: String, _ comparison: FlowComparison) async throws {
     let count = comparison.differences
     if global.json {
       return Output.line(
@@ -95,7 +101,10 @@ struct Play: AsyncParsableCommand {
     }
     guard !quiet || count > 0 else { return }
     let style = Output.style
-    Output.lines(comparison.timeline(style))
+    for line in comparison.timeline(style) {
+      if pace > .zero { try await Task.sleep(for: pace) }
+      Output.line(line)
+    }
     let result =
       count == 0
       ? style.green("as expected")

@@ -187,14 +187,14 @@ private struct ThrottleTimeline {
 /// An exact model by the definition. `arrival` is the theoretical arrival time (µs) times `count`.
 private struct ThrottleModel {
   let rate: Throttle.Rate
-  var arrival = BigNatural(0)
+  var arrival: UInt128 = 0
 
-  func scaled(_ now: Instant, _ more: Int64 = 0) -> BigNatural {
-    BigNatural(UInt64(now.microseconds + more)) * UInt64(rate.count)
+  func scaled(_ now: Instant, _ more: Int64 = 0) -> UInt128 {
+    UInt128(now.microseconds + more) * UInt128(rate.count)
   }
 
-  func uses(_ number: Int64) -> BigNatural {
-    BigNatural(UInt64(rate.period.microseconds)) * UInt64(number)
+  func uses(_ number: Int64) -> UInt128 {
+    UInt128(rate.period.microseconds) * UInt128(number)
   }
 
   /// Returns whether a request would be accepted `later` microseconds after `now`.
