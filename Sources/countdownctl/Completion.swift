@@ -33,9 +33,12 @@ enum Completion {
 
   /// Returns the daemon's reply; nil without one.
   private static func reply(_ words: [String], _ arguments: [String]) async -> RESPValue? {
-    let socket = arguments.firstIndex(of: "--socket").flatMap { index in
-      index + 1 < arguments.count ? arguments[index + 1] : nil
-    }
+    let option = "--socket"
+    let socket = arguments.indices.lazy.compactMap { index -> String? in
+      let argument = arguments[index]
+      if argument.hasPrefix(option + "=") { return String(argument.dropFirst(option.count + 1)) }
+      return argument == option && index + 1 < arguments.count ? arguments[index + 1] : nil
+    }.first
     return try? await Session(socket: socket, patience: patience).reply(words)
   }
 }

@@ -13,6 +13,8 @@ final class FileBeingWritten: Sendable {
     try Self.checkMayBeReplaced(path)
     self.path = path
     partial = "\(path).\(getpid()).partial"
+    // Only a process that was killed can have left a file with this number.
+    unsafe unlink(partial)
     descriptor = unsafe open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
     if descriptor < 0 { throw Self.error("cannot make \(partial)") }
   }

@@ -90,13 +90,15 @@ struct Session {
   }
 
   /// Reads a list page by page until `body` returns false.
+  ///
+  /// - Parameter limit: the most entities of a page.
   func eachPage(
     _ words: any CommandWord..., options: KeyValuePairs<String, (any CommandWord)?> = [:],
-    _ body: ([RESPValue]) throws -> Bool
+    limit: Int = 1_000, _ body: ([RESPValue]) throws -> Bool
   ) async throws {
     var cursor = "0"
     repeat {
-      let paging: Command.Options = ["CURSOR": cursor == "0" ? nil : cursor, "LIMIT": 1000]
+      let paging: Command.Options = ["CURSOR": cursor == "0" ? nil : cursor, "LIMIT": limit]
       let reply = try await reply(Command(words, options).words + Command([], paging).words)
       let page = try reply.page
       cursor = page.cursor

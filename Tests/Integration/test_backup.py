@@ -201,6 +201,16 @@ def test_a_daemon_that_is_killed_meanwhile(copying, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_part_that_a_killed_process_left_is_no_obstacle(daemon, tmp_path):
+    copy = tmp_path / "copy.db"
+    # The shell has the process number that the program gets.
+    script = 'echo old > "$1.$$.partial" && exec "$2" backup "$1" --socket "$3"'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", copy, CTL, daemon.path], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done
+    assert os.listdir(tmp_path) == ["copy.db"]
+
+
 def test_one_at_a_time_and_it_goes_with_its_connection(daemon, client):
     client("COUNTDOWN", "START", "k")
     number = client("BACKUP", "BEGIN")

@@ -355,14 +355,27 @@ def test_every_command_is_explained_in_the_imperative():
         assert ctl(*path, "--help").returncode == 0
 
 
+def test_a_short_list_asks_for_no_more(daemon):
+    client, monitor = daemon.connect(), daemon.connect()
+    for number in range(9):
+        client("COUNTDOWN", "START", f"k{number}")
+    monitor("MONITOR")
+    assert len(ctl("list", "--limit", 5, "--json", "--socket", daemon.path).stdout.splitlines()) == 5
+    while "LIST" not in (line := monitor.reply()):
+        pass
+    assert '"LIMIT" "5"' in line
+
+
 # Completion
 
 
 def complete(daemon, command, argument, word="", *, words=None):
     """Returns the shell's completions for an argument."""
     path = command.split()
+    # Both ways to write the option.
+    socket = ["--socket", str(daemon)] if len(word) % 2 else [f"--socket={daemon}"]
     done = ctl("---completion", *path, "--", argument, "9", str(len(word)),
-               "countdownctl", "--socket", str(daemon), *path, *(words or []), word)  # fmt: skip
+               "countdownctl", *socket, *path, *(words or []), word)  # fmt: skip
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout.split()
 

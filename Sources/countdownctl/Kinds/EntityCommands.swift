@@ -158,8 +158,11 @@ struct ListCommand<Shown: Entity>: SessionCommand {
   func run(_ session: Session) async throws {
     var table = ListTable<Shown>(session.style)
     var left = options.limit ?? .max
+    // A small page of a filtered list looks at few entities, and so often finds none.
+    let isFiltered = options.match != nil || owner.owner != nil
     try await session.eachPage(
-      Shown.family, "LIST", options: ["MATCH": options.match, "OWNER": owner.owner]
+      Shown.family, "LIST", options: ["MATCH": options.match, "OWNER": owner.owner],
+      limit: isFiltered ? 1_000 : min(left, 1_000)
     ) { page in
       let shown = Array(page.prefix(left))
       left -= shown.count
