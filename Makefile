@@ -287,9 +287,7 @@ soak: build ## Load the daemon with good and bad clients for long (SECONDS_OF_SO
 
 .PHONY: bench-wheel
 bench-wheel: ## Measure the timer wheel beside other timers; writes docs/dev/benchmarks-wheel.md
-	@for p in gcc python3 libuv1-dev libev-dev libevent-dev libnetty-java default-jdk-headless golang-go; do \
-	  case $$p in default-jdk-headless) command -v javac >/dev/null && continue;; esac; \
-	  scripts/install-packages.sh $$p || echo "Without $$p."; done
+	@scripts/install-packages.sh gcc python3 libuv1-dev libev-dev
 	@Benchmarks/run.py $(BENCH_OPTIONS)
 
 .PHONY: bench-store

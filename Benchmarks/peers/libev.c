@@ -44,5 +44,4 @@ static void rearm_minute(uint32_t i) {
 }
 static void turn(void) { ev_run(loop, EVRUN_NOWAIT); }
 
-#define ONLY_ONE_DURATION 0
 #include "peer.h"

@@ -41,5 +41,4 @@ static void turn(void) {
 #define HAS_NEXT
 static int64_t next_ms(void) { return uv_backend_timeout(&loop); }
 
-#define ONLY_ONE_DURATION 0
 #include "peer.h"

@@ -1,3 +1,0 @@
-module go-timers
-
-go 1.19
