@@ -4,6 +4,7 @@ import CountdownServer
 import CountdownStore
 import Countdowns
 import Dispatch
+import DispatchTimers
 import Glibc
 import Logging
 import Synchronization
@@ -186,7 +187,7 @@ struct Countdownd: ParsableCommand {
   /// Returns the first generation. Without a state, the clock keeps generations rising; but one
   /// that an earlier daemon has stored in the state directory may be ahead of the clock.
   private func firstNumber(_ configuration: Configuration, _ logger: Logger) -> Int64 {
-    let now = microsecondsSince1970()
+    let now = Int64(WallClock.now)
     guard configuration.durability == .none else { return now }
     do {
       return try Store.firstNumber(
@@ -346,12 +347,6 @@ private final class StopRequest: Sendable {
 
 extension Configuration.LogLevel: ExpressibleByArgument {}
 extension Durability: ExpressibleByArgument {}
-
-private func microsecondsSince1970() -> Int64 {
-  var now = timespec()
-  unsafe clock_gettime(CLOCK_REALTIME, &now)
-  return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
-}
 
 /// Writes an error to standard error.
 func complain(_ text: String, prefixed: Bool = true) {

@@ -1,6 +1,5 @@
 import Dispatch
 import DispatchTimers
-import Glibc
 
 /// Writes log lines, but only counts those that are repeated too often.
 final class LogOutput: Sendable {
@@ -25,7 +24,7 @@ final class LogOutput: Sendable {
     // Debugging needs all lines, and critical ones are not repeated.
     guard line.level > .debug, line.level < .critical else { return write(line) }
     let kind = Kind(file: line.file, line: line.line, level: line.level.rawValue)
-    let now = Self.microseconds
+    let now = Int64(BootClock.now)
     switch gate.withLock({ $0.admit(kind, at: now) }) {
     case .pass: write(line)
     case .hold: break
@@ -39,11 +38,5 @@ final class LogOutput: Sendable {
         write(summary)
       }
     }
-  }
-
-  private static var microseconds: Int64 {
-    var now = timespec()
-    unsafe clock_gettime(CLOCK_MONOTONIC, &now)
-    return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
   }
 }
