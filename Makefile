@@ -157,13 +157,27 @@ WORKERS ?= $(shell n=$$((3 * $$(nproc))); echo $$((n < 12 ? n : 12)))
 
 # Swift tests run one after another: side by side, those that fill the memory with many things slow
 # each other and everything else down.
+INTEGRATION := COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q
+SWIFT_TEST := COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test $(SWIFT_FLAGS) --skip-build --no-parallel
+
 .PHONY: test
-test: test-packages ## Run all tests: machines and modules, then the real daemon (WORKERS=)
+test: test-packages ## Run all tests: machines and modules, then the real daemon (T=Tests/…, WORKERS=)
 	@swift build $(SWIFT_FLAGS) --build-tests
-	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test $(SWIFT_FLAGS) --skip-build --no-parallel
-	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd \
-	  scripts/integration-test.sh -q -m "not alone" -n $(WORKERS) --dist loadgroup --durations=10
-	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -m alone --durations=10
+ifdef T
+	@$(if $(filter %.py,$(firstword $(subst ::, ,$(T)))),$(INTEGRATION) $(T),$(SWIFT_TEST) --filter $(basename $(notdir $(T))))
+else
+	@$(SWIFT_TEST)
+	@$(INTEGRATION) -m "not alone" -n $(WORKERS) --dist loadgroup --durations=10
+	@$(INTEGRATION) -m alone --durations=10
+endif
+
+# The long ones are those of random histories and input.
+.PHONY: check
+check: test-packages ## Run the tests for a small change, in about two minutes once it is built
+	@swift build $(SWIFT_FLAGS) --build-tests
+	@$(SWIFT_TEST) --skip 'SimulationTests|OracleTests|FuzzTests'
+	@ROUNDS=2 $(INTEGRATION) -n $(WORKERS) --dist loadgroup $(addprefix Tests/Integration/test_,$(addsuffix .py, \
+	  reference bad_input store_trouble torture))
 
 .PHONY: gateway
 gateway: packages ## Build Gateway/.build/release/countdown-gateway, its man page and completions (takes minutes)
