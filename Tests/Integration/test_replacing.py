@@ -59,7 +59,7 @@ class Corrupt:
         shutil.copytree(self.kept, self.state)
         (self.directory / "log").unlink(missing_ok=True)
 
-    def check_files(self):
+    def check_files(self, has_power=True):
         """Checks, while no daemon runs, that the corrupt state is as it was, and that it is either
         the newest one or replaced by a complete one. Returns whether it is replaced."""
         assert files_of(self.state / FIRST_STATE) == self.before
@@ -67,6 +67,10 @@ class Corrupt:
         if names == [FIRST_STATE]:
             return False
         assert names == [FIRST_STATE, SECOND_STATE]
+        # A power failure may also lose what was not yet promised of the new log: then the next start
+        # shows what is there.
+        if not has_power:
+            return True
         copy = self.directory / "copy"
         shutil.copytree(self.state, copy)
         looked = check(copy)
@@ -168,7 +172,7 @@ def test_ended_at_each_call_nothing_is_lost(corrupt, ends_by, part):
         daemon.kill()
         if not has_power:
             corrupt.faults.lose_power()
-        assert corrupt.check_files() == is_replaced, (at, calls[at - 1])
+        assert corrupt.check_files(has_power) == is_replaced, (at, calls[at - 1])
         daemon = start(corrupt)
         assert daemon.process.poll() is None, (at, calls[at - 1], daemon.log)
         corrupt.check(daemon)
