@@ -64,9 +64,6 @@ package final class Store {
   /// The row of `meta` to be written next.
   let meta: Meta
   let log: LogContents
-  /// Whether there is no log yet: the state is new or a restored backup. Its log gets a lineage of
-  /// its own, so that it never seems to belong to the same backup restored here again.
-  let beginsLog: Bool
   private let events: EventTable
   /// Events after the stored ones, up to this number, may be missing; nil if none are.
   let missingThrough: Int64?
@@ -136,9 +133,7 @@ package final class Store {
     let floor = firstNumber + NumberFloor.reserve
     var meta = Meta(Meta.Clocks(saved: clock.saved, numberFloor: floor))
     meta.folded = found?.folded ?? 0
-    let beginsLog = log.segments.isEmpty && meta.folded == 0
-    if let lineage, !beginsLog || isNew { meta.lineage = lineage }
-    self.beginsLog = beginsLog
+    if let lineage { meta.lineage = lineage }
     if damage == nil {
       do throws(StoreError) {
         if isNew { try meta.write(database, product: options.product) }

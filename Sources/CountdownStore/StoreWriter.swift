@@ -84,7 +84,6 @@ package final class StoreWriter: @unchecked Sendable {
     numberFloor = store.meta.clocks.numberFloor
     batch = ChangeWriter(offset: store.clock.offset)
     underWay = ChangeWriter(offset: store.clock.offset)
-    if store.beginsLog { try store.meta.write(store.database, product: options.product) }
     log = try ChangeLog(
       store.files, options, store.log, lineage: store.meta.lineage, start: store.meta.start)
     filesInPlace = try FilesInPlace(store.files)

@@ -214,23 +214,6 @@ import Testing
     #expect(try open(copy).damage?.kind == .corrupt)
   }
 
-  @Test func aBackupThatIsRestoredAgainDoesNotGetTheLogOfTheFirstTime() throws {
-    let backup = directory.path + "/made"
-    let life = try Life(directory)
-    life.commit("a")
-    life.backUp(to: backup)
-    life.close()
-    for _ in 0..<2 {
-      unlink(directory.database)
-      try FileManager.default.copyItem(atPath: backup, toPath: directory.database)
-      #expect(try open(directory).keys() == ["a"])
-      let life = try Life(directory)
-      life.commit("b")
-      life.close()
-      #expect(try open(directory).keys() == ["a", "b"])
-    }
-  }
-
   @Test func theLogOfAnotherStateIsSetAside() throws {
     try killed(after: "a")
     // A backup is a state of its own.
