@@ -19,6 +19,9 @@ struct Call: ~Escapable {
     self.now = now
   }
 
+  var engine: Engine { dispatcher.engine }
+  var client: Client { session.client }
+
   /// The index of the first argument after the command's one or two names.
   var first: Int { spec.subcommand == nil ? 1 : 2 }
 
@@ -139,7 +142,7 @@ struct Call: ~Escapable {
     } catch {
       if case .limit(let name, let value) = error {
         let key = spec.keyPosition > 0 ? bytes(spec.keyPosition) : nil
-        dispatcher.host.limitReached(name, value, by: session.client, key: key)
+        dispatcher.host.limitReached(name, value, by: client, key: key)
       }
       throw CommandError(describe(error))
     }

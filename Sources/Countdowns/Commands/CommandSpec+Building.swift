@@ -59,29 +59,62 @@ extension CommandSpec {
     }
   }
 
-  /// A method of the engine that changes the entity of a key; only in the given generation, if any.
-  typealias Change<Result> =
-    @Sendable (Engine) -> (Span<UInt8>, Generation?, Moment) throws(EngineError) ->
-    Result
-  /// A `Change` with one more argument before the generation.
-  typealias ChangeBy<Argument, Result> =
-    @Sendable (Engine) -> (Span<UInt8>, Argument, Generation?, Moment)
-    throws(EngineError) -> Result
   typealias Reply<Result> = @Sendable (Call, Result) -> Void
 
-  /// Makes a command that calls a method of the engine.
+  /// Creates a command that calls the engine with its key, and replies with the result.
+  ///
+  /// - Parameters:
+  ///   - more: the arguments between the key and the options, as in a syntax line.
+  ///   - request: makes the value that the options are read into.
+  static func call<K: Kind, Request, Result>(
+    _ kind: K.Type, _ name: String, _ more: String = "", _ options: [Option<Request>] = [],
+    _ summary: String, flags: Flags = [.write, .fast], complexity: String = "O(1)",
+    request: @escaping @Sendable (Call) throws(CommandError) -> Request,
+    _ body: @escaping @Sendable (Call, Span<UInt8>, Request) throws(EngineError) -> Result,
+    reply: @escaping Reply<Result>
+  ) -> CommandSpec {
+    CommandSpec(
+      K.commandName, name, more.isEmpty ? K.keyName : "\(K.keyName) \(more)", options,
+      group: .entities(K.kind), flags, complexity: complexity, summary, request: request
+    ) { call, request throws(CommandError) in
+      let key = try call.key()
+      reply(call, try call.run { () throws(EngineError) in try body(call, key, request) })
+    }
+  }
+
+  /// Creates such a command whose request does not depend on the call.
+  static func call<K: Kind, Request: Sendable, Result>(
+    _ kind: K.Type, _ name: String, _ options: [Option<Request>],
+    _ summary: String, flags: Flags = [.write, .fast], complexity: String = "O(1)",
+    into request: Request,
+    _ body: @escaping @Sendable (Call, Span<UInt8>, Request) throws(EngineError) -> Result,
+    reply: @escaping Reply<Result>
+  ) -> CommandSpec {
+    call(
+      kind, name, "", options, summary, flags: flags, complexity: complexity,
+      request: { _ in request }, body, reply: reply)
+  }
+
+  /// A method of the engine that changes the entity of a key; only in the given generation, if any.
+  typealias Change<Result> =
+    @Sendable (Engine) -> (Span<UInt8>, Generation?, Moment) throws(EngineError) -> Result
+
   static func change<K: Kind, Result>(
     _ kind: K.Type, _ name: String, _ summary: String, _ body: @escaping Change<Result>,
     flags: Flags = [.write, .fast], complexity: String = "O(1)", reply: @escaping Reply<Result>
   ) -> CommandSpec {
-    change(
-      kind, name, "", summary, { _ in },
-      { engine in
-        { key, _, generation, now throws(EngineError) in
-          try body(engine)(key, generation, now)
-        }
-      }, flags: flags, complexity: complexity, reply: reply)
+    call(
+      kind, name, [.generation({ $0 = $1 })], summary, flags: flags, complexity: complexity,
+      into: nil as Generation?,
+      { call, key, generation throws(EngineError) in
+        try body(call.engine)(key, generation, call.now)
+      }, reply: reply)
   }
+
+  /// A `Change` with one more argument before the generation.
+  typealias ChangeBy<Argument, Result> =
+    @Sendable (Engine) -> (Span<UInt8>, Argument, Generation?, Moment)
+    throws(EngineError) -> Result
 
   /// - Parameters:
   ///   - parameter: the name of the argument after the key.
@@ -89,22 +122,16 @@ extension CommandSpec {
   static func change<K: Kind, Argument, Result>(
     _ kind: K.Type, _ name: String, _ parameter: String, _ summary: String,
     _ argument: @escaping @Sendable (Call) throws(CommandError) -> Argument,
-    _ body: @escaping ChangeBy<Argument, Result>, flags: Flags = [.write, .fast],
-    complexity: String = "O(1)", reply: @escaping Reply<Result>
+    _ body: @escaping ChangeBy<Argument, Result>, reply: @escaping Reply<Result>
   ) -> CommandSpec {
-    CommandSpec(
-      K.commandName, name, parameter.isEmpty ? K.keyName : "\(K.keyName) \(parameter)",
-      [.generation({ $0 = $1 })], group: .entities(K.kind), flags, complexity: complexity, summary,
-      into: nil as Generation?
-    ) { call, generation throws(CommandError) in
-      let value = try argument(call)
-      let key = try call.key()
-      reply(
-        call,
-        try call.run { () throws(EngineError) in
-          try body(call.dispatcher.engine)(key, value, generation, call.now)
-        })
-    }
+    call(
+      kind, name, parameter, [.generation({ $0.generation = $1 })], summary,
+      request: { call throws(CommandError) in
+        (argument: try argument(call), generation: nil as Generation?)
+      },
+      { call, key, request throws(EngineError) in
+        try body(call.engine)(key, request.argument, request.generation, call.now)
+      }, reply: reply)
   }
 }
 
@@ -114,6 +141,11 @@ extension Call {
 
   /// Replies 1, or 0 if nothing was done.
   static func done(_ call: Call, _ isDone: Bool) { call.session.output.integer(isDone ? 1 : 0) }
+
+  /// Replies with the view after a change, and whether and why it was refused.
+  static func answer(_ call: Call, _ answer: (refusal: Reason?, view: some EntityView)) {
+    call.session.output.view(answer.view, Answer(answer.refusal))
+  }
 }
 
 extension Kind {

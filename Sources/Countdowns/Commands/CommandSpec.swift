@@ -91,14 +91,14 @@ package final class CommandSpec: Sendable {
     let words = subcommand == nil ? 1 : 2
     parameters = Syntax.parse(syntax)
     hasSecrets = parameters.contains(where: \.isSecret)
-    let isKeyed = parameters.first.map { Self.keyNames.contains($0.name) } ?? false
-    keyPosition = isKeyed ? words : 0
+    let keyName = group.kind?.behavior.keyName
+    keyPosition = keyName != nil && parameters.first?.name == keyName ? words : 0
     let range = Syntax.argumentCount(of: parameters)
     arguments = (least: words + range.least, most: range.most.map { words + $0 })
   }
 
   /// The names of keys in syntax lines.
-  static let keyNames: Set = ["key", "screen", "scope", "session", "stack", "page"]
+  static let keyNames = Set(EntityKind.allCases.map { $0.behavior.keyName })
 
   package let fullName: String
   package var usage: String { syntax.isEmpty ? fullName : "\(fullName) \(syntax)" }

@@ -19,7 +19,7 @@ private struct StartRequest {
   var isBrief = false
 
   static func of(_ call: Call) -> StartRequest {
-    StartRequest(start: CountdownStart(call.dispatcher.engine.defaultPlan))
+    StartRequest(start: CountdownStart(call.engine.defaultPlan))
   }
 }
 
@@ -57,8 +57,8 @@ let countdownCommands: [CommandSpec] = [
     request.start.plan = plan
     let key = try call.key()
     let answer = try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.start(
-        key, &request.start, by: call.session.client, at: call.now)
+      try call.engine.start(
+        key, &request.start, by: call.client, at: call.now)
     }
     call.reply(answer, isBrief: request.isBrief)
   },
@@ -71,8 +71,8 @@ let countdownCommands: [CommandSpec] = [
   ) { call, request throws(CommandError) in
     let key = try call.key()
     let answer = try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.resend(
-        key, token: request.start.token, by: call.session.client, at: call.now)
+      try call.engine.resend(
+        key, token: request.start.token, by: call.client, at: call.now)
     }
     call.reply(answer, isBrief: request.isBrief)
   },
@@ -84,7 +84,7 @@ let countdownCommands: [CommandSpec] = [
     "COUNTDOWN", "WHY", "key", group: .entities(.countdown), [.readOnly, .fast],
     "Explain in words why a countdown is as it is, and what START and ATTEMPT would be refused for."
   ) { call throws(CommandError) in
-    let explanation = call.dispatcher.engine.explainCountdown(try call.key(), at: call.now)
+    let explanation = call.engine.explainCountdown(try call.key(), at: call.now)
     explanation.write(to: &call.session.output)
   },
 
@@ -114,7 +114,7 @@ let countdownCommands: [CommandSpec] = [
     }
     let key = try call.key()
     let (isFirst, view) = try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.refundCountdown(key, generation: generation, at: call.now)
+      try call.engine.refundCountdown(key, generation: generation, at: call.now)
     }
     call.session.output.view(view, Answer(isFirst: isFirst))
   },

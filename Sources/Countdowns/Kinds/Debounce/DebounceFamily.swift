@@ -41,8 +41,8 @@ private func debounce(_ subcommand: String?, _ summary: String) -> CommandSpec {
     let key = try call.key()
     call.session.output.view(
       try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.callDebounce(
-          key, rule, payload: request.payload, owner: request.owner, by: call.session.client,
+        try call.engine.callDebounce(
+          key, rule, payload: request.payload, owner: request.owner, by: call.client,
           at: call.now)
       })
   }

@@ -1,62 +1,40 @@
 import Wire
 
 let gateCommands: [CommandSpec] = [
-  CommandSpec(
-    "GATE", "CHECK", "session action",
+  .call(
+    GateKind.self, "CHECK", "action",
     [
       .payload({ $0.action.payload = $1 }), .switched("REQUIRED", { $0.isRequired = $1 }),
       .duration("TTL", { $0.ttl = $1 }, lasting: true), .owner({ $0.owner = $1 }),
     ],
-    group: .entities(.gate), [.write, .fast],
     "Ask whether an action may run now; if not, hold it until the session opens.",
-    request: GateCheck.init
-  ) { call, check throws(CommandError) in
-    let key = try call.key()
-    call.reply(
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.checkGate(key, check, by: call.session.client, at: call.now)
-      }, refusal: .login)
-  },
+    request: GateCheck.init,
+    { call, key, check throws(EngineError) in
+      try call.engine.checkGate(key, check, by: call.client, at: call.now)
+    }, reply: { $0.reply($1, refusal: .login) }),
 
-  CommandSpec(
-    "GATE", "OPEN", "session", [.duration("TTL", { $0 = $1 }, lasting: true)],
-    group: .entities(.gate), [.write, .fast],
+  .call(
+    GateKind.self, "OPEN", [.duration("TTL", { $0 = $1 }, lasting: true)],
     "Open a session, for TTL or until CLOSE; the pending action runs, once.",
-    into: nil as Interval?
-  ) { call, ttl throws(CommandError) in
-    let key = try call.key()
-    call.session.output.view(
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.openGate(key, for: ttl, by: call.session.client, at: call.now)
-      })
-  },
+    into: nil as Interval?,
+    { call, key, ttl throws(EngineError) in
+      try call.engine.openGate(key, for: ttl, by: call.client, at: call.now)
+    }, reply: Call.view),
 
-  CommandSpec(
-    "GATE", "TAKE", "session", [.generation({ $0 = $1 })], group: .entities(.gate),
-    [.write, .fast],
+  .call(
+    GateKind.self, "TAKE", [.generation({ $0 = $1 })],
     "Take the action of an open session, to run it on this connection only.",
-    into: nil as Generation?
-  ) { call, generation throws(CommandError) in
-    let key = try call.key()
-    let answer = try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.takeGate(
-        key, generation: generation, by: call.session.client, at: call.now)
-    }
-    call.session.output.view(answer.view, Answer(answer.refusal))
-  },
+    into: nil as Generation?,
+    { call, key, generation throws(EngineError) in
+      try call.engine.takeGate(key, generation: generation, by: call.client, at: call.now)
+    }, reply: Call.answer),
 
-  CommandSpec(
-    "GATE", "DONE", "session", [.generation({ $0 = $1 })], group: .entities(.gate),
-    [.write, .fast], "Report that the action has run.", into: nil as Generation?
-  ) { call, generation throws(CommandError) in
-    let key = try call.key()
-    Call.done(
-      call,
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.finishGate(
-          key, generation: generation, by: call.session.client, at: call.now)
-      })
-  },
+  .call(
+    GateKind.self, "DONE", [.generation({ $0 = $1 })], "Report that the action has run.",
+    into: nil as Generation?,
+    { call, key, generation throws(EngineError) in
+      try call.engine.finishGate(key, generation: generation, by: call.client, at: call.now)
+    }, reply: Call.done),
 
   .change(
     GateKind.self, "CANCEL", "Drop the pending action.",

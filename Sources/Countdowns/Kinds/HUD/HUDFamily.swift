@@ -8,12 +8,13 @@ private struct ShowRequest {
   var mask: Presentation.Mask?
   var url: [UInt8]?
 
-  init(_ call: Call) { presentation = call.dispatcher.engine.settings.presentation }
+  init(_ call: Call) { presentation = call.engine.settings.presentation }
 }
 
 /// The HUD that a command addresses, and what it changes.
 private struct HUDChange {
   var target = HUDTarget()
+  var fraction: Double?
   var status: [UInt8]?
   var delay: Interval?
   var url: [UInt8]?
@@ -57,71 +58,59 @@ let hudCommands: [CommandSpec] = [
     let key = try call.key()
     call.session.output.view(
       try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.showHUD(
-          key, level: show.level, request, owner: show.owner, by: call.session.client, at: call.now)
+        try call.engine.showHUD(
+          key, level: show.level, request, owner: show.owner, by: call.client, at: call.now)
       })
   },
 
   hud(
-    "PROGRESS", "Set the progress of the work, from 0 to 1.", takes: "fraction",
-    [.text("STATUS", "s", { $0.status = $1 }, atMost: TextLimits.status)]
-  ) { call, key, change throws(CommandError) in
-    let fraction = try call.fraction(call.arguments[3])
-    return try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.updateHUD(
-        key, change.target, fraction: fraction, status: change.status, at: call.now)
-    }
-  },
+    "PROGRESS", "Set the progress of the work, from 0 to 1.", "fraction",
+    [.text("STATUS", "s", { $0.status = $1 }, atMost: TextLimits.status)],
+    { call throws(CommandError) in HUDChange(fraction: try call.fraction(call.arguments[3])) },
+    { call, key, change throws(EngineError) in
+      try call.engine.updateHUD(
+        key, change.target, fraction: change.fraction, status: change.status, at: call.now)
+    }),
 
   hud(
-    "STATUS", "Change the text of a HUD.", takes: "s"
-  ) { call, key, change throws(CommandError) in
-    let status = try call.text(call.arguments[3], "the status", atMost: TextLimits.status)
-    return try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.updateHUD(
-        key, change.target, fraction: nil, status: status, at: call.now)
-    }
-  },
+    "STATUS", "Change the text of a HUD.", "s", [],
+    { call throws(CommandError) in
+      HUDChange(
+        status: try call.text(call.arguments[3], "the status", atMost: TextLimits.status))
+    },
+    { call, key, change throws(EngineError) in
+      try call.engine.updateHUD(
+        key, change.target, fraction: nil, status: change.status, at: call.now)
+    }),
 
   hud(
-    "DISMISS", "Dismiss a HUD, at the earliest when MIN is over.",
+    "DISMISS", "Dismiss a HUD, at the earliest when MIN is over.", "",
     [.duration("DELAY", { $0.delay = $1 })]
-  ) { call, key, change throws(CommandError) in
-    try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.dismissHUD(key, change.target, delay: change.delay, at: call.now)
-    }
+  ) { call, key, change throws(EngineError) in
+    try call.engine.dismissHUD(key, change.target, delay: change.delay, at: call.now)
   },
 
   hud(
-    "POP", "Release one hold; releasing the last one dismisses the HUD.",
+    "POP", "Release one hold; releasing the last one dismisses the HUD.", "",
     [.text("REQUEST", "url", { $0.url = $1 }, atMost: TextLimits.url)]
-  ) { call, key, change throws(CommandError) in
+  ) { call, key, change throws(EngineError) in
     let path = change.url.map { Array(call.verdict($0).path.utf8) }
-    return try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.popHUD(
-        key, change.target, path: path, by: call.session.client, at: call.now)
-    }
+    return try call.engine.popHUD(key, change.target, path: path, by: call.client, at: call.now)
   },
 
   hud(
-    "TAP", "Report a tap; a tap outside a HUD without a mask dismisses it.",
+    "TAP", "Report a tap; a tap outside a HUD without a mask dismisses it.", "",
     [.flag("INSIDE", { $0.isInside = $1 })]
-  ) { call, key, change throws(CommandError) in
-    try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.tapHUD(key, change.target, inside: change.isInside, at: call.now)
-    }
+  ) { call, key, change throws(EngineError) in
+    try call.engine.tapHUD(key, change.target, inside: change.isInside, at: call.now)
   },
 
-  hud("PAUSE", "Pause the running time of a HUD.") { call, key, change throws(CommandError) in
-    try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.pauseHUD(key, change.target, at: call.now)
-    }
+  hud("PAUSE", "Pause the running time of a HUD.") { call, key, change throws(EngineError) in
+    try call.engine.pauseHUD(key, change.target, at: call.now)
   },
 
-  hud("RESUME", "Resume a paused HUD.") { call, key, change throws(CommandError) in
-    try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.resumeHUD(key, change.target, at: call.now)
-    }
+  hud("RESUME", "Resume a paused HUD.") { call, key, change throws(EngineError) in
+    try call.engine.resumeHUD(key, change.target, at: call.now)
   },
 
   CommandSpec(
@@ -130,7 +119,7 @@ let hudCommands: [CommandSpec] = [
     "Read the front HUD of a screen, or the one on a level.",
     into: nil as Level?
   ) { call, level throws(CommandError) in
-    call.reply(call.dispatcher.engine.hud(try call.key(), level: level, at: call.now))
+    call.reply(call.engine.hud(try call.key(), level: level, at: call.now))
   },
 
   CommandSpec(
@@ -139,7 +128,7 @@ let hudCommands: [CommandSpec] = [
     "Explain in words why a HUD is as it is, what it waits for, and who holds it.",
     into: nil as Level?
   ) { call, level throws(CommandError) in
-    let explanation = call.dispatcher.engine.explainHUD(try call.key(), level, at: call.now)
+    let explanation = call.engine.explainHUD(try call.key(), level, at: call.now)
     explanation.write(to: &call.session.output)
   },
 
@@ -167,18 +156,13 @@ extension Call {
 
 /// Returns a command that changes the presentation on a level.
 private func hud(
-  _ name: String, _ summary: String, takes parameter: String? = nil,
-  _ options: [Option<HUDChange>] = [],
-  _ body: @escaping @Sendable (Call, Span<UInt8>, HUDChange) throws(CommandError) -> HUDView?
+  _ name: String, _ summary: String, _ more: String = "", _ options: [Option<HUDChange>] = [],
+  _ request: @escaping @Sendable (Call) throws(CommandError) -> HUDChange = { _ in HUDChange() },
+  _ body: @escaping @Sendable (Call, Span<UInt8>, HUDChange) throws(EngineError) -> HUDView?
 ) -> CommandSpec {
-  CommandSpec(
-    "HUD", name, parameter.map { "screen \($0)" } ?? "screen",
+  .call(
+    HUDKind.self, name, more,
     options + [
       .choice("LEVEL", { $0.target.level = $1 }), .generation({ $0.target.generation = $1 }),
-    ],
-    group: .entities(.hud), [.write, .fast], summary,
-    into: HUDChange()
-  ) { call, change throws(CommandError) in
-    call.reply(try body(call, try call.key(), change))
-  }
+    ], summary, request: request, body, reply: { $0.reply($1) })
 }

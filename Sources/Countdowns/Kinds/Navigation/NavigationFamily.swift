@@ -20,39 +20,31 @@ let navigationCommands: [CommandSpec] = [
     "Push a page, which is a scope; the first page creates the stack."),
   push("PRESENT", .presented, [], "The same with a page that cannot be swiped away."),
 
-  CommandSpec(
-    "NAV", "SET", "stack page",
+  .call(
+    NavigationKind.self, "SET", "page",
     [
-      .edge { $0.edge = $1 }, .switched("POP", { $0.pops = $1 }),
-      .choice("BAR", { $0.bar = .some(($1 as BarWish).bar) }),
+      .edge { $0.change.edge = $1 }, .switched("POP", { $0.change.pops = $1 }),
+      .choice("BAR", { $0.change.bar = .some(($1 as BarWish).bar) }),
     ],
-    group: .entities(.nav), [.write], complexity: "O(pages)", "Change options of a page.",
-    into: NavigationStack.Change()
-  ) { call, change throws(CommandError) in
-    let key = try call.key()
-    let page = Array(try call.key(call.arguments[3], "a page"))
-    answer(
-      call,
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.setPage(key, page, change, at: call.now)
-      })
-  },
+    "Change options of a page.", flags: [.write], complexity: "O(pages)",
+    request: { call throws(CommandError) in
+      (page: try call.page(), change: NavigationStack.Change())
+    },
+    { call, key, set throws(EngineError) in
+      try call.engine.setPage(key, set.page, set.change, at: call.now)
+    }, reply: Call.answer),
 
-  CommandSpec(
-    "NAV", "POP", "stack", [.pace({ $0.pace = $1 }), .generation({ $0.generation = $1 })],
-    group: .entities(.nav), [.write], "Pop the top page and close its scope.",
-    into: (pace: NavigationStack.Pace.atOnce, generation: nil as Generation?)
-  ) { call, pop throws(CommandError) in
-    let key = try call.key()
-    answer(
-      call,
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.popPage(key, pop.pace, generation: pop.generation, at: call.now)
-      })
-  },
+  .call(
+    NavigationKind.self, "POP",
+    [.pace({ $0.pace = $1 }), .generation({ $0.generation = $1 })],
+    "Pop the top page and close its scope.", flags: [.write],
+    into: (pace: NavigationStack.Pace.atOnce, generation: nil as Generation?),
+    { call, key, pop throws(EngineError) in
+      try call.engine.popPage(key, pop.pace, generation: pop.generation, at: call.now)
+    }, reply: Call.answer),
   .change(
     NavigationKind.self, "ROOT", "Pop all pages but the first.", Engine.popToRoot,
-    flags: [.write], complexity: "O(pages)", reply: answer),
+    flags: [.write], complexity: "O(pages)", reply: Call.answer),
   .change(
     NavigationKind.self, "DISMISS",
     "Remove the whole stack.",
@@ -71,10 +63,10 @@ let navigationCommands: [CommandSpec] = [
       throw call.problem("X and DX are both needed")
     }
     let key = try call.key()
-    answer(
+    Call.answer(
       call,
       try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.swipe(key, x: x, dx: dx, timeout: swipe.timeout, at: call.now)
+        try call.engine.swipe(key, x: x, dx: dx, timeout: swipe.timeout, at: call.now)
       })
   },
 
@@ -82,15 +74,15 @@ let navigationCommands: [CommandSpec] = [
     NavigationKind.self, "PROGRESS", "fraction", "Set the progress of a transition, from 0 to 1.",
     { call throws(CommandError) in try call.fraction(call.arguments[3]) },
     Engine.progressTransition,
-    reply: answer),
+    reply: Call.answer),
   .change(
     NavigationKind.self, "FINISH",
     "Finish a transition: after a swipe or POP, the scope of the page that leaves closes.",
     Engine.finishTransition,
-    flags: [.write], reply: answer),
+    flags: [.write], reply: Call.answer),
   .change(
     NavigationKind.self, "CANCEL", "Cancel a transition: the stack is as it was before.",
-    Engine.cancelTransition, flags: [.write], reply: answer),
+    Engine.cancelTransition, flags: [.write], reply: Call.answer),
   .get(NavigationKind.self, "Read a navigation stack."),
   .list(NavigationKind.self, "List navigation stacks, page by page."),
 ]
@@ -115,10 +107,10 @@ private func push(
     var push = request.push
     push.style = style
     push.appearance = request.loads ? request.appearance : nil
-    answer(
+    Call.answer(
       call,
       try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.pushPage(key, push, by: call.session.client, at: call.now)
+        try call.engine.pushPage(key, push, by: call.client, at: call.now)
       })
   }
 }
@@ -130,12 +122,8 @@ private struct PushRequest {
   var appearance = PageAppearance()
 
   init(_ call: Call) throws(CommandError) {
-    push = PagePush(page: Array(try call.key(call.arguments[3], "a page")))
+    push = PagePush(page: try call.page())
   }
-}
-
-private func answer(_ call: Call, _ answer: Engine.StackAnswer) {
-  call.session.output.view(answer.view, Answer(answer.refusal))
 }
 
 extension Option {
@@ -169,6 +157,11 @@ extension Option<SwipeRequest> {
 }
 
 extension Call {
+  /// Returns the page that NAV PUSH, PRESENT and SET name.
+  fileprivate func page() throws(CommandError) -> [UInt8] {
+    Array(try key(arguments[3], "a page"))
+  }
+
   /// Parses a position or distance on a screen, in points.
   fileprivate func points(
     _ bytes: Span<UInt8>, _ what: String

@@ -33,8 +33,8 @@ private func once(_ subcommand: String?, _ summary: String) -> CommandSpec {
     let key = try call.key()
     call.reply(
       try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.beginOnce(
-          key, for: ttl, owner: request.owner, by: call.session.client, at: call.now)
+        try call.engine.beginOnce(
+          key, for: ttl, owner: request.owner, by: call.client, at: call.now)
       }, refusal: .duplicate)
   }
 }

@@ -8,57 +8,48 @@ private struct LoadEnd {
 }
 
 let pageCommands: [CommandSpec] = [
-  CommandSpec(
-    "PAGE", "APPEAR", "page", loadOptions { $1(&$0) } + [.owner({ $0.owner = $1 })],
-    group: .entities(.page), [.write],
+  .call(
+    PageKind.self, "APPEAR", loadOptions { $1(&$0) } + [.owner({ $0.owner = $1 })],
     "Report that a page appeared: it loads the first time, and later refreshes silently.",
-    into: PageAppearance()
-  ) { call, appearance throws(CommandError) in
-    let key = try call.key()
-    call.session.output.view(
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.appearPage(
-          key, appearance, by: call.session.client, at: call.now)
-      })
-  },
+    flags: [.write], into: PageAppearance(),
+    { call, key, appearance throws(EngineError) in
+      try call.engine.appearPage(key, appearance, by: call.client, at: call.now)
+    }, reply: Call.view),
 
-  CommandSpec(
-    "PAGE", "DISAPPEAR", "page", group: .entities(.page), [.write, .fast],
-    "Report that a page disappeared; a load in progress continues."
-  ) { call throws(CommandError) in
-    let key = try call.key()
-    call.session.output.view(
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.disappearPage(key, by: call.session.client, at: call.now)
-      })
-  },
+  .call(
+    PageKind.self, "DISAPPEAR", [],
+    "Report that a page disappeared; a load in progress continues.", into: (),
+    { call, key, _ throws(EngineError) in
+      try call.engine.disappearPage(key, by: call.client, at: call.now)
+    }, reply: Call.view),
 
   load(
     "LOADED", [.integer("ITEMS", { $0.items = $1 }, in: 0...Int64.max), message],
     "Report that a load succeeded; 0 items shows the no-data view."
-  ) { engine, key, end, client, now throws(EngineError) in
-    try engine.pageLoaded(
-      key, items: end.items, message: end.message, generation: end.generation, by: client, at: now)
+  ) { call, key, end throws(EngineError) in
+    try call.engine.pageLoaded(
+      key, items: end.items, message: end.message, generation: end.generation, by: call.client,
+      at: call.now)
   },
 
   load(
     "FAILED", [message],
     "Report that a load failed; an animated load shows the error page."
-  ) { engine, key, end, client, now throws(EngineError) in
-    try engine.pageFailed(
-      key, message: end.message, generation: end.generation, by: client, at: now)
+  ) { call, key, end throws(EngineError) in
+    try call.engine.pageFailed(
+      key, message: end.message, generation: end.generation, by: call.client, at: call.now)
   },
 
   load(
     "RETRY", [], "Load again after a failure, or where there was nothing, animated."
-  ) { engine, key, end, client, now throws(EngineError) in
-    try engine.retryPage(key, generation: end.generation, by: client, at: now)
+  ) { call, key, end throws(EngineError) in
+    try call.engine.retryPage(key, generation: end.generation, by: call.client, at: call.now)
   },
 
   load(
     "REFRESH", [], "Load again and keep what is shown until then: pull to refresh."
-  ) { engine, key, end, client, now throws(EngineError) in
-    try engine.refreshPage(key, generation: end.generation, by: client, at: now)
+  ) { call, key, end throws(EngineError) in
+    try call.engine.refreshPage(key, generation: end.generation, by: call.client, at: call.now)
   },
 
   .change(
@@ -69,7 +60,7 @@ let pageCommands: [CommandSpec] = [
     "PAGE", "GET", "page", group: .entities(.page), [.readOnly, .fast],
     "Read a page."
   ) { call throws(CommandError) in
-    call.reply(call.dispatcher.engine.page(try call.key(), at: call.now))
+    call.reply(call.engine.page(try call.key(), at: call.now))
   },
   .list(PageKind.self, "List pages, page by page."),
 ]
@@ -96,18 +87,9 @@ private let message = Option<LoadEnd>.text(
 private func load(
   _ name: String, _ options: [Option<LoadEnd>], _ summary: String,
   _ body:
-    @escaping @Sendable (
-      Engine, Span<UInt8>, LoadEnd, Client, Moment
-    ) throws(EngineError) -> Engine.PageAnswer
+    @escaping @Sendable (Call, Span<UInt8>, LoadEnd) throws(EngineError) -> Engine.PageAnswer
 ) -> CommandSpec {
-  CommandSpec(
-    "PAGE", name, "page", options + [.generation({ $0.generation = $1 })], group: .entities(.page),
-    [.write, .fast], summary, into: LoadEnd()
-  ) { call, end throws(CommandError) in
-    let key = try call.key()
-    let answer = try call.run { () throws(EngineError) in
-      try body(call.dispatcher.engine, key, end, call.session.client, call.now)
-    }
-    call.session.output.view(answer.view, Answer(answer.refusal))
-  }
+  .call(
+    PageKind.self, name, options + [.generation({ $0.generation = $1 })], summary, into: LoadEnd(),
+    body, reply: Call.answer)
 }

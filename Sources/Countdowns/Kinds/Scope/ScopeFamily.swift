@@ -2,27 +2,21 @@ import Wire
 
 /// The part of a tree that SCOPE TREE lists.
 private struct TreeRequest {
-  var cursor: Int64?
-  var limit: Int64?
+  var cursor: Int64 = 0
+  var limit: Int64 = 100
 }
 
 let scopeCommands: [CommandSpec] = [
-  CommandSpec(
-    "SCOPE", "OPEN", "scope",
+  .call(
+    ScopeKind.self, "OPEN",
     [
       .key("PARENT", "scope", { $0.parent = $1 }), .owner({ $0.owner = $1 }),
       .duration("TTL", { $0.ttl = $1 }, lasting: true),
     ],
-    group: .entities(.scope), [.write, .fast],
-    "Open a scope, or renew the lease of an open one.",
-    into: ScopeOpening()
-  ) { call, opening throws(CommandError) in
-    let key = try call.key()
-    call.session.output.view(
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.openScope(key, opening, by: call.session.client, at: call.now)
-      })
-  },
+    "Open a scope, or renew the lease of an open one.", into: ScopeOpening(),
+    { call, key, opening throws(EngineError) in
+      try call.engine.openScope(key, opening, by: call.client, at: call.now)
+    }, reply: Call.view),
 
   .change(
     ScopeKind.self, "CLOSE",
@@ -30,39 +24,30 @@ let scopeCommands: [CommandSpec] = [
     Engine.closeScope, flags: [.write], complexity: "O(1); then all below it, bit by bit",
     reply: Call.done),
 
-  CommandSpec(
-    "SCOPE", "TOUCH", "scope",
+  .call(
+    ScopeKind.self, "TOUCH",
     [.duration("TTL", { $0.ttl = $1 }, lasting: true), .generation({ $0.generation = $1 })],
-    group: .entities(.scope), [.write, .fast], "Renew the lease of a scope.",
-    into: (ttl: nil as Interval?, generation: nil as Generation?)
-  ) { call, request throws(CommandError) in
-    let key = try call.key()
-    call.session.output.view(
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.touchScope(
-          key, ttl: request.ttl, generation: request.generation, at: call.now)
-      })
-  },
+    "Renew the lease of a scope.", into: (ttl: nil as Interval?, generation: nil as Generation?),
+    { call, key, lease throws(EngineError) in
+      try call.engine.touchScope(
+        key, ttl: lease.ttl, generation: lease.generation, at: call.now)
+    }, reply: Call.view),
 
   .get(ScopeKind.self, "Read a scope."),
   .list(ScopeKind.self, "List scopes, page by page."),
 
-  CommandSpec(
-    "SCOPE", "TREE", "scope",
+  .call(
+    ScopeKind.self, "TREE",
     [
       .integer("CURSOR", { $0.cursor = $1 }, in: 0...Int64.max, value: "c"),
       .integer("LIMIT", { $0.limit = $1 }, in: 1...1_000),
     ],
-    group: .entities(.scope), [.readOnly], complexity: "O(LIMIT)",
-    "List a scope and all scopes below it, parents first, page by page.", into: TreeRequest()
-  ) { call, request throws(CommandError) in
-    let key = try call.key()
-    let page = try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.scopeTree(
-        key, cursor: request.cursor ?? 0, limit: Int(request.limit ?? 100), at: call.now)
-    }
-    call.reply(cursor: "\(page.cursor)", page.views)
-  },
+    "List a scope and all scopes below it, parents first, page by page.",
+    flags: [.readOnly], complexity: "O(LIMIT)", into: TreeRequest(),
+    { call, key, request throws(EngineError) in
+      try call.engine.scopeTree(
+        key, cursor: request.cursor, limit: Int(request.limit), at: call.now)
+    }, reply: { $0.reply(cursor: "\($1.cursor)", $1.views) }),
 
   CommandSpec(
     "SCOPE", "HANDLE", "scope event", [.flag("CAPTURE", { $0 = $1 })], group: .entities(.scope),
@@ -73,8 +58,7 @@ let scopeCommands: [CommandSpec] = [
     let event = try call.eventName(3)
     let key = try call.key()
     let isNew = try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.handle(
-        key, event, captures: captures, by: call.session.client, at: call.now)
+      try call.engine.handle(key, event, captures: captures, by: call.client, at: call.now)
     }
     call.confirm("handle", isNew)
   },
@@ -85,8 +69,8 @@ let scopeCommands: [CommandSpec] = [
     "Stop handling an event at a scope."
   ) { call throws(CommandError) in
     let event = try call.eventName(3)
-    let done = call.dispatcher.engine.unhandle(
-      try call.key(), event, by: call.session.client, at: call.now)
+    let done = call.engine.unhandle(
+      try call.key(), event, by: call.client, at: call.now)
     call.confirm("unhandle", done)
   },
 
@@ -105,7 +89,7 @@ let scopeCommands: [CommandSpec] = [
     let key = try call.key()
     let sessions = call.dispatcher.sessions
     let taker = try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.emit(event, payload: payload, for: key, at: call.now) { id in
+      try call.engine.emit(event, payload: payload, for: key, at: call.now) { id in
         // A RESP2 connection can receive events only while subscribed, which the engine checks.
         sessions[id]?.output.version == .resp3
       }

@@ -51,8 +51,8 @@ private func take(_ subcommand: String?, _ summary: String) -> CommandSpec {
     let key = try call.key()
     call.reply(
       try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.takeThrottle(
-          key, rate, cost: UInt32(cost), isPeek: request.isPeek, by: call.session.client,
+        try call.engine.takeThrottle(
+          key, rate, cost: UInt32(cost), isPeek: request.isPeek, by: call.client,
           at: call.now)
       }, refusal: .rate)
   }

@@ -1,24 +1,19 @@
 import Wire
 
 let timerCommands: [CommandSpec] = [
-  CommandSpec(
-    "TIMER", "SET", "key d",
+  .call(
+    TimerKind.self, "SET", "d",
     [
       .duration("EVERY", { $0.every = $1 }, lasting: true),
       .text("PAYLOAD", "!bytes", { $0.payload = $1 }, atMost: TextLimits.payload),
       .owner({ $0.owner = $1 }), .choice("LATE", { $0.late = $1 }),
       .choice("CLOCK", { $0.clock = $1 }),
     ],
-    group: .entities(.timer), [.write, .fast],
     "Set a timer that fires once or repeatedly; replaces one of the same key.",
-    request: TimerSet.init
-  ) { call, set throws(CommandError) in
-    let key = try call.key()
-    call.session.output.view(
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.setTimer(key, set, by: call.session.client, at: call.now)
-      })
-  },
+    request: TimerSet.init,
+    { call, key, set throws(EngineError) in
+      try call.engine.setTimer(key, set, by: call.client, at: call.now)
+    }, reply: Call.view),
   .get(TimerKind.self, "Read a timer."),
   .change(
     TimerKind.self, "PAUSE", "Pause a timer and keep its remaining time.", Engine.pauseTimer,
