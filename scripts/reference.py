@@ -78,19 +78,19 @@ TOUR = {
         TIMER DEL a
         """,
     "throttle": """
-        THROTTLE a BURST 2 RATE 1/1s COST 2
-        THROTTLE a BURST 2 RATE 1/1s
+        THROTTLE TAKE a BURST 2 RATE 1/1s COST 2
+        THROTTLE TAKE a BURST 2 RATE 1/1s
         THROTTLE REFUND a 1
         THROTTLE GET a
         + 1h
         """,
     "once": """
-        ONCE a TTL 1m
-        ONCE a TTL 1m
+        ONCE BEGIN a TTL 1m
+        ONCE BEGIN a TTL 1m
         ONCE GET a
         ONCE DONE a result
         + 1h
-        ONCE a TTL 1m
+        ONCE BEGIN a TTL 1m
         ONCE CANCEL a
         """,
     "gate": """
@@ -105,10 +105,10 @@ TOUR = {
         + 1h
         """,
     "debounce": """
-        DEBOUNCE a 1s PAYLOAD p
+        DEBOUNCE CALL a 1s PAYLOAD p
         DEBOUNCE GET a
         + 2s
-        DEBOUNCE a 1s
+        DEBOUNCE CALL a 1s
         DEBOUNCE CANCEL a
         """,
     "scope": """

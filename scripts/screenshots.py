@@ -156,7 +156,7 @@ def fill(daemon, rows):
         ("THROTTLE", "TAKE", "login:10.0.0.7", "BURST", 5, "RATE", "5/10m"),
         ("ONCE", "BEGIN", "order-4711", "TTL", "1d"),
         ("GATE", "CHECK", "session-9", "buy", "TTL", "5m"),
-        ("DEBOUNCE", "search", "20s", "PAYLOAD", "swift timers"),
+        ("DEBOUNCE", "CALL", "search", "20s", "PAYLOAD", "swift timers"),
         ("SCOPE", "OPEN", "app", "TTL", "30s"),
         ("NAV", "PUSH", "main", "home", "PARENT", "app"),
         ("NAV", "PUSH", "main", "details"),

@@ -131,7 +131,7 @@ def timer_set(key):
 
 
 def throttle(key):
-    return request(b"THROTTLE", key, b"BURST", b"10", b"RATE", b"5/1m")
+    return request(b"THROTTLE", b"TAKE", key, b"BURST", b"10", b"RATE", b"5/1m")
 
 
 def commands(make, pipeline, durability=None, prepare=None):

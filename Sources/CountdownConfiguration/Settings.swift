@@ -104,6 +104,7 @@ struct Setting: Sendable {
     Setting("limits.max-subscriptions", \.engine.limits.subscriptions, .count(1...10_000_000)),
     Setting("limits.max-patterns-per-uid", \.engine.limits.patternsPerUser, .count(1...1_000_000)),
     Setting("limits.max-payload-length", \.engine.limits.payloadLength, .bytes(0...1 << 20)),
+    Setting("limits.max-result-length", \.engine.limits.resultLength, .bytes(0...1 << 20)),
     Setting("limits.max-scope-depth", \.engine.limits.scopeDepth, .count(1...1_000_000)),
     Setting("limits.max-scope-children", \.engine.limits.scopeChildren, .count(1...100_000_000)),
     Setting("limits.max-scope-handlers", \.engine.limits.scopeHandlers, .count(1...1_000_000)),

@@ -9,8 +9,10 @@ package struct EngineSettings: Equatable, Sendable {
     package var subscriptions = 100_000
     /// Patterns of all connections of a user. Each event of any user is compared with all of them.
     package var patternsPerUser = 1_000
-    /// Bytes of a payload, or of a guard's result.
+    /// Bytes of a payload.
     package var payloadLength = 4_096
+    /// Bytes of the result of an idempotency key.
+    package var resultLength = 65_536
     /// The depth of a tree of scopes.
     package var scopeDepth = 10_000
     /// Direct children of one scope.

@@ -7,7 +7,7 @@ package struct RESPLimits: Equatable, Sendable {
   package var requestLength: Int
 
   package init(
-    bulkLength: Int = 64 << 10, inlineLength: Int = 64 << 10, arguments: Int = 16_384,
+    bulkLength: Int = 256 << 10, inlineLength: Int = 64 << 10, arguments: Int = 16_384,
     requestLength: Int = 1 << 20
   ) {
     self.bulkLength = bulkLength

@@ -21,8 +21,8 @@ import Testing
     #expect(try await client.throttle("k")?.generation == 5)
     #expect(
       server.commands == [
-        ["THROTTLE", "TAKE", "k", "BURST", "3", "RATE", "2/3000", "COST", "2"],
-        ["THROTTLE", "TAKE", "k", "BURST", "3", "RATE", "2/3000", "PEEK"],
+        ["THROTTLE", "TAKE", "k", "BURST", "3", "RATE", "2/3000ms", "COST", "2"],
+        ["THROTTLE", "TAKE", "k", "BURST", "3", "RATE", "2/3000ms", "PEEK"],
         ["THROTTLE", "REFUND", "k", "2", "GENERATION", "5"], ["THROTTLE", "GET", "k"],
       ])
     await client.close()

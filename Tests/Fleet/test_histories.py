@@ -42,7 +42,7 @@ def works(fleet):
         def is_accepted():
             with_key = f"works-{number}-{time.monotonic_ns()}"
             with daemon.connect() as client:
-                return not isinstance(client("ONCE", with_key, "TTL", "1m"), Error)
+                return not isinstance(client("ONCE", "BEGIN", with_key, "TTL", "1m"), Error)
 
         eventually(is_accepted, lambda: f"it works again: {daemon.log[-2000:]}")
 

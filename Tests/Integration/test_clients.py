@@ -204,6 +204,22 @@ def test_redis_py_runs_commands(library):
     assert len(library.time()) == 2
 
 
+def test_redis_py_shows_errors_as_the_page_says(library):
+    page = (PROJECT / "docs/reference/errors.md").read_text()
+    codes = re.findall(r"^\| `([A-Z]+)` \|", page.partition("## In libraries")[0], re.M)
+    shown = dict(re.findall(r"^\| `([A-Z]+)` \| `(\w+)`.*\| without the code \|$", page, re.M))
+    assert {"ERR", "LOADING", "READONLY", "NOPERM"} == shown.keys() < set(codes)
+    for code in codes:
+        error = library.connection_pool.connection_kwargs["parser_class"].parse_error(f"{code} why")
+        assert type(error).__name__ == shown.get(code, "ResponseError"), code
+        assert str(error) == ("why" if code in shown else f"{code} why")
+    assert issubclass(redis.BusyLoadingError, redis.ConnectionError)
+    with pytest.raises(redis.ResponseError, match="^NOTFOUND no timer 'nothing'$"):
+        library.execute_command("TIMER", "PAUSE", "nothing")
+    with pytest.raises(redis.ResponseError, match="^unknown command"):
+        library.execute_command("NONSENSE")
+
+
 def test_redis_py_asks_about_the_server(library):
     assert library.info("server")["redis_mode"] == "standalone"
     assert library.info()["connected_clients"] >= 1

@@ -241,9 +241,9 @@ def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, kind, fields):
         client("TIMER", "SET", n, "1h")
         client("HUD", "SHOW", n, "DURABLE")
         client("THROTTLE", "TAKE", n, "BURST", 5, "RATE", "5/1h")
-        client("ONCE", n, "TTL", "1h")
+        client("ONCE", "BEGIN", n, "TTL", "1h")
         client("GATE", "CHECK", n, "action")
-        client("DEBOUNCE", n, "1h", "MAXWAIT", "2h")
+        client("DEBOUNCE", "CALL", n, "1h", "MAXWAIT", "2h")
     count = client("DBSIZE")
     assert count == 35
     daemon.change_stored(nonsense(kind, fields))

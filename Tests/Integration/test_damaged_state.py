@@ -50,10 +50,10 @@ def change(client, luck, count):
                 ("TIMER", "SET", f"t{n}", f"{luck.randrange(5, 50)}h", "PAYLOAD", meta),
                 ("TIMER", "CANCEL", f"t{n}"),
                 ("HUD", "SHOW", f"screen{n % 5}", "DURABLE"),
-                ("ONCE", f"g{n % 30}", "TTL", "100h"),
+                ("ONCE", "BEGIN", f"g{n % 30}", "TTL", "100h"),
                 ("GATE", "CHECK", f"g{n % 30}", "act"),
                 ("THROTTLE", "TAKE", f"g{n % 30}", "BURST", 5, "RATE", "5/1000h"),
-                ("DEBOUNCE", f"g{n % 30}", "100h"),
+                ("DEBOUNCE", "CALL", f"g{n % 30}", "100h"),
             ]))  # fmt: skip
         client.send_bytes(b"".join(request(*words) for words in commands))
         for _ in commands:

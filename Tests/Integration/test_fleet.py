@@ -55,16 +55,16 @@ def test_a_start_on_one_host_is_refused_on_another(clients):
 
 def test_each_shared_kind_is_shared(clients):
     a, b = clients
-    assert view(a("THROTTLE", "x", "BURST", 1, "RATE", "1/1h"))["accepted"] == 1
-    assert view(b("THROTTLE", "x", "BURST", 1, "RATE", "1/1h"))["accepted"] == 0
-    assert view(a("ONCE", "x", "TTL", "1h"))["accepted"] == 1
+    assert view(a("THROTTLE", "TAKE", "x", "BURST", 1, "RATE", "1/1h"))["accepted"] == 1
+    assert view(b("THROTTLE", "TAKE", "x", "BURST", 1, "RATE", "1/1h"))["accepted"] == 0
+    assert view(a("ONCE", "BEGIN", "x", "TTL", "1h"))["accepted"] == 1
     assert view(b("ONCE", "DONE", "x", "result"))["accepted"] == 1
-    assert view(a("ONCE", "x", "TTL", "1h"))["result"] == b"result"
+    assert view(a("ONCE", "BEGIN", "x", "TTL", "1h"))["result"] == b"result"
     assert view(a("TIMER", "SET", "x", "1h", "PAYLOAD", "p"))["state"] == b"running"
     assert view(b("TIMER", "GET", "x"))["payload"] == b"p"
     assert view(a("GATE", "OPEN", "x", "TTL", "1h"))["state"] == b"open"
     assert view(b("GATE", "GET", "x"))["state"] == b"open"
-    assert view(a("DEBOUNCE", "x", "1h", "PAYLOAD", "p"))["state"] == b"waiting"
+    assert view(a("DEBOUNCE", "CALL", "x", "1h", "PAYLOAD", "p"))["state"] == b"waiting"
     assert view(b("DEBOUNCE", "GET", "x"))["payload"] == b"p"
     assert b("TIMER", "DEL", "x") == 1
     assert a("TIMER", "GET", "x") is None
@@ -101,23 +101,23 @@ def test_commands_are_answered_while_the_server_hangs(servers, clients):
     a, b = clients
     servers.server.stop()
     try:
-        replies = [client("ONCE", f"down{n}", "TTL", "1h") for n in range(6) for client in (a, b)]
+        replies = [client("ONCE", "BEGIN", f"down{n}", "TTL", "1h") for n in range(6) for client in (a, b)]
         assert all(isinstance(reply, Error) and reply.code in ("UNAVAILABLE", "UNSURE") for reply in replies), replies
         # Kinds that are not shared work.
         assert a("PING") == "PONG" and view(a("HUD", "SHOW", "g"))["state"]
     finally:
         servers.server.go_on()
     for number, client in enumerate(clients):
-        eventually(lambda: not isinstance(client("ONCE", f"up{number}", "TTL", "1h"), Error), "it works again")
+        eventually(lambda: not isinstance(client("ONCE", "BEGIN", f"up{number}", "TTL", "1h"), Error), "it works again")
 
 
 def test_a_restarted_daemon_knows_what_is_shared(fleet, clients):
     a, b = clients
-    assert view(a("ONCE", "restart", "TTL", "1h"))["accepted"] == 1
+    assert view(a("ONCE", "BEGIN", "restart", "TTL", "1h"))["accepted"] == 1
     fleet.daemons[1].stop("terminate")
     fleet.start_again(fleet.daemons[1])
     with fleet.connect(1) as client:
-        assert view(client("ONCE", "restart", "TTL", "1h"))["accepted"] == 0
+        assert view(client("ONCE", "BEGIN", "restart", "TTL", "1h"))["accepted"] == 0
         eventually(lambda: any(b"restart" in str(page).encode() for page in [client("ONCE", "LIST")]), "it is listed")
 
 

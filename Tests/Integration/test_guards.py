@@ -40,7 +40,7 @@ def happened(client, sequence, pattern="*"):
 
 @pytest.mark.daemon(virtual_time=True)
 def test_once_replies_with_the_whole_view(speaker):
-    first = say(speaker, "ONCE", "k", "TTL", "5s")
+    first = say(speaker, "ONCE", "BEGIN", "k", "TTL", "5s")
     assert first.pop("accepted") in (1, True)
     assert first.pop("generation") > 0
     assert first.pop("deadline_unix_ms") - first.pop("now_unix_ms") in (5_000, 5_001)
@@ -49,42 +49,45 @@ def test_once_replies_with_the_whole_view(speaker):
         "owner": b"none",
     }  # fmt: skip
     say(speaker, "ONCE", "DONE", "k", b"\x00\xff")
-    again = say(speaker, "ONCE", "k", "TTL", "5s")
+    again = say(speaker, "ONCE", "BEGIN", "k", "TTL", "5s")
     assert not again["accepted"]
     assert (again["reason"], again["result"], again["state"]) == (b"duplicate", b"\x00\xff", b"done")
     speaker("CLOCK", "ADVANCE", "4999ms")
-    assert not say(speaker, "ONCE", "k", "TTL", "5s")["accepted"]
+    assert not say(speaker, "ONCE", "BEGIN", "k", "TTL", "5s")["accepted"]
     speaker("CLOCK", "ADVANCE", "1ms")
-    assert say(speaker, "ONCE", "k", "TTL", "5s")["accepted"]
+    assert say(speaker, "ONCE", "BEGIN", "k", "TTL", "5s")["accepted"]
 
 
 def test_a_worker_that_dies_leaves_the_work_to_others(daemon):
     worker, other = daemon.connect(), daemon.connect()
-    say(worker, "ONCE", "k", "TTL", "1h", "OWNER", "connection")
-    assert not say(other, "ONCE", "k", "TTL", "1h")["accepted"]
+    say(worker, "ONCE", "BEGIN", "k", "TTL", "1h", "OWNER", "connection")
+    assert not say(other, "ONCE", "BEGIN", "k", "TTL", "1h")["accepted"]
     worker.close()
-    eventually(lambda: say(other, "ONCE", "k", "TTL", "1h")["accepted"], "it is the other's")
+    eventually(lambda: say(other, "ONCE", "BEGIN", "k", "TTL", "1h")["accepted"], "it is the other's")
 
 
 @pytest.mark.parametrize("how", ENDS)
 def test_once_survives_a_restart(daemon, how):
     client = daemon.connect()
-    running = say(client, "ONCE", "running", "TTL", "1h")["generation"]
-    say(client, "ONCE", "finished", "TTL", "1h", "OWNER", "connection")
-    say(client, "ONCE", "DONE", "finished", b"\x00r")
-    say(client, "ONCE", "owned", "TTL", "1h", "OWNER", "connection")
-    say(client, "ONCE", "gone", "TTL", "1h")
+    running = say(client, "ONCE", "BEGIN", "running", "TTL", "1h")["generation"]
+    say(client, "ONCE", "BEGIN", "finished", "TTL", "1h", "OWNER", "connection")
+    large = b"\x00" + b"r" * 65_535
+    refused = client("ONCE", "DONE", "finished", large + b"r")
+    assert refused.code == "LIMIT" and "raise limits.max-result-length" in refused, refused
+    say(client, "ONCE", "DONE", "finished", large)
+    say(client, "ONCE", "BEGIN", "owned", "TTL", "1h", "OWNER", "connection")
+    say(client, "ONCE", "BEGIN", "gone", "TTL", "1h")
     client("ONCE", "CANCEL", "gone")
     before = {key: lasting(client("ONCE", "GET", key)) for key in ["running", "finished"]}
     daemon.restart(how)
     client = daemon.connect()
     assert {key: lasting(client("ONCE", "GET", key)) for key in ["running", "finished"]} == before
-    repeated = say(client, "ONCE", "finished", "TTL", "1h")
-    assert (repeated["accepted"], repeated["result"]) == (0, b"\x00r")
-    assert not say(client, "ONCE", "running", "TTL", "1h")["accepted"]
+    repeated = say(client, "ONCE", "BEGIN", "finished", "TTL", "1h")
+    assert (repeated["accepted"], repeated["result"]) == (0, large)
+    assert not say(client, "ONCE", "BEGIN", "running", "TTL", "1h")["accepted"]
     assert say(client, "ONCE", "DONE", "running", "r", "GENERATION", running)["accepted"]
     for key in ["owned", "gone"]:
-        assert say(client, "ONCE", key, "TTL", "1h")["accepted"], key
+        assert say(client, "ONCE", "BEGIN", key, "TTL", "1h")["accepted"], key
 
 
 # GATE
@@ -214,12 +217,12 @@ def test_debounce_leading_maxwait_flush_cancel(daemon):
     client = daemon.connect()
     start = client("EVENTS", "LAST")
     for _ in range(6):
-        say(client, "DEBOUNCE", "k", "500ms", "LEADING", "MAXWAIT", "1s")
+        say(client, "DEBOUNCE", "CALL", "k", "500ms", "LEADING", "MAXWAIT", "1s")
         client("CLOCK", "ADVANCE", "400ms")
     client("CLOCK", "ADVANCE", "5s")
-    say(client, "DEBOUNCE", "f", "1s")
+    say(client, "DEBOUNCE", "CALL", "f", "1s")
     assert client("DEBOUNCE", "FLUSH", "f") == 1 and client("DEBOUNCE", "FLUSH", "f") == 0
-    say(client, "DEBOUNCE", "c", "1s")
+    say(client, "DEBOUNCE", "CALL", "c", "1s")
     assert client("DEBOUNCE", "CANCEL", "c") == 1 and client("DEBOUNCE", "CANCEL", "c") == 0
     client("CLOCK", "ADVANCE", "5s")
     told = [(event["key"], event["event"], event["reason"], event["calls"]) for event in happened(client, start)]
@@ -233,10 +236,10 @@ def test_debounce_leading_maxwait_flush_cancel(daemon):
 @pytest.mark.parametrize("how", ENDS)
 def test_debounce_survives_a_restart(daemon, how):
     client = daemon.connect()
-    say(client, "DEBOUNCE", "k", "1h", "PAYLOAD", b"\x00p", "MAXWAIT", "2h")
-    say(client, "DEBOUNCE", "k", "1h", "PAYLOAD", b"\x00q", "MAXWAIT", "2h")
-    say(client, "DEBOUNCE", "owned", "1h", "OWNER", "connection")
-    say(client, "DEBOUNCE", "soon", "300ms", "PAYLOAD", "s")
+    say(client, "DEBOUNCE", "CALL", "k", "1h", "PAYLOAD", b"\x00p", "MAXWAIT", "2h")
+    say(client, "DEBOUNCE", "CALL", "k", "1h", "PAYLOAD", b"\x00q", "MAXWAIT", "2h")
+    say(client, "DEBOUNCE", "CALL", "owned", "1h", "OWNER", "connection")
+    say(client, "DEBOUNCE", "CALL", "soon", "300ms", "PAYLOAD", "s")
     before = lasting(client("DEBOUNCE", "GET", "k"))
     start = client("EVENTS", "LAST")
     daemon.stop(how)
@@ -255,11 +258,11 @@ def test_debounce_survives_a_restart(daemon, how):
 
 def test_a_backup_lists_the_stored_guards(daemon):
     client = daemon.connect()
-    client("THROTTLE", "k", "BURST", 3, "RATE", "7/1s")
-    client("THROTTLE", "k2", "BURST", 3, "RATE", "3/1h")
-    say(client, "ONCE", "k", "TTL", "1h")
+    client("THROTTLE", "TAKE", "k", "BURST", 3, "RATE", "7/1s")
+    client("THROTTLE", "TAKE", "k2", "BURST", 3, "RATE", "3/1h")
+    say(client, "ONCE", "BEGIN", "k", "TTL", "1h")
     say(client, "GATE", "CHECK", "k", "buy")
-    say(client, "DEBOUNCE", "k", "1h", "PAYLOAD", "p")
+    say(client, "DEBOUNCE", "CALL", "k", "1h", "PAYLOAD", "p")
     (throttle,) = [view for view in daemon.stored("throttle") if view["key"] == "k2"]
     assert (throttle["limit"], throttle["remaining"]) == (3, 2)
     (once,) = daemon.stored("once")
@@ -276,12 +279,12 @@ def test_the_log_counts_what_was_loaded(daemon):
     client("TIMER", "SET", "t", "1h")
     client("HUD", "SHOW", "h", "DURABLE")
     for number in range(4):
-        client("THROTTLE", f"t{number}", "BURST", 1, "RATE", "1/1h")
+        client("THROTTLE", "TAKE", f"t{number}", "BURST", 1, "RATE", "1/1h")
     for number in range(3):
-        say(client, "ONCE", f"o{number}", "TTL", "1h")
+        say(client, "ONCE", "BEGIN", f"o{number}", "TTL", "1h")
     for number in range(2):
         say(client, "GATE", "CHECK", f"g{number}", "buy")
-    say(client, "DEBOUNCE", "d", "1h")
+    say(client, "DEBOUNCE", "CALL", "d", "1h")
     daemon.restart()
 
     def loaded():
@@ -314,8 +317,8 @@ def test_kills_never_let_more_than_the_limit_pass(daemon, seed):
             unanswered[key] += sent
             raise
 
-    take = request("THROTTLE", "k", "BURST", limit, "RATE", f"{limit}/3650d")
-    begin = request("ONCE", "o", "TTL", "1d")
+    take = request("THROTTLE", "TAKE", "k", "BURST", limit, "RATE", f"{limit}/3650d")
+    begin = request("ONCE", "BEGIN", "o", "TTL", "1d")
     for _ in range(4):
         clients = [daemon.connect() for _ in range(3)]
         timer = threading.Timer(chance.uniform(0.002, 0.05), daemon.kill)
@@ -332,7 +335,7 @@ def test_kills_never_let_more_than_the_limit_pass(daemon, seed):
         ask(client, "k", take)
     assert accepted["k"] <= limit <= accepted["k"] + unanswered["k"]
     assert accepted["o"] <= 1 <= accepted["o"] + unanswered["o"]
-    assert not view(client("ONCE", "o", "TTL", "1d"))["accepted"]
+    assert not view(client("ONCE", "BEGIN", "o", "TTL", "1d"))["accepted"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a disk of its own needs root")
@@ -348,7 +351,7 @@ def test_requests_that_cannot_be_stored_are_not_accepted(daemon):
             while True:
                 file.write(b"x" * 512)
         accepted = 0
-        while not isinstance(reply := client("THROTTLE", "k", "BURST", 3000, "RATE", "3000/3650d"), Error):
+        while not isinstance(reply := client("THROTTLE", "TAKE", "k", "BURST", 3000, "RATE", "3000/3650d"), Error):
             accepted += view(reply)["accepted"]
             assert accepted < 3000, "the disk is never full"
         assert reply.code == "READONLY"
@@ -357,15 +360,15 @@ def test_requests_that_cannot_be_stored_are_not_accepted(daemon):
             assert view(client("THROTTLE", "GET", "k"))["remaining"] == remaining
         else:
             assert client("THROTTLE", "GET", "k") is None
-        assert view(client("THROTTLE", "new", "BURST", 1, "RATE", "1/1s", "PEEK"))["accepted"]
-        for words in [("ONCE", "k", "TTL", "1h"), ("GATE", "OPEN", "k"), ("DEBOUNCE", "k", "1h")]:
+        assert view(client("THROTTLE", "TAKE", "new", "BURST", 1, "RATE", "1/1s", "PEEK"))["accepted"]
+        for words in [("ONCE", "BEGIN", "k", "TTL", "1h"), ("GATE", "OPEN", "k"), ("DEBOUNCE", "CALL", "k", "1h")]:
             assert client(*words).code == "READONLY"
             assert client(words[0], "GET", "k") is None
-        assert view(client("ONCE", "own", "TTL", "1h", "OWNER", "connection"))["accepted"]
+        assert view(client("ONCE", "BEGIN", "own", "TTL", "1h", "OWNER", "connection"))["accepted"]
 
         filler.unlink()
         eventually(lambda: not isinstance(client("GATE", "OPEN", "k"), Error), "there is room again")
-        taken = view(client("THROTTLE", "k", "BURST", 3000, "RATE", "3000/3650d"))
+        taken = view(client("THROTTLE", "TAKE", "k", "BURST", 3000, "RATE", "3000/3650d"))
         assert taken["accepted"] and taken["remaining"] == remaining - 1
         daemon.restart("kill")
         client = daemon.connect()

@@ -98,11 +98,11 @@ def test_watch_shows_them_line_by_line(daemon):
         eventually(lambda: client("PUBSUB", "NUMPAT") == 4, "it has subscribed")
         client("GATE", "CHECK", "s", "buy", "PAYLOAD", "42")
         client("GATE", "OPEN", "s")
-        client("THROTTLE", "t", "BURST", 1, "RATE", "1/30s")
-        client("THROTTLE", "t", "BURST", 1, "RATE", "1/30s")
-        client("ONCE", "o", "TTL", "1h")
+        client("THROTTLE", "TAKE", "t", "BURST", 1, "RATE", "1/30s")
+        client("THROTTLE", "TAKE", "t", "BURST", 1, "RATE", "1/30s")
+        client("ONCE", "BEGIN", "o", "TTL", "1h")
         client("ONCE", "DONE", "o", "paid")
-        client("DEBOUNCE", "d", "1s", "PAYLOAD", "text", "LEADING")
+        client("DEBOUNCE", "CALL", "d", "1s", "PAYLOAD", "text", "LEADING")
         lines = [watch.stdout.readline().split("  ") for _ in range(8)]
     finally:
         watch.terminate()

@@ -79,11 +79,11 @@ def test_one_client_can_use_all_kinds_together(daemon):
     again = story.ask("COUNTDOWN", "START", "+4512345678", "OWNER", "scope:register-2")
     assert (again["accepted"], again["reason"]) == (0, b"cooldown")
     rate = ("BURST", "1", "RATE", "1/1m")
-    assert story.ask("THROTTLE", "sms:+4512345678", *rate)["accepted"] == 1
-    assert story.ask("THROTTLE", "sms:+4512345678", *rate)["reason"] == b"rate"
+    assert story.ask("THROTTLE", "TAKE", "sms:+4512345678", *rate)["accepted"] == 1
+    assert story.ask("THROTTLE", "TAKE", "sms:+4512345678", *rate)["reason"] == b"rate"
 
     # The form is submitted twice and accepted once; the second receives the result of the first.
-    submit = ("ONCE", "register-7", "TTL", "10m", "OWNER", "scope:register-2")
+    submit = ("ONCE", "BEGIN", "register-7", "TTL", "10m", "OWNER", "scope:register-2")
     assert story.tell(*submit)["accepted"] is True
     twice = story.ask(*submit)
     assert (twice["accepted"], twice["reason"], twice["state"]) == (0, b"duplicate", b"running")

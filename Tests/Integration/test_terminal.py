@@ -51,7 +51,7 @@ def fill(client):
     done("THROTTLE", "TAKE", "login:10.0.0.7", "BURST", 5, "RATE", "5/10m")
     done("ONCE", "BEGIN", "order-7", "TTL", "1h")
     done("GATE", "OPEN", "session-9", "TTL", "30m")
-    done("DEBOUNCE", "search", "10m")
+    done("DEBOUNCE", "CALL", "search", "10m")
     done("SCOPE", "OPEN", "app", "TTL", "1h")
     done("NAV", "PUSH", "main", "home")
     done("PAGE", "APPEAR", "orders", "TIMEOUT", "10m")

@@ -11,7 +11,7 @@ FIELDS = [
 
 
 def take(client, key, *words):
-    return view(client("THROTTLE", key, *words))
+    return view(client("THROTTLE", "TAKE", key, *words))
 
 
 @pytest.mark.daemon(virtual_time=True)
@@ -37,7 +37,7 @@ def test_a_limit_is_not_forgotten_by_a_restart(daemon, how):
     limit = ["BURST", 3, "RATE", "3/1h"]
     for _ in range(2):
         assert take(client, "k", *limit)["accepted"]
-    client("THROTTLE", "gone", "BURST", 1, "RATE", "1/1h")
+    client("THROTTLE", "TAKE", "gone", "BURST", 1, "RATE", "1/1h")
     client("THROTTLE", "REFUND", "gone", 1)
     before = view(client("THROTTLE", "GET", "k"))
     daemon.restart(how)

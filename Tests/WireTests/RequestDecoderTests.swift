@@ -158,11 +158,11 @@ import Wire
     #expect(
       Self.decode("*\(most)\r\n").error == "\(most) arguments, max-arguments is 16384")
     #expect(
-      Self.decode("*1\r\n$\(most)\r\n").error == "bulk of \(most) bytes, max-bulk-length is 65536")
+      Self.decode("*1\r\n$\(most)\r\n").error == "bulk of \(most) bytes, max-bulk-length is 262144")
     for huge in ["9223372036854775808", "18446744073709551616", "99999999999999999999999"] {
       #expect(Self.decode("*\(huge)\r\n").error?.hasSuffix("max-arguments is 16384") == true)
       let bulk = Self.decode("*1\r\n$\(huge)\r\n").error
-      #expect(bulk?.hasSuffix("max-bulk-length is 65536") == true)
+      #expect(bulk?.hasSuffix("max-bulk-length is 262144") == true)
     }
   }
 

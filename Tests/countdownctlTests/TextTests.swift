@@ -95,7 +95,7 @@ import Wire
     } throws: {
       "\($0)".contains("a unit is missing: write 90s or 90ms")
     }
-    #expect(try rate("5/10m") == "5/600000")
+    #expect(try rate("5/10m") == "5/600000ms")
     for bad in ["5", "5/10", "m/10m", "5/10m/2"] {
       #expect(throws: (any Error).self) { try rate(bad) }
     }

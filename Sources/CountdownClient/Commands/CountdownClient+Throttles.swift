@@ -15,7 +15,7 @@ extension CountdownClient {
     try await view(
       "THROTTLE", "TAKE", key,
       options: [
-        "BURST": burst, "RATE": "\(count)/\(period.millisecondsRoundedUp)",
+        "BURST": burst, "RATE": "\(count)/\(period.millisecondsRoundedUp)ms",
         "COST": cost == 1 ? nil : cost, "PEEK": peek,
       ])
   }

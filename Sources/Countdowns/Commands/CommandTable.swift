@@ -22,8 +22,6 @@ package struct CommandTable: Sendable {
   private struct Family {
     /// The command without a second word.
     var single: Int?
-    /// Whether `single` takes a key, which can be any word.
-    var takesKey = false
     var members: [(subcommand: CommandName, index: Int)] = []
 
     func find(_ second: Span<UInt8>?) -> Lookup {
@@ -39,8 +37,6 @@ package struct CommandTable: Sendable {
       {
         return .found(member.index)
       }
-      // COMMAND and THROTTLE are both: a command, and a family.
-      if takesKey, let single { return .found(single) }
       return .unknownSubcommand
     }
   }
@@ -59,7 +55,6 @@ package struct CommandTable: Sendable {
         families[name, default: Family()].members.append((CommandName(subcommand)!, index))
       } else {
         families[name, default: Family()].single = index
-        families[name]!.takesKey = row.keyPosition > 0
       }
     }
   }
@@ -104,10 +99,9 @@ package struct CommandTable: Sendable {
   }
 }
 
-/// Returns the HELP commands, which list the commands of a family. A family whose name can be
-/// followed by a key, such as THROTTLE, has none.
+/// Returns the HELP commands, which list the commands of a family.
 private func helpCommands(for commands: [CommandSpec]) -> [CommandSpec] {
-  var seen = Set(commands.filter { $0.subcommand == nil && $0.keyPosition > 0 }.map(\.name))
+  var seen: Set<String> = []
   return commands.filter { $0.subcommand != nil && seen.insert($0.name).inserted }.map { first in
     CommandSpec(
       first.name, "HELP", group: first.group, first.flags.intersection(.pubsub),

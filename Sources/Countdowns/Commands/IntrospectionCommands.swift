@@ -72,6 +72,27 @@ let introspectionCommands: [CommandSpec] = [
     call.session.output.array(1)
     call.session.output.bulk(call.arguments[2 + position])
   },
+
+  CommandSpec(
+    "HELP", nil, "[name ...]", group: .server, [], complexity: "O(commands)",
+    "List all commands with their arguments, or those of a name such as ONCE."
+  ) { call throws(CommandError) in
+    let table = call.dispatcher.table
+    let names = try call.commandNames(from: 1)
+    var rows = names.isEmpty ? table.rows : []
+    for (index, name) in names.enumerated() {
+      let named = table.rows.filter { $0.name == name || $0.fullName == name }
+      guard !named.isEmpty else {
+        throw CommandError("ERR unknown command '\(quoted(call.arguments[1 + index]))'")
+      }
+      rows += named
+    }
+    call.session.output.array(rows.count * 2)
+    for row in rows {
+      call.session.output.bulk(row.usage)
+      call.session.output.bulk("    " + row.summary)
+    }
+  },
 ]
 
 private enum CommandFilter: String, CaseIterable { case module, aclcat, pattern }
@@ -83,12 +104,13 @@ extension CommandSpec {
 
 extension Call {
   /// Returns the names in the arguments: at most one for each command, as each takes a while.
-  fileprivate func commandNames() throws(CommandError) -> [String] {
+  fileprivate func commandNames(from first: Int = 2) throws(CommandError) -> [String] {
     let most = dispatcher.table.rows.count
-    guard arguments.count - 2 <= most else {
-      throw problem("at most \(most) names, one for each command; these are \(arguments.count - 2)")
+    let count = arguments.count - first
+    guard count <= most else {
+      throw problem("at most \(most) names, one for each command; these are \(count)")
     }
-    return (2..<arguments.count).map { commandName($0) }
+    return (first..<arguments.count).map { commandName($0) }
   }
 
   /// Returns a name as the table has it: `countdown|start` is `COUNTDOWN START`.

@@ -57,5 +57,5 @@ func integer(_ range: ClosedRange<Int>) -> @Sendable (String) throws -> Int {
   guard parts.count == 2, Int(parts[0]) != nil else {
     throw ValidationError("not a number and a duration, such as 5/10m")
   }
-  return try "\(parts[0])/\(duration(parts[1]).millisecondsRoundedUp)"
+  return try "\(parts[0])/\(duration(parts[1]).millisecondsRoundedUp)ms"
 }

@@ -47,7 +47,7 @@ import Wire
     "Every payload, result and password is hidden, by position or by name",
     arguments: [
       "SCOPE EMIT s tap hush", "ONCE DONE k hush", "ONCE DONE done hush",
-      "GATE CHECK s buy REQUIRED off PAYLOAD hush", "DEBOUNCE k 5s payload hush LEADING",
+      "GATE CHECK s buy REQUIRED off PAYLOAD hush", "DEBOUNCE CALL k 5s payload hush LEADING",
       "DEBOUNCE CALL get 5s PAYLOAD hush", "TIMER SET payload 1s EVERY 1s PAYLOAD hush",
       "HELLO 3 AUTH hush hush SETNAME n",
     ])

@@ -242,9 +242,9 @@ import Wire
     // Until b reads the entry, its estimate of the server's clock lags by 50 ms.
     servers.time += 50_000
     a.counter.pass(50)
-    #expect(try left(a.say("THROTTLE r BURST 3 RATE 3/1h")) == "2")
+    #expect(try left(a.say("THROTTLE TAKE r BURST 3 RATE 3/1h")) == "2")
     b.read()
-    #expect(try left(b.say("THROTTLE r BURST 3 RATE 3/1h")) == "1")
+    #expect(try left(b.say("THROTTLE TAKE r BURST 3 RATE 3/1h")) == "1")
   }
 
   /// Returns the number after `remaining` in a reply.

@@ -9,9 +9,7 @@ private struct DebounceRequest {
 }
 
 let debounceCommands: [CommandSpec] = [
-  debounce(
-    nil, "Call a debouncer: one event follows once no call came for that time."),
-  debounce("CALL", "The same as DEBOUNCE, for keys that could be mistaken for a subcommand."),
+  callDebounce,
   .change(
     DebounceKind.self, "CANCEL", "Cancel a burst: nothing fires.",
     Engine.cancelDebounce, reply: Call.done),
@@ -22,28 +20,27 @@ let debounceCommands: [CommandSpec] = [
   .list(DebounceKind.self, "List debouncers, page by page."),
 ]
 
-private func debounce(_ subcommand: String?, _ summary: String) -> CommandSpec {
-  CommandSpec(
-    "DEBOUNCE", subcommand, "key d",
-    [
-      .payload({ $0.payload = $1 }), .flag("LEADING", { $0.isLeading = $1 }),
-      .duration("MAXWAIT", { $0.longest = $1 }),
-      .owner({ $0.owner = $1 }),
-    ],
-    group: .entities(.debounce), [.write, .fast], summary, into: DebounceRequest()
-  ) { call, request throws(CommandError) in
-    let quiet = try call.lasting(
-      try call.duration(call.arguments[call.first + 1], "the quiet time"), "the quiet time")
-    guard
-      let rule = Debounce.Rule(
-        quiet: quiet, maximumWait: request.longest, isLeading: request.isLeading)
-    else { throw call.problem("MAXWAIT is at least the quiet time") }
-    let key = try call.key()
-    call.session.output.view(
-      try call.run { () throws(EngineError) in
-        try call.engine.callDebounce(
-          key, rule, payload: request.payload, owner: request.owner, by: call.client,
-          at: call.now)
-      })
-  }
+private let callDebounce = CommandSpec(
+  "DEBOUNCE", "CALL", "key d",
+  [
+    .payload({ $0.payload = $1 }), .flag("LEADING", { $0.isLeading = $1 }),
+    .duration("MAXWAIT", { $0.longest = $1 }),
+    .owner({ $0.owner = $1 }),
+  ],
+  group: .entities(.debounce), [.write, .fast],
+  "Call a debouncer: one event follows once no call came for that time.", into: DebounceRequest()
+) { call, request throws(CommandError) in
+  let quiet = try call.lasting(
+    try call.duration(call.arguments[3], "the quiet time"), "the quiet time")
+  guard
+    let rule = Debounce.Rule(
+      quiet: quiet, maximumWait: request.longest, isLeading: request.isLeading)
+  else { throw call.problem("MAXWAIT is at least the quiet time") }
+  let key = try call.key()
+  call.session.output.view(
+    try call.run { () throws(EngineError) in
+      try call.engine.callDebounce(
+        key, rule, payload: request.payload, owner: request.owner, by: call.client,
+        at: call.now)
+    })
 }

@@ -7,11 +7,19 @@ private struct OnceRequest {
 }
 
 let onceCommands: [CommandSpec] = [
-  once(nil, "Accept the first request; answer repetitions within TTL with its result."),
-  once("BEGIN", "The same as ONCE, for keys that could be mistaken for a subcommand."),
+  beginOnce,
   .change(
     OnceKind.self, "DONE", "!result", "Record the result; it is retained until TTL is over.",
-    { call throws(CommandError) in try call.payload(call.arguments[3], "the result") },
+    { call throws(CommandError) in
+      let most = call.engine.settings.limits.resultLength
+      let result = call.arguments[3]
+      guard result.count <= most else {
+        throw CommandError(
+          "LIMIT max-result-length is \(most), and the result has \(result.count) bytes; store it "
+            + "elsewhere and record where it is, or raise limits.max-result-length")
+      }
+      return Array(result)
+    },
     Engine.finishOnce, reply: { $0.reply($1, refusal: .duplicate) }),
   .change(
     OnceKind.self, "CANCEL",
@@ -21,20 +29,19 @@ let onceCommands: [CommandSpec] = [
   .list(OnceKind.self, "List idempotency keys, page by page."),
 ]
 
-private func once(_ subcommand: String?, _ summary: String) -> CommandSpec {
-  CommandSpec(
-    "ONCE", subcommand, "key",
-    [
-      .duration("TTL", { $0.ttl = $1 }, lasting: true, isRequired: true), .owner({ $0.owner = $1 }),
-    ],
-    group: .entities(.once), [.write, .fast], summary, into: OnceRequest()
-  ) { call, request throws(CommandError) in
-    guard let ttl = request.ttl else { throw call.problem("TTL is needed") }
-    let key = try call.key()
-    call.reply(
-      try call.run { () throws(EngineError) in
-        try call.engine.beginOnce(
-          key, for: ttl, owner: request.owner, by: call.client, at: call.now)
-      }, refusal: .duplicate)
-  }
+private let beginOnce = CommandSpec(
+  "ONCE", "BEGIN", "key",
+  [
+    .duration("TTL", { $0.ttl = $1 }, lasting: true, isRequired: true), .owner({ $0.owner = $1 }),
+  ],
+  group: .entities(.once), [.write, .fast],
+  "Accept the first request; answer repetitions within TTL with its result.", into: OnceRequest()
+) { call, request throws(CommandError) in
+  guard let ttl = request.ttl else { throw call.problem("TTL is needed") }
+  let key = try call.key()
+  call.reply(
+    try call.run { () throws(EngineError) in
+      try call.engine.beginOnce(
+        key, for: ttl, owner: request.owner, by: call.client, at: call.now)
+    }, refusal: .duplicate)
 }

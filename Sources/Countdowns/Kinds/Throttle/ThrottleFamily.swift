@@ -9,9 +9,7 @@ private struct TakeRequest {
 }
 
 let throttleCommands: [CommandSpec] = [
-  take(
-    nil, "Take from a rate limit: up to BURST at once, RATE in the long run."),
-  take("TAKE", "The same as THROTTLE, for keys that could be mistaken for a subcommand."),
+  takeThrottle,
   .change(
     ThrottleKind.self, "REFUND", "n",
     "Give back what was taken but not used.",
@@ -22,40 +20,39 @@ let throttleCommands: [CommandSpec] = [
   .list(ThrottleKind.self, "List rate limits, page by page."),
 ]
 
-private func take(_ subcommand: String?, _ summary: String) -> CommandSpec {
-  CommandSpec(
-    "THROTTLE", subcommand, "key",
-    [
-      .integer("BURST", { $0.burst = $1 }, in: 1...Throttle.Rate.most, isRequired: true),
-      Option("RATE", "n/d", isRequired: true) { request, reader, call throws(CommandError) in
-        request.rate = try call.rate(try reader.value())
-      },
-      .integer("COST", { $0.cost = $1 }, in: 1...Throttle.Rate.most),
-      .flag("PEEK", { $0.isPeek = $1 }),
-    ],
-    group: .entities(.throttle), [.write, .fast], summary, into: TakeRequest()
-  ) { call, request throws(CommandError) in
-    guard let burst = request.burst, let (count, period) = request.rate else {
-      throw call.problem("BURST and RATE are needed")
-    }
-    let cost = request.cost ?? 1
-    guard cost <= burst else {
-      throw call.problem(
-        "COST \(cost) is more than BURST \(burst), so it would never be accepted")
-    }
-    guard let rate = Throttle.Rate(burst: burst, count: count, period: period) else {
-      throw call.problem(
-        "BURST \(burst) would take more than 3650d to come back at this RATE; lower BURST or "
-          + "raise RATE")
-    }
-    let key = try call.key()
-    call.reply(
-      try call.run { () throws(EngineError) in
-        try call.engine.takeThrottle(
-          key, rate, cost: UInt32(cost), isPeek: request.isPeek, by: call.client,
-          at: call.now)
-      }, refusal: .rate)
+private let takeThrottle = CommandSpec(
+  "THROTTLE", "TAKE", "key",
+  [
+    .integer("BURST", { $0.burst = $1 }, in: 1...Throttle.Rate.most, isRequired: true),
+    Option("RATE", "n/d", isRequired: true) { request, reader, call throws(CommandError) in
+      request.rate = try call.rate(try reader.value())
+    },
+    .integer("COST", { $0.cost = $1 }, in: 1...Throttle.Rate.most),
+    .flag("PEEK", { $0.isPeek = $1 }),
+  ],
+  group: .entities(.throttle), [.write, .fast],
+  "Take from a rate limit: up to BURST at once, RATE in the long run.", into: TakeRequest()
+) { call, request throws(CommandError) in
+  guard let burst = request.burst, let (count, period) = request.rate else {
+    throw call.problem("BURST and RATE are needed")
   }
+  let cost = request.cost ?? 1
+  guard cost <= burst else {
+    throw call.problem(
+      "COST \(cost) is more than BURST \(burst), so it would never be accepted")
+  }
+  guard let rate = Throttle.Rate(burst: burst, count: count, period: period) else {
+    throw call.problem(
+      "BURST \(burst) would take more than 3650d to come back at this RATE; lower BURST or "
+        + "raise RATE")
+  }
+  let key = try call.key()
+  call.reply(
+    try call.run { () throws(EngineError) in
+      try call.engine.takeThrottle(
+        key, rate, cost: UInt32(cost), isPeek: request.isPeek, by: call.client,
+        at: call.now)
+    }, refusal: .rate)
 }
 
 extension Call {
@@ -65,10 +62,14 @@ extension Call {
   ) throws(CommandError) -> (count: Int64, period: Interval) {
     if let slash = bytes.firstIndex(of: UInt8(ascii: "/")) {
       let count = Int64(String(decoding: bytes.extracting(..<slash)))
-      let period = DurationText.parse(bytes.extracting((slash + 1)...))
-      if let count, (1...Throttle.Rate.most).contains(count), let period,
-        period >= .milliseconds(1)
+      let text = bytes.extracting((slash + 1)...)
+      if let count, (1...Throttle.Rate.most).contains(count),
+        let period = DurationText.parse(text), period >= .milliseconds(1)
       {
+        // Milliseconds, as elsewhere, would be a thousand times what most people mean.
+        guard !DurationText.isBareNumber(String(decoding: text)) else {
+          throw problem("RATE '\(quoted(bytes))' has no unit: for seconds, write \(quoted(bytes))s")
+        }
         return (count, period)
       }
     }

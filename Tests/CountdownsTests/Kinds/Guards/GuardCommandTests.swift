@@ -5,14 +5,14 @@ import Testing
   @Test("Errors say what is wrong, and change nothing")
   func errors() throws {
     let counter = DispatcherHarness()
-    try counter.expectError("ONCE", "wrong number of arguments", "key TTL d")
-    try counter.expectError("ONCE k OWNER none", "TTL is needed")
-    try counter.expectError("ONCE k TTL 0", "TTL is at least 1ms")
-    try counter.expectError("ONCE k TTL soon", "'soon' is not a duration")
-    try counter.expectError("ONCE k TTL 5s OWNER me", "OWNER 'me'")
-    try counter.expectError("ONCE GET TTL 5s", "wrong number of arguments")
+    try counter.expectError("ONCE BEGIN", "wrong number of arguments", "key TTL d")
+    try counter.expectError("ONCE BEGIN k OWNER none", "TTL is needed")
+    try counter.expectError("ONCE BEGIN k TTL 0", "TTL is at least 1ms")
+    try counter.expectError("ONCE BEGIN k TTL soon", "'soon' is not a duration")
+    try counter.expectError("ONCE BEGIN k TTL 5s OWNER me", "OWNER 'me'")
+    try counter.expectError("ONCE k TTL 5s", "unknown subcommand 'k' of ONCE", "BEGIN")
     #expect(try counter.say("DBSIZE") == .integer(0))
-    let generation = try counter.say("ONCE k TTL 5s")["generation"]
+    let generation = try counter.say("ONCE BEGIN k TTL 5s")["generation"]
     try counter.expectError("ONCE DONE k r GENERATION 999", "STALE 'k'")
     try counter.expectError("ONCE CANCEL k GENERATION 999", "STALE 'k'")
     #expect(try counter.say("ONCE GET k")["generation"] == generation)
@@ -21,13 +21,14 @@ import Testing
   @Test("A result has a limit, which the error names, and the log hides it")
   func result() throws {
     var settings = EngineSettings()
-    settings.limits.payloadLength = 4
+    settings.limits.resultLength = 4
     let counter = DispatcherHarness(engine: settings)
     let monitor = counter.open()
-    _ = try counter.say("ONCE k TTL 5s")
+    _ = try counter.say("ONCE BEGIN k TTL 5s")
     _ = try counter.frames(["MONITOR"], by: monitor)
     try counter.expectError(
-      "ONCE DONE k 12345", "LIMIT max-payload-length is 4", "the result has 5 bytes")
+      "ONCE DONE k 12345", "LIMIT max-result-length is 4, and the result has 5 bytes",
+      "record where it is, or raise limits.max-result-length")
     #expect(try counter.say("ONCE GET k")["state"] == .bulk("running"))
     #expect(try counter.say("ONCE DONE k 1234")["accepted"] == .integer(1))
     let shown = try counter.take(monitor).map(\.text)
@@ -93,12 +94,12 @@ import Testing
   @Test("Errors say what is wrong, and change nothing")
   func errors() throws {
     let counter = DispatcherHarness()
-    try counter.expectError("DEBOUNCE k", "wrong number of arguments", "key d")
-    try counter.expectError("DEBOUNCE k 0", "the quiet time is at least 1ms")
-    try counter.expectError("DEBOUNCE k soon", "'soon' is not a duration")
-    try counter.expectError("DEBOUNCE k 2s MAXWAIT 1s", "MAXWAIT is at least the quiet time")
-    try counter.expectError("DEBOUNCE k 2s LEADING LEADING", "given twice")
-    try counter.expectError("DEBOUNCE k 2s TRAILING", "unknown option 'TRAILING'")
+    try counter.expectError("DEBOUNCE CALL k", "wrong number of arguments", "key d")
+    try counter.expectError("DEBOUNCE CALL k 0", "the quiet time is at least 1ms")
+    try counter.expectError("DEBOUNCE CALL k soon", "'soon' is not a duration")
+    try counter.expectError("DEBOUNCE CALL k 2s MAXWAIT 1s", "MAXWAIT is at least the quiet time")
+    try counter.expectError("DEBOUNCE CALL k 2s LEADING LEADING", "given twice")
+    try counter.expectError("DEBOUNCE CALL k 2s TRAILING", "unknown option 'TRAILING'")
     #expect(try counter.say("DBSIZE") == .integer(0))
   }
 }
