@@ -3,6 +3,7 @@
 import json
 import time
 
+from countdownd import eventually
 from history import percentile
 from servers import SentinelTrio, Single
 
@@ -36,9 +37,14 @@ def check(fleet, servers=None):
         client = clients[number % len(clients)]
         reply = client("COUNTDOWN", "START", key, "COUNT", 1, "EVERY", f"{duration}ms", "BRIEF")
         assert reply[0] == 1, reply
-    for subscriber in subscribers:
-        subscriber.read(0.5)
-    time.sleep(COUNT * 0.007)
+
+    def has_all(subscriber):
+        subscriber.read(0.1)
+        return all(
+            any(name == "ready" for name, _, _ in subscriber.events.get(key, [])) for key in begins
+        )
+
+    eventually(lambda: all(has_all(subscriber) for subscriber in subscribers), "all are ready")
     for subscriber in subscribers:
         subscriber.read(1)
     late = []

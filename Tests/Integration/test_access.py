@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import traceback
 
 import pytest
@@ -345,7 +344,7 @@ def test_unread_output_of_a_user_holds_its_connections_back_until_there_is_room(
 
     eventually(refusal, "the limit is met")
     held.send("TIMER", "SET", "t", "1h")
-    time.sleep(0.2)
+    assert refusal(), "the daemon has received what `held` sent, and the limit is still met"
     for other in others:
         other.close()
     # `held` has not read anything, but there is room again.

@@ -222,7 +222,7 @@ def test_a_slow_reader_gets_thousands_of_snapshots(daemon, client):
     before = daemon.resident()
     slow = daemon.connect()
     slow.send("PSUBSCRIBE", "timer:*")
-    time.sleep(1)
+    eventually(lambda: daemon.info("clients")["pubsub_clients"] == "1", "it has subscribed")
     # 20 MB of snapshots are due; they are created as the reader reads, and do not wait in memory.
     assert int(daemon.info("clients")["output_bytes"]) < 2 << 20
     assert daemon.peak() - before < 10 << 20
