@@ -53,6 +53,7 @@ package final class Engine {
   /// The number of the newest event.
   package internal(set) var lastSequence: Int64
   var outbox = Outbox()
+  package var observer: (any EventObserver)?
   /// The newest events of entities without an owner.
   package var eventLog: EventLog
 
@@ -275,7 +276,7 @@ package final class Engine {
     guard isLogged || audience != nil else { return }
     let view = view()
     if isLogged { eventLog.append(head, view) }
-    if let audience { send(Event(head, view), kind, key, to: audience) }
+    if let audience { send(head, view, kind, key.span, to: audience) }
   }
 
   /// Returns the number of the next event, and counts the event.
@@ -290,17 +291,29 @@ package final class Engine {
     subscriptions.isAnythingWatched ? subscriptions.audience(kind, key) : nil
   }
 
-  func send(_ event: Event, _ kind: EntityKind, _ key: [UInt8], to audience: Audience) {
+  func send(
+    _ head: Event.Head, _ view: some EntityView, _ kind: EntityKind, _ key: Span<UInt8>,
+    to audience: Audience
+  ) {
     statistics.publications += 1
-    outbox.append(Publication(event: event, kind: kind, key: key, audience: audience))
+    put(head, view, kind, key, to: audience)
+  }
+
+  private func put(
+    _ head: Event.Head, _ view: some EntityView, _ kind: EntityKind, _ key: Span<UInt8>,
+    to audience: Audience
+  ) {
+    observer?.observe(head, view, kind, key, to: audience)
+    outbox.append(
+      kind, key, head.sequence, canBeMerged: head.name.canBeMerged, to: audience
+    ) { head.write(view, key: key, to: &$0) }
   }
 
   /// Sends an emission to one connection, whatever its subscriptions are.
   func tell(_ connection: UInt64, _ emission: Emission) {
     var head = Event.Head(.emitted, emission.generation)
     head.sequence = newSequence()
-    send(
-      Event(head, emission), .scope, emission.key, to: Audience(subscribers: [connection]))
+    send(head, emission, .scope, emission.key.span, to: Audience(subscribers: [connection]))
   }
 
   /// Sends a snapshot of the current state to one connection.
@@ -308,12 +321,11 @@ package final class Engine {
     statistics.snapshots += 1
     var head = Event.Head(.snapshot, view.generation)
     head.sequence = lastSequence
-    outbox.append(
-      Publication(
-        event: Event(head, view), kind: view.kind, key: view.key,
-        audience: Audience(
-          subscribers: pattern == nil ? [connection] : [],
-          patterns: pattern.map { [($0, [connection])] } ?? [])))
+    put(
+      head, view, view.kind, view.key.span,
+      to: Audience(
+        subscribers: pattern == nil ? [connection] : [],
+        patterns: pattern.map { [($0, [connection])] } ?? []))
   }
 }
 

@@ -246,7 +246,7 @@ package struct CountdownModel: Model {
   // MARK: Events
 
   package mutating func hears(
-    _ event: Event, _ key: Int, _ world: World, problem: inout String?
+    _ event: SentEvent, _ key: Int, _ world: World, problem: inout String?
   ) -> Bool {
     var expected: Int64?
     if let known = known[key], known.generation == event.generation, known.deadline != nil {

@@ -173,7 +173,7 @@ package struct DebounceModel: Model {
     (subject as? DebounceView).map { Facts($0) }
   }
 
-  package static func detail(_ event: Event) -> String? {
+  package static func detail(_ event: SentEvent) -> String? {
     guard let view = event.subject as? DebounceView else { return nil }
     return text(view.calls, view.payload)
   }

@@ -45,10 +45,10 @@ extension Engine {
     return list(kind.behavior)
   }
 
-  /// Takes the events that have not been delivered yet.
-  package func takeOutbox() -> [Publication] {
+  /// Takes the events that have not been delivered yet. The engine needs `SentEvents` as observer.
+  package func takeOutbox() -> [SentEvent] {
     var taken = Outbox()
     exchangeOutbox(&taken)
-    return taken.all
+    return (observer as! SentEvents).take()
   }
 }

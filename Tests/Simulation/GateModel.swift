@@ -268,7 +268,7 @@ package struct GateModel: Model {
     (subject as? GateView).map { Facts($0) }
   }
 
-  package static func detail(_ event: Event) -> String? {
+  package static func detail(_ event: SentEvent) -> String? {
     guard let view = event.subject as? GateView else { return nil }
     return text(view.action, view.payload)
   }

@@ -283,7 +283,7 @@ package struct HUDModel: Model {
     (subject as? HUDView).map { Facts($0) }
   }
 
-  package static func detail(_ event: Event) -> String? {
+  package static func detail(_ event: SentEvent) -> String? {
     guard let view = event.subject as? HUDView else { return nil }
     let request = Presentation.Request(kind: view.content, status: view.status)
     return HUDStay.detail(

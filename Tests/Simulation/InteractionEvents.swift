@@ -40,17 +40,16 @@ struct InteractionEvents {
   /// Returns what is wrong with an event, given the scopes that were open before and after its
   /// cause; nil if nothing.
   mutating func problem(
-    _ publication: Publication, openBefore: Set<Generation>, openAfter: Set<Generation>
+    _ event: SentEvent, openBefore: Set<Generation>, openAfter: Set<Generation>
   ) -> String? {
-    let event = publication.event
-    let key = String(decoding: publication.key, as: UTF8.self)
+    let key = String(decoding: event.key, as: UTF8.self)
     switch event.subject {
     case is ScopeView where event.name == .closed:
       return problem(closing: event.generation, openAfter)
     case is TimerView, is any GuardView:
       return problem(ofOwned: event, openBefore, openAfter)
     case is Emission:
-      emissions.append((key, publication.audience.subscribers[0]))
+      emissions.append((key, event.audience.subscribers[0]))
     case let view as StackView:
       guard let occurrence = view.occurrence else { return nil }
       let page = String(decoding: occurrence.page, as: UTF8.self)
@@ -75,7 +74,7 @@ struct InteractionEvents {
   }
 
   private mutating func problem(
-    ofOwned event: Event, _ openBefore: Set<Generation>, _ openAfter: Set<Generation>
+    ofOwned event: SentEvent, _ openBefore: Set<Generation>, _ openAfter: Set<Generation>
   ) -> String? {
     switch event.name {
     case .fired, .expired, .cancelled, .dismissed: break

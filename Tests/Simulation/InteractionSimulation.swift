@@ -36,6 +36,7 @@ package struct InteractionSimulation: ~Copyable {
     }
     limits = settings.limits
     engine = Engine(settings: settings, at: now)
+    engine.observer = SentEvents()
     model.now = now.boot.microseconds
     connect(Self.watcher)
     for pattern in ["scope:*", "timer:*", "once:*", "gate:*", "debounce:*", "nav:*", "page:*"] {
@@ -161,8 +162,8 @@ package struct InteractionSimulation: ~Copyable {
     try body(&self)
     model.settle()
     let after = model.openGenerations
-    for publication in engine.takeOutbox() {
-      if let problem = events.problem(publication, openBefore: before, openAfter: after) {
+    for event in engine.takeOutbox() {
+      if let problem = events.problem(event, openBefore: before, openAfter: after) {
         throw Disagreement(description: problem)
       }
     }

@@ -56,7 +56,7 @@ package protocol Model {
   func facts(_ key: Int, _ world: World) -> [Facts]
   static func facts(_ subject: any EntityView) -> Facts?
   /// Returns what else of an event is compared, as text.
-  static func detail(_ event: Event) -> String?
+  static func detail(_ event: SentEvent) -> String?
 
   // MARK: Events
 
@@ -64,7 +64,8 @@ package protocol Model {
   var said: [Said] { get set }
   /// Checks an event that depends on who watched when, and so cannot be predicted.
   /// - Returns: false for other events, and also with a `problem` that says what is wrong.
-  mutating func hears(_ event: Event, _ key: Int, _ world: World, problem: inout String?) -> Bool
+  mutating func hears(_ event: SentEvent, _ key: Int, _ world: World, problem: inout String?)
+    -> Bool
   /// Returns what is wrong with the knowledge of a key's listeners, once nothing is due.
   func problem(ofListenersTo key: Int, _ world: World) -> String?
 }
@@ -78,9 +79,9 @@ extension Model {
   package static func configure(_ settings: inout EngineSettings) {}
   package func settles(_ command: Command, _ key: Int) -> Bool { true }
   package func isTouchy(_ world: World) -> Bool { false }
-  package static func detail(_ event: Event) -> String? { nil }
+  package static func detail(_ event: SentEvent) -> String? { nil }
   package mutating func hears(
-    _ event: Event, _ key: Int, _ world: World, problem: inout String?
+    _ event: SentEvent, _ key: Int, _ world: World, problem: inout String?
   ) -> Bool { false }
   package func problem(ofListenersTo key: Int, _ world: World) -> String? { nil }
 }

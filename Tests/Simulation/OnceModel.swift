@@ -130,7 +130,7 @@ package struct OnceModel: Model {
     (subject as? OnceView).map { Facts($0) }
   }
 
-  package static func detail(_ event: Event) -> String? {
+  package static func detail(_ event: SentEvent) -> String? {
     if let view = event.subject as? OnceView { text(view.result) } else { nil }
   }
 

@@ -16,7 +16,7 @@ package protocol Playing: AnyObject {
 
   func owns(_ key: [UInt8]) -> Bool
   func channel(_ key: Int) -> [UInt8]
-  func hear(_ publication: Publication, _ world: World) throws(Disagreement)
+  func hear(_ event: SentEvent, _ world: World) throws(Disagreement)
   func listen(_ connection: UInt64, to key: Int?, _ engine: Engine, _ world: World)
     throws(Disagreement)
   func unlisten(_ connection: UInt64, from key: Int?)
@@ -114,7 +114,7 @@ package final class Player<M: Model>: Playing {
     let asked = Result { () throws(EngineError) in
       try M.ask(command, name.span, engine, by: client, at: now)
     }
-    for publication in engine.takeOutbox() { try hear(publication, world) }
+    for event in engine.takeOutbox() { try hear(event, world) }
 
     let settles = model.settles(command, key)
     if settles { settle(key, world) }
@@ -224,12 +224,12 @@ package final class Player<M: Model>: Playing {
       return
     }
     _ = engine.subscribe(client, to: channel(key), at: world.now)
-    for publication in engine.takeOutbox() { try hear(publication, world) }
+    for event in engine.takeOutbox() { try hear(event, world) }
     settle(key, world)
     try check(key, world)
     known[key].listeners.insert(connection)
     engine.snapshot(of: channel(key), to: connection, at: world.now)
-    for publication in engine.takeOutbox() { try hear(publication, world) }
+    for event in engine.takeOutbox() { try hear(event, world) }
     try checkSnapshots(key, world)
   }
 
@@ -252,10 +252,9 @@ package final class Player<M: Model>: Playing {
     }
   }
 
-  package func hear(_ publication: Publication, _ world: World) throws(Disagreement) {
-    let event = publication.event
-    guard let key = number(publication.key), key < keyCount else {
-      throw Disagreement(description: "an event of a key that nobody knows: \(publication)")
+  package func hear(_ event: SentEvent, _ world: World) throws(Disagreement) {
+    guard let key = number(event.key), key < keyCount else {
+      throw Disagreement(description: "an event of a key that nobody knows: \(event)")
     }
     let listeners = known[key].listeners
     guard event.name != .snapshot else {
@@ -264,8 +263,8 @@ package final class Player<M: Model>: Playing {
       _ = model.hears(event, key, world, problem: &problem)
       return
     }
-    let direct = publication.audience.subscribers.filter { world.connections.contains($0) }
-    let byPattern = publication.audience.patterns.flatMap(\.subscribers).filter {
+    let direct = event.audience.subscribers.filter { world.connections.contains($0) }
+    let byPattern = event.audience.patterns.flatMap(\.subscribers).filter {
       world.connections.contains($0)
     }
     if Set(direct) != listeners || Set(byPattern) != patternListeners {

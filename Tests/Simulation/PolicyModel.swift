@@ -331,7 +331,7 @@ package struct PolicyModel: Model {
   // MARK: Events
 
   package mutating func hears(
-    _ event: Event, _ key: Int, _ world: World, problem: inout String?
+    _ event: SentEvent, _ key: Int, _ world: World, problem: inout String?
   ) -> Bool {
     let now = world.now.boot.microseconds
     var expected: Int64?

@@ -9,7 +9,7 @@ struct ShownSteps {
 
   /// - Parameter expected: the remaining steps; nil if it does not count.
   /// - Returns: whether it was a tick; with a `problem` if it was wrong.
-  mutating func hears(_ event: Event, expected: Int64?, problem: inout String?) -> Bool {
+  mutating func hears(_ event: SentEvent, expected: Int64?, problem: inout String?) -> Bool {
     guard let view = event.subject as? CountdownView else { return false }
     let before = steps
     steps = view.remaining

@@ -36,6 +36,7 @@ package struct Simulation: ~Copyable {
     if seed % 3 > 0 { world.limit(&settings.limits, keyCount: keyCount * players.count) }
     self.settings = settings
     engine = Engine(settings: settings, at: world.now)
+    engine.observer = SentEvents()
     engine.connect(World.operator.connection)
   }
 
@@ -190,13 +191,13 @@ package struct Simulation: ~Copyable {
   }
 
   private mutating func hear() throws(Disagreement) {
-    for publication in engine.takeOutbox() {
+    for event in engine.takeOutbox() {
       guard
         let player = players.first(where: {
-          $0.kind == publication.kind && $0.owns(publication.key)
+          $0.kind == event.kind && $0.owns(event.key)
         })
       else { throw Disagreement(description: "an event of a key that nobody knows") }
-      try player.hear(publication, world)
+      try player.hear(event, world)
     }
   }
 

@@ -34,9 +34,8 @@ package final class Dispatcher {
   private(set) var round = 0
   private let stopwatch: () -> Int64
   private var lapBegan: Int64?
-  /// The events being delivered, and the line, frames and targets of one. Their memory is reused.
+  /// The events being delivered, and the frames and targets of one. Their memory is reused.
   var delivering = Outbox()
-  var line = JSONLine()
   var frame = SharedFrame()
   var targets = Targets()
   /// The sessions touched in this batch: their output is written when the batch ends.

@@ -405,11 +405,13 @@ package struct LoggedEvent: ~Escapable {
     var reader = rest
     guard let name = reader.word(), let generation = reader.integer() else { return nil }
     var line = JSONLine()
+    line.begin()
     line.begin(
       name, key: key.span, Generation(generation &+ sequence), number ?? sequence)
     while !reader.isAtEnd {
       guard reader.writeField(to: &line) else { return nil }
     }
-    return line.finish { Array($0) }
+    line.end()
+    return Array(line.bytes)
   }
 }

@@ -75,9 +75,8 @@ extension Engine {
       if let audience {
         statistics.publications += 1
         outbox.append(
-          WrittenEvent(
-            kind: event.kind, key: event.key, sequence: sequence,
-            canBeMerged: name.canBeMerged, line: line, audience: audience))
+          event.kind, event.key.span, sequence, canBeMerged: name.canBeMerged, to: audience
+        ) { $0.fields(of: line.span) }
       }
       return true
     }

@@ -8,16 +8,8 @@ extension Dispatcher {
     guard engine.hasOutbox, delivering.isEmpty else { return }
     while engine.hasOutbox {
       engine.exchangeOutbox(&delivering)
-      delivering.forEach {
-        deliver($0)
-      } timed: { event, key, title, audience in
-        guard findTargets(audience) else { return }
-        line.begin()
-        event.write(key: key, title: title, to: &line)
-        line.finish { send(Message(event, key: key, payload: $0)) }
-      } written: { event in
-        guard findTargets(event.audience) else { return }
-        send(Message(event, key: event.key.span, payload: event.line.span))
+      delivering.lendEach { message, audience in
+        if findTargets(audience) { send(message) }
       }
       delivering.removeAll()
       targets = Targets()
@@ -29,15 +21,6 @@ extension Dispatcher {
     engine.continueSnapshots(to: session.client.connection, budget: budget, at: now)
     deliver()
     return engine.isSnapshotAwaited(by: session.client.connection)
-  }
-
-  private func deliver(_ publication: Publication) {
-    guard findTargets(publication.audience) else { return }
-    line.begin()
-    publication.event.write(to: &line)
-    line.finish { payload in
-      send(Message(publication, key: publication.key.span, payload: payload))
-    }
   }
 
   /// Looks up the sessions of an audience. Returns false if none is open.

@@ -1,8 +1,7 @@
 import Wire
 
-/// Something that happened to an entity.
-@dynamicMemberLookup
-package struct Event: Sendable {
+/// Something that happened to an entity: a head, and the fields that the entity's view writes.
+package enum Event {
   package enum Name: Literal, CaseIterable, Sendable {
     case snapshot
     case started, tick, ready, refused, paused, resumed, retimed, cancelled
@@ -28,9 +27,6 @@ package struct Event: Sendable {
     /// Whether a newer event replaces it for a client that reads too slowly.
     package var canBeMerged: Bool { self == .tick || self == .progress }
   }
-
-  package var head: Head
-  package var subject: any EntityView
 
   /// The fields that all events have.
   package struct Head: Sendable {
@@ -61,30 +57,14 @@ package struct Event: Sendable {
       lateMicroseconds = (now.on(clock) - due).microseconds
     }
   }
-
-  init(_ head: Head, _ subject: any EntityView) {
-    self.head = head
-    self.subject = subject
-  }
-
-  package subscript<T>(dynamicMember path: KeyPath<Head, T>) -> T { head[keyPath: path] }
-
-  package var name: Name { head.name }
-
-  /// Returns the line of JSON that subscribers receive.
-  package func encoded() -> [UInt8] {
-    var line = JSONLine()
-    write(to: &line)
-    return line.finish { Array($0) }
-  }
-
-  func write(to line: inout JSONLine) { head.write(subject, to: &line) }
 }
 
 extension Event.Head {
   /// Writes all fields of an event.
-  func write(_ subject: some EntityView, to line: inout JSONLine) {
-    line.begin(name.text.bytes, key: subject.key.span, generation, sequence)
+  ///
+  /// - Parameter key: the key of the entity, whatever key the view has.
+  func write(_ subject: some EntityView, key: Span<UInt8>, to line: inout JSONLine) {
+    line.begin(name.text.bytes, key: key, generation, sequence)
     writeRest(of: subject, to: &line)
   }
 
@@ -125,15 +105,4 @@ package struct Literal: ExpressibleByStringLiteral, Equatable, Sendable, CustomS
 
 extension RawRepresentable<Literal> {
   package var text: StaticString { rawValue.text }
-}
-
-/// An event and its audience.
-package struct Publication: Sendable {
-  package var event: Event
-  package var kind: EntityKind
-  package var key: [UInt8]
-  package var audience: Audience
-
-  /// The channel, as its subscribers name it.
-  package var channel: [UInt8] { kind.channelPrefix + key }
 }

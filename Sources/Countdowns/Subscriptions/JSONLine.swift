@@ -1,6 +1,6 @@
 import Wire
 
-/// A JSON object on one line, written field by field.
+/// JSON objects, each on one line, written field by field.
 ///
 /// Bytes that are not UTF-8 cannot be JSON text; they are written as base64, and the field's
 /// name gets the ending `_base64`.
@@ -12,21 +12,29 @@ struct JSONLine: FieldWriter, ~Copyable {
   /// Whether the next field is the first of the line, or of the record being written.
   private var isFirst = true
 
-  init() { begin() }
+  /// The bytes so far: lines, and what was appended between them.
+  var bytes: Span<UInt8> {
+    @_lifetime(borrow self)
+    get { text.bytes }
+  }
+  var count: Int { text.count }
 
-  /// Begins a new line in the memory of the last one.
+  /// Begins a line.
   mutating func begin() {
-    text.removeAll()
     text.append(atMost: 1) { $0.byte(UInt8(ascii: "{")) }
     isFirst = true
   }
 
-  /// Ends the line, and lends it.
-  @inline(__always)
-  mutating func finish<R>(_ body: (Span<UInt8>) -> R) -> R {
-    text.append(atMost: 1) { $0.byte(UInt8(ascii: "}")) }
-    return body(text.bytes)
+  /// Ends the line.
+  mutating func end() { text.append(atMost: 1) { $0.byte(UInt8(ascii: "}")) } }
+
+  /// Appends bytes that belong to no line.
+  mutating func append(_ bytes: Span<UInt8>) {
+    text.append(atMost: bytes.count) { $0.raw(bytes) }
   }
+
+  /// Removes all lines. Keeps some of the memory.
+  mutating func removeAll() { text.removeAll() }
 
   // MARK: Fields with names that are known when it is compiled
 
@@ -75,6 +83,11 @@ struct JSONLine: FieldWriter, ~Copyable {
   mutating func fields(atMost most: Int, _ body: (inout ShortText) -> Void) {
     isFirst = false
     text.append(atMost: most, body)
+  }
+
+  /// Appends the fields of a whole line, as the first ones.
+  mutating func fields(of line: Span<UInt8>) {
+    fields(atMost: line.count) { $0.raw(line.extracting(1..<line.count - 1)) }
   }
 
   // MARK: Fields with any names; they need no escapes

@@ -1,52 +1,44 @@
 import Wire
 
-/// Events on their way to subscribers, in the order in which they happened.
-package struct Outbox: Sendable {
-  private enum Entry: Sendable {
-    case publication(Int)
-    case timed(Timed)
-    case written(Int)
-  }
-
-  private struct Timed: Sendable {
-    var event: TimedEvent
-    var audience: Int
-    /// Where its key begins in `texts`; its title follows.
-    var key: Int
-    var keyLength: Int
-    var titleLength: Int?
+/// Events on their way to subscribers, in the order in which they happened. Each is written when it
+/// happens: its key, then its line of JSON, and so on.
+package struct Outbox: ~Copyable {
+  private struct Entry {
+    let kind: EntityKind
+    let canBeMerged: Bool
+    let sequence: Int64
+    let audience: Int
+    /// Where the key begins; the line follows.
+    let key: Int
+    let line: Int
+    let end: Int
   }
 
   private var entries: [Entry] = []
-  private var publications: [Publication] = []
   private var audiences: [Audience] = []
-  private var written: [WrittenEvent] = []
-  private var texts: [UInt8] = []
+  private var lines = JSONLine()
 
   package init() {}
 
   package var isEmpty: Bool { entries.isEmpty }
 
-  mutating func append(_ publication: Publication) {
-    entries.append(.publication(publications.count))
-    publications.append(publication)
-  }
-
-  mutating func append(_ event: WrittenEvent) {
-    entries.append(.written(written.count))
-    written.append(event)
-  }
-
+  /// Appends an event. `write` writes the fields of its line.
+  @inline(__always)
   mutating func append(
-    _ event: TimedEvent, key: Span<UInt8>, title: [UInt8]?, to audience: Audience
+    _ kind: EntityKind, _ key: Span<UInt8>, _ sequence: Int64, canBeMerged: Bool,
+    to audience: Audience, _ write: (inout JSONLine) -> Void
   ) {
+    // Successive events often have the same audience, which need not be counted again.
     if audiences.last !== audience { audiences.append(audience) }
-    let timed = Timed(
-      event: event, audience: audiences.count - 1, key: texts.count, keyLength: key.count,
-      titleLength: title?.count)
-    texts.append(contentsOf: key)
-    if let title { texts.append(contentsOf: title) }
-    entries.append(.timed(timed))
+    let start = lines.count
+    lines.append(key)
+    lines.begin()
+    write(&lines)
+    lines.end()
+    entries.append(
+      Entry(
+        kind: kind, canBeMerged: canBeMerged, sequence: sequence, audience: audiences.count - 1,
+        key: start, line: start + key.count, end: lines.count))
   }
 
   /// Removes all events. Keeps the memory for the next ones, unless there were many.
@@ -56,60 +48,51 @@ package struct Outbox: Sendable {
       return
     }
     entries.removeAll(keepingCapacity: true)
-    publications.removeAll(keepingCapacity: true)
-    written.removeAll()
     audiences.removeAll(keepingCapacity: true)
-    texts.removeAll(keepingCapacity: true)
+    lines.removeAll()
   }
 
-  /// Hands out the events one by one. Key and title are lent for the duration of the call.
-  package func forEach(
-    _ publication: (Publication) -> Void,
-    timed: (TimedEvent, _ key: Span<UInt8>, _ title: Span<UInt8>?, Audience)
-      -> Void,
-    written: (WrittenEvent) -> Void = { _ in }
-  ) {
-    let texts = texts.span
+  /// Lends the events one by one.
+  func lendEach(_ body: (Message, Audience) -> Void) {
+    let bytes = lines.bytes
     for entry in entries {
-      switch entry {
-      case .publication(let place):
-        publication(publications[place])
-      case .written(let place):
-        written(self.written[place])
-      case .timed(let entry):
-        let end = entry.key + entry.keyLength
-        let title: Span<UInt8>? =
-          if let length = entry.titleLength { texts.extracting(end..<end + length) } else { nil }
-        timed(
-          entry.event, texts.extracting(entry.key..<end), title, audiences[entry.audience])
-      }
+      let message = Message(
+        kind: entry.kind, key: bytes.extracting(entry.key..<entry.line),
+        line: bytes.extracting(entry.line..<entry.end), sequence: entry.sequence,
+        canBeMerged: entry.canBeMerged)
+      body(message, audiences[entry.audience])
     }
-  }
-
-  /// All events but those written elsewhere, in a form that can be kept.
-  package var all: [Publication] {
-    var all: [Publication] = []
-    forEach {
-      all.append($0)
-    } timed: { event, key, title, audience in
-      let key = Array(key)
-      let title: [UInt8]? = if let title { Array(title) } else { nil }
-      all.append(
-        Publication(
-          event: event.event(key: key, title: title), kind: .countdown, key: key,
-          audience: audience))
-    }
-    return all
   }
 }
 
-/// An event that was written elsewhere, and its audience.
-package struct WrittenEvent: Sendable {
-  package let kind: EntityKind
-  package let key: [UInt8]
-  package let sequence: Int64
-  package let canBeMerged: Bool
+/// An event as it is sent to subscribers. Its parts are lent for as long as it is sent.
+struct Message: ~Escapable {
+  let kind: EntityKind
+  let key: Span<UInt8>
   /// The line of JSON.
-  package let line: [UInt8]
-  package let audience: Audience
+  let line: Span<UInt8>
+  let sequence: Int64
+  /// Whether a newer event replaces this one for a client that reads too slowly.
+  let canBeMerged: Bool
+
+  /// The channel, as subscribers name it.
+  var channel: [UInt8] { kind.channelPrefix + key }
+
+  @_lifetime(copy key, copy line)
+  init(
+    kind: EntityKind, key: Span<UInt8>, line: Span<UInt8>, sequence: Int64, canBeMerged: Bool
+  ) {
+    self.kind = kind
+    self.key = key
+    self.line = line
+    self.sequence = sequence
+    self.canBeMerged = canBeMerged
+  }
+}
+
+/// Sees the events that are sent, with their views: tests compare them with models.
+package protocol EventObserver: AnyObject {
+  func observe(
+    _ head: Event.Head, _ view: some EntityView, _ kind: EntityKind, _ key: Span<UInt8>,
+    to audience: Audience)
 }

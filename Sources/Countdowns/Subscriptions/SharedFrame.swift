@@ -38,7 +38,7 @@ struct SharedFrame: ~Copyable {
     let prefix = message.kind.channelPrefix
     let most =
       4 * around + prefix.count + message.key.count + (pattern?.count ?? 0)
-      + message.payload.count
+      + message.line.count
     text.append(atMost: most) { text in
       text.byte(UInt8(ascii: type))
       if let pattern {
@@ -48,7 +48,7 @@ struct SharedFrame: ~Copyable {
         text.raw("3\r\n$7\r\nmessage\r\n")
       }
       text.bulk(prefix.span, message.key)
-      text.bulk(message.payload)
+      text.bulk(message.line)
     }
   }
 }

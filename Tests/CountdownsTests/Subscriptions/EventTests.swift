@@ -62,9 +62,11 @@ import Wire
       ([0xC3, 0x28, 0x00, 0x01], "wygAAQ=="), ([0xED, 0xA0, 0x80], "7aCA"),
     ] as [([UInt8], String)] {
       var line = JSONLine()
+      line.begin()
       line.field("key", bytes: bytes)
       line.field("n", Int64(1))
-      let json = line.finish { String(decoding: $0) }
+      line.end()
+      let json = String(decoding: line.bytes)
       #expect(json == "{\"key_base64\":\"\(text)\",\"n\":1}")
       #expect(Data(base64Encoded: text) == Data(bytes))
     }

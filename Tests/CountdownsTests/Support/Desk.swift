@@ -22,10 +22,11 @@ final class Desk {
   var budget = 1_000
   private(set) var lastSequence: Int64 = 0
   private var heard: [UInt64: [String]] = [:]
-  private(set) var events: [UInt64: [Event]] = [:]
+  private(set) var events: [UInt64: [SentEvent]] = [:]
 
   init(_ settings: EngineSettings = EngineSettings()) {
     engine = Engine(settings: settings, at: now)
+    engine.observer = SentEvents()
     engine.connect(1)
   }
 
@@ -242,15 +243,14 @@ final class Desk {
   // MARK: Events
 
   func collect() {
-    for publication in engine.takeOutbox() {
-      let event = publication.event
+    for event in engine.takeOutbox() {
       if event.name != .snapshot {
         #expect(event.sequence > lastSequence, "seq does not rise")
         lastSequence = event.sequence
       }
       if let late = event.lateMicroseconds { #expect(late >= 0, "early") }
-      let line = line(event, publication.key)
-      let audience = publication.audience
+      let line = line(event, event.key)
+      let audience = event.audience
       for connection in audience.subscribers + audience.patterns.flatMap(\.subscribers) {
         heard[connection, default: []].append(line)
         events[connection, default: []].append(event)
@@ -271,12 +271,12 @@ final class Desk {
     return heard[connection] ?? []
   }
 
-  func takeEvents(_ connection: UInt64) -> [Event] {
+  func takeEvents(_ connection: UInt64) -> [SentEvent] {
     defer { events[connection] = [] }
     return events[connection] ?? []
   }
 
-  private func line(_ event: Event, _ key: [UInt8]) -> String {
+  private func line(_ event: SentEvent, _ key: [UInt8]) -> String {
     var words = ["\(now.boot.microseconds / 1_000)", String(decoding: key, as: UTF8.self)]
     words.append("\(event.name.text)")
     switch event.subject {

@@ -150,7 +150,7 @@ extension Desk {
   // MARK: Events
 
   /// Returns the words of a line about a guard that follow the event's name.
-  static func words(_ view: any GuardView, of event: Event) -> [String] {
+  static func words(_ view: any GuardView, of event: SentEvent) -> [String] {
     func text(_ bytes: [UInt8]?) -> [String] {
       bytes.map { [String(decoding: $0, as: UTF8.self)] } ?? []
     }

@@ -24,18 +24,12 @@ extension Engine {
     head.sequence = newSequence()
     let audience = audience(ofCountdown: index)
     let isForLog = eventLog.isOn && isLogged(name, ofCountdown: index)
-    guard let audience else {
-      // Usually nobody subscribes; then the log borrows the key.
-      guard isForLog else { return }
-      return countdowns.withKey(index) { key in
-        eventLog.append(
-          head, key: key,
-          countdowns.view(index, key: false, code: generation, retryAt: retryAt, at: now))
-      }
+    guard isForLog || audience != nil else { return }
+    let view = countdowns.view(index, key: false, code: generation, retryAt: retryAt, at: now)
+    countdowns.withKey(index) { key in
+      if isForLog { eventLog.append(head, key: key, view) }
+      if let audience { send(head, view, .countdown, key, to: audience) }
     }
-    let view = countdowns.view(index, code: generation, retryAt: retryAt, at: now)
-    if isForLog { eventLog.append(head, view) }
-    send(Event(head, view), .countdown, view.key, to: audience)
   }
 
   private func noteEvent(_ name: Event.Name, ofCountdown index: UInt32) {
@@ -69,7 +63,10 @@ extension Engine {
       if isForLog { eventLog.append(event, key: key, title: title) }
       if let audience {
         statistics.publications += 1
-        outbox.append(event, key: key, title: title, to: audience)
+        observer?.observe(event.head, event.view(title: title), .countdown, key, to: audience)
+        outbox.append(
+          .countdown, key, event.sequence, canBeMerged: !event.isReady, to: audience
+        ) { event.write(key: key, title: title, to: &$0) }
       }
     }
   }

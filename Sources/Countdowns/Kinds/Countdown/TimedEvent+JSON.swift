@@ -4,10 +4,8 @@ extension TimedEvent {
   /// An upper bound for the numbers of an event and their names.
   private static let mostBytes = 512
 
-  /// Writes the same fields as the equivalent `Event`, in fewer steps.
-  func write(
-    key: Span<UInt8>, title: Span<UInt8>?, to line: inout JSONLine
-  ) {
+  /// Writes the same fields as an event with `head` and `view`, in fewer steps.
+  func write(key: Span<UInt8>, title: [UInt8]?, to line: inout JSONLine) {
     line.fields(atMost: 32) {
       $0.raw(isReady ? "\"event\":\"ready\"" : "\"event\":\"tick\"")
     }

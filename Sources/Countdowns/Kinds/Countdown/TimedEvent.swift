@@ -46,15 +46,15 @@ package struct TimedEvent: Sendable {
     nowUnixMS = now.unixMilliseconds
   }
 
-  /// Returns the equivalent `Event`. Its view has only the fields that the event reports.
-  func event(key: [UInt8], title: [UInt8]?) -> Event {
-    var view = CountdownView(key: key, state, generation, nowUnixMS: nowUnixMS)
+  /// Returns a view with the fields that the event reports, for observers.
+  func view(title: [UInt8]?) -> CountdownView {
+    var view = CountdownView(key: [], state, generation, nowUnixMS: nowUnixMS)
     view.remaining = remaining
     view.remainingMS = remainingMS
     view.retryAfterMS = remainingMS
     view.deadlineUnixMS = deadlineUnixMS
     view.title = title
-    return Event(head, view)
+    return view
   }
 
   var head: Event.Head {
