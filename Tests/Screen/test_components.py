@@ -251,6 +251,36 @@ def test_a_page_that_comes_back_synchronises_again(open_page, app, client):
     eventually(lambda: 0 < page.seconds() <= 60, "it is right again")
 
 
+def test_a_page_that_comes_back_without_a_connection_goes_on_counting(open_page, gateway, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page = open_page()
+    eventually(lambda: page.seconds() > 0, "it counts")
+    gateway.stop()
+    page.driver.execute_script("document.dispatchEvent(new Event('visibilitychange'))")
+    for _ in range(3):
+        before = page.seconds()
+        eventually(lambda: 0 < page.seconds() < before, "it goes on")
+    assert page.is_waiting
+    page.press()
+    assert page.js("clicks") == 0
+
+
+@pytest.mark.daemon(virtual_time=True)
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_the_button_ignores_a_clock_of_the_daemon_that_is_set(open_page, client, hours):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page = open_page()
+    eventually(lambda: page.seconds() > 0, "it counts")
+    page.driver.execute_script(
+        "document.querySelector('countdown-button').addEventListener('countdown-change',"
+        " event => window.changed = event.detail.event)")
+    client("CLOCK", "SET", f"{hours:+}h")
+    # The refusal tells the page the new time of the clock.
+    client("COUNTDOWN", "START", PHONE)
+    eventually(lambda: page.js("window.changed") == "refused", "it knows")
+    assert page.is_waiting and 0 < page.seconds() <= 60
+
+
 # HUDs
 
 

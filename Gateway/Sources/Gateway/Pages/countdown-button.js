@@ -59,7 +59,7 @@ class CountdownButton extends HTMLElement {
     clearTimeout(this.timer)
   }
 
-  get left() { return Math.max(this.stream?.until(this.#end) ?? 0, 0) }
+  get left() { return Math.max(this.#end - performance.now(), 0) }
   get isWaiting() {
     return this.isPaused || this.left > 0 || performance.now() - this.#pressed < PATIENCE
   }
@@ -69,7 +69,7 @@ class CountdownButton extends HTMLElement {
     this.stream = stream
     this.#pressed = -Infinity
     this.isPaused = message.state === 'paused'
-    const end = message.state === 'counting' ? message.deadline_unix_ms : 0
+    const end = message.state === 'counting' ? message.ends ?? this.#end : 0
     if (end > this.#end + 500) this.#told = Infinity
     this.#end = end
     this.#draw()

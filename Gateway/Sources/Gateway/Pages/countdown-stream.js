@@ -8,9 +8,9 @@ const wait = ms => new Promise(done => setTimeout(done, ms))
 class Stream {
   views = new Map()
   followers = new Set()
-  // How far the daemon's clock is ahead of performance.now(), which nobody can set. The fastest
-  // message decides: a slower one gives a lower value, so nothing ends too early.
-  offset = -Infinity
+  // How far the daemon's wall clock is ahead of performance.now(), as the fastest message of this
+  // connection shows. It is for display: somebody may set that clock.
+  offset = 0
 
   constructor(gateway, ticket) {
     this.events = new URL('v1/events', gateway)
@@ -22,7 +22,6 @@ class Stream {
   }
 
   again() {
-    this.offset = -Infinity
     this.isHurried = true
     this.controller?.abort()
     this.wake?.()
@@ -46,6 +45,7 @@ class Stream {
   }
 
   async read() {
+    this.isNew = true
     if (!this.ticket) {
       const answer = await fetch(this.ticketAddress, {cache: 'no-store', signal: this.controller.signal})
       if (!answer.ok) throw new Error(`ticket: ${answer.status}`)
@@ -81,15 +81,18 @@ class Stream {
     const message = JSON.parse(data)
     // The gateway asks for a new ticket.
     if (message.event === 'end') this.ticket = null
-    if (message.now_unix_ms) this.offset = Math.max(this.offset, message.now_unix_ms - now)
+    if (message.now_unix_ms) {
+      this.offset = Math.max(this.isNew ? -Infinity : this.offset, message.now_unix_ms - now)
+      this.isNew = false
+    }
+    // The daemon computes the remaining time with a clock that nobody can set, as is this one. A
+    // message that was slow only makes the end later.
+    if (message.remaining_ms != null) message.ends = now + message.remaining_ms
     if (message.alias) this.views.set(`${message.alias} ${message.level ?? ''}`, message)
     this.tell(message)
   }
 
   tell(message) { for (const follower of this.followers) follower(message) }
-
-  // Returns the milliseconds until a time of the daemon's clock.
-  until(unixMS) { return unixMS - this.offset - performance.now() }
 }
 
 // Calls `body(message, stream)` with each message for the alias, and with those of the stream
