@@ -33,7 +33,7 @@ struct Countdownctl: AsyncParsableCommand {
       Exit status:
         0   done; a start, resend, attempt or other request was accepted
         1   refused (in cooldown), not found, or an error in a file
-        2   a start or resend with this --token was accepted before: send nothing
+        2   a request with this --token was accepted before
         3   countdownd could not be reached, or did not answer in time
         4   countdownd answered with another error, or closed the connection
         64  an error in the command line
@@ -148,7 +148,7 @@ struct GlobalOptions: ParsableArguments {
 extension ExitCode {
   /// Refused, or not found.
   static let refused = ExitCode(1)
-  /// A start or resend with the token of an accepted one: send nothing.
+  /// A request with the token of an accepted one.
   static let repeated = ExitCode(2)
   /// countdownd could not be reached, or did not answer in time.
   static let unreachable = ExitCode(3)

@@ -43,7 +43,7 @@ final class Daemon: Sendable {
       "+45", count: 60, every: .seconds(1), title: "%d s", readyTitle: "again", token: "t")
     #expect(started.accepted == true && started.title == "60 s")
     let repeated = try await client.startCountdown("+45", count: 60, token: "t")
-    #expect(repeated.accepted == true && repeated.reason == .duplicate)
+    #expect(repeated.accepted == true && repeated.reason == .repeated)
     let refused = try await client.startCountdown("+45")
     #expect(refused.accepted == false && refused.retryAfter == .seconds(60))
 

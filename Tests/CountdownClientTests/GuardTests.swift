@@ -10,20 +10,22 @@ import Testing
       ("now_unix_ms", ":1790000000000\r\n"), ("rate_count", ":2\r\n"), ("rate_ms", ":3000\r\n"))
     let server = try await StandInServer { words, _ in words[1] == "REFUND" ? "_\r\n" : view }
     let client = try await CountdownClient.connect(path: server.path)
-    let refused = try await client.takeThrottle("k", burst: 3, count: 2, per: .seconds(3), cost: 2)
+    let refused = try await client.takeThrottle(
+      "k", burst: 3, count: 2, per: .seconds(3), cost: 2, token: "t")
     #expect(refused.accepted == false && refused.reason == "rate")
     #expect(refused.state == .exhausted && refused.remaining == 0 && refused.limit == 3)
     #expect(refused.retryAfter == .milliseconds(1_500))
     #expect(refused.resetAfter == .milliseconds(4_500))
     #expect(refused.rateCount == 2 && refused.ratePeriod == .seconds(3))
     try await client.takeThrottle("k", burst: 3, count: 2, per: .seconds(3), peek: true)
-    #expect(try await client.refundThrottle("k", 2, generation: 5) == nil)
+    #expect(try await client.refundThrottle("k", 2, generation: 5, token: "t") == nil)
     #expect(try await client.throttle("k")?.generation == 5)
     #expect(
       server.commands == [
-        ["THROTTLE", "TAKE", "k", "BURST", "3", "RATE", "2/3000ms", "COST", "2"],
+        ["THROTTLE", "TAKE", "k", "BURST", "3", "RATE", "2/3000ms", "COST", "2", "TOKEN", "t"],
         ["THROTTLE", "TAKE", "k", "BURST", "3", "RATE", "2/3000ms", "PEEK"],
-        ["THROTTLE", "REFUND", "k", "2", "GENERATION", "5"], ["THROTTLE", "GET", "k"],
+        ["THROTTLE", "REFUND", "k", "2", "GENERATION", "5", "TOKEN", "t"],
+        ["THROTTLE", "GET", "k"],
       ])
     await client.close()
   }
@@ -36,7 +38,7 @@ import Testing
       ("now_unix_ms", ":1790000000000\r\n"), ("owner", bulk("none")))
     let server = try await StandInServer { words, _ in words[1] == "CANCEL" ? ":1\r\n" : view }
     let client = try await CountdownClient.connect(path: server.path)
-    let again = try await client.beginOnce("k", ttl: .seconds(60), owner: .connection)
+    let again = try await client.beginOnce("k", ttl: .seconds(60), owner: .connection, token: "t")
     #expect(again.accepted == false && again.reason == "duplicate" && again.state == .done)
     #expect(again.result == "paid" && again.remainingTime == .milliseconds(900))
     try await client.finishOnce("k", result: Array("r".utf8), generation: 5)
@@ -44,7 +46,7 @@ import Testing
     #expect(try await client.once("k")?.owner == "none")
     #expect(
       server.commands == [
-        ["ONCE", "BEGIN", "k", "TTL", "60000", "OWNER", "connection"],
+        ["ONCE", "BEGIN", "k", "TTL", "60000", "OWNER", "connection", "TOKEN", "t"],
         ["ONCE", "DONE", "k", "r", "GENERATION", "5"], ["ONCE", "CANCEL", "k"],
         ["ONCE", "GET", "k"],
       ])
@@ -96,14 +98,18 @@ import Testing
     }
     let client = try await CountdownClient.connect(path: server.path)
     let called = try await client.callDebounce(
-      "k", quiet: .seconds(1), payload: Array("p".utf8), leading: true, maximumWait: .seconds(3))
+      "k", quiet: .seconds(1), payload: Array("p".utf8), leading: true, maximumWait: .seconds(3),
+      token: "t")
     #expect(called.state == .waiting && called.calls == 2 && called.payload == "p")
     #expect(called.quiet == .seconds(1) && called.maximumWait == nil && called.isLeading)
     #expect(try await client.flushDebounce("k"))
     #expect(try await client.cancelDebounce("k", generation: 5))
     #expect(
       server.commands == [
-        ["DEBOUNCE", "CALL", "k", "1000", "PAYLOAD", "p", "LEADING", "MAXWAIT", "3000"],
+        [
+          "DEBOUNCE", "CALL", "k", "1000", "PAYLOAD", "p", "LEADING", "MAXWAIT", "3000", "TOKEN",
+          "t",
+        ],
         ["DEBOUNCE", "FLUSH", "k"], ["DEBOUNCE", "CANCEL", "k", "GENERATION", "5"],
       ])
     await client.close()

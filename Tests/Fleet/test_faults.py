@@ -34,11 +34,11 @@ def test_a_daemon_that_is_killed_before_it_replies_has_sent_once(bench):
     first.kill()
     network.heal()
     again = view(start(other, "k", "TOKEN", "t"))
-    assert (again["accepted"], again["reason"]) == (1, b"duplicate")
+    assert (again["accepted"], again["reason"]) == (1, b"repeated")
     assert view(start(other, "k", "TOKEN", "u"))["accepted"] == 0
 
 
-def test_replies_that_do_not_come_are_unsure_and_a_retry_is_a_duplicate(bench):
+def test_replies_that_do_not_come_are_unsure_and_a_retry_is_repeated(bench):
     network, servers, fleet = single(bench)
     clients = [daemon.connect() for daemon in fleet.daemons]
     assert view(start(clients[0], "warm"))["accepted"]
@@ -47,7 +47,7 @@ def test_replies_that_do_not_come_are_unsure_and_a_retry_is_a_duplicate(bench):
     assert isinstance(reply, Error) and reply.code == "UNSURE", reply
     network.heal()
     again = view(start(clients[1], "k", "TOKEN", "t"))
-    assert (again["accepted"], again["reason"]) == (1, b"duplicate")
+    assert (again["accepted"], again["reason"]) == (1, b"repeated")
 
 
 def test_nothing_is_accepted_after_all_records_are_gone(bench):

@@ -112,8 +112,10 @@ def countdown(field):
     if field("details", "B"):
         field("meta", "text?")
         for n in range(field("tokens", "I")):
+            field(f"command {n}", "B")
             field(f"generation {n}", "q")
             field(f"token {n}", "text")
+            field(f"at {n}", "q")
         if field("sending", "B"):
             field("rest", "rest")
 
@@ -186,6 +188,13 @@ def layout(kind):
             field("owner's place", "I")
             field("owner's generation", "q")
         parts[kind](field)
+        if kind in ("throttle", "once", "gate", "debounce"):
+            field("over", "B")
+            for n in range(field("tokens", "I")):
+                field(f"command {n}", "B")
+                field(f"generation {n}", "q")
+                field(f"token {n}", "text")
+                field(f"at {n}", "q")
 
     return fields
 

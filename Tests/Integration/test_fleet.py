@@ -47,7 +47,7 @@ def test_a_start_on_one_host_is_refused_on_another(clients):
     assert (accepted["accepted"], refused["accepted"]) == (1, 0)
     assert refused["reason"] == b"cooldown" and refused["generation"] == accepted["generation"]
     again = view(b("COUNTDOWN", "START", "k", "TOKEN", "t"))
-    assert (again["accepted"], again["reason"]) == (1, b"duplicate")
+    assert (again["accepted"], again["reason"]) == (1, b"repeated")
     assert b("COUNTDOWN", "CANCEL", "k") == 1
     assert a("COUNTDOWN", "GET", "k") is None
     assert view(a("COUNTDOWN", "START", "k", "COUNT", 60, "EVERY", "1s"))["accepted"] == 1
@@ -66,6 +66,16 @@ def test_each_shared_kind_is_shared(clients):
     assert view(b("GATE", "GET", "x"))["state"] == b"open"
     assert view(a("DEBOUNCE", "CALL", "x", "1h", "PAYLOAD", "p"))["state"] == b"waiting"
     assert view(b("DEBOUNCE", "GET", "x"))["payload"] == b"p"
+    for words in [
+        ("ONCE", "BEGIN", "token", "TTL", "1s"), ("DEBOUNCE", "CALL", "token", "1s"),
+        ("THROTTLE", "TAKE", "token", "BURST", 1, "RATE", "1/1s"),
+    ]:  # fmt: skip
+        first = view(a(*words, "TOKEN", "t"))
+        assert (first["accepted"], first["reason"]) == (1, None), words
+        eventually(lambda: a(words[0], "GET", "token") is None, "it is idle")
+        again = view(b(*words, "TOKEN", "t"))
+        assert (again["accepted"], again["reason"]) == (1, b"repeated"), words
+        assert again["generation"] == first["generation"]
     assert b("TIMER", "DEL", "x") == 1
     assert a("TIMER", "GET", "x") is None
 

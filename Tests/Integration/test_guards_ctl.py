@@ -82,6 +82,16 @@ def test_debounce_commands_print_their_views(daemon):
     says(daemon, 1, "debouncer 'k' is idle", "debounce", "get", "k")
 
 
+@pytest.mark.parametrize("words", [
+    ["once", "begin", "k", "--ttl", "1h"], ["throttle", "take", "k", "--burst", "5", "--rate", "5/1h"],
+    ["throttle", "refund", "k", "1"], ["debounce", "call", "k", "1h"],
+])  # fmt: skip
+def test_the_exit_status_of_a_repetition_is_2(daemon, words):
+    daemon.connect()("THROTTLE", "TAKE", "k", "BURST", 5, "RATE", "5/1h", "COST", 2)
+    says(daemon, 0, "k", *words, "--token", "t")
+    says(daemon, 2, "k", *words, "--token", "t")
+
+
 @pytest.mark.parametrize("family", ["throttle", "once", "gate", "debounce"])
 def test_help_lists_the_subcommands(daemon, family):
     done = ctl(daemon, family, "--help")

@@ -85,7 +85,7 @@ def test_a_policy_applies_all_its_rules(daemon):
     refunded = say("REFUND", "+45", "GENERATION", failed["generation"])
     assert refunded["accepted"] and refunded["reason"] is None
     assert (refunded["state"], refunded["sends"]) == ("ready", 1)
-    assert say("REFUND", "+45", "GENERATION", failed["generation"])["reason"] == "duplicate"
+    assert say("REFUND", "+45", "GENERATION", failed["generation"])["reason"] == "repeated"
     with pytest.raises(redis.ResponseError, match="STALE"):
         say("REFUND", "+45", "GENERATION", first["generation"])
 
@@ -184,7 +184,7 @@ def test_kill_9_resets_no_quota_of_an_owned_countdown(start_daemon, owner, durab
         # Each token still belongs to its own send.
         for token in ("z", "x", "y", "x"):
             again = start("TOKEN", token)
-            assert (again["accepted"], again["reason"]) == (1, b"duplicate")
+            assert (again["accepted"], again["reason"]) == (1, b"repeated")
             assert (again["generation"] == owned["generation"]) == (token == "z")
 
 

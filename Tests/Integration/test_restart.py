@@ -74,7 +74,7 @@ def test_all_options_of_start_survive(daemon, restart):
     assert after["title"].decode() == f"{seconds // 60}:{seconds % 60:02} 后重发"
     # A repetition of the request receives the first result; another token is refused.
     again = view(client(*start))
-    assert (again["accepted"], again["reason"]) == (1, b"duplicate")
+    assert (again["accepted"], again["reason"]) == (1, b"repeated")
     assert again["generation"] == first["generation"]
     other = view(client("COUNTDOWN", "START", "k", "TOKEN", "t-2"))
     assert (other["accepted"], other["reason"]) == (0, b"cooldown")
@@ -114,7 +114,7 @@ def test_a_refund_is_known_and_given_once(daemon, restart):
     client = daemon.connect()
     assert countdown(client, "given")["sends"] == sends
     again = view(client("COUNTDOWN", "REFUND", "given", "GENERATION", generation))
-    assert (again["reason"], again["sends"]) == (b"duplicate", sends)
+    assert (again["reason"], again["sends"]) == (b"repeated", sends)
     still = countdown(client, "open")
     refunded = view(client("COUNTDOWN", "REFUND", "open", "GENERATION", still["generation"]))
     assert refunded["accepted"] and refunded["sends"] == still["sends"] - 1

@@ -84,7 +84,7 @@ def check_state(machine, before):
         assert client("DBSIZE") == len(KEYS)
         assert is_near(state(client), before)
         duplicate = view(client(*COMMANDS[0]))
-        assert (duplicate["accepted"], duplicate["reason"]) == (1, b"duplicate")
+        assert (duplicate["accepted"], duplicate["reason"]) == (1, b"repeated")
 
 
 def wait_for_another_process(machine, old):

@@ -33,6 +33,11 @@ package struct CountdownModel: Model {
     var deadline: Int64?
     var left: Int64 = 0
     var isReady = false
+
+    /// When it is forgotten, once it is ready since then.
+    func end(_ ready: Int64) -> Int64 {
+      max(ready + CountdownModel.kept.microseconds, SentToken.end(tokens))
+    }
   }
 
   package static let kind = EntityKind.countdown
@@ -166,9 +171,13 @@ package struct CountdownModel: Model {
     } else {
       let steps = Int64(start.plan.count) - (start.plan.firesAtOnce ? 1 : 0)
       let generation = world.newGeneration()
-      let tokens = (old?.tokens ?? []) + (token.map { [SentToken($0, generation)] } ?? [])
+      let tokens =
+        (old?.tokens ?? [])
+        + (token.map {
+          [SentToken(token: $0, generation: generation, at: world.now.boot.microseconds)]
+        } ?? [])
       known[key] = Known(
-        start: start, generation: generation, tokens: tokens.suffix(SentToken.most),
+        start: start, generation: generation, tokens: tokens.suffix(Tokens.most),
         sends: (old?.sends ?? 0) + 1,
         deadline: world.now.boot.microseconds + steps * start.plan.every.microseconds)
       say(.started, key)
@@ -203,12 +212,12 @@ package struct CountdownModel: Model {
       known[key]!.isReady = true
       say(.ready, key, due: deadline)
     }
-    if deadline + Self.kept.microseconds <= now { known[key] = nil }
+    if old.end(deadline) <= now { known[key] = nil }
   }
 
   package func deadline(_ key: Int) -> (clock: TimerClock, microseconds: Int64)? {
     guard let known = known[key], let deadline = known.deadline else { return nil }
-    return (.boot, known.isReady ? deadline + Self.kept.microseconds : deadline)
+    return (.boot, known.isReady ? known.end(deadline) : deadline)
   }
 
   package var order: [Int] { Array(known.indices) }

@@ -203,7 +203,8 @@ package struct PolicyModel: Model {
     history.owner = owner
     known[key] = history
     if let token {
-      tokens[key] = (tokens[key] + [SentToken(token, new)]).suffix(SentToken.most)
+      tokens[key] = (tokens[key] + [SentToken(token: token, generation: new, at: now)]).suffix(
+        Tokens.most)
     }
     say(.started, key)
     return .decided(.accepted, settled(key, world))
@@ -268,14 +269,16 @@ package struct PolicyModel: Model {
       case .expired(let generation): say(.expired, key, generation, due: due)
       }
     }
-    if known[key]!.isForgotten(now, keepReady: keepReady) {
+    if known[key]!.isForgotten(now, keepReady: keepReady, tokens: SentToken.end(tokens[key])) {
       known[key] = nil
       tokens[key] = []
     }
   }
 
   package func deadline(_ key: Int) -> (clock: TimerClock, microseconds: Int64)? {
-    known[key]?.deadline(keepReady: keepReady).map { (.boot, $0) }
+    known[key]?.deadline(keepReady: keepReady, tokens: SentToken.end(tokens[key])).map {
+      (.boot, $0)
+    }
   }
 
   package var order: [Int] { Array(known.indices) }

@@ -189,22 +189,22 @@ struct SendHistory {
   private var nextExpiry: Int64? { sent.compactMap(\.expires).min() }
 
   /// Returns when the history is forgotten; nil while a cooldown is pending.
-  private func end(keepReady: Int64) -> Int64? {
+  private func end(keepReady: Int64, tokens: Int64) -> Int64? {
     let matters = max(
       known.last.map { $0.at + Self.longest(policy) } ?? 0, sent.compactMap(\.expires).max() ?? 0)
     switch clock {
     case .counting, .paused: return nil
-    case .ready(let since): return max(since + keepReady, matters)
+    case .ready(let since): return max(since + keepReady, matters, tokens)
     case .idle(let since): return max(since, matters)
     }
   }
 
-  func isForgotten(_ now: Int64, keepReady: Int64) -> Bool {
-    end(keepReady: keepReady).map { $0 <= now } ?? false
+  func isForgotten(_ now: Int64, keepReady: Int64, tokens: Int64) -> Bool {
+    end(keepReady: keepReady, tokens: tokens).map { $0 <= now } ?? false
   }
 
-  func deadline(keepReady: Int64) -> Int64? {
-    var moments = [nextExpiry, end(keepReady: keepReady)]
+  func deadline(keepReady: Int64, tokens: Int64) -> Int64? {
+    var moments = [nextExpiry, end(keepReady: keepReady, tokens: tokens)]
     if case .counting(let until) = clock { moments.append(until) }
     return moments.compactMap { $0 }.min()
   }

@@ -87,7 +87,7 @@ package struct World {
 
   /// Returns mostly nil, else one of more tokens than a key remembers.
   package mutating func token() -> [UInt8]? {
-    chance(oneIn: 3) ? [UInt8.random(in: 0...UInt8(SentToken.most) * 2, using: &random)] : nil
+    chance(oneIn: 3) ? [UInt8.random(in: 0...UInt8(Tokens.most) * 2, using: &random)] : nil
   }
 
   /// Chooses limits that a history with `keyCount` keys reaches.
@@ -160,5 +160,18 @@ extension Moment {
     case .boot: boot.microseconds
     case .wall: wall.microseconds
     }
+  }
+}
+
+/// A token that a key remembers, for the models.
+struct SentToken {
+  let token: [UInt8]
+  let generation: Generation
+  /// In microseconds.
+  let at: Int64
+
+  /// Returns until when a key that is ready is retained for its tokens.
+  static func end(_ tokens: [SentToken]) -> Int64 {
+    tokens.last.map { $0.at + Tokens.retention.microseconds } ?? 0
   }
 }

@@ -50,7 +50,7 @@ def send():
         message = "A code was sent a short while ago. Wait before you ask for another one."
         return {"ok": False, "message": message, "button": button(answer)}, 429
     sent = {"ok": True, "message": "We sent you a code.", "button": button(answer)}
-    if answer["reason"] == "duplicate":  # sent already, by the same press
+    if answer["reason"] == "repeated":  # sent already, by the same press
         return sent
     code = f"{secrets.randbelow(1_000_000):06}"
     codes[phone] = answer["generation"], code
@@ -73,7 +73,8 @@ def verify():
     # Count the attempt before comparing the code, so that guessing is limited.
     try:
         generation, right = codes[phone]
-        attempt = countdown("ATTEMPT", name, "GENERATION", generation)
+        token = secrets.token_hex(8)  # for a retry by redis-py, which must not count again
+        attempt = countdown("ATTEMPT", name, "GENERATION", generation, "TOKEN", token)
     except KeyError:
         return refused("expired")
     except redis.ResponseError as error:
@@ -86,7 +87,7 @@ def verify():
         return refused("wrong", f"The code is wrong. Attempts left: {attempt['attempts_left']}.")
     # If two requests with the right code come at once, PASS accepts one of them.
     passed = countdown("PASS", name, "GENERATION", generation)
-    if passed["reason"]:  # duplicate, or expired since the attempt
+    if passed["reason"]:  # repeated, or expired since the attempt
         return refused("expired" if passed["reason"] == "expired" else "passed")
     return {"ok": True, "message": "You are signed in."}  # and here the session begins
 

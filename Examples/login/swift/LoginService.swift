@@ -33,7 +33,7 @@ actor LoginService {
   ) async throws -> (result: Sending, button: CountdownView?) {
     let answer = try await daemon.startCountdown(key(phone), policy: "login", token: token)
     guard answer.accepted == true else { return (.refused, answer) }
-    if answer.reason == .duplicate { return (.sent, answer) }
+    if answer.reason == .repeated { return (.sent, answer) }
     let digits = String(Int.random(in: 0..<1_000_000))
     let code = String(repeating: "0", count: 6 - digits.count) + digits
     codes[phone] = (answer.generation, code)
@@ -63,7 +63,7 @@ actor LoginService {
       // If two requests with the right code come at once, PASS accepts one of them.
       let pass = try await daemon.passCountdown(key(phone), generation: generation)
       guard pass.accepted == true else { return .refused(.expired) }
-      guard pass.reason != .duplicate else { return .refused(.passed) }
+      guard pass.reason != .repeated else { return .refused(.passed) }
     } catch {
       guard error.isServer("STALE") || error.isServer("NOTFOUND") else { throw error }
       return .refused(.expired)

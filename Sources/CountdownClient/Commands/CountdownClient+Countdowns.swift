@@ -21,8 +21,10 @@ extension CountdownClient {
   ///     `%m:%02s` for minutes and seconds.
   ///   - readyTitle: the text when ready, at most 1024 bytes.
   ///   - meta: at most 4096 bytes to store and to show in views.
-  ///   - token: 1 to 64 bytes that make it safe to repeat the call. A repetition has the `reason`
-  ///     `duplicate`: do not send a code then. The daemon remembers the newest 16 tokens of a key.
+  ///   - token: 1 to 64 bytes that make it safe to repeat the call. A repetition changes nothing;
+  ///     it is `accepted`, with the `reason` `repeated`. With a token made for this one call, send
+  ///     if `accepted`. With one that came from outside, do not send if `repeated`: it was or is
+  ///     being done. The daemon remembers the newest 16 tokens of a key.
   public func startCountdown(
     _ key: String, policy: String? = nil, count: Int? = nil, every: Duration? = nil,
     fire: Bool = false, title: String? = nil, readyTitle: String? = nil, owner: Owner = .nobody,
@@ -59,7 +61,7 @@ extension CountdownClient {
 
   /// Refunds a failed send: ends its cooldown and removes it from the windows.
   ///
-  /// Idempotent (`reason` duplicate); `STALE` once a newer code was sent.
+  /// Idempotent (`reason` repeated); `STALE` once a newer code was sent.
   @discardableResult
   public func refundCountdown(
     _ key: String, generation: Int
@@ -69,16 +71,19 @@ extension CountdownClient {
 
   /// Counts an attempt to enter the code; check the code only if `accepted`.
   ///
-  /// - Parameter generation: the generation of the code's send; nil: the newest.
+  /// - Parameters:
+  ///   - generation: the generation of the code's send; nil: the newest.
+  ///   - token: 1 to 64 bytes that make it safe to repeat the call; make one for each guess.
   public func attemptCountdown(
-    _ key: String, generation: Int? = nil
+    _ key: String, generation: Int? = nil, token: String? = nil
   ) async throws(CountdownClientError) -> CountdownView {
-    try await view("COUNTDOWN", "ATTEMPT", key, options: ["GENERATION": generation])
+    try await view(
+      "COUNTDOWN", "ATTEMPT", key, options: ["GENERATION": generation, "TOKEN": token])
   }
 
   /// Marks the code as used. The send still counts towards the limits.
   ///
-  /// Idempotent (`reason` duplicate). Not `accepted` (`reason` expired) if the code is no longer
+  /// Idempotent (`reason` repeated). Not `accepted` (`reason` expired) if the code is no longer
   /// valid.
   ///
   /// - Parameter generation: the generation of the code's send; nil: the newest.

@@ -6,15 +6,17 @@ extension CountdownClient {
   ///   - payload: at most 4096 bytes; `fired` has the payload of the newest call.
   ///   - leading: whether the first call fires at once.
   ///   - maximumWait: the maximum time from the first pending call to the event; nil: no limit.
+  ///   - token: 1 to 64 bytes that make it safe to repeat the call; see `startCountdown`.
   @discardableResult
   public func callDebounce(
     _ key: String, quiet: Duration, payload: [UInt8]? = nil, leading: Bool = false,
-    maximumWait: Duration? = nil, owner: Owner = .nobody
+    maximumWait: Duration? = nil, owner: Owner = .nobody, token: String? = nil
   ) async throws(CountdownClientError) -> DebounceView {
     try await view(
       "DEBOUNCE", "CALL", key, quiet,
       options: [
         "PAYLOAD": payload, "LEADING": leading, "MAXWAIT": maximumWait, "OWNER": owner.option,
+        "TOKEN": token,
       ])
   }
 

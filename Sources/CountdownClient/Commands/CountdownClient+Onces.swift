@@ -6,11 +6,13 @@ extension CountdownClient {
   /// - Parameters:
   ///   - ttl: how long the daemon remembers the request.
   ///   - owner: with `.connection`, an unfinished claim ends with this connection.
+  ///   - token: 1 to 64 bytes that make it safe to repeat the call; see `startCountdown`.
   @discardableResult
   public func beginOnce(
-    _ key: String, ttl: Duration, owner: Owner = .nobody
+    _ key: String, ttl: Duration, owner: Owner = .nobody, token: String? = nil
   ) async throws(CountdownClientError) -> OnceView {
-    try await view("ONCE", "BEGIN", key, options: ["TTL": ttl, "OWNER": owner.option])
+    try await view(
+      "ONCE", "BEGIN", key, options: ["TTL": ttl, "OWNER": owner.option, "TOKEN": token])
   }
 
   /// Stores the result of a request; `accepted` is false if one was stored before.

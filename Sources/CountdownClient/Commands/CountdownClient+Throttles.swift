@@ -8,24 +8,27 @@ extension CountdownClient {
   ///   - count: how much comes back in each `period`.
   ///   - cost: how much to use, 1 to `burst`.
   ///   - peek: whether to only ask: the answer is the same, but nothing is used.
+  ///   - token: 1 to 64 bytes that make it safe to repeat the call; see `startCountdown`.
   @discardableResult
   public func takeThrottle(
-    _ key: String, burst: Int, count: Int, per period: Duration, cost: Int = 1, peek: Bool = false
+    _ key: String, burst: Int, count: Int, per period: Duration, cost: Int = 1, peek: Bool = false,
+    token: String? = nil
   ) async throws(CountdownClientError) -> ThrottleView {
     try await view(
       "THROTTLE", "TAKE", key,
       options: [
         "BURST": burst, "RATE": "\(count)/\(period.millisecondsRoundedUp)ms",
-        "COST": cost == 1 ? nil : cost, "PEEK": peek,
+        "COST": cost == 1 ? nil : cost, "PEEK": peek, "TOKEN": token,
       ])
   }
 
   /// Gives back an unused amount; nil when nothing of the key is used.
   @discardableResult
   public func refundThrottle(
-    _ key: String, _ cost: Int = 1, generation: Int? = nil
+    _ key: String, _ cost: Int = 1, generation: Int? = nil, token: String? = nil
   ) async throws(CountdownClientError) -> ThrottleView? {
-    try await viewIfAny("THROTTLE", "REFUND", key, cost, options: ["GENERATION": generation])
+    try await viewIfAny(
+      "THROTTLE", "REFUND", key, cost, options: ["GENERATION": generation, "TOKEN": token])
   }
 
   /// Returns a rate limit; nil when nothing of the key is used.

@@ -13,7 +13,7 @@ public struct CountdownView: EntityView {
     /// The policy has no channel left until its sends start over.
     case exhausted
     /// The request is a repetition: it was accepted before.
-    case duplicate
+    case repeated
     /// This host alone accepted the request, because the servers of its fleet could not be reached.
     /// Other hosts may accept as well.
     case degraded

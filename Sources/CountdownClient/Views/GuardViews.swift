@@ -8,7 +8,7 @@ public struct ThrottleView: EntityView {
 
   public init(fields: ViewFields<State>) { self.fields = fields }
 
-  /// `rate` if the daemon refused the request.
+  /// `rate` if the daemon refused the request, `repeated` if it had accepted it before.
   public var reason: String? { fields["reason"] }
   /// The maximum that can be used at once: `BURST`.
   public var limit: Int { fields["limit"] ?? 0 }
@@ -32,7 +32,7 @@ public struct OnceView: EntityView {
 
   public init(fields: ViewFields<State>) { self.fields = fields }
 
-  /// `duplicate` if this was not the first request.
+  /// `duplicate` if this was not the first request, `repeated` if it was, and its token again.
   public var reason: String? { fields["reason"] }
   /// The result of the first request, base64 if it is not UTF-8; nil while it runs.
   public var result: String? { fields["result"] }
@@ -72,6 +72,8 @@ public struct DebounceView: EntityView {
 
   public init(fields: ViewFields<State>) { self.fields = fields }
 
+  /// `repeated` if the daemon had accepted the call before.
+  public var reason: String? { fields["reason"] }
   /// The calls that no event has reported yet; in the event `fired`, those that it reports.
   public var calls: Int { fields["calls"] ?? 0 }
   /// The time until it fires, or the burst is over, rounded up to a millisecond.

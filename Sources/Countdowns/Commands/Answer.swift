@@ -9,7 +9,7 @@ package struct Answer: Sendable {
   }
 
   /// Creates an acceptance: a repetition, which changes nothing, is accepted as well.
-  init(isFirst: Bool) { self.init(isAccepted: true, reason: isFirst ? nil : .duplicate) }
+  init(isFirst: Bool) { self.init(isAccepted: true, reason: isFirst ? nil : .repeated) }
 
   init(_ decision: StartDecision) {
     self.init(isAccepted: decision.isAccepted, reason: decision.reason)

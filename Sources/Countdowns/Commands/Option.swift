@@ -93,6 +93,15 @@ struct Option<Request>: Sendable {
     }
   }
 
+  /// Makes the option by which an accepted command is recognized when it is repeated.
+  static func token(_ put: @escaping Put<[UInt8]>) -> Option {
+    Option("TOKEN", "!t") { request, reader, call throws(CommandError) in
+      let bytes = try reader.value()
+      guard !bytes.isEmpty else { throw call.problem("TOKEN is empty") }
+      put(&request, try call.text(bytes, "TOKEN", atMost: TextLimits.token))
+    }
+  }
+
   static func generation(_ put: @escaping Put<Generation>, isRequired: Bool = false) -> Option {
     Option("GENERATION", "g", isRequired: isRequired) { request, reader, _ throws(CommandError) in
       put(&request, try reader.generation())

@@ -4,6 +4,8 @@ protocol ExpiringKind: TableKind {
   /// Returns when an entity's alarm is due, on the entity's clock; nil if it needs none.
   static func nextExpiry(of entity: Entity) -> Instant?
   static func clock(of entity: Entity) -> TimerClock
+  /// Whether an entity has ended, and is only there for its tokens. Clients do not see it.
+  static func isOver(_ entity: Entity) -> Bool
   static func view(of entity: Entity, at now: Moment) -> View
   /// Runs what is due by now. The caller then arms the entity again, if it still exists.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
@@ -22,6 +24,7 @@ protocol ExpiringKind: TableKind {
 
 extension ExpiringKind {
   static func clock(of entity: Entity) -> TimerClock { .boot }
+  static func isOver(_ entity: Entity) -> Bool { false }
   static func settleAbsence(_ index: UInt32, in engine: Engine, at now: Moment) {}
   static var isLogged: Bool { canBeDurable }
   static var endEvent: Event.Name { .cancelled }
@@ -39,17 +42,27 @@ extension ExpiringKind {
     engine.remove(Self.self, index)
   }
 
+  static func entry(
+    at index: UInt32, in engine: Engine, now: Moment
+  ) -> (owner: Owner, key: [UInt8])? {
+    guard let entity = table(of: engine).entity(at: index), !isOver(entity) else { return nil }
+    return (entity.owner, entity.key)
+  }
+
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> View {
     view(of: table(of: engine)[index], at: now)
   }
 
   static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     table(of: engine)[index].alarm = nil
-    if passTime(index, in: engine, at: now) { engine.arm(Self.self, index) }
+    _ = passTime(index, in: engine, at: now)
+    if table(of: engine).contains(index) { engine.arm(Self.self, index) }
   }
 
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
-    if engine.copies.contains(kind) { return table(of: engine).contains(index) }
+    if engine.copies.contains(kind) {
+      return table(of: engine).entity(at: index).map { !isOver($0) } ?? false
+    }
     return passTime(index, in: engine, at: now)
   }
 
@@ -63,12 +76,16 @@ extension ExpiringKind {
     }
     settleAbsence(index, in: engine, at: now)
     guard let due = nextExpiry(of: table[index]), due <= now.on(clock(of: table[index])) else {
-      return true
+      return !isOver(table[index])
+    }
+    guard !isOver(table[index]) else {
+      engine.remove(Self.self, index)
+      return false
     }
     fire(index, due: due, in: engine, at: now)
     guard table.contains(index) else { return false }
     engine.arm(Self.self, index)
-    return true
+    return !isOver(table[index])
   }
 
   static func ownerGone(

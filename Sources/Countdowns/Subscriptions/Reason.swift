@@ -11,6 +11,8 @@ package enum Reason: Literal, CaseIterable, Sendable {
   case expired, locked, passed
 
   // Any kind.
+  /// It was accepted before: this repetition changed nothing.
+  case repeated
   case duplicate, cancelled
   case ownerGone = "owner-gone"
   case replaced, closed

@@ -20,7 +20,7 @@ struct Refund: SessionCommand {
     let reply = try await session.send(
       .init("COUNTDOWN", "REFUND", key, options: ["GENERATION": generation]))
     try session.answer(reply) { view, style in
-      let word = view.reason == .duplicate ? "refunded before" : "refunded"
+      let word = view.reason == .repeated ? "refunded before" : "refunded"
       return style.green(word) + "  " + Countdown.line(view, style: style)
     }
   }
@@ -33,12 +33,16 @@ struct Attempt: SessionCommand {
 
   @OptionGroup var generation: GenerationOption
   @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
+  @OptionGroup var token: TokenOption
   @OptionGroup var global: GlobalOptions
 
   func run(_ session: Session) async throws {
     let reply = try await session.send(
-      .init("COUNTDOWN", "ATTEMPT", key, options: ["GENERATION": generation.value]))
+      .init(
+        "COUNTDOWN", "ATTEMPT", key,
+        options: ["GENERATION": generation.value, "TOKEN": token.value]))
     try session.answer(reply, Countdown.attempt)
+    if try CountdownView(reply).reason == .repeated { throw ExitCode.repeated }
   }
 }
 
@@ -56,7 +60,7 @@ struct Pass: SessionCommand {
       .init("COUNTDOWN", "PASS", key, options: ["GENERATION": generation.value]))
     try session.answer(reply) { view, style in
       guard view.accepted == true else { return Countdown.attempt(view, style) }
-      return style.green(view.reason == .duplicate ? "passed before" : "passed") + "  "
+      return style.green(view.reason == .repeated ? "passed before" : "passed") + "  "
         + Countdown.line(view, style: style)
     }
   }
@@ -69,8 +73,8 @@ extension Countdown {
     let again = "try again in \(view.retryAfter.humanText)"
     let ready = "ready in \(view.remainingTime.humanText)\(style.generation(view.generation))"
     if view.accepted != false {
-      guard view.reason != .duplicate else {
-        return style.yellow("repeated") + "  \(key) was accepted before: send nothing; \(ready)"
+      guard view.reason != .repeated else {
+        return style.yellow("repeated") + "  \(key) was accepted before; \(ready)"
       }
       let over = view.channel.map { " over \($0.printable)" } ?? ""
       return style.green("accepted")

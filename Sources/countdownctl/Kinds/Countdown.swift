@@ -129,10 +129,7 @@ struct Start: SessionCommand {
 
   @Option(help: .init("A text to store with it.", valueName: "text")) var meta: String?
 
-  @Option(help: Self.tokenHelp) var token: String?
-
-  static let tokenHelp = ArgumentHelp(
-    "Make a retry safe: the same token again sends nothing, and the exit status is 2.")
+  @OptionGroup var token: TokenOption
 
   @OptionGroup var owner: OwnerOption
   @OptionGroup var global: GlobalOptions
@@ -168,7 +165,7 @@ struct Start: SessionCommand {
         "COUNTDOWN", "START", key,
         options: [
           "FIRE": fire, "POLICY": policy, "COUNT": steps?.count, "EVERY": steps?.every ?? every,
-          "TITLE": title, "READYTITLE": readyTitle, "META": meta, "TOKEN": token,
+          "TITLE": title, "READYTITLE": readyTitle, "META": meta, "TOKEN": token.value,
           "OWNER": owner.value,
         ]))
     try session.answerToSend(reply)
@@ -210,19 +207,19 @@ struct Resend: SessionCommand {
 
   @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
 
-  @Option(help: Start.tokenHelp) var token: String?
+  @OptionGroup var token: TokenOption
   @OptionGroup var global: GlobalOptions
 
   func run(_ session: Session) async throws {
     try session.answerToSend(
-      try await session.send(.init("COUNTDOWN", "RESEND", key, options: ["TOKEN": token])))
+      try await session.send(.init("COUNTDOWN", "RESEND", key, options: ["TOKEN": token.value])))
   }
 }
 
 extension Session {
-  /// Prints the answer to START or RESEND. Throws exit status 2 for a repetition: send no code.
+  /// Prints the answer to START or RESEND. Throws exit status 2 for a repetition.
   fileprivate func answerToSend(_ reply: RESPValue) throws {
     try answer(reply, Countdown.answer)
-    if try CountdownView(reply).reason == .duplicate { throw ExitCode.repeated }
+    if try CountdownView(reply).reason == .repeated { throw ExitCode.repeated }
   }
 }

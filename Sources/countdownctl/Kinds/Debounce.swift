@@ -47,7 +47,7 @@ struct Debounce: AsyncParsableCommand, Entity {
 
   // MARK: Subcommands
 
-  struct Call: EntityCommand {
+  struct Call: TokenCommand {
     static let abstract = "Report a call."
 
     @OptionGroup var target: Target<Debounce>
@@ -55,12 +55,13 @@ struct Debounce: AsyncParsableCommand, Entity {
     @Option(help: "A text for the event; that of the newest call is used.") var payload: String?
     @Flag(help: "Fire at once for the first call.") var leading = false
     @Option(duration: "Fire at the latest this long after the first call.") var maxWait: Duration?
+    @OptionGroup var token: TokenOption
     @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
         "DEBOUNCE", "CALL", target.key, quiet,
-        options: ["LEADING": leading, "PAYLOAD": payload, "MAXWAIT": maxWait])
+        options: ["LEADING": leading, "PAYLOAD": payload, "MAXWAIT": maxWait, "TOKEN": token.value])
     }
   }
 

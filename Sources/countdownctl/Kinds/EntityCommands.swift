@@ -24,6 +24,26 @@ extension EntityCommand {
   }
 }
 
+/// A subcommand whose retry `--token` makes safe. The exit status of a repetition is 2.
+protocol TokenCommand: EntityCommand {
+  var token: TokenOption { get }
+}
+
+struct TokenOption: ParsableArguments {
+  @Option(
+    name: .customLong("token"),
+    help: "Make a retry safe: the same token again changes nothing, and the exit status is 2.")
+  var value: String?
+}
+
+extension TokenCommand {
+  func run(_ session: Session) async throws {
+    let reply = try await session.send(command)
+    try session.show(reply, of: Shown.self, key: target.key)
+    if reply["reason"]?.string == "repeated" { throw ExitCode.repeated }
+  }
+}
+
 /// The entity that a subcommand acts on.
 struct Target<Shown: Entity>: ParsableArguments {
   @Argument(help: Shown.argument, completion: Shown.keys) var key: String

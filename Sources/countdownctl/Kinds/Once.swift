@@ -49,16 +49,19 @@ struct Once: AsyncParsableCommand, Entity {
 
   // MARK: Subcommands
 
-  struct Begin: EntityCommand {
+  struct Begin: TokenCommand {
     static let abstract = "Begin the work of a key, unless it was begun before."
     static let discussion =
       "Exit status 1 if it was; then the answer shows the first one's result."
 
     @OptionGroup var target: Target<Once>
     @Option(duration: "How long the daemon remembers the key.") var ttl: Duration
+    @OptionGroup var token: TokenOption
     @OptionGroup var global: GlobalOptions
 
-    var command: Command { .init("ONCE", "BEGIN", target.key, options: ["TTL": ttl]) }
+    var command: Command {
+      .init("ONCE", "BEGIN", target.key, options: ["TTL": ttl, "TOKEN": token.value])
+    }
   }
 
   struct Done: EntityCommand {

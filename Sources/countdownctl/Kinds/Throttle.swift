@@ -54,7 +54,7 @@ struct Throttle: AsyncParsableCommand, Entity {
 
   // MARK: Subcommands
 
-  struct Take: EntityCommand {
+  struct Take: TokenCommand {
     static let abstract = "Ask whether this may happen now, and count it if so."
     static let discussion = "Exit status 1 if it may not."
 
@@ -67,26 +67,30 @@ struct Throttle: AsyncParsableCommand, Entity {
     @Option(help: "How much this uses (default: 1).", transform: integer(1...1_000_000_000))
     var cost: Int?
     @Flag(help: "Only ask; count nothing.") var peek = false
+    @OptionGroup var token: TokenOption
     @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
         "THROTTLE", "TAKE", target.key,
-        options: ["PEEK": peek, "BURST": burst, "RATE": rate, "COST": cost])
+        options: ["PEEK": peek, "BURST": burst, "RATE": rate, "COST": cost, "TOKEN": token.value])
     }
   }
 
-  struct Refund: EntityCommand {
+  struct Refund: TokenCommand {
     static let abstract = "Give back what was not used."
     static let discussion = "Exit status 1 if the rate limit is unused."
 
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Throttle>
     @Argument(help: "How much.", transform: integer(1...1_000_000_000)) var count: Int = 1
+    @OptionGroup var token: TokenOption
     @OptionGroup var global: GlobalOptions
 
     var command: Command {
-      .init("THROTTLE", "REFUND", target.key, count, options: ["GENERATION": generation.value])
+      .init(
+        "THROTTLE", "REFUND", target.key, count,
+        options: ["GENERATION": generation.value, "TOKEN": token.value])
     }
   }
 }

@@ -38,7 +38,7 @@ def earlier_tokens(old, token):
 def start(old, options, moment):
     before = sent_with(old, options.get("TOKEN"))
     if before:
-        return old, [], view(before, 1, "duplicate")
+        return old, [], view(before, 1, "repeated")
     if old and old["state"] in ("counting", "paused"):
         return old, [], view(old, 0, "cooldown")
     sends = old["sends"] + 1 if old else 1
@@ -128,7 +128,7 @@ def retime(old, options, moment):
 
 def refund(old, options, moment):
     if old["refunded"]:
-        return old, [], view(old, 1, "duplicate")
+        return old, [], view(old, 1, "repeated")
     new = {**old, "refunded": True, "token": None, "sends": old["sends"] - 1}
     events = [("refunded", old["generation"])]
     if new["policy"]:
@@ -158,7 +158,7 @@ def attempt(old, options, moment):
 
 def pass_(old, options, moment):
     if old["code"] == "passed":
-        return old, [], view(old, 1, "duplicate")
+        return old, [], view(old, 1, "repeated")
     if old["code"] is None:
         return old, [], view(old, 0, "expired")
     new = {**old, "code": "passed"}

@@ -69,10 +69,10 @@ def refund(old, options, moment):
         return old, [], error("STALE")
     count = int(options["COST"])
     if old["used"] <= count:
-        return None, [], view({**old, "used": 0, "deadline": moment})
+        return None, [], view({**old, "used": 0, "deadline": moment}, 1, None)
     new = {**old, "used": old["used"] - count}
     new["deadline"] = after(old["deadline"], -count * milliseconds_of_one(old["rate"]))
-    return new, [], view(new)
+    return new, [], view(new, 1, None)
 
 
 def show_throttle(throttle, seen):
@@ -194,10 +194,10 @@ def call(old, options, moment):
     if is_first and new["leading"]:
         events = kept(new, ("fired", UNKNOWN, firing(new, "leading")))
         new |= {"state": "resting", "calls": 0, "since": None, "payload": None}
-        return new, events, view(new)
+        return new, events, view(new, 1, None)
     if new["most"] is not None:
         new["deadline"] = earliest(new["deadline"], after(new["since"], new["most"]))
-    return new, [], view(new)
+    return new, [], view(new, 1, None)
 
 
 def firing(debounce, reason):

@@ -424,10 +424,10 @@ class Round:
             if kind == "COUNTDOWN" and entity["state"] in ("counting", "paused"):
                 token = entity["token"]
                 commands.append(("COUNTDOWN", "RESEND", key, "TOKEN", token or b"none"))
-                due.append((1, b"duplicate") if token else (0, b"cooldown"))
+                due.append((1, b"repeated") if token else (0, b"cooldown"))
             elif kind == "COUNTDOWN" and entity["refunded"]:
                 commands.append(("COUNTDOWN", "REFUND", key, "GENERATION", entity["generation"]))
-                due.append((1, b"duplicate"))
+                due.append((1, b"repeated"))
         for command, reply, expected in zip(commands, peer.ask_all(commands) if commands else [], due):
             view = as_view(reply)
             assert (view["accepted"], view["reason"]) == expected, (command, view)

@@ -21,7 +21,7 @@ extension CountdownEntity: EntityState {
     titles = .of(counting: title, ready: readyTitle)
     extras = details
     self.owner = owner
-    visitor.require(tokens.allSatisfy { $0.generation <= generation })
+    visitor.require(tokens.newest.map { $0 <= generation } ?? true)
   }
 }
 
@@ -29,18 +29,8 @@ extension CountdownExtras {
   /// Visits all fields but the owner.
   fileprivate func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     visitor.field("meta", &annotations.meta)
-    visitor.list("tokens", &tokens)
-    visitor.require(tokens.count <= SentToken.most)
+    tokens.fields(&visitor)
     visitor.optional("sending", &sending, blank: .blank) { $1.fields(&$0) }
-  }
-}
-
-extension SentToken: Stored {
-  package static var blank: SentToken { SentToken([], Generation(0)) }
-
-  package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
-    visitor.generation(&generation)
-    visitor.field("token", &token)
   }
 }
 

@@ -35,10 +35,9 @@ package struct CountdownEntity {
       if extras != nil || newValue != Annotations() { makeExtras().annotations = newValue }
     }
   }
-  /// The tokens of the newest accepted starts, at most `SentToken.most`.
-  var tokens: [SentToken] {
-    get { extras?.tokens ?? [] }
-    set { if extras != nil || !newValue.isEmpty { makeExtras().tokens = newValue } }
+  var tokens: Tokens {
+    get { extras?.tokens ?? Tokens() }
+    set { if extras != nil || newValue != Tokens() { makeExtras().tokens = newValue } }
   }
 
   private mutating func makeExtras() -> CountdownExtras {
@@ -53,11 +52,11 @@ final class CountdownExtras {
   var owner = Owner.none
   var sending: Sending?
   var annotations = Annotations()
-  var tokens: [SentToken] = []
+  var tokens = Tokens()
 
   /// Returns the extras of a start; nil if it needs none.
   static func of(
-    _ start: CountdownStart, _ generation: Generation, _ sending: Sending?
+    _ start: CountdownStart, _ generation: Generation, _ sending: Sending?, at now: Instant
   ) -> CountdownExtras? {
     guard
       sending != nil || start.token != nil || start.annotations != Annotations()
@@ -67,21 +66,7 @@ final class CountdownExtras {
     extras.owner = start.owner
     extras.sending = sending
     extras.annotations = start.annotations
-    extras.tokens = start.token.map { [SentToken($0, generation)] } ?? []
+    extras.tokens.remember(start.token, of: .start, generation, at: now)
     return extras
-  }
-}
-
-/// The token of a start that was accepted.
-package struct SentToken: Equatable, Sendable {
-  /// How many tokens a key remembers; the oldest makes room.
-  package static let most = 16
-
-  package var token: [UInt8]
-  package var generation: Generation
-
-  package init(_ token: [UInt8], _ generation: Generation) {
-    self.token = token
-    self.generation = generation
   }
 }

@@ -23,6 +23,12 @@ private struct StartRequest {
   }
 }
 
+/// The arguments of ATTEMPT, beyond the key.
+private struct AttemptRequest {
+  var generation: Generation?
+  var token: [UInt8]?
+}
+
 let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "START", "key",
@@ -39,7 +45,7 @@ let countdownCommands: [CommandSpec] = [
       .text("READYTITLE", "s", { $0.start.readyTitle = $1 }, atMost: TextLimits.title),
       .owner({ $0.start.owner = $1 }),
       .text("META", "!bytes", { $0.start.annotations.meta = $1 }, atMost: TextLimits.meta),
-      .token, .flag("BRIEF", { $0.isBrief = $1 }),
+      .token({ $0.start.token = $1 }), .flag("BRIEF", { $0.isBrief = $1 }),
     ],
     group: .entities(.countdown), [.write, .fast],
     "Start a countdown, or refuse and report how long to wait.",
@@ -64,7 +70,8 @@ let countdownCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "COUNTDOWN", "RESEND", "key", [.token, .flag("BRIEF", { $0.isBrief = $1 })],
+    "COUNTDOWN", "RESEND", "key",
+    [.token({ $0.start.token = $1 }), .flag("BRIEF", { $0.isBrief = $1 })],
     group: .entities(.countdown), [.write, .fast],
     "Start a ready countdown again with the options of its last START.",
     request: StartRequest.of
@@ -119,24 +126,24 @@ let countdownCommands: [CommandSpec] = [
     call.session.output.view(view, Answer(isFirst: isFirst))
   },
 
-  .change(
-    CountdownKind.self, "ATTEMPT", "Ask whether a code may be checked, and count the attempt.",
-    Engine.attemptCountdown, reply: { $0.session.output.view($1.1, Answer($1.0)) }),
+  .call(
+    CountdownKind.self, "ATTEMPT",
+    [.generation({ $0.generation = $1 }), .token({ $0.token = $1 })],
+    "Ask whether a code may be checked, and count the attempt.", into: AttemptRequest(),
+    { call, key, request throws(EngineError) in
+      let (generation, token) = (request.generation, request.token)
+      let repeated = call.engine.repeatedAttempt(
+        key, generation: generation, token: token, at: call.now)
+      if let repeated { return (Answer(isFirst: false), repeated) }
+      let (attempt, view) = try call.engine.attemptCountdown(
+        key, generation: generation, token: token, at: call.now)
+      return (Answer(attempt), view)
+    }, reply: { $0.session.output.view($1.1, $1.0) }),
   .change(
     CountdownKind.self, "PASS",
     "Mark a valid code as used. The send still counts towards the limits.",
     Engine.passCountdown, reply: { $0.session.output.view($1.1, Answer($1.0)) }),
 ]
-
-extension Option<StartRequest> {
-  fileprivate static var token: Option {
-    Option("TOKEN", "!t") { request, reader, call throws(CommandError) in
-      let bytes = try reader.value()
-      guard !bytes.isEmpty else { throw call.problem("TOKEN is empty") }
-      request.start.token = try call.text(bytes, "TOKEN", atMost: TextLimits.token)
-    }
-  }
-}
 
 extension Call {
   /// Replies with the whole view, or with three numbers to a client that asks for a `BRIEF` reply.

@@ -66,7 +66,7 @@ package enum StartDecision: Equatable, Sendable {
   package var reason: Reason? {
     switch self {
     case .accepted: nil
-    case .acceptedBefore: .duplicate
+    case .acceptedBefore: .repeated
     case .refused(let reason): reason
     }
   }

@@ -96,6 +96,7 @@ struct CountdownTable: ~Copyable {
 
   /// Returns the policy and the sends under it; nil if there never was a policy.
   func sending(_ index: UInt32) -> Sending? { extras(index)?.sending }
+  func tokens(_ index: UInt32) -> Tokens? { extras(index)?.tokens }
 
   func uid(_ index: UInt32) -> UInt32 { terms.uid(record(index).terms) }
 

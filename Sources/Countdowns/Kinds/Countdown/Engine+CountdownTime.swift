@@ -15,7 +15,7 @@ extension Engine {
       }
       var machine = countdowns.machine(index)
       let sending = countdowns.sending(index)
-      let kept = kept(machine, sending, at: now)
+      let kept = kept(index, machine, sending, at: now)
       switch machine.expire(at: now.boot, kept: kept) {
       case .tick:
         // The subscriber for whom it was armed may have left. The next tick is computed from the
@@ -118,7 +118,7 @@ extension Engine {
     }
     let next = machine.nextExpiry(
       at: now.boot, watched: machine.ticks && isWatched(countdown: index),
-      kept: kept(machine, sending, at: now))
+      kept: kept(index, machine, sending, at: now))
     guard let code = sending?.record.nextCodeExpiry else { return next }
     return next.map { min($0, code) } ?? code
   }

@@ -124,7 +124,7 @@ extension Engine {
     }
     let index = countdowns.insert(
       key, hash: hash, machine, generation, uid: client.uid, titles: .of(start),
-      .of(start, generation, sending))
+      .of(start, generation, sending, at: now.boot))
     guard let index else {
       throw .limit(name: "max-key-memory", value: settings.limits.keyMemory)
     }
@@ -171,9 +171,9 @@ extension Engine {
     _ index: UInt32, plan: Countdown.Plan, policy: SendPolicy?, token: [UInt8]?, at now: Moment,
     change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in }
   ) -> StartAnswer {
-    if let token, let sent = countdowns[index].tokens.first(where: { $0.token == token }) {
+    if let token, let sent = countdowns[index].tokens.generation(token, of: .start) {
       statistics.repeated += 1
-      return StartAnswer(decision: .acceptedBefore, index: index, sent: sent.generation)
+      return StartAnswer(decision: .acceptedBefore, index: index, sent: sent)
     }
     if let refusal = refusal(of: index, by: policy, at: now) {
       statistics.refused += 1
@@ -186,9 +186,8 @@ extension Engine {
     let generation = newGeneration()
     countdowns[index].generation = generation
     accept(index, plan, by: policy, at: now)
-    if let token {
-      countdowns[index].tokens =
-        countdowns[index].tokens.suffix(SentToken.most - 1) + [SentToken(token, generation)]
+    if token != nil {
+      countdowns[index].tokens.remember(token, of: .start, generation, at: now.boot)
     }
     change(&countdowns[index], &connections)
     return started(index, at: now)

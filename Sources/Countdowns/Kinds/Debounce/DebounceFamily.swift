@@ -6,6 +6,7 @@ private struct DebounceRequest {
   var isLeading = false
   var longest: Interval?
   var owner = Owner.none
+  var token: [UInt8]?
 }
 
 let debounceCommands: [CommandSpec] = [
@@ -25,7 +26,7 @@ private let callDebounce = CommandSpec(
   [
     .payload({ $0.payload = $1 }), .flag("LEADING", { $0.isLeading = $1 }),
     .duration("MAXWAIT", { $0.longest = $1 }),
-    .owner({ $0.owner = $1 }),
+    .owner({ $0.owner = $1 }), .token({ $0.token = $1 }),
   ],
   group: .entities(.debounce), [.write, .fast],
   "Call a debouncer: one event follows once no call came for that time.", into: DebounceRequest()
@@ -37,10 +38,11 @@ private let callDebounce = CommandSpec(
       quiet: quiet, maximumWait: request.longest, isLeading: request.isLeading)
   else { throw call.problem("MAXWAIT is at least the quiet time") }
   let key = try call.key()
+  guard !call.isRepeated(DebounceKind.self, key, request.token, .call) else { return }
   call.session.output.view(
     try call.run { () throws(EngineError) in
       try call.engine.callDebounce(
-        key, rule, payload: request.payload, owner: request.owner, by: call.client,
-        at: call.now)
-    })
+        key, rule, payload: request.payload, owner: request.owner, token: request.token,
+        by: call.client, at: call.now)
+    }, Answer(isAccepted: true))
 }

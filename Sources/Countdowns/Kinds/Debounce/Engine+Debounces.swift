@@ -24,7 +24,7 @@ enum DebounceKind: GuardKind {
       if let due = firing.due { engine.statistics.record(late: (now.boot - due).microseconds) }
       engine.publish(index, firing, isOver: isOver, at: now)
     }
-    if isOver { engine.remove(Self.self, index) }
+    if isOver { engine.endGuard(Self.self, index, at: now) }
   }
 }
 
@@ -33,19 +33,21 @@ extension Engine {
   /// owner of the newest call apply.
   package func callDebounce(
     _ key: Span<UInt8>, _ rule: Debounce.Rule, payload: [UInt8]?, owner: Owner,
-    by client: Client, at now: Moment
+    token: [UInt8]? = nil, by client: Client, at now: Moment
   ) throws(EngineError) -> DebounceView {
     try checkWritable(owner)
     guard let index = settled(DebounceKind.self, key, at: now) else {
       try checkLimits(client)
       let (machine, firing) = Debounce.begin(rule, payload, at: now.boot)
       let index = insertGuard(DebounceKind.self, key, machine, owner: owner, by: client)
+      debounces[index].tokens.remember(token, of: .call, debounces[index].generation, at: now.boot)
       noteChange(DebounceKind.self, index)
       if let firing { publish(index, firing, isOver: false, at: now) }
       return DebounceView(debounces[index], at: now)
     }
     try checkWritable(debounces[index].owner)
     debounces[index].machine.call(rule, payload, at: now.boot)
+    debounces[index].tokens.remember(token, of: .call, debounces[index].generation, at: now.boot)
     setOwner(of: DebounceKind.self, index, owner)
     noteChange(DebounceKind.self, index)
     // Fires if MAXWAIT is over; the quiet time cannot be.
@@ -70,7 +72,7 @@ extension Engine {
     guard let firing = debounces[index].machine.flush() else { return false }
     try checkWritable(debounces[index].owner)
     publish(index, firing, isOver: true, at: now)
-    remove(DebounceKind.self, index)
+    endGuard(DebounceKind.self, index, at: now)
     return true
   }
 

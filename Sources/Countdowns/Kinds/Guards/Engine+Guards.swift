@@ -6,19 +6,65 @@ where Entity == GuardEntity<Machine>, View == Machine.View, State == Entity {
 }
 
 extension GuardKind {
-  static func nextExpiry(of entity: Entity) -> Instant? { entity.machine.nextExpiry }
+  static func nextExpiry(of entity: Entity) -> Instant? {
+    entity.isOver ? entity.tokens.until : entity.machine.nextExpiry
+  }
+
+  static func isOver(_ entity: Entity) -> Bool { entity.isOver }
 }
 
 extension Engine {
+  /// Begins a guard; one that is over becomes another, and keeps its tokens.
   func insertGuard<K: GuardKind>(
     _ kind: K.Type, _ key: Span<UInt8>, _ machine: K.Machine, owner: Owner,
     by client: Client
   ) -> UInt32 {
-    insert(
+    if let index = K.find(key, in: self) {
+      let table = K.table(of: self)
+      connections.count(-1, for: table[index].uid)
+      connections.count(1, for: client.uid)
+      table[index].uid = client.uid
+      table[index].machine = machine
+      table[index].generation = newGeneration()
+      table[index].isOver = false
+      setOwner(of: kind, index, owner)
+      arm(kind, index)
+      return index
+    }
+    return insert(
       kind,
       GuardEntity(
         key: Array(key), machine: machine, generation: newGeneration(), owner: owner,
         uid: client.uid))
+  }
+
+  /// Ends a guard without an event. While its tokens are remembered, it stays as one that is over.
+  func endGuard<K: GuardKind>(_ kind: K.Type, _ index: UInt32, at now: Moment) {
+    let table = K.table(of: self)
+    guard let until = table[index].tokens.until, until > now.boot else {
+      return remove(kind, index)
+    }
+    setOwner(of: kind, index, .none)
+    table[index].isOver = true
+    noteChange(kind, index)
+    arm(kind, index)
+  }
+
+  /// Returns the view of a key for an accepted command that is repeated with its token; nil if it
+  /// is not one.
+  func repeated<K: GuardKind>(
+    _ kind: K.Type, _ key: Span<UInt8>, _ token: [UInt8]?, _ command: Tokens.Command,
+    at now: Moment
+  ) -> K.View? {
+    guard let token, let index = K.find(key, in: self) else { return nil }
+    _ = K.settle(index, in: self, at: now)
+    guard let entity = K.table(of: self).entity(at: index),
+      let generation = entity.tokens.generation(token, of: command)
+    else { return nil }
+    statistics.repeated += 1
+    var view = entity.isOver ? K.endedView(of: entity, at: now) : K.view(of: entity, at: now)
+    view.generation = generation
+    return view
   }
 
   func setOwner<K: GuardKind>(of kind: K.Type, _ index: UInt32, _ owner: Owner) {
@@ -27,5 +73,16 @@ extension Engine {
     connections.disown(entity, table[index].owner)
     connections.own(entity, owner)
     table[index].owner = owner
+  }
+}
+
+extension Call {
+  /// Replies to an accepted command that is repeated with its token; false if it is not one.
+  func isRepeated<K: GuardKind>(
+    _ kind: K.Type, _ key: Span<UInt8>, _ token: [UInt8]?, _ command: Tokens.Command
+  ) -> Bool {
+    guard let view = engine.repeated(kind, key, token, command, at: now) else { return false }
+    session.output.view(view, Answer(isAccepted: true, reason: .repeated))
+    return true
   }
 }

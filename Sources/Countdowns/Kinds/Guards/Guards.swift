@@ -4,7 +4,7 @@ import TimerWheel
 ///
 /// Each is its own kind, but the engine handles all of these machines in the same way.
 package protocol Guard: Stored, Equatable, Sendable {
-  associatedtype View: EntityView
+  associatedtype View: GuardView
 
   /// Its next deadline.
   var nextExpiry: Instant? { get }
@@ -17,7 +17,10 @@ package struct GuardEntity<Machine: Guard>: KeyedEntity {
   package var generation: Generation
   var owner: Owner
   var uid: UInt32
+  /// Whether it has ended, and is only there for its tokens.
+  var isOver = false
   var alarm: TimerWheel.Token?
+  var tokens = Tokens()
 }
 
 extension GuardEntity: EntityState {
@@ -31,11 +34,15 @@ extension GuardEntity: EntityState {
     visitor.field("uid", &uid)
     visitor.owner(&owner)
     machine.fields(&visitor)
+    visitor.field("over", &isOver)
+    tokens.fields(&visitor)
+    visitor.require(!isOver || tokens.until != nil)
   }
 }
 
 /// The view of a guard: key, generation and status, in replies and events alike.
 package protocol GuardView: EntityView {
+  var generation: Generation { get set }
   func writeState(to writer: inout some FieldWriter & ~Copyable)
 }
 

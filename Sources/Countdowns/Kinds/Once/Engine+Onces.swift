@@ -20,7 +20,7 @@ enum OnceKind: GuardKind {
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.statistics.record(late: (now.boot - due).microseconds)
     engine.publish(Self.self, index, .expired, due: due, at: now) { endedView(of: $0, at: now) }
-    engine.remove(Self.self, index)
+    engine.endGuard(Self.self, index, at: now)
   }
 }
 
@@ -30,8 +30,8 @@ extension Engine {
   /// Returns whether this is the first request within `ttl`; otherwise the view has the status of
   /// the first.
   package func beginOnce(
-    _ key: Span<UInt8>, for ttl: Interval, owner: Owner, by client: Client,
-    at now: Moment
+    _ key: Span<UInt8>, for ttl: Interval, owner: Owner, token: [UInt8]? = nil,
+    by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: OnceView) {
     if let index = settled(OnceKind.self, key, at: now) {
       publish(OnceKind.self, index, .refused, reason: .duplicate, at: now)
@@ -41,6 +41,7 @@ extension Engine {
     try checkLimits(client)
     let machine = Once(for: ttl, at: now.boot)
     let index = insertGuard(OnceKind.self, key, machine, owner: owner, by: client)
+    onces[index].tokens.remember(token, of: .begin, onces[index].generation, at: now.boot)
     publish(OnceKind.self, index, .started, at: now)
     return (true, OnceView(onces[index], at: now))
   }

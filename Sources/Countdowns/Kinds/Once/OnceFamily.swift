@@ -4,6 +4,7 @@ import Wire
 private struct OnceRequest {
   var ttl: Interval?
   var owner = Owner.none
+  var token: [UInt8]?
 }
 
 let onceCommands: [CommandSpec] = [
@@ -33,15 +34,17 @@ private let beginOnce = CommandSpec(
   "ONCE", "BEGIN", "key",
   [
     .duration("TTL", { $0.ttl = $1 }, lasting: true, isRequired: true), .owner({ $0.owner = $1 }),
+    .token({ $0.token = $1 }),
   ],
   group: .entities(.once), [.write, .fast],
   "Accept the first request; answer repetitions within TTL with its result.", into: OnceRequest()
 ) { call, request throws(CommandError) in
   guard let ttl = request.ttl else { throw call.problem("TTL is needed") }
   let key = try call.key()
+  guard !call.isRepeated(OnceKind.self, key, request.token, .begin) else { return }
   call.reply(
     try call.run { () throws(EngineError) in
       try call.engine.beginOnce(
-        key, for: ttl, owner: request.owner, by: call.client, at: call.now)
+        key, for: ttl, owner: request.owner, token: request.token, by: call.client, at: call.now)
     }, refusal: .duplicate)
 }

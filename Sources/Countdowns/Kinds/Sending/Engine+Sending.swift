@@ -20,20 +20,40 @@ extension Engine {
       return (false, countdownView(index, at: now))
     }
     // Nothing was sent, so a repeated request with the same token is a new one.
-    countdowns[index].tokens.removeAll { $0.generation == generation }
+    countdowns[index].tokens.forget(generation)
     statistics.refunded += 1
     publish(countdown: index, .refunded, at: now)
     return (true, settledView(index, at: now))
   }
 
+  /// Returns the view for an accepted attempt that is repeated with its token; nil if it is none.
+  func repeatedAttempt(
+    _ key: Span<UInt8>, generation: Generation?, token: [UInt8]?, at now: Moment
+  ) -> CountdownView? {
+    guard let token, let index = settledCountdown(key, at: now),
+      let tried = countdowns[index].tokens.generation(token, of: .attempt)
+    else { return nil }
+    statistics.repeated += 1
+    var view = countdownView(index, code: generation ?? tried, at: now)
+    view.generation = tried
+    return view
+  }
+
   /// Counts an attempt at the code of that generation, or at the newest if nil.
   package func attemptCountdown(
-    _ key: Span<UInt8>, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, token: [UInt8]? = nil, at now: Moment
   ) throws(EngineError) -> (SendRecord.Attempt, CountdownView) {
     let (index, sending, code) = try codes(of: key, generation, at: now)
     try checkSendsWritable(index)
     let attempt = sending.record.attempt(code, by: sending.policy, at: now.boot)
-    if case .accepted = attempt { noteChange(ofCountdown: index, toSends: true) }
+    if case .accepted = attempt {
+      if token != nil {
+        let current = countdowns.generation(index)
+        countdowns[index].tokens.remember(token, of: .attempt, current, at: now.boot)
+        armCountdown(index, at: now)
+      }
+      noteChange(ofCountdown: index, toSends: true)
+    }
     if attempt == .accepted(isLast: true) { publish(countdown: index, .locked, code, at: now) }
     return (attempt, countdownView(index, code: code, at: now))
   }
@@ -93,10 +113,16 @@ extension Engine {
   }
 
   /// Returns how long a countdown is retained once it is ready or cancelled.
-  func kept(_ machine: Countdown, _ sending: Sending?, at now: Moment) -> Interval {
-    guard let sending else { return settings.keepReady }
+  func kept(
+    _ index: UInt32, _ machine: Countdown, _ sending: Sending?, at now: Moment
+  ) -> Interval {
+    var least = settings.keepReady
+    if case .ready(let since) = machine.phase, let until = countdowns.tokens(index)?.until {
+      least = max(least, until - since)
+    }
+    guard let sending else { return least }
     return sending.record.kept(
-      machine, least: settings.keepReady, by: sending.policy, at: now.boot)
+      machine, least: least, by: sending.policy, at: now.boot)
   }
 
   /// Expires the next code if it is due, ahead of the countdown's deadline. Returns false if not.

@@ -16,11 +16,11 @@ enum ThrottleKind: GuardKind {
     ThrottleView(entity, at: now)
   }
 
-  /// Forgets a rate limit when all of BURST is available again.
+  /// Ends a rate limit when all of BURST is available again.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.statistics.record(late: (now.boot - due).microseconds)
     engine.publish(Self.self, index, .ready, due: due, at: now)
-    engine.remove(Self.self, index)
+    engine.endGuard(Self.self, index, at: now)
   }
 }
 
@@ -33,7 +33,7 @@ extension Engine {
   ///
   /// - Precondition: `cost` is 1 to `rate.burst`.
   package func takeThrottle(
-    _ key: Span<UInt8>, _ rate: Throttle.Rate, cost: UInt32, isPeek: Bool,
+    _ key: Span<UInt8>, _ rate: Throttle.Rate, cost: UInt32, isPeek: Bool, token: [UInt8]? = nil,
     by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: ThrottleView) {
     let index = settled(ThrottleKind.self, key, at: now)
@@ -51,7 +51,7 @@ extension Engine {
       try checkWritable(.none)
       try checkLimits(client)
       let new = insertGuard(ThrottleKind.self, key, machine, owner: .none, by: client)
-      return (true, taken(new, answer, at: now))
+      return (true, taken(new, answer, token, at: now))
     }
     guard answer.isAccepted else {
       let view = ThrottleView(Array(key), throttles[index].generation, machine, answer, at: now)
@@ -61,21 +61,23 @@ extension Engine {
     try checkWritable(.none)
     throttles[index].machine = machine
     arm(ThrottleKind.self, index)
-    return (true, taken(index, answer, at: now))
+    return (true, taken(index, answer, token, at: now))
   }
 
   /// Gives `cost` back. Returns nil if nothing of the rate limit is used.
   package func refundThrottle(
-    _ key: Span<UInt8>, cost: UInt32, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, cost: UInt32, generation: Generation?, token: [UInt8]? = nil,
+    at now: Moment
   ) throws(EngineError) -> ThrottleView? {
     guard let index = settled(ThrottleKind.self, key, at: now) else { return nil }
     try check(generation, against: throttles[index].generation)
     try checkWritable(.none)
     throttles[index].machine.refund(cost, at: now.boot)
+    throttles[index].tokens.remember(token, of: .refund, throttles[index].generation, at: now.boot)
     let view = ThrottleView(throttles[index], at: now)
     publish(ThrottleKind.self, index, .refunded, at: now) { _ in view }
     if throttles[index].machine.emptyAt <= now.boot {
-      remove(ThrottleKind.self, index)
+      endGuard(ThrottleKind.self, index, at: now)
     } else {
       arm(ThrottleKind.self, index)
     }
@@ -83,8 +85,9 @@ extension Engine {
   }
 
   private func taken(
-    _ index: UInt32, _ answer: Throttle.Answer, at now: Moment
+    _ index: UInt32, _ answer: Throttle.Answer, _ token: [UInt8]?, at now: Moment
   ) -> ThrottleView {
+    throttles[index].tokens.remember(token, of: .take, throttles[index].generation, at: now.boot)
     let view = ThrottleView(
       throttles[index].key, throttles[index].generation, throttles[index].machine, answer, at: now)
     publish(ThrottleKind.self, index, .accepted, at: now) { _ in view }

@@ -6,16 +6,19 @@ private struct TakeRequest {
   var rate: (count: Int64, period: Interval)?
   var cost: Int64?
   var isPeek = false
+  var token: [UInt8]?
+}
+
+/// The arguments of THROTTLE REFUND, beyond the key.
+private struct RefundRequest {
+  var cost: UInt32
+  var generation: Generation?
+  var token: [UInt8]?
 }
 
 let throttleCommands: [CommandSpec] = [
   takeThrottle,
-  .change(
-    ThrottleKind.self, "REFUND", "n",
-    "Give back what was taken but not used.",
-    { call throws(CommandError) in
-      UInt32(try call.integer(call.arguments[3], "n", in: 1...Throttle.Rate.most))
-    }, Engine.refundThrottle, reply: { $0.reply($1) }),
+  refundThrottle,
   .get(ThrottleKind.self, "Read a rate limit."),
   .list(ThrottleKind.self, "List rate limits, page by page."),
 ]
@@ -28,7 +31,7 @@ private let takeThrottle = CommandSpec(
       request.rate = try call.rate(try reader.value())
     },
     .integer("COST", { $0.cost = $1 }, in: 1...Throttle.Rate.most),
-    .flag("PEEK", { $0.isPeek = $1 }),
+    .flag("PEEK", { $0.isPeek = $1 }), .token({ $0.token = $1 }),
   ],
   group: .entities(.throttle), [.write, .fast],
   "Take from a rate limit: up to BURST at once, RATE in the long run.", into: TakeRequest()
@@ -46,13 +49,36 @@ private let takeThrottle = CommandSpec(
       "BURST \(burst) would take more than 3650d to come back at this RATE; lower BURST or "
         + "raise RATE")
   }
+  guard request.token == nil || !request.isPeek else {
+    throw call.problem("PEEK changes nothing; leave out TOKEN")
+  }
   let key = try call.key()
+  guard !call.isRepeated(ThrottleKind.self, key, request.token, .take) else { return }
   call.reply(
     try call.run { () throws(EngineError) in
       try call.engine.takeThrottle(
-        key, rate, cost: UInt32(cost), isPeek: request.isPeek, by: call.client,
-        at: call.now)
+        key, rate, cost: UInt32(cost), isPeek: request.isPeek, token: request.token,
+        by: call.client, at: call.now)
     }, refusal: .rate)
+}
+
+private let refundThrottle = CommandSpec(
+  "THROTTLE", "REFUND", "key n",
+  [.generation({ $0.generation = $1 }), .token({ $0.token = $1 })],
+  group: .entities(.throttle), [.write, .fast], "Give back what was taken but not used.",
+  request: { call throws(CommandError) in
+    RefundRequest(
+      cost: UInt32(try call.integer(call.arguments[3], "n", in: 1...Throttle.Rate.most)))
+  }
+) { call, request throws(CommandError) in
+  let key = try call.key()
+  guard !call.isRepeated(ThrottleKind.self, key, request.token, .refund) else { return }
+  let view = try call.run { () throws(EngineError) in
+    try call.engine.refundThrottle(
+      key, cost: request.cost, generation: request.generation, token: request.token, at: call.now)
+  }
+  guard let view else { return call.session.output.null() }
+  call.session.output.view(view, Answer(isAccepted: true))
 }
 
 extension Call {

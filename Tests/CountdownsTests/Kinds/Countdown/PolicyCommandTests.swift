@@ -55,6 +55,48 @@ import Testing
     )
   }
 
+  @Test("An attempt that is repeated with its token is not counted again")
+  func repeatedAttempt() throws {
+    let start = try counter.say("COUNTDOWN START k POLICY login TOKEN t")
+    let listener = counter.open()
+    _ = try counter.frames(["PSUBSCRIBE", "*"], by: listener)
+    _ = try counter.take(listener)
+    for reason in [Reply.null, .bulk("repeated"), .bulk("repeated")] {
+      let view = try counter.say("COUNTDOWN ATTEMPT k TOKEN t")
+      #expect(view["accepted"] == .integer(1) && view["reason"] == reason)
+      #expect(view["attempts_left"] == .integer(1))
+      #expect(view["generation"] == start["generation"])
+    }
+    #expect(try counter.take(listener).isEmpty)
+    #expect(try counter.say("COUNTDOWN ATTEMPT k TOKEN u")["attempts_left"] == .integer(0))
+    #expect(try counter.say("COUNTDOWN ATTEMPT k TOKEN v")["reason"] == .bulk("locked"))
+    // A refused attempt has not used up its token.
+    counter.pass(60_000)
+    _ = try counter.say("COUNTDOWN RESEND k TOKEN v")
+    #expect(try counter.say("COUNTDOWN ATTEMPT k TOKEN v")["reason"] == .null)
+    #expect(try counter.say("COUNTDOWN ATTEMPT k TOKEN t")["generation"] == start["generation"])
+  }
+
+  @Test("A key that is ready remembers its tokens for 10 minutes after the newest")
+  func remembersAttempts() throws {
+    var settings = EngineSettings()
+    settings.keepReady = .seconds(1)
+    var rules = SendPolicy.Rules()
+    rules.count = 5
+    rules.validity = .seconds(300)
+    settings.policies = ["login": try SendPolicy(name: "login", rules)]
+    let counter = DispatcherHarness(engine: settings)
+    _ = try counter.say("COUNTDOWN START k POLICY login TOKEN t")
+    counter.pass(200_000)
+    _ = try counter.say("COUNTDOWN ATTEMPT k TOKEN t")
+    counter.pass(599_999)
+    #expect(try counter.say("COUNTDOWN ATTEMPT k TOKEN t")["reason"] == .bulk("repeated"))
+    #expect(
+      try counter.say("COUNTDOWN START k POLICY login TOKEN t")["reason"] == .bulk("repeated"))
+    counter.pass(1)
+    #expect(try counter.say("DBSIZE") == .integer(0))
+  }
+
   @Test("A title with an unknown % is refused, and the error says what is allowed")
   func titles() throws {
     for title in ["50%", "%s", "%m"] {
@@ -74,10 +116,10 @@ import Testing
     #expect(try say("ATTEMPT k GENERATION 1") == "true null")
     #expect(try say("ATTEMPT k") == "false locked")
     #expect(try say("PASS k") == "true null")
-    #expect(try say("PASS k") == "true duplicate")
+    #expect(try say("PASS k") == "true repeated")
     #expect(try say("ATTEMPT k") == "false passed")
     #expect(try say("REFUND k GENERATION 1") == "true null")
-    #expect(try say("REFUND k GENERATION 1") == "true duplicate")
+    #expect(try say("REFUND k GENERATION 1") == "true repeated")
     #expect(try say("START k POLICY login") == "true null")
     try counter.expectError("COUNTDOWN REFUND k GENERATION 1", "STALE 'k' has generation 2")
     try counter.expectError("COUNTDOWN ATTEMPT k GENERATION 1", "STALE")

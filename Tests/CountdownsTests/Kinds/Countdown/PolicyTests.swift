@@ -407,10 +407,10 @@ import Testing
 
   @Test("A key remembers a bounded number of tokens; the oldest is forgotten first")
   func boundsTokens() throws {
-    for number in 0...SentToken.most {
+    for number in 0...Tokens.most {
       try desk.at(Int64(number) * 1_000).start("a", count: 1, token: "t\(number)")
     }
-    desk.at(Int64(SentToken.most + 1) * 1_000)
+    desk.at(Int64(Tokens.most + 1) * 1_000)
     #expect(try desk.start("a", count: 1, token: "t1").decision == .acceptedBefore)
     #expect(try desk.start("a", count: 1, token: "t0").decision == .accepted)
   }
