@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks what people read: `make docs-lint`, or `scripts/docs-lint.py FOLDER` for another project.
 
-- Markdown wraps at 100 columns outside tables and code blocks, and so do comments in Sources.
+- Markdown wraps at 100 columns outside tables, code blocks included, and so do comments in Sources.
 - The targets of relative links in Markdown exist, with their anchors, and so do docs/… elsewhere.
 - No Markdown, comment, message or help text has a phrase of scripts/retired-words.txt.
 
@@ -80,9 +80,9 @@ def line_of(text, place):
 
 def widths(text):
     for number, (line, is_code) in enumerate(blocks(text), 1):
-        is_table = line.lstrip().startswith(("|", "<!--"))
+        is_table = not is_code and line.lstrip().startswith(("|", "<!--"))
         # A word that is longer than a line cannot be wrapped.
-        if len(line) > WIDTH and not is_code and not is_table and " " in line.strip(" -*>"):
+        if len(line) > WIDTH and not is_table and " " in line.strip(" -*>"):
             yield number, f"{len(line)} columns; wrap at {WIDTH}"
 
 

@@ -41,8 +41,7 @@ MISSING = "docs/" + "none.md"
     "file, text",
     [
         ("a.md", f"| {WIDE} |"),
-        ("a.md", f"```\n{WIDE}\n```"),
-        ("a.md", f"    {WIDE}"),
+        ("a.md", f"```\n{'x' * 101}\n```"),
         ("a.md", f"- https://example.org/{'x' * 100}"),
         ("a.md", "[title](README.md#title) and `[none](none.md)`"),
         ("a.md", "A countdown continues."),
@@ -62,6 +61,8 @@ def test_docs_lint_accepts(project, file, text):
     "file, text, problem",
     [
         ("a.md", WIDE, "a.md:1: 105 columns; wrap at 100"),
+        ("a.md", f"```\n{WIDE}\n```", "a.md:2: 105 columns; wrap at 100"),
+        ("a.md", f"    {WIDE}", "a.md:1: 109 columns; wrap at 100"),
         ("a.md", "\n[a](none.md)", "a.md:2: dead link none.md"),
         ("a.md", "[a\nb](README.md#none)", "a.md:2: dead anchor README.md#none"),
         ("a.md", "[a](../outside.md)", "a.md:1: dead link ../outside.md"),
