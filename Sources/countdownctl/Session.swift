@@ -10,10 +10,15 @@ protocol SessionCommand: AsyncParsableCommand {
 
   /// Runs the subcommand; an error becomes a message and an exit status.
   func run(_ session: Session) async throws
+
+  /// Is called before the exit if the daemon does not answer or refuses.
+  func failed() throws
 }
 
 extension SessionCommand {
   var patience: Duration? { global.wait }
+
+  func failed() throws {}
 
   func run() async throws {
     let session = Session(
@@ -26,9 +31,11 @@ extension SessionCommand {
     } catch let error as NoAnswer {
       Output.error(
         "\(session.path) did not answer within \(error.patience.humanText)", code: "TIMEOUT")
+      try failed()
       throw ExitCode.unreachable
     } catch let error as CountdownClientError {
       Output.error(session.explain(error), code: error.code)
+      try failed()
       throw session.exitCode(error)
     }
   }

@@ -4,8 +4,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -14,6 +16,9 @@ from test_ctl import ctl
 
 MONITORING = PROJECT / "packaging/monitoring"
 PROMTOOL = shutil.which("promtool")
+NODE_EXPORTER = shutil.which("prometheus-node-exporter")
+# The file of docs/howto/monitor.md.
+FILE = "/var/lib/prometheus/node-exporter/countdownd.prom"
 needs_promtool = pytest.mark.skipif(
     not PROMTOOL, reason="no promtool; scripts/install-packages.sh prometheus")
 
@@ -102,6 +107,7 @@ def test_textfile_is_replaced_in_one_step(daemon, tmp_path):
     old = file.stat().st_ino
     done = ctl("metrics", "--textfile", file, "--socket", daemon.path)
     assert (done.returncode, done.stdout) == (0, "")
+    assert samples(file.read_text())["countdownd_up"] == 1
     assert "countdownd_build_info" in file.read_text() and file.stat().st_ino != old
     # Another user reads the file.
     assert stat.S_IMODE(file.stat().st_mode) == 0o644 & ~umask()
@@ -114,13 +120,53 @@ def umask():
     return mask
 
 
-def test_textfile_stays_without_a_daemon(tmp_path):
+def test_textfile_says_that_there_is_no_daemon(tmp_path):
     file = tmp_path / "countdownd.prom"
     file.write_text("old")
+    old = file.stat().st_ino
     done = ctl("metrics", "--textfile", file, "--socket", tmp_path / "none")
-    assert done.returncode == 3 and file.read_text() == "old"
-    missing = tmp_path / "none/countdownd.prom"
-    assert os.listdir(tmp_path) == ["countdownd.prom"] and not missing.exists()
+    assert done.returncode == 3
+    assert samples(file.read_text()) == {"countdownd_up": 0} and file.stat().st_ino != old
+    assert os.listdir(tmp_path) == ["countdownd.prom"]
+
+
+def test_textfile_says_that_the_daemon_hangs(daemon, tmp_path):
+    file = tmp_path / "countdownd.prom"
+    os.kill(daemon.process.pid, signal.SIGSTOP)
+    try:
+        done = ctl("metrics", "--textfile", file, "--socket", daemon.path, "--wait", "100ms")
+    finally:
+        os.kill(daemon.process.pid, signal.SIGCONT)
+    assert done.returncode == 3 and samples(file.read_text()) == {"countdownd_up": 0}
+
+
+@pytest.mark.skipif(
+    not NODE_EXPORTER, reason="no node_exporter; scripts/install-packages.sh prometheus-node-exporter")
+def test_node_exporter_serves_whether_the_daemon_answers(daemon, tmp_path):
+    with subprocess.Popen(
+        [NODE_EXPORTER, "--web.listen-address=127.0.0.1:0", "--collector.disable-defaults",
+         "--collector.textfile", f"--collector.textfile.directory={tmp_path}"],
+        stderr=subprocess.PIPE, text=True,
+    ) as exporter:  # fmt: skip
+        try:
+            address = next(found[1] for line in exporter.stderr
+                           if (found := re.search(r"address=(127\S+)", line)))  # fmt: skip
+
+            def served():
+                with urllib.request.urlopen(f"http://{address}/metrics") as reply:
+                    return samples(reply.read().decode())
+
+            file = tmp_path / "countdownd.prom"
+            assert ctl("metrics", "--textfile", file, "--socket", daemon.path).returncode == 0
+            first = served()
+            assert first["countdownd_up"] == 1 and first["countdownd_read_only"] == 0
+            assert ctl("metrics", "--textfile", file, "--socket", tmp_path / "none").returncode == 3
+            second = served()
+            assert second["countdownd_up"] == 0 and "countdownd_read_only" not in second
+            age = f'node_textfile_mtime_seconds{{file="{file}"}}'
+            assert second[age] > 0 and second["node_textfile_scrape_error"] == 0
+        finally:
+            exporter.kill()
 
 
 def test_textfile_that_cannot_be_written_is_an_error(daemon, tmp_path):
@@ -143,7 +189,7 @@ def test_rules_and_dashboard_read_metrics_that_exist(client):
     parts = {name for name in known if re.search("seconds_(sum|count)$", name)}
     assert known - shown == parts
     rules = (MONITORING / "alerts.yaml").read_text()
-    assert set(re.findall(r"\bcountdownd_\w+", rules)) <= known
+    assert set(re.findall(r"\bcountdownd_\w+", rules)) <= known | {"countdownd_up"}
 
 
 @needs_promtool
@@ -167,7 +213,15 @@ def test_rules_alert_when_they_should(tmp_path):
         "tests": [{
             "interval": "1m",
             "input_series": [
-                {"series": "countdownd_build_info", "values": "1x20"},
+                # Of two hosts, one has no daemon from the 2nd minute on, and of a third the file is old.
+                {"series": 'countdownd_up{instance="a"}', "values": "1x20"},
+                {"series": 'countdownd_up{instance="b"}', "values": "1 1 0x18"},
+                {"series": f'node_textfile_mtime_seconds{{instance="a",file="{FILE}"}}',
+                 "values": "0+60x20"},
+                {"series": f'node_textfile_mtime_seconds{{instance="c",file="{FILE}"}}',
+                 "values": "0+60x9 540x11"},
+                {"series": 'node_textfile_mtime_seconds{instance="a",file="/else.prom"}',
+                 "values": "0x20"},
                 {"series": "countdownd_read_only", "values": "0x5 1x15"},
                 {"series": "countdownd_rejected_connections_total", "values": "0+1x20"},
                 {"series": 'countdownd_timer_lateness_seconds_bucket{le="0.1"}', "values": "0+9x20"},
@@ -181,9 +235,11 @@ def test_rules_alert_when_they_should(tmp_path):
                  "exp_samples": [
                      {"labels": f'{{alertname="{name}"}}', "value": 1} for name in names]}
                 for minute, names in [
-                    (4, []),
-                    (8, ["CountdowndReadOnly", "CountdowndRejectsConnections"]),
-                    (20, ["CountdowndLate", "CountdowndReadOnly", "CountdowndRejectsConnections"]),
+                    (3, []),
+                    (4, ["CountdowndDown"]),
+                    (8, ["CountdowndDown", "CountdowndReadOnly", "CountdowndRejectsConnections"]),
+                    (20, ["CountdowndDown", "CountdowndFiguresOld", "CountdowndLate",
+                          "CountdowndReadOnly", "CountdowndRejectsConnections"]),
                 ]
             ],
         }],

@@ -6,8 +6,8 @@ struct Ping: SessionCommand {
   static let configuration = CommandConfiguration(
     abstract: "Check that the daemon answers, and how fast.",
     discussion: """
-      Exit status 3 if it cannot be reached or does not answer within 5 s (--wait), for scripts \
-      and health checks.
+      Exit status, for scripts and health checks: 0 if it answers; 3 if it cannot be reached or \
+      does not answer within 5 s (--wait); 4 if it answers with an error or closes the connection.
       """)
 
   @OptionGroup var global: GlobalOptions
