@@ -69,17 +69,17 @@ private let refundThrottle = CommandSpec(
   request: { call throws(CommandError) in
     RefundRequest(
       cost: UInt32(try call.integer(call.arguments[3], "n", in: 1...Throttle.Rate.most)))
-  }
-) { call, request throws(CommandError) in
-  let key = try call.key()
-  guard !call.isRepeated(ThrottleKind.self, key, request.token, .refund) else { return }
-  let view = try call.run { () throws(EngineError) in
-    try call.engine.refundThrottle(
-      key, cost: request.cost, generation: request.generation, token: request.token, at: call.now)
-  }
-  guard let view else { return call.session.output.null() }
-  call.session.output.view(view, Answer(isAccepted: true))
-}
+  },
+  handler: { call, request throws(CommandError) in
+    let key = try call.key()
+    guard !call.isRepeated(ThrottleKind.self, key, request.token, .refund) else { return }
+    let view = try call.run { () throws(EngineError) in
+      try call.engine.refundThrottle(
+        key, cost: request.cost, generation: request.generation, token: request.token, at: call.now)
+    }
+    guard let view else { return call.session.output.null() }
+    call.session.output.view(view, Answer(isAccepted: true))
+  })
 
 extension Call {
   /// Parses a rate such as `5/10m`: a count and a period.
