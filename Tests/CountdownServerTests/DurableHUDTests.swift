@@ -141,8 +141,8 @@ import Testing
     #expect(kept.hud("s") == nil)
   }
 
-  @Test("Whatever a presentation is, bytes and back it is the same", arguments: 0..<50)
-  func randomPresentations(seed: UInt64) throws {
+  @Test(arguments: 0..<50)
+  func whateverAPresentationIsBytesAndBackItIsTheSame(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     func pick<T>(_ choices: [T]) -> T { choices.randomElement(using: &random)! }
     func time() -> Instant {

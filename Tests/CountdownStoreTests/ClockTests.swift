@@ -20,8 +20,8 @@ import Testing
     return (after.bootMicroseconds(stored: deadline) - now.bootMicroseconds) / 1_000_000
   }
 
-  @Test("beanstalkd-62: a restart adds nothing to what is left, however long it takes")
-  func runsOnInARestart() {
+  /// beanstalkd-62: a restart adds nothing to what is left, however long it takes
+  @Test func runsOnInARestart() {
     #expect(left(since: at(100, wall: 5_000), at: at(110, wall: 5_010)) == 50)
   }
 

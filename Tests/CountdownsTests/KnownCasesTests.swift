@@ -7,8 +7,8 @@ import Testing
   private struct Source {
     var suite: String
     var name: String
-    /// The display name of a Swift test, or the name of a Python test.
-    var title: String
+    /// The doc comment of a Swift test, or the name of a Python test.
+    var text: String
   }
 
   private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -40,21 +40,23 @@ import Testing
       if file.hasSuffix(".py") {
         let suite = String(file.split(separator: "/").last!.dropLast(3))
         for match in text.matches(of: #/def (test_\w+)\(/#) {
-          sources.append(Source(suite: suite, name: "\(match.1)", title: "\(match.1)"))
+          sources.append(Source(suite: suite, name: "\(match.1)", text: "\(match.1)"))
         }
         continue
       }
-      guard let suite = text.firstMatch(of: #/(?:struct|class) (\w+Tests)\b/#) else { continue }
-      let declarations = #/@Test\(\s*"((?:[^"\\]|\\.)*)"[^{]*?func (\w+)/#
+      var suite = ""
+      let declarations =
+        #/(?:struct|class) (?<suite>\w+Tests)\b|(?<comment>(?:///.*\n\s*)*)@Test\b[^{]*?func (?<name>\w+)/#
       for match in text.matches(of: declarations) {
-        sources.append(Source(suite: "\(suite.1)", name: "\(match.2)", title: "\(match.1)"))
+        if let name = match.suite { suite = "\(name)" }
+        guard let name = match.name, let comment = match.comment else { continue }
+        sources.append(Source(suite: suite, name: "\(name)", text: "\(comment)"))
       }
     }
     return sources
   }
 
-  @Test("Every test on the page exists, and bears the name of each of its cases")
-  func testsOfThePageExist() throws {
+  @Test func everyTestOnThePageExistsAndBearsTheNameOfEachOfItsCases() throws {
     let sources = try Self.sources()
     let rows = try Self.rows()
     #expect(rows.count > 40)
@@ -67,18 +69,18 @@ import Testing
           continue
         }
         for known in row.cases {
-          #expect(source.title.contains(known), "\(test) does not say \(known)")
+          #expect(source.text.contains(known), "\(test) does not say \(known)")
         }
       }
     }
   }
 
-  @Test("Every case that a test names is on the page")
-  func casesOfTheTestsAreOnThePage() throws {
+  @Test func everyCaseThatATestNamesIsOnThePage() throws {
     let known = Set(try Self.rows().flatMap(\.cases))
     // Case names come before the first colon, each a project and a number.
     for source in try Self.sources() {
-      let head = source.title.split(separator: ":", omittingEmptySubsequences: false)
+      let head = source.text.drop { "/ ".contains($0) }.split(
+        separator: ":", omittingEmptySubsequences: false)
       guard head.count > 1 else { continue }
       for word in head[0].split(whereSeparator: { " ,()".contains($0) })
       where word.wholeMatch(of: #/[A-Za-z][A-Za-z0-9-]*-\d+/#) != nil {

@@ -4,14 +4,14 @@ import Testing
 /// Seeded random histories of the whole engine against naive models: 100,000 steps of each kind.
 /// `make simulate` plays many more, optimized.
 @Suite struct SimulationTests {
-  @Test("The engine agrees with naive models", arguments: 0..<50)
-  func simulation(seed: UInt64) throws {
+  @Test(arguments: 0..<50)
+  func theEngineAgreesWithNaiveModels(seed: UInt64) throws {
     var history = Simulation(seed: seed)
     try history.play(steps: 2_000)
   }
 
-  @Test("Scopes, stacks and pages agree with naive models", arguments: 0..<50)
-  func interactions(seed: UInt64) throws {
+  @Test(arguments: 0..<50)
+  func scopesStacksAndPagesAgreeWithNaiveModels(seed: UInt64) throws {
     var history = InteractionSimulation(seed: seed)
     try history.play(steps: 2_000)
   }

@@ -8,8 +8,7 @@ import Testing
     return String(decoding: text, as: UTF8.self)
   }
 
-  @Test("%d stands for the steps left, %% for a percent sign")
-  func formats() {
+  @Test func percentDIsTheStepsLeftAndDoublePercentAPercentSign() {
     #expect(title("%ds后重发", 59) == "59s后重发")
     #expect(title("%d of %d", 7) == "7 of 7")
     #expect(title("100%%", 7) == "100%")
@@ -20,8 +19,7 @@ import Testing
     #expect(title("%d", Int64(Int32.max)) == "2147483647")
   }
 
-  @Test("%m:%02s stands for minutes and seconds, rounded up: never 0:00 while it counts")
-  func minutesAndSeconds() {
+  @Test func minutesAndSecondsAreRoundedUpAndNeverZeroWhileCounting() {
     #expect(title("%m:%02s", 1, 1) == "0:01")
     #expect(title("%m:%02s", 1, 59_000) == "0:59")
     #expect(title("%m:%02s", 1, 59_001) == "1:00")
@@ -31,14 +29,12 @@ import Testing
     #expect(title("%m:%02s", 0, 0) == "0:00")
   }
 
-  @Test("Bytes that are not UTF-8 stay as they are")
-  func bytes() {
+  @Test func bytesThatAreNotUTF8StayAsTheyAre() {
     let text = Title.text([0xFF, 0x25, 0x64, 0xFE], remaining: 1, left: .zero)
     #expect(text == [0xFF, 0x31, 0xFE])
   }
 
-  @Test("Any other % is an error, as is half of %m:%02s, and too long a title")
-  func problems() {
+  @Test func refusesOtherPlaceholdersHalfOfMinutesAndTooLongATitle() {
     func problem(_ format: String) -> String? { Title.problem(Array(format.utf8)) }
     for good in ["", "%d", "%ds", "%%", "100%%%d", "%m:%02s", "%02s %m", "日本 %d"] {
       #expect(problem(good) == nil, "\(good)")
@@ -58,8 +54,7 @@ import Testing
 
   private func blocks(_ url: String) -> Bool { rules.verdict(url).rule != nil }
 
-  @Test("Exact relative paths block, from /api/ on")
-  func paths() {
+  @Test func exactPathsRelativeToTheApiBlock() {
     #expect(blocks("https://host.example/base/api/v1/orders"))
     #expect(blocks("https://host.example/api/pay?amount=1#x"))
     #expect(blocks("/api/pay"))
@@ -68,8 +63,7 @@ import Testing
     #expect(!blocks("https://host.example/pay"))
   }
 
-  @Test("The last /api/ counts, and a slash at the end does not")
-  func lastMarker() {
+  @Test func theLastApiMarkerCountsAndASlashAtTheEndDoesNot() {
     #expect(blocks("https://host.example/api/gateway/api/pay"))
     #expect(!blocks("https://host.example/api/pay/api/list"))
     #expect(blocks("/api/pay/"))
@@ -78,8 +72,7 @@ import Testing
     #expect(rules.verdict("/list/").path == "/list")
   }
 
-  @Test("A verdict names the path or the word that blocks, and the mask")
-  func verdicts() {
+  @Test func aVerdictNamesThePathOrTheWordThatBlocksAndTheMask() {
     let rules = BlockingRules(paths: ["/api/pay"], verbs: ["Submit"], mask: .black)
     #expect(rules.verdict("/api/pay/") == .init(path: "/api/pay", rule: "/api/pay", mask: .black))
     #expect(
@@ -88,8 +81,8 @@ import Testing
     #expect(rules.verdict("/api/list") == .init(path: "/api/list", rule: nil, mask: .none))
   }
 
-  @Test("Verbs in the last path segment block", arguments: BlockingRules().verbs)
-  func verbs(_ verb: String) {
+  @Test(arguments: BlockingRules().verbs)
+  func verbsInTheLastPathSegmentBlock(_ verb: String) {
     #expect(blocks("https://host.example/api/user/\(verb)Thing"))
     #expect(blocks("https://host.example/api/user/thing\(verb)"))
     #expect(blocks("/api/\(verb.lowercased())-thing"))
@@ -99,15 +92,13 @@ import Testing
     #expect(!blocks("/api/\(verb.lowercased())rness"))
   }
 
-  @Test("A verb after an acronym is a separate word")
-  func acronyms() {
+  @Test func aVerbAfterAnAcronymIsASeparateWord() {
     #expect(blocks("/api/user/SMSSend"))
     #expect(blocks("/api/user/getSMSCheckCode"))
     #expect(!blocks("/api/user/SENDER"))
   }
 
-  @Test("Words are compared whole: Address is not Add, Settings is not Set")
-  func words() {
+  @Test func wordsAreComparedWholeAddressIsNotAddSettingsIsNotSet() {
     #expect(!blocks("/api/user/GetAddress"))
     #expect(!blocks("/api/user/Settings"))
     #expect(!blocks("/api/user/list?action=Update"))
@@ -116,16 +107,14 @@ import Testing
     #expect(!blocks("/"))
   }
 
-  @Test("Levels rise from normal over statusbar to alert")
-  func levels() {
+  @Test func levelsRiseFromNormalOverStatusbarToAlert() {
     #expect(Level.normal < .statusbar)
     #expect(Level.statusbar < .alert)
   }
 }
 
 @Suite struct IntervalTests {
-  @Test("Milliseconds are rounded up: never 0 while anything is left")
-  func roundsUp() {
+  @Test func millisecondsAreRoundedUpNever0WhileAnythingIsLeft() {
     #expect(Interval.zero.millisecondsRoundedUp == 0)
     #expect(Interval(microseconds: 1).millisecondsRoundedUp == 1)
     #expect(Interval(microseconds: 999).millisecondsRoundedUp == 1)
@@ -133,8 +122,7 @@ import Testing
     #expect(Interval(microseconds: 1_001).millisecondsRoundedUp == 2)
   }
 
-  @Test("Sums of a few of the longest do not overflow")
-  func sums() {
+  @Test func sumsOfAFewOfTheLongestDoNotOverflow() {
     let far = Instant(microseconds: 0) + .longest + .longest + .longest
     #expect(far - Instant(microseconds: 0) == .longest * 3)
     #expect(Interval.longest == .seconds(315_360_000))

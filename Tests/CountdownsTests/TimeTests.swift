@@ -5,8 +5,7 @@ import Testing
 @Suite struct TimeTests {
   let desk = Desk()
 
-  @Test("A jump of 8 h is not replayed tick by tick: one ready, due at its deadline")
-  func eightHours() throws {
+  @Test func aJumpOf8HIsNotReplayedTickByTickOneReadyDueAtItsDeadline() throws {
     desk.subscribe(1, "countdown:a")
     try desk.start("a", count: 60)
     desk.late(at: 28_800_000)
@@ -18,8 +17,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A ready that a late tick is merged into is due at its deadline, not at the tick's")
-  func readyIsDueAtItsDeadline() throws {
+  @Test func aReadyThatALateTickIsMergedIntoIsDueAtItsDeadlineNotAtTheTicks() throws {
     desk.subscribe(1, "countdown:a")
     try desk.start("a", count: 3)
     desk.late(at: 3_010)
@@ -30,8 +28,7 @@ import Testing
     #expect(desk.engine.statistics.lateness.histogram.max <= 10_100)
   }
 
-  @Test("Deadline and due time of one moment are the same number")
-  func oneMomentHasOneNumber() throws {
+  @Test func deadlineAndDueTimeOfOneMomentAreTheSameNumber() throws {
     // Neither clock is at a whole millisecond.
     desk.unnoticed(microseconds: 1_234_567)
     desk.subscribe(1, "countdown:a")
@@ -49,8 +46,7 @@ import Testing
     #expect(desk.get("a")?.deadlineUnixMS == ready.dueUnixMS)
   }
 
-  @Test("No reply or event shows a running entity with no time left")
-  func nothingCountsWithNoTimeLeft() throws {
+  @Test func noReplyOrEventShowsARunningEntityWithNoTimeLeft() throws {
     let desk = desk
     func states() -> [String] {
       desk.takeEvents(1).compactMap { event in
@@ -86,18 +82,16 @@ import Testing
     #expect(states() == ["paused paused 1000", "retimed idle 0", "fired running 1000"])
   }
 
-  @Test("Late ticks are merged and show the right number")
-  func mergesLateTicks() throws {
+  @Test func lateTicksAreMergedAndShowTheRightNumber() throws {
     desk.subscribe(1, "countdown:a")
     try desk.start("a", count: 10)
     desk.late(at: 4_500).at(6_000).hears(
       1, "0 a snapshot idle", "0 a started 10", "4500 a tick 6", "5000 a tick 5", "6000 a tick 4")
   }
 
-  @Test(
-    "MB-wall-dates, JG-wall-dates (HUDs that hold wall dates): steps of the wall clock move neither HUDs nor countdowns nor boot timers"
-  )
-  func wallStepsMoveNothing() throws {
+  /// MB-wall-dates, JG-wall-dates (HUDs that hold wall dates): steps of the wall clock move neither
+  /// HUDs nor countdowns nor boot timers
+  @Test func wallStepsMoveNothing() throws {
     for step in [-7_200_000, 7_200_000] as [Int64] {
       let desk = Desk()
       desk.subscribe(1, "countdown:a")
@@ -121,8 +115,7 @@ import Testing
     }
   }
 
-  @Test("CLOCK wall follows the wall clock: set forward it fires, set back it waits")
-  func wallTimers() throws {
+  @Test func clockWallFollowsTheWallClockSetForwardItFiresSetBackItWaits() throws {
     desk.subscribe(1, pattern: "timer:*")
     try desk.set("w", 10_000, clock: .wall)
     try desk.set("v", 20_000, clock: .wall)
@@ -139,8 +132,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A wall timer armed after a step back, before where the clock had been, is not early")
-  func wallTimerAfterStepBack() throws {
+  @Test func aWallTimerArmedAfterAStepBackBeforeWhereTheClockHadBeenIsNotEarly() throws {
     desk.subscribe(1, "timer:w")
     try desk.set("far", 3_600_000, clock: .wall)
     desk.late(at: 10_000)
@@ -153,8 +145,7 @@ import Testing
     desk.at(13_000).hears(1, "13000 w fired 1")
   }
 
-  @Test("Wall timers with equal deadlines fire in order of arming, also after a step back")
-  func orderAfterStepBack() throws {
+  @Test func wallTimersWithEqualDeadlinesFireInOrderOfArmingAlsoAfterAStepBack() throws {
     let desk = Desk()
     desk.subscribe(1, pattern: "timer:*")
     // d, e and f take the places of c, b and a: the later one is armed, the lower its place.
@@ -170,10 +161,7 @@ import Testing
     desk.at(65_000).hears(1, "65000 d fired 1", "65000 e fired 1", "65000 f fired 1")
   }
 
-  @Test(
-    "A repeating wall timer counts what it missed after a step forward, and waits in phase after a step back"
-  )
-  func repeatingWallTimer() throws {
+  @Test func aRepeatingWallTimerCountsWhatItMissedAndStaysInPhase() throws {
     desk.subscribe(1, "timer:w")
     try desk.set("w", 1_000, every: 1_000, clock: .wall)
     desk.setWall(by: 3_500)
@@ -183,8 +171,7 @@ import Testing
       1, "0 w snapshot idle", "0 w set", "0 w fired 1 missed 2", "2500 w fired 2")
   }
 
-  @Test("A paused wall timer survives a step back, and a resumed one is on the wheel again")
-  func pausedWallTimer() throws {
+  @Test func aPausedWallTimerSurvivesAStepBackAndAResumedOneIsOnTheWheelAgain() throws {
     desk.subscribe(1, "timer:w")
     try desk.set("w", 1_000, clock: .wall)
     _ = try desk.with("w") { try desk.engine.pauseTimer($0, generation: nil, at: desk.now) }
@@ -198,8 +185,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("Repeating timers keep phase; LATE fire, skip, coalesce")
-  func repeating() throws {
+  @Test func repeatingTimersKeepPhaseLATEFireSkipCoalesce() throws {
     desk.subscribe(1, pattern: "timer:*")
     try desk.set("f", 1_000, every: 1_000, late: .fire)
     try desk.set("s", 1_000, every: 1_000, late: .skip)
@@ -213,8 +199,7 @@ import Testing
     #expect(desk.timer("f")?.missed == 2)
   }
 
-  @Test("Equal deadlines fire in order of arming")
-  func orderOfEqualDeadlines() throws {
+  @Test func equalDeadlinesFireInOrderOfArming() throws {
     desk.subscribe(1, pattern: "timer:*")
     for key in ["d", "a", "c", "b"] { try desk.set(key, 1_000) }
     _ = desk.takeHeard(1)
@@ -222,8 +207,7 @@ import Testing
       1, "5000 d fired 1", "5000 a fired 1", "5000 c fired 1", "5000 b fired 1")
   }
 
-  @Test("Deadlines fire in order, across kinds")
-  func orderOfDeadlines() throws {
+  @Test func deadlinesFireInOrderAcrossKinds() throws {
     desk.subscribe(1, pattern: "*")
     try desk.set("t", 3_000)
     try desk.start("c", count: 1, every: 2_000)
@@ -232,8 +216,8 @@ import Testing
     desk.late(at: 9_000).hears(1, "9000 h will-appear", "9000 c ready 0", "9000 t fired 1")
   }
 
-  @Test("After a budget runs out, due work continues where it stopped", arguments: [1, 2, 7])
-  func budgets(_ budget: Int) throws {
+  @Test(arguments: [1, 2, 7])
+  func afterABudgetRunsOutDueWorkContinuesWhereItStopped(_ budget: Int) throws {
     desk.subscribe(1, pattern: "timer:*")
     for index in 0..<50 { try desk.set("\(index)", Int64(1 + index / 5)) }
     _ = desk.takeHeard(1)
@@ -248,15 +232,13 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A timer armed for now fires now, not one round later")
-  func zeroDelay() throws {
+  @Test func aTimerArmedForNowFiresNowNotOneRoundLater() throws {
     desk.subscribe(1, "timer:t")
     try desk.at(5).set("t", 0)
     desk.at(5).hears(1, "0 t snapshot idle", "5 t set", "5 t fired 1")
   }
 
-  @Test("The longest times do not overflow")
-  func longest() throws {
+  @Test func theLongestTimesDoNotOverflow() throws {
     let tenYears: Int64 = 3_650 * 86_400_000
     try desk.set("b", tenYears, every: tenYears)
     try desk.set("w", tenYears, every: tenYears, clock: .wall)

@@ -6,8 +6,7 @@ import Testing
 @Suite struct DispatchAlarmTests {
   private let queue = DispatchQueue(label: "alarm")
 
-  @Test("An alarm fires once for each deadline, never before its clock has reached it")
-  func isNeverEarly() async throws {
+  @Test func anAlarmFiresOnceForEachDeadlineNeverBeforeItsClockHasReachedIt() async throws {
     for clock in [AlarmClock.boot, .wall] {
       let firedAt = Log<UInt64>()
       let alarm = DispatchAlarm(clock: clock, queue: queue)
@@ -23,8 +22,8 @@ import Testing
     }
   }
 
-  @Test("go-24595, tokio-3185: a boot alarm runs on in suspend (a timerfd of CLOCK_BOOTTIME)")
-  func runsOnInSuspend() async {
+  /// go-24595, tokio-3185: a boot alarm runs on in suspend (a timerfd of CLOCK_BOOTTIME)
+  @Test func runsOnInSuspend() async {
     // In a process of its own, because libdispatch has one timerfd per clock for all timers.
     await #expect(processExitsWith: .success) {
       let alarm = DispatchAlarm(clock: .boot, queue: DispatchQueue(label: "alarm"))
@@ -40,9 +39,7 @@ import Testing
     }
   }
 
-  @Test(
-    "A wall alarm fires at once when the clock is set past it: an absolute CLOCK_REALTIME timerfd")
-  func followsTheWallClock() async {
+  @Test func aWallAlarmFiresAtOnceWhenTheClockIsSetPastIt() async {
     // The kernel looks at such a timer anew whenever the clock is set (timerfd_create(2)).
     await #expect(processExitsWith: .success) {
       let alarm = DispatchAlarm(clock: .wall, queue: DispatchQueue(label: "alarm"))
@@ -58,8 +55,7 @@ import Testing
     }
   }
 
-  @Test("The system's timer is set only for a change")
-  func isSetForChangesOnly() {
+  @Test func theSystemsTimerIsSetOnlyForAChange() {
     let alarm = DispatchAlarm(clock: .boot, queue: queue)
     alarm.setHandler {}
     let start = AlarmClock.boot.deadline(after: .seconds(3_600))
@@ -79,8 +75,7 @@ import Testing
     #expect(alarm.timesSet == 4 && alarm.deadline == start + 10)
   }
 
-  @Test("A deadline in the past fires at once, also when armed from within the handler")
-  func firesThePast() async throws {
+  @Test func aDeadlineInThePastFiresAtOnceAlsoWhenArmedFromWithinTheHandler() async throws {
     let fired = Counter()
     let alarm = DispatchAlarm(clock: .boot, queue: queue)
     alarm.setHandler { [weak alarm] in
@@ -91,8 +86,8 @@ import Testing
     try await eventually { fired.value == 20 }
   }
 
-  @Test("node-4541, tokio-5536: a deadline beyond the range of a dispatch time is not due")
-  func reachesFar() async throws {
+  /// node-4541, tokio-5536: a deadline beyond the range of a dispatch time is not due
+  @Test func reachesFar() async throws {
     for clock in [AlarmClock.boot, .wall] {
       let fired = Counter()
       let alarm = DispatchAlarm(clock: clock, queue: queue)
@@ -107,8 +102,7 @@ import Testing
     }
   }
 
-  @Test("An alarm disarmed while its event was on the way does not fire")
-  func isDisarmedInTime() async throws {
+  @Test func anAlarmDisarmedWhileItsEventWasOnTheWayDoesNotFire() async throws {
     let fired = Counter()
     let alarm = DispatchAlarm(clock: .boot, queue: queue)
     alarm.setHandler { fired.add() }
@@ -122,8 +116,7 @@ import Testing
     #expect(fired.value == 0)
   }
 
-  @Test("An alarm moved while its event was on the way fires at the new deadline")
-  func isMovedInTime() async throws {
+  @Test func anAlarmMovedWhileItsEventWasOnTheWayFiresAtTheNewDeadline() async throws {
     let firedAt = Log<UInt64>()
     let alarm = DispatchAlarm(clock: .boot, queue: queue)
     alarm.setHandler { firedAt.append(BootClock.now) }
@@ -137,8 +130,7 @@ import Testing
     #expect(firedAt.all.allSatisfy { $0 >= deadline })
   }
 
-  @Test("An alarm can be released in any state, and releases its handler")
-  func goesInAnyState() async throws {
+  @Test func anAlarmCanBeReleasedInAnyStateAndReleasesItsHandler() async throws {
     let living = Counter()
     let fired = Counter()
     func make() -> DispatchAlarm {
@@ -164,8 +156,7 @@ import Testing
     try await eventually { living.value == 0 }
   }
 
-  @Test("An alarm can be released from within its handler")
-  func goesFromWithinItsHandler() async throws {
+  @Test func anAlarmCanBeReleasedFromWithinItsHandler() async throws {
     let living = Counter()
     let place = Box<DispatchAlarm>()
     let witness = Witness(living)
@@ -179,8 +170,7 @@ import Testing
     try await eventually { living.value == 0 }
   }
 
-  @Test("A wall clock beyond 2116, out of the range of a dispatch time, is polled")
-  func isBeyondWhatDispatchCanSay() {
+  @Test func aWallClockBeyond2116OutOfTheRangeOfADispatchTimeIsPolled() {
     let latest: UInt64 = (1 << 62 - 1) / 1_000
     let day: UInt64 = 86_400_000_000
     #expect(WallSetting(latest - 1, at: 0) == .moment(nanoseconds: (latest - 1) * 1_000))

@@ -3,8 +3,7 @@ import Testing
 
 /// The arithmetic of deadlines, without any clock.
 @Suite struct PhaseTests {
-  @Test("Durations round up to a microsecond, from the nanosecond they are counted from")
-  func roundsUp() {
+  @Test func durationsRoundUpToAMicrosecondFromTheNanosecondTheyAreCountedFrom() {
     let nanosecond = Duration.nanoseconds(1)
     #expect(Duration.zero.microseconds(after: 0) == 0)
     #expect(Duration.zero.microseconds(after: 1) == 1)
@@ -19,8 +18,8 @@ import Testing
     #expect(Duration.milliseconds(-3).microseconds(after: 5_000) == 5)
   }
 
-  @Test("libuv-4773: a deadline is not early by what the clock's microsecond leaves out")
-  func deadlinesAreNotEarly() {
+  /// libuv-4773: a deadline is not early by what the clock's microsecond leaves out
+  @Test func deadlinesAreNotEarly() {
     for delay in 0..<2_000 as Range<UInt64> {
       let start = BootClock.nanoseconds
       let deadline = AlarmClock.boot.deadline(after: .nanoseconds(Int64(delay)))
@@ -28,8 +27,7 @@ import Testing
     }
   }
 
-  @Test("A deadline too far to represent is never due")
-  func saturates() {
+  @Test func aDeadlineTooFarToRepresentIsNeverDue() {
     let longest = Duration(secondsComponent: .max, attosecondsComponent: 999_999_999_999_999_999)
     #expect(longest.microsecondsRoundedUp == .max)
     #expect(longest.microseconds(after: 1 << 62) == .max)
@@ -37,8 +35,7 @@ import Testing
     #expect(centuries.microsecondsRoundedUp == (1 << 40) * 1_000_000)
   }
 
-  @Test("A late period reports its lateness, and the phase stays")
-  func staysInPhase() {
+  @Test func aLatePeriodReportsItsLatenessAndThePhaseStays() {
     var phase = Phase(deadline: 1_000, interval: 10)
     func expect(at now: UInt64, lateness: Int, missed: Int, deadline: UInt64) {
       let firing = phase.fire(at: now)
@@ -51,15 +48,14 @@ import Testing
     #expect(phase.deadline == 1_060)
   }
 
-  @Test("A period late by exactly its length is missed, and the next deadline lies ahead")
-  func missesExactly() {
+  @Test func aPeriodLateByExactlyItsLengthIsMissedAndTheNextDeadlineLiesAhead() {
     var phase = Phase(deadline: 100, interval: 10)
     #expect(phase.fire(at: 120).missed == 2)
     #expect(phase.deadline == 130)
   }
 
-  @Test("tokio-5536: the last periods before the end of time do not overflow")
-  func overflows() {
+  /// tokio-5536: the last periods before the end of time do not overflow
+  @Test func overflows() {
     var phase = Phase(deadline: .max - 5, interval: 10)
     #expect(phase.fire(at: .max - 1).missed == 0)
     #expect(phase.deadline == .max)

@@ -5,9 +5,8 @@ import Testing
 @Suite struct TimerQueueTests {
   private let timers = TimerQueue()
 
-  @Test(
-    "libuv-4773: 2,000 random timers, none early by a nanosecond, each called once",
-    arguments: bothClocks)
+  /// libuv-4773: 2,000 random timers, none early by a nanosecond, each called once
+  @Test(arguments: bothClocks)
   func isNeverEarly(clock: TimerQueue.TimeBase) async throws {
     let called = Log<Int>()
     let early = Log<Int>()
@@ -26,10 +25,10 @@ import Testing
     #expect(called.all.sorted() == Array(0..<2_000))
   }
 
-  @Test(
-    "Timers are called in order of their deadlines, in whatever order they were made",
-    arguments: bothClocks)
-  func keepsTheOrder(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func timersAreCalledInOrderOfTheirDeadlinesInWhateverOrderTheyWereMade(clock: TimerQueue.TimeBase)
+    async throws
+  {
     let deadlines = Log<UInt64>()
     let roadblock = try await Roadblock(on: timers.queue)
     for delay in (0..<1_000).shuffled() {
@@ -42,8 +41,7 @@ import Testing
     #expect(deadlines.all == deadlines.all.sorted())
   }
 
-  @Test("After a peak of 200,000 timers, old handles do not affect new timers")
-  func goesOnAfterAPeak() async throws {
+  @Test func afterAPeakOf200000TimersOldHandlesDoNotAffectNewTimers() async throws {
     var peak: [TimerHandle] = []
     for _ in 0..<200_000 { peak.append(timers.schedule(after: .seconds(3_600)) {}) }
     for handle in peak.dropFirst(10) { handle.cancel() }
@@ -60,10 +58,10 @@ import Testing
     withExtendedLifetime(kept) {}
   }
 
-  @Test(
-    "A repeating timer stays in phase with its first deadline, however slow its callback",
-    arguments: bothClocks)
-  func staysInPhase(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func aRepeatingTimerStaysInPhaseWithItsFirstDeadlineHoweverSlowItsCallback(
+    clock: TimerQueue.TimeBase
+  ) async throws {
     let firings = Log<Firing>()
     let early = Counter()
     let interval: UInt64 = 2_000
@@ -92,10 +90,10 @@ import Testing
     #expect(all.contains { $0.missed > 0 }, "the test did not make it miss any")
   }
 
-  @Test(
-    "Missed periods are reported in one call and not replayed in a burst",
-    arguments: bothClocks)
-  func doesNotReplay(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func missedPeriodsAreReportedInOneCallAndNotReplayedInABurst(clock: TimerQueue.TimeBase)
+    async throws
+  {
     let firings = Log<Firing>()
     let calledAt = Log<UInt64>()
     let roadblock = try await Roadblock(on: timers.queue)
@@ -115,8 +113,8 @@ import Testing
     #expect(calledAt.all[1] >= first.deadline + UInt64(first.missed + 1) * 1_000)
   }
 
-  @Test("A timer made inside a callback for now is called too", arguments: bothClocks)
-  func servesWhatIsDueAtOnce(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func aTimerMadeInsideACallbackForNowIsCalledToo(clock: TimerQueue.TimeBase) async throws {
     let order = Log<Int>()
     timers.schedule(after: .zero, clock: clock) { [timers] in
       order.append(1)
@@ -138,8 +136,9 @@ import Testing
     }.detach()
   }
 
-  @Test("Timers that are always due do not block other work on the queue", arguments: bothClocks)
-  func isFair(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func timersThatAreAlwaysDueDoNotBlockOtherWorkOnTheQueue(clock: TimerQueue.TimeBase) async throws
+  {
     let length = Counter()
     let isOver = Counter()
     Self.chain(timers, clock, length, until: isOver)
@@ -148,8 +147,8 @@ import Testing
     #expect(length.value < 10_000_000)
   }
 
-  @Test("10,000 later timers set the system's timer once", arguments: bothClocks)
-  func setsTheAlarmOnce(clock: TimerQueue.TimeBase) {
+  @Test(arguments: bothClocks)
+  func tenThousandLaterTimersSetTheSystemsTimerOnce(clock: TimerQueue.TimeBase) {
     var handles: [TimerHandle] = []
     for index in 0..<10_000 {
       handles.append(timers.schedule(after: .seconds(3_600 + index), clock: clock) {})
@@ -165,8 +164,8 @@ import Testing
     #expect(timers.alarm(clock).timesSet == 2)
   }
 
-  @Test("Without timers the alarm is disarmed", arguments: bothClocks)
-  func comesToRest(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func withoutTimersTheAlarmIsDisarmed(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
     let cancelled = timers.schedule(after: .milliseconds(1), clock: clock) { called.add() }
     cancelled.cancel()
@@ -176,10 +175,10 @@ import Testing
     #expect(!handle.isPending && !handle.cancel())
   }
 
-  @Test(
-    "A timer cancelled from another thread as it falls due is either called or cancelled",
-    arguments: bothClocks)
-  func cancelsFromAnyThread(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func aTimerCancelledFromAnotherThreadAsItFallsDueIsEitherCalledOrCancelled(
+    clock: TimerQueue.TimeBase
+  ) async throws {
     let called = Counter()
     let cancelled = Counter()
     await withTaskGroup { group in
@@ -199,10 +198,10 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test(
-    "After cancelling from another thread, a due call is over before later work on the queue",
-    arguments: bothClocks)
-  func callsNothingOnceTheQueueHasMovedOn(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func afterCancellingFromAnotherThreadADueCallIsOverBeforeLaterWorkOnTheQueue(
+    clock: TimerQueue.TimeBase
+  ) async throws {
     let late = Counter()
     let called = Counter()
     await withTaskGroup { group in
@@ -227,10 +226,10 @@ import Testing
     #expect(called.value > 0)
   }
 
-  @Test(
-    "A repeating timer that cancels itself in its callback is not called again",
-    arguments: bothClocks)
-  func cancelsItself(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func aRepeatingTimerThatCancelsItselfInItsCallbackIsNotCalledAgain(clock: TimerQueue.TimeBase)
+    async throws
+  {
     let called = Counter()
     let handle = Box<TimerHandle>()
     let kept = Log<Bool>()
@@ -251,9 +250,8 @@ import Testing
     handle.take()
   }
 
-  @Test(
-    "node-4541, tokio-5536: delays beyond 2³¹ ms, 2³⁶ ms and all time are not due now",
-    arguments: bothClocks)
+  /// node-4541, tokio-5536: delays beyond 2³¹ ms, 2³⁶ ms and all time are not due now
+  @Test(arguments: bothClocks)
   func reachesFar(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
     let longest = Duration(secondsComponent: .max, attosecondsComponent: 0)
@@ -268,8 +266,7 @@ import Testing
     #expect(handles.allSatisfy { $0.isPending } && repeating.isPending)
   }
 
-  @Test("A period of 0 ms is refused")
-  func refusesToSpin() async {
+  @Test func aPeriodOf0MsIsRefused() async {
     await #expect(processExitsWith: .failure) {
       _ = TimerQueue().schedule(after: .zero, repeating: .zero) {}
     }

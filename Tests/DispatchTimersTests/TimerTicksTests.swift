@@ -5,8 +5,8 @@ import Testing
 @Suite struct TimerTicksTests {
   private let timers = TimerQueue()
 
-  @Test("Ticks stay in phase, and count what a slow loop missed", arguments: bothClocks)
-  func staysInPhase(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func ticksStayInPhaseAndCountWhatASlowLoopMissed(clock: TimerQueue.TimeBase) async throws {
     var deadline: UInt64?
     var count = 0
     var missed = 0
@@ -24,8 +24,8 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("The loop ends with its task, and leaves no timer behind", arguments: bothClocks)
-  func endsWithItsTask(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func theLoopEndsWithItsTaskAndLeavesNoTimerBehind(clock: TimerQueue.TimeBase) async throws {
     let ticks = Counter()
     let loops = (0..<100).map { index in
       Task { [timers] in
@@ -39,8 +39,8 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("A task that is already cancelled gets no tick", arguments: bothClocks)
-  func isCancelledBefore(clock: TimerQueue.TimeBase) async {
+  @Test(arguments: bothClocks)
+  func aTaskThatIsAlreadyCancelledGetsNoTick(clock: TimerQueue.TimeBase) async {
     let ticks = Counter()
     let loop = Task { [timers] in
       withUnsafeCurrentTask { $0?.cancel() }
@@ -51,8 +51,8 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("A loop keeps its queue alive while it waits", arguments: bothClocks)
-  func keepsItsQueue(clock: TimerQueue.TimeBase) async {
+  @Test(arguments: bothClocks)
+  func aLoopKeepsItsQueueAliveWhileItWaits(clock: TimerQueue.TimeBase) async {
     weak var ended: TimerQueue?
     do {
       let ticks = {
@@ -67,8 +67,8 @@ import Testing
     #expect(ended == nil)
   }
 
-  @Test("Each iteration has its own phase, on any actor", arguments: bothClocks)
-  @MainActor func startsEachIterationAgain(clock: TimerQueue.TimeBase) async {
+  @Test(arguments: bothClocks)
+  @MainActor func eachIterationHasItsOwnPhaseOnAnyActor(clock: TimerQueue.TimeBase) async {
     let ticks = timers.ticks(every: .milliseconds(1), clock: clock)
     for _ in 0..<3 {
       let start = clock.machine.now
@@ -80,8 +80,8 @@ import Testing
     }
   }
 
-  @Test("A tick is on time if the clock is set back before the loop runs")
-  @MainActor func survivesAStepBack() async throws {
+  @Test
+  @MainActor func aTickIsOnTimeIfTheClockIsSetBackBeforeTheLoopRuns() async throws {
     let clock = SettableClock(at: 1_000)
     let timers = TimerQueue(queue: DispatchQueue(label: "ticks"), wallClock: clock.alarmClock)
     let loop = Task { @MainActor in
@@ -106,8 +106,7 @@ import Testing
       ])
   }
 
-  @Test("Ticks from a wall time on are in phase with it, even if it has passed")
-  func startsAtAWallTime() async throws {
+  @Test func ticksFromAWallTimeOnAreInPhaseWithItEvenIfItHasPassed() async throws {
     let clock = SettableClock(at: 10_030)
     let timers = TimerQueue(queue: DispatchQueue(label: "ticks"), wallClock: clock.alarmClock)
     let past = timers.ticks(from: WallTime(since1970: .zero), every: .microseconds(1_000))

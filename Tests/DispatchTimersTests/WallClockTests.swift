@@ -55,8 +55,7 @@ import Testing
     #expect(calls.all == expected, sourceLocation: location)
   }
 
-  @Test("When the clock is set forward, due timers fire at once and the others wait")
-  func isSetForward() async throws {
+  @Test func whenTheClockIsSetForwardDueTimersFireAtOnceAndTheOthersWait() async throws {
     let handles = [
       schedule(1, at: 2_000), schedule(2, at: 3_000), schedule(3, at: 3_001),
       // Counted from now on, but on this clock.
@@ -71,8 +70,7 @@ import Testing
     #expect(timers.alarm(.wall).deadline == 3_001)
   }
 
-  @Test("When the clock is set back, timers wait until it shows their deadlines again")
-  func isSetBack() async throws {
+  @Test func whenTheClockIsSetBackTimersWaitUntilItShowsTheirDeadlinesAgain() async throws {
     let late = schedule(1, at: 9_000)
     let once = schedule(2, at: 5_000)
     clock.set(to: 5_000)
@@ -99,8 +97,7 @@ import Testing
     withExtendedLifetime((late, once, handles)) {}
   }
 
-  @Test("If a callback sets the clock back, timers due with it wait again")
-  func isSetBackInACallback() async throws {
+  @Test func ifACallbackSetsTheClockBackTimersDueWithItWaitAgain() async throws {
     let third = Box<TimerHandle>()
     let first = schedule(1, at: 2_000) { [self] in
       third.put(schedule(3, at: 2_000))
@@ -118,8 +115,7 @@ import Testing
     third.take()
   }
 
-  @Test("Equal deadlines keep the order of scheduling when the clock is set back")
-  func keepsTheOrder() async throws {
+  @Test func equalDeadlinesKeepTheOrderOfSchedulingWhenTheClockIsSetBack() async throws {
     clock.set(to: 100_000)
     let start = schedule(0, at: 100_000)
     try await expect([Call(0, at: 100_000)])
@@ -135,8 +131,7 @@ import Testing
     withExtendedLifetime((start, handles)) {}
   }
 
-  @Test("A repeating timer stays in phase with the wall clock through steps")
-  func staysInPhase() async throws {
+  @Test func aRepeatingTimerStaysInPhaseWithTheWallClockThroughSteps() async throws {
     let handle = schedule(1, at: 1_100, every: 100)
     clock.set(to: 1_100)
     try await expect([Call(1, at: 1_100)])
@@ -156,8 +151,7 @@ import Testing
     try await expect(two + [Call(1, at: 3_700)])
   }
 
-  @Test("Deadlines in the past, even before 1970, are due at once")
-  func servesThePast() async throws {
+  @Test func deadlinesInThePastEvenBefore1970AreDueAtOnce() async throws {
     let handles = [
       schedule(1, at: 400), schedule(2, at: 0),
       timers.schedule(at: WallTime(since1970: .seconds(-1)), note(3)),
@@ -173,10 +167,7 @@ import Testing
     withExtendedLifetime(handles) {}
   }
 
-  @Test(
-    "Weak targets are released on the wall clock too, and cancelled timers stay cancelled over steps"
-  )
-  func letsGo() async throws {
+  @Test func wallTimersReleaseWeakTargetsAndStayCancelledOverClockSteps() async throws {
     let living = Counter()
     var target: Witness? = Witness(living)
     for repeating in [nil, Duration.microseconds(10)] {
@@ -205,8 +196,8 @@ import Testing
     var armed: Int
   }
 
-  @Test("Random histories of steps, timers and cancels agree with a list", arguments: 1...3)
-  func agreesWithAList(seed: UInt64) async throws {
+  @Test(arguments: 1...3)
+  func randomHistoriesOfStepsTimersAndCancelsAgreeWithAList(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     var pending: [Pending] = []
     var handles: [Int: TimerHandle] = [:]

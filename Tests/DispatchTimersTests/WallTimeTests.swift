@@ -2,8 +2,7 @@ import DispatchTimers
 import Testing
 
 @Suite struct WallTimeTests {
-  @Test("Seconds since 1970 are exact, whole ones to the attosecond")
-  func takesSeconds() {
+  @Test func secondsSince1970AreExactWholeOnesToTheAttosecond() {
     #expect(WallTime(secondsSince1970: 0).since1970 == .zero)
     #expect(WallTime(secondsSince1970: 1_790_000_000).since1970 == .seconds(1_790_000_000))
     #expect(
@@ -15,17 +14,15 @@ import Testing
     #expect(WallTime(secondsSince1970: 64_092_211_200).since1970 == .seconds(64_092_211_200))
   }
 
-  @Test(
-    "NaN, infinity and seconds out of range are refused", arguments: ["nan", "inf", "-inf", "1e30"])
-  func refusesWhatIsNoTime(text: String) async {
+  @Test(arguments: ["nan", "inf", "-inf", "1e30"])
+  func naNInfinityAndSecondsOutOfRangeAreRefused(text: String) async {
     await #expect(processExitsWith: .failure) { [text] in
       // As text, because the process is told in JSON, which does not know these numbers.
       if let seconds = Double(text) { _ = WallTime(secondsSince1970: seconds) }
     }
   }
 
-  @Test("WallTime is an InstantProtocol like those of Swift's clocks")
-  func isAnInstant() {
+  @Test func wallTimeIsAnInstantProtocolLikeThoseOfSwiftsClocks() {
     let time = WallTime(secondsSince1970: 100)
     let later = time.advanced(by: .nanoseconds(1))
     #expect(time < later && later > time && time != later)
@@ -34,8 +31,7 @@ import Testing
     #expect(later.since1970 == .seconds(100) + .nanoseconds(1))
   }
 
-  @Test("now is what the system's clock shows")
-  func isNow() {
+  @Test func nowIsWhatTheSystemsClockShows() {
     let before = WallClock.nanoseconds
     let now = WallTime.now
     let after = WallClock.nanoseconds

@@ -29,10 +29,8 @@ import Testing
     }
   }
 
-  @Test(
-    "An owner released in its own callback lives until the callback returns, and is called no more",
-    arguments: bothClocks)
-  func ownerDiesInItsOwnCallback(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func anOwnerReleasedInItsCallbackLivesUntilItReturns(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let place = Box<Owner>()
     let livingAtTheEnd = Log<Int>()
@@ -56,10 +54,10 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test(
-    "An owner can be released on another thread at any moment of its timer's life",
-    arguments: bothClocks)
-  func ownerDiesOnAnotherThread(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func anOwnerCanBeReleasedOnAnotherThreadAtAnyMomentOfItsTimersLife(clock: TimerQueue.TimeBase)
+    async throws
+  {
     let living = Counter()
     for round in 0..<400 {
       let owner = Owner(living)
@@ -73,10 +71,10 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test(
-    "If the last release happens in the callback, the target's deinit runs on the queue",
-    arguments: bothClocks)
-  func lastReleaseIsInsideTheCallback(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func ifTheLastReleaseHappensInTheCallbackTheTargetsDeinitRunsOnTheQueue(
+    clock: TimerQueue.TimeBase
+  ) async throws {
     let living = Counter()
     let diedOnTheQueue = Counter()
     let isInside = Counter()
@@ -103,8 +101,8 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("Cancelling prevents a call that is already queued", arguments: bothClocks)
-  func cancelAgainstAQueuedFire(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func cancellingPreventsACallThatIsAlreadyQueued(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
     let roadblock = try await Roadblock(on: timers.queue)
     let once = timers.schedule(after: .zero, clock: clock) { called.add() }
@@ -122,10 +120,8 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test(
-    "A timer can be cancelled by another one of the same wake-up",
-    arguments: bothClocks)
-  func cancelWithinTheSameWakeUp(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func aTimerCanBeCancelledByAnotherOneOfTheSameWakeUp(clock: TimerQueue.TimeBase) async throws {
     let called = Log<Int>()
     let second = Box<TimerHandle>()
     let roadblock = try await Roadblock(on: timers.queue)
@@ -141,8 +137,8 @@ import Testing
     #expect(called.all == [1, 10])
   }
 
-  @Test("A discarded handle cancels; a detached one does not", arguments: bothClocks)
-  func discardedHandle(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func aDiscardedHandleCancelsADetachedOneDoesNot(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Log<Int>()
     let roadblock = try await Roadblock(on: timers.queue)
@@ -159,8 +155,8 @@ import Testing
     #expect(called.all == [2])
   }
 
-  @Test("A repeating timer whose target is dead leaves the wheel", arguments: bothClocks)
-  func deadTargetLeavesTheWheel(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func aRepeatingTimerWhoseTargetIsDeadLeavesTheWheel(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Counter()
     do {
@@ -184,10 +180,8 @@ import Testing
     #expect(timers.alarm(clock).deadline == nil)
   }
 
-  @Test(
-    "A timer does not keep its target alive",
-    arguments: bothClocks)
-  func targetDiesAtOnce(clock: TimerQueue.TimeBase) {
+  @Test(arguments: bothClocks)
+  func aTimerDoesNotKeepItsTargetAlive(clock: TimerQueue.TimeBase) {
     let living = Counter()
     var handles: [TimerHandle] = []
     do {
@@ -203,10 +197,8 @@ import Testing
     #expect(handles.allSatisfy { $0.isPending })
   }
 
-  @Test(
-    "cancel() releases the callback's captures at once, and they may cancel other timers",
-    arguments: bothClocks)
-  func letsGoOutsideOfItsLock(clock: TimerQueue.TimeBase) {
+  @Test(arguments: bothClocks)
+  func cancelReleasesCapturesAtOnceAndTheyMayCancelOthers(clock: TimerQueue.TimeBase) {
     let living = Counter()
     let inner = timers.schedule(after: .seconds(3_600), clock: clock) {
       [witness = Witness(living)] in
@@ -227,10 +219,10 @@ import Testing
     #expect(living.value == 0 && timers.count == 1)
   }
 
-  @Test(
-    "Timers end with their queue, detached or not, and release their captures",
-    arguments: bothClocks)
-  func timersEndWithTheirQueue(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func timersEndWithTheirQueueDetachedOrNotAndReleaseTheirCaptures(clock: TimerQueue.TimeBase)
+    async throws
+  {
     let living = Counter()
     let called = Counter()
     weak var endedQueue: TimerQueue?
@@ -261,8 +253,8 @@ import Testing
     try await eventually { endedAlarm == nil }
   }
 
-  @Test("The queue may end within one of its callbacks", arguments: bothClocks)
-  func queueEndsWithinACallback(clock: TimerQueue.TimeBase) async throws {
+  @Test(arguments: bothClocks)
+  func theQueueMayEndWithinOneOfItsCallbacks(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Counter()
     let place = Box<TimerQueue>(TimerQueue())

@@ -4,8 +4,8 @@ import Testing
 @testable import TimerWheel
 
 @Suite struct FreeIndicesTests {
-  @Test("Agrees with a Set whatever is taken and given back", arguments: 0..<10)
-  func oracle(seed: UInt64) {
+  @Test(arguments: 0..<10)
+  func agreesWithASetWhateverIsTakenAndGivenBack(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     var indices = FreeIndices()
     indices.extend(to: 256)

@@ -6,8 +6,8 @@ import TimerWheel
 @Suite struct KnownCaseTests {
   // MARK: Cancelled timers are removed
 
-  @Test("netty-2561: a cancelled timer does not stay until its slot comes round")
-  func cancelledTimersLeaveAtOnce() {
+  /// netty-2561: a cancelled timer does not stay until its slot comes round
+  @Test func cancelledTimersLeaveAtOnce() {
     var wheel = TimerWheel()
     var tokens: [TimerWheel.Token] = []
     for delay in [1, 63, 64, 4_096, 3_600_000, 1 << 40] as [UInt64] {
@@ -25,8 +25,8 @@ import TimerWheel
     #expect(budget == 1)
   }
 
-  @Test("netty-14959: the count is that of armed timers, whatever ended the others")
-  func countsWhatIsArmed() {
+  /// netty-14959: the count is that of armed timers, whatever ended the others
+  @Test func countsWhatIsArmed() {
     var wheel = TimerWheel()
     let early = wheel.schedule(deadline: 10, payload: 0)
     let moved = wheel.schedule(deadline: 10, payload: 1)
@@ -48,8 +48,7 @@ import TimerWheel
     #expect(wheel.count == 0)
   }
 
-  @Test("A million timers cancelled: none is touched again")
-  func cancelsAMillion() {
+  @Test func aMillionTimersCancelledNoneIsTouchedAgain() {
     var wheel = TimerWheel()
     let tokens = (0..<1_000_000).map { index in
       wheel.schedule(deadline: UInt64(index) &* 2_654_435_761 % 10_000_000, payload: 0)
@@ -62,8 +61,7 @@ import TimerWheel
     #expect(budget == 1)
   }
 
-  @Test("A stale token means nothing after its slot was reused")
-  func staleTokensAreHarmless() {
+  @Test func aStaleTokenMeansNothingAfterItsSlotWasReused() {
     var wheel = TimerWheel()
     var stale: [TimerWheel.Token] = []
     for round in 0..<100 as Range<UInt64> {
@@ -87,8 +85,8 @@ import TimerWheel
 
   // MARK: Never early, never lost
 
-  @Test("libuv-4773: never early, from wherever in its round the clock stands")
-  func isNeverEarly() {
+  /// libuv-4773: never early, from wherever in its round the clock stands
+  @Test func isNeverEarly() {
     for start in [0, 1, 62, 63, 64, 4_095, 4_096, 262_143, 1_000_003] as [UInt64] {
       for delay in [1, 2, 63, 64, 65, 4_095, 4_096, 4_097, 300_000] as [UInt64] {
         var wheel = TimerWheel(startingAt: start)
@@ -103,8 +101,8 @@ import TimerWheel
     }
   }
 
-  @Test("rpc-perf-180: a delay longer than a level, or than all below, does not wrap round")
-  func longDelaysDoNotWrap() {
+  /// rpc-perf-180: a delay longer than a level, or than all below, does not wrap round
+  @Test func longDelaysDoNotWrap() {
     for level in 1...10 as ClosedRange<UInt64> {
       let span = UInt64(1) << (6 * level)
       for deadline in [span, span + 5, span + span / 64, span &* 15] {
@@ -123,8 +121,8 @@ import TimerWheel
     }
   }
 
-  @Test("glommio-44: a later timer on a fine level does not hide an earlier one on a coarse level")
-  func coarseTimersAreNotHidden() {
+  /// glommio-44: a later timer on a fine level does not hide an earlier one on a coarse level
+  @Test func coarseTimersAreNotHidden() {
     for coarse in [64, 70, 100, 4_096, 4_100, 5_000] as [UInt64] {
       var wheel = TimerWheel()
       // Armed far ahead, it is on a coarse level; the clock comes close but not into its slot.
@@ -139,8 +137,8 @@ import TimerWheel
     }
   }
 
-  @Test("theine-go-64: a deadline a whole round ahead is neither due now nor a round late")
-  func aWholeRoundAhead() {
+  /// theine-go-64: a deadline a whole round ahead is neither due now nor a round late
+  @Test func aWholeRoundAhead() {
     for level in 1...9 as ClosedRange<UInt64> {
       let round = UInt64(1) << (6 * level)
       for start in [0, 1, round - 1, round, round + 17] {
@@ -153,8 +151,8 @@ import TimerWheel
     }
   }
 
-  @Test("tokio-6751, tokio-8274: a timer moved to the past is due at once, and wakes")
-  func movedToThePast() {
+  /// tokio-6751, tokio-8274: a timer moved to the past is due at once, and wakes
+  @Test func movedToThePast() {
     for past in [0, 1, 999, 1_000] as [UInt64] {
       var wheel = TimerWheel(startingAt: 1_000)
       let token = wheel.schedule(deadline: 9_000_000, payload: 0)
@@ -165,9 +163,8 @@ import TimerWheel
     }
   }
 
-  @Test(
-    "tokio-6751, tokio-8274: nextDeadline shows every earlier deadline, however it was made")
-  func earlierDeadlinesMoveTheNextOne() {
+  /// tokio-6751, tokio-8274: nextDeadline shows every earlier deadline, however it was made
+  @Test func earlierDeadlinesMoveTheNextOne() {
     var wheel = TimerWheel()
     let moved = wheel.schedule(deadline: 9_000, payload: 0)
     _ = wheel.schedule(deadline: 5_000, payload: 1)
@@ -183,8 +180,8 @@ import TimerWheel
     #expect(wheel.nextDeadline == 5_000)
   }
 
-  @Test("tokio-3619: a clock that goes backwards moves and loses nothing")
-  func clockGoesBackwards() {
+  /// tokio-3619: a clock that goes backwards moves and loses nothing
+  @Test func clockGoesBackwards() {
     var wheel = TimerWheel(startingAt: 1_000)
     _ = wheel.schedule(deadline: 1_500, payload: 0)
     #expect(wheel.expirations(to: 1_200) == [])
@@ -197,8 +194,8 @@ import TimerWheel
 
   // MARK: Large numbers
 
-  @Test("tokio-5536: deadlines beyond 2³⁶ ms, up to the last tick, are exact")
-  func beyondTwoToTheThirtySixth() {
+  /// tokio-5536: deadlines beyond 2³⁶ ms, up to the last tick, are exact
+  @Test func beyondTwoToTheThirtySixth() {
     for deadline in [1 << 36 - 1, 1 << 36, 1 << 36 + 1, 1 << 60, .max - 1, .max] as [UInt64] {
       var wheel = TimerWheel(startingAt: 12_345)
       _ = wheel.schedule(deadline: deadline, payload: 0)
@@ -208,8 +205,8 @@ import TimerWheel
     }
   }
 
-  @Test("node-4541: a delay of 2³¹ ms and more is not 1 ms")
-  func beyondTwoToTheThirtyFirst() {
+  /// node-4541: a delay of 2³¹ ms and more is not 1 ms
+  @Test func beyondTwoToTheThirtyFirst() {
     var wheel = TimerWheel()
     for delay in [1 << 31 - 1, 1 << 31, 1 << 31 + 1, 1 << 32, 1 << 32 + 1] as [UInt64] {
       _ = wheel.schedule(deadline: delay, payload: delay)
@@ -222,8 +219,7 @@ import TimerWheel
 
   // MARK: Bounded work
 
-  @Test("A jump of 8 h is not replayed tick by tick")
-  func jumpsAhead() {
+  @Test func aJumpOf8HIsNotReplayedTickByTick() {
     let eightHours: UInt64 = 8 * 3_600 * 1_000_000
     var wheel = TimerWheel()
     var budget = 1
@@ -237,9 +233,7 @@ import TimerWheel
     #expect(1_000 - budget <= 12)
   }
 
-  @Test(
-    "A timer made inside a callback for the same tick expires in the same batch, after the rest")
-  func madeForTheSameTick() {
+  @Test func aTimerMadeInsideACallbackForTheSameTickExpiresInTheSameBatchAfterTheRest() {
     var wheel = TimerWheel()
     for payload in 1...3 as ClosedRange<UInt64> {
       _ = wheel.schedule(deadline: 100, payload: payload)
@@ -255,8 +249,7 @@ import TimerWheel
     #expect(order == [1, 2, 3, 11, 12, 20])
   }
 
-  @Test("A timer that repeats after 0 ms ends with the budget")
-  func spinsNoLongerThanItsBudget() {
+  @Test func aTimerThatRepeatsAfter0MsEndsWithTheBudget() {
     var wheel = TimerWheel()
     _ = wheel.schedule(deadline: 5, payload: 0)
     var budget = 500
@@ -268,8 +261,7 @@ import TimerWheel
     #expect(count <= 500 && budget == 0)
   }
 
-  @Test("A slot with a million timers does not stall its caller: each call keeps to its budget")
-  func aCrowdedSlotDoesNotStall() {
+  @Test func aSlotWithAMillionTimersDoesNotStallItsCallerEachCallKeepsToItsBudget() {
     let count: UInt64 = 1_000_000
     let deadline: UInt64 = 3_600_000
     var wheel = TimerWheel()

@@ -24,8 +24,7 @@ import TimerWheel
     }
   }
 
-  @Test("After a peak, memory that the few timers left do not need is returned, and they expire")
-  func givesBackWhatFewDoNotNeed() throws {
+  @Test func afterAPeakMemoryThatTheFewTimersLeftDoNotNeedIsReturnedAndTheyExpire() throws {
     var wheel = TimerWheel()
     let tokens = peak(&wheel, 3_000_000)
     let full = try residentBytes()
@@ -44,8 +43,7 @@ import TimerWheel
     #expect(payloads == Set(0..<10))
   }
 
-  @Test("When no timer is left, nearly all memory is returned, and the wheel still works")
-  func givesBackEverything() throws {
+  @Test func whenNoTimerIsLeftNearlyAllMemoryIsReturnedAndTheWheelStillWorks() throws {
     var wheel = TimerWheel()
     let small = wheel.allocatedBytes
     let tokens = peak(&wheel, 1_000_000)

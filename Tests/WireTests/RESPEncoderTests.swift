@@ -18,8 +18,7 @@ import Wire
     #expect(encode(.resp3, write) == resp3, sourceLocation: sourceLocation)
   }
 
-  @Test("Simple values are written alike in both versions")
-  func alike() {
+  @Test func simpleValuesAreWrittenAlikeInBothVersions() {
     expect("+OK\r\n", "+OK\r\n") { $0.simple("OK") }
     expect("-ERR no\r\n", "-ERR no\r\n") { $0.error("ERR no") }
     expect("$3\r\nabc\r\n", "$3\r\nabc\r\n") { $0.bulk("abc" as String) }
@@ -30,8 +29,7 @@ import Wire
     expect("*2\r\n", "*2\r\n") { $0.array(2) }
   }
 
-  @Test("RESP2 gets the nearest type it has")
-  func nearest() {
+  @Test func resp2GetsTheNearestTypeItHas() {
     expect("$-1\r\n", "_\r\n") { $0.null() }
     expect(":1\r\n", "#t\r\n") { $0.boolean(true) }
     expect(":0\r\n", "#f\r\n") { $0.boolean(false) }
@@ -42,21 +40,18 @@ import Wire
     expect("$3\r\n重\r\n", "=7\r\ntxt:重\r\n") { $0.text("重") }
   }
 
-  @Test("An error is always one line")
-  func errorsAreOneLine() {
+  @Test func anErrorIsAlwaysOneLine() {
     let escaped = "-ERR a\\u{d}\\u{a}b\\u{1b}[2J\\u{9b}\\u{202e}\r\n"
     expect(escaped, escaped) { $0.error("ERR a\r\nb\u{1B}[2J\u{9B}\u{202E}") }
   }
 
-  @Test("Integers are written over their whole range")
-  func integers() {
+  @Test func integersAreWrittenOverTheirWholeRange() {
     for value in [0, 1, 9, 10, -1, -9, -10, 1_234_567, .max, .min] as [Int64] {
       expect(":\(value)\r\n", ":\(value)\r\n") { $0.integer(value) }
     }
   }
 
-  @Test("A pair is written as its name and its value alone would be")
-  func pairs() {
+  @Test func aPairIsWrittenAsItsNameAndItsValueAloneWouldBe() {
     let powers = (0...18).map { exponent in (0..<exponent).reduce(Int64(1)) { n, _ in n * 10 } }
     let values: [Int64] = [0, -1, .max, .min] + powers + powers.map { $0 - 1 } + powers.map { -$0 }
     for version in [RESPEncoder.Version.resp2, .resp3] {

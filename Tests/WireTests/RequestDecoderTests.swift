@@ -47,8 +47,7 @@ import Wire
     (0..<arguments.count).map { String(decoding: arguments[$0]) }
   }
 
-  @Test("The request after the one at hand is known once it has come")
-  func looksAhead() throws {
+  @Test func theRequestAfterTheOneAtHandIsKnownOnceItHasCome() throws {
     var decoder = RequestDecoder()
     let request = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n"
     decoder.append(Array((request + request + String(request.dropLast())).utf8).span.bytes)
@@ -80,8 +79,7 @@ import Wire
     ("SET \"a b\" 'c d'\r\n*1\r\n$1\r\nx\r\nPING\r\n", [["SET", "a b", "c d"], ["x"], ["PING"]]),
   ]
 
-  @Test("Requests are the same however they are split")
-  func splitsEverywhere() {
+  @Test func requestsAreTheSameHoweverTheyAreSplit() {
     for (text, requests) in Self.corpus {
       let bytes = Array(text.utf8)
       let whole = Self.decode([bytes])
@@ -93,14 +91,13 @@ import Wire
     }
   }
 
-  @Test("A length counts bytes, not characters")
-  func bytesNotCharacters() {
+  @Test func aLengthCountsBytesNotCharacters() {
     #expect(Self.decode("*1\r\n$3\r\n重\r\n").requests == [["重"]])
     #expect(Self.decode("*1\r\n$2\r\n重\r\n").error == "bulk does not end where its length says")
   }
 
-  @Test("Pipelined requests are the same when split at random places", arguments: 0..<20)
-  func randomSplits(seed: UInt64) {
+  @Test(arguments: 0..<20)
+  func pipelinedRequestsAreTheSameWhenSplitAtRandomPlaces(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     var bytes: [UInt8] = []
     var requests: [[String]] = []
@@ -121,39 +118,36 @@ import Wire
 
   // MARK: Errors
 
-  @Test(
-    "Each protocol error has its own message",
-    arguments: [
-      ("*x\r\n", "invalid multibulk length"),
-      ("*\r\n", "invalid multibulk length"),
-      ("*-\r\n", "invalid multibulk length"),
-      ("*1 \r\n", "invalid multibulk length"),
-      ("*+1\r\n", "invalid multibulk length"),
-      ("*1\rX", "invalid multibulk length"),
-      ("*1\n$4\r\n", "invalid multibulk length"),
-      ("*111111111111111111111111111", "invalid multibulk length"),
-      ("*1\r\n:1\r\n", "expected '$', got ':'"),
-      ("*1\r\nPING\r\n", "expected '$', got 'P'"),
-      ("*1\r\n\r\n", "expected '$', got '\\x0d'"),
-      ("*1\r\n\u{7F}", "expected '$', got '\\x7f'"),
-      ("*1\r\n$-1\r\n", "invalid bulk length"),
-      ("*1\r\n$\r\n", "invalid bulk length"),
-      ("*1\r\n$a\r\n", "invalid bulk length"),
-      ("*1\r\n$3\n", "invalid bulk length"),
-      ("*1\r\n$-9223372036854775808\r\n", "invalid bulk length"),
-      ("*1\r\n$3\r\nabcde\r\n", "bulk does not end where its length says"),
-      ("*1\r\n$3\r\nabc\n\n", "bulk does not end where its length says"),
-      ("SET \"a\r\n", "unbalanced quotes in request"),
-      ("SET 'a\r\n", "unbalanced quotes in request"),
-      ("SET \"a\"b\r\n", "unbalanced quotes in request"),
-    ])
-  func errors(_ text: String, _ error: String) {
+  @Test(arguments: [
+    ("*x\r\n", "invalid multibulk length"),
+    ("*\r\n", "invalid multibulk length"),
+    ("*-\r\n", "invalid multibulk length"),
+    ("*1 \r\n", "invalid multibulk length"),
+    ("*+1\r\n", "invalid multibulk length"),
+    ("*1\rX", "invalid multibulk length"),
+    ("*1\n$4\r\n", "invalid multibulk length"),
+    ("*111111111111111111111111111", "invalid multibulk length"),
+    ("*1\r\n:1\r\n", "expected '$', got ':'"),
+    ("*1\r\nPING\r\n", "expected '$', got 'P'"),
+    ("*1\r\n\r\n", "expected '$', got '\\x0d'"),
+    ("*1\r\n\u{7F}", "expected '$', got '\\x7f'"),
+    ("*1\r\n$-1\r\n", "invalid bulk length"),
+    ("*1\r\n$\r\n", "invalid bulk length"),
+    ("*1\r\n$a\r\n", "invalid bulk length"),
+    ("*1\r\n$3\n", "invalid bulk length"),
+    ("*1\r\n$-9223372036854775808\r\n", "invalid bulk length"),
+    ("*1\r\n$3\r\nabcde\r\n", "bulk does not end where its length says"),
+    ("*1\r\n$3\r\nabc\n\n", "bulk does not end where its length says"),
+    ("SET \"a\r\n", "unbalanced quotes in request"),
+    ("SET 'a\r\n", "unbalanced quotes in request"),
+    ("SET \"a\"b\r\n", "unbalanced quotes in request"),
+  ])
+  func eachProtocolErrorHasItsOwnMessage(_ text: String, _ error: String) {
     #expect(Self.decode(text) == Outcome(error: error))
     #expect(Self.decode(Array(text.utf8).map { [$0] }) == Outcome(error: error))
   }
 
-  @Test("Huge lengths neither trap nor allocate; the error names the limit")
-  func hugeLengths() {
+  @Test func hugeLengthsNeitherTrapNorAllocateTheErrorNamesTheLimit() {
     let most = "9223372036854775807"
     #expect(
       Self.decode("*\(most)\r\n").error == "\(most) arguments, max-arguments is 16384")
@@ -166,15 +160,13 @@ import Wire
     }
   }
 
-  @Test("Leading zeros are accepted within the longest length")
-  func leadingZeros() {
+  @Test func leadingZerosAreAcceptedWithinTheLongestLength() {
     #expect(Self.decode("*0001\r\n$004\r\nPING\r\n").requests == [["PING"]])
     let zeros = String(repeating: "0", count: 30)
     #expect(Self.decode("*\(zeros)1\r\n").error == "invalid multibulk length")
   }
 
-  @Test("Each limit is exact to the byte, and the error names it")
-  func limits() {
+  @Test func eachLimitIsExactToTheByteAndTheErrorNamesIt() {
     let limits = RESPLimits(bulkLength: 10, inlineLength: 12, arguments: 3, requestLength: 15)
     func decode(_ text: String) -> Outcome { Self.decode(text, limits: limits) }
     #expect(decode("*1\r\n$10\r\n0123456789\r\n").requests == [["0123456789"]])
@@ -200,8 +192,7 @@ import Wire
     #expect(decode(String(repeating: "*1\r\n$10\r\n0123456789\r\n", count: 9)).requests.count == 9)
   }
 
-  @Test("A line without end is refused, not buffered")
-  func endlessLine() {
+  @Test func aLineWithoutEndIsRefusedNotBuffered() {
     let limits = RESPLimits(inlineLength: 1_000)
     let pieces = Array(repeating: Array(repeating: UInt8(ascii: "x"), count: 100), count: 100)
     let outcome = Self.decode(pieces, limits: limits, mostBuffered: 1_100)
@@ -210,24 +201,22 @@ import Wire
 
   // MARK: Inline
 
-  @Test(
-    "Inline words are split as redis-server does",
-    arguments: [
-      ("a b", ["a", "b"]), ("  a   b  ", ["a", "b"]), ("\ta\tb\t", ["a", "b"]),
-      ("\"\" ''", ["", ""]), ("\"a b\"", ["a b"]), ("'a b'", ["a b"]),
-      ("\"\\n\\r\\t\\a\\b\\\\\\\"\"", ["\n\r\t\u{7}\u{8}\\\""]), ("\"\\x41\\x6a\\xZZ\"", ["AjxZZ"]),
-      ("'\\n'", ["\\n"]), ("'it\\'s'", ["it's"]), ("\"\\q\"", ["q"]), ("a\\nb", ["a\\nb"]),
-      ("key\"quoted\"", ["keyquoted"]), ("\"a'b\" 'c\"d'", ["a'b", "c\"d"]),
-      ("a\u{0}b \u{0}", ["a\u{0}b", "\u{0}"]), ("重 \"重 发\"", ["重", "重 发"]), ("\"\\x4\"", ["x4"]),
-    ])
-  func inlineWords(_ line: String, _ words: [String]) {
+  @Test(arguments: [
+    ("a b", ["a", "b"]), ("  a   b  ", ["a", "b"]), ("\ta\tb\t", ["a", "b"]),
+    ("\"\" ''", ["", ""]), ("\"a b\"", ["a b"]), ("'a b'", ["a b"]),
+    ("\"\\n\\r\\t\\a\\b\\\\\\\"\"", ["\n\r\t\u{7}\u{8}\\\""]), ("\"\\x41\\x6a\\xZZ\"", ["AjxZZ"]),
+    ("'\\n'", ["\\n"]), ("'it\\'s'", ["it's"]), ("\"\\q\"", ["q"]), ("a\\nb", ["a\\nb"]),
+    ("key\"quoted\"", ["keyquoted"]), ("\"a'b\" 'c\"d'", ["a'b", "c\"d"]),
+    ("a\u{0}b \u{0}", ["a\u{0}b", "\u{0}"]), ("重 \"重 发\"", ["重", "重 发"]), ("\"\\x4\"", ["x4"]),
+  ])
+  func inlineWordsAreSplitAsRedisServerDoes(_ line: String, _ words: [String]) {
     #expect(Self.decode(line + "\r\n") == Outcome(requests: [words]), "\(line.debugDescription)")
   }
 
   // MARK: Fuzz
 
-  @Test("Garbage never traps, and no more is buffered than one request may have", arguments: 0..<30)
-  func garbage(seed: UInt64) {
+  @Test(arguments: 0..<30)
+  func garbageNeverTrapsAndNoMoreIsBufferedThanOneRequestMayHave(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let letters = Array("*$-+0123456789\r\n\r\n\"'\\x PINGa:".utf8)
     let limits = RESPLimits(bulkLength: 50, inlineLength: 100, arguments: 10, requestLength: 200)
@@ -245,9 +234,8 @@ import Wire
     }
   }
 
-  @Test(
-    "Damaged requests never trap, and requests before the damage are not lost", arguments: 0..<30)
-  func damage(seed: UInt64) {
+  @Test(arguments: 0..<30)
+  func damagedRequestsNeverTrapAndRequestsBeforeTheDamageAreNotLost(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<300 {
       let intact = (0..<3).map { _ in Self.corpus.randomElement(using: &generator)! }
@@ -266,8 +254,7 @@ import Wire
     }
   }
 
-  @Test("After an error, asking again does not trap")
-  func asksAgainAfterAnError() {
+  @Test func afterAnErrorAskingAgainDoesNotTrap() {
     var decoder = RequestDecoder()
     decoder.append(Array("*1\r\n$x\r\nPING\r\n".utf8).span.bytes)
     var failures = 0

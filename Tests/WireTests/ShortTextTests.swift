@@ -10,8 +10,7 @@ import Wire
     }
   }
 
-  @Test("Decimal numbers of all lengths are written")
-  func decimals() {
+  @Test func decimalNumbersOfAllLengthsAreWritten() {
     var values: [Int64] = [0, .max, .min, .max - 1]
     var power: Int64 = 1
     while power <= .max / 10 {
@@ -37,15 +36,13 @@ import Wire
     for value in 0..<1_000 as Range<Int64> { #expect(text { $0.decimal(value) } == "\(value)") }
   }
 
-  @Test("Parts of replies are written")
-  func replies() {
+  @Test func partsOfRepliesAreWritten() {
     #expect(text { $0.integer(-5) } == ":-5\r\n")
     #expect(text { $0.bulk("state") } == "$5\r\nstate\r\n")
     #expect(text { $0.bulk(Span()) } == "$0\r\n\r\n")
   }
 
-  @Test("Names of all lengths are written, with room to spare and without")
-  func names() {
+  @Test func namesOfAllLengthsAreWrittenWithRoomToSpareAndWithout() {
     let names: [StaticString] = [
       "", "a", "ab", "abc", "abcd", "abcde", "abcdef", "abcdefg", "abcdefgh", "abcdefghi",
       "abcdefghij", "abcdefghijklmno", "abcdefghijklmnop", "abcdefghijklmnopq",
@@ -86,8 +83,7 @@ import Wire
     private static let trap = SIGTRAP
   #endif
 
-  @Test("Text that does not fit ends the process before it is written")
-  func checksBeforeItWrites() async {
+  @Test func textThatDoesNotFitEndsTheProcessBeforeItIsWritten() async {
     await #expect(processExitsWith: .signal(Self.trap)) { Self.write(1) { $0.byte(0x30) } }
     await #expect(processExitsWith: .signal(Self.trap)) { Self.write(2) { $0.newline() } }
     await #expect(processExitsWith: .signal(Self.trap)) { Self.write(5) { $0.raw("12345") } }

@@ -16,8 +16,7 @@ import Wire
     if case .error(let text) = reply { text } else { "" }
   }
 
-  @Test("Only root, the daemon's own user and users that the rules name may manage the daemon")
-  func admin() throws {
+  @Test func onlyRootTheDaemonsOwnUserAndUsersThatTheRulesNameMayManageTheDaemon() throws {
     let counter = DispatcherHarness(
       dispatcherSettings { $0.access.admin = Principals(users: [2_000], groups: [50]) })
     for peer in [
@@ -41,8 +40,7 @@ import Wire
     }
   }
 
-  @Test("Reloaded rules apply to commands at once")
-  func reloadedRules() throws {
+  @Test func reloadedRulesApplyToCommandsAtOnce() throws {
     let counter = DispatcherHarness()
     let other = counter.open(as: Peer(uid: 3_000))
     #expect(text(try counter.say("SLOWLOG LEN", by: other)).hasPrefix("NOPERM"))
@@ -52,8 +50,7 @@ import Wire
     #expect(try counter.say("SLOWLOG LEN", by: other) == .integer(0))
   }
 
-  @Test("Everybody may connect until the rules name somebody; root and the daemon's user always")
-  func connect() throws {
+  @Test func everybodyMayConnectUntilTheRulesNameSomebodyRootAndTheDaemonsUserAlways() throws {
     var rules = AccessRules(daemonUser: 1_000)
     try rules.checkConnect(Peer(uid: 7))
     rules.connect.groups = [50]
@@ -68,8 +65,7 @@ import Wire
 
   // MARK: Output and shares
 
-  @Test("A user with too much unread output gets LIMIT; others do not notice")
-  func fullUser() throws {
+  @Test func aUserWithTooMuchUnreadOutputGetsLIMITOthersDoNotNotice() throws {
     let counter = DispatcherHarness(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
     let reader = counter.open(as: Peer(uid: 5))
     let slow = counter.open(as: Peer(uid: 5))
@@ -94,8 +90,7 @@ import Wire
     #expect(try counter.say("DBSIZE", by: reader) == .integer(0))
   }
 
-  @Test("When an event exceeds a user's limit, the connection that has read least is closed")
-  func slowestGoes() throws {
+  @Test func whenAnEventExceedsAUsersLimitTheConnectionThatHasReadLeastIsClosed() throws {
     let counter = DispatcherHarness(dispatcherSettings { $0.maxOutputPerUser = 4_000 })
     let slow = counter.open(as: Peer(uid: 5))
     let listener = counter.open(as: Peer(uid: 5))
@@ -107,8 +102,7 @@ import Wire
     #expect(slow.isClosing && !listener.isClosing && !counter.dispatcher.isFull(listener))
   }
 
-  @Test("Unread output of closed connections no longer counts for their user")
-  func nothingStaysCounted() throws {
+  @Test func unreadOutputOfClosedConnectionsNoLongerCountsForTheirUser() throws {
     let counter = DispatcherHarness(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
     let slow = counter.open(as: Peer(uid: 5))
     let other = counter.open(as: Peer(uid: 5))
@@ -121,8 +115,7 @@ import Wire
     #expect(counter.dispatcher.users[5] == nil)
   }
 
-  @Test("Among others, a user's many connections share one batch's commands; alone they do not")
-  func shares() throws {
+  @Test func amongOthersAUsersManyConnectionsShareOneBatchsCommandsAloneTheyDoNot() throws {
     let counter = DispatcherHarness()
     let many = (0..<100).map { _ in counter.open() }
     #expect(many.allSatisfy { counter.dispatcher.share(of: $0, 512) == 512 })
@@ -180,8 +173,7 @@ import Wire
 
   // MARK: Reload
 
-  @Test("A connection that was closed during a reload gets no answer")
-  func reloadForNobody() throws {
+  @Test func aConnectionThatWasClosedDuringAReloadGetsNoAnswer() throws {
     let counter = DispatcherHarness()
     let gone = counter.open()
     counter.run(["CONFIG", "RELOAD"], by: gone)

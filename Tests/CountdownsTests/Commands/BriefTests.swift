@@ -18,10 +18,8 @@ import Wire
     }
   }
 
-  @Test(
-    "BRIEF replies with accepted, the generation and the time to wait",
-    arguments: [RESPEncoder.Version.resp2, .resp3])
-  func start(version: RESPEncoder.Version) throws {
+  @Test(arguments: [RESPEncoder.Version.resp2, .resp3])
+  func briefRepliesWithAcceptedTheGenerationAndTheTimeToWait(version: RESPEncoder.Version) throws {
     let session = counter.open(version)
     let accepted = try brief("COUNTDOWN START k COUNT 3 BRIEF", by: session)
     let view = try counter.say("COUNTDOWN GET k")
@@ -37,8 +35,7 @@ import Wire
     #expect(again[0] == 1 && again[1] > generation && again[2] == 3_000)
   }
 
-  @Test("BRIEF marks a repetition, which sends nothing")
-  func repetition() throws {
+  @Test func briefMarksARepetitionWhichSendsNothing() throws {
     let first = try brief("COUNTDOWN START k COUNT 3 TOKEN x BRIEF")
     #expect(first[0] == 1)
     #expect(try brief("COUNTDOWN START k TOKEN x BRIEF") == [2, first[1], 3_000])
@@ -48,8 +45,7 @@ import Wire
     #expect(try brief("COUNTDOWN START k TOKEN x BRIEF") == [2, first[1], 3_000])
   }
 
-  @Test("BRIEF given twice is an error; errors are not shortened")
-  func errors() throws {
+  @Test func briefGivenTwiceIsAnErrorErrorsAreNotShortened() throws {
     #expect(try counter.say("COUNTDOWN START k BRIEF BRIEF").isError("ERR BRIEF is given twice"))
     #expect(
       try counter.say("COUNTDOWN START k COUNT 1 BRIEF EVERY 1s COUNT 2")

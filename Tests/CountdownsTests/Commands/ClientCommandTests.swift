@@ -19,8 +19,7 @@ import Wire
     return Dictionary(uniqueKeysWithValues: fields(text.dropLast()).map { ($0.name, $0.value) })
   }
 
-  @Test("CLIENT INFO and LIST have the fields of Redis 7.2 in its order, and no others")
-  func fieldsOfRedis() throws {
+  @Test func clientInfoAndListHaveTheFieldsOfRedisInItsOrder() throws {
     let names = [
       "id", "addr", "laddr", "fd", "name", "age", "idle", "flags", "db", "sub", "psub", "ssub",
       "multi", "qbuf", "qbuf-free", "argv-mem", "multi-mem", "rbs", "rbp", "obl", "oll", "omem",
@@ -45,8 +44,7 @@ import Wire
     #expect(try counter.say("CLIENT LIST").text.contains(" cmd=NULL "))
   }
 
-  @Test("CLIENT INFO shows the transport, the user, and what the connection is")
-  func valuesOfInfo() throws {
+  @Test func clientINFOShowsTheTransportTheUserAndWhatTheConnectionIs() throws {
     counter.host.transport = TransportFacts(
       descriptor: 9, path: "/run/a b=c.sock", unreadInput: 5)
     let own = try info()
@@ -70,8 +68,7 @@ import Wire
     }
   }
 
-  @Test("CLIENT KILL finds connections by age, user, type and both addresses")
-  func kills() throws {
+  @Test func clientKILLFindsConnectionsByAgeUserTypeAndBothAddresses() throws {
     counter.pass(60_000)
     let subscriber = counter.open(.resp3)
     counter.run(["SUBSCRIBE", "timer:t"], by: subscriber)
@@ -102,8 +99,7 @@ import Wire
     try DispatcherHarness().expectError("CLIENT KILL USER default", "not an integer from 0")
   }
 
-  @Test("CLIENT REPLY OFF drops replies and errors, not events; ON answers again")
-  func repliesAreOff() throws {
+  @Test func clientREPLYOFFDropsRepliesAndErrorsNotEventsONAnswersAgain() throws {
     let session = counter.open(.resp3)
     _ = try counter.frames(["SUBSCRIBE", "timer:t"], by: session)
     #expect(try counter.frames(["CLIENT", "REPLY", "OFF"], by: session).isEmpty)
@@ -120,8 +116,7 @@ import Wire
     #expect(try counter.say("ECHO b", by: session) == .bulk("b"))
   }
 
-  @Test("CLIENT REPLY SKIP drops the next reply only")
-  func skipsOneReply() throws {
+  @Test func clientREPLYSKIPDropsTheNextReplyOnly() throws {
     #expect(try counter.frames(["CLIENT", "REPLY", "SKIP"]).isEmpty)
     #expect(try counter.frames(["ECHO", "a"]).isEmpty)
     #expect(try counter.say("ECHO b") == .bulk("b"))
@@ -132,8 +127,7 @@ import Wire
     #expect(try counter.say("ECHO c") == .bulk("c"))
   }
 
-  @Test("NO-EVICT and NO-TOUCH take on or off, in any case")
-  func takesOnOrOff() throws {
+  @Test func noEVICTAndNOTOUCHTakeOnOrOffInAnyCase() throws {
     for name in ["NO-EVICT", "NO-TOUCH"] {
       #expect(try counter.say("CLIENT \(name) OFF") == .simple("OK"))
       try counter.expectError("CLIENT \(name) nonsense", "'nonsense' is not one of on, off")

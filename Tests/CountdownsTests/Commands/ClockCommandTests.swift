@@ -14,8 +14,7 @@ import Testing
 
   private var wall: Int64 { clock.now.unixMilliseconds }
 
-  @Test("SET moves the clock on the wall to a time, or by a time, and the boot clock not")
-  func set() throws {
+  @Test func setMovesTheClockOnTheWallToATimeOrByATimeAndTheBootClockNot() throws {
     let (boot, start) = (clock.now.boot, wall)
     #expect(try counter.say("CLOCK SET +90s") == .integer(start + 90_000))
     #expect(try counter.say("CLOCK SET -1h") == .integer(start + 90_000 - 3_600_000))
@@ -24,8 +23,7 @@ import Testing
     #expect(clock.now.boot == boot)
   }
 
-  @Test("SET to a time that is none is refused, and changes nothing")
-  func impossibleTimes() throws {
+  @Test func setToATimeThatIsNoneIsRefusedAndChangesNothing() throws {
     let before = clock.now
     try counter.expectError("CLOCK SET soon", "the time in milliseconds since 1970")
     try counter.expectError("CLOCK SET +soon", "the time")
@@ -37,8 +35,7 @@ import Testing
     #expect(clock.now.boot == before.boot)
   }
 
-  @Test("SUSPEND moves both clocks at once: what falls due is late, and ticks are merged")
-  func suspend() throws {
+  @Test func suspendMovesBothClocksAtOnceWhatFallsDueIsLateAndTicksAreMerged() throws {
     _ = try counter.frames(["SUBSCRIBE", "countdown:k"])
     let other = counter.open()
     _ = try counter.say("COUNTDOWN START k COUNT 3 EVERY 1s", by: other)
@@ -50,8 +47,7 @@ import Testing
     #expect(clock.now.boot.microseconds == 2_000_000)
   }
 
-  @Test("RESTART and REBOOT ask the host, with the time that they take, and leave the clock to it")
-  func restarts() throws {
+  @Test func restartAndREBOOTAskTheHostWithTheTimeThatTheyTakeAndLeaveTheClockToIt() throws {
     let before = clock.now
     for line in ["RESTART", "RESTART 5s", "REBOOT", "REBOOT 1500"] {
       #expect(try counter.say("CLOCK \(line)") == .integer(before.unixMilliseconds))
@@ -61,8 +57,7 @@ import Testing
     #expect(clock.now == before)
   }
 
-  @Test("In real time every one of them is refused, and says how to have virtual time")
-  func realTime() throws {
+  @Test func inRealTimeEveryOneOfThemIsRefusedAndSaysHowToHaveVirtualTime() throws {
     counter.host.virtualClock = nil
     for line in ["ADVANCE 1s", "SET +1s", "SUSPEND 1s", "RESTART", "REBOOT"] {
       let name = line.split(separator: " ")[0]

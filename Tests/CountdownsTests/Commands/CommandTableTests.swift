@@ -85,8 +85,8 @@ import Wire
     "SUBSCRIBE countdown:k hud:s other": 5, "UNSUBSCRIBE": 2, "RESET": 1,
   ]
 
-  @Test("Every command's reply is well-formed", arguments: [2, 3])
-  func wellFormed(version: Int) throws {
+  @Test(arguments: [2, 3])
+  func everyCommandsReplyIsWellFormed(version: Int) throws {
     let counter = DispatcherHarness()
     counter.host.reloadOutcome = .taken(
       changed: [.init(name: "a", old: nil, new: "1")], kept: ["b"])
@@ -132,8 +132,7 @@ import Wire
     for element in reply.elements { check(element, version, line) }
   }
 
-  @Test("Every family has HELP")
-  func helpOfFamilies() throws {
+  @Test func everyFamilyHasHELP() throws {
     let counter = DispatcherHarness()
     for name in Set(table.rows.filter { $0.subcommand != nil }.map(\.name)) {
       let lines = try counter.say("\(name) HELP").elements
@@ -141,8 +140,7 @@ import Wire
     }
   }
 
-  @Test("HELP lists every command with its arguments, or those that are named")
-  func help() throws {
+  @Test func helpListsEveryCommandWithItsArgumentsOrThoseThatAreNamed() throws {
     let counter = DispatcherHarness()
     let all = try counter.say("HELP").elements.map(\.text)
     for row in table.rows {
@@ -155,9 +153,7 @@ import Wire
     try counter.expectError("HELP ping nonsense", "unknown command 'nonsense'")
   }
 
-  @Test(
-    "Every syntax line can be parsed: names are words, no mark is left over, secrets are known")
-  func syntax() {
+  @Test func everySyntaxLineCanBeParsedNamesAreWordsNoMarkIsLeftOverSecretsAreKnown() {
     for row in table.rows {
       for parameter in row.parameters {
         let words = [parameter.name] + parameter.choices + (parameter.token.map { [$0] } ?? [])
@@ -180,8 +176,7 @@ import Wire
     #expect(Set(table.rows.map(\.fullName)).count == table.rows.count)
   }
 
-  @Test("Every command about one entity has a key position")
-  func keyPositions() throws {
+  @Test func everyCommandAboutOneEntityHasAKeyPosition() throws {
     let counter = DispatcherHarness()
     for row in table.rows
     where row.group.kind != nil && !["LIST", "HELP", "MASK"].contains(row.subcommand) {
@@ -194,8 +189,7 @@ import Wire
     #expect(docs?["arguments"]?.elements[0]["type"] == .bulk("key"))
   }
 
-  @Test("A command refuses words that are not among its choices")
-  func refusesOtherChoices() throws {
+  @Test func aCommandRefusesWordsThatAreNotAmongItsChoices() throws {
     for row in table.rows {
       for (index, parameter) in row.parameters.enumerated()
       where !parameter.choices.isEmpty {
@@ -215,8 +209,7 @@ import Wire
     }
   }
 
-  @Test("COMMAND LIST picks commands by a pattern; there are no modules and no ACL categories")
-  func filtersCommands() throws {
+  @Test func commandLISTPicksCommandsByAPatternThereAreNoModulesAndNoACLCategories() throws {
     let counter = DispatcherHarness()
     #expect(
       try counter.say("COMMAND LIST FILTERBY PATTERN GATE|C*")
@@ -227,8 +220,7 @@ import Wire
     try counter.expectError("COMMAND LIST FILTERBY PATTERN", "FILTERBY needs a value")
   }
 
-  @Test("HELLO takes nothing, a version, and its options")
-  func helloArguments() throws {
+  @Test func helloTakesNothingAVersionAndItsOptions() throws {
     let counter = DispatcherHarness()
     #expect(try counter.say("HELLO")["proto"] == .integer(2))
     #expect(try counter.say("HELLO 3 SETNAME me")["proto"] == .integer(3))
@@ -237,8 +229,7 @@ import Wire
     #expect(try counter.say("HELLO 4").text.hasPrefix("NOPROTO"))
   }
 
-  @Test("COMMAND INFO has ten elements each, DOCS the number it announces, null for unknown names")
-  func introspection() throws {
+  @Test func commandINFOHasTenElementsEachDOCSTheNumberItAnnouncesNullForUnknownNames() throws {
     let counter = DispatcherHarness()
     for version in [RESPEncoder.Version.resp2, .resp3] {
       counter.session.output.version = version
@@ -263,8 +254,7 @@ import Wire
     }
   }
 
-  @Test("The number of arguments is checked before the command runs")
-  func argumentCounts() throws {
+  @Test func theNumberOfArgumentsIsCheckedBeforeTheCommandRuns() throws {
     let counter = DispatcherHarness()
     for call in [
       "COUNTDOWN START", "COUNTDOWN GET", "COUNTDOWN GET k x", "ECHO", "ECHO a b", "DBSIZE x",

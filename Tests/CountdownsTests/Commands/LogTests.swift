@@ -16,16 +16,14 @@ import Wire
     return try counter.take(monitor).map(\.text).joined()
   }
 
-  @Test("MONITOR shows commands as Redis does, quoted")
-  func monitors() throws {
+  @Test func monitorShowsCommandsAsRedisDoesQuoted() throws {
     counter.host.now.wall.microseconds = 1_790_000_000_000_042
     #expect(
       try monitored(["ECHO", "a \"b\"\\\r\n\u{1}重"])
         == "1790000000.000042 [0 /sock:1] \"ECHO\" \"a \\\"b\\\"\\\\\\r\\n\\x01\\xe9\\x87\\x8d\"")
   }
 
-  @Test("MONITOR hides META, PAYLOAD and TOKEN in any case")
-  func redacts() throws {
+  @Test func monitorHidesMETAPAYLOADAndTOKENInAnyCase() throws {
     let line = try monitored(
       ["COUNTDOWN", "START", "k", "meta", "hush1", "COUNT", "3", "TOKEN", "hush2"])
     #expect(line.hasSuffix("\"meta\" \"(redacted)\" \"COUNT\" \"3\" \"TOKEN\" \"(redacted)\""))
@@ -33,8 +31,7 @@ import Wire
     #expect(!(try monitored(["COUNTDOWN", "RESEND", "k", "ToKeN", "hush4"]).contains("hush")))
   }
 
-  @Test("MONITOR shows a key or value called META, and hides what the option META names")
-  func redactsByGrammar() throws {
+  @Test func monitorShowsAKeyOrValueCalledMETAAndHidesWhatTheOptionMETANames() throws {
     #expect(try monitored(["COUNTDOWN", "START", "meta", "COUNT", "3"]).hasSuffix("\"3\""))
     let line = try monitored(["COUNTDOWN", "START", "k", "TITLE", "META", "META", "hush"])
     #expect(line.hasSuffix("\"TITLE\" \"META\" \"META\" \"(redacted)\""))
@@ -43,22 +40,19 @@ import Wire
         "hush")))
   }
 
-  @Test(
-    "Every payload, result and password is hidden, by position or by name",
-    arguments: [
-      "SCOPE EMIT s tap hush", "ONCE DONE k hush", "ONCE DONE done hush",
-      "GATE CHECK s buy REQUIRED off PAYLOAD hush", "DEBOUNCE CALL k 5s payload hush LEADING",
-      "DEBOUNCE CALL get 5s PAYLOAD hush", "TIMER SET payload 1s EVERY 1s PAYLOAD hush",
-      "HELLO 3 AUTH hush hush SETNAME n",
-    ])
-  func hidesSecrets(_ line: String) throws {
+  @Test(arguments: [
+    "SCOPE EMIT s tap hush", "ONCE DONE k hush", "ONCE DONE done hush",
+    "GATE CHECK s buy REQUIRED off PAYLOAD hush", "DEBOUNCE CALL k 5s payload hush LEADING",
+    "DEBOUNCE CALL get 5s PAYLOAD hush", "TIMER SET payload 1s EVERY 1s PAYLOAD hush",
+    "HELLO 3 AUTH hush hush SETNAME n",
+  ])
+  func everyPayloadResultAndPasswordIsHiddenByPositionOrByName(_ line: String) throws {
     let words = line.split(separator: " ").map(String.init)
     let shown = words.map { $0 == "hush" ? "\"(redacted)\"" : "\"\($0)\"" }
     #expect(try monitored(words).hasSuffix("] " + shown.joined(separator: " ")))
   }
 
-  @Test("After a misspelt option, MONITOR hides the rest of a command that has secrets")
-  func hidesWhatItDoesNotUnderstand() throws {
+  @Test func afterAMisspeltOptionMONITORHidesTheRestOfACommandThatHasSecrets() throws {
     #expect(
       try monitored(["COUNTDOWN", "START", "k", "COUNT", "3", "MTEA", "hush", "FIRE"])
         .hasSuffix("\"3\" \"(redacted)\" \"(redacted)\" \"(redacted)\""))
@@ -67,14 +61,12 @@ import Wire
       try monitored(["CLIENT", "LIST", "NONSENSE", "shown"]).hasSuffix("\"NONSENSE\" \"shown\""))
   }
 
-  @Test("MONITOR shows neither AUTH nor unknown commands")
-  func hides() throws {
+  @Test func monitorShowsNeitherAUTHNorUnknownCommands() throws {
     #expect(try monitored(["AUTH", "secret"]) == "")
     #expect(try monitored(["NOSUCH", "secret"]) == "")
   }
 
-  @Test("SLOWLOG keeps the newest slow commands, shortened and redacted")
-  func slowLog() throws {
+  @Test func slowlogKeepsTheNewestSlowCommandsShortenedAndRedacted() throws {
     var settings = Dispatcher.Settings()
     settings.slowLogLength = 3
     let counter = DispatcherHarness(settings)
@@ -99,8 +91,7 @@ import Wire
     #expect(try counter.say("SLOWLOG RESET") == .simple("OK"))
   }
 
-  @Test("SHUTDOWN ends the daemon, QUIT the connection")
-  func ends() throws {
+  @Test func shutdownEndsTheDaemonQUITTheConnection() throws {
     #expect(try counter.frames(["SHUTDOWN", "NOSAVE"]).isEmpty)
     #expect(counter.host.isShutDown)
     let other = counter.open()
@@ -108,8 +99,7 @@ import Wire
     #expect(other.isClosing)
   }
 
-  @Test("A protocol error is answered, and closes the connection")
-  func refuses() throws {
+  @Test func aProtocolErrorIsAnsweredAndClosesTheConnection() throws {
     var decoder = RequestDecoder()
     decoder.append(Array("*x\r\n".utf8).span.bytes)
     do throws(RESPProtocolError) { _ = try decoder.next() } catch {
@@ -119,8 +109,7 @@ import Wire
     #expect(counter.session.isClosing)
   }
 
-  @Test("CLOCK ADVANCE runs due timers one by one, and is refused in real time")
-  func virtualTime() throws {
+  @Test func clockADVANCERunsDueTimersOneByOneAndIsRefusedInRealTime() throws {
     try counter.expectError("CLOCK ADVANCE 1s", "start countdownd with --virtual-time")
     let clock = VirtualClock(counter.host.now)
     counter.host.virtualClock = clock
@@ -136,8 +125,7 @@ import Wire
       frames.allSatisfy { !$0.text.contains("\"late_us\":") || $0.text.contains("\"late_us\":0,") })
   }
 
-  @Test("CLOCK ADVANCE beyond the year 9999 is refused and moves nothing")
-  func endOfVirtualTime() throws {
+  @Test func clockADVANCEBeyondTheYear9999IsRefusedAndMovesNothing() throws {
     let clock = VirtualClock(counter.host.now)
     counter.host.virtualClock = clock
     counter.run(["TIMER", "SET", "t", "3650d", "EVERY", "3650d"])

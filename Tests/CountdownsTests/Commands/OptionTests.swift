@@ -6,8 +6,7 @@ import Testing
 @Suite struct OptionTests {
   let counter = DispatcherHarness()
 
-  @Test("An unknown option is named in the error, with the usage")
-  func unknownOption() throws {
+  @Test func anUnknownOptionIsNamedInTheErrorWithTheUsage() throws {
     try counter.expectError(
       "COUNTDOWN START k COLOUR red", "ERR unknown option 'COLOUR'", "usage: COUNTDOWN START key")
     try counter.expectError("HUD SHOW s FIRE", "unknown option 'FIRE'", "usage: HUD SHOW screen")
@@ -16,22 +15,19 @@ import Testing
     #expect(try counter.say("DBSIZE") == .integer(0))
   }
 
-  @Test("An option given twice is refused, in any case")
-  func givenTwice() throws {
+  @Test func anOptionGivenTwiceIsRefusedInAnyCase() throws {
     try counter.expectError("COUNTDOWN START k COUNT 1 count 2", "COUNT is given twice")
     try counter.expectError("COUNTDOWN START k FIRE FIRE", "FIRE is given twice")
     try counter.expectError("HUD DISMISS s LEVEL alert LEVEL alert", "LEVEL is given twice")
   }
 
-  @Test("An option without its value is named in the error")
-  func missingValue() throws {
+  @Test func anOptionWithoutItsValueIsNamedInTheError() throws {
     try counter.expectError("COUNTDOWN START k COUNT", "COUNT needs a value")
     try counter.expectError("TIMER SET k 1s EVERY", "EVERY needs a value")
     try counter.expectError("HUD SHOW s kind", "KIND needs a value")
   }
 
-  @Test("The error for a bad duration describes a good one")
-  func durations() throws {
+  @Test func theErrorForABadDurationDescribesAGoodOne() throws {
     for wrong in ["x", "-1", "1.5ms", "1w", "3651d", "1ss", "s", "999999999999999999999"] {
       try counter.expectError(
         "TIMER SET k \(wrong)", "'\(wrong)' is not a duration", "ms, s, m, h or d", "3650d")
@@ -41,8 +37,7 @@ import Testing
     try counter.expectError("COUNTDOWN START k COUNT 2 EVERY 3650d", "COUNT times EVERY", "3650d")
   }
 
-  @Test("The error for an integer out of range names the range")
-  func integers() throws {
+  @Test func theErrorForAnIntegerOutOfRangeNamesTheRange() throws {
     for wrong in ["0", "-1", "2147483648", "x", "1.0", "9223372036854775808"] {
       try counter.expectError(
         "COUNTDOWN START k COUNT \(wrong)", "COUNT '\(wrong)'", "from 1 to 2147483647")
@@ -52,8 +47,7 @@ import Testing
     try counter.expectError("TIMER DEL k GENERATION x", "GENERATION 'x'")
   }
 
-  @Test("The error for a bad choice names the choices")
-  func choices() throws {
+  @Test func theErrorForABadChoiceNamesTheChoices() throws {
     try counter.expectError(
       "HUD SHOW s KIND spinner",
       "KIND 'spinner' is not one of loading, progress, info, success, error"
@@ -64,8 +58,7 @@ import Testing
     try counter.expectError("HUD PROGRESS s nan", "'nan' is not a number from 0 to 1")
   }
 
-  @Test("Keys have 1 to 512 bytes, and texts have limits")
-  func lengths() throws {
+  @Test func keysHave1To512BytesAndTextsHaveLimits() throws {
     func error(_ words: [String]) throws -> String { try counter.frames(words)[0].text }
     #expect(try error(["COUNTDOWN", "GET", ""]).contains("1 to 512 bytes"))
     #expect(try error(["TIMER", "GET", String(repeating: "k", count: 513)]).contains("513"))
@@ -75,15 +68,13 @@ import Testing
     #expect(try error(["COUNTDOWN", "START", "k", "TOKEN", ""]).contains("TOKEN is empty"))
   }
 
-  @Test("Errors quote the client's words on one line, shortened")
-  func quotes() throws {
+  @Test func errorsQuoteTheClientsWordsOnOneLineShortened() throws {
     let reply = try counter.frames(["a\r\nb\u{1}" + String(repeating: "x", count: 200)])[0].text
     #expect(reply.hasPrefix(#"ERR unknown command 'a\u{d}\u{a}b\u{1}xxx"#))
     #expect(reply.contains("…"))
   }
 
-  @Test("Names of commands and options are case-insensitive; a NUL at the end makes another name")
-  func names() throws {
+  @Test func namesOfCommandsAndOptionsAreCaseInsensitiveANULAtTheEndMakesAnotherName() throws {
     #expect(try counter.say("ping") == .simple("PONG"))
     #expect(try counter.say("countdown Start k cOUNT 3")["count"] == .integer(3))
     #expect(try counter.frames(["PING\0"])[0].text.contains("unknown command"))
@@ -92,8 +83,7 @@ import Testing
     #expect(try counter.frames(["HUD", "HIDE"])[0].text.contains("unknown subcommand 'HIDE'"))
   }
 
-  @Test("Durations have the units ms, s, m, h and d")
-  func durationTable() {
+  @Test func durationsHaveTheUnitsMsSMHAndD() {
     func parse(_ text: String) -> Int64? {
       DurationText.parse(text.utf8.span)?.microseconds
     }

@@ -7,8 +7,7 @@ import Testing
     init(_ number: UInt32) { self.number = number }
   }
 
-  @Test("PagedTable agrees with a Dictionary while pages come and go")
-  func likeADictionary() {
+  @Test func pagedTableAgreesWithADictionaryWhilePagesComeAndGo() {
     var table = PagedTable<Thing>()
     var model: [UInt32: Thing] = [:]
     var number: UInt32 = 1
@@ -33,8 +32,7 @@ import Testing
     #expect(table.count == 0)
   }
 
-  @Test("PagedTable releases its values when it ends, and not before")
-  func lifetimes() {
+  @Test func pagedTableReleasesItsValuesWhenItEndsAndNotBefore() {
     weak var inFirst: Thing?
     weak var inAnother: Thing?
     weak var replaced: Thing?

@@ -16,8 +16,8 @@ import TimerWheel
     var uid: UInt32 { 0 }
   }
 
-  @Test("EntityTable agrees with a Dictionary, and indices stay", arguments: 0..<20)
-  func entityTable(seed: UInt64) {
+  @Test(arguments: 0..<20)
+  func entityTableAgreesWithADictionaryAndIndicesStay(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let table = EntityTable<Thing>()
     var model: [[UInt8]: (index: UInt32, value: Int)] = [:]
@@ -57,8 +57,8 @@ import TimerWheel
     #expect(table.entity(at: 0) == nil)
   }
 
-  @Test("A place that is taken is not given out twice", arguments: 0..<20)
-  func places(seed: UInt64) {
+  @Test(arguments: 0..<20)
+  func aPlaceThatIsTakenIsNotGivenOutTwice(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let table = EntityTable<Thing>()
     var countdowns = CountdownTable()
@@ -126,8 +126,8 @@ import TimerWheel
     }
   }
 
-  @Test("EntitySet agrees with a Set", arguments: 0..<10)
-  func entitySet(seed: UInt64) {
+  @Test(arguments: 0..<10)
+  func entitySetAgreesWithASet(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     var set = EntitySet()
     var model: Set<EntityRef> = []
@@ -153,8 +153,8 @@ import TimerWheel
     #expect(set.isEmpty)
   }
 
-  @Test("KeyIndex finds keys whose hashes collide", arguments: 0..<20)
-  func keyIndex(seed: UInt64) {
+  @Test(arguments: 0..<20)
+  func keyIndexFindsKeysWhoseHashesCollide(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     var index = KeyIndex()
     var model: [UInt32: KeyIndex.Hash] = [:]
@@ -189,8 +189,7 @@ import TimerWheel
     }
   }
 
-  @Test("KeyIndex loses nothing when segments split or most keys are removed")
-  func keyIndexGrows() {
+  @Test func keyIndexLosesNothingWhenSegmentsSplitOrMostKeysAreRemoved() {
     var index = KeyIndex()
     let hash = { (entity: UInt32) in
       KeyIndex.hash("\(entity)".utf8.span)
@@ -207,8 +206,8 @@ import TimerWheel
     #expect(index.count == Int(count) + Int(count + 6) / 7)
   }
 
-  @Test("CountdownTable agrees with a Dictionary, and indices stay", arguments: 0..<20)
-  func countdownTable(seed: UInt64) {
+  @Test(arguments: 0..<20)
+  func countdownTableAgreesWithADictionaryAndIndicesStay(seed: UInt64) {
     struct Known: Equatable {
       var machine: Countdown
       var generation: Generation
@@ -300,8 +299,7 @@ import TimerWheel
     #expect(table.entity(at: 0) == nil)
   }
 
-  @Test("The few countdowns that a peak leaves are all there once its memory is given back")
-  func countdownTableAfterAPeak() {
+  @Test func theFewCountdownsThatAPeakLeavesAreAllThereOnceItsMemoryIsGivenBack() {
     func key(_ number: Int) -> [UInt8] { Array("peak \(number)".utf8) }
     func entity(_ number: Int) -> CountdownEntity {
       CountdownEntity(
@@ -335,8 +333,8 @@ import TimerWheel
     for number in 0..<count { #expect(table.find(key(number)) != nil) }
   }
 
-  @Test("Keys keep their bytes while others are added and removed", arguments: 0..<8)
-  func keyArena(seed: UInt64) throws {
+  @Test(arguments: 0..<8)
+  func keysKeepTheirBytesWhileOthersAreAddedAndRemoved(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     var arena = KeyArena()
     var known: [(place: KeyArena.Place, key: [UInt8])] = []
@@ -355,8 +353,7 @@ import TimerWheel
     for (place, key) in known { #expect(Array(arena[place]) == key) }
   }
 
-  @Test("The room of removed keys is reused for shorter ones of any length")
-  func keyArenaReuses() {
+  @Test func theRoomOfRemovedKeysIsReusedForShorterOnesOfAnyLength() {
     var arena = KeyArena(limit: 256 << 10)
     var mostBefore = 0
     for length in stride(from: 512, through: 2, by: -7) {
@@ -370,8 +367,7 @@ import TimerWheel
     #expect(mostBefore > 5_000)
   }
 
-  @Test("Without room for its key, START is refused and changes nothing")
-  func keyMemory() throws {
+  @Test func withoutRoomForItsKeySTARTIsRefusedAndChangesNothing() throws {
     var settings = EngineSettings()
     settings.limits.keyMemory = 1_024
     let desk = Desk(settings)
@@ -394,8 +390,7 @@ import TimerWheel
     #expect(throws: error) { try desk.start(long(4)) }
   }
 
-  @Test("A place beyond what the index can hold cannot be restored")
-  func placesBeyondTheIndex() {
+  @Test func aPlaceBeyondWhatTheIndexCanHoldCannotBeRestored() {
     let now = Moment(boot: .zero, wall: .zero)
     var state = TimerEntity.blank("t".utf8.span)
     var writer = StateWriter(offset: 0)
@@ -407,8 +402,7 @@ import TimerWheel
     }
   }
 
-  @Test("An EntityRef survives the round trip through a timer's payload")
-  func entityRefs() {
+  @Test func anEntityRefSurvivesTheRoundTripThroughATimersPayload() {
     for kind in EntityKind.allCases {
       for index in [0, 1, 0x8000_0000, .max] as [UInt32] {
         let reference = EntityRef(kind, index)
@@ -417,17 +411,17 @@ import TimerWheel
     }
   }
 
-  @Test("A countdown's record takes 36 bytes; rare fields are stored beside it")
-  func size() {
+  @Test func aCountdownsRecordTakes36BytesRareFieldsAreStoredBesideIt() {
     #expect(MemoryLayout<CountdownRecord>.stride == 36)
     #expect(MemoryLayout<SendRecord.Send>.stride == 32)
   }
 
-  @Test("Other guards do not make the records of rate limits larger")
-  func guardSize() { #expect(MemoryLayout<GuardEntity<Throttle>>.stride <= 104) }
+  @Test
+  func otherGuardsDoNotMakeTheRecordsOfRateLimitsLarger() {
+    #expect(MemoryLayout<GuardEntity<Throttle>>.stride <= 104)
+  }
 
-  @Test("Countdowns share one copy of equal terms, as long as one of them has it")
-  func terms() throws {
+  @Test func countdownsShareOneCopyOfEqualTermsAsLongAsOneOfThemHasIt() throws {
     var table = TermsTable()
     func terms(_ number: Int) throws -> Terms {
       Terms(

@@ -76,8 +76,8 @@ import Testing
     #expect(isWhole && places == [0, 1, 2, 4])
   }
 
-  @Test("What is copied from the countdown before is what would be written", arguments: 0..<20)
-  func copiedRecords(seed: UInt64) throws {
+  @Test(arguments: 0..<20)
+  func whatIsCopiedFromTheCountdownBeforeIsWhatWouldBeWritten(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let offset = Int64.random(in: -1_000_000...1_000_000, using: &generator)
     var time: Int64 = 0

@@ -21,10 +21,11 @@ import Testing
   }
 
   @Test(
-    "LIST is complete and without duplicates while entities come and go",
     arguments: EntityKind.allCases,
     0..<12)
-  func completeAndWithoutDuplicates(kind: EntityKind, seed: UInt64) throws {
+  func listIsCompleteAndWithoutDuplicatesWhileEntitiesComeAndGo(kind: EntityKind, seed: UInt64)
+    throws
+  {
     var generator = SeededGenerator(seed: seed)
     let desk = Desk()
     desk.connect(2)
@@ -106,8 +107,7 @@ import Testing
     }
   }
 
-  @Test("A timer that is set again between two pages is on one of them, even the last")
-  func replacedTimer() throws {
+  @Test func aTimerThatIsSetAgainBetweenTwoPagesIsOnOneOfThemEvenTheLast() throws {
     let desk = Desk()
     for key in ["a", "b", "c"] { try desk.set(key, 60_000) }
     var query = ListQuery()
@@ -125,10 +125,9 @@ import Testing
     #expect(keys == [Array("c".utf8)])
   }
 
-  @Test(
-    "Snapshots of a pattern are complete and without duplicates while entities come and go",
-    arguments: 0..<20)
-  func snapshots(seed: UInt64) throws {
+  @Test(arguments: 0..<20)
+  func snapshotsOfAPatternAreCompleteAndWithoutDuplicatesWhileEntitiesComeAndGo(seed: UInt64) throws
+  {
     var generator = SeededGenerator(seed: seed)
     let desk = Desk()
     var there: [String: Int64] = [:]
@@ -165,8 +164,7 @@ import Testing
     }
   }
 
-  @Test("A page looks at a bounded number of entities; a cursor beyond the end ends the listing")
-  func bounded() throws {
+  @Test func aPageLooksAtABoundedNumberOfEntitiesACursorBeyondTheEndEndsTheListing() throws {
     let desk = Desk()
     for index in 0..<100 { try desk.set("\(index)", 60_000) }
     var query = ListQuery()
@@ -187,8 +185,7 @@ import Testing
     #expect(desk.engine.list(.timer, query, at: desk.now).cursor == 0)
   }
 
-  @Test("Entities that fall due during a listing are not listed, and an emptied table ends it")
-  func fallsDue() throws {
+  @Test func entitiesThatFallDueDuringAListingAreNotListedAndAnEmptiedTableEndsIt() throws {
     let desk = Desk()
     for index in 0..<10 { try desk.set("\(index)", 1_000) }
     var query = ListQuery()

@@ -106,8 +106,8 @@ import Testing
     #expect(published.count == 15)
   }
 
-  @Test("Starts that are copied in the log read as those that are written", arguments: 0..<20)
-  func copiedEvents(seed: UInt64) throws {
+  @Test(arguments: 0..<20)
+  func startsThatAreCopiedInTheLogReadAsThoseThatAreWritten(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let desks = [Desk(), Desk()]
     // With any subscription, the engine encodes each event and copies none.
@@ -282,8 +282,7 @@ import Testing
 
   // MARK: Stored bytes
 
-  @Test("The codes of words and kinds never change")
-  func codes() {
+  @Test func theCodesOfWordsAndKindsNeverChange() {
     let words = (1...76).map { Words.word(of: $0)?.description ?? "-" }
     #expect(words.first == "due_unix_ms" && words[42] == "leading" && words.last == "flush")
     var sum: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -296,8 +295,7 @@ import Testing
       ])
   }
 
-  @Test("The stored bytes of an event never change within a version")
-  func writtenBytes() throws {
+  @Test func theStoredBytesOfAnEventNeverChangeWithinAVersion() throws {
     let desk = Desk()
     try desk.start("a", count: 2, meta: "m", title: "%ds")
     let written: [UInt8] = [
@@ -352,8 +350,7 @@ import Testing
     #expect(since.events == ["a cancelled"] && since.reading.isComplete)
   }
 
-  @Test("Portions that a damaged file repeats or reorders are dropped and reported as a gap")
-  func portionsOutOfOrder() throws {
+  @Test func portionsThatADamagedFileRepeatsOrReordersAreDroppedAndReportedAsAGap() throws {
     let desk = Desk()
     var portions: [EventLog.Portion] = []
     for key in ["a", "b", "c"] {

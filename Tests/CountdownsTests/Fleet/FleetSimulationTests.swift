@@ -4,19 +4,19 @@ import Testing
 /// Seeded random histories of fleets: several daemons, the servers that they share, and failures.
 /// `make simulate-fleet` plays many more, optimized.
 @Suite struct FleetSimulationTests {
-  @Test("A fleet answers as one daemon does, whatever goes wrong", arguments: 0..<8)
-  func fleet(seed: UInt64) throws {
+  @Test(arguments: 0..<8)
+  func aFleetAnswersAsOneDaemonDoesWhateverGoesWrong(seed: UInt64) throws {
     try FleetSimulation(seed: seed).play(steps: 300)
   }
 
   /// A daemon's connection ends during the load of all records; a client subscribes before its end.
-  @Test("Histories in which a daemon is slow to begin", arguments: [2_611_230_134, 2_611_230_288])
-  func slowBeginning(seed: UInt64) throws {
+  @Test(arguments: [2_611_230_134, 2_611_230_288])
+  func historiesInWhichADaemonIsSlowToBegin(seed: UInt64) throws {
     try FleetSimulation(seed: seed).play(steps: 500)
   }
 
-  @Test("The check finds fleets that break their word", arguments: FleetSimulation.Fault.allCases)
-  func isNotBlind(fault: FleetSimulation.Fault) {
+  @Test(arguments: FleetSimulation.Fault.allCases)
+  func theCheckFindsFleetsThatBreakTheirWord(fault: FleetSimulation.Fault) {
     let problems = (0..<12 as Range<UInt64>).compactMap { seed in
       do {
         try FleetSimulation(seed: seed, fault: fault).play(steps: 300)

@@ -13,8 +13,7 @@ import Wire
     return Int64(accepted)
   }
 
-  @Test("What one daemon accepts is refused by another, until its time is over")
-  func oneAnswerForAll() throws {
+  @Test func whatOneDaemonAcceptsIsRefusedByAnotherUntilItsTimeIsOver() throws {
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
     #expect(try brief(a.say("COUNTDOWN START k EVERY 1s COUNT 5 BRIEF")) == 1)
     #expect(try brief(b.say("COUNTDOWN START k EVERY 1s COUNT 5 BRIEF")) == 0)
@@ -23,8 +22,7 @@ import Wire
     #expect(try brief(a.say("COUNTDOWN START k EVERY 1s COUNT 5 BRIEF")) == 0)
   }
 
-  @Test("A change from another host reaches the copy before the next decision")
-  func staleCopies() throws {
+  @Test func aChangeFromAnotherHostReachesTheCopyBeforeTheNextDecision() throws {
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
     try a.say("COUNTDOWN START k BRIEF")
     try b.say("COUNTDOWN CANCEL k")
@@ -50,8 +48,7 @@ import Wire
     #expect("\(try c.say("COUNTDOWN START k"))".contains("ERR the servers have something else"))
   }
 
-  @Test("Subscribers on every host receive each event once")
-  func events() throws {
+  @Test func subscribersOnEveryHostReceiveEachEventOnce() throws {
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
     for daemon in [a, b] {
       daemon.counter.run(["SUBSCRIBE", "countdown:k"])
@@ -73,8 +70,7 @@ import Wire
     #expect(servers.entries.count == 2)
   }
 
-  @Test("What is due happens although the daemon that began it is gone")
-  func dueElsewhere() throws {
+  @Test func whatIsDueHappensAlthoughTheDaemonThatBeganItIsGone() throws {
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
     try a.say("TIMER SET t 1s")
     b.read()
@@ -84,8 +80,7 @@ import Wire
     #expect(servers.records.isEmpty)
   }
 
-  @Test("Without an answer in time nothing was done, or nobody knows")
-  func outage() throws {
+  @Test func withoutAnAnswerInTimeNothingWasDoneOrNobodyKnows() throws {
     let a = FleetCounter(servers, daemon: 1)
     try a.say("COUNTDOWN START k BRIEF")
     servers.isSilent = true
@@ -102,15 +97,13 @@ import Wire
     #expect(replies[2].contains("PONG"))
   }
 
-  @Test("A change that too few replicas have is not confirmed")
-  func replicas() throws {
+  @Test func aChangeThatTooFewReplicasHaveIsNotConfirmed() throws {
     let a = FleetCounter(servers, daemon: 1)
     servers.replicas = 0
     #expect("\(try a.say("COUNTDOWN START k BRIEF"))".contains("UNSURE"))
   }
 
-  @Test("Where the servers have lost everything, nothing is allowed for the longest window")
-  func loss() throws {
+  @Test func whereTheServersHaveLostEverythingNothingIsAllowedForTheLongestWindow() throws {
     var rules = SendPolicy.Rules()
     rules.windows = [.init(limit: 1, length: .seconds(3_600))]
     var settings = EngineSettings()
@@ -125,16 +118,14 @@ import Wire
     #expect(try brief(a.say("COUNTDOWN START k POLICY sms BRIEF")) == 1)
   }
 
-  @Test("Nothing that is shared has an owner, as an owner is on one host")
-  func owners() throws {
+  @Test func nothingThatIsSharedHasAnOwnerAsAnOwnerIsOnOneHost() throws {
     let a = FleetCounter(servers, daemon: 1)
     #expect("\(try a.say("ONCE BEGIN k TTL 1m OWNER connection"))".contains("shared with other"))
     try a.say("GATE OPEN s")
     #expect("\(try a.say("GATE TAKE s"))".contains("shared with other"))
   }
 
-  @Test("All that is shared is listed everywhere, also what was there before the daemon")
-  func listings() throws {
+  @Test func allThatIsSharedIsListedEverywhereAlsoWhatWasThereBeforeTheDaemon() throws {
     let a = FleetCounter(servers, daemon: 1)
     for key in ["a", "b", "c"] { try a.say("TIMER SET \(key) 1m") }
     let b = FleetCounter(servers, daemon: 2)
@@ -146,8 +137,7 @@ import Wire
     #expect(a.counter.dispatcher.engine.count(.timer) == 2)
   }
 
-  @Test("A gap in the stream makes the daemon load all records again")
-  func gaps() throws {
+  @Test func aGapInTheStreamMakesTheDaemonLoadAllRecordsAgain() throws {
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
     try a.say("TIMER SET x 1m")
     try a.say("TIMER SET y 1m")
@@ -158,8 +148,7 @@ import Wire
     #expect(b.fleet.statistics.loadings == 2)
   }
 
-  @Test("With `unreachable: local` a daemon decides alone, says so, and gives in afterwards")
-  func alone() throws {
+  @Test func unreachableLocalDecidesAloneSaysSoAndGivesInAfterwards() throws {
     var settings = FleetSettings()
     settings.unreachable = .local
     let a = FleetCounter(servers, daemon: 1, settings)
@@ -177,8 +166,7 @@ import Wire
     #expect(a.counter.dispatcher.engine.count(.countdown) == 1)
   }
 
-  @Test("A policy decides whether its sends go on without the servers")
-  func unreachablePolicies() throws {
+  @Test func aPolicyDecidesWhetherItsSendsGoOnWithoutTheServers() throws {
     for (fleet, policy, accepts) in [
       (FleetSettings.Unreachable.refuse, FleetSettings.Unreachable?.some(.local), true),
       (.local, .some(.refuse), false), (.local, nil, true), (.refuse, nil, false),
@@ -201,8 +189,7 @@ import Wire
     }
   }
 
-  @Test("A server that takes over with fewer entries is believed")
-  func fork() throws {
+  @Test func aServerThatTakesOverWithFewerEntriesIsBelieved() throws {
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
     try a.say("TIMER SET x 1m")
     let (records, entries, number) = (servers.records, servers.entries, servers.number)
@@ -220,8 +207,7 @@ import Wire
     #expect(a.counter.dispatcher.engine.count(.timer) == 2)
   }
 
-  @Test("Hosts whose policies differ from those of the host that came last notice it")
-  func policies() throws {
+  @Test func hostsWhosePoliciesDifferFromThoseOfTheHostThatCameLastNoticeIt() throws {
     var settings = EngineSettings()
     let a = FleetCounter(servers, daemon: 1, engine: settings)
     settings.policies = ["sms": try SendPolicy(name: "sms", SendPolicy.Rules())]
@@ -236,8 +222,7 @@ import Wire
     #expect(b.info.contains("fleet_policies_differ:0"))
   }
 
-  @Test("Who decides on a record is not behind the host that has written it")
-  func timeOfEntries() throws {
+  @Test func whoDecidesOnARecordIsNotBehindTheHostThatHasWrittenIt() throws {
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
     // Until b reads the entry, its estimate of the server's clock lags by 50 ms.
     servers.time += 50_000

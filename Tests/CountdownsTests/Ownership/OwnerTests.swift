@@ -8,8 +8,7 @@ import Testing
 
   init() { desk.connect(2) }
 
-  @Test("When a connection closes, its entities end as owner-gone, and others stay")
-  func connectionGoes() throws {
+  @Test func whenAConnectionClosesItsEntitiesEndAsOwnerGoneAndOthersStay() throws {
     desk.subscribe(1, pattern: "*")
     try desk.start("a", owner: two)
     try desk.start("b")
@@ -27,8 +26,7 @@ import Testing
     #expect(desk.engine.armedCount == 1)
   }
 
-  @Test("Entities of a closed connection fall silent at once, before the cleanup")
-  func muteAtOnce() throws {
+  @Test func entitiesOfAClosedConnectionFallSilentAtOnceBeforeTheCleanup() throws {
     desk.subscribe(1, pattern: "*")
     try desk.start("a", count: 1, owner: two)
     try desk.start("b", count: 1, owner: two)
@@ -52,8 +50,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A HUD of a closed connection is not shown, even if its grace ends before the cleanup")
-  func goneOwnersHUDIsNeverShown() throws {
+  @Test func aHUDOfAClosedConnectionIsNotShownEvenIfItsGraceEndsBeforeTheCleanup() throws {
     desk.subscribe(1, "hud:s")
     try desk.show("s", Presentation.Request(grace: .seconds(1)), owner: two)
     desk.disconnect(2)
@@ -61,8 +58,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("Keys of a closed connection are free for START, GET and TIMER SET")
-  func goneOwnersKeyIsFree() throws {
+  @Test func keysOfAClosedConnectionAreFreeForSTARTGETAndTIMERSET() throws {
     try desk.start("a", owner: two)
     try desk.set("t", 60_000, owner: two)
     desk.disconnect(2)
@@ -76,8 +72,7 @@ import Testing
     #expect(desk.timer("t") != nil)
   }
 
-  @Test("The cleanup spares an index that was reused")
-  func reusedIndex() throws {
+  @Test func theCleanupSparesAnIndexThatWasReused() throws {
     desk.connect(3)
     try desk.start("keep")
     try desk.start("old", count: 1, owner: two)
@@ -90,8 +85,7 @@ import Testing
     #expect(desk.engine.entityCount == 2)
   }
 
-  @Test("Entities that ended before their owner are not cancelled again")
-  func overBefore() throws {
+  @Test func entitiesThatEndedBeforeTheirOwnerAreNotCancelledAgain() throws {
     desk.subscribe(1, "timer:t")
     try desk.set("t", 500, owner: two)
     desk.at(1_000)
@@ -100,8 +94,7 @@ import Testing
     desk.hears(1, "0 t snapshot idle", "0 t set", "500 t fired 1")
   }
 
-  @Test("An accepted START changes the owner, a refused one does not")
-  func ownerChanges() throws {
+  @Test func anAcceptedSTARTChangesTheOwnerARefusedOneDoesNot() throws {
     try desk.start("a", count: 1, owner: two)
     try desk.start("a", owner: .none)
     #expect(desk.get("a")?.owner == two)
@@ -112,8 +105,7 @@ import Testing
     #expect(desk.get("a") != nil)
   }
 
-  @Test("A HUD with several owners stays until the last one ends")
-  func sharedHUD() throws {
+  @Test func aHUDWithSeveralOwnersStaysUntilTheLastOneEnds() throws {
     desk.connect(3)
     desk.subscribe(1, "hud:s")
     try desk.show("s", owner: two)
@@ -129,8 +121,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A paused entity ends with its owner")
-  func pausedWhileOwnerGoes() throws {
+  @Test func aPausedEntityEndsWithItsOwner() throws {
     try desk.start("a", owner: two)
     try desk.pause("a")
     try desk.show("s", owner: two)
@@ -140,8 +131,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("The cleanup takes no more steps at once than the budget allows")
-  func boundedSteps() throws {
+  @Test func theCleanupTakesNoMoreStepsAtOnceThanTheBudgetAllows() throws {
     for index in 0..<100 { try desk.start("\(index)", owner: two) }
     desk.disconnect(2)
     var left = [desk.engine.entityCount]
@@ -162,8 +152,7 @@ import Testing
     return durations.sorted()[durations.count / 2]
   }
 
-  @Test("Closing a connection with many timers is O(1), and the cleanup goes in small steps")
-  func manyTimers() throws {
+  @Test func closingAConnectionWithManyTimersTakesSmallSteps() throws {
     let count = 200_000
     var set = TimerSet(after: .seconds(3_600))
     set.owner = two
@@ -176,8 +165,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("Cleaning up many subscriptions copies none of those that are left")
-  func manySubscriptions() {
+  @Test func cleaningUpManySubscriptionsCopiesNoneOfThoseThatAreLeft() {
     for index in 0..<50_000 {
       _ = desk.engine.subscribe(
         desk.client(2), to: Array("countdown:\(index)".utf8), at: desk.now)
@@ -188,8 +176,7 @@ import Testing
     #expect(desk.engine.subscriptionCount(of: 2) == 0)
   }
 
-  @Test("Many connections that close at once are all cleaned up")
-  func manyConnections() throws {
+  @Test func manyConnectionsThatCloseAtOnceAreAllCleanedUp() throws {
     for connection in 10..<510 as Range<UInt64> {
       desk.connect(connection)
       try desk.start("\(connection)", owner: .connection(connection), by: connection)

@@ -18,8 +18,7 @@ import Wire
     }
   }
 
-  @Test("SUBSCRIBE sends the confirmations, then snapshots, then events")
-  func subscribes() throws {
+  @Test func subscribeSendsTheConfirmationsThenSnapshotsThenEvents() throws {
     let listener = counter.open(.resp3)
     let frames = try counter.frames(["SUBSCRIBE", "countdown:k", "hud:s"], by: listener)
     #expect(frames.map(\.elements[0].text) == ["subscribe", "subscribe", "message", "message"])
@@ -33,8 +32,7 @@ import Wire
     #expect(heard[1]["due_unix_ms"] as? Int == 1_790_000_001_000)
   }
 
-  @Test("Both protocol versions get the same payload, as array and as push")
-  func versions() throws {
+  @Test func bothProtocolVersionsGetTheSamePayloadAsArrayAndAsPush() throws {
     let old = counter.open(.resp2)
     let new = counter.open(.resp3)
     counter.run(["SUBSCRIBE", "timer:t"], by: old)
@@ -48,8 +46,7 @@ import Wire
     #expect(array == push)
   }
 
-  @Test("JSON is escaped; bytes that are not UTF-8 come as base64 under a name that says so")
-  func json() throws {
+  @Test func jsonIsEscapedBytesThatAreNotUTF8ComeAsBase64UnderANameThatSaysSo() throws {
     let listener = counter.open()
     counter.run(["SUBSCRIBE", "countdown:a\"\\\n\u{1}重"], by: listener)
     counter.run(["COUNTDOWN", "START", "a\"\\\n\u{1}重", "META", "\t\u{7F}/"])
@@ -72,10 +69,8 @@ import Wire
     }
   }
 
-  @Test(
-    "Subscribers and the event log get the same ready event",
-    arguments: ["k", "a\"\\\n\u{1}重", String(repeating: "long", count: 50)])
-  func subscribersAndTheLogGetTheSameReadyEvent(_ key: String) throws {
+  @Test(arguments: ["k", "a\"\\\n\u{1}重", String(repeating: "long", count: 50)])
+  func subscribersAndTheEventLogGetTheSameReadyEvent(_ key: String) throws {
     let listener = counter.open()
     counter.run(["SUBSCRIBE", "countdown:\(key)"], by: listener)
     for titles in [[], ["TITLE", "%ds", "READYTITLE", "\"重\""]] {
@@ -89,10 +84,7 @@ import Wire
     }
   }
 
-  @Test(
-    "Subscribers and the event log get the same events of HUDs, timers and guards"
-  )
-  func subscribersAndTheLogGetTheSameEvents() throws {
+  @Test func subscribersAndTheEventLogGetTheSameEventsOfHUDsTimersAndGuards() throws {
     let listener = counter.open()
     counter.run(["PSUBSCRIBE", "*"], by: listener)
     for line in [
@@ -112,8 +104,7 @@ import Wire
     #expect(told.count > 15 && kept == told)
   }
 
-  @Test("A tick is exactly this line")
-  func tickLine() throws {
+  @Test func aTickIsExactlyThisLine() throws {
     let listener = counter.open()
     counter.run(["SUBSCRIBE", "countdown:k"], by: listener)
     counter.run(["COUNTDOWN", "START", "k", "COUNT", "3", "TITLE", "%ds"])
@@ -130,10 +121,7 @@ import Wire
         """)
   }
 
-  @Test(
-    "Every event of every kind is one line of valid JSON, and every view has as many fields as announced"
-  )
-  func everyEvent() throws {
+  @Test func eventsAreOneLineOfJSONAndViewsHaveTheFieldsTheyAnnounce() throws {
     let listener = counter.open()
     counter.run(["PSUBSCRIBE", "*"], by: listener)
     for line in [
@@ -163,8 +151,7 @@ import Wire
 
   // MARK: Slow readers
 
-  @Test("A slow reader gets only the newest tick of each channel")
-  func mergesTicks() throws {
+  @Test func aSlowReaderGetsOnlyTheNewestTickOfEachChannel() throws {
     let slow = counter.open()
     counter.run(["SUBSCRIBE", "countdown:a", "countdown:b"], by: slow)
     _ = try counter.say("COUNTDOWN START a COUNT 10")
@@ -180,8 +167,7 @@ import Wire
     #expect(try counter.say("INFO stats").text.contains("ticks_merged:8\r\n"))
   }
 
-  @Test("Other events are not merged, and replace a waiting tick")
-  func otherEventsAreNotMerged() throws {
+  @Test func otherEventsAreNotMergedAndReplaceAWaitingTick() throws {
     for subscription in [["SUBSCRIBE", "countdown:a"], ["PSUBSCRIBE", "countdown:*"]] {
       let counter = DispatcherHarness()
       let slow = counter.open()
@@ -196,8 +182,7 @@ import Wire
     }
   }
 
-  @Test("Beyond max-output the connection is closed, and the reason names the size")
-  func outputLimit() throws {
+  @Test func beyondMaxOutputTheConnectionIsClosedAndTheReasonNamesTheSize() throws {
     var settings = Dispatcher.Settings()
     settings.maxOutput = 2_000
     let counter = DispatcherHarness(settings)
@@ -214,8 +199,7 @@ import Wire
     #expect(try counter.say("INFO stats").text.contains("output_limit_disconnections:1\r\n"))
   }
 
-  @Test("A monitor that does not read is closed, even while its own command fails")
-  func monitorBeyondTheLimit() throws {
+  @Test func aMonitorThatDoesNotReadIsClosedEvenWhileItsOwnCommandFails() throws {
     var settings = Dispatcher.Settings()
     settings.maxOutput = 300
     let counter = DispatcherHarness(settings)
@@ -228,8 +212,7 @@ import Wire
 
   // MARK: Subscribed in RESP2
 
-  @Test("While subscribed in RESP2 only some commands are allowed; in RESP3 all are")
-  func subscribedMode() throws {
+  @Test func whileSubscribedInRESP2OnlySomeCommandsAreAllowedInRESP3AllAre() throws {
     counter.run(["SUBSCRIBE", "other"])
     _ = try counter.take()
     #expect(try counter.say("COUNTDOWN GET k").text.contains("Can't execute 'countdown get'"))
@@ -249,8 +232,7 @@ import Wire
     #expect(try counter.say("DBSIZE") == .integer(0))
   }
 
-  @Test("A SUBSCRIBE beyond the limit, or with a name too long, subscribes nothing")
-  func subscribesAllOrNothing() throws {
+  @Test func aSUBSCRIBEBeyondTheLimitOrWithANameTooLongSubscribesNothing() throws {
     var engine = EngineSettings()
     engine.limits.subscriptions = 2
     let counter = DispatcherHarness(engine: engine)

@@ -8,8 +8,7 @@ import Testing
     Glob.matches(Array(pattern.utf8), Array(text.utf8))
   }
 
-  @Test("Patterns match as in Redis")
-  func patterns() {
+  @Test func patternsMatchAsInRedis() {
     let yes = [
       ("", ""), ("*", ""), ("*", "abc"), ("**", "abc"), ("a*", "abc"), ("*c", "abc"),
       ("a*c", "abc"),
@@ -29,16 +28,15 @@ import Testing
     for (pattern, text) in no { #expect(!matches(pattern, text), "\(pattern) \(text)") }
   }
 
-  @Test("A pathological pattern does not take exponential time")
-  func pathological() {
+  @Test func aPathologicalPatternDoesNotTakeExponentialTime() {
     let pattern = String(repeating: "a*", count: 400) + "b"
     let text = String(repeating: "a", count: 1_000)
     let took = ContinuousClock().measure { #expect(!matches(pattern, text)) }
     #expect(took < .seconds(2))
   }
 
-  @Test("Random patterns agree with a recursive matcher", arguments: 0..<10)
-  func againstModel(seed: UInt64) {
+  @Test(arguments: 0..<10)
+  func randomPatternsAgreeWithARecursiveMatcher(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     func word(_ parts: [String], _ most: Int) -> [String] {
       (0..<Int.random(in: 0...most, using: &generator)).map { _ in

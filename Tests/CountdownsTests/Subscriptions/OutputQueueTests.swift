@@ -12,8 +12,7 @@ extension OutputQueue {
 }
 
 @Suite struct OutputQueueTests {
-  @Test("Pieces come out in order, and only small ones are merged")
-  func order() {
+  @Test func piecesComeOutInOrderAndOnlySmallOnesAreMerged() {
     var queue = OutputQueue()
     var all: [UInt8] = []
     var taken: [UInt8] = []

@@ -7,8 +7,7 @@ import Testing
 @Suite struct SubscriptionTests {
   let desk = Desk()
 
-  @Test("A late subscriber gets a snapshot first, then the ticks from there on")
-  func subscribesLate() throws {
+  @Test func aLateSubscriberGetsASnapshotFirstThenTheTicksFromThereOn() throws {
     try desk.start("a", count: 4)
     desk.at(1_500)
     desk.subscribe(1, "countdown:a")
@@ -16,16 +15,14 @@ import Testing
       1, "1500 a snapshot 3", "2000 a tick 2", "3000 a tick 1", "4000 a ready 0")
   }
 
-  @Test("An early subscriber gets idle first, then started and the ticks")
-  func subscribesEarly() throws {
+  @Test func anEarlySubscriberGetsIdleFirstThenStartedAndTheTicks() throws {
     desk.subscribe(1, "countdown:a")
     try desk.at(100).start("a", count: 2)
     desk.at(9_000).hears(
       1, "0 a snapshot idle", "100 a started 2", "1100 a tick 1", "2100 a ready 0")
   }
 
-  @Test("The snapshot comes first, even if something unnoticed was due")
-  func snapshotBeforeWhatWasDue() throws {
+  @Test func theSnapshotComesFirstEvenIfSomethingUnnoticedWasDue() throws {
     try desk.start("a", count: 1)
     try desk.start("b", count: 2)
     try desk.set("t", 1_000, every: 1_000)
@@ -36,8 +33,7 @@ import Testing
     desk.hears(1, "1500 a snapshot 0", "1500 b snapshot 1", "1500 t snapshot")
   }
 
-  @Test("Unwatched, a countdown has one armed timer and no ticks")
-  func unwatched() throws {
+  @Test func unwatchedACountdownHasOneArmedTimerAndNoTicks() throws {
     try desk.start("a", count: 1_000_000)
     #expect(desk.engine.nextDeadline.boot == Instant(microseconds: 1_000_000_000_000))
     #expect(desk.engine.armedCount == 1)
@@ -51,8 +47,7 @@ import Testing
     desk.hears(1, "0 a snapshot 1000000", "1000 a tick 999999")
   }
 
-  @Test("Subscribing again sends the snapshot again, and each event once")
-  func subscribesTwice() throws {
+  @Test func subscribingAgainSendsTheSnapshotAgainAndEachEventOnce() throws {
     try desk.start("a", count: 2)
     desk.subscribe(1, "countdown:a")
     desk.subscribe(1, "countdown:a")
@@ -60,8 +55,7 @@ import Testing
     #expect(desk.engine.subscriptionCount(of: 1) == 1)
   }
 
-  @Test("A channel and a matching pattern each deliver the event")
-  func channelAndPattern() throws {
+  @Test func aChannelAndAMatchingPatternEachDeliverTheEvent() throws {
     desk.subscribe(1, "countdown:a")
     desk.subscribe(1, pattern: "countdown:*")
     try desk.start("a", count: 1)
@@ -69,8 +63,7 @@ import Testing
       1, "0 a snapshot idle", "0 a started 1", "0 a started 1", "1000 a ready 0", "1000 a ready 0")
   }
 
-  @Test("Channels of different kinds are separate; unknown ones are about nothing")
-  func kinds() throws {
+  @Test func channelsOfDifferentKindsAreSeparateUnknownOnesAreAboutNothing() throws {
     for channel in ["hud:a", "timer:a", "other", "countdown:", "countdown"] {
       desk.subscribe(1, channel)
     }
@@ -81,8 +74,7 @@ import Testing
     #expect(desk.engine.subscriberCount(of: Array("other".utf8)) == 1)
   }
 
-  @Test("Each level of a screen has its snapshot")
-  func levels() throws {
+  @Test func eachLevelOfAScreenHasItsSnapshot() throws {
     var settings = EngineSettings()
     settings.maximumLevel = .alert
     let desk = Desk(settings)
@@ -100,8 +92,7 @@ import Testing
 
   // MARK: Patterns
 
-  @Test("Each event reaches the patterns that match it at that moment")
-  func patternsComeAndGo() throws {
+  @Test func eachEventReachesThePatternsThatMatchItAtThatMoment() throws {
     for connection in 2...4 as ClosedRange<UInt64> { desk.connect(connection) }
     for (connection, pattern) in [(1, "countdown:a*"), (2, "countdown:?b"), (3, "countdown:a*")] {
       desk.subscribe(UInt64(connection), pattern: pattern)
@@ -130,8 +121,7 @@ import Testing
     #expect(try ready("ai") == [4])
   }
 
-  @Test("A pattern's snapshots contain each lasting entity exactly once, in small steps")
-  func patternSnapshots() throws {
+  @Test func aPatternsSnapshotsContainEachLastingEntityExactlyOnceInSmallSteps() throws {
     for index in 0..<100 { try desk.start("keep\(index)") }
     for index in 0..<100 { try desk.start("go\(index)") }
     for index in 0..<50 { try desk.set("keep\(index)", 1_000_000) }
@@ -154,8 +144,7 @@ import Testing
     #expect(heard.count == 200)
   }
 
-  @Test("A pattern's snapshots show the present, and nothing of closed owners")
-  func patternSnapshotSettles() throws {
+  @Test func aPatternsSnapshotsShowThePresentAndNothingOfClosedOwners() throws {
     desk.connect(2)
     try desk.start("a", count: 1)
     try desk.start("b", owner: .connection(2), by: 2)
@@ -166,8 +155,7 @@ import Testing
     #expect(snapshots == ["1000 a snapshot 0"])
   }
 
-  @Test("Unsubscribing or disconnecting ends the snapshots")
-  func unsubscribesWhileSnapshots() throws {
+  @Test func unsubscribingOrDisconnectingEndsTheSnapshots() throws {
     for index in 0..<100 { try desk.start("\(index)") }
     desk.subscribe(1, pattern: "countdown:*", walk: false)
     // The first step only takes up the pattern.
@@ -185,16 +173,14 @@ import Testing
     #expect(desk.engine.patternCount == 0)
   }
 
-  @Test("A snapshot makes ticks start for the pattern's subscriber")
-  func patternTicks() throws {
+  @Test func aSnapshotMakesTicksStartForThePatternsSubscriber() throws {
     try desk.start("a", count: 3)
     desk.at(500)
     desk.subscribe(1, pattern: "countdown:?")
     desk.at(3_000).hears(1, "500 a snapshot 3", "1000 a tick 2", "2000 a tick 1", "3000 a ready 0")
   }
 
-  @Test("The limit of subscriptions counts only new ones, and is checked first")
-  func subscriptionLimit() throws {
+  @Test func theLimitOfSubscriptionsCountsOnlyNewOnesAndIsCheckedFirst() throws {
     var settings = EngineSettings()
     settings.limits.subscriptions = 3
     let desk = Desk(settings)
@@ -257,8 +243,8 @@ import Testing
     #expect(pages > 3)
   }
 
-  @Test("LIST is complete and free of duplicates while entities come and go", arguments: 0..<5)
-  func lists(seed: UInt64) throws {
+  @Test(arguments: 0..<5)
+  func listIsCompleteAndFreeOfDuplicatesWhileEntitiesComeAndGo(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     for index in 0..<300 { try desk.start(index.isMultiple(of: 3) ? "keep\(index)" : "go\(index)") }
     var query = ListQuery()
@@ -279,8 +265,7 @@ import Testing
       Set(seen.filter { $0.hasPrefix("go") }).count == seen.filter { $0.hasPrefix("go") }.count)
   }
 
-  @Test("LIST by pattern and owner; a cursor beyond the end is the end")
-  func listsSome() throws {
+  @Test func listByPatternAndOwnerACursorBeyondTheEndIsTheEnd() throws {
     desk.connect(2)
     try desk.start("a1", owner: .connection(2))
     try desk.start("a2")

@@ -5,8 +5,7 @@ import Testing
 @Suite struct CodeTests {
   let desk = Desk()
 
-  @Test("ATTEMPT counts; after the last attempt the code is locked until the next send")
-  func locks() throws {
+  @Test func attemptCountsAfterTheLastAttemptTheCodeIsLockedUntilTheNextSend() throws {
     let policy = SendPolicy.test(count: 1, validity: 60_000, attempts: 3)
     desk.subscribe(1, "countdown:a")
     try desk.at(0).start("a", policy: policy)
@@ -22,8 +21,7 @@ import Testing
       1, "0 a snapshot idle", "0 a started 1", "0 a locked 1", "1000 a ready 0", "1000 a started 1")
   }
 
-  @Test("A code expires at the end of its validity, with an event")
-  func expires() throws {
+  @Test func aCodeExpiresAtTheEndOfItsValidityWithAnEvent() throws {
     let policy = SendPolicy.test(count: 1, validity: 5_000, attempts: 3)
     desk.subscribe(1, "countdown:a")
     let sent = try desk.at(0).start("a", policy: policy).view.generation
@@ -39,8 +37,7 @@ import Testing
     #expect(event.dueUnixMS == Desk.wallStart / 1_000 + 5_000)
   }
 
-  @Test("Due events that are noticed late come in the order of time")
-  func expiresLate() throws {
+  @Test func dueEventsThatAreNoticedLateComeInTheOrderOfTime() throws {
     desk.subscribe(1, "countdown:a")
     desk.subscribe(1, "countdown:b")
     try desk.at(0).start("a", policy: .test(count: 9, validity: 5_000))
@@ -58,8 +55,8 @@ import Testing
       ])
   }
 
-  @Test("keycloak-mfa-PR-444: with keep, a resend leaves the earlier code valid")
-  func keeps() throws {
+  /// keycloak-mfa-PR-444: with keep, a resend leaves the earlier code valid
+  @Test func keeps() throws {
     let policy = SendPolicy.test(count: 2, validity: 5_000, attempts: 3, onResend: .keep)
     let first = try desk.at(0).start("a", policy: policy).view.generation
     let second = try desk.at(2_000).start("a", policy: policy).view.generation
@@ -74,8 +71,8 @@ import Testing
     #expect(try desk.attempt("a", second).attempt == .accepted(isLast: true))
   }
 
-  @Test("authy-ruby-63: with replace, a resend ends the earlier code")
-  func replaces() throws {
+  /// authy-ruby-63: with replace, a resend ends the earlier code
+  @Test func replaces() throws {
     let policy = SendPolicy.test(count: 2, validity: 5_000, attempts: 3, onResend: .replace)
     desk.subscribe(1, "countdown:a")
     let first = try desk.at(0).start("a", policy: policy).view.generation
@@ -88,8 +85,7 @@ import Testing
     #expect(desk.takeHeard(1).filter { $0.contains("expired") } == ["7000 a expired 0"])
   }
 
-  @Test("REFUND ends its code; with keep the earlier code is the newest again")
-  func refundsCodes() throws {
+  @Test func refundEndsItsCodeWithKeepTheEarlierCodeIsTheNewestAgain() throws {
     let keep = SendPolicy.test(count: 1, validity: 5_000, attempts: 2)
     let replace = SendPolicy.test(count: 1, validity: 5_000, attempts: 2, onResend: .replace)
     for (key, policy) in [("k", keep), ("r", replace)] {
@@ -106,9 +102,7 @@ import Testing
     }
   }
 
-  @Test(
-    "After PASS no attempt is allowed until the next send, and the send counts towards the limits")
-  func passes() throws {
+  @Test func passEndsAttemptsUntilTheNextSendAndTheSendStillCounts() throws {
     let policy = SendPolicy.test(count: 1, windows: [(2, 60_000)], validity: 5_000, attempts: 1)
     desk.subscribe(1, "countdown:a")
     try desk.at(0).start("a", policy: policy)
@@ -126,8 +120,7 @@ import Testing
     #expect(try desk.attempt("a").attempt == .accepted(isLast: true))
   }
 
-  @Test("PASS is refused once the code has expired")
-  func refusesToPassWhatHasExpired() throws {
+  @Test func passIsRefusedOnceTheCodeHasExpired() throws {
     let policy = SendPolicy.test(count: 1, windows: [(9, 60_000)], validity: 5_000)
     desk.subscribe(1, "countdown:old")
     let sent = try desk.at(0).start("old", policy: policy).view.generation
@@ -148,8 +141,7 @@ import Testing
     desk.hears(1)
   }
 
-  @Test("locked and passed carry the generation of the send whose code it was")
-  func eventsNameTheSendTheyAreAbout() throws {
+  @Test func lockedAndPassedCarryTheGenerationOfTheSendWhoseCodeItWas() throws {
     let policy = SendPolicy.test(
       count: 1, windows: [(9, 60_000)], validity: 50_000, attempts: 1)
     let first = try desk.at(0).start("a", policy: policy).view.generation
@@ -165,8 +157,7 @@ import Testing
     #expect(events.map(\.generation) == [first, first])
   }
 
-  @Test("Codes stay valid after CANCEL, and keep the key")
-  func cancels() throws {
+  @Test func codesStayValidAfterCANCELAndKeepTheKey() throws {
     try desk.at(0).start("a", policy: .test(count: 60, validity: 5_000, attempts: 2))
     try desk.cancel("a")
     #expect(try desk.attempt("a").attempt == .accepted(isLast: false))
@@ -175,8 +166,7 @@ import Testing
     #expect(throws: EngineError.notFound) { try desk.attempt("a") }
   }
 
-  @Test("Without a policy or without validity there are no codes to try")
-  func noCodes() throws {
+  @Test func withoutAPolicyOrWithoutValidityThereAreNoCodesToTry() throws {
     try desk.start("a")
     try desk.start("b", policy: .test())
     #expect(throws: EngineError.noPolicy) { try desk.attempt("a") }
@@ -185,16 +175,14 @@ import Testing
     #expect(throws: EngineError.notFound) { try desk.pass("c") }
   }
 
-  @Test("Without attempts in the policy any number may be made while the code is valid")
-  func unlimited() throws {
+  @Test func withoutAttemptsInThePolicyAnyNumberMayBeMadeWhileTheCodeIsValid() throws {
     try desk.at(0).start("a", policy: .test(count: 1, validity: 5_000))
     for _ in 0..<100 { #expect(try desk.attempt("a").attempt == .accepted(isLast: false)) }
     #expect(desk.get("a")?.quota?.attemptsLeft == nil)
     #expect(try desk.at(5_000).attempt("a").attempt == .expired)
   }
 
-  @Test("PAUSE stops the countdown, but neither validity nor windows")
-  func pauses() throws {
+  @Test func pauseStopsTheCountdownButNeitherValidityNorWindows() throws {
     try desk.at(0).start("a", policy: .test(count: 60, windows: [(1, 70_000)], validity: 5_000))
     try desk.pause("a")
     #expect(try desk.at(5_000).attempt("a").attempt == .expired)

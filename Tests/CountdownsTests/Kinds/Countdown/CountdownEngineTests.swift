@@ -6,8 +6,7 @@ import Testing
 @Suite struct CountdownEngineTests {
   let desk = Desk()
 
-  @Test("A countdown runs, ticks, becomes ready, is kept and forgotten, and leaves nothing behind")
-  func wholeLife() throws {
+  @Test func aCountdownRunsTicksBecomesReadyIsKeptAndForgottenAndLeavesNothingBehind() throws {
     desk.subscribe(1, "countdown:a")
     try desk.at(0).start("a", count: 3)
     desk.at(3_000).hears(
@@ -20,8 +19,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("Keys are binary-safe and distinct")
-  func keys() throws {
+  @Test func keysAreBinarySafeAndDistinct() throws {
     for key in ["a", "A", "a ", "a\0", "", "日本"] { try desk.start(key) }
     #expect(desk.engine.count(.countdown) == 6)
     try desk.cancel("a\0")
@@ -29,8 +27,7 @@ import Testing
     #expect(desk.get("a\0") == nil)
   }
 
-  @Test("A generation is given out once, and a stale one is refused")
-  func generations() throws {
+  @Test func aGenerationIsGivenOutOnceAndAStaleOneIsRefused() throws {
     var seen: Set<Int64> = []
     for _ in 0..<10 {
       let generation = try desk.start("a", count: 1).view.generation.value
@@ -50,8 +47,7 @@ import Testing
     #expect(try desk.cancel("a", current.value))
   }
 
-  @Test("Generations and seq begin where the settings say")
-  func firstGeneration() throws {
+  @Test func generationsAndSeqBeginWhereTheSettingsSay() throws {
     var settings = EngineSettings()
     settings.firstGeneration = 5_000
     let desk = Desk(settings)
@@ -60,8 +56,7 @@ import Testing
     #expect(desk.lastSequence == 5_000)
   }
 
-  @Test("A retry with the same TOKEN gets the first reply and changes nothing")
-  func tokens() throws {
+  @Test func aRetryWithTheSameTOKENGetsTheFirstReplyAndChangesNothing() throws {
     let first = try desk.start("a", count: 2, token: "t1").view
     let retry = try desk.start("a", count: 9, token: "t1")
     #expect(retry.decision == .acceptedBefore)
@@ -78,8 +73,7 @@ import Testing
     #expect(try desk.resend("a", token: "t2").decision == .acceptedBefore)
   }
 
-  @Test("RESEND starts again with the key's last options")
-  func resends() throws {
+  @Test func resendStartsAgainWithTheKeysLastOptions() throws {
     #expect(throws: EngineError.notFound) { try desk.resend("a") }
     try desk.start("a", count: 3, every: 500, meta: "m", title: "%d to go")
     #expect(try desk.resend("a").decision == .refused(.cooldown))
@@ -92,8 +86,7 @@ import Testing
     #expect(view.sends == 2)
   }
 
-  @Test("With keep-ready 0 a ready countdown is forgotten at once")
-  func forgetsAtOnce() throws {
+  @Test func withKeepReady0AReadyCountdownIsForgottenAtOnce() throws {
     var settings = EngineSettings()
     settings.keepReady = .zero
     let desk = Desk(settings)
@@ -103,8 +96,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A reply does not depend on how far behind the wheel is")
-  func settlesFirst() throws {
+  @Test func aReplyDoesNotDependOnHowFarBehindTheWheelIs() throws {
     try desk.start("a", count: 1)
     try desk.start("b", count: 1)
     try desk.start("c", count: 1)
@@ -114,8 +106,7 @@ import Testing
     #expect(throws: EngineError.isReady) { try desk.pause("c") }
   }
 
-  @Test("LIST shows the present, however far behind the wheel is")
-  func listSettles() throws {
+  @Test func listShowsThePresentHoweverFarBehindTheWheelIs() throws {
     try desk.start("a", count: 1)
     try desk.show("s", Presentation.Request(grace: .seconds(1), fadeIn: .zero))
     try desk.set("t", 1_000)
@@ -130,8 +121,7 @@ import Testing
     #expect(desk.engine.list(.timer, ListQuery(), at: desk.now).views.isEmpty)
   }
 
-  @Test("START beyond max-entities or a user's limit is refused; ended entities no longer count")
-  func limits() throws {
+  @Test func startBeyondMaxEntitiesOrAUsersLimitIsRefusedEndedEntitiesNoLongerCount() throws {
     var settings = EngineSettings()
     settings.limits.entities = 4
     settings.limits.entitiesPerUser = 3

@@ -5,8 +5,8 @@ import Testing
 @Suite struct CountdownKnownCaseTests {
   let code = CountdownTimeline()
 
-  @Test("sparrow-app-482: a refresh of the page does not start it over")
-  func refreshDoesNotRestart() {
+  /// sparrow-app-482: a refresh of the page does not start it over
+  @Test func refreshDoesNotRestart() {
     code.isWatched = false
     code.at(0).start(count: 60)
     code.at(20_000).start(count: 60)
@@ -16,16 +16,16 @@ import Testing
       "0 accepted 60", "20000 refused 40", "59999 refused 1", "60000 ready 0")
   }
 
-  @Test("wso2-15896: a double submit sends once")
-  func doubleSubmit() {
+  /// wso2-15896: a double submit sends once
+  @Test func doubleSubmit() {
     code.at(0).start(count: 60)
     code.at(0).start(count: 60)
     code.expect("0 accepted 60", "0 refused 60")
     #expect(code.machine?.sends == 1)
   }
 
-  @Test("supabase-kt-331: never \"0 seconds\" while it still counts: the rest is rounded up")
-  func noZeroWhileCounting() {
+  /// supabase-kt-331: never "0 seconds" while it still counts: the rest is rounded up
+  @Test func noZeroWhileCounting() {
     code.isWatched = false
     code.at(0).start(count: 60)
     code.at(59_001)
@@ -44,16 +44,16 @@ import Testing
     #expect(decision == .refused)
   }
 
-  @Test("FormSG-4344: the first send starts a cooldown, too")
-  func firstSendCounts() {
+  /// FormSG-4344: the first send starts a cooldown, too
+  @Test func firstSendCounts() {
     code.isWatched = false
     code.at(0).start(count: 60)
     code.at(1).start(count: 60)
     code.expect("0 accepted 60", "1 refused 60")
   }
 
-  @Test("clerk-android-PR-925: each resend starts the countdown again")
-  func countsAgain() {
+  /// clerk-android-PR-925: each resend starts the countdown again
+  @Test func countsAgain() {
     code.isWatched = false
     for round in 0..<5 as Range<Int64> {
       code.at(round * 60_000).start(count: 60)
@@ -64,8 +64,8 @@ import Testing
     #expect(code.machine?.sends == 5)
   }
 
-  @Test("authgear-PR-3022: the reported cooldown is not always 0")
-  func cooldownIsTold() {
+  /// authgear-PR-3022: the reported cooldown is not always 0
+  @Test func cooldownIsTold() {
     code.isWatched = false
     code.at(0).start(count: 60)
     #expect(code.remainingMS == 60_000)
@@ -73,8 +73,8 @@ import Testing
     #expect(code.remainingMS == 47_655)
   }
 
-  @Test("react-native-countdown-39: remaining is never negative, however late it is noticed")
-  func neverNegative() {
+  /// react-native-countdown-39: remaining is never negative, however late it is noticed
+  @Test func neverNegative() {
     let plan = Countdown.Plan(count: 5, every: .seconds(1))!
     var machine = Countdown(plan, at: Instant(microseconds: 0))
     let muchLater = Instant(microseconds: 86_400_000_000)
@@ -85,9 +85,8 @@ import Testing
     #expect(machine.remainingSteps(at: muchLater) == 0)
   }
 
-  @Test(
-    "FlipClock-23, JKCountDownButton-4: late ticks do not drift, a pause in the background counts")
-  func noDrift() {
+  /// FlipClock-23, JKCountDownButton-4: late ticks do not drift, a pause in the background counts
+  @Test func noDrift() {
     code.at(0).start(count: 60)
     // Each tick is noticed 30 ms late; the steps stay aligned with the deadline.
     for step in 1..<60 as Range<Int64> { code.late(at: step * 1_000 + 30) }
@@ -108,8 +107,8 @@ import Testing
     code.at(60_000).expect("60000 ready 0")
   }
 
-  @Test("JKCountDownButton-4: in the background for 40 of 60 seconds: 20 are left, not 60")
-  func background() {
+  /// JKCountDownButton-4: in the background for 40 of 60 seconds: 20 are left, not 60
+  @Test func background() {
     code.at(0).start(count: 60)
     code.late(at: 40_000)
     code.expect("0 accepted 60", "40000 tick 20")

@@ -5,27 +5,23 @@ import Testing
 @Suite struct CountdownTests {
   let code = CountdownTimeline()
 
-  @Test("After k steps COUNT − k are left; after COUNT it is ready")
-  func counts() {
+  @Test func countsOneDownEachStepAndIsReadyAtTheLast() {
     code.at(0).start(count: 3, every: 2_000)
     code.at(10_000).expect("0 accepted 3", "2000 tick 2", "4000 tick 1", "6000 ready 0")
   }
 
-  @Test("FIRE counts the first step at once: COUNT 5 EVERY 1s lasts 4 s")
-  func fires() {
+  @Test func fireCountsTheFirstStepAtOnceCOUNT5EVERY1sLasts4S() {
     code.at(0).start(count: 5, fire: true)
     code.at(10_000).expect(
       "0 accepted 4", "1000 tick 3", "2000 tick 2", "3000 tick 1", "4000 ready 0")
   }
 
-  @Test("FIRE with COUNT 1 is ready at once")
-  func firesOnce() {
+  @Test func fireWithCOUNT1IsReadyAtOnce() {
     code.at(0).start(count: 1, fire: true)
     code.at(0).expect("0 accepted 0", "0 ready 0")
   }
 
-  @Test("Unwatched, a countdown wakes once: at its end")
-  func unwatched() {
+  @Test func unwatchedACountdownWakesOnceAtItsEnd() {
     code.isWatched = false
     code.at(0).start(count: 1_000)
     #expect(
@@ -34,8 +30,7 @@ import Testing
     code.at(1_000_000).expect("0 accepted 1000", "1000000 ready 0")
   }
 
-  @Test("START while counting or paused changes nothing")
-  func refusesWithoutChange() {
+  @Test func startWhileCountingOrPausedChangesNothing() {
     code.at(0).start(count: 10)
     code.at(2_500)
     let counting = code.machine
@@ -50,8 +45,7 @@ import Testing
       "50000 refused 8")
   }
 
-  @Test("START when ready takes the new plan, and counts the sends")
-  func startsAgain() {
+  @Test func startWhenReadyTakesTheNewPlanAndCountsTheSends() {
     code.at(0).start(count: 1)
     code.at(1_000).start(count: 2)
     #expect(code.machine?.sends == 2)
@@ -59,8 +53,7 @@ import Testing
       "0 accepted 1", "1000 ready 0", "1000 accepted 2", "2000 tick 1", "3000 ready 0")
   }
 
-  @Test("PAUSE keeps the remaining time to the microsecond, RESUME continues with it")
-  func pauses() {
+  @Test func pauseKeepsTheRemainingTimeToTheMicrosecondRESUMEContinuesWithIt() {
     code.at(0).start(count: 3)
     code.at(1_400).pause()
     #expect(code.remainingMS == 1_600)
@@ -70,8 +63,7 @@ import Testing
       "100600 ready 0")
   }
 
-  @Test("PAUSE and RESUME are idempotent")
-  func pausesTwice() {
+  @Test func pauseAndRESUMEAreIdempotent() {
     code.at(0).start(count: 3)
     code.at(500).resume()
     code.at(500).pause()
@@ -84,8 +76,7 @@ import Testing
       "1500 tick 2", "2500 tick 1", "3500 ready 0")
   }
 
-  @Test("A ready countdown cannot be paused, resumed or retimed")
-  func readyRefusesChanges() {
+  @Test func aReadyCountdownCannotBePausedResumedOrRetimed() {
     code.at(0).start(count: 1)
     code.at(1_000).pause()
     code.resume()
@@ -95,8 +86,7 @@ import Testing
       "1000 nothing to retime 0")
   }
 
-  @Test("RETIME moves the end, later or earlier, and the steps with it")
-  func retimes() {
+  @Test func retimeMovesTheEndLaterOrEarlierAndTheStepsWithIt() {
     code.at(0).start(count: 3)
     code.at(500).retime(10_000)
     code.at(8_400).retime(1_200)
@@ -105,8 +95,7 @@ import Testing
       "5500 tick 5", "6500 tick 4", "7500 tick 3", "8400 retimed 2", "8600 tick 1", "9600 ready 0")
   }
 
-  @Test("RETIME 0 makes a countdown ready at once, even a paused one")
-  func retimesToNow() {
+  @Test func retime0MakesACountdownReadyAtOnceEvenAPausedOne() {
     code.at(0).start(count: 3)
     code.at(500).retime(0)
     code.at(500).expect("0 accepted 3", "500 retimed 0", "500 ready 0")
@@ -116,8 +105,7 @@ import Testing
     code.at(800).expect("600 accepted 3", "700 paused 3", "800 retimed 0", "800 ready 0")
   }
 
-  @Test("RETIME of a paused countdown sets its remaining time")
-  func retimesPaused() {
+  @Test func retimeOfAPausedCountdownSetsItsRemainingTime() {
     code.at(0).start(count: 3)
     code.at(0).pause()
     code.at(100).retime(1_500)
@@ -127,8 +115,7 @@ import Testing
       "10500 ready 0")
   }
 
-  @Test("A ready countdown is kept from its deadline on, then forgotten")
-  func forgets() {
+  @Test func aReadyCountdownIsKeptFromItsDeadlineOnThenForgotten() {
     code.kept = .seconds(10)
     code.at(0).start(count: 1)
     code.late(at: 5_000)
@@ -136,14 +123,12 @@ import Testing
     code.at(11_000).expect("11000 forgotten 0")
   }
 
-  @Test("A jump of 8 h causes one event, not 28,800")
-  func eightHours() {
+  @Test func aJumpOf8HCausesOneEventNot28800() {
     code.at(0).start(count: 3_600)
     code.late(at: 8 * 3_600_000).expect("0 accepted 3600", "28800000 ready 0")
   }
 
-  @Test("Plans that are out of range or would overflow are refused")
-  func plans() {
+  @Test func plansThatAreOutOfRangeOrWouldOverflowAreRefused() {
     #expect(Countdown.Plan(count: 0, every: .seconds(1)) == nil)
     #expect(Countdown.Plan(count: 1, every: .zero) == nil)
     #expect(Countdown.Plan(count: 1, every: Interval(microseconds: 999)) == nil)

@@ -24,8 +24,7 @@ import Testing
     counter = DispatcherHarness(engine: settings)
   }
 
-  @Test("START POLICY replies with all fields, and those of the policy")
-  func fields() throws {
+  @Test func startPOLICYRepliesWithAllFieldsAndThoseOfThePolicy() throws {
     let view = try counter.say("COUNTDOWN START k POLICY login")
     #expect(view["accepted"] == .integer(1) && view["reason"] == .null)
     #expect(view["policy"] == .bulk("login") && view["sends"] == .integer(1))
@@ -38,8 +37,7 @@ import Testing
     #expect(try counter.say("COUNTDOWN START q")["policy"] == nil)
   }
 
-  @Test("POLICY excludes COUNT and EVERY; the error for an unknown one lists the policies")
-  func options() throws {
+  @Test func policyExcludesCOUNTAndEVERYTheErrorForAnUnknownOneListsThePolicies() throws {
     for words in ["POLICY login COUNT 5", "EVERY 1s POLICY login"] {
       try counter.expectError(
         "COUNTDOWN START k \(words)", "POLICY sets the length; leave out COUNT and EVERY")
@@ -55,8 +53,7 @@ import Testing
     )
   }
 
-  @Test("An attempt that is repeated with its token is not counted again")
-  func repeatedAttempt() throws {
+  @Test func anAttemptThatIsRepeatedWithItsTokenIsNotCountedAgain() throws {
     let start = try counter.say("COUNTDOWN START k POLICY login TOKEN t")
     let listener = counter.open()
     _ = try counter.frames(["PSUBSCRIBE", "*"], by: listener)
@@ -77,8 +74,7 @@ import Testing
     #expect(try counter.say("COUNTDOWN ATTEMPT k TOKEN t")["generation"] == start["generation"])
   }
 
-  @Test("A key that is ready remembers its tokens for 10 minutes after the newest")
-  func remembersAttempts() throws {
+  @Test func aKeyThatIsReadyRemembersItsTokensFor10MinutesAfterTheNewest() throws {
     var settings = EngineSettings()
     settings.keepReady = .seconds(1)
     var rules = SendPolicy.Rules()
@@ -97,16 +93,14 @@ import Testing
     #expect(try counter.say("DBSIZE") == .integer(0))
   }
 
-  @Test("A title with an unknown % is refused, and the error says what is allowed")
-  func titles() throws {
+  @Test func refusesATitleWithAnUnknownPlaceholderAndSaysWhatIsAllowed() throws {
     for title in ["50%", "%s", "%m"] {
       try counter.expectError("COUNTDOWN START k TITLE \(title)", "ERR TITLE '\(title)'", "%m")
     }
     #expect(try counter.say("COUNTDOWN GET k") == .null)
   }
 
-  @Test("REFUND, ATTEMPT and PASS reply with accepted and the reason")
-  func answers() throws {
+  @Test func refundATTEMPTAndPASSReplyWithAcceptedAndTheReason() throws {
     func say(_ line: String) throws -> String {
       let view = try counter.say("COUNTDOWN \(line)")
       return "\(view["accepted"] == .integer(1)) \(view["reason"]?.text ?? "")"
@@ -134,8 +128,7 @@ import Testing
     try counter.expectError("COUNTDOWN PASS q", "ERR 'q' was started without a policy")
   }
 
-  @Test("Refusals by windows and channels have a reason and a time to wait")
-  func refusals() throws {
+  @Test func refusalsByWindowsAndChannelsHaveAReasonAndATimeToWait() throws {
     for wait in [60_000, 120_000] as [Int64] {
       _ = try counter.say("COUNTDOWN START k POLICY login")
       counter.pass(wait)
@@ -151,8 +144,7 @@ import Testing
     try counter.expectError("COUNTDOWN PAUSE k", "'k' is not counting")
   }
 
-  @Test("Events of policies carry the generation of the send and the reason")
-  func events() throws {
+  @Test func eventsOfPoliciesCarryTheGenerationOfTheSendAndTheReason() throws {
     let listener = counter.open()
     counter.run(["SUBSCRIBE", "countdown:k"], by: listener)
     _ = try counter.say("COUNTDOWN START k POLICY login")

@@ -5,8 +5,7 @@ import Testing
 @Suite struct PolicyTests {
   let desk = Desk()
 
-  @Test("The nth send has the nth cooldown of the ladder; the last one repeats")
-  func ladder() throws {
+  @Test func theNthSendHasTheNthCooldownOfTheLadderTheLastOneRepeats() throws {
     let policy = SendPolicy.test(ladder: [60_000, 120_000, 300_000])
     var at: Int64 = 0
     for cooldown in [60_000, 120_000, 300_000, 300_000] as [Int64] {
@@ -20,15 +19,13 @@ import Testing
     #expect(desk.get("a")?.sends == 4)
   }
 
-  @Test("Without a ladder the cooldown is COUNT times EVERY, 60 s by default")
-  func plainCooldown() throws {
+  @Test func withoutALadderTheCooldownIsCOUNTTimesEVERY60SByDefault() throws {
     #expect(try desk.send("a", policy: .test(count: 3, every: 500)) == "accepted 1500")
     #expect(try desk.send("b", policy: .test()) == "accepted 60000")
     #expect(desk.get("b")?.remaining == 60)
   }
 
-  @Test("FIRE takes the first step of each cooldown at once; RESEND does what START did")
-  func fires() throws {
+  @Test func fireTakesTheFirstStepOfEachCooldownAtOnceRESENDDoesWhatSTARTDid() throws {
     let policy = SendPolicy.test(ladder: [3_000, 5_000])
     #expect(try desk.start("a", policy: policy, fire: true).view.remainingMS == 2_000)
     desk.at(2_000)
@@ -38,8 +35,7 @@ import Testing
     #expect(again.view.quota?.policy == "test")
   }
 
-  @Test("A window slides: the wait lasts until its oldest send leaves")
-  func slidingWindow() throws {
+  @Test func aWindowSlidesTheWaitLastsUntilItsOldestSendLeaves() throws {
     let policy = SendPolicy.test(count: 1, windows: [(3, 10_000)])
     for at in [0, 4_000, 8_000] as [Int64] { try desk.at(at).start("a", policy: policy) }
     #expect(desk.get("a")?.retryAfterMS == 2_000)
@@ -54,8 +50,7 @@ import Testing
     #expect(try desk.send("a", policy: policy) == "accepted 4000")
   }
 
-  @Test("Each send counts in all windows; the one that frees last decides")
-  func severalWindows() throws {
+  @Test func eachSendCountsInAllWindowsTheOneThatFreesLastDecides() throws {
     let policy = SendPolicy.test(count: 1, windows: [(2, 10_000), (3, 60_000)])
     #expect(try desk.at(0).send("a", policy: policy) == "accepted 1000")
     #expect(try desk.at(1_000).send("a", policy: policy) == "accepted 9000")
@@ -66,8 +61,7 @@ import Testing
     #expect(try desk.at(60_000).send("a", policy: policy) == "accepted 1000")
   }
 
-  @Test("The reason of a refusal is what ends last: the cooldown or a window")
-  func reason() throws {
+  @Test func theReasonOfARefusalIsWhatEndsLastTheCooldownOrAWindow() throws {
     let policy = SendPolicy.test(ladder: [8_000, 1_000], windows: [(2, 10_000)])
     #expect(try desk.at(0).send("a", policy: policy) == "accepted 8000")
     #expect(try desk.at(1).send("a", policy: policy) == "refused cooldown 7999")
@@ -75,8 +69,7 @@ import Testing
     #expect(try desk.at(8_001).send("a", policy: policy) == "refused window 1999")
   }
 
-  @Test("sends and the ladder start over once the longest window is empty")
-  func startsOver() throws {
+  @Test func sendsAndTheLadderStartOverOnceTheLongestWindowIsEmpty() throws {
     let policy = SendPolicy.test(ladder: [1_000, 2_000, 5_000], windows: [(9, 10_000)])
     try desk.at(0).start("a", policy: policy)
     try desk.at(1_000).start("a", policy: policy)
@@ -87,8 +80,7 @@ import Testing
     #expect(try desk.send("a", policy: policy) == "accepted 1000")
   }
 
-  @Test("Without windows sends start over when the key is forgotten")
-  func startsOverWhenForgotten() throws {
+  @Test func withoutWindowsSendsStartOverWhenTheKeyIsForgotten() throws {
     let policy = SendPolicy.test(ladder: [1_000, 2_000])
     try desk.at(0).start("a", policy: policy)
     #expect(try desk.at(600_999).send("a", policy: policy) == "accepted 2000")
@@ -96,8 +88,7 @@ import Testing
     #expect(try desk.send("a", policy: policy) == "accepted 1000")
   }
 
-  @Test("The nth send uses the nth channel; after the last one START is refused as exhausted")
-  func channels() throws {
+  @Test func theNthSendUsesTheNthChannelAfterTheLastOneSTARTIsRefusedAsExhausted() throws {
     let policy = SendPolicy.test(
       count: 1, windows: [(9, 60_000)], channels: ["sms", "sms", "call"])
     var quota = try #require(try desk.at(0).start("a", policy: policy).view.quota)
@@ -118,8 +109,7 @@ import Testing
 
   // MARK: Refunds
 
-  @Test("REFUND gives back cooldown and quota: the key is ready at once, with an event")
-  func refunds() throws {
+  @Test func refundGivesBackCooldownAndQuotaTheKeyIsReadyAtOnceWithAnEvent() throws {
     let policy = SendPolicy.test(
       ladder: [1_000, 5_000], windows: [(2, 60_000)], channels: ["sms", "call"])
     try desk.at(0).start("a", policy: policy)
@@ -137,8 +127,7 @@ import Testing
     #expect(try desk.start("a", policy: policy).view.quota?.channel == "call")
   }
 
-  @Test("REFUND is idempotent")
-  func refundsOnce() throws {
+  @Test func refundIsIdempotent() throws {
     let policy = SendPolicy.test(count: 1, windows: [(5, 60_000)])
     try desk.at(0).start("a", policy: policy)
     let second = try desk.at(1_000).start("a", policy: policy).view.generation
@@ -147,8 +136,7 @@ import Testing
     #expect(!isFirst && view.sends == 1 && view.quota?.sendsLeft == 4)
   }
 
-  @Test("REFUND of an earlier generation is stale, even after the newer one was refunded")
-  func refundsStale() throws {
+  @Test func refundOfAnEarlierGenerationIsStaleEvenAfterTheNewerOneWasRefunded() throws {
     let policy = SendPolicy.test(count: 1, windows: [(5, 60_000)])
     let first = try desk.at(0).start("a", policy: policy).view.generation
     let second = try desk.at(1_000).start("a", policy: policy).view.generation
@@ -159,8 +147,7 @@ import Testing
     #expect(desk.get("a")?.sends == 1)
   }
 
-  @Test("REFUND of a ready or cancelled countdown gives back the quota")
-  func refundsLater() throws {
+  @Test func refundOfAReadyOrCancelledCountdownGivesBackTheQuota() throws {
     let policy = SendPolicy.test(count: 1, windows: [(1, 60_000)])
     let sent = try desk.at(0).start("a", policy: policy).view.generation
     try desk.at(500).cancel("a")
@@ -172,8 +159,7 @@ import Testing
     #expect(try desk.send("a", policy: policy) == "accepted 60000")
   }
 
-  @Test("REFUND of a countdown without a policy ends its cooldown")
-  func refundsPlain() throws {
+  @Test func refundOfACountdownWithoutAPolicyEndsItsCooldown() throws {
     let generation = try desk.start("a", count: 60).view.generation
     let (isFirst, view) = try desk.refund("a", generation)
     #expect(isFirst && view.state == .ready && view.sends == 0)
@@ -181,8 +167,7 @@ import Testing
     #expect(try desk.start("a", count: 60).view.sends == 1)
   }
 
-  @Test("After a REFUND the same token sends again")
-  func refundForgetsToken() throws {
+  @Test func afterAREFUNDTheSameTokenSendsAgain() throws {
     let policy = SendPolicy.test(count: 60)
     let first = try desk.start("a", policy: policy, token: "t").view.generation
     #expect(try desk.start("a", policy: policy, token: "t").decision == .acceptedBefore)
@@ -191,8 +176,7 @@ import Testing
     #expect(again.decision == .accepted && again.view.generation > first)
   }
 
-  @Test("A refused request is not remembered: its retry is checked again")
-  func refusalForgetsToken() throws {
+  @Test func aRefusedRequestIsNotRememberedItsRetryIsCheckedAgain() throws {
     let policy = SendPolicy.test(count: 1)
     try desk.at(0).start("a", policy: policy, token: "t1")
     #expect(try desk.start("a", policy: policy, token: "t2").decision == .refused(.cooldown))
@@ -203,8 +187,7 @@ import Testing
 
   // MARK: Cancel, pause, retime
 
-  @Test("CANCEL does not free the quota: sends stay in their windows")
-  func cancels() throws {
+  @Test func cancelDoesNotFreeTheQuotaSendsStayInTheirWindows() throws {
     let policy = SendPolicy.test(ladder: [1_000, 2_000, 4_000], windows: [(2, 60_000)])
     desk.subscribe(1, "countdown:a")
     try desk.at(0).start("a", policy: policy, owner: .connection(1))
@@ -229,15 +212,13 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("CANCEL forgets a key that no window holds")
-  func cancelsForgets() throws {
+  @Test func cancelForgetsAKeyThatNoWindowHolds() throws {
     try desk.start("a", policy: .test())
     #expect(try desk.cancel("a"))
     desk.expectEmpty()
   }
 
-  @Test("When its owner ends, the countdown is cancelled, and the quota stays")
-  func ownerGone() throws {
+  @Test func whenItsOwnerEndsTheCountdownIsCancelledAndTheQuotaStays() throws {
     let policy = SendPolicy.test(count: 1, windows: [(1, 60_000)], validity: 30_000)
     desk.connect(2)
     try desk.at(0).start("a", policy: policy, owner: .connection(2))
@@ -248,8 +229,7 @@ import Testing
     #expect(try desk.attempt("a").attempt == .accepted(isLast: false))
   }
 
-  @Test("RETIME and RESUME move the cooldown, not the windows")
-  func retimes() throws {
+  @Test func retimeAndRESUMEMoveTheCooldownNotTheWindows() throws {
     let policy = SendPolicy.test(count: 5, windows: [(1, 60_000)])
     try desk.at(0).start("a", policy: policy)
     #expect(try desk.retime("a", 0).remainingMS == 60_000)
@@ -265,8 +245,7 @@ import Testing
 
   // MARK: Without a policy, and policies that change
 
-  @Test("A running countdown and its RESEND keep the policy it was started with")
-  func keepsPolicy() throws {
+  @Test func aRunningCountdownAndItsRESENDKeepThePolicyItWasStartedWith() throws {
     let old = SendPolicy.test(count: 1, windows: [(2, 60_000)])
     let new = SendPolicy.test(count: 2, windows: [(9, 60_000)])
     try desk.at(0).start("a", policy: old)
@@ -278,8 +257,7 @@ import Testing
     #expect(desk.get("a")?.quota?.sendsLeft == 6)
   }
 
-  @Test("START without POLICY checks only the cooldown, and leaves the windows unchanged")
-  func startsPlain() throws {
+  @Test func startWithoutPOLICYChecksOnlyTheCooldownAndLeavesTheWindowsUnchanged() throws {
     let policy = SendPolicy.test(count: 1, windows: [(1, 60_000)])
     try desk.at(0).start("a", policy: policy)
     try desk.cancel("a")
@@ -292,8 +270,7 @@ import Testing
     #expect(try desk.send("a", policy: policy) == "refused window 55900")
   }
 
-  @Test("A policy's key is kept until its windows are empty and its codes expired")
-  func retention() throws {
+  @Test func aPolicysKeyIsKeptUntilItsWindowsAreEmptyAndItsCodesExpired() throws {
     var settings = EngineSettings()
     settings.keepReady = .seconds(5)
     let desk = Desk(settings)
@@ -308,8 +285,7 @@ import Testing
     desk.at(60_000).expectEmpty()
   }
 
-  @Test("A code that expired before its owner ended is reported as expired, even if noticed late")
-  func expiredBeforeOwnerGone() throws {
+  @Test func aCodeThatExpiredBeforeItsOwnerEndedIsReportedAsExpiredEvenIfNoticedLate() throws {
     desk.connect(2)
     desk.subscribe(1, "countdown:a")
     let policy = SendPolicy.test(count: 1, windows: [(9, 60_000)], validity: 5_000)
@@ -323,8 +299,7 @@ import Testing
     desk.at(60_000).expectEmpty()
   }
 
-  @Test("A later policy finds the same codes, whenever their end was noticed")
-  func lateExpiry() throws {
+  @Test func aLaterPolicyFindsTheSameCodesWheneverTheirEndWasNoticed() throws {
     let old = SendPolicy.test(count: 1, windows: [(9, 10_000)], validity: 5_000)
     let new = SendPolicy.test(count: 1, windows: [(9, 60_000)])
     let late = Desk()
@@ -340,8 +315,7 @@ import Testing
     }
   }
 
-  @Test("A send that has left all windows of its policy does not count for the next policy")
-  func whatLeftTheWindowsIsOver() throws {
+  @Test func aSendThatHasLeftAllWindowsOfItsPolicyDoesNotCountForTheNextPolicy() throws {
     let old = SendPolicy.test(ladder: [1_000, 2_000], windows: [(2, 10_000)], validity: 40_000)
     let new = SendPolicy.test(ladder: [1_000, 2_000, 3_000], windows: [(3, 60_000)])
     try desk.at(0).start("a", policy: old)
@@ -355,8 +329,7 @@ import Testing
 
   // MARK: Tokens
 
-  @Test("Each of several tokens sends once, and a repetition gets its own generation")
-  func remembersSeveralTokens() throws {
+  @Test func eachOfSeveralTokensSendsOnceAndARepetitionGetsItsOwnGeneration() throws {
     let policy = SendPolicy.test(count: 1, windows: [(9, 600_000)], validity: 300_000, attempts: 5)
     for (key, policy) in [("with", policy), ("without", nil)] as [(String, SendPolicy?)] {
       func start(_ token: String) throws -> (decision: StartDecision, view: CountdownView) {
@@ -375,8 +348,7 @@ import Testing
     }
   }
 
-  @Test("REFUND forgets the token of its send only")
-  func refundForgetsItsTokenAlone() throws {
+  @Test func refundForgetsTheTokenOfItsSendOnly() throws {
     let policy = SendPolicy.test(count: 1, windows: [(9, 60_000)])
     try desk.at(0).start("a", policy: policy, token: "x")
     let second = try desk.at(1_000).start("a", policy: policy).view.generation
@@ -388,8 +360,7 @@ import Testing
     #expect(try desk.start("a", policy: policy, token: "y").decision == .accepted)
   }
 
-  @Test("Neither CANCEL nor the end of the owner forgets the tokens of a policy's key")
-  func cancelKeepsTokens() throws {
+  @Test func neitherCANCELNorTheEndOfTheOwnerForgetsTheTokensOfAPolicysKey() throws {
     let policy = SendPolicy.test(count: 1, windows: [(9, 60_000)])
     desk.connect(2)
     try desk.start("a", policy: policy, owner: .connection(2), token: "x")
@@ -405,8 +376,7 @@ import Testing
     #expect(try desk.start("b", token: "x").decision == .accepted)
   }
 
-  @Test("A key remembers a bounded number of tokens; the oldest is forgotten first")
-  func boundsTokens() throws {
+  @Test func aKeyRemembersABoundedNumberOfTokensTheOldestIsForgottenFirst() throws {
     for number in 0...Tokens.most {
       try desk.at(Int64(number) * 1_000).start("a", count: 1, token: "t\(number)")
     }
@@ -415,8 +385,7 @@ import Testing
     #expect(try desk.start("a", count: 1, token: "t0").decision == .accepted)
   }
 
-  @Test("START uses the titles of the policy unless it has its own")
-  func titles() throws {
+  @Test func startUsesTheTitlesOfThePolicyUnlessItHasItsOwn() throws {
     var rules = SendPolicy.Rules()
     rules.count = 90
     rules.title = Array("%m:%02s to go".utf8)

@@ -13,8 +13,7 @@ import Testing
     SendPolicy.Window(limit: limit, length: .seconds(seconds))
   }
 
-  @Test("The resend rules of other services can be written as policies")
-  func possible() {
+  @Test func theResendRulesOfOtherServicesCanBeWrittenAsPolicies() {
     #expect(problems { _ in } == [])
     #expect(problems { $0.ladder = [.seconds(60), .seconds(120), .seconds(300)] } == [])
     #expect(
@@ -30,8 +29,7 @@ import Testing
     #expect(problems { $0.windows = [window(20, 86_400), window(5, 600)] } == [])
   }
 
-  @Test("Each rule has its range")
-  func ranges() {
+  @Test func eachRuleHasItsRange() {
     #expect(problems { $0.every = .zero }[0].hasPrefix("every: a step is at least 1ms"))
     #expect(problems { $0.count = 0 }[0].hasPrefix("count: count is 1 to 2147483647"))
     #expect(
@@ -59,8 +57,7 @@ import Testing
       }[0].hasPrefix("channels[0]: "))
   }
 
-  @Test("Conflicting rules are reported")
-  func together() {
+  @Test func conflictingRulesAreReported() {
     #expect(
       problems {
         $0.count = 60
@@ -104,8 +101,7 @@ import Testing
       ])
   }
 
-  @Test("Impossible policies are refused without overflow")
-  func impossible() {
+  @Test func impossiblePoliciesAreRefusedWithoutOverflow() {
     #expect(throws: SendPolicy.Invalid.self) { try SendPolicy(name: "a b", SendPolicy.Rules()) }
     var rules = SendPolicy.Rules()
     rules.count = .max
@@ -115,8 +111,7 @@ import Testing
     #expect(throws: SendPolicy.Invalid.self) { try SendPolicy(name: "a", rules) }
   }
 
-  @Test("Names have 1 to 64 of letters, digits, _, . and -")
-  func names() {
+  @Test func namesHaveUpTo64LettersDigitsUnderscoresDotsAndDashes() {
     for good in ["a", "login.v2", "A-Z_0", String(repeating: "x", count: 64)] {
       #expect(SendPolicy.isName(good), "\(good)")
     }
@@ -125,8 +120,7 @@ import Testing
     }
   }
 
-  @Test("The text of a duration can be parsed again")
-  func durations() {
+  @Test func theTextOfADurationCanBeParsedAgain() {
     let table: [(Int64, String)] = [
       (0, "0"), (1, "1ms"), (1_500, "1500ms"), (90_000, "90s"), (120_000, "2m"),
       (7_200_000, "2h"), (86_400_000, "1d"), (90_000_000, "25h"),
@@ -156,8 +150,7 @@ import Testing
     record.accept(generation, &countdown!, firesAtOnce: false, by: policy, at: now)
   }
 
-  @Test("A record keeps no more sends than the longest window and the codes need")
-  func bounded() throws {
+  @Test func aRecordKeepsNoMoreSendsThanTheLongestWindowAndTheCodesNeed() throws {
     let windows = try policy {
       $0.count = 1
       $0.windows = [.init(limit: 3, length: .seconds(10)), .init(limit: 20, length: .seconds(100))]
@@ -182,8 +175,7 @@ import Testing
     }
   }
 
-  @Test("A seventeenth valid code ends the oldest one")
-  func mostCodes() throws {
+  @Test func aSeventeenthValidCodeEndsTheOldestOne() throws {
     let policy = try policy {
       $0.count = 1
       $0.validity = .days(1)
@@ -200,8 +192,7 @@ import Testing
     #expect(oldest == .expired && next == .accepted(isLast: false))
   }
 
-  @Test("A record restored from its fields equals the original")
-  func plainFields() throws {
+  @Test func aRecordRestoredFromItsFieldsEqualsTheOriginal() throws {
     let policy = try policy {
       $0.count = 1
       $0.windows = [.init(limit: 3, length: .seconds(10))]

@@ -49,8 +49,7 @@ import Testing
 
   // MARK: States
 
-  @Test("Each state has a sentence, which says what START would do")
-  func states() throws {
+  @Test func eachStateHasASentenceWhichSaysWhatSTARTWouldDo() throws {
     var seen: Set<String> = []
     func expect(_ sentence: String) throws {
       let reply = try say("COUNTDOWN WHY k")
@@ -69,15 +68,13 @@ import Testing
     #expect(seen == Set(CountdownView.State.allCases.map { "\($0.text)" }))
   }
 
-  @Test("A countdown that was retimed beyond its length says what is left only")
-  func retimed() throws {
+  @Test func aCountdownThatWasRetimedBeyondItsLengthSaysWhatIsLeftOnly() throws {
     try say("COUNTDOWN START k COUNT 60")
     try say("COUNTDOWN RETIME k 2m")
     #expect(try why() == "refused: in cooldown; 2 m left")
   }
 
-  @Test("A cancelled countdown with sends on record, and a refunded one, say so")
-  func cancelledAndRefunded() throws {
+  @Test func aCancelledCountdownWithSendsOnRecordAndARefundedOneSaySo() throws {
     let started = try say("COUNTDOWN START k POLICY login")
     try say("COUNTDOWN CANCEL k")
     #expect(try why() == "idle: it was cancelled; START is accepted")
@@ -89,8 +86,7 @@ import Testing
 
   // MARK: Refusals
 
-  @Test("Each reason to refuse START has a sentence, with the same reason and wait as START")
-  func refusals() throws {
+  @Test func eachReasonToRefuseSTARTHasASentenceWithTheSameReasonAndWaitAsSTART() throws {
     var seen: Set<String> = []
     func expect(_ sentence: String, _ key: String, policy: String) throws {
       let reply = try say("COUNTDOWN WHY \(key)")
@@ -126,8 +122,7 @@ import Testing
     #expect(seen == ["cooldown", "window", "exhausted"])
   }
 
-  @Test("A full window outlasts a pause, and the sentence has both")
-  func pausedInAFullWindow() throws {
+  @Test func aFullWindowOutlastsAPauseAndTheSentenceHasBoth() throws {
     for wait in [60, 120, 1] {
       try say("COUNTDOWN START k POLICY login")
       pass(Int64(wait))
@@ -139,8 +134,7 @@ import Testing
     #expect(try why().hasSuffix("; also paused with 6 m 59 s left"))
   }
 
-  @Test("Without POLICY the last START ignores the windows, and so does the sentence")
-  func policyNotInForce() throws {
+  @Test func withoutPOLICYTheLastSTARTIgnoresTheWindowsAndSoDoesTheSentence() throws {
     for wait in [60, 120, 0] {
       try say("COUNTDOWN START k POLICY login")
       pass(Int64(wait))
@@ -155,8 +149,7 @@ import Testing
 
   // MARK: Codes
 
-  @Test("Each status of a code has a sentence, with the same answer as ATTEMPT")
-  func codes() throws {
+  @Test func eachStatusOfACodeHasASentenceWithTheSameAnswerAsATTEMPT() throws {
     var seen: Set<String> = []
     func expect(_ sentence: String, _ key: String) throws {
       let reply = try say("COUNTDOWN WHY \(key)")
@@ -188,8 +181,7 @@ import Testing
     #expect(try code("plain") == "null, null")
   }
 
-  @Test("Asking changes nothing")
-  func changesNothing() throws {
+  @Test func askingChangesNothing() throws {
     try say("COUNTDOWN START k POLICY login")
     let before = try say("COUNTDOWN GET k")
     try say("COUNTDOWN WHY k")

@@ -39,15 +39,13 @@ private func play(
 }
 
 @Suite struct DebounceTests {
-  @Test("Many calls fire once, after the quiet time")
-  func quiet() {
+  @Test func manyCallsFireOnceAfterTheQuietTime() {
     #expect(play("c----") == ["300 quiet 1", "300 over"])
     #expect(play("c-cc-c----") == ["800 quiet 4", "800 over"])
     #expect(play("c---c----") == ["300 quiet 1", "300 over", "700 quiet 1", "700 over"])
   }
 
-  @Test("MAXWAIT limits the time from the first call to the event")
-  func maximumWait() {
+  @Test func maxwaitLimitsTheTimeFromTheFirstCallToTheEvent() {
     #expect(
       play("ccccccccccc----", longest: 500) == [
         "500 maximumWait 5", "1000 maximumWait 5", "1300 quiet 1", "1300 over",
@@ -55,8 +53,7 @@ private func play(
     #expect(play("cc-----", longest: 500) == ["400 quiet 2", "400 over"])
   }
 
-  @Test("LEADING fires the first call at once, the others once after the quiet time")
-  func leading() {
+  @Test func leadingFiresTheFirstCallAtOnceTheOthersOnceAfterTheQuietTime() {
     #expect(play("c----", leading: true) == ["0 leading 1", "300 over"])
     #expect(play("ccc----", leading: true) == ["0 leading 1", "500 quiet 2", "500 over"])
     #expect(
@@ -65,8 +62,7 @@ private func play(
       ])
   }
 
-  @Test("With LEADING and MAXWAIT, firing before it is quiet begins no new burst")
-  func leadingAndMaximumWait() {
+  @Test func withLEADINGAndMAXWAITFiringBeforeItIsQuietBeginsNoNewBurst() {
     #expect(
       play("cccccccccc----", longest: 400, leading: true) == [
         "0 leading 1", "500 maximumWait 4", "900 maximumWait 4", "1200 quiet 1", "1200 over",
@@ -77,9 +73,7 @@ private func play(
       ])
   }
 
-  @Test(
-    "Noticed late, it fires once, for the earlier deadline, and ends if it was quiet")
-  func late() {
+  @Test func noticedLateItFiresOnceForTheEarlierDeadlineAndEndsIfItWasQuiet() {
     let rule = Debounce.Rule(
       quiet: .milliseconds(300), maximumWait: .milliseconds(400), isLeading: false)!
     var (machine, _) = Debounce.begin(rule, [1], at: Instant(microseconds: 0))
@@ -92,8 +86,7 @@ private func play(
     #expect(isOver)
   }
 
-  @Test("The newest call's rule and payload apply; FLUSH fires what waits")
-  func newest() {
+  @Test func theNewestCallsRuleAndPayloadApplyFLUSHFiresWhatWaits() {
     let slow = Debounce.Rule(quiet: .seconds(10))!
     let fast = Debounce.Rule(quiet: .seconds(1))!
     var (machine, _) = Debounce.begin(slow, [1], at: Instant(microseconds: 0))
@@ -111,8 +104,7 @@ private func play(
     #expect(after.firing == nil && after.isOver)
   }
 
-  @Test("A call that shortens MAXWAIT below the time waited fires at that call, not before")
-  func shortened() {
+  @Test func aCallThatShortensMAXWAITBelowTheTimeWaitedFiresAtThatCallNotBefore() {
     let start = Instant(microseconds: 0)
     var (machine, _) = Debounce.begin(Debounce.Rule(quiet: .seconds(60))!, [1], at: start)
     let now = start + .seconds(30)
@@ -125,8 +117,7 @@ private func play(
     #expect(machine.nextExpiry == now + .seconds(1))
   }
 
-  @Test("A quiet time of zero, and a MAXWAIT shorter than it, are refused")
-  func rules() {
+  @Test func aQuietTimeOfZeroAndAMAXWAITShorterThanItAreRefused() {
     #expect(Debounce.Rule(quiet: Interval(microseconds: 999)) == nil)
     #expect(Debounce.Rule(quiet: .seconds(2), maximumWait: .seconds(1)) == nil)
     #expect(Debounce.Rule(quiet: .seconds(2), maximumWait: .seconds(2)) != nil)

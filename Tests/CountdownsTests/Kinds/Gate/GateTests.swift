@@ -8,8 +8,7 @@ import Testing
     Gate.Action(name: Array(name.utf8), payload: payload)
   }
 
-  @Test("While closed only the newest action waits, and opening runs it once")
-  func newestAlone() {
+  @Test func whileClosedOnlyTheNewestActionWaitsAndOpeningRunsItOnce() {
     var gate = Gate(waitingFor: action("a"), for: .seconds(10), at: start)
     #expect(gate.pending == action("a"))
     #expect(gate.nextExpiry == moment(10))
@@ -24,8 +23,7 @@ import Testing
     #expect(gate.nextExpiry == nil)
   }
 
-  @Test("The action of an open session is one connection's at a time")
-  func taking() {
+  @Test func theActionOfAnOpenSessionIsOneConnectionsAtATime() {
     var gate = Gate(waitingFor: action("a"), for: .seconds(10), at: start)
     #expect(gate.take(by: 7) == .login)
     _ = gate.open(for: .seconds(5), at: start)
@@ -41,8 +39,7 @@ import Testing
     #expect(gate == Gate(openFor: .seconds(5), at: start))
   }
 
-  @Test("An action that nobody takes is dropped at its TTL; a taken one is not")
-  func notTaken() {
+  @Test func anActionThatNobodyTakesIsDroppedAtItsTTLATakenOneIsNot() {
     var gate = Gate(waitingFor: action("a"), for: .seconds(10), at: start)
     _ = gate.open(for: .seconds(60), at: moment(1))
     #expect(gate.expiry(at: moment(9)) == nil)
@@ -52,16 +49,14 @@ import Testing
     #expect(gate.expiry(at: moment(61)) == .closed(due: moment(61)))
   }
 
-  @Test("While open actions may run, and none waits")
-  func open() {
+  @Test func whileOpenActionsMayRunAndNoneWaits() {
     var gate = Gate(openFor: .seconds(60), at: start)
     let before = gate
     #expect(gate.check(action("a"), for: .seconds(1), at: moment(1)) == true)
     #expect(gate == before)
   }
 
-  @Test("Gates and waiting actions end at their deadlines, and not before")
-  func expiry() {
+  @Test func gatesAndWaitingActionsEndAtTheirDeadlinesAndNotBefore() {
     let waiting = Gate(waitingFor: action("a"), for: .seconds(10), at: start)
     #expect(waiting.expiry(at: moment(9)) == nil)
     #expect(waiting.expiry(at: moment(10)) == .dropped(action("a"), due: moment(10)))

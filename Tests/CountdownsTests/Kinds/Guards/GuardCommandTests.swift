@@ -2,8 +2,7 @@ import Countdowns
 import Testing
 
 @Suite struct OnceCommandTests {
-  @Test("Errors say what is wrong, and change nothing")
-  func errors() throws {
+  @Test func errorsSayWhatIsWrongAndChangeNothing() throws {
     let counter = DispatcherHarness()
     try counter.expectError("ONCE BEGIN", "wrong number of arguments", "key TTL d")
     try counter.expectError("ONCE BEGIN k OWNER none", "TTL is needed")
@@ -18,8 +17,7 @@ import Testing
     #expect(try counter.say("ONCE GET k")["generation"] == generation)
   }
 
-  @Test("A result has a limit, which the error names, and the log hides it")
-  func result() throws {
+  @Test func aResultHasALimitWhichTheErrorNamesAndTheLogHidesIt() throws {
     var settings = EngineSettings()
     settings.limits.resultLength = 4
     let counter = DispatcherHarness(engine: settings)
@@ -38,8 +36,7 @@ import Testing
 }
 
 @Suite struct GateCommandTests {
-  @Test("REQUIRED off needs no session; a snapshot of nothing is closed")
-  func notRequired() throws {
+  @Test func requiredOffNeedsNoSessionASnapshotOfNothingIsClosed() throws {
     let counter = DispatcherHarness()
     let view = try counter.say("GATE CHECK s look REQUIRED off")
     #expect(view["accepted"] == .integer(1) && view["state"] == .bulk("closed"))
@@ -48,8 +45,7 @@ import Testing
     #expect(frames.last?.elements.last?.text.contains(#""state":"closed""#) == true)
   }
 
-  @Test("TAKE replies with the action, or with why not; DONE with 1 or 0")
-  func taking() throws {
+  @Test func takeRepliesWithTheActionOrWithWhyNotDONEWith1Or0() throws {
     let counter = DispatcherHarness()
     let other = counter.open()
     let none = try counter.say("GATE TAKE s")
@@ -71,8 +67,7 @@ import Testing
     #expect(try counter.say("GATE DONE s") == .integer(0))
   }
 
-  @Test("Errors say what is wrong, and change nothing")
-  func errors() throws {
+  @Test func errorsSayWhatIsWrongAndChangeNothing() throws {
     var settings = EngineSettings()
     settings.limits.payloadLength = 2
     let counter = DispatcherHarness(engine: settings)
@@ -91,8 +86,7 @@ import Testing
 }
 
 @Suite struct DebounceCommandTests {
-  @Test("Errors say what is wrong, and change nothing")
-  func errors() throws {
+  @Test func errorsSayWhatIsWrongAndChangeNothing() throws {
     let counter = DispatcherHarness()
     try counter.expectError("DEBOUNCE CALL k", "wrong number of arguments", "key d")
     try counter.expectError("DEBOUNCE CALL k 0", "the quiet time is at least 1ms")

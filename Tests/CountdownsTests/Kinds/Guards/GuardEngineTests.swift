@@ -3,8 +3,7 @@ import Testing
 
 /// ONCE in the engine: every transition and every reason.
 @Suite struct OnceEngineTests {
-  @Test("The first request is accepted, others get its status, until TTL")
-  func life() throws {
+  @Test func theFirstRequestIsAcceptedOthersGetItsStatusUntilTTL() throws {
     let desk = Desk()
     desk.subscribe(1, "once:k")
     let first = try desk.begin("k", ttl: 10_000)
@@ -26,8 +25,7 @@ import Testing
     #expect(try desk.begin("k").isAccepted)
   }
 
-  @Test("An idempotency key lives exactly as long as its TTL")
-  func neverEarly() throws {
+  @Test func anIdempotencyKeyLivesExactlyAsLongAsItsTTL() throws {
     let desk = Desk()
     try desk.begin("k", ttl: 1)
     #expect(try !desk.begin("k").isAccepted)
@@ -35,8 +33,7 @@ import Testing
     #expect(try desk.begin("k").isAccepted)
   }
 
-  @Test("After CANCEL the next request is accepted; a generation stops a slow worker")
-  func cancel() throws {
+  @Test func afterCANCELTheNextRequestIsAcceptedAGenerationStopsASlowWorker() throws {
     let desk = Desk()
     desk.subscribe(1, "once:k")
     let old = try desk.begin("k").view.generation.value
@@ -51,8 +48,7 @@ import Testing
       "0 k started running", "0 k done done in time")
   }
 
-  @Test("If the owner disconnects before DONE, others may try; after DONE the result stays")
-  func owner() throws {
+  @Test func ifTheOwnerDisconnectsBeforeDONEOthersMayTryAfterDONETheResultStays() throws {
     let desk = Desk()
     desk.connect(2)
     desk.subscribe(1, "once:a")
@@ -69,8 +65,7 @@ import Testing
 }
 
 @Suite struct GateEngineTests {
-  @Test("After the login the waiting action runs once, and the session closes by itself")
-  func life() throws {
+  @Test func afterTheLoginTheWaitingActionRunsOnceAndTheSessionClosesByItself() throws {
     let desk = Desk()
     desk.subscribe(1, "gate:s")
     let asked = try desk.check("s", "buy", payload: "7")
@@ -95,8 +90,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("Of two waiting actions only the newest runs, with the generation of its CHECK")
-  func newestAlone() throws {
+  @Test func ofTwoWaitingActionsOnlyTheNewestRunsWithTheGenerationOfItsCHECK() throws {
     let desk = Desk()
     desk.subscribe(1, "gate:s")
     let first = try desk.check("s", "buy", payload: "1").view.generation
@@ -118,8 +112,7 @@ import Testing
       "0 s opened open buy 2", "0 s done open buy 2", "0 s opened open")
   }
 
-  @Test("One of several takes the action; if it disconnects before DONE, the next one takes it")
-  func taking() throws {
+  @Test func oneOfSeveralTakesTheActionIfItDisconnectsBeforeDONETheNextOneTakesIt() throws {
     let desk = Desk()
     for connection in 2...4 { desk.connect(UInt64(connection)) }
     desk.subscribe(1, "gate:s")
@@ -152,8 +145,7 @@ import Testing
     #expect(desk.engine.armedCount == 0)
   }
 
-  @Test("An action ends with its TTL, or with the session, unless somebody runs it")
-  func endsOfActions() throws {
+  @Test func anActionEndsWithItsTTLOrWithTheSessionUnlessSomebodyRunsIt() throws {
     let desk = Desk()
     desk.connect(2)
     desk.subscribe(1, pattern: "gate:*")
@@ -180,8 +172,7 @@ import Testing
     #expect(desk.engine.entityCount == 0 && desk.engine.armedCount == 0)
   }
 
-  @Test("An action whose TTL has passed while it ran is dropped if its connection closes")
-  func droppedAfterRunning() throws {
+  @Test func anActionWhoseTTLHasPassedWhileItRanIsDroppedIfItsConnectionCloses() throws {
     let desk = Desk()
     desk.connect(2)
     try desk.check("s", "buy", ttl: 1_000)
@@ -204,8 +195,7 @@ import Testing
     desk.hears(1, "9000 t dismissed open buy expired", "9000 t closed closed expired")
   }
 
-  @Test("REQUIRED off is always accepted, and leaves the waiting action")
-  func notRequired() throws {
+  @Test func requiredOffIsAlwaysAcceptedAndLeavesTheWaitingAction() throws {
     let desk = Desk()
     let view = try desk.check("s", "look", required: false)
     #expect(view.isAccepted && view.view.state == .closed)
@@ -215,8 +205,7 @@ import Testing
     #expect(desk.gate("s")?.action == Array("buy".utf8))
   }
 
-  @Test("CANCEL drops only the waiting action, CLOSE only logs out")
-  func cancelAndClose() throws {
+  @Test func cancelDropsOnlyTheWaitingActionCLOSEOnlyLogsOut() throws {
     let desk = Desk()
     desk.subscribe(1, "gate:s")
     let pending = try desk.check("s", "buy").view.generation.value
@@ -238,8 +227,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A waiting action ends with its owner; an open session has none")
-  func owner() throws {
+  @Test func aWaitingActionEndsWithItsOwnerAnOpenSessionHasNone() throws {
     let desk = Desk()
     desk.connect(2)
     desk.subscribe(1, "gate:a")
@@ -256,8 +244,7 @@ import Testing
       "0 a opened open")
   }
 
-  @Test("OPEN of an open session replaces its TTL")
-  func openAgain() throws {
+  @Test func openOfAnOpenSessionReplacesItsTTL() throws {
     let desk = Desk()
     try desk.open(gate: "s", ttl: 1_000)
     desk.at(900)
@@ -271,8 +258,7 @@ import Testing
 }
 
 @Suite struct DebounceEngineTests {
-  @Test("Many calls cause one event, with the newest payload")
-  func quiet() throws {
+  @Test func manyCallsCauseOneEventWithTheNewestPayload() throws {
     let desk = Desk()
     desk.subscribe(1, "debounce:k")
     let first = try desk.call("k", payload: "a")
@@ -287,8 +273,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("FLUSH fires at once, CANCEL never; either way the next call is a first one")
-  func flushAndCancel() throws {
+  @Test func flushFiresAtOnceCANCELNeverEitherWayTheNextCallIsAFirstOne() throws {
     let desk = Desk()
     desk.subscribe(1, "debounce:k")
     #expect(try !desk.flush("k"))
@@ -309,8 +294,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A call whose MAXWAIT has passed fires at once, and is not late")
-  func shortened() throws {
+  @Test func aCallWhoseMAXWAITHasPassedFiresAtOnceAndIsNotLate() throws {
     let desk = Desk()
     desk.subscribe(1, "debounce:k")
     try desk.call("k", quiet: 60_000)
@@ -321,8 +305,7 @@ import Testing
     #expect(desk.debounce("k") == nil)
   }
 
-  @Test("A debouncer ends with the owner of its newest call")
-  func owner() throws {
+  @Test func aDebouncerEndsWithTheOwnerOfItsNewestCall() throws {
     let desk = Desk()
     desk.connect(2)
     desk.connect(3)
@@ -341,8 +324,7 @@ import Testing
 
 /// Behavior that all guards share.
 @Suite struct GuardEngineTests {
-  @Test("With OWNER scope, what is not done ends with the scope, and is not persisted")
-  func scopes() throws {
+  @Test func withOWNERScopeWhatIsNotDoneEndsWithTheScopeAndIsNotPersisted() throws {
     let desk = Desk()
     desk.engine.noteChanges()
     try desk.open("page")
@@ -367,8 +349,7 @@ import Testing
     #expect(desk.engine.entityCount == 1)
   }
 
-  @Test("Each change of a guard without an owner is stored once; owned guards are not")
-  func changes() throws {
+  @Test func eachChangeOfAGuardWithoutAnOwnerIsStoredOnceOwnedGuardsAreNot() throws {
     let desk = Desk()
     desk.connect(2)
     desk.engine.noteChanges()
@@ -395,8 +376,7 @@ import Testing
     #expect(taken() == ["once 0 o", "gate 0 g"])
   }
 
-  @Test("Restored guards run late what fell due meanwhile")
-  func restored() throws {
+  @Test func restoredGuardsRunLateWhatFellDueMeanwhile() throws {
     let old = Desk()
     old.engine.noteChanges()
     try old.take("t", 3, 7, per: 1_000)
@@ -441,8 +421,7 @@ import Testing
     #expect(try desk.take(gate: "run", by: 1, run.generation.value) == nil)
   }
 
-  @Test("While the store is read-only, changes that need storing are refused")
-  func readOnly() throws {
+  @Test func whileTheStoreIsReadOnlyChangesThatNeedStoringAreRefused() throws {
     let desk = Desk()
     try desk.begin("o")
     try desk.check("g", "a")

@@ -32,8 +32,8 @@ import Testing
     #expect(again["generation"] == first["generation"], "\(command)")
   }
 
-  @Test("An accepted command that is repeated with its token changes nothing", arguments: commands)
-  func changesNothing(command: String) throws {
+  @Test(arguments: commands)
+  func anAcceptedCommandThatIsRepeatedWithItsTokenChangesNothing(command: String) throws {
     let first = try accept(command, token: "t")
     let listener = counter.open()
     _ = try counter.frames(["PSUBSCRIBE", "*"], by: listener)
@@ -45,8 +45,8 @@ import Testing
     #expect(counter.dispatcher.engine.statistics.repeated == 1)
   }
 
-  @Test("A key remembers its tokens for 10 minutes, also once it is idle", arguments: commands)
-  func remembersWhenIdle(command: String) throws {
+  @Test(arguments: commands)
+  func aKeyRemembersItsTokensFor10MinutesAlsoOnceItIsIdle(command: String) throws {
     let first = try accept(command, token: "t")
     counter.pass(599_999)
     #expect(try counter.say("\(family(command)) GET k") == .null)
@@ -60,8 +60,8 @@ import Testing
     #expect(try accept(command, token: "t")["generation"] != first["generation"])
   }
 
-  @Test("A key that is idle accepts another call, and still knows the token", arguments: commands)
-  func startsAgain(command: String) throws {
+  @Test(arguments: commands)
+  func aKeyThatIsIdleAcceptsAnotherCallAndStillKnowsTheToken(command: String) throws {
     let first = try accept(command, token: "old")
     counter.pass(5_000)
     let second = try accept(command, token: "new")
@@ -73,8 +73,7 @@ import Testing
     #expect(try counter.say("DBSIZE") == .integer(0))
   }
 
-  @Test("A refused call uses up no token")
-  func refusedUsesNone() throws {
+  @Test func aRefusedCallUsesUpNoToken() throws {
     _ = try counter.say("ONCE BEGIN k TTL 1s")
     #expect(try counter.say("ONCE BEGIN k TTL 1s TOKEN t")["reason"] == .bulk("duplicate"))
     _ = try counter.say("ONCE CANCEL k")
@@ -86,8 +85,7 @@ import Testing
     #expect(try counter.say("THROTTLE REFUND other 1 TOKEN t") == .null)
   }
 
-  @Test("A key remembers 16 tokens; the oldest is forgotten first")
-  func remembersSixteen() throws {
+  @Test func aKeyRemembers16TokensTheOldestIsForgottenFirst() throws {
     for number in 0...Tokens.most {
       _ = try counter.say("DEBOUNCE CALL k 1s TOKEN t\(number)")
     }
@@ -95,8 +93,7 @@ import Testing
     #expect(try counter.say("DEBOUNCE CALL k 1s TOKEN t0")["reason"] == .null)
   }
 
-  @Test("With another command, the same token is another one")
-  func tokensOfCommands() throws {
+  @Test func withAnotherCommandTheSameTokenIsAnotherOne() throws {
     let take = "THROTTLE TAKE k BURST 3 RATE 3/3s TOKEN t"
     #expect(try counter.say(take)["remaining"] == .integer(2))
     #expect(try counter.say("THROTTLE REFUND k 1 TOKEN t")["reason"] == .null)
@@ -104,8 +101,7 @@ import Testing
     #expect(try counter.say("THROTTLE REFUND k 1 TOKEN t")["reason"] == .bulk("repeated"))
   }
 
-  @Test("CANCEL forgets the key and its tokens; FLUSH and TTL do not")
-  func cancelForgets() throws {
+  @Test func cancelForgetsTheKeyAndItsTokensFLUSHAndTTLDoNot() throws {
     for (call, end) in [
       ("ONCE BEGIN k TTL 1h TOKEN t", "ONCE CANCEL k"),
       ("DEBOUNCE CALL k 1h TOKEN t", "DEBOUNCE CANCEL k"),
@@ -120,8 +116,7 @@ import Testing
     #expect(again["reason"] == .bulk("repeated") && again["state"] == .bulk("idle"))
   }
 
-  @Test("A result that was recorded comes with a repetition")
-  func repetitionHasResult() throws {
+  @Test func aResultThatWasRecordedComesWithARepetition() throws {
     let first = try accept("ONCE BEGIN k TTL 1h", token: "t")
     _ = try counter.say("ONCE DONE k paid")
     let again = try counter.say("ONCE BEGIN k TTL 1h TOKEN t")
@@ -129,8 +124,7 @@ import Testing
     #expect(try counter.say("ONCE BEGIN k TTL 1h TOKEN x")["reason"] == .bulk("duplicate"))
   }
 
-  @Test("Wrong tokens are errors that change nothing")
-  func errors() throws {
+  @Test func wrongTokensAreErrorsThatChangeNothing() throws {
     let long = String(repeating: "t", count: 65)
     try counter.expectError("ONCE BEGIN k TTL 1s TOKEN \(long)", "TOKEN has 65 bytes")
     try counter.expectError("THROTTLE TAKE k BURST 1 RATE 1/1s PEEK TOKEN t", "leave out TOKEN")

@@ -20,8 +20,7 @@ import Testing
 
   // MARK: Holds
 
-  @Test("Replies list the holds, oldest first, with what each asked for")
-  func listsHolds() throws {
+  @Test func repliesListTheHoldsOldestFirstWithWhatEachAskedFor() throws {
     try counter.say("HUD SHOW s REQUEST https://host/api/Order/Submit?token=1 GRACE 1ms MAX 9s")
     let reply = try counter.say("HUD SHOW s KIND progress STATUS list OWNER connection")
     let holds = reply["holds"]!.elements
@@ -42,8 +41,7 @@ import Testing
     #expect(popped["mask"] == .bulk("none"))
   }
 
-  @Test("POP, STATUS and PROGRESS find a hold by its generation; others only the newest SHOW")
-  func findsHolds() throws {
+  @Test func popSTATUSAndPROGRESSFindAHoldByItsGenerationOthersOnlyTheNewestSHOW() throws {
     let first = try counter.say("HUD SHOW s")["generation"]!.text
     let second = try counter.say("HUD SHOW s")["generation"]!.text
     try counter.say("HUD STATUS s one GENERATION \(first)")
@@ -58,16 +56,14 @@ import Testing
       "HUD POP s GENERATION \(second)", "STALE 's' has generation \(first) now")
   }
 
-  @Test("POP finds the level of a hold by its request")
-  func findsLevelByRequest() throws {
+  @Test func popFindsTheLevelOfAHoldByItsRequest() throws {
     try counter.say("HUD SHOW s REQUEST /api/a")
     try counter.say("HUD SHOW s LEVEL alert REQUEST /api/b")
     #expect(try counter.say("HUD POP s REQUEST /api/a")["level"] == .bulk("normal"))
     #expect(try counter.say("HUD GET s")["level"] == .bulk("alert"))
   }
 
-  @Test("One HUD has 64 holds at most, and the refusal says what to do")
-  func mostHolds() throws {
+  @Test func oneHUDHas64HoldsAtMostAndTheRefusalSaysWhatToDo() throws {
     for _ in 0..<64 { try counter.say("HUD SHOW s") }
     try counter.expectError("HUD SHOW s", "LIMIT 's' has 64 holds", "HUD POP or HUD DISMISS")
     #expect(try counter.say("HUD GET s")["leases"] == .integer(64))
@@ -77,8 +73,7 @@ import Testing
 
   // MARK: MASK
 
-  @Test("HUD MASK names the mask and the rule, and shows nothing")
-  func mask() throws {
+  @Test func hudMASKNamesTheMaskAndTheRuleAndShowsNothing() throws {
     func verdict(_ url: String) throws -> [String] {
       let reply = try counter.say("HUD MASK \(url)")
       return ["request", "mask", "rule"].map { reply[$0]!.text }
@@ -98,8 +93,7 @@ import Testing
     return reply["why"]!.text
   }
 
-  @Test("WHY has a sentence for each state and each reason")
-  func explains() throws {
+  @Test func whyHasASentenceForEachStateAndEachReason() throws {
     #expect(try why() == "hidden: nothing is shown; SHOW shows a HUD")
     try counter.say(
       "HUD SHOW s GRACE 500ms MIN 1s FADEIN 100ms FADEOUT 200ms REQUEST /api/pay MAX 1m")
@@ -145,8 +139,7 @@ import Testing
     #expect(states == ["hidden", "waiting", "appearing", "visible", "disappearing"])
   }
 
-  @Test("WHY names pages and scopes that hold a HUD")
-  func explainsHolders() throws {
+  @Test func whyNamesPagesAndScopesThatHoldAHUD() throws {
     try counter.say("PAGE APPEAR orders SCREEN s")
     try counter.say("SCOPE OPEN checkout")
     try counter.say("HUD SHOW s OWNER scope:checkout")

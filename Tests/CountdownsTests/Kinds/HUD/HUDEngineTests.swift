@@ -25,8 +25,7 @@ import Testing
     }
   }
 
-  @Test("A HUD behind an alert can be dismissed by its generation")
-  func generationBehindAnAlert() throws {
+  @Test func aHUDBehindAnAlertCanBeDismissedByItsGeneration() throws {
     let shown = try desk.show("s").generation
     try desk.show("s", level: .alert)
     let gone = try target("s", shown) {
@@ -48,8 +47,7 @@ import Testing
     }
   }
 
-  @Test("did-disappear reports the HUD that disappeared, not its successor")
-  func didDisappearIsOfItsOwnGeneration() throws {
+  @Test func didDisappearReportsTheHUDThatDisappearedNotItsSuccessor() throws {
     desk.subscribe(1, "hud:s")
     var black = Presentation.Request(
       status: Array("black".utf8), fadeIn: .zero, mask: .black)
@@ -74,8 +72,7 @@ import Testing
     #expect(told.map(\.view.remainingMS) == [nil, nil, 5_000])
   }
 
-  @Test("did-disappear does not count the holds of the next generation")
-  func didDisappearHasNoHolds() throws {
+  @Test func didDisappearDoesNotCountTheHoldsOfTheNextGeneration() throws {
     desk.subscribe(1, "hud:s")
     try desk.show("s", .init(fadeIn: .zero))
     try desk.dismiss("s")
@@ -84,8 +81,7 @@ import Testing
     #expect(views(1).map(\.view.holds.count) == [0, 1, 1])
   }
 
-  @Test("Events that are noticed together each report their own moment")
-  func eventsNoticedAtOnce() throws {
+  @Test func eventsThatAreNoticedTogetherEachReportTheirOwnMoment() throws {
     desk.subscribe(1, "hud:s")
     try desk.show(
       "s", .init(grace: .milliseconds(100), maximum: .zero, fadeIn: .zero, fadeOut: .zero))
@@ -98,8 +94,7 @@ import Testing
     #expect(told.map(\.view.remainingMS) == [nil, 0, nil, nil])
   }
 
-  @Test("A generation is stale on any level but its own")
-  func generationOnAnotherLevel() throws {
+  @Test func aGenerationIsStaleOnAnyLevelButItsOwn() throws {
     let shown = try desk.show("s").generation
     let alert = try desk.show("s", level: .alert).generation
     #expect(throws: EngineError.stale(now: alert)) {
@@ -107,8 +102,7 @@ import Testing
     }
   }
 
-  @Test("POP releases one's own hold, even behind an alert")
-  func popsBehindAnAlert() throws {
+  @Test func popReleasesOnesOwnHoldEvenBehindAnAlert() throws {
     try desk.show("s", owner: .connection(2))
     try desk.show("s", .init(kind: .info, fadeIn: .zero, fadeOut: .zero), level: .alert)
     let popped = try pop("s", by: 2)
@@ -120,8 +114,7 @@ import Testing
     #expect(desk.hud("s")?.state == .visible)
   }
 
-  @Test("POP releases one's own hold first, then nobody's, then the front one")
-  func popsOwnFirst() throws {
+  @Test func popReleasesOnesOwnHoldFirstThenNobodysThenTheFrontOne() throws {
     try desk.show("s", owner: .connection(2))
     try desk.show("s", level: .statusbar)
     try desk.show("s", level: .alert, owner: .connection(1))
@@ -131,8 +124,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("Each level has its own generation, times and events")
-  func levelsAreApart() throws {
+  @Test func eachLevelHasItsOwnGenerationTimesAndEvents() throws {
     desk.subscribe(1, "hud:s")
     try desk.show("s", .init(maximum: .seconds(1), fadeIn: .zero, fadeOut: .zero))
     try desk.show("s", .init(maximum: .seconds(2), fadeIn: .zero, fadeOut: .zero), level: .alert)
@@ -150,8 +142,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("An event reports the state it caused, even if its command went on")
-  func eventsTellTheirState() throws {
+  @Test func anEventReportsTheStateItCausedEvenIfItsCommandWentOn() throws {
     desk.subscribe(1, "hud:s")
     try desk.show("s")
     _ = try target("s") { try desk.engine.tapHUD($0, $1, inside: false, at: desk.now) }
@@ -166,8 +157,7 @@ import Testing
       ])
   }
 
-  @Test("A level above the screen's highest is refused, and nothing changes")
-  func highestLevel() throws {
+  @Test func aLevelAboveTheScreensHighestIsRefusedAndNothingChanges() throws {
     var settings = EngineSettings()
     settings.maximumLevelOfScreen[Array("pay".utf8)] = .statusbar
     let desk = Desk(settings)

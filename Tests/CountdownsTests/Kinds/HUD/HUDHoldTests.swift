@@ -9,8 +9,7 @@ import Testing
 
   // MARK: Grace
 
-  @Test("Eight SHOWs 400 ms apart with GRACE 500ms appear at 500 ms")
-  func eightOverlappingRequests() {
+  @Test func eightSHOWs400MsApartWithGRACE500msAppearAt500Ms() {
     for number in 0..<8 as Range<Int64> { hud.at(number * 400).show(grace: 500, fade: 0) }
     #expect(hud.holds == 8)
     for _ in 0..<8 { hud.at(3_000).pop() }
@@ -23,8 +22,7 @@ import Testing
       "3000 did-disappear #8 dismissed")
   }
 
-  @Test("Requests of 450 ms that overlap appear at 500 ms, whichever POP names whom")
-  func overlappingRequestsThatEnd() {
+  @Test func requestsOf450MsThatOverlapAppearAt500MsWhicheverPOPNamesWhom() {
     for names in [true, false] {
       let hud = HUDTimeline()
       for number in 0..<8 as Range<Int64> {
@@ -40,15 +38,13 @@ import Testing
     }
   }
 
-  @Test("A hold without grace shows at once what others wait for")
-  func shortestGrace() {
+  @Test func aHoldWithoutGraceShowsAtOnceWhatOthersWaitFor() {
     hud.at(0).show(grace: 2_000, fade: 0)
     hud.at(100).show(grace: 50, fade: 0)
     hud.expect("100 updated #2 over #1", "100 will-appear #2", "100 did-appear #2")
   }
 
-  @Test("Popping the hold with the shortest grace restores the grace of the others")
-  func graceIsRestored() {
+  @Test func poppingTheHoldWithTheShortestGraceRestoresTheGraceOfTheOthers() {
     hud.at(0).show(grace: 2_000, fade: 0)
     hud.at(100).show(grace: 500, fade: 0)
     hud.at(200).pop()
@@ -56,8 +52,7 @@ import Testing
       "100 updated #2 over #1", "200 updated #2", "2000 will-appear #2", "2000 did-appear #2")
   }
 
-  @Test("Grace starts over when no hold was left in between")
-  func graceStartsOver() {
+  @Test func graceStartsOverWhenNoHoldWasLeftInBetween() {
     hud.at(0).show(grace: 500, fade: 0)
     hud.at(400).pop()
     hud.at(450).show(grace: 500, fade: 0)
@@ -73,8 +68,7 @@ import Testing
 
   // MARK: Mask
 
-  @Test("A masked submit beside a list keeps its mask while it is pending")
-  func maskedSubmitBesideAList() {
+  @Test func aMaskedSubmitBesideAListKeepsItsMaskWhileItIsPending() {
     hud.at(0).show(fade: 0, mask: .custom, request: "/api/Order/Submit")
     hud.at(100).show(fade: 0, request: "/api/Order/List")
     #expect(hud.mask == .custom)
@@ -89,8 +83,7 @@ import Testing
       "500 did-disappear #2 dismissed")
   }
 
-  @Test("A submit that ends before the list takes its mask along, by request or generation")
-  func maskGoesWithItsHold() {
+  @Test func aSubmitThatEndsBeforeTheListTakesItsMaskAlongByRequestOrGeneration() {
     for names in [true, false] {
       let hud = HUDTimeline()
       hud.at(0).show(fade: 0, mask: .custom, request: "/api/Order/Submit")
@@ -104,8 +97,7 @@ import Testing
     }
   }
 
-  @Test("The strictest mask of all holds is shown")
-  func strictestMask() {
+  @Test func theStrictestMaskOfAllHoldsIsShown() {
     let masks: [Presentation.Mask] = [.none, .clear, .black, .gradient, .custom]
     for mask in masks.reversed() { hud.at(0).show(fade: 0, mask: mask) }
     for mask in masks.reversed() {
@@ -115,8 +107,7 @@ import Testing
     #expect(Presentation.Mask.allCases.sorted() == masks)
   }
 
-  @Test("What is dismissed keeps the strictest mask until it is gone")
-  func maskOfADismissal() {
+  @Test func whatIsDismissedKeepsTheStrictestMaskUntilItIsGone() {
     hud.at(0).show(min: 1_000, fade: 0, mask: .custom)
     hud.at(100).show(min: 1_000, fade: 0)
     hud.at(200).dismiss()
@@ -130,8 +121,7 @@ import Testing
 
   // MARK: MAX
 
-  @Test("MAX ends its own hold, and does not restart with each SHOW")
-  func maximumOfEachHold() {
+  @Test func maxEndsItsOwnHoldAndDoesNotRestartWithEachSHOW() {
     for number in 0..<4 as Range<Int64> { hud.at(number * 400).show(max: 1_000, fade: 0) }
     hud.at(9_000).expect(
       "0 will-appear #1", "0 did-appear #1", "400 updated #2 over #1", "800 updated #3 over #2",
@@ -139,8 +129,7 @@ import Testing
       "2200 will-disappear #4 timed-out", "2200 did-disappear #4 timed-out")
   }
 
-  @Test("A hold without MAX outlives one with MAX, and the other way round")
-  func maximumBesideNone() {
+  @Test func aHoldWithoutMAXOutlivesOneWithMAXAndTheOtherWayRound() {
     hud.at(0).show(max: 1_000, fade: 0)
     hud.at(100).show(fade: 0)
     #expect(hud.remaining == nil)
@@ -153,15 +142,13 @@ import Testing
       "9000 did-disappear #3 dismissed")
   }
 
-  @Test("The time left is that of the hold that lasts longest")
-  func remainingOfTheLongest() {
+  @Test func theTimeLeftIsThatOfTheHoldThatLastsLongest() {
     hud.at(0).show(max: 3_000, fade: 0)
     hud.at(100).show(max: 1_000, fade: 0)
     #expect(hud.remaining == 2_900)
   }
 
-  @Test("Noticed late, each hold ends at its own due time, and the last one ends the HUD")
-  func lateMaximums() {
+  @Test func noticedLateEachHoldEndsAtItsOwnDueTimeAndTheLastOneEndsTheHUD() {
     hud.at(0).show(max: 1_000, fade: 0)
     hud.at(100).show(max: 2_000, fade: 0)
     hud.late(at: 9_000).expect(
@@ -171,8 +158,7 @@ import Testing
 
   // MARK: POP
 
-  @Test("POP restores what remains")
-  func popRestores() {
+  @Test func popRestoresWhatRemains() {
     hud.at(0).show(.loading, "first", fade: 0, mask: .clear)
     hud.at(100).show(.progress, "second", fade: 0, mask: .black)
     hud.at(150).update(fraction: 0.5)
@@ -185,8 +171,7 @@ import Testing
     #expect(hud.holds == 1)
   }
 
-  @Test("KIND progress takes a hold; popping the last hold dismisses")
-  func progressTakesAHold() {
+  @Test func kindProgressTakesAHoldPoppingTheLastHoldDismisses() {
     hud.at(0).show(.progress, fade: 0)
     #expect(hud.holds == 1)
     hud.at(100).show(.progress, fade: 0)
@@ -197,8 +182,7 @@ import Testing
       "300 will-disappear #2 dismissed", "300 did-disappear #2 dismissed")
   }
 
-  @Test("POP releases one's own newest hold, else nobody's newest, else the newest")
-  func popsOwnFirst() {
+  @Test func popReleasesOnesOwnNewestHoldElseNobodysNewestElseTheNewest() {
     for owner in [alice, .none, bob, alice, bob] { hud.at(0).show(fade: 0, by: owner) }
     var left: [[Int64]] = []
     while hud.holds > 1 {
@@ -208,8 +192,7 @@ import Testing
     #expect(left == [[1, 2, 3, 4], [1, 2, 4], [1, 4], [1]])
   }
 
-  @Test("POP of a hold that is not there changes nothing")
-  func popsNothing() {
+  @Test func popOfAHoldThatIsNotThereChangesNothing() {
     hud.at(0).show(fade: 0, request: "/api/a")
     hud.at(100).pop(request: "/api/b")
     hud.at(100).pop(7)
@@ -217,8 +200,7 @@ import Testing
     hud.expect("0 will-appear", "0 did-appear")
   }
 
-  @Test("STATUS and PROGRESS with a generation change that hold, also behind another")
-  func updatesItsHold() {
+  @Test func statusAndPROGRESSWithAGenerationChangeThatHoldAlsoBehindAnother() {
     hud.at(0).show(.progress, "one", fade: 0)
     hud.at(0).show(.loading, "two", fade: 0)
     hud.at(100).update(hold: 1, fraction: 0.5, "half")
@@ -231,8 +213,7 @@ import Testing
 
   // MARK: Owners
 
-  @Test("Owners that end at once release their holds at once")
-  func ownersGoTogether() {
+  @Test func ownersThatEndAtOnceReleaseTheirHoldsAtOnce() {
     for owner in [alice, .none, bob, alice] { hud.at(0).show(fade: 0, by: owner) }
     hud.at(100).gone(alice, bob)
     #expect(hud.machine?.shown.owner == Owner.none)
@@ -243,8 +224,7 @@ import Testing
       "200 did-disappear #4 dismissed")
   }
 
-  @Test("The strict mask of a crashed client goes with it")
-  func maskOfACrashedClient() {
+  @Test func theStrictMaskOfACrashedClientGoesWithIt() {
     hud.at(0).show(fade: 0, mask: .custom, by: alice)
     hud.at(0).show(fade: 0, by: bob)
     hud.at(100).gone(alice)
@@ -253,8 +233,7 @@ import Testing
 
   // MARK: Pausing
 
-  @Test("PAUSE stops the MAX of every hold")
-  func pausesEachHold() {
+  @Test func pauseStopsTheMAXOfEveryHold() {
     hud.at(0).show(max: 1_000, fade: 0)
     hud.at(400).show(max: 1_000, fade: 0)
     hud.at(500).pause()

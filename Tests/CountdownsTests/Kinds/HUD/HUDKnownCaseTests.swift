@@ -7,9 +7,8 @@ import Testing
 
   // MARK: Grace and delay together
 
-  @Test(
-    "SV-828 (SVProgressHUD 828), MB-605 (MBProgressHUD 605): grace plus delayed dismiss: it hides")
-  func graceThenDelayedDismissAfterGrace() {
+  /// SV-828 (SVProgressHUD 828), MB-605 (MBProgressHUD 605): grace plus delayed dismiss: it hides
+  @Test func graceThenDelayedDismissAfterGrace() {
     hud.at(0).show(grace: 500)
     hud.at(100).dismiss(delay: 1_000)
     hud.at(10_000).expect(
@@ -17,17 +16,16 @@ import Testing
       "1250 did-disappear dismissed")
   }
 
-  @Test(
-    "SV-828 (SVProgressHUD 828), MB-605 (MBProgressHUD 605): a delay that ends in grace: never shown"
-  )
-  func graceThenDelayedDismissInGrace() {
+  /// SV-828 (SVProgressHUD 828), MB-605 (MBProgressHUD 605): a delay that ends in grace: never
+  /// shown
+  @Test func graceThenDelayedDismissInGrace() {
     hud.at(0).show(grace: 500)
     hud.at(0).dismiss(delay: 200)
     hud.at(10_000).expect("200 did-disappear never-shown")
   }
 
-  @Test("SV-828 (SVProgressHUD 828): grace and delay end in the same moment: decided, not both")
-  func graceAndDelayMeet() {
+  /// SV-828 (SVProgressHUD 828): grace and delay end in the same moment: decided, not both
+  @Test func graceAndDelayMeet() {
     hud.at(0).show(grace: 500)
     hud.at(0).dismiss(delay: 500)
     hud.at(10_000).expect("500 did-disappear never-shown")
@@ -35,10 +33,9 @@ import Testing
 
   // MARK: An old HUD and a new one
 
-  @Test(
-    "SV-1078, SV-671 (SVProgressHUD 1078, 671), MB-503 (MBProgressHUD 503): an old delayed dismiss does not kill the next message"
-  )
-  func oldDelayedDismiss() {
+  /// SV-1078, SV-671 (SVProgressHUD 1078, 671), MB-503 (MBProgressHUD 503): an old delayed dismiss
+  /// does not kill the next message
+  @Test func oldDelayedDismiss() {
     hud.at(0).show()
     hud.at(200).dismiss(delay: 1_000)
     hud.at(1_000).show(.info, "saved", readFor: 2_000)
@@ -47,8 +44,8 @@ import Testing
     hud.at(10_000).expect("3000 will-disappear #2 timed-out", "3150 did-disappear #2 timed-out")
   }
 
-  @Test("MB-503 (MBProgressHUD 503): an old delayed dismiss does not kill what came after the end")
-  func oldDelayedDismissAfterTheEnd() {
+  /// MB-503 (MBProgressHUD 503): an old delayed dismiss does not kill what came after the end
+  @Test func oldDelayedDismissAfterTheEnd() {
     hud.at(0).show(fade: 0)
     hud.at(0).dismiss(delay: 1_000)
     hud.at(100).dismiss()
@@ -58,16 +55,16 @@ import Testing
       "100 did-disappear #1 dismissed", "200 will-appear #2", "200 did-appear #2")
   }
 
-  @Test("MB-PR-108 (MBProgressHUD PR 108): an old message's grace does not show the next one early")
-  func oldGrace() {
+  /// MB-PR-108 (MBProgressHUD PR 108): an old message's grace does not show the next one early
+  @Test func oldGrace() {
     hud.at(0).show(.info, grace: 500)
     hud.at(400).show(.info, grace: 500)
     hud.at(5_000).expect(
       "400 updated #2 over #1", "900 will-appear #2", "1050 did-appear #2")
   }
 
-  @Test("MB-PR-108 (MBProgressHUD PR 108): an old message's MIN does not hold the next one")
-  func oldMinimum() {
+  /// MB-PR-108 (MBProgressHUD PR 108): an old message's MIN does not hold the next one
+  @Test func oldMinimum() {
     hud.at(0).show(min: 5_000, fade: 0)
     hud.at(100).dismiss()
     hud.at(200).show(.progress, min: 100, fade: 0)
@@ -79,8 +76,8 @@ import Testing
 
   // MARK: In one tick
 
-  @Test("SV-229, SV-687 (SVProgressHUD 229, 687): show, dismiss, show in one tick: the last wins")
-  func lastOfOneTickWins() {
+  /// SV-229, SV-687 (SVProgressHUD 229, 687): show, dismiss, show in one tick: the last wins
+  @Test func lastOfOneTickWins() {
     hud.at(0).show(.success, "first")
     hud.at(0).dismiss()
     hud.at(0).show(.loading, "second")
@@ -90,8 +87,8 @@ import Testing
     #expect(hud.status == "second")
   }
 
-  @Test("SV-229 (SVProgressHUD 229): show, dismiss, show in one tick without fades: the last wins")
-  func lastOfOneTickWinsWithoutFades() {
+  /// SV-229 (SVProgressHUD 229): show, dismiss, show in one tick without fades: the last wins
+  @Test func lastOfOneTickWinsWithoutFades() {
     hud.at(0).show(fade: 0)
     hud.at(0).dismiss()
     hud.at(0).show(fade: 0)
@@ -100,8 +97,8 @@ import Testing
       "0 did-disappear #1 dismissed", "0 will-appear #2", "0 did-appear #2")
   }
 
-  @Test("SV-687 (SVProgressHUD 687): show, dismiss, show in one tick in grace: the last wins")
-  func lastOfOneTickWinsInGrace() {
+  /// SV-687 (SVProgressHUD 687): show, dismiss, show in one tick in grace: the last wins
+  @Test func lastOfOneTickWinsInGrace() {
     hud.at(0).show(grace: 500)
     hud.at(0).dismiss()
     hud.at(0).show(grace: 500)
@@ -109,8 +106,8 @@ import Testing
       "0 did-disappear #1 never-shown", "500 will-appear #2", "650 did-appear #2")
   }
 
-  @Test("SV-591, SV-594 (SVProgressHUD 591, 594): dismiss right after show: it goes, in pairs")
-  func dismissRightAfterShow() {
+  /// SV-591, SV-594 (SVProgressHUD 591, 594): dismiss right after show: it goes, in pairs
+  @Test func dismissRightAfterShow() {
     hud.at(0).show()
     hud.at(0).dismiss()
     hud.at(10_000).expect(
@@ -120,18 +117,17 @@ import Testing
 
   // MARK: Threshold
 
-  @Test(
-    "NV-121, NV-158, NV-165 (NVActivityIndicatorView 121, 158, 165): stop before the threshold: never shown, also not later"
-  )
-  func stopBeforeTheThreshold() {
+  /// NV-121, NV-158, NV-165 (NVActivityIndicatorView 121, 158, 165): stop before the threshold:
+  /// never shown, also not later
+  @Test func stopBeforeTheThreshold() {
     hud.at(0).show(grace: 200)
     hud.at(199).dismiss()
     hud.at(60_000).expect("199 did-disappear never-shown")
     #expect(hud.machine?.nextExpiry == nil)
   }
 
-  @Test("NV-158 (NVActivityIndicatorView 158): stop at the threshold itself: shown, and hidden")
-  func stopAtTheThreshold() {
+  /// NV-158 (NVActivityIndicatorView 158): stop at the threshold itself: shown, and hidden
+  @Test func stopAtTheThreshold() {
     hud.at(0).show(grace: 200, min: 300)
     hud.at(200).dismiss()
     hud.at(60_000).expect(
@@ -139,8 +135,8 @@ import Testing
       "800 did-disappear dismissed")
   }
 
-  @Test("NV-PR-218 (NVActivityIndicatorView PR 218): start while waiting to stop: it stays")
-  func startWhileWaitingToStop() {
+  /// NV-PR-218 (NVActivityIndicatorView PR 218): start while waiting to stop: it stays
+  @Test func startWhileWaitingToStop() {
     hud.at(0).show(min: 1_000)
     hud.at(200).dismiss()
     hud.at(900).show(min: 1_000)
@@ -152,10 +148,9 @@ import Testing
 
   // MARK: Counting
 
-  @Test(
-    "SV-623, SV-268 (SVProgressHUD 623, 268): the activity count never drops below zero: surplus pops do not swallow the next show"
-  )
-  func surplusPops() {
+  /// SV-623, SV-268 (SVProgressHUD 623, 268): the activity count never drops below zero: surplus
+  /// pops do not swallow the next show
+  @Test func surplusPops() {
     hud.at(0).show(fade: 0)
     for _ in 0..<5 { hud.at(100).pop() }
     hud.at(200).show(fade: 0)
@@ -165,8 +160,8 @@ import Testing
       "100 did-disappear #1 dismissed", "200 will-appear #2", "200 did-appear #2")
   }
 
-  @Test("SV-212 (SVProgressHUD 212): pops in the fade-out do not count against the next show")
-  func popsInTheFadeOut() {
+  /// SV-212 (SVProgressHUD 212): pops in the fade-out do not count against the next show
+  @Test func popsInTheFadeOut() {
     hud.at(0).show()
     hud.at(0).show()
     hud.at(200).pop()
@@ -181,10 +176,9 @@ import Testing
       "400 will-appear #3", "410 will-disappear #3 dismissed", "420 did-disappear #3 dismissed")
   }
 
-  @Test(
-    "SV-1082 (SVProgressHUD 1082): a dismissal drops all leases: none is left over for the next show"
-  )
-  func dismissDropsLeases() {
+  /// SV-1082 (SVProgressHUD 1082): a dismissal drops all leases: none is left over for the next
+  /// show
+  @Test func dismissDropsLeases() {
     for _ in 0..<3 { hud.at(0).show(min: 1_000) }
     hud.at(200).dismiss()
     #expect(hud.holds == 0)
@@ -198,15 +192,14 @@ import Testing
 
   // MARK: Durations
 
-  @Test("SV-1067 (SVProgressHUD 1067): 60 s asked are 60 s")
-  func sixtySeconds() {
+  /// SV-1067 (SVProgressHUD 1067): 60 s asked are 60 s
+  @Test func sixtySeconds() {
     hud.at(0).show(.info, "long", readFor: 60_000)
     hud.at(60_149).expect("0 will-appear", "150 did-appear")
     hud.at(70_000).expect("60150 will-disappear timed-out", "60300 did-disappear timed-out")
   }
 
-  @Test("A status over 75 characters: 0.06 s a character and 0.5 s exceed the 5 s")
-  func longStatus() {
+  @Test func aLongStatusStaysLongerThanTheMaximum() {
     hud.at(0).show(.success, String(repeating: "x", count: 75), fade: 0)
     hud.at(20_000).expect(
       "0 will-appear", "0 did-appear", "5000 will-disappear timed-out",
@@ -217,8 +210,7 @@ import Testing
       "26500 did-disappear #2 timed-out")
   }
 
-  @Test("A status is measured as UTF-16, an emoji counts for two, an umlaut for one")
-  func statusLengths() {
+  @Test func aStatusIsMeasuredAsUTF16AnEmojiCountsForTwoAnUmlautForOne() {
     func longest(_ status: String) -> Int64? {
       Presentation.Request(kind: .info, status: Array(status.utf8), messageMinimum: .zero)
         .longest?.millisecondsRoundedUp

@@ -9,8 +9,7 @@ import Testing
 
   // MARK: Holds
 
-  @Test("Each SHOW of loading adds a hold, POP releases one, and the last POP dismisses")
-  func leases() {
+  @Test func eachSHOWOfLoadingAddsAHoldPOPReleasesOneAndTheLastPOPDismisses() {
     hud.at(0).show(fade: 0)
     hud.at(100).show(fade: 0)
     #expect(hud.holds == 2)
@@ -21,8 +20,7 @@ import Testing
       "300 will-disappear #2 dismissed", "300 did-disappear #2 dismissed")
   }
 
-  @Test("A message drops the holds; POP then changes nothing")
-  func messageDropsHolds() {
+  @Test func aMessageDropsTheHoldsPOPThenChangesNothing() {
     hud.at(0).show(fade: 0)
     hud.at(100).show(.info, fade: 0, readFor: 60_000)
     #expect(hud.holds == 0)
@@ -30,8 +28,7 @@ import Testing
     hud.at(10_000).expect("0 will-appear #1", "0 did-appear #1", "100 updated #2 over #1")
   }
 
-  @Test("An owner that ends releases its holds; with the last hold the HUD ends as owner-gone")
-  func ownersGo() {
+  @Test func anOwnerThatEndsReleasesItsHoldsWithTheLastHoldTheHUDEndsAsOwnerGone() {
     hud.at(0).show(fade: 0, by: alice)
     hud.at(0).show(fade: 0, by: alice)
     hud.at(0).show(fade: 0, by: bob)
@@ -44,8 +41,7 @@ import Testing
       "100 updated #3", "300 will-disappear #3 owner-gone", "300 did-disappear #3 owner-gone")
   }
 
-  @Test("A message ends with its owner, but not before MIN")
-  func messageOwnerGoes() {
+  @Test func aMessageEndsWithItsOwnerButNotBeforeMIN() {
     hud.at(0).show(.progress, min: 1_000, fade: 0, by: alice)
     hud.at(100).gone(bob)
     hud.at(200).gone(alice)
@@ -54,15 +50,13 @@ import Testing
       "1000 did-disappear owner-gone")
   }
 
-  @Test("A HUD whose owner ends in grace is never shown")
-  func ownerGoesInGrace() {
+  @Test func aHUDWhoseOwnerEndsInGraceIsNeverShown() {
     hud.at(0).show(grace: 500, by: alice)
     hud.at(100).gone(alice)
     hud.at(10_000).expect("100 did-disappear never-shown")
   }
 
-  @Test("A paused HUD ends with its owner")
-  func ownerGoesWhilePaused() {
+  @Test func aPausedHUDEndsWithItsOwner() {
     hud.at(0).show(min: 1_000, fade: 0, by: alice)
     hud.at(500).pause()
     hud.at(5_000).gone(alice)
@@ -71,8 +65,7 @@ import Testing
       "5500 will-disappear owner-gone", "5500 did-disappear owner-gone")
   }
 
-  @Test("A crashed client's HUD, dismissed while paused, does not wait for RESUME forever")
-  func ownerGoesWhilePausedAndDismissed() {
+  @Test func aCrashedClientsHUDDismissedWhilePausedDoesNotWaitForRESUMEForever() {
     hud.at(0).show(fade: 0, by: alice)
     hud.at(500).pause()
     hud.at(600).dismiss()
@@ -84,8 +77,7 @@ import Testing
       "9000 will-disappear dismissed", "9000 did-disappear dismissed")
   }
 
-  @Test("A crashed client's loading HUD does not stay for the rest of its DELAY")
-  func ownerGoesInDelay() {
+  @Test func aCrashedClientsLoadingHUDDoesNotStayForTheRestOfItsDELAY() {
     hud.at(0).show(fade: 0, by: alice)
     hud.at(500).dismiss(delay: 60_000)
     hud.at(900).gone(alice)
@@ -94,8 +86,7 @@ import Testing
       "900 did-disappear owner-gone")
   }
 
-  @Test("The owner of the last hold becomes the owner of the HUD")
-  func ownershipPassesOn() {
+  @Test func theOwnerOfTheLastHoldBecomesTheOwnerOfTheHUD() {
     hud.at(0).show(fade: 0, by: bob)
     hud.at(100).show(fade: 0, by: alice)
     hud.at(200).gone(alice)
@@ -103,8 +94,7 @@ import Testing
     #expect(hud.holds == 1)
   }
 
-  @Test("A hold of another owner keeps a paused HUD, and it stays paused")
-  func anotherOwnerKeepsPause() {
+  @Test func aHoldOfAnotherOwnerKeepsAPausedHUDAndItStaysPaused() {
     hud.at(0).show(fade: 0, by: alice)
     hud.at(0).show(fade: 0, by: bob)
     hud.at(500).pause()
@@ -114,8 +104,7 @@ import Testing
 
   // MARK: TAP
 
-  @Test("TAP sends touched, and dismisses only without a mask and outside the HUD")
-  func taps() {
+  @Test func tapSendsTouchedAndDismissesOnlyWithoutAMaskAndOutsideTheHUD() {
     for mask in Presentation.Mask.allCases {
       let hud = HUDTimeline()
       hud.at(0).show(fade: 0, mask: mask)
@@ -130,15 +119,13 @@ import Testing
     }
   }
 
-  @Test("TAP in grace only sends touched")
-  func tapInGrace() {
+  @Test func tapInGraceOnlySendsTouched() {
     hud.at(0).show(grace: 500)
     hud.at(100).tap()
     hud.at(501).expect("100 touched", "500 will-appear")
   }
 
-  @Test("TAP in the fade-out sends touched for the disappearing HUD, and changes nothing")
-  func tapInTheFadeOut() {
+  @Test func tapInTheFadeOutSendsTouchedForTheDisappearingHUDAndChangesNothing() {
     hud.at(0).show()
     hud.at(1_000).dismiss()
     hud.at(1_100).tap()
@@ -147,8 +134,7 @@ import Testing
       "1100 touched dismissed", "1150 did-disappear dismissed")
   }
 
-  @Test("TAP before MIN dismisses at MIN")
-  func tapBeforeMinimum() {
+  @Test func tapBeforeMINDismissesAtMIN() {
     hud.at(0).show(min: 500, fade: 0)
     hud.at(100).tap()
     hud.at(500).expect(
@@ -158,8 +144,7 @@ import Testing
 
   // MARK: PAUSE
 
-  @Test("PAUSE in grace, fade-in, visible and fade-out adds exactly the paused time")
-  func pauses() {
+  @Test func pauseInGraceFadeInVisibleAndFadeOutAddsExactlyThePausedTime() {
     hud.at(0).show(grace: 100, max: 1_000)
     for pause in [50, 1_160, 3_000, 4_460] as [Int64] {
       hud.at(pause).pause()
@@ -171,8 +156,7 @@ import Testing
       "4400 did-disappear timed-out")
   }
 
-  @Test("PAUSE keeps what is left of MIN and of a DELAY")
-  func pausesMinimumAndDelay() {
+  @Test func pauseKeepsWhatIsLeftOfMINAndOfADELAY() {
     hud.at(0).show(min: 1_000, fade: 0)
     hud.at(100).dismiss(delay: 200)
     hud.at(200).pause()
@@ -184,8 +168,7 @@ import Testing
       "11000 will-disappear dismissed", "11000 did-disappear dismissed")
   }
 
-  @Test("PAUSE and RESUME are idempotent")
-  func pausesTwice() {
+  @Test func pauseAndRESUMEAreIdempotent() {
     hud.at(0).show(max: 1_000, fade: 0)
     hud.at(100).resume()
     hud.at(200).pause()
@@ -196,8 +179,7 @@ import Testing
       "2000 will-disappear timed-out", "2000 did-disappear timed-out")
   }
 
-  @Test("A dismissal while paused happens after RESUME")
-  func dismissedWhilePaused() {
+  @Test func aDismissalWhilePausedHappensAfterRESUME() {
     hud.at(0).show(min: 1_000, fade: 0)
     hud.at(500).pause()
     hud.at(9_000).dismiss()
@@ -207,8 +189,7 @@ import Testing
       "20500 will-disappear dismissed", "20500 did-disappear dismissed")
   }
 
-  @Test("A new SHOW is not paused")
-  func showWhilePaused() {
+  @Test func aNewSHOWIsNotPaused() {
     hud.at(0).show(fade: 0)
     hud.at(500).pause()
     hud.at(9_000).show(max: 1_000, fade: 0)
@@ -219,8 +200,7 @@ import Testing
 
   // MARK: Progress
 
-  @Test("PROGRESS is reported until another kind is shown")
-  func progress() {
+  @Test func progressIsReportedUntilAnotherKindIsShown() {
     hud.at(0).show(.progress, fade: 0)
     hud.at(100).update(fraction: 0.5, "half")
     #expect(hud.machine?.shown.fraction == 0.5)
@@ -231,8 +211,7 @@ import Testing
     #expect(hud.machine?.shown.fraction == nil)
   }
 
-  @Test("A hidden HUD ignores DISMISS, POP and PAUSE")
-  func hidden() {
+  @Test func aHiddenHUDIgnoresDISMISSPOPAndPAUSE() {
     hud.at(0).show(fade: 0)
     hud.at(100).dismiss()
     #expect(hud.machine?.isHidden == true)

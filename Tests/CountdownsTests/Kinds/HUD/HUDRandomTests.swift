@@ -4,8 +4,8 @@ import Testing
 
 /// Random requests and pauses. (The simulation plays whole histories.)
 @Suite struct HUDRandomTests {
-  @Test("Pauses add exactly the paused time", arguments: 0..<20)
-  func pausesAddExactly(seed: UInt64) {
+  @Test(arguments: 0..<20)
+  func pausesAddExactlyThePausedTime(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<50 {
       let request = Presentation.Request.random(using: &generator)

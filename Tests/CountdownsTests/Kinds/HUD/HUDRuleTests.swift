@@ -7,15 +7,13 @@ import Testing
 
   // MARK: Grace
 
-  @Test("A HUD is shown once GRACE is over, and not before")
-  func grace() {
+  @Test func aHUDIsShownOnceGRACEIsOverAndNotBefore() {
     hud.at(0).show(grace: 500)
     hud.at(499).expect()
     hud.at(10_000).expect("500 will-appear", "650 did-appear")
   }
 
-  @Test("With EARLY skip, a dismissal in GRACE ends as never-shown at once, and nothing appears")
-  func graceSkipped() {
+  @Test func withEARLYSkipADismissalInGRACEEndsAsNeverShownAtOnceAndNothingAppears() {
     hud.at(0).show(grace: 500, min: 1_000)
     hud.at(300).dismiss()
     hud.at(10_000).expect("300 did-disappear never-shown")
@@ -23,8 +21,7 @@ import Testing
     #expect(hud.machine?.isDismissing == false)
   }
 
-  @Test("With EARLY show, a dismissal in GRACE shows the HUD at once for MIN")
-  func graceShown() {
+  @Test func withEARLYShowADismissalInGRACEShowsTheHUDAtOnceForMIN() {
     hud.at(0).show(grace: 500, min: 1_000, early: .show)
     hud.at(300).dismiss()
     hud.at(10_000).expect(
@@ -32,8 +29,7 @@ import Testing
       "1600 did-disappear dismissed")
   }
 
-  @Test("With EARLY show, a delayed dismissal in GRACE shows the HUD, too")
-  func graceShownByDelay() {
+  @Test func withEARLYShowADelayedDismissalInGRACEShowsTheHUDToo() {
     hud.at(0).show(grace: 500, min: 1_000, fade: 0, early: .show)
     hud.at(0).dismiss(delay: 100)
     hud.at(10_000).expect(
@@ -43,8 +39,7 @@ import Testing
 
   // MARK: MIN
 
-  @Test("A dismissal before MIN happens at MIN, counted from did-appear")
-  func minimum() {
+  @Test func aDismissalBeforeMINHappensAtMINCountedFromDidAppear() {
     hud.at(0).show(min: 500)
     hud.at(200).dismiss()
     #expect(hud.remaining == 450)
@@ -53,15 +48,13 @@ import Testing
       "800 did-disappear dismissed")
   }
 
-  @Test("A dismissal after MIN happens at once")
-  func minimumOver() {
+  @Test func aDismissalAfterMINHappensAtOnce() {
     hud.at(0).show(min: 500)
     hud.at(651).dismiss()
     hud.expect("0 will-appear", "150 did-appear", "651 will-disappear dismissed")
   }
 
-  @Test("MINFROM request counts from SHOW, also if it ends in the fade-in")
-  func minimumFromRequest() {
+  @Test func minfromRequestCountsFromSHOWAlsoIfItEndsInTheFadeIn() {
     hud.at(0).show(grace: 100, min: 400, from: .request)
     hud.at(300).dismiss()
     hud.at(401).expect("100 will-appear", "250 did-appear", "400 will-disappear dismissed")
@@ -72,8 +65,7 @@ import Testing
       "0 will-appear", "20 will-disappear dismissed", "40 did-disappear dismissed")
   }
 
-  @Test("MINFROM stop counts from the dismissal")
-  func minimumFromStop() {
+  @Test func minfromStopCountsFromTheDismissal() {
     hud.at(0).show(min: 500, from: .stop)
     hud.at(2_000).dismiss()
     hud.at(10_000).expect(
@@ -81,8 +73,7 @@ import Testing
       "2650 did-disappear dismissed")
   }
 
-  @Test("MINFROM appear counts from will-appear, as MBProgressHUD does")
-  func minimumFromAppear() {
+  @Test func minfromAppearCountsFromWillAppearAsMBProgressHUDDoes() {
     hud.at(0).show(grace: 100, min: 400, from: .appear)
     hud.at(300).dismiss()
     hud.at(10_000).expect(
@@ -90,8 +81,7 @@ import Testing
       "650 did-disappear dismissed")
   }
 
-  @Test("MINFROM appear that ends in the fade-in reverses it there")
-  func minimumFromAppearIsShort() {
+  @Test func minfromAppearThatEndsInTheFadeInReversesItThere() {
     hud.at(0).show(min: 60, from: .appear)
     hud.at(10).dismiss()
     hud.at(10_000).expect(
@@ -100,16 +90,14 @@ import Testing
 
   // MARK: In the fade-in
 
-  @Test("A dismissal in the fade-in reverses it from where it is")
-  func reversesFadeIn() {
+  @Test func aDismissalInTheFadeInReversesItFromWhereItIs() {
     hud.at(0).show(fade: 150)
     hud.at(50).dismiss()
     hud.at(10_000).expect(
       "0 will-appear", "50 will-disappear dismissed", "100 did-disappear dismissed")
   }
 
-  @Test("A dismissal with MIN finishes the fade-in, as MIN counts from did-appear")
-  func minimumFinishesFadeIn() {
+  @Test func aDismissalWithMINFinishesTheFadeInAsMINCountsFromDidAppear() {
     hud.at(0).show(min: 100)
     hud.at(50).dismiss()
     hud.at(10_000).expect(
@@ -117,8 +105,7 @@ import Testing
       "400 did-disappear dismissed")
   }
 
-  @Test("The end of the fade-in and of MIN meet: it appears first")
-  func minimumMeetsFadeIn() {
+  @Test func theEndOfTheFadeInAndOfMINMeetItAppearsFirst() {
     hud.at(0).show(min: 150, from: .appear)
     hud.at(50).dismiss()
     hud.at(10_000).expect(
@@ -126,8 +113,7 @@ import Testing
       "300 did-disappear dismissed")
   }
 
-  @Test("DELAY and TAP in the fade-in reverse it, too")
-  func delayAndTapReverseFadeIn() {
+  @Test func delayAndTAPInTheFadeInReverseItToo() {
     hud.at(0).show()
     hud.at(10).dismiss(delay: 20)
     hud.at(60).expect(
@@ -139,8 +125,7 @@ import Testing
       "1200 did-disappear #2 tapped")
   }
 
-  @Test("A fade-in that was paused is reversed from where it stood still")
-  func reversesPausedFadeIn() {
+  @Test func aFadeInThatWasPausedIsReversedFromWhereItStoodStill() {
     hud.at(0).show()
     hud.at(40).pause()
     hud.at(1_000).dismiss()
@@ -150,8 +135,7 @@ import Testing
       "2040 did-disappear dismissed")
   }
 
-  @Test("SHOW while a reversed fade-in disappears begins a new fade-in")
-  func showWhileReversing() {
+  @Test func showWhileAReversedFadeInDisappearsBeginsANewFadeIn() {
     hud.at(0).show()
     hud.at(100).dismiss()
     hud.at(150).show()
@@ -160,8 +144,7 @@ import Testing
       "150 will-appear #2", "300 did-appear #2")
   }
 
-  @Test("A second dismissal does not restart MINFROM stop")
-  func secondDismissal() {
+  @Test func aSecondDismissalDoesNotRestartMINFROMStop() {
     hud.at(0).show(min: 500, fade: 0, from: .stop)
     hud.at(1_000).dismiss()
     hud.at(1_400).dismiss()
@@ -173,16 +156,14 @@ import Testing
 
   // MARK: MAX
 
-  @Test("MAX counts from did-appear, and then the HUD times out")
-  func maximum() {
+  @Test func maxCountsFromDidAppearAndThenTheHUDTimesOut() {
     hud.at(0).show(grace: 300, max: 1_000)
     hud.at(10_000).expect(
       "300 will-appear", "450 did-appear", "1450 will-disappear timed-out",
       "1600 did-disappear timed-out")
   }
 
-  @Test("MAX wins over MIN")
-  func maximumWins() {
+  @Test func maxWinsOverMIN() {
     hud.at(0).show(min: 5_000, max: 1_000, fade: 0)
     hud.at(500).dismiss()
     hud.at(10_000).expect(
@@ -190,8 +171,7 @@ import Testing
       "1000 did-disappear timed-out")
   }
 
-  @Test("If MAX and a held dismissal meet, the dismissal is the reason")
-  func maximumMeetsMinimum() {
+  @Test func ifMAXAndAHeldDismissalMeetTheDismissalIsTheReason() {
     hud.at(0).show(min: 1_000, max: 1_000, fade: 0)
     hud.at(500).dismiss()
     hud.at(1_000).expect(
@@ -199,8 +179,7 @@ import Testing
       "1000 did-disappear dismissed")
   }
 
-  @Test("A message that replaces another restarts MAX")
-  func maximumStartsOver() {
+  @Test func aMessageThatReplacesAnotherRestartsMAX() {
     hud.at(0).show(.info, max: 1_000, fade: 0)
     hud.at(900).show(.info, max: 1_000, fade: 0)
     hud.at(10_000).expect(
@@ -208,8 +187,7 @@ import Testing
       "1900 will-disappear #2 timed-out", "1900 did-disappear #2 timed-out")
   }
 
-  @Test("A message's time is min(max(0.06 s · n + 0.5 s, MIN), MAX)")
-  func messageDurations() {
+  @Test func aMessageStaysForItsLengthWithinMinAndMax() {
     for kind in [Presentation.Kind.info, .success, .error] {
       let capped = HUDTimeline()
       capped.at(0).show(kind, "hello", max: 300, fade: 0)
@@ -224,8 +202,7 @@ import Testing
     }
   }
 
-  @Test("Loading and progress stay until they are dismissed")
-  func loadingStays() {
+  @Test func loadingAndProgressStayUntilTheyAreDismissed() {
     for kind in [Presentation.Kind.loading, .progress] {
       let hud = HUDTimeline()
       hud.at(0).show(kind, "hello")
@@ -234,8 +211,7 @@ import Testing
     }
   }
 
-  @Test("A message's time follows its text")
-  func textChangesDuration() {
+  @Test func aMessagesTimeFollowsItsText() {
     hud.at(0).show(.info, "a", fade: 0, readFor: 0)
     hud.at(100).update("0123456789")
     hud.at(10_000).expect(
@@ -250,8 +226,7 @@ import Testing
 
   // MARK: Superseding
 
-  @Test("A new SHOW while visible neither flickers nor restarts MIN")
-  func supersedes() {
+  @Test func aNewSHOWWhileVisibleNeitherFlickersNorRestartsMIN() {
     hud.at(0).show(min: 1_000, fade: 0)
     hud.at(800).show(min: 1_000, fade: 0)
     hud.at(900).dismiss()
@@ -260,8 +235,7 @@ import Testing
       "1000 will-disappear #2 dismissed", "1000 did-disappear #2 dismissed")
   }
 
-  @Test("A new SHOW of another kind restarts MIN")
-  func anotherKindStartsMinimumOver() {
+  @Test func aNewSHOWOfAnotherKindRestartsMIN() {
     hud.at(0).show(min: 1_000, fade: 0)
     hud.at(800).show(.progress, min: 1_000, fade: 0)
     hud.at(900).dismiss()
@@ -270,15 +244,13 @@ import Testing
       "1800 will-disappear #2 dismissed", "1800 did-disappear #2 dismissed")
   }
 
-  @Test("A new SHOW in the fade-in continues the fade-in")
-  func supersedesWhileAppearing() {
+  @Test func aNewSHOWInTheFadeInContinuesTheFadeIn() {
     hud.at(0).show()
     hud.at(100).show()
     hud.at(10_000).expect("0 will-appear #1", "100 updated #2 over #1", "150 did-appear #2")
   }
 
-  @Test("A new SHOW cancels a held dismissal")
-  func supersedesHeldDismissal() {
+  @Test func aNewSHOWCancelsAHeldDismissal() {
     hud.at(0).show(min: 1_000, fade: 0)
     hud.at(100).dismiss()
     hud.at(200).show(fade: 0)
@@ -286,8 +258,7 @@ import Testing
     #expect(hud.machine?.isDismissing == false)
   }
 
-  @Test("SHOW while disappearing takes over at once, without grace, and events stay paired")
-  func takesOverWhileDisappearing() {
+  @Test func showWhileDisappearingTakesOverAtOnceWithoutGraceAndEventsStayPaired() {
     hud.at(0).show()
     hud.at(1_000).dismiss()
     hud.at(1_100).show(grace: 500)
@@ -298,8 +269,7 @@ import Testing
 
   // MARK: DELAY
 
-  @Test("DELAY dismisses after that time; a later DISMISS replaces it")
-  func delays() {
+  @Test func delayDismissesAfterThatTimeALaterDISMISSReplacesIt() {
     hud.at(0).show(fade: 0)
     hud.at(100).dismiss(delay: 1_000)
     hud.at(200).dismiss(delay: 300)
@@ -315,8 +285,7 @@ import Testing
       "200 did-disappear dismissed")
   }
 
-  @Test("If DELAY ends before MIN, the remaining time counts to MIN")
-  func delayBeforeMinimum() {
+  @Test func ifDELAYEndsBeforeMINTheRemainingTimeCountsToMIN() {
     hud.at(0).show(min: 5_000, fade: 0)
     hud.at(0).dismiss(delay: 1_000)
     #expect(hud.remaining == 5_000)
@@ -325,8 +294,7 @@ import Testing
     hud.at(5_000).expect("5000 will-disappear dismissed", "5000 did-disappear dismissed")
   }
 
-  @Test("DELAY with MINFROM stop: MIN counts from the end of the delay")
-  func delayThenMinimumFromStop() {
+  @Test func delayWithMINFROMStopMINCountsFromTheEndOfTheDelay() {
     hud.at(0).show(min: 500, fade: 0, from: .stop)
     hud.at(0).dismiss(delay: 1_000)
     #expect(hud.remaining == 1_500)
@@ -337,8 +305,7 @@ import Testing
 
   // MARK: Lateness
 
-  @Test("Noticed late, events carry their own due times and stay paired")
-  func late() {
+  @Test func noticedLateEventsCarryTheirOwnDueTimesAndStayPaired() {
     hud.at(0).show(grace: 100, max: 1_000)
     hud.late(at: 5_000).expect("5000 will-appear")
     hud.late(at: 9_000).expect("9000 did-appear")

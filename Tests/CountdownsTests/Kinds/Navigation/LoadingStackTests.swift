@@ -37,8 +37,7 @@ import Testing
 
   private func isVisible(_ page: String) -> Bool? { desk.page(page)?.isVisible }
 
-  @Test("PUSH opens the scope, loads the page and shows its HUD; POP ends all of them")
-  func pushAndPop() throws {
+  @Test func pushOpensTheScopeLoadsThePageAndShowsItsHUDPOPEndsAllOfThem() throws {
     try desk.push("nav", "home")
     desk.subscribe(1, pattern: "*")
     _ = desk.takeHeard(1)
@@ -59,8 +58,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A pushed page covers the one below, which disappears; popped, it appears and refreshes")
-  func coverAndReveal() throws {
+  @Test func aPushedPageCoversTheOneBelowWhichDisappearsPoppedItAppearsAndRefreshes() throws {
     try loaded("a")
     try push("b")
     desk.hears(1, "0 b did-appear loading", "0 b loading loading", "0 a did-disappear content")
@@ -72,8 +70,7 @@ import Testing
     #expect(desk.page("a")?.remainingMS == 30_000)
   }
 
-  @Test("With REFRESH never, a page that is revealed shows its content; with every, an error loads")
-  func refreshRules() throws {
+  @Test func withREFRESHNeverAPageThatIsRevealedShowsItsContentWithEveryAnErrorLoads() throws {
     try loaded("a", refresh: .never)
     try desk.push("nav", "b")
     try desk.pop("nav")
@@ -86,8 +83,7 @@ import Testing
     #expect(desk.hud("c")?.state == .visible)
   }
 
-  @Test("With DURATION, a pushed page loads at once, and the covered one disappears at the end")
-  func timedPush() throws {
+  @Test func withDURATIONAPushedPageLoadsAtOnceAndTheCoveredOneDisappearsAtTheEnd() throws {
     try loaded("a")
     try push("b", .lasting(.milliseconds(350)))
     desk.hears(1, "0 b did-appear loading", "0 b loading loading")
@@ -103,8 +99,7 @@ import Testing
     #expect(desk.hud("c") == nil)
   }
 
-  @Test("A push that is cancelled ends the load; the page below has never disappeared")
-  func cancelledPush() throws {
+  @Test func aPushThatIsCancelledEndsTheLoadThePageBelowHasNeverDisappeared() throws {
     try loaded("a", refresh: .every)
     try push("b", .untilFinished)
     _ = desk.takeHeard(1)
@@ -114,8 +109,7 @@ import Testing
     #expect(isVisible("a") == true)
   }
 
-  @Test("A pop that takes time: the page below refreshes at the end, not if it is cancelled")
-  func timedPop() throws {
+  @Test func aPopThatTakesTimeThePageBelowRefreshesAtTheEndNotIfItIsCancelled() throws {
     try loaded("a", "b")
     try desk.pop("nav", .untilFinished)
     try desk.cancelTransition("nav")
@@ -128,8 +122,7 @@ import Testing
       "350 b closed content owner-gone")
   }
 
-  @Test("A swipe that is cancelled loads nothing; one that is finished reveals the page below")
-  func swipes() throws {
+  @Test func aSwipeThatIsCancelledLoadsNothingOneThatIsFinishedRevealsThePageBelow() throws {
     try loaded("a", "b", refresh: .every)
     try desk.swipe("nav", timeout: 1_000)
     try desk.cancelTransition("nav")
@@ -142,8 +135,7 @@ import Testing
       "1000 a loading refreshing", "1000 b closed content owner-gone")
   }
 
-  @Test("A presented page covers as a pushed one does")
-  func presented() throws {
+  @Test func aPresentedPageCoversAsAPushedOneDoes() throws {
     try loaded("a")
     try desk.push("nav", "m", style: .presented, loading: PageAppearance())
     #expect(isVisible("a") == false)
@@ -152,8 +144,7 @@ import Testing
     #expect(desk.page("m") == nil)
   }
 
-  @Test("ROOT reveals the first page; those between end unseen. DISMISS ends all")
-  func rootAndDismiss() throws {
+  @Test func rootRevealsTheFirstPageThoseBetweenEndUnseenDISMISSEndsAll() throws {
     try loaded("a", "b", "c")
     _ = try desk.nav("nav") { try $0.popToRoot($1, generation: nil, at: desk.now) }
     desk.hears(
@@ -166,8 +157,7 @@ import Testing
     #expect(desk.engine.entityCount == 0 && desk.engine.armedCount == 0)
   }
 
-  @Test("When the scope of the page on top closes, the page below appears")
-  func scopeCloses() throws {
+  @Test func whenTheScopeOfThePageOnTopClosesThePageBelowAppears() throws {
     try loaded("a", "b")
     try desk.close("b")
     desk.hears(
@@ -178,8 +168,7 @@ import Testing
     #expect(desk.engine.entityCount == 0)
   }
 
-  @Test("A stack of a client that disconnects ends with its pages and HUDs")
-  func clientGoes() throws {
+  @Test func aStackOfAClientThatDisconnectsEndsWithItsPagesAndHUDs() throws {
     try desk.push("nav", "a", owner: .connection(2), loading: PageAppearance())
     try push("b")
     desk.disconnect(2)
@@ -189,8 +178,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("The HUD hides while a loading page is covered, and shows again when it is revealed")
-  func hudWhileCovered() throws {
+  @Test func theHUDHidesWhileALoadingPageIsCoveredAndShowsAgainWhenItIsRevealed() throws {
     try push("a")
     #expect(desk.hud("a")?.state == .visible)
     try desk.push("nav", "b")
@@ -202,8 +190,7 @@ import Testing
     #expect(desk.hud("a") == nil)
   }
 
-  @Test("Pages that share a screen hand its HUD on, without a flicker")
-  func sharedScreen() throws {
+  @Test func pagesThatShareAScreenHandItsHUDOnWithoutAFlicker() throws {
     try push("a", screen: "window")
     desk.subscribe(1, "hud:window")
     _ = desk.takeHeard(1)
@@ -214,8 +201,7 @@ import Testing
     desk.hears(1, "0 window will-disappear dismissed", "0 window did-disappear dismissed")
   }
 
-  @Test("A page can be closed or changed by commands; the stack goes on without it")
-  func commands() throws {
+  @Test func aPageCanBeClosedOrChangedByCommandsTheStackGoesOnWithoutIt() throws {
     try loaded("a", "b")
     try desk.closePage("b")
     try desk.disappear("a")
@@ -224,8 +210,7 @@ import Testing
     desk.hears(1, "0 a did-appear refreshing", "0 a loading refreshing")
   }
 
-  @Test("A page that exists is not pushed with a load; then nothing changes")
-  func pageIsThere() throws {
+  @Test func aPageThatExistsIsNotPushedWithALoadThenNothingChanges() throws {
     try desk.appear("a", screen: "x")
     #expect(throws: EngineError.scope(.pageExists(Array("a".utf8)))) { try push("a") }
     #expect(desk.stack("nav") == nil && desk.scope("a") == nil)
@@ -237,8 +222,7 @@ import Testing
     #expect(throws: EngineError.scope(.exists(Array("b".utf8)))) { try push("b") }
   }
 
-  @Test("A page with its scope and HUD counts as three; without room nothing changes")
-  func limits() throws {
+  @Test func aPageWithItsScopeAndHUDCountsAsThreeWithoutRoomNothingChanges() throws {
     var settings = EngineSettings()
     settings.presentation = .plain
     settings.limits.entities = 5

@@ -15,8 +15,7 @@ import Wire
     }
   }
 
-  @Test("Events of a stack report the page first, then the stack")
-  func stackEvents() throws {
+  @Test func eventsOfAStackReportThePageFirstThenTheStack() throws {
     let counter = DispatcherHarness()
     let watcher = counter.open(.resp3)
     _ = try counter.frames(["SUBSCRIBE", "nav:n"], by: watcher)
@@ -40,8 +39,7 @@ import Wire
     )
   }
 
-  @Test("A stack's view lists its pages, in both versions")
-  func stackView() throws {
+  @Test func aStacksViewListsItsPagesInBothVersions() throws {
     let counter = DispatcherHarness()
     _ = try counter.say("NAV PUSH n a")
     let refused = try counter.say("NAV POP n")
@@ -57,8 +55,7 @@ import Wire
     #expect(try counter.say("NAV PROGRESS n 0.25")["fraction"] == .double("0.25"))
   }
 
-  @Test("PUSH and PRESENT with PAGE take the options of a load; without PAGE they are refused")
-  func loads() throws {
+  @Test func pushAndPRESENTWithPAGETakeTheOptionsOfALoadWithoutPAGETheyAreRefused() throws {
     let counter = DispatcherHarness()
     try counter.expectError("NAV PUSH n a TIMEOUT 5s", "they need PAGE")
     #expect(try counter.say("DBSIZE") == .integer(0))
@@ -72,8 +69,7 @@ import Wire
     try counter.expectError("NAV PUSH n c PAGE", "page 'c' already exists")
   }
 
-  @Test("If the name of a page is not UTF-8, all names come as base64")
-  func binaryPages() {
+  @Test func ifTheNameOfAPageIsNotUTF8AllNamesComeAsBase64() {
     var line = JSONLine()
     line.begin()
     line.field("pages", list: [Array("a".utf8), [0xFF]])
@@ -82,8 +78,7 @@ import Wire
     #expect(String(decoding: line.bytes) == #"{"pages_base64":["YQ==","/w=="],"empty":[]}"#)
   }
 
-  @Test("Events of a page report its load")
-  func pageEvents() throws {
+  @Test func eventsOfAPageReportItsLoad() throws {
     let counter = DispatcherHarness()
     let watcher = counter.open(.resp3)
     _ = try counter.frames(["SUBSCRIBE", "page:p"], by: watcher)

@@ -12,8 +12,7 @@ import Testing
     return stack
   }
 
-  @Test("A pushed page appears as first, an uncovered one as not first, with paired events")
-  func pushAndPop() {
+  @Test func aPushedPageAppearsAsFirstAnUncoveredOneAsNotFirstWithPairedEvents() {
     let stack = NavigationTimeline("a")
     stack.expect("0 willAppear a moving", "0 didAppear a moving")
     #expect(stack.push("b") == nil)
@@ -25,8 +24,7 @@ import Testing
     #expect(stack.pages == ["a"])
   }
 
-  @Test("The root can be neither popped nor swiped away")
-  func root() {
+  @Test func theRootCanBeNeitherPoppedNorSwipedAway() {
     let stack = NavigationTimeline("a")
     stack.forget()
     #expect(stack.pop() == .root)
@@ -35,8 +33,7 @@ import Testing
     stack.expect()
   }
 
-  @Test("Popping to the root sends no events for the pages between")
-  func popToRoot() {
+  @Test func poppingToTheRootSendsNoEventsForThePagesBetween() {
     let stack = three()
     #expect(stack.root() == nil)
     stack.expect(
@@ -44,8 +41,7 @@ import Testing
     #expect(stack.pages == ["a"])
   }
 
-  @Test("Dismissing pops to the root first, then removes it")
-  func dismissing() {
+  @Test func dismissingPopsToTheRootFirstThenRemovesIt() {
     let stack = three()
     stack.dismiss()
     stack.expect(
@@ -54,8 +50,7 @@ import Testing
     #expect(stack.pages.isEmpty)
   }
 
-  @Test("A finished swipe pops the page on top")
-  func finished() {
+  @Test func aFinishedSwipePopsThePageOnTop() {
     let stack = three()
     #expect(stack.at(100).swipe() == nil)
     stack.expect("100 swiping c", "100 willDisappear c moving", "100 willAppear b")
@@ -67,8 +62,7 @@ import Testing
     #expect(stack.machine.nextExpiry == nil)
   }
 
-  @Test("A cancelled swipe restores everything, and events stay paired")
-  func cancelled() {
+  @Test func aCancelledSwipeRestoresEverythingAndEventsStayPaired() {
     let stack = three()
     stack.swipe()
     stack.forget()
@@ -80,8 +74,7 @@ import Testing
     #expect(stack.machine.transition == nil)
   }
 
-  @Test("A swipe without progress is cancelled at its timeout; progress renews it")
-  func timedOut() {
+  @Test func aSwipeWithoutProgressIsCancelledAtItsTimeoutProgressRenewsIt() {
     let stack = three()
     stack.swipe(timeout: 1_000)
     stack.at(900).progress(0.1)
@@ -95,8 +88,7 @@ import Testing
     #expect(stack.pages.count == 3)
   }
 
-  @Test("A timeout that is noticed late carries its due time")
-  func timedOutLate() {
+  @Test func aTimeoutThatIsNoticedLateCarriesItsDueTime() {
     let stack = three()
     stack.swipe(timeout: 1_000)
     stack.forget()
@@ -106,8 +98,7 @@ import Testing
     #expect(stack.finish() == .notTransitioning)
   }
 
-  @Test("The reasons against a swipe are checked in order")
-  func reasons() {
+  @Test func theReasonsAgainstASwipeAreCheckedInOrder() {
     let stack = NavigationTimeline("a")
     #expect(stack.swipe(x: 99, dx: -1) == .root)
     stack.push("b", edge: 20, pops: false)
@@ -127,8 +118,7 @@ import Testing
 
   // MARK: Transitions that take time
 
-  @Test("A push that takes time: the page will appear at once, and appears at the end")
-  func timedPush() {
+  @Test func aPushThatTakesTimeThePageWillAppearAtOnceAndAppearsAtTheEnd() {
     let stack = NavigationTimeline("a")
     stack.forget()
     #expect(stack.at(100).push("b", bar: .hidden, .lasting(.milliseconds(350))) == nil)
@@ -145,8 +135,7 @@ import Testing
     #expect(stack.machine.nextExpiry == nil)
   }
 
-  @Test("A push until FINISH can end early, or be cancelled")
-  func openPush() {
+  @Test func aPushUntilFINISHCanEndEarlyOrBeCancelled() {
     let stack = NavigationTimeline("a")
     stack.forget()
     #expect(stack.push("b", .untilFinished) == nil)
@@ -167,8 +156,7 @@ import Testing
     #expect(stack.machine.bar == .shown)
   }
 
-  @Test("A pop that takes time: the page leaves at the end, or stays if it is cancelled")
-  func timedPop() {
+  @Test func aPopThatTakesTimeThePageLeavesAtTheEndOrStaysIfItIsCancelled() {
     let stack = three()
     #expect(stack.pop(.lasting(.milliseconds(350))) == nil)
     #expect(stack.machine.transition?.kind == .pop)
@@ -186,8 +174,7 @@ import Testing
     #expect(stack.pages == ["a", "b"])
   }
 
-  @Test("A presented page is reported as presented, also as it leaves, and cannot be swiped away")
-  func presented() {
+  @Test func aPresentedPageIsReportedAsPresentedAlsoAsItLeavesAndCannotBeSwipedAway() {
     let stack = NavigationTimeline("a")
     stack.forget()
     #expect(stack.push("m", style: .presented, .lasting(.milliseconds(100))) == nil)
@@ -203,10 +190,9 @@ import Testing
       "100 didAppear a presented")
   }
 
-  @Test(
-    "During any transition, everything but finishing, cancelling and dismissing is refused",
-    arguments: NavigationStack.Transition.Kind.allCases)
-  func duringTransitions(kind: NavigationStack.Transition.Kind) {
+  @Test(arguments: NavigationStack.Transition.Kind.allCases)
+  func aTransitionAllowsOnlyFinishingCancellingAndDismissing(kind: NavigationStack.Transition.Kind)
+  {
     let stack = three()
     switch kind {
     case .push: stack.push("d", .untilFinished)
@@ -226,8 +212,7 @@ import Testing
     #expect(stack.pages.isEmpty)
   }
 
-  @Test("When a page of a transition closes, the transition is finished first")
-  func pagesOfTransitionsClose() {
+  @Test func whenAPageOfATransitionClosesTheTransitionIsFinishedFirst() {
     let stack = three()
     stack.push("d", .untilFinished)
     stack.forget()
@@ -261,8 +246,7 @@ import Testing
 
   // MARK: Options of pages
 
-  @Test("A page without a bar of its own leaves the bar as it is")
-  func anyBar() {
+  @Test func aPageWithoutABarOfItsOwnLeavesTheBarAsItIs() {
     let stack = NavigationTimeline("a", bar: .hidden)
     stack.push("b", bar: nil)
     #expect(stack.machine.bar == .hidden)
@@ -274,8 +258,7 @@ import Testing
     #expect(stack.machine.bar == .shown)
   }
 
-  @Test("SET changes a page; the bar at once where the page has appeared, else when it does")
-  func setting() {
+  @Test func setChangesAPageTheBarAtOnceWhereThePageHasAppearedElseWhenItDoes() {
     let stack = three()
     #expect(stack.set("x", edge: 1) == .noPage)
     stack.expect()
@@ -300,8 +283,7 @@ import Testing
     #expect(stack.machine.bar == .hidden)
   }
 
-  @Test("During a swipe only dismissing is possible")
-  func transitioning() {
+  @Test func duringASwipeOnlyDismissingIsPossible() {
     let stack = three()
     stack.swipe()
     stack.forget()
@@ -316,8 +298,7 @@ import Testing
       "0 willDisappear a moving", "0 didDisappear a moving", "0 dismissed a")
   }
 
-  @Test("Without a swipe, progress, finish and cancel are refused")
-  func notTransitioning() {
+  @Test func withoutASwipeProgressFinishAndCancelAreRefused() {
     let stack = three()
     #expect(stack.progress(0.5) == .notTransitioning)
     #expect(stack.finish() == .notTransitioning)
@@ -325,8 +306,7 @@ import Testing
     stack.expect()
   }
 
-  @Test("The bar changes once, when the page has appeared; a cancelled swipe never changes it")
-  func bar() {
+  @Test func theBarChangesOnceWhenThePageHasAppearedACancelledSwipeNeverChangesIt() {
     let stack = NavigationTimeline("a", bar: .hidden)
     stack.expect("0 willAppear a moving", "0 didAppear a moving bar hidden")
     stack.push("b")
@@ -348,16 +328,14 @@ import Testing
 
   // MARK: Pages whose scopes close
 
-  @Test("When the page on top closes, the one below appears")
-  func topCloses() {
+  @Test func whenThePageOnTopClosesTheOneBelowAppears() {
     let stack = three()
     stack.close("c")
     stack.expect(
       "0 willDisappear c moving", "0 willAppear b", "0 didDisappear c moving", "0 didAppear b")
   }
 
-  @Test("When a covered page closes, there is no event")
-  func coveredCloses() {
+  @Test func whenACoveredPageClosesThereIsNoEvent() {
     let stack = three()
     stack.close("b")
     stack.expect()
@@ -367,16 +345,14 @@ import Testing
     #expect(stack.swipe() == .root)
   }
 
-  @Test("When all pages close, the top disappears and the stack ends")
-  func allClose() {
+  @Test func whenAllPagesCloseTheTopDisappearsAndTheStackEnds() {
     let stack = three()
     stack.close("a", "b", "c")
     stack.expect("0 willDisappear c moving", "0 didDisappear c moving", "0 dismissed c")
     #expect(stack.pages.isEmpty)
   }
 
-  @Test("When a page of a swipe closes, the swipe is cancelled first")
-  func pageOfASwipeCloses() {
+  @Test func whenAPageOfASwipeClosesTheSwipeIsCancelledFirst() {
     let stack = three()
     stack.swipe()
     stack.forget()

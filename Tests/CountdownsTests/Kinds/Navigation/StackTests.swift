@@ -11,8 +11,7 @@ import Testing
     for page in ["a", "b", "c"] { try desk.push("nav", page) }
   }
 
-  @Test("Each page is a scope, owned like the page below")
-  func pagesAreScopes() throws {
+  @Test func eachPageIsAScopeOwnedLikeThePageBelow() throws {
     try desk.open("window")
     try desk.push("nav", "a", below: "window")
     try desk.push("nav", "b")
@@ -28,8 +27,7 @@ import Testing
     #expect(desk.engine.entityCount == 3)
   }
 
-  @Test("Dismissing pops all pages, the top first, and leaves nothing behind")
-  func dismissing() throws {
+  @Test func dismissingPopsAllPagesTheTopFirstAndLeavesNothingBehind() throws {
     try three()
     for page in ["a", "b", "c"] { try desk.set(page, 60_000, owner: try desk.scoped(page)) }
     desk.subscribe(1, pattern: "scope:*")
@@ -42,8 +40,7 @@ import Testing
       try !desk.with("nav") { try desk.engine.dismissStack($0, generation: nil, at: desk.now) })
   }
 
-  @Test("Each event of a dismissal reports the stack of its moment")
-  func eventsOfDismissing() throws {
+  @Test func eachEventOfADismissalReportsTheStackOfItsMoment() throws {
     try three()
     try desk.swipe("nav")
     desk.subscribe(1, "nav:nav")
@@ -63,8 +60,7 @@ import Testing
       ])
   }
 
-  @Test("A page's entities survive a cancelled swipe, and are cancelled by a finished one")
-  func swipes() throws {
+  @Test func aPagesEntitiesSurviveACancelledSwipeAndAreCancelledByAFinishedOne() throws {
     try three()
     try desk.start("code", count: 60, owner: try desk.scoped("c"))
     desk.at(1_000)
@@ -82,8 +78,7 @@ import Testing
     #expect(desk.stack("nav")?.pages == [Array("a".utf8), Array("b".utf8)])
   }
 
-  @Test("A swipe times out on time; finishing it afterwards is refused")
-  func timeout() throws {
+  @Test func aSwipeTimesOutOnTimeFinishingItAfterwardsIsRefused() throws {
     try three()
     desk.subscribe(1, "nav:nav")
     _ = desk.takeHeard(1)
@@ -103,8 +98,7 @@ import Testing
     #expect(desk.engine.armedCount == 0)
   }
 
-  @Test("A page that is being popped ends on time, with all it owns, even if that is noticed later")
-  func poppedPageEndsOnTime() throws {
+  @Test func aPageThatIsBeingPoppedEndsOnTimeWithAllItOwnsEvenIfThatIsNoticedLater() throws {
     try three()
     try desk.set("t", 500, owner: try desk.scoped("c"))
     let pop = Engine.popPage(desk.engine)
@@ -134,8 +128,7 @@ import Testing
     #expect(desk.engine.armedCount == 0)
   }
 
-  @Test("A generation of an earlier swipe is stale; a refused swipe makes no new one")
-  func generations() throws {
+  @Test func aGenerationOfAnEarlierSwipeIsStaleARefusedSwipeMakesNoNewOne() throws {
     try three()
     _ = try desk.swipe("nav")
     let first = try #require(desk.stack("nav")?.generation)
@@ -150,8 +143,7 @@ import Testing
     #expect(desk.stack("nav")?.pages.count == 3)
   }
 
-  @Test("When a page's scope closes by itself, the stack continues without it at once")
-  func pageCloses() throws {
+  @Test func whenAPagesScopeClosesByItselfTheStackContinuesWithoutItAtOnce() throws {
     try three()
     desk.subscribe(1, "nav:nav")
     _ = desk.takeHeard(1)
@@ -168,8 +160,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("When a window closes, the stack in it is dismissed at once")
-  func windowCloses() throws {
+  @Test func whenAWindowClosesTheStackInItIsDismissedAtOnce() throws {
     try desk.open("window")
     try desk.push("nav", "a", below: "window")
     try desk.push("nav", "b")
@@ -185,8 +176,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A client's stack ends with the client, even if that is noticed late")
-  func clientGoes() throws {
+  @Test func aClientsStackEndsWithTheClientEvenIfThatIsNoticedLate() throws {
     try desk.push("nav", "a", owner: .connection(2))
     try desk.push("nav", "b")
     #expect(desk.scope("b")?.owner == .connection(2))
@@ -196,8 +186,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("If a page's scope cannot be opened, nothing changes")
-  func pushErrors() throws {
+  @Test func ifAPagesScopeCannotBeOpenedNothingChanges() throws {
     try desk.open("there")
     #expect(throws: EngineError.scope(.exists(Array("there".utf8)))) {
       try desk.push("nav", "there")
@@ -216,8 +205,7 @@ import Testing
     #expect(throws: EngineError.notFound) { try desk.swipe("none") }
   }
 
-  @Test("Pages and entities have limits; the first page takes two entities")
-  func limits() throws {
+  @Test func pagesAndEntitiesHaveLimitsTheFirstPageTakesTwoEntities() throws {
     var settings = EngineSettings()
     settings.limits.stackPages = 2
     settings.limits.entities = 4

@@ -4,8 +4,7 @@ import Testing
 @Suite struct OnceTests {
   private let start = Instant(microseconds: 7)
 
-  @Test("A request runs until it is done, and the first result stays")
-  func done() {
+  @Test func aRequestRunsUntilItIsDoneAndTheFirstResultStays() {
     var once = Once(for: .seconds(60), at: start)
     #expect(once.phase == .running)
     #expect(once.finish([1]) == true)
@@ -14,8 +13,7 @@ import Testing
     #expect(once.phase == .done(result: [1]))
   }
 
-  @Test("TTL counts from the first request, and DONE does not prolong it")
-  func ttl() {
+  @Test func ttlCountsFromTheFirstRequestAndDONEDoesNotProlongIt() {
     var once = Once(for: .seconds(60), at: start)
     #expect(once.deadline == start + .seconds(60))
     _ = once.finish([])

@@ -16,8 +16,7 @@ import Testing
     return page
   }
 
-  @Test("The first load is animated, and ends in content or empty")
-  func firstLoad() {
+  @Test func theFirstLoadIsAnimatedAndEndsInContentOrEmpty() {
     var page = page()
     #expect(page.state == .loading)
     #expect(page.isAnimated)
@@ -34,8 +33,7 @@ import Testing
     #expect(unsaid.state == .content)
   }
 
-  @Test("A failed first load shows the error page, and can be retried")
-  func failureAndRetry() {
+  @Test func aFailedFirstLoadShowsTheErrorPageAndCanBeRetried() {
     var page = page()
     let failed = page.failed(Array("offline".utf8))
     #expect(failed == nil)
@@ -51,8 +49,8 @@ import Testing
     #expect(page.state == .content)
   }
 
-  @Test("A return refreshes silently; a failure keeps the content", arguments: [0, 3])
-  func silentReturn(items: Int64) {
+  @Test(arguments: [0, 3])
+  func aReturnRefreshesSilentlyAFailureKeepsTheContent(items: Int64) {
     var page = covered(items: items)
     let before = page.state
     let began = page.appear(.always, timeout: nil, at: start)
@@ -67,8 +65,7 @@ import Testing
     #expect(other.state == (items == 0 ? .content : .empty))
   }
 
-  @Test("With REFRESH never a return shows the content")
-  func noRefresh() {
+  @Test func withREFRESHNeverAReturnShowsTheContent() {
     var page = covered()
     let began = page.appear(.never, timeout: .seconds(1), at: start)
     #expect(!began)
@@ -77,8 +74,7 @@ import Testing
     #expect(page.deadline == nil)
   }
 
-  @Test("Appearing again, or while loading or failed, starts no load")
-  func appearWithoutEffect() {
+  @Test func appearingAgainOrWhileLoadingOrFailedStartsNoLoad() {
     var visible = page()
     _ = visible.loaded(items: 1)
     let again = visible.appear(.always, timeout: nil, at: start)
@@ -97,8 +93,7 @@ import Testing
     #expect(failed.state == .error)
   }
 
-  @Test("Disappearing is counted once, and does not end a load")
-  func disappearing() {
+  @Test func disappearingIsCountedOnceAndDoesNotEndALoad() {
     var page = page()
     let hidden = [page.disappear(), page.disappear()]
     #expect(hidden == [true, false])
@@ -107,8 +102,8 @@ import Testing
     #expect(page.state == .content)
   }
 
-  @Test("Results without a load are refused, and change nothing", arguments: [true, false])
-  func notLoading(hasFailed: Bool) {
+  @Test(arguments: [true, false])
+  func resultsWithoutALoadAreRefusedAndChangeNothing(hasFailed: Bool) {
     var page = page()
     if hasFailed { _ = page.failed(nil) } else { _ = page.loaded(items: 1) }
     let before = page
@@ -117,8 +112,7 @@ import Testing
     #expect(page == before)
   }
 
-  @Test("An empty page can be retried: an animated load that can show the error page")
-  func retryFromEmpty() {
+  @Test func anEmptyPageCanBeRetriedAnAnimatedLoadThatCanShowTheErrorPage() {
     var page = page()
     _ = page.loaded(items: 0, Array("nothing yet".utf8))
     let refusal = page.retry(timeout: nil, at: start)
@@ -129,9 +123,8 @@ import Testing
     #expect(page.state == .error)
   }
 
-  @Test(
-    "Pull to refresh keeps what is shown, unless it succeeds", arguments: [nil, 0, 3] as [Int64?])
-  func pullToRefresh(items: Int64?) {
+  @Test(arguments: [nil, 0, 3] as [Int64?])
+  func pullToRefreshKeepsWhatIsShownUnlessItSucceeds(items: Int64?) {
     var page = page()
     if let items { _ = page.loaded(items: items) } else { _ = page.failed(Array("x".utf8)) }
     let before = page
@@ -147,8 +140,7 @@ import Testing
     #expect(page.state == .content && page.message == nil)
   }
 
-  @Test("Pull to refresh is refused during a load, and changes nothing")
-  func refreshWhileLoading() {
+  @Test func pullToRefreshIsRefusedDuringALoadAndChangesNothing() {
     var loading = page()
     let first = loading.refresh(timeout: .seconds(1), at: start)
     #expect(first == .loading)
@@ -161,8 +153,7 @@ import Testing
     #expect(loading == refreshing)
   }
 
-  @Test("A message stays until the next load ends; a refresh that fails without one keeps it")
-  func messages() {
+  @Test func aMessageStaysUntilTheNextLoadEndsARefreshThatFailsWithoutOneKeepsIt() {
     var page = page()
     _ = page.loaded(items: 0, [1])
     #expect(page.message == [1])
@@ -178,8 +169,7 @@ import Testing
     #expect(page.message == nil)
   }
 
-  @Test("With REFRESH every each appearance loads, also when visible or failed")
-  func everyAppearance() {
+  @Test func withREFRESHEveryEachAppearanceLoadsAlsoWhenVisibleOrFailed() {
     var visible = page()
     _ = visible.loaded(items: 1)
     let again = visible.appear(.every, timeout: .seconds(1), at: start)
@@ -195,8 +185,7 @@ import Testing
     #expect(failed.state == .loading && failed.isAnimated)
   }
 
-  @Test("Only a failed load, or an empty one, can be retried")
-  func notFailed() {
+  @Test func onlyAFailedLoadOrAnEmptyOneCanBeRetried() {
     var loading = page()
     let first = loading.retry(timeout: nil, at: start)
     #expect(first == .notFailed)
@@ -208,8 +197,7 @@ import Testing
     #expect(third == .notFailed)
   }
 
-  @Test("A timeout fails the load once, never early, and silently for a refresh")
-  func timeout() {
+  @Test func aTimeoutFailsTheLoadOnceNeverEarlyAndSilentlyForARefresh() {
     var page = page(timeout: .seconds(1))
     let early = page.expire(at: Instant(microseconds: 999_999))
     #expect(early == nil)

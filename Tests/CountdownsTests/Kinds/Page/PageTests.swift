@@ -15,8 +15,7 @@ import Testing
 
   private var hud: HUDView.State? { desk.hud("p")?.state }
 
-  @Test("The HUD of the screen shows during the first load, and hides on success")
-  func hudOnSuccess() throws {
+  @Test func theHUDOfTheScreenShowsDuringTheFirstLoadAndHidesOnSuccess() throws {
     desk.subscribe(1, pattern: "*")
     try desk.appear("p")
     #expect(hud == .visible)
@@ -30,8 +29,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("The page's GRACE and MIN apply: a quick load shows nothing, a shown HUD stays for MIN")
-  func graceAndMinimum() throws {
+  @Test func thePagesGRACEAndMINApplyAQuickLoadShowsNothingAShownHUDStaysForMIN() throws {
     desk.subscribe(1, "hud:p")
     try desk.appear("p", grace: 200, minimum: 500)
     desk.at(100)
@@ -46,8 +44,7 @@ import Testing
       "800 p did-disappear dismissed")
   }
 
-  @Test("TIMEOUT fails the load on time, and hides the HUD")
-  func timeout() throws {
+  @Test func timeoutFailsTheLoadOnTimeAndHidesTheHUD() throws {
     try desk.appear("p", timeout: 1_000)
     #expect(desk.engine.armedCount == 1)
     desk.subscribe(1, pattern: "*")
@@ -62,16 +59,14 @@ import Testing
     #expect(hud == nil)
   }
 
-  @Test("The default timeout is 30 s; TIMEOUT 0 waits forever")
-  func timeouts() throws {
+  @Test func theDefaultTimeoutIs30STIMEOUT0WaitsForever() throws {
     try desk.appear("p")
     #expect(desk.page("p")?.remainingMS == 30_000)
     try desk.appear("q", timeout: 0)
     #expect(desk.page("q")?.remainingMS == nil)
   }
 
-  @Test("The result of an earlier load is stale; one without a load is refused")
-  func lateAnswers() throws {
+  @Test func theResultOfAnEarlierLoadIsStaleOneWithoutALoadIsRefused() throws {
     let first = try desk.appear("p").generation
     _ = try desk.failed("p")
     _ = try desk.retry("p")
@@ -87,8 +82,7 @@ import Testing
     #expect(throws: EngineError.notFound) { try desk.disappear("none") }
   }
 
-  @Test("The story of a list: empty, retried, pulled, failed, every appearance")
-  func story() throws {
+  @Test func theStoryOfAListEmptyRetriedPulledFailedEveryAppearance() throws {
     desk.subscribe(1, pattern: "*")
     let first = try desk.appear("p", refresh: .every, timeout: 5_000, minimum: 0).generation
     _ = try desk.loaded("p", items: 0, message: "no orders yet")
@@ -120,8 +114,7 @@ import Testing
       "7000 p failed content")
   }
 
-  @Test("A failed page that loads with each appearance shows its HUD again; full, it stays")
-  func everyAppearanceAfterAFailure() throws {
+  @Test func aFailedPageThatLoadsWithEachAppearanceShowsItsHUDAgainFullItStays() throws {
     var settings = EngineSettings()
     settings.presentation = .plain
     settings.limits.entities = 2
@@ -136,8 +129,7 @@ import Testing
     #expect(desk.hud("p")?.state == .visible)
   }
 
-  @Test("A page off the screen shows no HUD; back while loading, it does again")
-  func disappearing() throws {
+  @Test func aPageOffTheScreenShowsNoHUDBackWhileLoadingItDoesAgain() throws {
     try desk.appear("p")
     try desk.disappear("p")
     #expect(hud == nil)
@@ -149,8 +141,7 @@ import Testing
     #expect(desk.hud("other")?.state == .visible)
   }
 
-  @Test("Another owner's HUD on the screen stays when the page has loaded")
-  func sharedHUD() throws {
+  @Test func anotherOwnersHUDOnTheScreenStaysWhenThePageHasLoaded() throws {
     try desk.show("p")
     try desk.appear("p")
     #expect(desk.hud("p")?.leases == 2)
@@ -165,8 +156,7 @@ import Testing
     #expect(desk.hud("p")?.leases == 1)
   }
 
-  @Test("A page and its HUD end with the owner at once")
-  func ownerGoes() throws {
+  @Test func aPageAndItsHUDEndWithTheOwnerAtOnce() throws {
     try desk.open("scope")
     try desk.appear("p", owner: try desk.scoped("scope"))
     #expect(desk.scope("scope")?.owned == 1)
@@ -185,8 +175,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("OWNER of a later APPEAR applies from then on")
-  func newOwner() throws {
+  @Test func ownerOfALaterAPPEARAppliesFromThenOn() throws {
     try desk.appear("p", owner: .connection(2))
     try desk.appear("p", owner: Owner.none)
     desk.disconnect(2)
@@ -194,8 +183,7 @@ import Testing
     #expect(desk.page("p") != nil)
   }
 
-  @Test("While read-only, APPEAR is refused if its HUD had to be persisted")
-  func readOnly() throws {
+  @Test func whileReadOnlyAPPEARIsRefusedIfItsHUDHadToBePersisted() throws {
     var request = Presentation.Request.plain
     request.isDurable = true
     try desk.show("p", request)
@@ -207,9 +195,7 @@ import Testing
     #expect(desk.hud("other")?.state == .visible)
   }
 
-  @Test(
-    "While read-only, a persisted HUD's hold is not released by commands, but by time and owners")
-  func readOnlyLease() throws {
+  @Test func whileReadOnlyAPersistedHUDsHoldIsNotReleasedByCommandsButByTimeAndOwners() throws {
     let readOnly = EngineError.readOnly
     var durable = Presentation.Request.plain
     durable.isDurable = true
@@ -244,8 +230,7 @@ import Testing
     #expect(desk.hud("p")?.leases == 2)
   }
 
-  @Test("After an unnoticed timeout the HUD is gone for every command")
-  func unnoticedTimeout() throws {
+  @Test func afterAnUnnoticedTimeoutTheHUDIsGoneForEveryCommand() throws {
     func begin() throws {
       try desk.closePage("p")
       try desk.appear("p", timeout: 1_000)
@@ -270,8 +255,7 @@ import Testing
     #expect(try desk.show("p").leases == 1)
   }
 
-  @Test("Unnoticed timeouts of pages happen before later events of their HUD")
-  func unnoticedInOrder() throws {
+  @Test func unnoticedTimeoutsOfPagesHappenBeforeLaterEventsOfTheirHUD() throws {
     try desk.appear("p", timeout: 1_000, grace: 2_000)
     desk.subscribe(1, "hud:p")
     _ = desk.takeHeard(1)
@@ -292,8 +276,7 @@ import Testing
       "9500 p will-disappear dismissed", "9500 p did-disappear dismissed")
   }
 
-  @Test("A page and its HUD count as two; without room for both nothing changes")
-  func limits() throws {
+  @Test func aPageAndItsHUDCountAsTwoWithoutRoomForBothNothingChanges() throws {
     var settings = EngineSettings()
     settings.presentation = .plain
     settings.limits.entities = 2
@@ -309,8 +292,8 @@ import Testing
     #expect(try desk.retry("p") == nil)
   }
 
-  @Test("A HUD that is due to end is ended before the limits are checked", arguments: [1, 2, 3])
-  func limitsAfterSettling(how: Int) throws {
+  @Test(arguments: [1, 2, 3])
+  func aHUDThatIsDueToEndIsEndedBeforeTheLimitsAreChecked(how: Int) throws {
     var settings = EngineSettings()
     settings.presentation = Presentation.Request(fadeIn: .zero)
     settings.limits.entitiesPerUser = 1
@@ -337,8 +320,7 @@ import Testing
     #expect(desk.page("p")?.isVisible == before?.isVisible)
   }
 
-  @Test("Room that an ended HUD frees is available to the page")
-  func roomAfterSettling() throws {
+  @Test func roomThatAnEndedHUDFreesIsAvailableToThePage() throws {
     var settings = EngineSettings()
     settings.presentation = Presentation.Request(fadeIn: .zero)
     settings.limits.entities = 2
@@ -354,8 +336,7 @@ import Testing
     #expect(desk.engine.entityCount == 2)
   }
 
-  @Test("A return that starts a load reports it from its first event on")
-  func returnEvents() throws {
+  @Test func aReturnThatStartsALoadReportsItFromItsFirstEventOn() throws {
     try desk.appear("p")
     _ = try desk.loaded("p", items: 3)
     try desk.disappear("p")

@@ -4,8 +4,7 @@ import Wire
 @testable import Countdowns
 
 @Suite struct ScopeCommandTests {
-  @Test("OPEN, GET and TREE reply with views; CLOSE with whether there was one")
-  func lifeOfAScope() throws {
+  @Test func openGETAndTREEReplyWithViewsCLOSEWithWhetherThereWasOne() throws {
     let counter = DispatcherHarness()
     #expect(try counter.say("SCOPE OPEN app TTL 30s")["ttl_ms"] == .integer(30_000))
     let page = try counter.say("SCOPE OPEN page PARENT app OWNER connection")
@@ -30,8 +29,7 @@ import Wire
     #expect(try counter.say("DBSIZE") == .integer(0))
   }
 
-  @Test("Errors say what is wrong and what to do, and change nothing")
-  func errors() throws {
+  @Test func errorsSayWhatIsWrongAndWhatToDoAndChangeNothing() throws {
     let counter = DispatcherHarness()
     _ = try counter.say("SCOPE OPEN app")
     _ = try counter.say("SCOPE OPEN page PARENT app")
@@ -57,8 +55,7 @@ import Wire
     #expect(try counter.say("DBSIZE") == .integer(3))
   }
 
-  @Test("RESET ends a connection's handlers, but not its entities or other handlers")
-  func resetEndsHandlers() throws {
+  @Test func resetEndsAConnectionsHandlersButNotItsEntitiesOrOtherHandlers() throws {
     let counter = DispatcherHarness()
     let handler = counter.open(.resp3)
     let other = counter.open(.resp3)
@@ -83,8 +80,7 @@ import Wire
     #expect(try counter.say("SCOPE GET page")["handlers"] == .integer(1))
   }
 
-  @Test("In RESP2 a handler receives events once subscribed, and may handle more meanwhile")
-  func handlingInRESP2() throws {
+  @Test func inRESP2AHandlerReceivesEventsOnceSubscribedAndMayHandleMoreMeanwhile() throws {
     let counter = DispatcherHarness()
     let handler = counter.open(.resp2)
     _ = try counter.say("SCOPE OPEN app")
@@ -103,8 +99,7 @@ import Wire
     try counter.expectError("SCOPE EMIT none tap", "NOTFOUND")
   }
 
-  @Test("Ids and payloads that are not UTF-8 come as base64")
-  func binary() throws {
+  @Test func idsAndPayloadsThatAreNotUTF8ComeAsBase64() throws {
     let counter = DispatcherHarness()
     let watcher = counter.open(.resp3)
     var request = RESPEncoder()
@@ -121,8 +116,7 @@ import Wire
     #expect(frames.last.map { "\($0)".contains("key_base64") } == true)
   }
 
-  @Test("Subscribers receive the events of scopes")
-  func events() throws {
+  @Test func subscribersReceiveTheEventsOfScopes() throws {
     let counter = DispatcherHarness()
     let watcher = counter.open(.resp3)
     _ = try counter.frames(["SUBSCRIBE", "scope:a"], by: watcher)

@@ -33,8 +33,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A tree 10,000 deep, each scope with a timer, closes in bounded steps; depth is limited")
-  func deep() throws {
+  @Test func aTree10000DeepEachScopeWithATimerClosesInBoundedStepsDepthIsLimited() throws {
     let desk = desk()
     try open(desk, 0, below: nil)
     for number in 1..<10_000 {
@@ -54,8 +53,7 @@ import Testing
     try close(desk, budget: 500)
   }
 
-  @Test("A tree 100,000 wide closes in bounded steps; width is limited")
-  func wide() throws {
+  @Test func aTree100000WideClosesInBoundedStepsWidthIsLimited() throws {
     let desk = desk()
     try open(desk, 0, below: nil)
     let count = 100_000
@@ -66,8 +64,7 @@ import Testing
     try close(desk, budget: 500)
   }
 
-  @Test("When many leases expire at one moment, no step looks at all of them")
-  func manyLeases() throws {
+  @Test func whenManyLeasesExpireAtOneMomentNoStepLooksAtAllOfThem() throws {
     let desk = desk()
     for number in 0..<20_000 { try desk.open("\(number)", ttl: 1_000) }
     desk.unnoticed(at: 1_000)
@@ -79,8 +76,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A deep tree of a closed connection is closed from the bottom")
-  func deepOfConnection() throws {
+  @Test func aDeepTreeOfAClosedConnectionIsClosedFromTheBottom() throws {
     let desk = desk()
     desk.connect(2)
     try desk.open("0", owner: .connection(2), by: 2)
@@ -93,8 +89,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("TREE pages through a tree, and reports when it cannot continue")
-  func tree() throws {
+  @Test func treePagesThroughATreeAndReportsWhenItCannotContinue() throws {
     let desk = desk()
     try desk.open("top")
     for index in 0..<3 {

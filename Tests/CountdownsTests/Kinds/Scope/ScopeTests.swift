@@ -16,8 +16,7 @@ import Testing
 
   // MARK: Opening
 
-  @Test("A scope opens below its parent, and counts as an entity")
-  func opening() throws {
+  @Test func aScopeOpensBelowItsParentAndCountsAsAnEntity() throws {
     try openThree()
     let cell = try #require(desk.scope("cell"))
     #expect(cell.parent == Array("page".utf8))
@@ -27,8 +26,7 @@ import Testing
     #expect(desk.engine.armedCount == 0)
   }
 
-  @Test("OPEN of an open scope keeps it; another parent or owner is an error")
-  func openingAgain() throws {
+  @Test func openOfAnOpenScopeKeepsItAnotherParentOrOwnerIsAnError() throws {
     try openThree()
     let before = desk.scope("cell")
     #expect(try desk.open("cell") == before)
@@ -43,8 +41,7 @@ import Testing
     #expect(desk.scope("cell") == before)
   }
 
-  @Test("A scope cannot be below itself")
-  func noCycle() throws {
+  @Test func aScopeCannotBeBelowItself() throws {
     try openThree()
     for below in ["app", "page", "cell"] {
       #expect(throws: EngineError.scope(.parentBelow(Array(below.utf8)))) {
@@ -56,8 +53,7 @@ import Testing
     }
   }
 
-  @Test("Depth, fan-out and entities have limits")
-  func limits() throws {
+  @Test func depthFanOutAndEntitiesHaveLimits() throws {
     var settings = EngineSettings()
     settings.limits.scopeDepth = 2
     settings.limits.scopeChildren = 2
@@ -81,8 +77,7 @@ import Testing
 
   // MARK: Closing
 
-  @Test("Closing goes children first; owned entities end as owner-gone before their owner")
-  func cascade() throws {
+  @Test func closingGoesChildrenFirstOwnedEntitiesEndAsOwnerGoneBeforeTheirOwner() throws {
     try openThree()
     try desk.open("other", below: "app")
     try desk.start("code", owner: try desk.scoped("page"))
@@ -109,8 +104,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A stale GENERATION closes nothing")
-  func stale() throws {
+  @Test func aStaleGENERATIONClosesNothing() throws {
     let old = try desk.open("a").generation
     try desk.close("a")
     let new = try desk.open("a").generation
@@ -120,8 +114,7 @@ import Testing
     #expect(try desk.close("a", new.value))
   }
 
-  @Test("Everything below a closed scope falls silent at once")
-  func muteAtOnce() throws {
+  @Test func everythingBelowAClosedScopeFallsSilentAtOnce() throws {
     try desk.open("app")
     try desk.open("a", below: "app")
     for index in 0..<5_000 { try desk.open("\(index)", below: "a") }
@@ -147,8 +140,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A scope cannot be opened again until it is completely closed")
-  func stillClosing() throws {
+  @Test func aScopeCannotBeOpenedAgainUntilItIsCompletelyClosed() throws {
     try desk.open("app")
     for index in 0..<5_000 { try desk.open("\(index)", below: "app") }
     try desk.close("app")
@@ -161,8 +153,7 @@ import Testing
     try desk.open("app")
   }
 
-  @Test("Closing inside or above a scope that is being closed works")
-  func closingWithinClosing() throws {
+  @Test func closingInsideOrAboveAScopeThatIsBeingClosedWorks() throws {
     try desk.open("top")
     try desk.open("a", below: "top")
     for index in 0..<2_000 { try desk.open("\(index)", below: "a") }
@@ -182,8 +173,7 @@ import Testing
     #expect(closed.last == "0 top closed closed")
   }
 
-  @Test("A scope with OWNER scope:ID closes with that scope, but sends it no events")
-  func ownedScope() throws {
+  @Test func aScopeWithOWNERScopeIDClosesWithThatScopeButSendsItNoEvents() throws {
     try desk.open("owner")
     try desk.open("mine", owner: try desk.scoped("owner"))
     let view = try #require(desk.scope("mine"))
@@ -196,8 +186,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("PARENT and OWNER scope:ID exclude one another")
-  func parentAndOwner() throws {
+  @Test func parentAndOWNERScopeIDExcludeOneAnother() throws {
     try openThree()
     let owner = try desk.scoped("app")
     #expect(throws: EngineError.scope(.parentAndOwner)) {
@@ -205,8 +194,7 @@ import Testing
     }
   }
 
-  @Test("A scope in a reused place owns nothing of its predecessor")
-  func reusedPlace() throws {
+  @Test func aScopeInAReusedPlaceOwnsNothingOfItsPredecessor() throws {
     try desk.open("old")
     let owner = try desk.scoped("old")
     try desk.close("old")
@@ -219,8 +207,7 @@ import Testing
 
   // MARK: Leases and connections
 
-  @Test("A scope closes when its lease expires, once and not earlier")
-  func lease() throws {
+  @Test func aScopeClosesWhenItsLeaseExpiresOnceAndNotEarlier() throws {
     desk.subscribe(1, "scope:a")
     try desk.open("a", ttl: 1_000)
     try desk.set("t", 60_000, owner: try desk.scoped("a"))
@@ -233,8 +220,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("TOUCH and OPEN with TTL change the length of the lease")
-  func leaseLengths() throws {
+  @Test func touchAndOPENWithTTLChangeTheLengthOfTheLease() throws {
     try desk.open("a", ttl: 1_000)
     #expect(try desk.touch("a", ttl: 5_000).ttlMS == 5_000)
     desk.at(2_000)
@@ -244,16 +230,14 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("TOUCH of a scope without a lease is refused")
-  func noLease() throws {
+  @Test func touchOfAScopeWithoutALeaseIsRefused() throws {
     try desk.open("a")
     #expect(throws: EngineError.scope(.noLease)) { try desk.touch("a") }
     #expect(throws: EngineError.scope(.noLease)) { try desk.open("a", ttl: 100) }
     #expect(throws: EngineError.notFound) { try desk.touch("b") }
   }
 
-  @Test("An expired lease counts at once, even if unnoticed")
-  func unnoticedLease() throws {
+  @Test func anExpiredLeaseCountsAtOnceEvenIfUnnoticed() throws {
     try desk.open("a", ttl: 1_000)
     try desk.open("b", below: "a")
     try desk.set("t", 1_000, owner: try desk.scoped("b"))
@@ -267,8 +251,7 @@ import Testing
     #expect(desk.engine.entityCount == 1)
   }
 
-  @Test("Of two expired leases the upper one is the reason")
-  func nestedLeases() throws {
+  @Test func ofTwoExpiredLeasesTheUpperOneIsTheReason() throws {
     try desk.open("a", ttl: 1_000)
     try desk.open("b", below: "a", ttl: 500)
     desk.subscribe(1, "scope:b")
@@ -276,8 +259,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A connection's scopes close with it, and everything below them")
-  func connectionGoes() throws {
+  @Test func aConnectionsScopesCloseWithItAndEverythingBelowThem() throws {
     try desk.open("a", owner: .connection(2), by: 2)
     try desk.open("b", below: "a")
     try desk.open("mine")
@@ -292,8 +274,7 @@ import Testing
 
   // MARK: Events
 
-  @Test("An event bubbles up to the first handler, and no further")
-  func bubbling() throws {
+  @Test func anEventBubblesUpToTheFirstHandlerAndNoFurther() throws {
     try openThree()
     desk.connect(3)
     try desk.handle("app", "tap", by: 3)
@@ -306,8 +287,7 @@ import Testing
     desk.hears(3, "0 app emitted tap for cell", "0 app emitted tap for app")
   }
 
-  @Test("Capturing handlers get the event on its way down, the uppermost first")
-  func capturing() throws {
+  @Test func capturingHandlersGetTheEventOnItsWayDownTheUppermostFirst() throws {
     try openThree()
     desk.connect(3)
     try desk.handle("cell", "tap", by: 2)
@@ -322,8 +302,7 @@ import Testing
     #expect(try desk.emit("tap", for: "cell") == "cell")
   }
 
-  @Test("Handlers of closed connections are skipped, before and after the cleanup")
-  func deadHandler() throws {
+  @Test func handlersOfClosedConnectionsAreSkippedBeforeAndAfterTheCleanup() throws {
     try openThree()
     desk.connect(3)
     try desk.handle("cell", "tap", by: 2)
@@ -336,8 +315,7 @@ import Testing
     #expect(try desk.emit("tap", for: "cell") == "page")
   }
 
-  @Test("A RESP2 handler that is not subscribed is skipped")
-  func deafHandler() throws {
+  @Test func aRESP2HandlerThatIsNotSubscribedIsSkipped() throws {
     try openThree()
     try desk.handle("cell", "tap", by: 2)
     #expect(try desk.emit("tap", for: "cell", deaf: [2]) == nil)
@@ -346,8 +324,7 @@ import Testing
     desk.hears(2, "0 whatever snapshot idle", "0 cell emitted tap for cell")
   }
 
-  @Test("Subscribers of a scope receive its status, not the emitted events")
-  func subscribersDoNotReceiveEmissions() throws {
+  @Test func subscribersOfAScopeReceiveItsStatusNotTheEmittedEvents() throws {
     try openThree()
     desk.subscribe(1, "scope:cell")
     try desk.handle("cell", "tap", by: 2)
@@ -355,8 +332,7 @@ import Testing
     desk.hears(1, "0 cell snapshot open")
   }
 
-  @Test("Handlers are limited; handling the same event twice counts once")
-  func handlerLimit() throws {
+  @Test func handlersAreLimitedHandlingTheSameEventTwiceCountsOnce() throws {
     var settings = EngineSettings()
     settings.limits.scopeHandlers = 1
     let desk = Desk(settings)
@@ -373,8 +349,7 @@ import Testing
     #expect(throws: EngineError.notFound) { try desk.emit("tap", for: "none") }
   }
 
-  @Test("An owner that stops handling still owns its entities")
-  func ownerAndHandler() throws {
+  @Test func anOwnerThatStopsHandlingStillOwnsItsEntities() throws {
     try desk.open("a", owner: .connection(2), by: 2)
     try desk.open("b")
     try desk.handle("a", "tap", by: 2)
@@ -386,8 +361,7 @@ import Testing
     #expect(desk.scope("b")?.handlers == 0)
   }
 
-  @Test("Owned entities end before their scope, even if a scope above closes meanwhile")
-  func closingFromAboveMeanwhile() throws {
+  @Test func ownedEntitiesEndBeforeTheirScopeEvenIfAScopeAboveClosesMeanwhile() throws {
     try openThree()
     for number in 0..<600 { try desk.set("t\(number)", 60_000, owner: try desk.scoped("cell")) }
     desk.subscribe(1, pattern: "*")

@@ -31,8 +31,7 @@ private struct Room: Attendance {
     tree.isOpen(scope, at: now, room)
   }
 
-  @Test("The tree knows depth, children and the route of an event")
-  func shape() {
+  @Test func theTreeKnowsDepthChildrenAndTheRouteOfAnEvent() {
     expect(tree.depth(of: 0) == 1)
     expect(tree.depth(of: 2) == 3)
     expect(tree.childCount(of: 0) == 2)
@@ -44,8 +43,7 @@ private struct Room: Attendance {
     expect(!tree.isBelow(2, 3))
   }
 
-  @Test("Parents come before children, siblings in order of opening")
-  func order() {
+  @Test func parentsComeBeforeChildrenSiblingsInOrderOfOpening() {
     var order: [UInt32] = []
     var next: UInt32? = 0
     while let scope = next {
@@ -56,8 +54,7 @@ private struct Room: Attendance {
     expect(tree.next(after: 2, within: 1) == nil)
   }
 
-  @Test("Removing the first, middle or last sibling keeps the others in order")
-  func removal() {
+  @Test func removingTheFirstMiddleOrLastSiblingKeepsTheOthersInOrder() {
     tree.insert(4, under: 0)
     tree.insert(5, under: 0)
     tree.remove(3)
@@ -71,8 +68,7 @@ private struct Room: Attendance {
     expect(tree.count == 2)
   }
 
-  @Test("An owner is above its scopes, but does not get their events")
-  func ownedButNotRouted() {
+  @Test func anOwnerIsAboveItsScopesButDoesNotGetTheirEvents() {
     tree.insert(4, under: 2, isRouted: false)
     tree.insert(5, under: 4)
     expect(tree.path(from: 5) == [5, 4])
@@ -80,8 +76,7 @@ private struct Room: Attendance {
     #expect(!isOpen(5, at: now))
   }
 
-  @Test("Closing a scope closes everything below it at once, and nothing beside it")
-  func closing() {
+  @Test func closingAScopeClosesEverythingBelowItAtOnceAndNothingBesideIt() {
     #expect(isOpen(2, at: now))
     tree.beginClosing(1)
     #expect(!isOpen(2, at: now))
@@ -90,8 +85,7 @@ private struct Room: Attendance {
     #expect(isOpen(0, at: now))
   }
 
-  @Test("An expired lease ends everything below, and earlier answers are not reused")
-  func leases() {
+  @Test func anExpiredLeaseEndsEverythingBelowAndEarlierAnswersAreNotReused() {
     tree.insert(4, under: 3, leaseEnd: later)
     tree.insert(5, under: 4)
     #expect(isOpen(5, at: now))
@@ -102,8 +96,7 @@ private struct Room: Attendance {
     expect(tree.cause(of: 5, at: Instant(microseconds: 3_000), room)?.scope == 4)
   }
 
-  @Test("A shortened lease takes effect at once")
-  func shorterLease() {
+  @Test func aShortenedLeaseTakesEffectAtOnce() {
     tree.insert(4, under: nil, leaseEnd: Instant(microseconds: 9_000))
     tree.insert(5, under: 4)
     #expect(isOpen(5, at: now))
@@ -111,8 +104,7 @@ private struct Room: Attendance {
     #expect(!isOpen(5, at: later))
   }
 
-  @Test("A closed connection ends its scopes and everything below them")
-  func connections() {
+  @Test func aClosedConnectionEndsItsScopesAndEverythingBelowThem() {
     tree.insert(4, under: 3, connection: 2)
     tree.insert(5, under: 4)
     #expect(isOpen(5, at: now))
@@ -123,16 +115,14 @@ private struct Room: Attendance {
     expect(tree.cause(of: 5, at: now, room)! == (4, .connectionLeft))
   }
 
-  @Test("Of several causes the highest one is reported")
-  func causes() {
+  @Test func ofSeveralCausesTheHighestOneIsReported() {
     tree.insert(4, under: 2, leaseEnd: now)
     tree.insert(5, under: 4, connection: 9)
     expect(tree.cause(of: 5, at: now, room)! == (4, .leaseOver))
     expect(tree.cause(of: 2, at: now, room) == nil)
   }
 
-  @Test("A freed number can be reused")
-  func reuse() {
+  @Test func aFreedNumberCanBeReused() {
     tree.beginClosing(2)
     tree.remove(2)
     tree.insert(2, under: 3)
@@ -155,8 +145,7 @@ private struct Room: Attendance {
     Handlers.Handler(connection: connection, event: Array(event.utf8), captures: captures)
   }
 
-  @Test("The first handler that registered takes the event, by name or star, only in its phase")
-  func takers() {
+  @Test func theFirstHandlerThatRegisteredTakesTheEventByNameOrStarOnlyInItsPhase() {
     var handlers = Handlers()
     let areNew = [
       handler(1, "tap"), handler(2, "*"), handler(3, "tap", captures: true), handler(1, "tap"),
@@ -168,8 +157,7 @@ private struct Room: Attendance {
     #expect(taker(handlers, "swipe", capturing: true) == nil)
   }
 
-  @Test("A handler that cannot receive is skipped")
-  func deaf() {
+  @Test func aHandlerThatCannotReceiveIsSkipped() {
     var handlers = Handlers()
     _ = handlers.add(handler(1, "tap"))
     _ = handlers.add(handler(2, "tap"))
@@ -177,8 +165,7 @@ private struct Room: Attendance {
     #expect(taker(handlers, "tap", deaf: [1, 2]) == nil)
   }
 
-  @Test("Removing a handler removes both phases of that event, and no other handler")
-  func removal() {
+  @Test func removingAHandlerRemovesBothPhasesOfThatEventAndNoOtherHandler() {
     var handlers = Handlers()
     _ = handlers.add(handler(1, "tap"))
     _ = handlers.add(handler(1, "tap", captures: true))

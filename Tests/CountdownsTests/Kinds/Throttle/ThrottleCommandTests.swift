@@ -3,8 +3,7 @@ import Testing
 
 /// THROTTLE on the wire: arguments, replies and errors.
 @Suite struct ThrottleCommandTests {
-  @Test("A second word is a subcommand, never a key; a key can have its name")
-  func names() throws {
+  @Test func aSecondWordIsASubcommandNeverAKeyAKeyCanHaveItsName() throws {
     let counter = DispatcherHarness()
     try counter.expectError(
       "THROTTLE k BURST 1 RATE 1/1s", "unknown subcommand 'k' of THROTTLE", "TAKE")
@@ -15,8 +14,7 @@ import Testing
     }
   }
 
-  @Test("Errors say what is wrong, and change nothing")
-  func errors() throws {
+  @Test func errorsSayWhatIsWrongAndChangeNothing() throws {
     let counter = DispatcherHarness()
     try counter.expectError("THROTTLE TAKE", "wrong number of arguments", "BURST n RATE n/d")
     try counter.expectError("THROTTLE TAKE k", "wrong number of arguments")
@@ -40,8 +38,7 @@ import Testing
     try counter.expectError("THROTTLE REFUND k 1 GENERATION 999", "STALE 'k'")
   }
 
-  @Test("Events carry the view")
-  func events() throws {
+  @Test func eventsCarryTheView() throws {
     let counter = DispatcherHarness()
     let listener = counter.open()
     _ = try counter.frames(["SUBSCRIBE", "throttle:k"], by: listener)

@@ -3,8 +3,7 @@ import Testing
 
 /// THROTTLE in the engine: events, limits, and when a key is forgotten.
 @Suite struct ThrottleEngineTests {
-  @Test("A rate limit accepts, refuses, and is forgotten once it is full again")
-  func life() throws {
+  @Test func aRateLimitAcceptsRefusesAndIsForgottenOnceItIsFullAgain() throws {
     let desk = Desk()
     desk.subscribe(1, "throttle:k")
     desk.at(0)
@@ -24,8 +23,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("PEEK gives the answer of the next request, and changes nothing")
-  func peek() throws {
+  @Test func peekGivesTheAnswerOfTheNextRequestAndChangesNothing() throws {
     let desk = Desk()
     desk.subscribe(1, "throttle:k")
     let unknown = try desk.take("k", 2, 1, per: 1_000, peek: true)
@@ -39,8 +37,7 @@ import Testing
     desk.hears(1, "0 k snapshot idle", "0 k accepted exhausted 0")
   }
 
-  @Test("REFUND gives back what was used; a full limit is forgotten")
-  func refund() throws {
+  @Test func refundGivesBackWhatWasUsedAFullLimitIsForgotten() throws {
     let desk = Desk()
     desk.subscribe(1, "throttle:k")
     let generation = try desk.take("k", 3, 1, per: 1_000, cost: 3).view.generation.value
@@ -57,8 +54,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A rate limit is not forgotten before its last microsecond")
-  func neverEarly() throws {
+  @Test func aRateLimitIsNotForgottenBeforeItsLastMicrosecond() throws {
     let desk = Desk()
     try desk.take("k", 1, 7, per: 1_000)
     // One use is available again after 142,857.14… µs.
@@ -69,8 +65,7 @@ import Testing
     #expect(try desk.take("k", 1, 7, per: 1_000).isAccepted)
   }
 
-  @Test("Limits of entities apply to new keys only")
-  func limits() throws {
+  @Test func limitsOfEntitiesApplyToNewKeysOnly() throws {
     var settings = EngineSettings()
     settings.limits.entities = 1
     let desk = Desk(settings)
@@ -83,8 +78,7 @@ import Testing
     try desk.take("b", 2, 1, per: 1_000)
   }
 
-  @Test("While read-only, refusals and PEEK work, and accepting is refused")
-  func readOnly() throws {
+  @Test func whileReadOnlyRefusalsAndPEEKWorkAndAcceptingIsRefused() throws {
     let desk = Desk()
     try desk.take("k", 1, 1, per: 1_000)
     desk.engine.isReadOnly = true
@@ -97,8 +91,7 @@ import Testing
     #expect(desk.throttle("new") == nil)
   }
 
-  @Test("Rate limits take no room in the event log")
-  func takesNoRoomInTheEventLog() throws {
+  @Test func rateLimitsTakeNoRoomInTheEventLog() throws {
     let desk = Desk()
     try desk.take("k", 1, 1, per: 1_000)
     try desk.start("c")

@@ -30,8 +30,7 @@ private struct ThrottleTimeline {
 }
 
 @Suite struct ThrottleTests {
-  @Test("BURST is available at once, then one for each emission interval")
-  func burstAndRate() {
+  @Test func burstIsAvailableAtOnceThenOneForEachEmissionInterval() {
     var line = ThrottleTimeline(rate(3, 1, per: .seconds(1)))
     #expect(line.take(at: 0) == "yes 2 1000")
     #expect(line.take(at: 0) == "yes 1 2000")
@@ -43,8 +42,7 @@ private struct ThrottleTimeline {
     #expect(line.take(at: 3_500) == "yes 1 1500")
   }
 
-  @Test("COST is taken in full or not at all, and cheaper requests still pass")
-  func cost() {
+  @Test func costIsTakenInFullOrNotAtAllAndCheaperRequestsStillPass() {
     var line = ThrottleTimeline(rate(5, 5, per: .seconds(10)))
     #expect(line.take(3, at: 0) == "yes 2 6000")
     #expect(line.take(3, at: 0) == "no 2 2000 6000")
@@ -53,8 +51,7 @@ private struct ThrottleTimeline {
     #expect(line.take(5, at: 10_000) == "yes 0 10000")
   }
 
-  @Test("Peeking gives the answer of taking, and changes nothing")
-  func peek() {
+  @Test func peekingGivesTheAnswerOfTakingAndChangesNothing() {
     var machine = Throttle(rate(2, 1, per: .seconds(1)), at: Instant(microseconds: 0))
     let now = Instant(microseconds: 0)
     for remaining in [2, 1] as [Int64] {
@@ -68,8 +65,7 @@ private struct ThrottleTimeline {
     #expect(machine.answer(to: 1, at: now).retryAfter == .seconds(1))
   }
 
-  @Test("REFUND gives back what was used, and never more")
-  func refund() {
+  @Test func refundGivesBackWhatWasUsedAndNeverMore() {
     var line = ThrottleTimeline(rate(3, 1, per: .seconds(1)))
     #expect(line.take(3, at: 0) == "yes 0 3000")
     line.machine.refund(2, at: line.now)
@@ -80,8 +76,7 @@ private struct ThrottleTimeline {
     #expect(line.take(at: 0) == "no 0 1000 3000")
   }
 
-  @Test("A rate of 7 per second does not drift: 70,000 take 10,000 s to the microsecond")
-  func noDrift() {
+  @Test func aRateOf7PerSecondDoesNotDrift70000Take10000SToTheMicrosecond() {
     // With BURST 2, rounding each wait up to a whole microsecond loses nothing.
     var machine = Throttle(rate(2, 7, per: .seconds(1)), at: Instant(microseconds: 0))
     var now = Instant(microseconds: 0)
@@ -97,8 +92,7 @@ private struct ThrottleTimeline {
     #expect(now == Instant(microseconds: 10_000_000_000))
   }
 
-  @Test("A rate of 1 per day is exact to the microsecond")
-  func oneADay() {
+  @Test func aRateOf1PerDayIsExactToTheMicrosecond() {
     var machine = Throttle(rate(1, 1, per: .days(1)), at: Instant(microseconds: 0))
     let day = Interval.days(1)
     #expect(machine.take(1, at: Instant(microseconds: 17)).isAccepted == true)
@@ -107,8 +101,7 @@ private struct ThrottleTimeline {
     #expect(machine.take(1, at: Instant(microseconds: 17) + day).isAccepted == true)
   }
 
-  @Test("A rate of 1,000,000 per second frees one each microsecond")
-  func aMillionASecond() {
+  @Test func aRateOf1000000PerSecondFreesOneEachMicrosecond() {
     var machine = Throttle(rate(1_000, 1_000_000, per: .seconds(1)), at: Instant(microseconds: 0))
     #expect(machine.take(1_000, at: Instant(microseconds: 0)).isAccepted == true)
     for now in 1...5_000 as ClosedRange<Int64> {
@@ -119,8 +112,7 @@ private struct ThrottleTimeline {
     #expect(machine.take(1_000, at: Instant(microseconds: 6_000)).isAccepted == true)
   }
 
-  @Test("A rate may exceed one per microsecond")
-  func aBillionAMillisecond() {
+  @Test func aRateMayExceedOnePerMicrosecond() {
     let rate = rate(1_000_000_000, 1_000_000_000, per: .milliseconds(1))
     var machine = Throttle(rate, at: Instant(microseconds: 0))
     #expect(machine.take(1_000_000_000, at: Instant(microseconds: 0)).isAccepted == true)
@@ -128,8 +120,7 @@ private struct ThrottleTimeline {
     #expect(machine.take(1_000_000, at: Instant(microseconds: 1)).isAccepted == true)
   }
 
-  @Test("A rate limit is forgotten at its theoretical arrival time, rounded up")
-  func expiry() {
+  @Test func aRateLimitIsForgottenAtItsTheoreticalArrivalTimeRoundedUp() {
     var machine = Throttle(rate(3, 7, per: .seconds(1)), at: Instant(microseconds: 5))
     #expect(machine.emptyAt == Instant(microseconds: 5))
     _ = machine.take(1, at: Instant(microseconds: 5))
@@ -139,8 +130,7 @@ private struct ThrottleTimeline {
     #expect(machine.answer(to: 1, at: before).resetAfter == Interval(microseconds: 1))
   }
 
-  @Test("A new rate keeps what was used, at most the new BURST")
-  func anotherRate() {
+  @Test func aNewRateKeepsWhatWasUsedAtMostTheNewBURST() {
     let now = Instant(microseconds: 0)
     var machine = Throttle(rate(10, 10, per: .seconds(1)), at: now)
     _ = machine.take(4, at: now)
@@ -152,8 +142,7 @@ private struct ThrottleTimeline {
     #expect(machine.answer(to: 1, at: now).retryAfter == .seconds(1))
   }
 
-  @Test("Changing the rate back and forth never gives anything back")
-  func toAndFro() {
+  @Test func changingTheRateBackAndForthNeverGivesAnythingBack() {
     let now = Instant(microseconds: 1)
     let (one, other) = (rate(9, 7, per: .seconds(1)), rate(9, 11, per: .seconds(13)))
     var machine = Throttle(one, at: Instant(microseconds: 0))
@@ -168,8 +157,7 @@ private struct ThrottleTimeline {
     #expect(after.resetAfter <= before.resetAfter + Interval(microseconds: 100))
   }
 
-  @Test("Rates out of range are refused")
-  func ranges() {
+  @Test func ratesOutOfRangeAreRefused() {
     #expect(Throttle.Rate(burst: 0, count: 1, period: .seconds(1)) == nil)
     #expect(Throttle.Rate(burst: 1, count: 0, period: .seconds(1)) == nil)
     #expect(Throttle.Rate(burst: 1, count: 1, period: Interval(microseconds: 999)) == nil)
@@ -245,8 +233,8 @@ private struct ThrottleModel {
   ]
 
   /// `make simulate` plays many more calls.
-  @Test("Agrees with a model in numbers of any size", arguments: 0..<8)
-  func agrees(part: Int) {
+  @Test(arguments: 0..<8)
+  func agreesWithAModelInNumbersOfAnySize(part: Int) {
     var random = SeededGenerator(seed: UInt64(part))
     let start = Instant(microseconds: 1_790_000_000_000_000)
     var pairs = Self.rates.map {

@@ -50,15 +50,13 @@ private final class TimerTimeline {
 }
 
 @Suite struct PlainTimerTests {
-  @Test("A one-shot timer fires at its deadline, not before, and ends")
-  func once() {
+  @Test func aOneShotTimerFiresAtItsDeadlineNotBeforeAndEnds() {
     let timer = TimerTimeline(after: 500)
     timer.late(at: 499).expect()
     timer.at(500).expect("500 fired 500 missed 0")
   }
 
-  @Test("A repeating timer stays in phase with its first deadline, however late it is noticed")
-  func phase() {
+  @Test func aRepeatingTimerStaysInPhaseWithItsFirstDeadlineHoweverLateItIsNoticed() {
     let timer = TimerTimeline(after: 100, every: 1_000)
     for late in [130, 1_199, 2_101, 3_900] as [Int64] { timer.late(at: late) }
     timer.expect(
@@ -67,8 +65,7 @@ private final class TimerTimeline {
     #expect(timer.machine.nextExpiry == Instant(microseconds: 4_100_000))
   }
 
-  @Test("LATE fire merges missed periods into one firing, for the first of them")
-  func lateFire() {
+  @Test func lateFireMergesMissedPeriodsIntoOneFiringForTheFirstOfThem() {
     let timer = TimerTimeline(after: 1_000, every: 1_000, late: .fire)
     timer.late(at: 4_500).at(5_000)
     timer.expect("4500 fired 1000 missed 3", "5000 fired 5000 missed 0")
@@ -76,16 +73,14 @@ private final class TimerTimeline {
     #expect(timer.machine.missed == 3)
   }
 
-  @Test("LATE coalesce merges missed periods into one firing, for the newest of them")
-  func lateCoalesce() {
+  @Test func lateCoalesceMergesMissedPeriodsIntoOneFiringForTheNewestOfThem() {
     let timer = TimerTimeline(after: 1_000, every: 1_000, late: .coalesce)
     timer.late(at: 4_500).at(5_000)
     timer.expect("4500 fired 4000 missed 3", "5000 fired 5000 missed 0")
     #expect(timer.machine.missed == 3)
   }
 
-  @Test("LATE skip drops missed periods")
-  func lateSkip() {
+  @Test func lateSkipDropsMissedPeriods() {
     let timer = TimerTimeline(after: 1_000, every: 1_000, late: .skip)
     timer.late(at: 4_500).at(5_000)
     timer.expect("5000 fired 5000 missed 0")
@@ -93,21 +88,18 @@ private final class TimerTimeline {
     #expect(timer.machine.missed == 4)
   }
 
-  @Test("LATE skip fires if less than a period late")
-  func lateSkipWithinThePeriod() {
+  @Test func lateSkipFiresIfLessThanAPeriodLate() {
     let timer = TimerTimeline(after: 1_000, every: 1_000, late: .skip)
     timer.late(at: 1_999).expect("1999 fired 1000 missed 0")
   }
 
-  @Test("A jump of 8 h causes one firing, not 28,800")
-  func eightHours() {
+  @Test func aJumpOf8HCausesOneFiringNot28800() {
     let timer = TimerTimeline(after: 1_000, every: 1_000)
     timer.late(at: 28_800_000).expect("28800000 fired 1000 missed 28799")
     timer.late(at: 28_800_500).expect()
   }
 
-  @Test("PAUSE keeps the time left; RESUME continues with it, in the new phase")
-  func pauses() {
+  @Test func pauseKeepsTheTimeLeftRESUMEContinuesWithItInTheNewPhase() {
     let timer = TimerTimeline(after: 1_000, every: 1_000)
     timer.at(400).pause()
     timer.at(50_000)
@@ -118,8 +110,7 @@ private final class TimerTimeline {
     timer.at(51_600).expect("50600 fired 50600 missed 0", "51600 fired 51600 missed 0")
   }
 
-  @Test("RETIME moves the deadline and the phase; while paused it sets the time left")
-  func retimes() {
+  @Test func retimeMovesTheDeadlineAndThePhaseWhilePausedItSetsTheTimeLeft() {
     let timer = TimerTimeline(after: 1_000, every: 1_000)
     timer.at(500).retime(3_000)
     timer.at(4_500).expect("3500 fired 3500 missed 0", "4500 fired 4500 missed 0")
@@ -131,8 +122,7 @@ private final class TimerTimeline {
     timer.at(9_010).expect("9010 fired 9010 missed 0")
   }
 
-  @Test("A period of 0 ms is refused; a delay of 0 ms is due now")
-  func zero() {
+  @Test func aPeriodOf0MsIsRefusedADelayOf0MsIsDueNow() {
     let now = Instant(microseconds: 5)
     #expect(PlainTimer(after: .zero, every: .zero, late: .fire, at: now) == nil)
     #expect(
@@ -140,8 +130,7 @@ private final class TimerTimeline {
     #expect(PlainTimer(after: .zero, every: nil, late: .fire, at: now)?.nextExpiry == now)
   }
 
-  @Test("The longest delay and period do not overflow")
-  func longest() {
+  @Test func theLongestDelayAndPeriodDoNotOverflow() {
     let timer = TimerTimeline(after: Interval.longest.microseconds / 1_000)
     #expect(timer.remaining == 3_650 * 86_400_000)
     var repeating = PlainTimer(
@@ -151,16 +140,13 @@ private final class TimerTimeline {
     #expect(repeating.nextExpiry == Instant(microseconds: 0) + .longest + .longest)
   }
 
-  @Test(
-    "A one-shot timer fires with any LATE, however late",
-    arguments: PlainTimer.Late.allCases)
-  func lateOnce(late: PlainTimer.Late) {
+  @Test(arguments: PlainTimer.Late.allCases)
+  func aOneShotTimerFiresWithAnyLATEHoweverLate(late: PlainTimer.Late) {
     let timer = TimerTimeline(after: 1_000, late: late)
     timer.late(at: 7_200_000).expect("7200000 fired 1000 missed 0")
   }
 
-  @Test("After a step back of the clock, PAUSE keeps at most the longest duration")
-  func pausesAfterAStepBack() {
+  @Test func afterAStepBackOfTheClockPAUSEKeepsAtMostTheLongestDuration() {
     let start = Instant(microseconds: 1_790_000_000_000_000)
     var timer = PlainTimer(after: .seconds(3_600), every: nil, late: .fire, at: start)!
     let before = Instant(microseconds: start.microseconds - Interval.days(56 * 365).microseconds)
