@@ -78,6 +78,12 @@ def test_a_build_in_a_terminal_shares_the_results_of_one_in_a_pipe():
     assert [b for b in builds if "_FLAGS)" not in b and not any(x in b for x in alone)] == []
 
 
+def test_a_swift_test_has_no_name_beside_that_of_its_function():
+    named = re.compile(r'@Test\(\s*"')
+    files = (PROJECT / "Tests").rglob("*.swift")
+    assert [str(file) for file in files if named.search(file.read_text())] == []
+
+
 def test_nothing_imports_foundation():
     # Its tables of Unicode and locales would be larger than the program. FoundationEssentials has
     # no such tables.
