@@ -33,6 +33,10 @@ import Glibc
     unsafe self.handle = handle
     // A database that did not open still holds its error; deinit closes it.
     if code != SQLITE_OK { throw error(code) }
+    // If an open for writing fails, SQLite opens the file for reading, whatever the reason was.
+    if access == .readWrite, isReadOnlyForSQLite {
+      throw StoreError(.inputOutput, path, "it is writable, and could be opened only for reading")
+    }
   }
 
   deinit {
@@ -79,10 +83,12 @@ import Glibc
   /// The error if the file is writable but its header forbids writing; else nil. Valid once the
   /// file was read.
   var damagedHeader: StoreError? {
-    guard unsafe access(path, W_OK) == 0, unsafe sqlite3_db_readonly(handle, "main") == 1 else {
-      return nil
-    }
-    return StoreError(.corrupt, path, "its header forbids to write it")
+    isReadOnlyForSQLite ? StoreError(.corrupt, path, "its header forbids to write it") : nil
+  }
+
+  /// Whether SQLite does not write the file, although this user may.
+  private var isReadOnlyForSQLite: Bool {
+    unsafe Glibc.access(path, W_OK) == 0 && sqlite3_db_readonly(handle, "main") == 1
   }
 
   /// Runs `body` in a transaction, which is rolled back if it throws.

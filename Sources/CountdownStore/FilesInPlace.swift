@@ -45,7 +45,7 @@ struct FilesInPlace {
     do throws(StoreError) {
       try check(database.path, database.identity)
       try check(segment.path, Identity(of: segment.descriptor))
-      lookForNewest()
+      try lookForNewest()
       guard newest.number == files.number else {
         throw StoreError(.superseded, newest.database, "the next start would continue with it")
       }
@@ -56,13 +56,15 @@ struct FilesInPlace {
     return problem
   }
 
-  private mutating func lookForNewest() {
+  private mutating func lookForNewest() throws(StoreError) {
     var status = stat()
-    guard unsafe stat(files.directory, &status) == 0 else { return }
+    guard unsafe stat(files.directory, &status) == 0 else {
+      throw StoreError(systemError: errno, path: files.directory, doing: "stat")
+    }
     let time = status.st_mtim
     guard time.tv_sec != changed.tv_sec || time.tv_nsec != changed.tv_nsec else { return }
+    newest = try StateFiles(directory: files.directory)
     changed = time
-    newest = StateFiles(directory: files.directory)
   }
 
   private func check(_ path: String, _ identity: Identity) throws(StoreError) {

@@ -12,15 +12,19 @@ struct NumberFloor {
 
   private var path: String { directory + "/numbers" }
 
-  /// Reads the number; nil if the file does not exist or is invalid.
-  func read() -> Int64? {
+  /// Reads the number; nil if the file does not exist, is invalid, or is not for this user.
+  func read() throws(StoreError) -> Int64? {
     // O_NONBLOCK: a pipe at this path must not block.
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-    guard descriptor >= 0 else { return nil }
+    guard descriptor >= 0 else {
+      if [ENOENT, ENOTDIR, EACCES, ELOOP, ENXIO].contains(errno) { return nil }
+      throw StoreError(systemError: errno, path: path, doing: "open")
+    }
     defer { close(descriptor) }
     guard StateFiles.isRegularFile(descriptor) else { return nil }
     var buffer = [UInt8](repeating: 0, count: 64)
     let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
+    guard count >= 0 else { throw StoreError(systemError: errno, path: path, doing: "read") }
     guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return nil }
     // The number is written twice, so that a partial write or a changed digit is noticed.
     let words = String(decoding: buffer[..<(count - 1)], as: UTF8.self).split(separator: " ")
@@ -66,7 +70,7 @@ extension Store {
     keepingNothingIn directory: String, atLeast number: Int64
   ) throws(StoreError) -> Int64 {
     let numbers = NumberFloor(directory: directory)
-    guard numbers.read() != nil else { return number }
+    guard try numbers.read() != nil else { return number }
     let lock: DirectoryLock
     do {
       lock = try DirectoryLock(directory)
@@ -76,7 +80,7 @@ extension Store {
       throw error
     }
     defer { withExtendedLifetime(lock) {} }
-    let first = max((numbers.read() ?? 0) + 1, number)
+    let first = max((try numbers.read() ?? 0) + 1, number)
     try numbers.write(first + NumberFloor.reserve)
     return first
   }

@@ -27,7 +27,7 @@ package final class Replacement {
     of corrupt: Store?, _ options: Store.Options, at now: StoreClock.Reading
   ) throws(StoreError) {
     self.options = options
-    files = StateFiles(directory: options.directory)
+    files = try StateFiles(directory: options.directory)
     lock =
       if let lock = corrupt?.database.lock { lock } else { try DirectoryLock(options.directory) }
     files.removeReplacement()
@@ -38,7 +38,7 @@ package final class Replacement {
       try Store.prepare(database, options)
       let numbers = NumberFloor(directory: options.directory)
       // Numbers that are already reserved belong to the replacement.
-      let given = numbers.read()
+      let given = try numbers.read()
       let first = max(now.wallMicroseconds, options.firstNumber)
       let floor = given ?? first + NumberFloor.reserve
       let meta = Meta(Meta.Clocks(saved: clock.saved, numberFloor: floor))

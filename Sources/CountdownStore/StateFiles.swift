@@ -17,8 +17,8 @@ struct StateFiles {
   private static let highest = 999_999_999
 
   /// The state of a directory that the daemon continues with, whether or not it exists yet.
-  init(directory: String) {
-    let number = Self.names(in: directory).compactMap { Self.number(of: $0) }.max()
+  init(directory: String) throws(StoreError) {
+    let number = try Self.names(in: directory).compactMap { Self.number(of: $0) }.max()
     self.init(directory, number ?? 1)
   }
 
@@ -44,7 +44,9 @@ struct StateFiles {
   }
 
   /// Whether a daemon continues with this state.
-  var isNewest: Bool { number == Self(directory: directory).number }
+  var isNewest: Bool {
+    get throws(StoreError) { try number == Self(directory: directory).number }
+  }
 
   /// The state that would take the place of this one.
   var next: StateFiles { StateFiles(directory, (number ?? 0) + 1) }
@@ -58,32 +60,38 @@ struct StateFiles {
   private static let backupPrefix = ".countdownd-backup-"
 
   /// Removes files that a killed process left behind.
-  func removeLeftovers() {
-    remove(Self.backupPrefix)
+  func removeLeftovers() throws(StoreError) {
+    for name in try Self.names(in: directory) where name.hasPrefix(Self.backupPrefix) {
+      unsafe unlink(directory + "/" + name)
+    }
     removeReplacement()
     unsafe unlink(unfinishedSegment)
   }
 
-  private func remove(_ prefix: String) {
-    for name in Self.names(in: directory) where name.hasPrefix(prefix) {
-      unsafe unlink(directory + "/" + name)
+  /// Returns all names in a directory. A directory that cannot be read is an error, not an empty
+  /// one: its files are not lost.
+  static func names(in directory: String) throws(StoreError) -> [String] {
+    guard let stream = unsafe opendir(directory) else {
+      throw StoreError(systemError: errno, path: directory, doing: "list the files")
     }
-  }
-
-  static func names(in directory: String) -> [String] {
-    guard let stream = unsafe opendir(directory) else { return [] }
     defer { unsafe closedir(stream) }
     var names: [String] = []
-    while let entry = unsafe readdir(stream) {
+    while true {
+      errno = 0
+      guard let entry = unsafe readdir(stream) else { break }
       let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { unsafe $0.prefix { $0 != 0 } }
       unsafe names.append(String(decoding: name, as: UTF8.self))
+    }
+    guard errno == 0 else {
+      throw StoreError(systemError: errno, path: directory, doing: "list the files")
     }
     return names
   }
 
-  /// The total size of a directory's files, in bytes.
+  /// The total size of a directory's files, in bytes; 0 if it cannot be read.
   static func size(ofDirectory directory: String) -> Int {
-    names(in: directory).reduce(0) {
+    let names = (try? names(in: directory)) ?? []
+    return names.reduce(0) {
       $1.hasPrefix("..") || $1 == "." ? $0 : $0 + size(directory + "/" + $1)
     }
   }
@@ -111,7 +119,16 @@ struct StateFiles {
   }
 
   /// Whether the database is empty or missing.
-  var isEmpty: Bool { Self.size(database) == 0 }
+  var isEmpty: Bool {
+    get throws(StoreError) {
+      var status = stat()
+      if unsafe stat(database, &status) == 0 { return status.st_size == 0 }
+      guard errno == ENOENT else {
+        throw StoreError(systemError: errno, path: database, doing: "stat")
+      }
+      return true
+    }
+  }
 
   static func isWritableByAll(_ path: String) -> Bool {
     var status = stat()
@@ -162,13 +179,15 @@ struct StateFiles {
 
   // MARK: Replacing a corrupt database
 
-  /// The name of a replacement until it is complete, and the prefix of SQLite's files beside it.
+  /// The name of a replacement until it is complete.
   private static let unfinished = ".state.new"
 
   var replacement: String { directory + "/" + Self.unfinished }
 
-  /// Removes a replacement that is not complete.
-  func removeReplacement() { remove(Self.unfinished) }
+  /// Removes a replacement that is not complete, and SQLite's file beside it.
+  func removeReplacement() {
+    for suffix in ["", "-journal"] { unsafe unlink(replacement + suffix) }
+  }
 
   func createReplacement() throws(StoreError) { try create(replacement, O_CREAT | O_EXCL) }
 

@@ -35,9 +35,10 @@ package struct StateInspection {
       throw StoreError(systemError: errno, path: place, doing: "open")
     }
     let isDirectory = status.st_mode & S_IFMT == S_IFDIR
-    files = isDirectory ? StateFiles(directory: place) : StateFiles(database: place)
-    if isDirectory || files.isNewest { try enterDirectory() }
-    guard !files.isEmpty else { return }
+    files = try isDirectory ? StateFiles(directory: place) : StateFiles(database: place)
+    let isNewest = try files.isNewest
+    if isDirectory || isNewest { try enterDirectory() }
+    guard try !files.isEmpty else { return }
     try read(isThorough, areEvents)
   }
 
@@ -47,7 +48,7 @@ package struct StateInspection {
     if unsafe access(files.directory + "/lock", F_OK) == 0 {
       lock = try DirectoryLock(files.directory)
     }
-    if files.isEmpty, NumberFloor(directory: files.directory).read() != nil {
+    if try files.isEmpty, try NumberFloor(directory: files.directory).read() != nil {
       problems.append("there was a state, and now there is nothing in \(path)")
     }
     guard unsafe access(path, F_OK) == 0 else {

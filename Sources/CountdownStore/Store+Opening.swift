@@ -27,12 +27,12 @@ extension Store {
   ) throws(StoreError) -> Opened {
     try StateFiles.createDirectory(options.directory)
     let lock = if let lock { lock } else { try DirectoryLock(options.directory) }
-    let files = StateFiles(directory: options.directory)
-    files.removeLeftovers()
+    let files = try StateFiles(directory: options.directory)
+    try files.removeLeftovers()
     for path in [files.directory, files.database] where StateFiles.isWritableByAll(path) {
       announce(.writableByAll(path: path))
     }
-    if files.isEmpty, NumberFloor(directory: options.directory).read() != nil {
+    if try files.isEmpty, try NumberFloor(directory: options.directory).read() != nil {
       announce(.emptied(path: files.database))
     }
     try files.createDatabase()

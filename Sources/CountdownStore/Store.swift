@@ -120,7 +120,7 @@ package final class Store {
     }
 
     let numbers = NumberFloor(directory: options.directory)
-    let given = numbers.read() ?? 0
+    let given = try numbers.read() ?? 0
     let known = max(found?.clocks.numberFloor ?? 0, log.clocks?.numberFloor ?? 0)
     clock = StoreClock(
       continuing: saved, at: now, isVirtual: options.isTimeVirtual)

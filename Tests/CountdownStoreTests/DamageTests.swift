@@ -91,7 +91,7 @@ import Testing
     if isFolded { life.backUp(to: directory.path + "/backup") }
     life.commit(batch([countdown(12, "12")]))
     life.close()
-    let first = try #require(StateFiles(directory: directory.state).segments().first)
+    let first = try #require(try StateFiles(directory: directory.state).segments().first)
     #expect((first.number > 1) == isFolded)
     try changeMeta(directory) { $0.clocks.saved.reading.bootMicroseconds = .max }
     let store = try open(directory)

@@ -10,8 +10,8 @@ import Testing
   private let directory = TemporaryDirectory()
   private let copy = TemporaryDirectory()
 
-  private func segment(_ number: UInt64, of directory: TemporaryDirectory) -> String {
-    StateFiles(directory: directory.state).segment(number)
+  private func segment(_ number: UInt64, of directory: TemporaryDirectory) throws -> String {
+    try StateFiles(directory: directory.state).segment(number)
   }
 
   /// A state as `kill -9` leaves it after one batch for each of these keys.
@@ -135,7 +135,7 @@ import Testing
   @Test(arguments: [1, 20, 25, 60])
   func aTornLastFrameIsNoDamage(length: Int) throws {
     try killed(after: "a", "b")
-    let path = segment(1, of: copy)
+    let path = try segment(1, of: copy)
     let last = try #require(frames(path).last)
     let start = last.payload.lowerBound - LogFrame.headerLength
     try change(path) { for place in (start + length)..<last.end { $0[place] = 0 } }
@@ -147,7 +147,7 @@ import Testing
 
   @Test func aChangedFrameThatOthersFollowIsALoss() throws {
     try killed(after: "a", "b", "c")
-    let path = segment(1, of: copy)
+    let path = try segment(1, of: copy)
     let second = try frames(path)[2]
     try change(path) { $0[second.payload.lowerBound + 3] ^= 1 }
     #expect(try problems().count == 1)
@@ -158,7 +158,7 @@ import Testing
 
   @Test func whatIsLeftOfBeforeIsNotReadAgain() throws {
     try killed(after: "a", "b", "c")
-    let path = segment(1, of: copy)
+    let path = try segment(1, of: copy)
     let frame = try frames(path)[2]
     // After a power failure `process` may have lost a batch, but not those after it.
     try change(path) { for place in frame.payload { $0[place] = 0 } }
@@ -183,7 +183,7 @@ import Testing
         batch([countdown(0, "a", until: Int64(n), meta: .init(repeating: 0, count: 900))]))
     }
     life.close()
-    let numbers = StateFiles(directory: directory.state).segments()
+    let numbers = try StateFiles(directory: directory.state).segments()
     #expect(try open(directory).meta.folded > 0)
     for segment in numbers { unlink(segment.path) }
     #expect(try open(directory).damage?.kind == .corrupt)
@@ -191,7 +191,7 @@ import Testing
 
   @Test func aSegmentThatWasCutShortIsALoss() throws {
     try killed(after: "a", "b")
-    let path = segment(1, of: copy)
+    let path = try segment(1, of: copy)
     let end = try frames(path)[1].end
     truncate(path, off_t(end))
     #expect(try problems().count == 1)
@@ -204,7 +204,7 @@ import Testing
     for n in 0..<9 { life.commit(batch([countdown(UInt32(n), "\(n)", meta: long)])) }
     life.close()
     try copyState(directory, copy)
-    let segments = StateFiles(directory: copy.state).segments()
+    let segments = try StateFiles(directory: copy.state).segments()
     // Those that were used before have frames of then.
     func newest(_ segment: FoundSegment) -> UInt64 {
       (try? frames(segment.path))?.last?.number ?? 0
@@ -380,7 +380,7 @@ import Testing
     }
     var now: Int64 = 0
     #expect(problem(at: now) == nil)
-    for path in [directory.database, StateFiles(directory: directory.state).segment(1)] {
+    for path in [directory.database, try StateFiles(directory: directory.state).segment(1)] {
       rename(path, path + ".away")
       now += 1_000
       #expect(problem(at: now) == .moved)

@@ -22,7 +22,10 @@ final class TemporaryDirectory {
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
   var state: String { path + "/state" }
-  var database: String { StateFiles(directory: state).database }
+  /// The newest state, or the first one while there is none.
+  var database: String {
+    (try? StateFiles(directory: state))?.database ?? state + "/state-1.db"
+  }
 }
 
 /// The first number of a daemon that starts and ends.

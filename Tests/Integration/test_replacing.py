@@ -3,6 +3,7 @@ interrupted."""
 
 import contextlib
 import os
+import re
 import shutil
 
 import pytest
@@ -203,9 +204,10 @@ def test_a_read_that_fails_once_is_no_damage(tmp_path):
     daemon.close()
     failed = tmp_path / "failed"
     environment = {
-        "LD_PRELOAD": str(compiled("reads")), "READS_FILE": FIRST_STATE, "READS_FAILED": str(failed)}
+        "LD_PRELOAD": str(compiled("reads")), "READS_DIRECTORY": str(daemon.state), "READS_FAILED": str(failed)}
     refused = 0
-    for number in range(1, 200):
+    calls = set()
+    for number in range(1, 400):
         failed.unlink(missing_ok=True)
         daemon = started(directory, os.environ | environment | {"READS_FAIL": str(number)})
         if daemon.process.poll() is None:
@@ -213,11 +215,15 @@ def test_a_read_that_fails_once_is_no_damage(tmp_path):
             daemon.stop("terminate")
         else:
             refused += 1
-            assert daemon.process.returncode == 73 and "input/output error" in daemon.log, daemon.log
-        assert len(states(daemon.state)) == 1, number
+            assert daemon.process.returncode == 73 and "nput/output error" in daemon.log, daemon.log
+        where = number, failed.read_text() if failed.exists() else None, daemon.log
+        assert len(states(daemon.state)) == 1, where
+        assert not re.search(f"{KEPT}|set aside|are lost|nothing in it", daemon.log), where
         if not failed.exists():
             break
+        calls.add(failed.read_text().split()[0])
     assert refused > 3 and not failed.exists()
+    assert calls == {"open", "opendir", "readdir", "stat", "fstat", "read", "pread"}
     daemon = Daemon(directory=directory)
     assert daemon.connect()("DBSIZE") == expected
     daemon.close()

@@ -47,7 +47,7 @@ struct LogContents {
     lastStart = 0
     var lineage = query.lineage
     var sizes: [Int] = []
-    for segment in files.segments() {
+    for segment in try files.segments() {
       switch FoundSegment.header(try segment.read(LogSegment.headerLength)) {
       case .intact(let found, let size) where found == lineage ?? found:
         lineage = found

@@ -194,9 +194,9 @@ extension StateFiles {
   var unfinishedSegment: String { directory + "/.changes.new" }
 
   /// Returns the segments, sorted by number.
-  func segments() -> [FoundSegment] {
+  func segments() throws(StoreError) -> [FoundSegment] {
     guard let logPrefix else { return [] }
-    return Self.names(in: directory).compactMap { name in
+    return try Self.names(in: directory).compactMap { name in
       guard name.hasPrefix(logPrefix), name.hasSuffix(Self.segmentSuffix),
         let number = UInt64(name.dropFirst(logPrefix.count).dropLast(Self.segmentSuffix.count))
       else { return nil }
