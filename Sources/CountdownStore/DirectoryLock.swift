@@ -16,7 +16,6 @@ final class DirectoryLock {
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       let code = errno
       let pid = Self.readPID(descriptor)
-      close(descriptor)
       guard code == EWOULDBLOCK else {
         throw StoreError(systemError: code, path: path, doing: "lock")
       }
@@ -27,8 +26,10 @@ final class DirectoryLock {
     if ftruncate(descriptor, 0) == 0 { _ = unsafe pwrite(descriptor, line, line.count, 0) }
   }
 
-  /// Unlocks explicitly: a child that was just forked may still have the descriptor.
+  /// Runs also when `init` throws. Unlocks explicitly: a child that was just forked may still have
+  /// the descriptor.
   deinit {
+    guard descriptor >= 0 else { return }
     flock(descriptor, LOCK_UN)
     close(descriptor)
   }

@@ -373,6 +373,35 @@ import Testing
     #expect(!isFound)
   }
 
+  @Test func aSyncThatFailsAfterARenameKeepsNoOldPath() throws {
+    let store = try open(directory)
+    let log = try ChangeLog(
+      store.files, store.options, store.log, lineage: store.meta.lineage, start: store.meta.start)
+    func fill(_ segments: Int) throws {
+      while log.fullSegments < segments {
+        try log.append([UInt8](repeating: 0, count: 10_000))
+      }
+    }
+    try fill(1)
+    // One descriptor is left: that of the renamed segment. The directory cannot be opened.
+    var limit = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    let next = dup(0)
+    close(next)
+    var low = limit
+    low.rlim_cur = rlim_t(next + 1)
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &low)
+    let failed = failure { try log.recycle(1) }
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    #expect(failed == .inaccessible)
+    log.reserve()
+    #expect(log.problem == nil)
+    try fill(2)
+    for segment in log.oldestFull(2).segments { #expect(try !segment.read().isEmpty) }
+    try log.recycle(2)
+    #expect(log.fullSegments == 0)
+  }
+
   @Test func filesThatWereMovedAreNoticed() throws {
     let life = try Life(directory)
     func problem(at now: Int64) -> StoreError.Kind? {

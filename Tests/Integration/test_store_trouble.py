@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from countdownd import FIRST_STATE, KEPT, PATIENCE, SECOND_STATE, Closed, Error
+from countdownd import FIRST_STATE, KEPT, PATIENCE, SECOND_STATE, Client, Closed, Error
 from countdownd import binary, eventually, put, request, segments, state_file, states, view
 from fault_injection import Faults
 
@@ -436,3 +436,64 @@ def test_a_file_size_limit_that_is_too_small_is_said_at_the_start(tmp_path):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
     )  # fmt: skip
     assert done.returncode == 73 and "RLIMIT_FSIZE" in done.stderr, done
+
+
+def test_a_short_write_while_a_segment_is_filled_is_continued(start_daemon, tmp_path):
+    def writes(name, at=0):
+        """Returns the numbers of the writes that fill the first segment and write its header."""
+        state = tmp_path / name / "state"
+        state.mkdir(parents=True, mode=0o700)
+        faults = Faults(tmp_path / name, state)
+        daemon = start_daemon(
+            state=state, arguments=["--durability", "power"],
+            environment=faults.environment(at=at, action="short"))  # fmt: skip
+        daemon.terminate()
+        calls = faults.calls()
+        first = calls.index(("fallocate", ".changes.new"))
+        last = calls.index(("fsync", ".changes.new"))
+        return [n + 1 for n in range(first, last) if calls[n] == ("pwrite", ".changes.new")]
+
+    fill, header = writes("whole")
+    assert writes("short", at=fill) == [fill, fill + 1, header + 1]
+
+
+def closed_twice(faults):
+    return [number for call, number in faults.calls() if call == "close-again"]
+
+
+def test_a_daemon_that_is_refused_the_state_closes_no_descriptor_twice(daemon, tmp_path):
+    """Another thread may have opened the same number in between."""
+    faults = Faults(tmp_path, tmp_path / "watched")
+    refused = subprocess.run(
+        [binary(), "--socket", tmp_path / "socket", "--state-directory", daemon.state],
+        env=faults.environment(), capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
+    assert refused.returncode == 73 and f"(pid {daemon.pid})" in refused.stderr
+    assert closed_twice(faults) == []
+
+
+def answers(path):
+    try:
+        with Client(path) as client:
+            return client("PING") is not None
+    except (OSError, Closed):
+        return False
+
+
+def test_a_daemon_without_descriptors_closes_none_twice(tmp_path):
+    faults = Faults(tmp_path, tmp_path / "watched")
+    environment = faults.environment()
+    path, errors = tmp_path / "socket", []
+    for limit in range(4, 100):
+        process = subprocess.Popen(
+            [binary(), "--socket", path, "--durability", "none"], env=environment,
+            stderr=subprocess.PIPE, text=True,
+            preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+        )  # fmt: skip
+        eventually(lambda: process.poll() is not None or answers(path), "it ends, or answers")
+        process.kill()
+        errors.append(process.communicate()[1])
+        assert closed_twice(faults) == [], errors[-1]
+        # First there is no descriptor for epoll, then none for the eventfd.
+        if sum("cannot make an event loop" in error for error in errors) == 2:
+            return
+    pytest.fail(str(errors))

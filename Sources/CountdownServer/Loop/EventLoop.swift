@@ -61,11 +61,8 @@ protocol EventSource: AnyObject {
     epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
     guard epoll >= 0 else { throw .notPossible("make an event loop", errno) }
     wake = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-    guard wake >= 0 else {
-      let code = errno
-      close(epoll)
-      throw .notPossible("make an event loop", code)
-    }
+    // From here on `deinit` closes what is open, also when this throws.
+    guard wake >= 0 else { throw .notPossible("make an event loop", errno) }
     guard control(EPOLL_CTL_ADD, wake, Self.readable, stamp: 0) else {
       throw .notPossible("make an event loop", errno)
     }
@@ -73,7 +70,7 @@ protocol EventSource: AnyObject {
 
   deinit {
     close(epoll)
-    close(wake)
+    if wake >= 0 { close(wake) }
     unsafe events.deallocate()
     unsafe readBuffer.deallocate()
   }

@@ -239,12 +239,19 @@ final class ChangeLog: @unchecked Sendable {
     for _ in 0..<count {
       try making.withLock { _ throws(StoreError) in
         guard let oldest = shared.withLock({ $0.full.first?.segment }) else { return }
+        let spare: LogSegment?
         if let number = missingSpare, oldest.size == segmentSize {
-          take(try oldest.recycle(as: number, in: files))
+          spare = try oldest.renamed(to: number, in: files)
         } else {
           unsafe unlink(oldest.path)
+          spare = nil
         }
+        // Its old name does not exist any more. If the new one cannot be synchronized, the next
+        // attempt to reserve a segment replaces the file.
         shared.withLock { _ = $0.full.removeFirst() }
+        guard let spare else { return }
+        try files.synchronize()
+        take(spare)
       }
     }
   }

@@ -26,7 +26,7 @@ final class LogSegment: @unchecked Sendable {
     self.size = size
   }
 
-  deinit { close(descriptor) }
+  deinit { if descriptor >= 0 { close(descriptor) } }
 
   /// Opens an existing segment for writing.
   init(opening found: FoundSegment) throws(StoreError) {
@@ -66,8 +66,9 @@ final class LogSegment: @unchecked Sendable {
     return segment
   }
 
-  /// Renames a segment whose changes are in the tables, for reuse.
-  func recycle(as number: UInt64, in files: StateFiles) throws(StoreError) -> LogSegment {
+  /// Renames a segment whose changes are in the tables, for reuse. The new name survives a power
+  /// failure only once the directory is synchronized.
+  func renamed(to number: UInt64, in files: StateFiles) throws(StoreError) -> LogSegment {
     let path = files.segment(number)
     let copy = dup(descriptor)
     guard copy >= 0 else { throw StoreError(systemError: errno, path: path, doing: "dup") }
@@ -75,15 +76,16 @@ final class LogSegment: @unchecked Sendable {
     guard unsafe rename(self.path, path) == 0 else {
       throw StoreError(systemError: errno, path: self.path, doing: "rename")
     }
-    try files.synchronize()
     return segment
   }
 
   /// Reserves space, writes the header, and waits for the disk.
   func grow(to size: Int, lineage: Int64, filled: Bool) throws(StoreError) {
-    var code = fallocate(descriptor, 0, 0, off_t(size)) == 0 ? 0 : errno
-    if filled ? code == 0 || code == EOPNOTSUPP : code == EOPNOTSUPP { code = fill(to: size) }
-    guard code == 0 else { throw StoreError(systemError: code, path: path, doing: "reserve room") }
+    let code = fallocate(descriptor, 0, 0, off_t(size)) == 0 ? 0 : errno
+    guard code == 0 || code == EOPNOTSUPP else {
+      throw StoreError(systemError: code, path: path, doing: "reserve room")
+    }
+    if filled || code == EOPNOTSUPP { try fill(to: size) }
     var header = Self.magic + [UInt8](repeating: 0, count: Self.headerLength - Self.magic.count)
     LogFrame.put(lineage, at: 8, in: &header)
     LogFrame.put(UInt64(size), at: 16, in: &header)
@@ -95,15 +97,14 @@ final class LogSegment: @unchecked Sendable {
     self.size = size
   }
 
-  /// Writes zeros from the old end to the new one. Returns 0 or errno.
-  private func fill(to size: Int) -> Int32 {
-    guard size > self.size else { return 0 }
+  /// Writes zeros from the old end to the new one.
+  private func fill(to size: Int) throws(StoreError) {
+    guard size > self.size else { return }
     let zeros = [UInt8](repeating: 0, count: min(size - self.size, 1 << 20))
-    for place in stride(from: self.size, to: size, by: zeros.count)
-    where unsafe pwrite(descriptor, zeros, min(zeros.count, size - place), off_t(place)) <= 0 {
-      return errno
+    for place in stride(from: self.size, to: size, by: zeros.count) {
+      // The last piece may overlap the one before.
+      try write(zeros, at: min(place, size - zeros.count))
     }
-    return 0
   }
 
   func write(_ bytes: [UInt8], at place: Int) throws(StoreError) {

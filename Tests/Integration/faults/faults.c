@@ -22,6 +22,8 @@
 //
 // Counted calls: write, pwrite, writev, pwritev, ftruncate, truncate, fallocate, fsync, fdatasync,
 // rename, unlink. Writes through stdio or mmap are not seen.
+//
+// The log also gets `0 close-again DESCRIPTOR` when the process closes a descriptor that is not open.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -326,6 +328,14 @@ ALLOCATE(fallocate, off_t)
 ALLOCATE(fallocate64, off64_t)
 SYNC(fsync)
 SYNC(fdatasync)
+
+int close(int descriptor) {
+  int result = REAL(close)(descriptor), saved = errno;
+  if (result && errno == EBADF && descriptor >= 0 && settings.log >= 0)
+    dprintf(settings.log, "0 close-again %d\n", descriptor);
+  errno = saved;
+  return result;
+}
 
 #define WATCHED_BY_NAME(call, name, needs_room, fallback) \
   char path[PATH_MAX];                                    \
