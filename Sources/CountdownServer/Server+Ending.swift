@@ -57,6 +57,5 @@ extension Server {
       writer.close(at: reading)
     }
     listening?.remove()
-    upkeep.stop()
   }
 }

@@ -37,8 +37,6 @@ extension Server {
       store, eventsAfter: dispatcher.engine.lastSequence, at: reading
     ) { [self] body in
       runOnLoop { _ in body() }
-    } upkeep: { [upkeep] body in
-      upkeep.submit(body)
     } failed: { error in
       Self.failStop(error, logger)
     }

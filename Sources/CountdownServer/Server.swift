@@ -40,8 +40,6 @@ package final class Server: CommandHost, @unchecked Sendable {
   var loading: Loading
   /// The clocks when this daemon started. All later readings are of the same boot.
   let startReading: StoreClock.Reading
-  /// The thread that folds the change log. It has a lower priority than the loop.
-  let upkeep = UpkeepThread()
   var storing = Storing()
   var backup: Backup?
   var lastBackup: Int64 = 0
@@ -87,7 +85,6 @@ package final class Server: CommandHost, @unchecked Sendable {
     } catch {
       server.listener?.close()
       server.listening?.remove()
-      server.upkeep.stop()
       throw error
     }
     return server

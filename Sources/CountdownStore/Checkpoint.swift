@@ -96,53 +96,20 @@ final class Checkpoint: @unchecked Sendable {
 
   // MARK: Backup
 
-  /// The suffix of an incomplete copy.
-  static let partialSuffix = ".partial"
-
-  /// Copies the tables to a file: about a second for each million rows.
-  ///
-  /// The file gets its name once it is complete, and replaces an existing one. Does not sync the
-  /// copy to the disk: it is read soon, then removed.
-  func backUp(to path: String) throws(StoreError) {
-    let partial = path + Self.partialSuffix
-    func removePartial() { for suffix in ["", "-journal"] { unsafe unlink(partial + suffix) } }
-    removePartial()
-    try checkRoom(for: partial)
-    // Created first, so that no other user can read it.
-    let descriptor = unsafe open(partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else {
-      throw StoreError(systemError: errno, path: partial, doing: "create")
-    }
-    close(descriptor)
-    do throws(StoreError) {
-      let copy = try Statement(database, "VACUUM INTO ?")
-      copy.bind(1, partial)
-      do throws(StoreError) {
-        try copy.run()
-        try detach(partial)
-      } catch {
-        // SQLite's error is about the copy.
-        throw StoreError(error.kind, partial, error.detail)
-      }
-      guard unsafe rename(partial, path) == 0 else {
-        throw StoreError(systemError: errno, path: path, doing: "rename")
-      }
-    } catch {
-      removePartial()
-      throw error
-    }
+  /// Begins a copy of the tables: about a second for each GiB. Folding can continue meanwhile.
+  func beginCopy(to path: String) throws(StoreError) -> StateCopy {
+    try checkRoom(for: path)
+    return try StateCopy(of: database, to: path)
   }
 
-  /// Makes a copy an independent state: its new lineage separates it from the log of this one.
-  private func detach(_ path: String) throws(StoreError) {
-    let copy = try Database(path, .readWrite)
-    try copy.execute("PRAGMA synchronous = OFF")
+  /// Gives a complete copy its name. Its new lineage separates it from the log of this state.
+  func finish(_ copy: StateCopy) throws(StoreError) {
     var meta = meta
     meta.lineage = Meta.newLineage
     meta.folded = 0
     // With a lower floor, a restored copy knows that numbers were given out after it was made.
     meta.clocks.numberFloor -= 1
-    try meta.write(copy, product: options.product)
+    try copy.finish(meta, product: options.product)
   }
 
   /// Throws if a copy does not fit: it would take the space of commits before it failed.

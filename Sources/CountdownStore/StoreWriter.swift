@@ -1,5 +1,6 @@
 import Countdowns
 import Dispatch
+import Glibc
 import Synchronization
 
 /// Stores changes, batch by batch, for an event loop that never waits for the tables.
@@ -13,8 +14,8 @@ import Synchronization
 /// up for a second. So folding does not slow down a burst of changes, and an entity that changes
 /// repeatedly is written once.
 ///
-/// `@unchecked Sendable`: everything is used only on the loop, except `log`, and `checkpoint` (on
-/// `upkeep`).
+/// `@unchecked Sendable`: everything is used only on the loop, except `log`, and `checkpoint` and
+/// `copying` (on `upkeep`).
 package final class StoreWriter: @unchecked Sendable {
   package let options: Store.Options
   private let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -22,9 +23,12 @@ package final class StoreWriter: @unchecked Sendable {
   private let commits = DispatchQueue(label: "countdownd.store", qos: .userInitiated)
   /// Reserves the next segment even during folding, or the loop would have to wait for it.
   private let reserving = DispatchQueue(label: "countdownd.reserve")
-  private let upkeep: @Sendable (@escaping @Sendable () -> Void) -> Void
+  /// Folds and copies. Nil until the state is ready for it.
+  private var upkeep: UpkeepThread?
   private let log: ChangeLog
   private var checkpoint: Checkpoint?
+  /// The copy under way.
+  private var copying: (copy: StateCopy, answer: @Sendable (StoreError?) -> Void)?
   private var filesInPlace: FilesInPlace
 
   /// The changes of the batch that is being executed.
@@ -44,12 +48,19 @@ package final class StoreWriter: @unchecked Sendable {
     /// Why full segments cannot be folded, or nil.
     var problem: StoreError?
     var folds: Int64 = 0
-    var isUnderWay = false
-    var isPlanned = false
-    var isClosed = false
-    /// When the last segment became full.
-    var filled: DispatchTime?
+    /// When the last segment became full, as `ChangeLog.now`.
+    var filled: Int64 = .min
+    /// Copies to be made.
+    var requests: [CopyRequest] = []
   }
+
+  private struct CopyRequest {
+    let path: String
+    /// The segments to be folded first, and the number of their last batch.
+    let log: (segments: [FoundSegment], last: UInt64)
+    let answer: @Sendable (StoreError?) -> Void
+  }
+
   private let upkeepState = Mutex(Upkeep())
   /// Called on the loop when folding begins to fail, or fails for another reason, and with nil when
   /// it works again.
@@ -59,7 +70,9 @@ package final class StoreWriter: @unchecked Sendable {
   private static let segmentsAtOnce = 4
   /// Folding waits for `mostSegments / shareOfSegments` full segments, or for a pause.
   private static let shareOfSegments = 8
-  private static let pause = DispatchTimeInterval.seconds(1)
+  private static let pauseMicroseconds: Int64 = 1_000_000
+  /// How long copying may keep a full segment waiting.
+  private static let copyMicroseconds: Int64 = 50_000
 
   /// Continues with a state that was loaded.
   ///
@@ -67,18 +80,15 @@ package final class StoreWriter: @unchecked Sendable {
   ///   - sequence: the engine's last sequence number. If no events are stored, those up to it count
   ///     as missing.
   ///   - execute: runs its argument on the loop soon; called on any thread.
-  ///   - upkeep: runs its arguments one after another on a thread that nothing waits for.
   ///   - failed: called on any thread when a batch cannot be stored. Nothing is stored afterwards:
   ///     the process must end.
   package init(
     _ store: sending Store, eventsAfter sequence: Int64, at now: StoreClock.Reading,
     execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
-    upkeep: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
     failed: @escaping @Sendable (StoreError) -> Void
   ) throws(StoreError) {
     options = store.options
     self.execute = execute
-    self.upkeep = upkeep
     self.failed = failed
     clock = store.clock
     numberFloor = store.meta.clocks.numberFloor
@@ -101,8 +111,8 @@ package final class StoreWriter: @unchecked Sendable {
     log.filled = { [weak self] in
       guard let self else { return }
       reserving.async { self.log.reserve() }
-      upkeepState.withLock { $0.filled = .now() }
-      scheduleUpkeep()
+      upkeepState.withLock { $0.filled = ChangeLog.now }
+      upkeep?.wake()
     }
     log.reserve()
     try log.append(batch.bytes)
@@ -111,8 +121,16 @@ package final class StoreWriter: @unchecked Sendable {
     try NumberFloor(directory: options.directory).write(numberFloor)
     // From now on the tables record that there is a log, so its loss is noticed.
     if store.meta.folded == 0 { try checkpoint?.fold(log.all.segments, through: log.all.last) }
-    scheduleUpkeep()
+    let thread = UpkeepThread { [weak self] in self?.lookAfterLog() ?? .waitUntilWoken }
+    upkeep = thread
+    let code = thread.start()
+    guard code == 0 else {
+      throw StoreError(systemError: code, path: options.directory, doing: "start a thread")
+    }
+    thread.wake()
   }
+
+  deinit { upkeep?.endSoon() }
 
   // MARK: Batches
 
@@ -254,55 +272,32 @@ package final class StoreWriter: @unchecked Sendable {
   /// The size of the files in the state directory, in bytes. O(files).
   package var stateBytes: Int { StateFiles.size(ofDirectory: options.directory) }
 
-  /// Reserves the next segment, and folds full ones. Callable from any thread.
-  private func scheduleUpkeep() {
-    let begins = upkeepState.withLock { state in
-      guard !state.isUnderWay, !state.isClosed else { return false }
-      state.isUnderWay = true
-      return true
-    }
-    if begins { upkeep { [self] in doUpkeep() } }
-  }
-
-  private func doUpkeep() {
+  /// Reserves the next segment, folds full ones, and continues a copy.
+  private func lookAfterLog() -> UpkeepThread.Next {
     log.reserve()
     let problem = problemOfFolding()
-    let (changed, isClosed) = upkeepState.withLock { state in
-      let changed = state.problem?.kind != problem?.kind
-      state.problem = problem
-      state.isUnderWay = false
-      return (changed, state.isClosed)
+    let hasChanged = upkeepState.withLock { state in
+      defer { state.problem = problem }
+      return state.problem?.kind != problem?.kind
     }
-    if isClosed { return }
     if let problem, problem.kind == .corrupt {
       // The log has every acknowledged change. The next start sets the tables aside.
-      return failed(problem)
+      failed(problem)
+      return .waitUntilWoken
     }
-    if changed { execute { [self] in upkeepChanged?(problem) } }
+    if hasChanged { execute { [self] in upkeepChanged?(problem) } }
+    if goOnCopying(despite: problem) { return .goOn }
     if problem != nil || log.problem != nil {
-      scheduleUpkeepLater()
-    } else if !log.oldestFull(1).segments.isEmpty {
-      if isTimeToFold { scheduleUpkeep() } else { scheduleUpkeepLater() }
+      return .waitAtMost(microseconds: Self.pauseMicroseconds)
     }
-  }
-
-  private func scheduleUpkeepLater() {
-    let begins = upkeepState.withLock { state in
-      defer { state.isPlanned = true }
-      return !state.isPlanned
-    }
-    guard begins else { return }
-    DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [weak self] in
-      self?.upkeepState.withLock { $0.isPlanned = false }
-      self?.scheduleUpkeep()
-    }
+    guard !log.oldestFull(1).segments.isEmpty else { return .waitUntilWoken }
+    return isTimeToFold ? .goOn : .waitAtMost(microseconds: Self.pauseMicroseconds)
   }
 
   private var isTimeToFold: Bool {
     if log.fullSegments >= options.mostSegments / Self.shareOfSegments { return true }
     return upkeepState.withLock { state in
-      guard state.problem == nil, let filled = state.filled else { return true }
-      return .now() >= filled + Self.pause
+      state.problem != nil || ChangeLog.now >= state.filled + Self.pauseMicroseconds
     }
   }
 
@@ -341,39 +336,68 @@ package final class StoreWriter: @unchecked Sendable {
   }
 
   private func copy(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {
-    let (segments, last) = log.all
-    upkeep { [self] in
-      guard let checkpoint else { return }
-      do throws(StoreError) {
-        for _ in 0..<segments.count / Self.segmentsAtOnce { try fold() }
-        // Segments that were recycled meanwhile are in the tables.
-        try checkpoint.fold(segments.filter { log.has($0) }, through: last)
-        try checkpoint.backUp(to: path)
-        execute { answer(nil) }
-      } catch {
-        execute { answer(error) }
-      }
+    let request = CopyRequest(path: path, log: log.all, answer: answer)
+    upkeepState.withLock { $0.requests.append(request) }
+    upkeep?.wake()
+  }
+
+  /// Begins a requested copy, or continues the one under way. Returns whether there is more to do.
+  ///
+  /// - Parameter problem: why segments cannot be folded, which ends the copy under way.
+  private func goOnCopying(despite problem: StoreError?) -> Bool {
+    guard let checkpoint else { return false }
+    if let problem, let (_, answer) = copying { end(answer, problem) }
+    if copying == nil {
+      let request = upkeepState.withLock { $0.requests.isEmpty ? nil : $0.requests.removeFirst() }
+      guard let request else { return false }
+      begin(request, checkpoint)
     }
+    guard let (copy, answer) = copying else { return true }
+    do throws(StoreError) {
+      guard try copy.goOn(for: Self.copyMicroseconds) else { return true }
+      try checkpoint.finish(copy)
+      end(answer, nil)
+    } catch {
+      end(answer, error)
+    }
+    return true
+  }
+
+  private func begin(_ request: CopyRequest, _ checkpoint: Checkpoint) {
+    let (segments, last) = request.log
+    do throws(StoreError) {
+      for _ in 0..<segments.count / Self.segmentsAtOnce { try fold() }
+      // Segments that were recycled meanwhile are in the tables.
+      try checkpoint.fold(segments.filter { log.has($0) }, through: last)
+      copying = (try checkpoint.beginCopy(to: request.path), request.answer)
+    } catch {
+      end(request.answer, error)
+    }
+  }
+
+  private func end(_ answer: @escaping @Sendable (StoreError?) -> Void, _ error: StoreError?) {
+    copying = nil
+    execute { answer(error) }
   }
 
   // MARK: Ending
 
   /// Stores `batch` and the clocks, and closes the database. Waits for the disk. Call it on the
   /// loop, or once that has ended. Replies to a batch that is being appended come after this
-  /// returns.
+  /// returns. A copy that is not complete is removed, and its `answer` is not called.
   package func close(at now: StoreClock.Reading) {
+    endUpkeep()
     commits.sync {}
     reserving.sync {}
-    upkeepState.withLock { $0.isClosed = true }
     storeLast(at: now)
+    upkeep?.stop()
+    copying = nil
     // Only now: closing the database unlocks the state directory for another daemon.
-    let isIdle = DispatchSemaphore(value: 0)
-    upkeep { [self] in
-      checkpoint = nil
-      isIdle.signal()
-    }
-    isIdle.wait()
+    checkpoint = nil
   }
+
+  /// Ends folding and copying soon.
+  func endUpkeep() { upkeep?.endSoon() }
 
   private func storeLast(at now: StoreClock.Reading) {
     guard !isClosed else { return }

@@ -42,7 +42,6 @@ final class KeptEngine {
     try store.loadEntities(Restoring(engine, now, offset: store.clock.offset))
     writer = try StoreWriter(
       store, eventsAfter: engine.lastSequence, at: reading, execute: { _ in },
-      upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
       failed: { Issue.record($0) })
   }
 

@@ -1,9 +1,9 @@
-import Countdowns
 import Foundation
 import Synchronization
 import Testing
 
 @testable import CountdownStore
+@testable import Countdowns
 
 /// The log of changes: what is read of it after whatever happened to it.
 @Suite struct LogTests {
@@ -248,7 +248,6 @@ import Testing
     try StoreWriter(
       Store(options(directory.state, .power), at: reading()), eventsAfter: 0, at: reading(),
       execute: { queue.async(execute: $0) },
-      upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
       failed: { Issue.record($0) })
   }
 
@@ -400,6 +399,73 @@ import Testing
     for segment in log.oldestFull(2).segments { #expect(try !segment.read().isEmpty) }
     try log.recycle(2)
     #expect(log.fullSegments == 0)
+  }
+
+  private func fillTables(_ rows: Int) throws {
+    let meta = [UInt8](repeating: 1, count: 1_000)
+    try open(directory).write(batch((0..<UInt32(rows)).map { countdown($0, "\($0)", meta: meta) }))
+    try Life(directory).close()
+  }
+
+  @Test func foldingGoesOnBesideACopy() throws {
+    let rows = 2_000
+    let backup = TemporaryDirectory()
+    try fillTables(rows)
+    let store = try open(directory)
+    let log = try ChangeLog(
+      store.files, store.options, store.log, lineage: store.meta.lineage, start: store.meta.start)
+    let checkpoint = try Checkpoint(store.options, store.database, store.meta)
+    let copy = try checkpoint.beginCopy(to: backup.path + "/made")
+    var steps = 0
+    while try !copy.goOn(for: 0) {
+      // The page of the first row is copied already, that of the last one is not.
+      steps += 1
+      let changes = ChangeWriter(offset: wallStart)
+      batch([countdown(0, "changed-\(steps)"), countdown(UInt32(rows + steps), "new-\(steps)")])
+        .write(to: changes)
+      try log.append(changes.bytes)
+      try checkpoint.fold(log.all.segments, through: log.all.last)
+    }
+    #expect(steps > 3)
+    try checkpoint.finish(copy)
+    let made = try inspect(backup.path + "/made")
+    #expect(made.problems == [])
+    #expect(made.engine.count(.countdown) == rows + steps)
+    #expect(made.engine.get(CountdownKind.self, "changed-\(steps)".utf8.span, at: made.now) != nil)
+  }
+
+  @Test func aCopyThatIsNotCompleteIsRemoved() throws {
+    let backup = TemporaryDirectory()
+    try fillTables(2_000)
+    let store = try open(directory)
+    let checkpoint = try Checkpoint(store.options, store.database, store.meta)
+    var copy: StateCopy? = try checkpoint.beginCopy(to: backup.path + "/made")
+    #expect(try copy?.goOn(for: 0) == false)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: backup.path) != [])
+    copy = nil
+    #expect(try FileManager.default.contentsOfDirectory(atPath: backup.path) == [])
+  }
+
+  @Test func theEndInterruptsACopy() throws {
+    let backup = TemporaryDirectory()
+    try fillTables(100)
+    let life = try Life(directory)
+    let isAnswered = DispatchSemaphore(value: 0)
+    let isEnding = DispatchSemaphore(value: 0)
+    // In this test, answers are called on the thread that copies.
+    life.writer.backUp(to: backup.path + "/first", at: nil) { error in
+      #expect(error == nil)
+      isAnswered.signal()
+      isEnding.wait()
+    }
+    life.writer.backUp(to: backup.path + "/second", at: nil) { _ in
+      Issue.record("there is nobody to answer")
+    }
+    isAnswered.wait()
+    life.writer.endUpkeep()
+    isEnding.signal()
+    life.close()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: backup.path) == ["first"])
   }
 
   @Test func filesThatWereMovedAreNoticed() throws {

@@ -153,7 +153,6 @@ final class Life {
     let failures = Failures()
     writer = try StoreWriter(
       Store(chosen, at: now), eventsAfter: sequence, at: now, execute: { $0() },
-      upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
       failed: { failures.note($0) })
     self.failures = failures
   }

@@ -22,7 +22,6 @@ package enum GoldenState {
     nonisolated(unsafe) let store = try Store(options, at: reading())
     let writer = try StoreWriter(
       store, eventsAfter: 1, at: reading(), execute: { $0() },
-      upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
       failed: { print($0) })
     for round in 0..<3 {
       for line in StateFuzz.lasting {

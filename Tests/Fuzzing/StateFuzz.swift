@@ -60,7 +60,6 @@ package final class StateFuzz: FuzzTarget {
     nonisolated(unsafe) let store = try open(now)
     return try StoreWriter(
       store, eventsAfter: 1, at: reading(now), execute: { $0() },
-      upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
       failed: { _ in abort() })
   }
 

@@ -401,8 +401,14 @@ def test_sigterm_twice(daemon):
 @pytest.mark.alone
 def test_nothing_runs_while_nothing_is_due(daemon):
     client = daemon.connect()
+    # A flood fills segments of the log, which are then folded.
     for number in range(100):
-        client("TIMER", "SET", number, "1h")
+        client.send_bytes(b"".join(
+            request("TIMER", "SET", number, "1h", "PAYLOAD", "p" * 4_000) for _ in range(10)))  # fmt: skip
+        for _ in range(10):
+            client.reply()
+    eventually(lambda: daemon.info("persistence")["folds"] != "0", "the log is folded")
+    eventually(lambda: daemon.info("persistence")["log_segments"] == "1", "all is folded")
 
     def switches():
         """Returns for each thread how often it has waited for work."""

@@ -136,8 +136,6 @@ func run(_ name: String, _ durability: Durability, size: Int, keys: Int, seconds
   let (writer, batches, ended) = try loop.submit {
     let writer = try StoreWriter(given, eventsAfter: 0, at: reading()) {
       loop.execute($0)
-    } upkeep: { [queue = DispatchQueue(label: "upkeep")] in
-      queue.async(execute: $0)
     } failed: { error in
       fail("\(error)")
     }
