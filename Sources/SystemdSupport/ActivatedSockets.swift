@@ -1,18 +1,18 @@
 import CSystemd
 import Glibc
 
-/// The sockets that systemd listened on before it started the daemon (socket activation).
+/// The socket that systemd listened on before it started the daemon (socket activation).
 ///
 /// Source: sd_listen_fds_with_names(3), systemd.socket(5).
 package enum ActivatedSockets {
-  /// Returns the descriptors of the socket unit called `name`, in the order systemd passed them;
-  /// empty if it passed none. Each is a listening Unix stream socket with close-on-exec set, and
-  /// belongs to the caller. The unit decides whether they block; by default they do.
+  /// Returns the descriptor of the socket unit called `name`; nil if systemd passed none. It is a
+  /// listening Unix stream socket with close-on-exec set, and belongs to the caller. The unit
+  /// decides whether it blocks; by default it does.
   ///
   /// Call it once: it clears the environment, so that no process started later takes the
-  /// descriptors for its own. It throws unless all descriptors are what `name` expects: if the
-  /// daemon served only some, clients of the others would wait forever.
-  package static func take(name: String) throws(ActivationError) -> [Int32] {
+  /// descriptors for its own. It throws unless there is one descriptor, and it is what `name`
+  /// expects: clients of others would wait forever.
+  package static func take(name: String) throws(ActivationError) -> Int32? {
     try select(from: receive(), name: name)
   }
 
@@ -36,21 +36,19 @@ package enum ActivatedSockets {
     }
   }
 
-  static func select(from passed: [Passed], name: String) throws(ActivationError) -> [Int32] {
+  static func select(from passed: [Passed], name: String) throws(ActivationError) -> Int32? {
     // A unit without FileDescriptorName= passes its own name; a launcher that knows no names, such
     // as systemd-socket-activate, passes none.
     let accepted = [name, name + ".socket", unnamed]
     for socket in passed where !accepted.contains(socket.name) {
       throw .wrongName(passed: passed.map(\.name), wanted: name)
     }
-    for socket in passed {
-      guard sd_is_socket_unix(socket.descriptor, Int32(SOCK_STREAM.rawValue), 1, nil, 0) > 0 else {
-        throw .wrongType(
-          name: socket.name, descriptor: socket.descriptor,
-          found: DescriptorKind(of: socket.descriptor))
-      }
+    guard passed.count <= 1 else { throw .tooMany(passed.count) }
+    guard let socket = passed.first else { return nil }
+    guard sd_is_socket_unix(socket.descriptor, Int32(SOCK_STREAM.rawValue), 1, nil, 0) > 0 else {
+      throw .wrongType(name: socket.name, descriptor: socket.descriptor)
     }
-    return passed.map(\.descriptor)
+    return socket.descriptor
   }
 
   /// The name that libsystemd gives a descriptor passed without one.

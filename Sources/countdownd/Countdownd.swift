@@ -216,7 +216,7 @@ struct Countdownd: ParsableCommand {
 
   private func listener(_ configuration: Configuration) throws -> ServerSettings.Listener {
     do {
-      if let activated = try ActivatedSockets.take(name: Product.name).first {
+      if let activated = try ActivatedSockets.take(name: Product.name) {
         return .descriptor(activated)
       }
     } catch {
@@ -227,8 +227,8 @@ struct Countdownd: ParsableCommand {
   }
 
   private func makeLogger(_ configuration: Configuration) -> Logger {
-    let isJournal = Journal.isStandardError()
-    let output = LogOutput { isJournal ? JournalLines.write($0) : TextLines.write($0) }
+    let destination: LogDestination = Journal.isStandardError() ? .journal : .standardError
+    let output = LogOutput { destination.write($0) }
     LoggingSystem.bootstrap { _ in DaemonLogHandler(output: output) }
     let logger = Logger(label: Product.name)
     logger.set(configuration.logLevel)

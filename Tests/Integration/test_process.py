@@ -1,7 +1,9 @@
 """The daemon's process: its socket, arguments, configuration and end."""
 
+import contextlib
 import os
 import pathlib
+import re
 import signal
 import socket
 import stat
@@ -396,6 +398,41 @@ def test_sigterm_twice(daemon):
     except ProcessLookupError:
         pass
     assert daemon.process.wait(timeout=5) == 0
+
+
+def test_a_standard_error_that_nobody_reads_stops_no_client(start_daemon, tmp_path):
+    reader, writer = os.pipe()
+    for end in reader, writer:
+        os.set_blocking(end, False)
+    for size in 4_096, 1:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * size)
+    os.set_blocking(writer, True)
+    path = tmp_path / "socket"
+    with subprocess.Popen([binary(), "--socket", path, "--durability", "none"], stderr=writer) as process:
+        os.close(writer)
+        try:
+            eventually(path.exists, "it listens")
+            with Client(path) as client:
+                assert client("PING") is not None
+            # The lines about the start are lost, and the next one that fits says so.
+            text = b""
+
+            def read():
+                nonlocal text
+                with contextlib.suppress(BlockingIOError):
+                    text += os.read(reader, 1 << 20)
+                return text
+
+            eventually(lambda: len(read()) >= 65_536, "all is read")
+            with Client(path) as client:
+                client.send_bytes(b"*x\r\n")
+            eventually(lambda: b"protocol error" in read(), "a line is written")
+            assert re.match(rb"x+countdownd: [2-9] lines are missing here", text), text[-400:]
+        finally:
+            process.kill()
+            os.close(reader)
 
 
 @pytest.mark.alone

@@ -1,0 +1,63 @@
+import Countdowns
+import Glibc
+import Logging
+import SystemdSupport
+
+/// Where log lines go.
+enum LogDestination {
+  /// With the metadata in separate fields: `journalctl COUNTDOWND_UID=1000`.
+  case journal
+  /// Human-readable.
+  case standardError
+
+  func write(_ line: LogLine) {
+    switch self {
+    case .journal:
+      // A line without its fields is better than none.
+      guard !Journal.send(Self.fields(of: line)) else { return }
+      StandardError.write(line: "<\(line.level.priority)>\(line.wholeText)")
+    case .standardError:
+      StandardError.write(line: "\(Self.time()) \(line.level): \(line.wholeText)")
+    }
+  }
+
+  private static func fields(of line: LogLine) -> [(name: String, value: String)] {
+    var fields = [
+      ("MESSAGE", line.wholeText), ("PRIORITY", "\(line.level.priority)"),
+      ("SYSLOG_IDENTIFIER", Product.name), ("CODE_FILE", line.file), ("CODE_LINE", "\(line.line)"),
+    ]
+    if let id = line.messageID { fields.append(("MESSAGE_ID", id)) }
+    return fields + line.about.map { (fieldName($0.name), $0.value) }
+  }
+
+  /// Source: systemd.journal-fields(7): names have capitals, digits and underscores.
+  private static func fieldName(_ name: String) -> String {
+    "COUNTDOWND_" + name.uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }
+  }
+
+  private static func time() -> String {
+    var now = timespec()
+    unsafe clock_gettime(CLOCK_REALTIME, &now)
+    var fields = unsafe tm()
+    unsafe localtime_r(&now.tv_sec, &fields)
+    var text = [CChar](repeating: 0, count: 32)
+    let length = unsafe strftime(&text, text.count, "%F %T", &fields)
+    let milliseconds = String(now.tv_nsec / 1_000_000 + 1_000).dropFirst()
+    let seconds = String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return seconds + "." + milliseconds
+  }
+}
+
+extension Logger.Level {
+  /// Source: sd-daemon(3), the prefixes of syslog levels.
+  fileprivate var priority: Int {
+    switch self {
+    case .trace, .debug: 7
+    case .info: 6
+    case .notice: 5
+    case .warning: 4
+    case .error: 3
+    case .critical: 2
+    }
+  }
+}
