@@ -177,8 +177,8 @@ extension Kind where Value == [[UInt8]: Level] {
       read: { levels, reader in
         let allowed = "screens, each with max-level"
         for (name, screen) in reader.entries(allowed: allowed) {
-          if !(1...512).contains(name.utf8.count) {
-            screen.report("the name of a screen has 1 to 512 bytes")
+          if !(1...EntityRecord.longestKey).contains(name.utf8.count) {
+            screen.report("the name of a screen has 1 to \(EntityRecord.longestKey) bytes")
           }
           for (key, value) in screen.entries(allowed: "max-level") {
             guard key == "max-level" else {

@@ -1,7 +1,8 @@
 import Glibc
 import Synchronization
 
-/// Standard error. Nothing waits for whoever reads it: lines that do not fit are dropped and counted.
+/// Standard error. Nothing waits for whoever reads it: lines that do not fit are dropped and
+/// counted.
 enum StandardError {
   private struct State {
     /// How many lines were dropped since the last one that was written.

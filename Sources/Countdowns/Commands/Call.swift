@@ -36,7 +36,7 @@ struct Call: ~Escapable {
 
   // MARK: Values
 
-  /// Returns the command's key. Throws unless it has 1 to 512 bytes.
+  /// Returns the command's key. Throws if it is empty or too long.
   @_lifetime(copy self)
   func key() throws(CommandError) -> Span<UInt8> { try key(arguments[first], "a key") }
 
@@ -44,8 +44,9 @@ struct Call: ~Escapable {
   func key(
     _ key: Span<UInt8>, _ what: String
   ) throws(CommandError) -> Span<UInt8> {
-    guard key.count >= 1, key.count <= 512 else {
-      throw CommandError("ERR \(what) has 1 to 512 bytes, this one \(key.count)")
+    let longest = EntityRecord.longestKey
+    guard key.count >= 1, key.count <= longest else {
+      throw CommandError("ERR \(what) has 1 to \(longest) bytes, this one \(key.count)")
     }
     return key
   }
@@ -103,7 +104,7 @@ struct Call: ~Escapable {
   @_lifetime(copy bytes)
   private func scope(ownedBy bytes: Span<UInt8>) -> Span<UInt8>? {
     let prefix = ("scope:" as StaticString).bytes
-    guard bytes.count > prefix.count, bytes.count <= prefix.count + 512,
+    guard bytes.count > prefix.count, bytes.count <= prefix.count + EntityRecord.longestKey,
       prefix.indices.allSatisfy({ bytes[$0] | 0x20 == prefix[$0] | 0x20 })
     else { return nil }
     return bytes.extracting(prefix.count...)

@@ -9,7 +9,7 @@ struct KeyArena: ~Copyable {
   /// The number of a key's first unit.
   typealias Place = UInt32
 
-  /// In bytes. Far longer than commands allow: restored keys are not held to that limit.
+  /// In bytes; the keys of entities are shorter.
   static let longestKey = Int(UInt16.max)
 
   private static let unit = 4

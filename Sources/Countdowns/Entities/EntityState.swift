@@ -32,6 +32,9 @@ package enum EntityRecord {
     record.isEmpty ? nil : record[0]
   }
 
+  /// The length of the longest key, in bytes.
+  package static let longestKey = 512
+
   /// The number of bytes before the key: the version, and the length of the key.
   static let headerLength = 1 + 4
 
@@ -41,7 +44,7 @@ package enum EntityRecord {
     let count = Int(
       UInt32(
         bigEndian: unsafe record.bytes.unsafeLoadUnaligned(fromByteOffset: 1, as: UInt32.self)))
-    guard count > 0, count <= KeyArena.longestKey, count <= record.count - headerLength else {
+    guard count > 0, count <= longestKey, count <= record.count - headerLength else {
       return nil
     }
     return headerLength..<headerLength + count

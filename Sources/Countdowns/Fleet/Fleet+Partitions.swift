@@ -135,11 +135,11 @@ extension Fleet {
     send(.open(opening), to: index, for: nil)
   }
 
-  /// A digest that is equal on hosts with equal policies.
+  /// A digest of what CONFIG GET prints of the policies: equal on hosts with equal policies,
+  /// whichever build they run.
   private var policiesDigest: [UInt8] {
-    let policies = dispatcher.engine.settings.policies.values.sorted { $0.name < $1.name }
-    let text = policies.map { "\($0.name) \($0.rules) \($0.unreachable?.rawValue ?? "")" }.joined(
-      separator: "\n")
+    let policies = dispatcher.host.configuration.filter { $0.name.hasPrefix("policies.") }
+    let text = policies.map { "\($0.name) \($0.value)\n" }.joined()
     let digest = SipHash(key: (0, 0))(text.utf8.span, compression: 2, finalization: 4)
     return Array(String(digest, radix: 16).utf8)
   }

@@ -21,6 +21,18 @@ import Testing
     }
   }
 
+  @Test func aStoredKeyIsNoLongerThanThatOfACommand() throws {
+    for length in [1, 512, 513] {
+      let key = [UInt8](repeating: 107, count: length)
+      var timer = TimerEntity.blank(key.span)
+      var writer = StateWriter(offset: 0)
+      TimerKind.write(key.span, &timer, to: &writer)
+      #expect((EntityRecord.key(of: writer.bytes.span) != nil) == (length <= 512))
+      let reply = try DispatcherHarness().say("TIMER GET \(String(repeating: "k", count: length))")
+      #expect("\(reply)".contains("1 to 512 bytes") == (length > 512))
+    }
+  }
+
   private func guarded<Machine: Guard>(
     _ machine: Machine, _ owner: Owner
   ) -> GuardEntity<Machine> {

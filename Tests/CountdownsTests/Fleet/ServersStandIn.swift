@@ -54,10 +54,11 @@ final class FleetCounter: FleetLink {
 
   init(
     _ servers: ServersStandIn, daemon: UInt64, _ settings: FleetSettings = FleetSettings(),
-    engine: EngineSettings = .init()
+    engine: EngineSettings = .init(), configuration: [(name: String, value: String)] = []
   ) {
     self.servers = servers
     counter = DispatcherHarness(engine: engine)
+    counter.host.configuration = configuration
     counter.host.now.wall.microseconds = servers.time
     var settings = settings
     settings.partitions = 1
