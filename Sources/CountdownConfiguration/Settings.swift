@@ -13,12 +13,12 @@ struct Setting: Sendable {
 
   init<Value>(
     _ name: String, _ path: any WritableKeyPath<Configuration, Value> & Sendable,
-    _ kind: Kind<Value>
+    _ type: SettingType<Value>
   ) {
     self.name = name
-    read = { kind.read(&$0[keyPath: path], $1) }
+    read = { type.read(&$0[keyPath: path], $1) }
     list = { configuration in
-      kind.list(configuration[keyPath: path]).map { (name + $0.suffix, $0.value) }
+      type.list(configuration[keyPath: path]).map { (name + $0.suffix, $0.value) }
     }
     copy = { $0[keyPath: path] = $1[keyPath: path] }
   }

@@ -1,40 +1,40 @@
 import Countdowns
 
-extension Kind where Value == String {
-  static var fleetName: Kind {
-    Kind(
+extension SettingType where Value == String {
+  static var fleetName: SettingType {
+    SettingType(
       allowed: "1 to 64 of letters, digits, '_', '.' and '-'",
       parse: { SendPolicy.isName($0) ? $0 : nil }, show: { $0 })
   }
 }
 
-extension Kind where Value == String? {
-  static var username: Kind {
+extension SettingType where Value == String? {
+  static var username: SettingType {
     optional("at most 128 letters, digits, '_', '.', '@', ':' and '-'") { text in
       text.utf8.count <= 128
         && text.utf8.allSatisfy { ($0 as UInt8).isLetterOrDigit || "_.@:-".utf8.contains($0) }
     }
   }
 
-  static var optionalPath: Kind {
+  static var optionalPath: SettingType {
     optional("an absolute path of at most 1024 bytes, or nothing") {
-      Kind<String>.isPath($0, limit: 1024)
+      SettingType<String>.isPath($0, limit: 1024)
     }
   }
 
   /// A text; empty for none.
   private static func optional(
     _ allowed: String, _ isAllowed: @escaping @Sendable (String) -> Bool
-  ) -> Kind {
-    Kind(
+  ) -> SettingType {
+    SettingType(
       allowed: allowed,
       parse: { text in text.isEmpty ? .some(nil) : isAllowed(text) ? .some(text) : nil },
       show: { $0 ?? "" })
   }
 }
 
-extension Kind where Value == [FleetSettings.Node] {
-  static var nodes: Kind {
+extension SettingType where Value == [FleetSettings.Node] {
+  static var nodes: SettingType {
     list(of: "HOST:PORT, such as redis1:6379 or [::1]:6379", \.text) { node($0) }
   }
 
@@ -68,12 +68,12 @@ extension UInt8 {
   private var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
 }
 
-extension Kind where Value == Set<EntityKind> {
+extension SettingType where Value == Set<EntityKind> {
   /// The kinds that a fleet can share.
-  static var sharedKinds: Kind {
+  static var sharedKinds: SettingType {
     let possible = FleetSettings.possibleKinds.sorted { $0.rawValue < $1.rawValue }
     let allowed = "one of " + possible.map(\.text).joined(separator: ", ")
-    return Kind(
+    return SettingType(
       read: { kinds, reader in
         guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
         if items.isEmpty { reader.report("empty; allowed: a list, each item " + allowed) }

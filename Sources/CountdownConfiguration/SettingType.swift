@@ -1,7 +1,7 @@
 import Countdowns
 
 /// The type of a setting: how its value is read and shown.
-struct Kind<Value: Sendable>: Sendable {
+struct SettingType<Value: Sendable>: Sendable {
   /// Changes the value, or reports why that is impossible.
   let read: @Sendable (inout Value, ValueReader) -> Void
   /// The value in a form that can be read back. The suffix is appended to the setting's name.
@@ -15,7 +15,7 @@ struct Kind<Value: Sendable>: Sendable {
     self.list = list
   }
 
-  /// Creates the kind of a single value; `parse` returns nil for a text that is not `allowed`.
+  /// Creates the type of a single value; `parse` returns nil for a text that is not `allowed`.
   init(
     allowed: String, parse: @escaping @Sendable (String) -> Value?,
     show: @escaping @Sendable (Value) -> String
@@ -28,9 +28,9 @@ struct Kind<Value: Sendable>: Sendable {
   }
 }
 
-extension Kind where Value: FixedWidthInteger & Sendable {
-  static func count(_ range: ClosedRange<Int>) -> Kind {
-    Kind(
+extension SettingType where Value: FixedWidthInteger & Sendable {
+  static func count(_ range: ClosedRange<Int>) -> SettingType {
+    SettingType(
       allowed: "an integer from \(range.lowerBound) to \(range.upperBound)",
       parse: { text in
         wholeNumber(text).flatMap { range.contains($0) ? Value(exactly: $0) : nil }
@@ -39,9 +39,9 @@ extension Kind where Value: FixedWidthInteger & Sendable {
   }
 }
 
-extension Kind where Value == Int {
-  static func bytes(_ range: ClosedRange<Int>) -> Kind {
-    Kind(
+extension SettingType where Value == Int {
+  static func bytes(_ range: ClosedRange<Int>) -> SettingType {
+    SettingType(
       allowed: "bytes, or an integer with KiB or MiB, from \(range.lowerBound) to "
         + "\(range.upperBound >> 20)MiB",
       parse: { text in
@@ -52,10 +52,10 @@ extension Kind where Value == Int {
   }
 }
 
-extension Kind where Value == Interval {
+extension SettingType where Value == Interval {
   /// `lowest` is in milliseconds.
-  static func duration(from lowest: Int64 = 0) -> Kind {
-    Kind(
+  static func duration(from lowest: Int64 = 0) -> SettingType {
+    SettingType(
       allowed: DurationText.allowed + (lowest > 0 ? ", at least \(lowest)ms" : ""),
       parse: { text in
         DurationText.parse(written: text).map(\.millisecondsRoundedUp)
@@ -65,10 +65,10 @@ extension Kind where Value == Interval {
   }
 }
 
-extension Kind where Value == Interval? {
+extension SettingType where Value == Interval? {
   /// A duration; zero for none.
-  static var timeout: Kind {
-    Kind(
+  static var timeout: SettingType {
+    SettingType(
       allowed: DurationText.allowed,
       parse: { text -> Interval?? in
         guard let read = DurationText.parse(written: text) else { return nil }
@@ -78,28 +78,28 @@ extension Kind where Value == Interval? {
   }
 }
 
-extension Kind where Value == Bool {
-  static var noOrYes: Kind {
-    Kind(
+extension SettingType where Value == Bool {
+  static var noOrYes: SettingType {
+    SettingType(
       allowed: "one of no, yes", parse: { ["no": false, "yes": true][$0] },
       show: { $0 ? "yes" : "no" })
   }
 }
 
-extension Kind where Value: CaseIterable & RawRepresentable<String> {
-  static func choice() -> Kind {
+extension SettingType where Value: CaseIterable & RawRepresentable<String> {
+  static func choice() -> SettingType {
     let names = Value.allCases.map(\.rawValue)
-    return Kind(
+    return SettingType(
       allowed: "one of " + names.joined(separator: ", "),
       parse: { Value(rawValue: $0) },
       show: { $0.rawValue })
   }
 }
 
-extension Kind where Value == UInt32 {
+extension SettingType where Value == UInt32 {
   /// Permissions in octal, quoted or not: YAML's own reading of a plain 0660 is not used.
-  static var fileMode: Kind {
-    Kind(
+  static var fileMode: SettingType {
+    SettingType(
       allowed: "permissions in octal, from 0000 to 0777",
       parse: { text in
         guard (3...4).contains(text.utf8.count) else { return nil }
@@ -114,16 +114,16 @@ extension Kind where Value == UInt32 {
   }
 }
 
-extension Kind where Value == String {
-  static var absolutePath: Kind {
-    Kind(
+extension SettingType where Value == String {
+  static var absolutePath: SettingType {
+    SettingType(
       allowed: "an absolute path of at most 1024 bytes",
       parse: { isPath($0, limit: 1024) ? $0 : nil }, show: { $0 })
   }
 
   /// A path that fits into a socket's address, with a zero byte at the end: unix(7).
-  static var socketPath: Kind {
-    Kind(
+  static var socketPath: SettingType {
+    SettingType(
       allowed: "an absolute path of at most 107 bytes",
       parse: { isPath($0, limit: 107) ? $0 : nil }, show: { $0 })
   }
@@ -133,9 +133,9 @@ extension Kind where Value == String {
   }
 }
 
-extension Kind where Value == [String] {
+extension SettingType where Value == [String] {
   /// Paths of requests. Only paths that begin with /api/ can match, so anything else is a mistake.
-  static var paths: Kind {
+  static var paths: SettingType {
     list(of: "a path that begins with /api/, at most 1024 bytes, without spaces and commas", \.self)
     {
       let isPath =
@@ -145,7 +145,7 @@ extension Kind where Value == [String] {
     }
   }
 
-  static var words: Kind {
+  static var words: SettingType {
     list(of: "a word of 1 to 64 letters", \.self) {
       let isWord =
         (1...64).contains($0.utf8.count) && $0.unicodeScalars.allSatisfy(\.properties.isAlphabetic)
@@ -154,13 +154,13 @@ extension Kind where Value == [String] {
   }
 }
 
-extension Kind {
-  /// Creates the kind of a list; `parse` returns nil for an item that is not `allowed`.
+extension SettingType {
+  /// Creates the type of a list; `parse` returns nil for an item that is not `allowed`.
   static func list<Item>(
     of allowed: String, _ show: @escaping @Sendable (Item) -> String,
     parse: @escaping @Sendable (String) -> Item?
-  ) -> Kind where Value == [Item] {
-    Kind(
+  ) -> SettingType where Value == [Item] {
+    SettingType(
       read: { value, reader in
         guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
         value = items.compactMap { $0.value(allowed, parse) }
@@ -169,11 +169,11 @@ extension Kind {
   }
 }
 
-extension Kind where Value == [[UInt8]: Level] {
+extension SettingType where Value == [[UInt8]: Level] {
   /// The highest level of each screen, by its key.
-  static var screens: Kind {
-    let kind = Kind<Level>.choice()
-    return Kind(
+  static var screens: SettingType {
+    let type = SettingType<Level>.choice()
+    return SettingType(
       read: { levels, reader in
         let allowed = "screens, each with max-level"
         for (name, screen) in reader.entries(allowed: allowed) {
@@ -185,7 +185,7 @@ extension Kind where Value == [[UInt8]: Level] {
               value.reportUnknown(key, known: ["max-level"])
               continue
             }
-            kind.read(&levels[Array(name.utf8), default: .normal], value)
+            type.read(&levels[Array(name.utf8), default: .normal], value)
           }
         }
       },

@@ -11,8 +11,8 @@ package struct Principal: Hashable, Sendable {
   }
 }
 
-extension Kind where Value == [Principal] {
-  static var users: Kind {
+extension SettingType where Value == [Principal] {
+  static var users: SettingType {
     unsafe principals("a user's name or number that this system knows") { name, buffer in
       var entry = unsafe passwd()
       var found: UnsafeMutablePointer<passwd>?
@@ -21,7 +21,7 @@ extension Kind where Value == [Principal] {
     }
   }
 
-  static var groups: Kind {
+  static var groups: SettingType {
     unsafe principals("a group's name or number that this system knows") { name, buffer in
       var entry = unsafe group()
       var found: UnsafeMutablePointer<group>?
@@ -33,7 +33,7 @@ extension Kind where Value == [Principal] {
   private typealias Lookup =
     @Sendable (String, UnsafeMutableBufferPointer<CChar>) -> (code: Int32, id: UInt32?)
 
-  private static func principals(_ allowed: String, _ lookup: @escaping Lookup) -> Kind {
+  private static func principals(_ allowed: String, _ lookup: @escaping Lookup) -> SettingType {
     list(of: allowed, \.text) { text in
       unsafe (number(text) ?? id(of: text, lookup)).map { Principal(text: text, id: $0) }
     }

@@ -1,9 +1,9 @@
 import Countdowns
 
-extension Kind where Value == [String: SendPolicy] {
+extension SettingType where Value == [String: SendPolicy] {
   /// A later policy replaces the whole policy of the same name: its rules belong together.
-  static var policies: Kind {
-    Kind(
+  static var policies: SettingType {
+    SettingType(
       read: { policies, reader in
         for (name, section) in reader.entries(allowed: "policies by name") {
           var policy = PolicyReader(section)
@@ -69,12 +69,12 @@ private struct PolicyReader {
     case "validity": rules.validity = interval(value)
     case "attempts":
       number(value, 1...Int(SendPolicy.mostAttempts)).map { rules.attempts = UInt32($0) }
-    case "on-resend": Kind<SendPolicy.OnResend>.choice().read(&rules.onResend, value)
+    case "on-resend": SettingType<SendPolicy.OnResend>.choice().read(&rules.onResend, value)
     case "title": rules.title = value.scalar(allowed: "a text").map { Array($0.utf8) }
     case "ready-title": rules.readyTitle = value.scalar(allowed: "a text").map { Array($0.utf8) }
     case "unreachable":
       var choice = FleetSettings.Unreachable.refuse
-      Kind.choice().read(&choice, value)
+      SettingType.choice().read(&choice, value)
       unreachable = choice
     default: value.reportUnknown(key, known: Self.names)
     }
@@ -83,7 +83,7 @@ private struct PolicyReader {
   private func number(_ value: ValueReader, _ range: ClosedRange<Int>) -> Int? {
     var number = range.lowerBound
     let before = value.problems.problems.count
-    Kind<Int>.count(range).read(&number, value)
+    SettingType<Int>.count(range).read(&number, value)
     return value.problems.problems.count == before ? number : nil
   }
 
