@@ -1,3 +1,4 @@
+import CountdownStore
 import Glibc
 
 extension Configuration {
@@ -59,30 +60,20 @@ extension Configuration {
   }
 
   private static func contents(of path: String) -> Result<String, ReadFailure> {
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return .failure(.system(errno)) }
-    defer { close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: fileLimitBytes + 1)
-    var length = 0
-    while length < bytes.count {
-      let count = unsafe bytes[length...].withUnsafeMutableBytes {
-        unsafe read(descriptor, $0.baseAddress, $0.count)
-      }
-      if count == 0 { break }
-      if count > 0 {
-        length += count
-      } else if errno != EINTR {
-        return .failure(.system(errno))
-      }
+    let bytes: [UInt8]
+    do {
+      bytes = try FileContents.read(path, atMost: fileLimitBytes + 1)
+    } catch {
+      return .failure(.system(error.code))
     }
-    guard length <= fileLimitBytes else { return .failure(.tooLong) }
-    guard let text = String(validating: bytes[..<length], as: UTF8.self) else {
-      return .failure(.notUTF8(line: lineThatIsNotUTF8(bytes[..<length])))
+    guard bytes.count <= fileLimitBytes else { return .failure(.tooLong) }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      return .failure(.notUTF8(line: lineThatIsNotUTF8(bytes)))
     }
     return .success(text)
   }
 
-  private static func lineThatIsNotUTF8(_ bytes: ArraySlice<UInt8>) -> Int {
+  private static func lineThatIsNotUTF8(_ bytes: [UInt8]) -> Int {
     var decoder = UTF8()
     var iterator = bytes.makeIterator()
     var line = 1

@@ -1,3 +1,4 @@
+import CountdownStore
 import Countdowns
 import Glibc
 
@@ -107,13 +108,8 @@ enum ProcessTime {
 enum ProcessMemory {
   /// The resident memory; 0 if it cannot be read. Source: proc(5), /proc/self/statm.
   static var residentBytes: Int {
-    let file = unsafe open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { return 0 }
-    defer { close(file) }
-    var bytes = [UInt8](repeating: 0, count: 128)
-    let count = unsafe read(file, &bytes, bytes.count)
-    guard count > 0 else { return 0 }
-    let fields = String(decoding: bytes[..<count], as: UTF8.self).split(separator: " ")
+    let bytes = (try? FileContents.read("/proc/self/statm", atMost: 128)) ?? []
+    let fields = String(decoding: bytes, as: UTF8.self).split(separator: " ")
     return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
   }
 

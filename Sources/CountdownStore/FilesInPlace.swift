@@ -4,7 +4,7 @@ import Glibc
 /// state is there.
 struct FilesInPlace {
   private static let intervalMicroseconds: Int64 = 1_000
-  private let database: (path: String, identity: Identity)
+  private let database: (path: String, identity: FileIdentity)
   private let files: StateFiles
   /// When the directory was last changed, and the state that was the newest then.
   private var changed = timespec()
@@ -13,27 +13,8 @@ struct FilesInPlace {
   /// The result of the last check.
   private var problem: StoreError?
 
-  private struct Identity: Equatable {
-    var device: dev_t
-    var inode: ino_t
-
-    init(_ path: String) throws(StoreError) {
-      var status = stat()
-      guard unsafe stat(path, &status) == 0 else {
-        throw unsafe StoreError(.moved, path, String(cString: strerror(errno)))
-      }
-      (device, inode) = (status.st_dev, status.st_ino)
-    }
-
-    init(of descriptor: Int32) {
-      var status = stat()
-      _ = unsafe fstat(descriptor, &status)
-      (device, inode) = (status.st_dev, status.st_ino)
-    }
-  }
-
   init(_ files: StateFiles) throws(StoreError) {
-    database = (files.database, try Identity(files.database))
+    database = (files.database, try Self.identity(files.database))
     self.files = files
     newest = files
   }
@@ -44,7 +25,7 @@ struct FilesInPlace {
     nextLook = now &+ Self.intervalMicroseconds
     do throws(StoreError) {
       try check(database.path, database.identity)
-      try check(segment.path, Identity(of: segment.descriptor))
+      try check(segment.path, FileIdentity(of: segment.descriptor))
       try lookForNewest()
       guard newest.number == files.number else {
         throw StoreError(.superseded, newest.database, "the next start would continue with it")
@@ -67,9 +48,16 @@ struct FilesInPlace {
     changed = time
   }
 
-  private func check(_ path: String, _ identity: Identity) throws(StoreError) {
-    guard try Identity(path) == identity else {
+  private func check(_ path: String, _ identity: FileIdentity?) throws(StoreError) {
+    guard try Self.identity(path) == identity else {
       throw StoreError(.moved, path, "another file is there")
     }
+  }
+
+  private static func identity(_ path: String) throws(StoreError) -> FileIdentity {
+    guard let identity = FileIdentity(at: path) else {
+      throw unsafe StoreError(.moved, path, String(cString: strerror(errno)))
+    }
+    return identity
   }
 }

@@ -53,7 +53,7 @@ final class FleetConnection: EventSource {
   /// The addresses that have not been tried.
   private var addresses: ArraySlice<SocketAddress> = []
   private var decoder = ReplyDecoder(limits: limits)
-  private var outbound = OutboundBytes()
+  private var outbound = OutputQueue()
   /// Whether to wait until the socket can be written.
   private var mustWrite = false
   /// The expected replies, in groups that each have a deadline.
@@ -264,8 +264,8 @@ final class FleetConnection: EventSource {
 
   private func writeOutbound() {
     mustWrite = false
-    while phase != .closed, !outbound.isEmpty {
-      switch unsafe outbound.withBytes({ unsafe transmit($0) }) {
+    while phase != .closed, let outcome = unsafe outbound.withFirst({ unsafe transmit($0) }) {
+      switch outcome {
       case .done(let count): outbound.removeFirst(count)
       case .needsInput: return updateInterest()
       case .needsOutput:
@@ -326,34 +326,5 @@ final class FleetConnection: EventSource {
     means.loop.remove(descriptor)
     Glibc.close(descriptor)
     descriptor = -1
-  }
-}
-
-/// Bytes that wait to be written.
-struct OutboundBytes {
-  private var bytes: [UInt8] = []
-  private var head = 0
-
-  var isEmpty: Bool { head == bytes.count }
-
-  mutating func append(_ more: [UInt8]) {
-    if isEmpty {
-      bytes = more
-      head = 0
-    } else {
-      bytes.append(contentsOf: more)
-    }
-  }
-
-  func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
-    unsafe bytes.withUnsafeBytes { unsafe body(UnsafeRawBufferPointer(rebasing: $0[head...])) }
-  }
-
-  mutating func removeFirst(_ count: Int) {
-    head += count
-    if isEmpty {
-      bytes = []
-      head = 0
-    }
   }
 }

@@ -1,3 +1,4 @@
+import CountdownStore
 import Countdowns
 import Glibc
 import Logging
@@ -49,16 +50,14 @@ package final class FleetServers: FleetLink {
 
   /// Returns the first line of a file, without its line end.
   private static func password(in file: String) throws(FleetError) -> [UInt8] {
-    let descriptor = unsafe open(file, O_RDONLY | O_CLOEXEC)
-    var bytes = [UInt8](repeating: 0, count: longestPassword + 1)
-    let count = unsafe descriptor < 0 ? -1 : read(descriptor, &bytes, bytes.count)
-    let code = errno
-    if descriptor >= 0 { close(descriptor) }
-    guard count >= 0 else {
+    let bytes: [UInt8]
+    do {
+      bytes = try FileContents.read(file, atMost: longestPassword + 1)
+    } catch {
       throw FleetError(
-        unsafe "cannot read fleet.password-file: \(file): \(String(cString: strerror(code)))")
+        unsafe "cannot read fleet.password-file: \(file): \(String(cString: strerror(error.code)))")
     }
-    let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+    let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
     guard (1...longestPassword).contains(line.count) else {
       throw FleetError("fleet.password-file: \(file): no line of 1 to \(longestPassword) bytes")
     }

@@ -1,3 +1,4 @@
+import CountdownStore
 import Glibc
 
 /// A Unix socket that listens at a path, and that two daemons cannot own at the same time.
@@ -9,12 +10,7 @@ struct ListeningSocket {
   let descriptor: Int32
   let path: String
   private let lock: Int32
-  private let identity: FileIdentity
-
-  private struct FileIdentity: Equatable {
-    var device: dev_t
-    var inode: ino_t
-  }
+  private let identity: FileIdentity?
 
   /// - Parameter mode: the permissions of the socket file: users who may write to it may connect.
   init(path: String, mode: UInt32) throws(ListenError) {
@@ -38,7 +34,7 @@ struct ListeningSocket {
       Glibc.close(lock)
       throw error
     }
-    identity = Self.identity(of: path) ?? FileIdentity(device: 0, inode: 0)
+    identity = FileIdentity(at: path)
   }
 
   /// The length of the queue in which clients wait during a restart, and while all descriptors are
@@ -62,7 +58,7 @@ struct ListeningSocket {
 
   /// Removes the socket file, unless it is another daemon's by now, and releases the lock.
   func remove() {
-    if Self.identity(of: path) == identity { unsafe unlink(path) }
+    if identity != nil, FileIdentity(at: path) == identity { unsafe unlink(path) }
     Glibc.close(lock)
   }
 
@@ -113,12 +109,6 @@ struct ListeningSocket {
       throw .notPossible("listen at \(path)", code)
     }
     return descriptor
-  }
-
-  private static func identity(of path: String) -> FileIdentity? {
-    var status = stat()
-    guard unsafe lstat(path, &status) == 0 else { return nil }
-    return FileIdentity(device: status.st_dev, inode: status.st_ino)
   }
 
   private static func address(of path: String) -> sockaddr_un? {

@@ -23,11 +23,7 @@ package enum BootID {
 
   /// The kernel's id of this boot. Source: random(4), /proc/sys/kernel/random/boot_id.
   private static var kernels: String? {
-    guard let file = unsafe fopen("/proc/sys/kernel/random/boot_id", "r") else { return nil }
-    defer { unsafe fclose(file) }
-    var line = [CChar](repeating: 0, count: 64)
-    guard unsafe fgets(&line, CInt(line.count), file) != nil else { return nil }
-    let bytes = line.prefix { $0 != 0 && $0 != 10 }.map(UInt8.init(bitPattern:))
-    return String(decoding: bytes, as: UTF8.self)
+    (try? FileContents.read("/proc/sys/kernel/random/boot_id", atMost: 64))
+      .map { String(decoding: $0.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self) }
   }
 }

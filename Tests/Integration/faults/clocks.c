@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,14 +122,18 @@ static void *watch(void *unused) {
   return unused;
 }
 
-static FILE *open_instead(const char *name, const char *path, const char *mode) {
-  const char *other = getenv("CLOCKS_BOOT_ID");
-  FILE *(*real)(const char *, const char *) = (FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, name);
-  return real(other && !strcmp(path, "/proc/sys/kernel/random/boot_id") ? other : path, mode);
-}
-
-FILE *fopen(const char *path, const char *mode) { return open_instead("fopen", path, mode); }
-FILE *fopen64(const char *path, const char *mode) { return open_instead("fopen64", path, mode); }
+#define OPEN(function)                                                          \
+  int function(const char *path, int flags, ...) {                              \
+    va_list rest;                                                               \
+    va_start(rest, flags);                                                      \
+    mode_t mode = flags & O_CREAT ? va_arg(rest, int) : 0;                      \
+    va_end(rest);                                                               \
+    const char *other = getenv("CLOCKS_BOOT_ID");                               \
+    if (other && !strcmp(path, "/proc/sys/kernel/random/boot_id")) path = other; \
+    return ((__typeof__(&function))dlsym(RTLD_NEXT, #function))(path, flags, mode); \
+  }
+OPEN(open)
+OPEN(open64)
 
 __attribute__((constructor)) static void begin(void) {
   const char *path = getenv("CLOCKS_FILE");
