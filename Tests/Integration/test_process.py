@@ -334,6 +334,7 @@ def test_sigterm_ends_it_soon_with_busy_clients(daemon):
     subscriber = daemon.connect()
     subscriber.send("PSUBSCRIBE", "*")
     eventually(lambda: daemon.info("clients")["pubsub_clients"] == "1", "it has subscribed")
+    eventually(lambda: len(answers) == 8 and all(answers.values()), "each client has an answer")
     begin = time.monotonic()
     assert daemon.terminate() == 0
     assert time.monotonic() - begin < 2
