@@ -190,7 +190,7 @@ def test_the_gateway_is_installed_enabled_and_running(installed):
     assert ask_gateway(installed, "/readyz") == (200, "ok\n")
     # The ticket is made with the package's key, which only root can read.
     assert installed.path(KEYS).stat().st_mode & 0o777 == 0o600
-    ticket = installed.run("countdownctl", "ticket", "--keys", KEYS, "resend=countdown:k")
+    ticket = installed.run("countdown-gateway", "ticket", "--keys", KEYS, "resend=countdown:k")
     status, text = ask_gateway(installed, "/v1/events", ticket)
     assert status == 200 and '"hello"' in text
     assert installed.run("systemd-analyze", "verify", "--man=no", *GATEWAY_UNITS) == ""

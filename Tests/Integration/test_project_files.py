@@ -80,7 +80,7 @@ def test_a_build_in_a_terminal_shares_the_results_of_one_in_a_pipe():
 
 def test_a_swift_test_has_no_name_beside_that_of_its_function():
     named = re.compile(r'@Test\(\s*"')
-    files = (PROJECT / "Tests").rglob("*.swift")
+    files = [*(PROJECT / "Tests").rglob("*.swift"), *(PROJECT / "Gateway/Tests").rglob("*.swift")]
     assert [str(file) for file in files if named.search(file.read_text())] == []
 
 

@@ -5,8 +5,8 @@ import Testing
 @Suite struct RateLimitTests {
   private let start = ContinuousClock.now
 
-  @Test("It allows a burst, and then the rate")
-  func allowsABurstAndThenTheRate() {
+  @Test
+  func aBurstIsAllowedAndThenTheRate() {
     let limit = RateLimit(burst: 5, perSecond: 2)
     #expect(
       (0..<6).map { _ in limit.take("a", at: start) } == [true, true, true, true, true, false])
@@ -17,8 +17,8 @@ import Testing
     #expect((0..<9).filter { _ in limit.take("a", at: start + .seconds(60)) }.count == 5)
   }
 
-  @Test("It forgets keys, but none without tokens")
-  func forgetsKeysWithoutForgettingWhoHasNoTokensLeft() {
+  @Test
+  func keysAreForgottenButNoneWithoutTokens() {
     let limit = RateLimit(burst: 1, perSecond: 1)
     for key in 0..<5_000 { _ = limit.take("\(key)", at: start) }
     #expect(limit.keyCount == 5_000)
