@@ -288,6 +288,11 @@ bench-fleet: build ## Measure daemons that share a Redis server
 	@scripts/install-packages.sh python3 redis-server
 	@Benchmarks/fleet/bench.py $(BENCH_OPTIONS)
 
+.PHONY: bench-gateway
+bench-gateway: build gateway ## Measure many pages of countdown-gateway, beside nchan if it is installed
+	@COUNTDOWND=$(RELEASE)/countdownd COUNTDOWN_GATEWAY=Gateway/$(RELEASE)/countdown-gateway \
+	  Benchmarks/gateway/many.py $(BENCH_OPTIONS)
+
 .PHONY: bench-scale
 bench-scale: build ## Measure how the daemon's costs grow; writes docs/dev/benchmarks-scale.md
 	@scripts/install-packages.sh python3

@@ -54,7 +54,8 @@ class Server:
         text = answer.read()
         connection.close()
         is_json = "json" in (answer.getheader("Content-Type") or "")
-        return answer.status, answer.headers, json.loads(text) if is_json else text.decode()
+        value = json.loads(text) if is_json and text else text.decode()
+        return answer.status, answer.headers, value
 
     def problem(self, path, method="GET", body=None, headers=()):
         """Sends a request that must be refused; returns the status and the detail."""

@@ -1,6 +1,7 @@
 """The routes of countdown-gateway."""
 
 import concurrent.futures
+import http.client
 import json
 import os
 import re
@@ -76,6 +77,33 @@ def test_streams_of_a_channel_share_one_subscription(gateway, client):
         assert stream.until("started")[-1]["alias"] == "resend"
         stream.close()
     eventually(lambda: client("PUBSUB", "NUMSUB", channel)[1] == 0, "nobody watches")
+
+
+@pytest.mark.daemon(config="hud: {max-level: alert}")
+def test_a_page_that_joins_costs_the_other_pages_nothing(gateway, client):
+    client("HUD", "SHOW", "screen", "LEVEL", "normal", "GRACE", "0", "FADEIN", "0")
+    client("HUD", "SHOW", "screen", "LEVEL", "alert", "GRACE", "0", "FADEIN", "0")
+    watch = {"resend": f"countdown:{PHONE}", "hud": "hud:screen"}
+    streams = [gateway.stream(ticket(watch)) for _ in range(3)]
+    client("COUNTDOWN", "START", PHONE)
+    for stream in streams:
+        found = [(m["event"], m.get("level")) for m in stream.until("started")]
+        # The page's own snapshots, one for each level of the HUD, and none for the pages after it.
+        assert sorted(found, key=str) == sorted([
+            ("hello", None), ("snapshot", None), ("snapshot", "alert"), ("snapshot", "normal"),
+            ("started", None)], key=str)  # fmt: skip
+        stream.close()
+
+
+def test_pages_that_open_together_each_have_a_snapshot(gateway, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        streams = list(pool.map(lambda _: gateway.stream(ticket(WATCH)), range(60)))
+    client("COUNTDOWN", "CANCEL", PHONE)
+    for stream in streams:
+        events = [message["event"] for message in stream.until("cancelled")]
+        assert events == ["hello", "snapshot", "cancelled"]
+        stream.close()
 
 
 def test_a_channel_can_have_two_aliases(gateway):
@@ -185,11 +213,14 @@ def test_wrong_and_expired_tickets_are_refused_with_401(gateway):
     assert gateway.problem(f"/v1/events?ticket={good}")[0] == 401
 
 
-def test_countdownctl_issues_tickets(gateway, client):
+def issue(gateway, *words):
+    return subprocess.run(
+        [binary(), "ticket", "--keys", gateway.keys, *words], capture_output=True, text=True)
+
+
+def test_it_issues_tickets(gateway, client):
     client("COUNTDOWN", "START", PHONE)
-    done = subprocess.run(
-        [countdownd().parent / "countdownctl", "ticket", "--keys", gateway.keys, "--for", "1m",
-         f"resend=countdown:{PHONE}"], capture_output=True, text=True)  # fmt: skip
+    done = issue(gateway, "--minutes", "1", f"resend=countdown:{PHONE}")
     assert done.returncode == 0, done.stderr
     stream = gateway.stream(done.stdout.strip())
     assert stream.until("snapshot")[-1]["state"] == "counting"
@@ -199,18 +230,16 @@ def test_countdownctl_issues_tickets(gateway, client):
     "words, text",
     [
         (["resend"], "is not ALIAS=KIND:KEY"),
-        (["a=nothing:b"], "is not ALIAS=KIND:KEY"),
-        (["a b=timer:b"], "is not ALIAS=KIND:KEY"),
+        (["a=nothing:b"], "is not KIND:KEY"),
+        (["a b=timer:b"], "alias"),
         (["a=timer:b", "a=timer:c"], "is there twice"),
-        (["a=timer:b", "--for", "16m"], "valid for 1s to 15m"),
-        (["a=timer:b", "--kid", "other"], "has no key 'other'"),
-        ([f"a{i}=timer:b" for i in range(17)], "at most 16 channels"),
+        (["a=timer:b", "--minutes", "16"], "valid for 1 to 15 minutes"),
+        (["a=timer:b", "--kid", "other"], "has no key other"),
+        ([f"a{i}=timer:b" for i in range(17)], "has 1 to 16 channels"),
     ],
 )
-def test_countdownctl_refuses_tickets_that_the_gateway_would_refuse(gateway, words, text):
-    done = subprocess.run(
-        [countdownd().parent / "countdownctl", "ticket", "--keys", gateway.keys, *words],
-        capture_output=True, text=True)  # fmt: skip
+def test_it_issues_no_ticket_that_it_would_refuse(gateway, words, text):
+    done = issue(gateway, *words)
     assert done.returncode != 0 and text in done.stderr and not done.stdout
 
 
@@ -233,6 +262,48 @@ def test_only_allowed_origins_read(start_gateway):
         headers={"Origin": APP, "Access-Control-Request-Headers": "authorization"})  # fmt: skip
     assert status == 204 and "Authorization" in headers["Access-Control-Allow-Headers"]
     assert "Access-Control-Allow-Credentials" not in headers
+
+
+def test_every_answer_varies_with_the_origin(start_gateway):
+    gateway = start_gateway("--dashboard", origins=[APP])
+    for origin in ({}, {"Origin": APP}, {"Origin": "https://evil.example"}):
+        for path in ("/v1/events", "/v1/views/a", "/healthz", "/metrics", "/dashboard", "/nothing",
+                     "/components/countdown-button.js"):  # fmt: skip
+            assert gateway.ask(path, headers=origin)[1]["Vary"] == "Origin", (path, origin)
+
+
+def test_other_origins_read_no_figures_not_even_allowed_ones(start_gateway):
+    gateway = start_gateway("--dashboard", origins=[APP])
+    own = {"Origin": gateway.url[:-1]}
+    for path in ("/metrics", "/dashboard", "/dashboard/data", "/dashboard/dashboard.js",
+                 "//metrics", "/metrics/", "/%6detrics"):  # fmt: skip
+        for method in ("GET", "HEAD", "OPTIONS"):
+            status, headers, _ = gateway.ask(path, method, headers={"Origin": APP})
+            assert status == 403 and "Access-Control-Allow-Origin" not in headers, (path, method)
+    for path in ("/metrics", "/dashboard", "/dashboard/data"):
+        assert gateway.ask(path)[0] == gateway.ask(path, headers=own)[0] == 200, path
+
+
+def test_head_has_the_headers_of_get_and_other_methods_name_those_that_work(start_gateway, client):
+    gateway = start_gateway("--dashboard", "--max-streams-per-ticket", "1")
+    client("COUNTDOWN", "START", PHONE)
+    text = ticket(WATCH)
+    for path in ("/healthz", "/metrics", "/openapi.json", "/dashboard", "/v1/views/resend",
+                 "/components/countdown-button.js"):  # fmt: skip
+        status, headers, body = gateway.ask(path, "HEAD", headers=bearer(text))
+        assert status == 200 and not body, path
+        assert headers["Content-Type"] == gateway.ask(path, headers=bearer(text))[1]["Content-Type"]
+        for method in ("POST", "DELETE", "PUT", "PATCH", "TRACE"):
+            status, headers, _ = gateway.ask(path, method, headers=bearer(text))
+            assert status == 405 and "GET, HEAD" in headers["Allow"], (path, method)
+    # HEAD opens no stream, of which this ticket has one.
+    for _ in range(2):
+        status, headers, _ = gateway.ask("/v1/events", "HEAD", headers=bearer(text))
+        assert status == 200 and headers["Content-Type"] == "text/event-stream"
+    assert gateway.ask("/v1/events", "HEAD")[0] == 401
+    gateway.stream(text).until("hello")
+    headers = gateway.ask("/v1/events", "POST", headers=bearer(text))[1]
+    assert headers["Allow"] == "GET, HEAD, OPTIONS"
 
 
 def test_other_hosts_are_refused(start_gateway):
@@ -275,6 +346,29 @@ def test_an_address_has_64_streams(gateway):
     assert status == 429 and "at most 64 streams" in detail
     for stream in streams:
         stream.close()
+
+
+def test_limits_are_options(start_gateway):
+    gateway = start_gateway("--max-streams-per-ticket", "2", "--max-streams-per-address", "3")
+    text = ticket(WATCH)
+    streams = [gateway.stream(text) for _ in range(2)]
+    assert "at most 2 streams" in gateway.problem("/v1/events", headers=bearer(text))[1]
+    streams.append(gateway.stream(ticket(WATCH)))
+    refusal = gateway.problem("/v1/events", headers=bearer(ticket(WATCH)))
+    assert refusal[0] == 429 and "at most 3 streams" in refusal[1]
+    small = start_gateway("--max-connections", "1")
+    stream = small.stream(ticket(WATCH))
+    with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
+        small.ask("/healthz")
+    stream.close()
+
+    def serves():
+        try:
+            return small.ask("/healthz")[0] == 200
+        except (ConnectionError, http.client.RemoteDisconnected):
+            return False
+
+    eventually(serves, "there is room again")
 
 
 def test_behind_a_proxy_the_address_is_the_one_that_the_proxy_has_seen(start_gateway):
@@ -438,6 +532,7 @@ def test_a_start_that_cannot_work_says_why(daemon, tmp_path):
         (["--allowed-origin", "app.example"], "is not an origin"),
         (["--allowed-origin", "https://app.example/"], "is not an origin"),
         (["--listen", "nowhere"], "is not HOST:PORT"),
+        (["--max-connections", "0"], "is not a limit"),
     ]:
         done = subprocess.run([binary(), *words], capture_output=True, text=True, timeout=30)
         assert done.returncode != 0 and text in done.stderr, done

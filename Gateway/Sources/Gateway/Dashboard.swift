@@ -14,14 +14,14 @@ struct Dashboard: Sendable {
       type: "text/html; charset=utf-8", bytes: PackageResources.dashboard_html,
       contentSecurityPolicy: "default-src 'none'; script-src 'self'; style-src 'self'; "
         + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-    router.get("dashboard") { _, _ in page.response }
-    router.get("dashboard/dashboard.js") { _, _ in
+    router.page("dashboard") { _, _ in page.response }
+    router.page("dashboard/dashboard.js") { _, _ in
       Page.script(PackageResources.dashboard_js).response
     }
-    router.get("dashboard/dashboard.css") { _, _ in
+    router.page("dashboard/dashboard.css") { _, _ in
       Page(type: "text/css; charset=utf-8", bytes: PackageResources.dashboard_css).response
     }
-    router.get("dashboard/data") { request, _ in
+    router.page("dashboard/data") { request, _ in
       if let site = request.headers[.secFetchSite], site != "same-origin" {
         throw Problem(.forbidden, "this is for the dashboard only")
       }

@@ -22,12 +22,15 @@ public struct Gateway: Sendable {
     public var hasDashboard = false
     /// Whether to take the client's address from the `X-Forwarded-For` of a proxy in front.
     public var trustsForwardedFor = false
+    public var mostConnections = 20_000
+    public var mostStreamsPerTicket = 4
+    public var mostStreamsPerAddress = 64
 
     public init() {}
   }
 
   private let options: Options
-  private let keys: TicketKeys?
+  private let tickets: KnownTickets?
   private let serverKey: ServerKey?
   private let logger: Logger
   private let daemon: Daemon
@@ -42,11 +45,16 @@ public struct Gateway: Sendable {
   public init(_ options: Options, logger: Logger) throws {
     self.options = options
     self.logger = logger
-    keys = try options.ticketKeys.map { file throws(StartError) in try TicketKeys(file: file) }
+    tickets = try options.ticketKeys.map { file throws(StartError) in
+      KnownTickets(try TicketKeys(file: file))
+    }
     serverKey = try options.serverKey.map { file throws(StartError) in try ServerKey(file: file) }
     let daemon = Daemon(socket: options.socket)
     self.daemon = daemon
-    hub = Hub(daemon)
+    var limits = Hub.Limits()
+    limits.streamsPerTicket = options.mostStreamsPerTicket
+    limits.streamsPerAddress = options.mostStreamsPerAddress
+    hub = Hub(daemon, limits: limits)
     metrics = Cached { try await daemon.ask(["METRICS"]).string ?? "" }
     readiness = Cached { try await daemon.ask(["PING"]).string == "PONG" }
     dashboard = Dashboard(daemon)
@@ -59,7 +67,8 @@ public struct Gateway: Sendable {
     let server = HTTPServer(
       address: options.descriptor.map { .descriptor($0) }
         ?? .host(options.host, port: options.port),
-      responder: router.buildResponder(), logger: logger, isListening: isListening)
+      responder: router.buildResponder(), logger: logger, isListening: isListening,
+      mostConnections: options.mostConnections)
     // Services end in the reverse order: streams first.
     let group = ServiceGroup(
       configuration: .init(
@@ -73,29 +82,42 @@ public struct Gateway: Sendable {
   private var router: Router<RequestFacts> {
     let router = Router(context: RequestFacts.self)
     router.add(middleware: Doorman(options: options))
-    router.get("healthz") { _, _ in text("ok\n") }
-    router.get("readyz") { _, _ in
+    router.page("healthz") { _, _ in text("ok\n") }
+    router.page("readyz") { _, _ in
       guard try await readiness.value else { throw Problem.daemonDown("countdownd is not ready") }
       return text("ok\n")
     }
-    router.get("metrics") { _, _ in
+    router.page("metrics") { _, _ in
       text(try await metrics.value, type: "text/plain; version=0.0.4; charset=utf-8")
     }
-    router.get("openapi.json") { _, _ in Page.openapi.response }
-    router.get("components/:file") { _, context in
+    router.page("openapi.json") { _, _ in Page.openapi.response }
+    router.page("components/:file") { _, context in
       guard let page = Page.components[context.parameters.get("file") ?? ""] else {
         throw Problem(.notFound, "there is nothing here")
       }
       return page.response
     }
-    router.get("v1/events") { request, context in try await events(request, context) }
-    router.get("v1/views/:alias") { request, context in try await view(request, context) }
-    router.on("v1/events", method: .options) { _, _ in preflight }
-    router.on("v1/views/:alias", method: .options) { _, _ in preflight }
+    router.route(
+      "v1/events",
+      [
+        .get: { request, context in try await events(request, context) },
+        // Opens no stream.
+        .head: { request, context in
+          _ = try ticket(request, context)
+          return Response(status: .ok, headers: Self.streamHeaders)
+        },
+        .options: { _, _ in preflight },
+      ])
+    let readView: Handler = { request, context in try await view(request, context) }
+    router.route(
+      "v1/views/:alias",
+      [
+        .get: readView, .head: readView, .options: { _, _ in preflight },
+      ])
     if let serverKey {
-      router.post("v1/commands") { request, context in
-        try await command(request, context, serverKey)
-      }
+      router.route(
+        "v1/commands",
+        [.post: { request, context in try await command(request, context, serverKey) }])
     }
     if options.hasDashboard { dashboard.add(to: router) }
     return router
@@ -115,7 +137,7 @@ public struct Gateway: Sendable {
     Response(
       status: .noContent,
       headers: [
-        .accessControlAllowMethods: "GET", .accessControlMaxAge: "600",
+        .accessControlAllowMethods: "GET, HEAD", .accessControlMaxAge: "600",
         .accessControlAllowHeaders: "Authorization, Last-Event-ID",
       ])
   }
@@ -127,9 +149,9 @@ public struct Gateway: Sendable {
   private func ticket(
     _ request: Request, _ context: RequestFacts
   ) throws(Problem) -> Ticket {
-    guard let keys else { throw .ticket("the gateway runs without --ticket-keys") }
+    guard let tickets else { throw .ticket("the gateway runs without --ticket-keys") }
     guard let text = request.bearer else { throw .ticket("send a ticket: Authorization: Bearer …") }
-    let ticket = try Ticket(text, keys: keys, now: now)
+    let ticket = try tickets.ticket(String(text), now: now)
     // Each request here asks the daemon; other routes for pages ask at most once per second.
     guard perTicket.take(ticket.id), perAddress.take(address(request, context)) else {
       throw Problem(.tooManyRequests, "too many requests in a row; slow down", retryAfter: 1)
@@ -147,16 +169,17 @@ public struct Gateway: Sendable {
     // Removes the stream even if its response is never written.
     channel.closeFuture.whenComplete { [hub] _ in hub.remove(stream) }
     return Response(
-      status: .ok,
-      headers: [
-        .contentType: "text/event-stream", .cacheControl: "no-store", .accelBuffering: "no",
-      ],
+      status: .ok, headers: Self.streamHeaders,
       body: .init { [hub] writer in
         defer { hub.remove(stream) }
         while let bytes = await stream.next() { try await writer.write(bytes) }
         try await writer.finish(nil)
       })
   }
+
+  private static let streamHeaders: HTTPFields = [
+    .contentType: "text/event-stream", .cacheControl: "no-store", .accelBuffering: "no",
+  ]
 
   private func address(_ request: Request, _ context: RequestFacts) -> String {
     if options.trustsForwardedFor, let list = request.headers[.forwardedFor],

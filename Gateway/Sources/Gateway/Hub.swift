@@ -15,11 +15,13 @@ final class Hub: Service {
   }
 
   private struct State {
-    var streams: [ObjectIdentifier: EventStream] = [:]
-    var readers: [String: [ObjectIdentifier: EventStream]] = [:]
+    var streams: Set<EventStream> = []
+    var channels: [String: Watchers<EventStream>] = [:]
     var perTicket: [String: Int] = [:]
     var perAddress: [String: Int] = [:]
     var isEnding = false
+    /// Whether the subscription has a connection, as far as its events show.
+    var isLive = false
   }
 
   private let daemon: Daemon
@@ -65,9 +67,15 @@ final class Hub: Service {
     // Checks the limits first, so that refused streams cost the daemon nothing.
     try admit(stream)
     do {
-      let position = try await daemon.ask(["EVENTS", "LAST"]).int ?? 0
-      for channel in stream.aliases.keys.sorted() { subscription.add(channel) }
-      if let last {
+      // Without a daemon, this fails at once; snapshots would be awaited until the limit.
+      if !state.withLock({ $0.isLive }) { _ = try await daemon.ask(["PING"]) }
+      // `tend` ends a stream that waits for too long.
+      join(stream)
+      guard let position = await stream.snapshots() else {
+        throw Problem.daemonDown("countdownd does not answer")
+      }
+      // The snapshots include everything up to the position, so there is nothing else to ask for.
+      if let last, last != position {
         let (missed, isComplete) = try await missed(by: stream, after: last)
         stream.begin(at: last, endsIn: life, missed: missed, isComplete: isComplete)
       } else {
@@ -94,31 +102,38 @@ final class Hub: Service {
           .tooManyRequests,
           "an address has at most \(limits.streamsPerAddress) streams at a time", retryAfter: 5)
       }
-      if state.readers.count + stream.aliases.count > limits.channels {
+      if state.channels.count + stream.aliases.count > limits.channels {
         return Problem(.serviceUnavailable, "too many channels are watched", retryAfter: 5)
       }
       state.perTicket[stream.ticket, default: 0] += 1
       state.perAddress[stream.address, default: 0] += 1
-      let id = ObjectIdentifier(stream)
-      state.streams[id] = stream
-      for channel in stream.aliases.keys { state.readers[channel, default: [:]][id] = stream }
+      state.streams.insert(stream)
       return nil
     }
     if let refusal { throw refusal }
   }
 
+  private func join(_ stream: EventStream) {
+    state.withLock { state in
+      // It may have ended meanwhile.
+      guard state.streams.contains(stream) else { return }
+      for channel in stream.aliases.keys.sorted()
+      where state.channels[channel, default: Watchers()].join(stream) {
+        // Under the lock, so that the daemon receives commands in the order of the changes.
+        subscription.add(channel)
+      }
+    }
+  }
+
   /// Removes a stream. Idempotent.
   func remove(_ stream: EventStream) {
     state.withLock { state in
-      let id = ObjectIdentifier(stream)
-      guard state.streams.removeValue(forKey: id) != nil else { return }
+      guard state.streams.remove(stream) != nil else { return }
       Self.countDown(&state.perTicket[stream.ticket])
       Self.countDown(&state.perAddress[stream.address])
       for channel in stream.aliases.keys {
-        state.readers[channel]?[id] = nil
-        guard state.readers[channel]?.isEmpty == true else { continue }
-        state.readers[channel] = nil
-        // Under the lock, so that this precedes the subscription of the next stream.
+        guard state.channels[channel]?.leave(stream) == true else { continue }
+        if state.channels[channel]?.isIdle == true { state.channels[channel] = nil }
         subscription.remove(channel)
       }
     }
@@ -129,16 +144,11 @@ final class Hub: Service {
     count = count.flatMap { $0 > 1 ? $0 - 1 : nil }
   }
 
-  /// Reads the events between the last one that the page has seen and the snapshots. Waits for the
-  /// snapshots first, so that no event is lost or repeated.
+  /// Reads the events between the last one that the page has seen and the snapshots, which must be
+  /// there, so that no event is lost or repeated.
   private func missed(
     by stream: EventStream, after last: Int
   ) async throws -> (events: [CountdownEvent], isComplete: Bool) {
-    let end = ContinuousClock.now + Daemon.patience
-    while !stream.hasAllSnapshots {
-      guard .now < end else { throw Problem.daemonDown("countdownd does not answer") }
-      try await Task.sleep(for: .milliseconds(5))
-    }
     var missed: [CountdownEvent] = []
     var isComplete = true
     for channel in stream.aliases.keys.sorted() {
@@ -171,13 +181,14 @@ final class Hub: Service {
     do {
       for try await event in subscription.events {
         switch event.name {
-        case .disconnected: tellAll("outage")
+        case .disconnected:
+          disconnect()
+          tellAll("outage")
         case .resubscribed: tellAll("recovered")
         case .gap: tellAll("gap")
         default:
-          for stream in state.withLock({ Array(($0.readers[event.channel] ?? [:]).values) }) {
-            stream.offer(event)
-          }
+          var lines = EventLines(event)
+          for stream in readers(of: event) { stream.offer(&lines) }
         }
       }
     } catch {
@@ -186,8 +197,31 @@ final class Hub: Service {
     }
   }
 
+  private func readers(of event: CountdownEvent) -> Set<EventStream> {
+    state.withLock { state in
+      state.isLive = true
+      guard event.name == .snapshot else {
+        return state.channels[event.channel]?.readersOfEvent() ?? []
+      }
+      let level = event.fields["level"]?.string ?? ""
+      let readers = state.channels[event.channel]?.readersOfSnapshot(level: level) ?? []
+      if state.channels[event.channel]?.isIdle == true { state.channels[event.channel] = nil }
+      return readers
+    }
+  }
+
+  private func disconnect() {
+    state.withLock { state in
+      state.isLive = false
+      for channel in state.channels.keys {
+        state.channels[channel]?.disconnect()
+        if state.channels[channel]?.isIdle == true { state.channels[channel] = nil }
+      }
+    }
+  }
+
   private func tellAll(_ notice: String) {
-    for stream in state.withLock({ Array($0.streams.values) }) { stream.offer(notice: notice) }
+    for stream in state.withLock({ $0.streams }) { stream.offer(notice: notice) }
   }
 
   /// Ends streams whose time is over, and keeps the others alive.
@@ -195,9 +229,11 @@ final class Hub: Service {
     while !Task.isCancelled {
       try? await Task.sleep(for: .seconds(1))
       let now = ContinuousClock.now
-      for stream in state.withLock({ Array($0.streams.values) }) {
+      for stream in state.withLock({ $0.streams }) {
         if now >= stream.ends {
           end(stream)
+        } else if now >= stream.begins + Daemon.patience, stream.isOpening {
+          remove(stream)
         } else {
           stream.keepAlive(after: limits.silence, at: now)
         }
@@ -213,7 +249,7 @@ final class Hub: Service {
   private func endAll() {
     let streams = state.withLock { state in
       state.isEnding = true
-      return Array(state.streams.values)
+      return state.streams
     }
     for stream in streams { end(stream) }
   }

@@ -8,6 +8,8 @@ struct Problem: Error, Hashable {
   let detail: String
   /// The time after which to try again, in seconds.
   var retryAfter: Int?
+  /// The methods that the address has, in a refusal of another one.
+  var allow: String?
 
   init(_ status: HTTPResponse.Status, _ detail: String, retryAfter: Int? = nil) {
     self.status = status
@@ -58,6 +60,7 @@ struct Problem: Error, Hashable {
     ])
     var headers: HTTPFields = [.contentType: "application/problem+json", .cacheControl: "no-store"]
     if status == .unauthorized { headers[.wwwAuthenticate] = "Bearer" }
+    if let allow { headers[.allow] = allow }
     if let retryAfter { headers[.retryAfter] = "\(retryAfter)" }
     return Response(
       status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(string: body.json)))

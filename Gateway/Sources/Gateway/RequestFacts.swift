@@ -47,6 +47,33 @@ extension Request {
   }
 }
 
+typealias Handler = @Sendable (Request, RequestFacts) async throws -> Response
+
+extension Router<RequestFacts> {
+  private static var methods: [HTTPRequest.Method] {
+    [.get, .head, .post, .put, .delete, .patch, .options, .trace, .connect]
+  }
+
+  /// Adds an address with its methods; refuses the others.
+  func route(_ path: RouterPath, _ handlers: [HTTPRequest.Method: Handler]) {
+    let allow = handlers.keys.map(\.rawValue).sorted().joined(separator: ", ")
+    for method in Self.methods {
+      on(
+        path, method: method,
+        use: handlers[method] ?? { _, _ in
+          var problem = Problem(.methodNotAllowed, "this address takes \(allow)")
+          problem.allow = allow
+          throw problem
+        })
+    }
+  }
+
+  /// Adds an address that is only read.
+  func page(_ path: RouterPath, _ handler: @escaping Handler) {
+    route(path, [.get: handler, .head: handler])
+  }
+}
+
 /// Checks host and origin, turns errors into problems, and sets the headers of all responses.
 struct Doorman: RouterMiddleware {
   let options: Gateway.Options
@@ -67,16 +94,17 @@ struct Doorman: RouterMiddleware {
       }
       response = problem.response
     }
-    if let origin, options.allowedOrigins.contains(origin) {
+    if let origin, isShared(request), options.allowedOrigins.contains(origin) {
       response.headers[.accessControlAllowOrigin] = origin
-      response.headers[.vary] = "Origin"
     }
+    // Each answer depends on the origin, if only by a refusal.
+    response.headers[.vary] = "Origin"
     response.headers[.xContentTypeOptions] = "nosniff"
     response.headers[.referrerPolicy] = "no-referrer"
     if response.headers[.contentSecurityPolicy] == nil {
       response.headers[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
     }
-    return response
+    return request.method == .head ? response.createHeadResponse() : response
   }
 
   private func check(_ request: Request) throws(Problem) {
@@ -84,10 +112,18 @@ struct Doorman: RouterMiddleware {
     guard let host = request.host, options.allowedHosts.contains(host) else {
       throw Problem(.misdirectedRequest, "this host is not in --allowed-host")
     }
-    if let origin = request.headers[.origin], !options.allowedOrigins.contains(origin),
-      !request.isSameOrigin(origin)
-    {
+    guard let origin = request.headers[.origin], !request.isSameOrigin(origin) else { return }
+    guard options.allowedOrigins.contains(origin) else {
       throw Problem(.forbidden, "this origin is not in --allowed-origin")
     }
+    guard isShared(request) else {
+      throw Problem(.forbidden, "this address is not for other origins")
+    }
+  }
+
+  /// Returns whether allowed origins may read the address: not the figures, however written.
+  private func isShared(_ request: Request) -> Bool {
+    let first = request.uri.path.split(separator: "/").first
+    return ["v1", "components", "openapi.json", "healthz", "readyz"].contains(first)
   }
 }

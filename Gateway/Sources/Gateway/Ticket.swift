@@ -1,5 +1,6 @@
 import Crypto
 import FoundationEssentials
+import Synchronization
 
 /// A page's permission to watch channels: a JSON Web Token (RFC 7519), signed with HMAC-SHA-256.
 ///
@@ -175,6 +176,31 @@ struct TicketKeys: Sendable {
     self.secrets = secrets
     self.first = first
   }
+}
+
+/// The tickets that the gateway has accepted, so that pages that reconnect cost no signature.
+final class KnownTickets: Sendable {
+  /// The number of tickets above which the expired ones are removed, or else all.
+  private static let most = 10_000
+
+  private let keys: TicketKeys
+  private let known = Mutex<[String: Ticket]>([:])
+
+  init(_ keys: TicketKeys) { self.keys = keys }
+
+  /// - Throws: `Problem` with the status 401.
+  func ticket(_ text: String, now: Int) throws(Problem) -> Ticket {
+    if let ticket = known.withLock({ $0[text] }), ticket.expires > now { return ticket }
+    let ticket = try Ticket(text, keys: keys, now: now)
+    known.withLock { known in
+      if known.count >= Self.most { known = known.filter { $0.value.expires > now } }
+      if known.count >= Self.most { known = [:] }
+      known[text] = ticket
+    }
+    return ticket
+  }
+
+  var count: Int { known.withLock { $0.count } }
 }
 
 /// The key with which servers authenticate to send commands.

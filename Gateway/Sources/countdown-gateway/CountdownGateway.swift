@@ -64,8 +64,25 @@ struct CountdownGateway: AsyncParsableCommand {
   @Flag(help: "Take the client's address from X-Forwarded-For: only behind a proxy that sets it.")
   var trustForwardedFor = false
 
+  @Option(
+    help: .init("Connections at a time; each takes a file descriptor.", valueName: "number"))
+  var maxConnections = 20_000
+
+  @Option(help: .init("Streams of one ticket at a time.", valueName: "number"))
+  var maxStreamsPerTicket = 4
+
+  @Option(
+    help: .init(
+      "Streams of one client address at a time: raise it for offices behind one address.",
+      valueName: "number"))
+  var maxStreamsPerAddress = 64
+
   func validate() throws {
     _ = try address()
+    for limit in [maxConnections, maxStreamsPerTicket, maxStreamsPerAddress]
+    where !(1...1_000_000).contains(limit) {
+      throw ValidationError("'\(limit)' is not a limit; write 1 to 1000000")
+    }
     for origin in allowedOrigins {
       let parts = origin.split(separator: "/", omittingEmptySubsequences: false)
       guard parts.count == 3, ["http:", "https:"].contains(parts[0]), parts[1].isEmpty,
@@ -97,6 +114,9 @@ struct CountdownGateway: AsyncParsableCommand {
     options.serverKey = serverKey ?? Activation.credential("server-key")
     options.hasDashboard = dashboard
     options.trustsForwardedFor = trustForwardedFor
+    options.mostConnections = maxConnections
+    options.mostStreamsPerTicket = maxStreamsPerTicket
+    options.mostStreamsPerAddress = maxStreamsPerAddress
     var logger = Logger(label: "countdown-gateway")
     logger.logLevel = .info
     do {

@@ -45,8 +45,8 @@ import Testing
     }
   }
 
-  @Test("A ticket that an app has signed is accepted")
-  func accepts() throws {
+  @Test
+  func aTicketThatAnAppHasSignedIsAccepted() throws {
     let ticket = try Ticket(token(claims: claims()), keys: keys, now: Self.now)
     #expect(ticket.watch == ["resend": "countdown:+4512345678"])
     #expect(ticket.expires == Self.now + 300)
@@ -57,8 +57,8 @@ import Testing
     #expect(detail(other) == nil)
   }
 
-  @Test("A ticket that the gateway issues is accepted, and it issues none that it would refuse")
-  func issues() throws {
+  @Test
+  func aTicketThatTheGatewayIssuesIsAcceptedAndItIssuesNoneThatItWouldRefuse() throws {
     let file = FileManager.default.temporaryDirectory.appending(path: "keys-\(UUID())")
     try Data("one \(Self.secret)\ntwo \(Self.secret)2\n".utf8).write(to: file)
     defer { try? FileManager.default.removeItem(at: file) }
@@ -80,8 +80,8 @@ import Testing
     }
   }
 
-  @Test("Other algorithms, keys, signatures and extensions are refused")
-  func refusesForgeries() throws {
+  @Test
+  func otherAlgorithmsKeysSignaturesAndExtensionsAreRefused() throws {
     let good = token(claims: claims())
     let parts = good.split(separator: ".")
     for header in [
@@ -104,8 +104,8 @@ import Testing
     }
   }
 
-  @Test("A ticket is valid until exp, which is at most 15 minutes ahead")
-  func expires() {
+  @Test
+  func aTicketIsValidUntilExpWhichIsAtMost15MinutesAhead() {
     #expect(detail(token(claims: claims(exp: Self.now + 1))) == nil)
     #expect(detail(token(claims: claims(exp: Self.now))) == "the ticket has expired")
     #expect(detail(token(claims: claims(exp: Self.now + 960))) == nil)
@@ -115,8 +115,8 @@ import Testing
     #expect(detail(token(claims: claims(more: #","nbf":\#(Self.now + 61)"#))) != nil)
   }
 
-  @Test("A ticket has 1 to 16 channels, each with an alias")
-  func watches() {
+  @Test
+  func aTicketHas1To16ChannelsEachWithAnAlias() {
     func detail(_ watch: String) -> String? {
       self.detail(token(claims: #"{"exp":\#(Self.now + 9),"watch":\#(watch)}"#))
     }
@@ -131,8 +131,21 @@ import Testing
     ] { #expect(detail(watch) != nil, "\(watch)") }
   }
 
-  @Test("A pattern for a channel matches nothing else")
-  func escapesPatterns() {
+  @Test
+  func aPatternForAChannelMatchesNothingElse() {
     #expect(EntityChannel(#"timer:a*b?c[d]\e"#)?.pattern == #"timer:a\*b\?c\[d\]\\e"#)
+  }
+
+  @Test
+  func aKnownTicketStillExpiresAndAnAlteredOneIsNotKnown() throws {
+    let known = KnownTickets(keys)
+    let text = token(claims: #"{"exp":\#(Self.now + 60),"watch":{"a":"timer:b"}}"#)
+    #expect(try known.ticket(text, now: Self.now).watch == ["a": "timer:b"])
+    // The second time, the ticket is found by its text.
+    #expect(try known.ticket(text, now: Self.now + 59).watch == ["a": "timer:b"])
+    #expect(known.count == 1)
+    #expect(throws: Problem.self) { try known.ticket(text, now: Self.now + 60) }
+    #expect(throws: Problem.self) { try known.ticket(text + "A", now: Self.now) }
+    #expect(known.count == 1)
   }
 }

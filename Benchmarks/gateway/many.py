@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""Compares countdown-gateway and nchan: `make bench-gateway`.
+
+Opens COUNT streams over loopback from one process, of one countdown and each of its own, and
+publishes one event. nchan is a module of nginx (Debian: libnginx-mod-nchan), here with two workers.
+Everything runs on this machine, and stops by itself.
+
+| column | |
+|---|---|
+| CPU to open | of the server, for each stream, in microseconds; of the gateway + of the daemon |
+| memory | resident, of the server, for each stream, in kB |
+| last page | the time from publishing until the last page has the event, in milliseconds |
+| CPU of an event | of the server, for each page, in microseconds |
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import re
+import resource
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(PROJECT / "Tests/Screen"), str(PROJECT / "Tests/Integration")]
+
+from countdownd import Daemon, eventually  # noqa: E402
+from gateway import Gateway, ticket  # noqa: E402
+
+NCHAN = pathlib.Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
+# Streams that are being opened at a time: a browser's connections come in waves, too.
+WAVE = 200
+EVENTS = 5
+# Seconds without a byte after which a run is given up.
+PATIENCE = 20
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+class Usage:
+    """The CPU time (in seconds) and the resident memory (in kB) of processes."""
+
+    def __init__(self, *pids):
+        self.cpu = self.memory = 0
+        for pid in pids:
+            stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            self.cpu += (int(stat[11]) + int(stat[12])) / TICK
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            self.memory += int(re.search(r"VmRSS:\s+(\d+) kB", status)[1])
+
+
+class Pages:
+    """Streams, read by one thread."""
+
+    def __init__(self, port):
+        self.port, self.selector, self.sockets, self.seen = port, selectors.EpollSelector(), [], {}
+
+    def open(self, requests, ready):
+        """Opens a stream for each request, and waits until all have received `ready`."""
+        for first in range(0, len(requests), WAVE):
+            wave = []
+            for request in requests[first : first + WAVE]:
+                page = socket.create_connection(("127.0.0.1", self.port))
+                page.sendall(request)
+                page.setblocking(False)
+                self.selector.register(page, selectors.EVENT_READ)
+                wave.append(page)
+            self.sockets += wave
+            self.wait(ready, wave)
+
+    def wait(self, text, pages=None):
+        """Waits until each page has received the text; returns how many have not."""
+        missing, tails = set(pages or self.sockets), {}
+        last = time.monotonic()
+        while missing and time.monotonic() - last < PATIENCE:
+            for key, _ in self.selector.select(1):
+                page, last = key.fileobj, time.monotonic()
+                try:
+                    data = page.recv(1 << 16)
+                except OSError:
+                    data = b""
+                if not data:
+                    self.selector.unregister(page)
+                    continue
+                data = tails.get(page, b"") + data
+                tails[page] = data[-len(text) :]
+                if text in data:
+                    missing.discard(page)
+        if missing:
+            print(f"  {len(missing)} pages did not receive {text.decode()}")
+        return len(missing)
+
+    def close(self):
+        self.selector.close()
+        for page in self.sockets:
+            page.close()
+
+
+class GatewayRun:
+    ready = b'"snapshot"'
+
+    def __init__(self, directory):
+        self.daemon = Daemon(directory=directory)
+        self.gateway = Gateway(
+            self.daemon, "--trust-forwarded-for", "--max-connections", "100000")
+        self.port, self.client = self.gateway.port, self.daemon.connect()
+        self.pids = [self.gateway.process.pid]
+        self.beside = [self.daemon.process.pid]
+
+    def request(self, number, channel):
+        # Each page has its own client address, as behind a proxy.
+        address = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+        return (
+            f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: {address}\r\n"
+            f"Authorization: Bearer {ticket({'a': f'countdown:k{channel}'}, 900)}\r\n\r\n").encode()
+
+    def publish(self, number, channels):
+        """Returns a text that is in the event, and in no earlier one."""
+        for channel in channels:
+            self.client.send("COUNTDOWN", "START" if number % 2 == 0 else "CANCEL", f"k{channel}")
+        for _ in channels:
+            self.client.receive()
+        return b'"started"' if number % 2 == 0 else b'"cancelled"'
+
+    def close(self):
+        self.client.close()
+        self.gateway.close()
+        self.daemon.close()
+
+
+class NchanRun:
+    ready = b": hi"
+    beside = []
+
+    def __init__(self, directory):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        path = pathlib.Path(directory)
+        (path / "nginx.conf").write_text(f"""
+load_module {NCHAN};
+user root; worker_processes 2; worker_rlimit_nofile 65536; daemon off; pid {path}/pid;
+error_log {path}/error.log;
+events {{ worker_connections 30000; }}
+http {{
+  access_log off;
+  client_body_temp_path {path}/body; proxy_temp_path {path}/proxy; fastcgi_temp_path {path}/fcgi;
+  uwsgi_temp_path {path}/uwsgi; scgi_temp_path {path}/scgi;
+  server {{
+    listen 127.0.0.1:{self.port} backlog=4096;
+    location ~ /sub/(.+)$ {{ nchan_subscriber; nchan_channel_id $1; }}
+    location ~ /pub/(.+)$ {{ nchan_publisher; nchan_channel_id $1; }}
+  }}
+}}""")
+        self.process = subprocess.Popen(
+            ["nginx", "-c", path / "nginx.conf", "-e", path / "error.log"],
+            stdin=subprocess.DEVNULL)
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        eventually(lambda: len(children.read_text().split()) >= 2, "nginx runs")
+        self.pids = [int(pid) for pid in children.read_text().split()]
+
+    def request(self, number, channel):
+        return (
+            f"GET /sub/k{channel} HTTP/1.1\r\nHost: localhost\r\n"
+            "Accept: text/event-stream\r\n\r\n").encode()
+
+    def publish(self, number, channels):
+        body = f'{{"event":"number {number}","state":"counting","remaining":60}}'.encode()
+        with contextlib.closing(socket.create_connection(("127.0.0.1", self.port))) as publisher:
+            for channel in channels:
+                publisher.sendall(
+                    f"POST /pub/k{channel} HTTP/1.1\r\nHost: localhost\r\n"
+                    f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+                publisher.recv(1 << 16)
+        return f'"number {number}"'.encode()
+
+    def close(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=10)
+
+
+def measure(name, kind, count, channels):
+    with tempfile.TemporaryDirectory() as directory:
+        run = kind(directory)
+        pages = Pages(run.port)
+        try:
+            requests = [run.request(number, number % channels) for number in range(count)]
+            before, beside = Usage(*run.pids), Usage(*run.beside)
+            pages.open(requests, run.ready)
+            opened, daemon = Usage(*run.pids), Usage(*run.beside).cpu - beside.cpu
+            late, missing = [], 0
+            for number in range(EVENTS):
+                begin = time.monotonic()
+                # The publisher's own time counts: beyond one channel, it is the larger part.
+                missing += pages.wait(run.publish(number, range(channels)))
+                late.append((time.monotonic() - begin) * 1e3)
+            after = Usage(*run.pids)
+            each = 1e6 / count
+            print(
+                f"| {name} | {count} | {channels} | {(opened.cpu - before.cpu) * each:.0f}"
+                + (f" + {daemon * each:.0f}" if run.beside else "")
+                + f" | {(opened.memory - before.memory) / count:.1f}"
+                f" | {sorted(late)[len(late) // 2]:.0f}"
+                f" | {(after.cpu - opened.cpu) * each / EVENTS:.0f} | {missing} |", flush=True)
+        finally:
+            pages.close()
+            run.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("counts", type=int, nargs="*", default=[500, 1_000, 5_000])
+    options = parser.parse_args()
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    kinds = [("gateway", GatewayRun)]
+    if NCHAN.exists() and shutil.which("nginx"):
+        kinds.append(("nchan", NchanRun))
+    else:
+        print("nchan is not installed: apt install libnginx-mod-nchan")
+    print(
+        "| server | pages | countdowns | CPU to open (µs) | memory (kB) | last page (ms) "
+        "| CPU of an event (µs) | not received |\n|---|---|---|---|---|---|---|---|")
+    for count in options.counts:
+        for channels in (1, count):
+            for name, kind in kinds:
+                measure(name, kind, count, channels)
+
+
+main()
