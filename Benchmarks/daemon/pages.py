@@ -68,7 +68,8 @@ def for_users(results, about):
         "    make bench BENCH_OPTIONS=\"--only burst --rounds 3\"\n"
         "    countdownctl bench                                # load a daemon of your own\n",
         paragraph("""Contributors: [goals and progress](dev/benchmarks.md), [growth with the number of
-            countdowns and connections](dev/benchmarks-scale.md), [the timer wheel](dev/benchmarks-wheel.md)."""),
+            countdowns and connections](dev/benchmarks-scale.md), [the timer wheel](dev/benchmarks-wheel.md),
+            [many pages](dev/benchmarks-gateway.md)."""),
     ]  # fmt: skip
     if results.troubles:
         parts.append("## Not measured\n\n" + bullets(*results.troubles))

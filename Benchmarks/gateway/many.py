@@ -149,7 +149,7 @@ user root; worker_processes 2; worker_rlimit_nofile 65536; daemon off; pid {path
 error_log {path}/error.log;
 events {{ worker_connections 30000; }}
 http {{
-  access_log off;
+  access_log off; keepalive_requests 1000000;
   client_body_temp_path {path}/body; proxy_temp_path {path}/proxy; fastcgi_temp_path {path}/fcgi;
   uwsgi_temp_path {path}/uwsgi; scgi_temp_path {path}/scgi;
   server {{
@@ -217,8 +217,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("counts", type=int, nargs="*", default=[500, 1_000, 5_000])
     options = parser.parse_args()
-    resource.setrlimit(
-        resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    if max(options.counts) > files - 500:
+        parser.error(f"at most {files - 500} pages: the hard limit of open files is {files}")
     kinds = [("gateway", GatewayRun)]
     if NCHAN.exists() and shutil.which("nginx"):
         kinds.append(("nchan", NchanRun))
