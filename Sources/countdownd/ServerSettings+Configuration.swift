@@ -12,6 +12,7 @@ extension ServerSettings {
     connections = configuration.connections
     engine = configuration.engine
     dispatcher = configuration.dispatcher
+    dispatcher.maxRequestLength = request.requestLength
     dispatcher.access = AccessRules(
       connect: Principals(configuration.access.connect),
       admin: Principals(configuration.access.admin), daemonUser: geteuid())

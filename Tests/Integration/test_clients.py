@@ -254,6 +254,48 @@ def test_redis_py_pipelines(library):
         assert pipeline.execute() == [str(number) for number in range(10_000)]
 
 
+def test_redis_py_pipelines_are_transactions_by_default(library):
+    with library.pipeline() as pipeline:
+        pipeline.execute_command("TIMER", "SET", "t", "1h")
+        pipeline.execute_command("THROTTLE", "TAKE", "k", "RATE", "1/1h")
+        pipeline.execute_command("TIMER", "CANCEL", "t")
+        replies = pipeline.execute()
+    assert fields(replies[0])["state"] == "running" and replies[2] == 1
+    assert bool(fields(replies[1])["accepted"])
+    with library.pipeline() as pipeline:
+        pipeline.execute_command("TIMER", "SET", "t", "1h")
+        pipeline.execute_command("TIMER", "LIST")
+        with pytest.raises(redis.ResponseError, match="cannot be queued"):
+            pipeline.execute()
+    assert library.execute_command("TIMER", "GET", "t") is None
+    with library.pipeline() as pipeline, pytest.raises(redis.ResponseError, match="GENERATION"):
+        pipeline.watch("t")
+
+
+def test_node_redis_multi(daemon, tmp_path):
+    if not shutil.which("node") or not os.path.exists("/usr/share/nodejs/redis"):
+        pytest.skip("node-redis is not installed: Debian's node-redis")
+    (tmp_path / "node_modules").symlink_to("/usr/share/nodejs")
+    (tmp_path / "program.mjs").write_text(
+        '''
+        import { createClient } from "redis";
+        const client = createClient({ socket: { path: process.argv[2] } });
+        await client.connect();
+        const replies = await client.multi().addCommand(["TIMER", "SET", "t", "1h"])
+          .addCommand(["TIMER", "CANCEL", "t"]).exec();
+        console.log(JSON.stringify(replies));
+        await client.quit();
+        '''
+    )
+    done = subprocess.run(
+        ["node", "program.mjs", str(daemon.path)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    replies = json.loads(done.stdout)
+    assert replies[1] == 1 and "running" in replies[0], replies
+
+
 def test_redis_py_pipeline_is_written_before_it_is_read(library):
     """The library reads none of 4 MB of replies before it has written all commands."""
     with library.pipeline(transaction=False) as pipeline:

@@ -39,6 +39,8 @@ package final class CommandSpec: Sendable {
     package static let afterLoading = Flags(rawValue: 128)
     /// Allowed for a user with too much unread output, as it helps to reduce the output.
     package static let makesRoom = Flags(rawValue: 256)
+    /// Executed at once between MULTI and EXEC.
+    package static let immediate = Flags(rawValue: 512)
 
     static let names: [(Flags, StaticString)] = [
       (.write, "write"), (.readOnly, "readonly"), (.fast, "fast"), (.admin, "admin"),

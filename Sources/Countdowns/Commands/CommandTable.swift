@@ -45,7 +45,7 @@ package struct CommandTable: Sendable {
     let commands =
       countdownCommands + hudCommands + timerCommands + guardCommands + scopeCommands
       + navigationCommands + pageCommands + connectionCommands
-      + clientCommands + pubSubCommands + eventCommands + serverCommands + clockCommands
+      + transactionCommands + clientCommands + pubSubCommands + eventCommands + serverCommands + clockCommands
       + backupCommands
       + introspectionCommands
     rows = commands + helpCommands(for: commands)

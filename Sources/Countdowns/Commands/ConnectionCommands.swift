@@ -47,7 +47,7 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "QUIT", nil, group: .connection, [.fast, .whileSubscribed, .makesRoom],
+    "QUIT", nil, group: .connection, [.fast, .whileSubscribed, .makesRoom, .immediate],
     "Close the connection."
   ) { call throws(CommandError) in
     call.ok()
@@ -55,9 +55,10 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "RESET", nil, group: .connection, [.fast, .whileSubscribed, .unlogged, .makesRoom],
+    "RESET", nil, group: .connection,
+    [.fast, .whileSubscribed, .unlogged, .makesRoom, .immediate],
     complexity: "O(subscriptions + scopes)",
-    "Reset the connection: RESP2, no subscriptions, no handlers, no name."
+    "Reset the connection: RESP2, no subscriptions, no handlers, no name, no MULTI."
   ) { call throws(CommandError) in
     try reset(call)
   },
@@ -86,6 +87,7 @@ private func reset(_ call: Call) throws(CommandError) {
   let (dispatcher, session) = (call.dispatcher, call.session)
   let client = session.client
   let id = client.connection
+  session.transaction = nil
   let endings =
     dispatcher.engine.channels(of: id).map(Ending.channel)
     + dispatcher.engine.patterns(of: id).map(Ending.pattern)

@@ -15,6 +15,8 @@ package final class Dispatcher {
     /// Commands that take at least this long are logged.
     package var slowCommand = Interval.milliseconds(10)
     package var slowLogLength = 128
+    /// The most bytes of the commands between MULTI and EXEC together.
+    package var maxRequestLength = 1 << 20
 
     package init() {}
   }
@@ -108,7 +110,7 @@ package final class Dispatcher {
   /// - Returns: how many units of the session's share of a round it took.
   @discardableResult
   package func execute(_ arguments: Arguments, for session: Session, at now: Moment) -> Int {
-    if !session.pending.isEmpty, waitsForPending(arguments) {
+    if !session.pending.isEmpty, waitsForPending(arguments, session) {
       session.deferred = KeptArguments(arguments)
       session.isWaiting = true
       return 1
@@ -126,26 +128,43 @@ package final class Dispatcher {
       if !monitors.isEmpty, !spec.flags.contains(.unlogged) {
         showMonitors(arguments, of: spec, by: session, at: now)
       }
-      let call = Call(
-        dispatcher: self, session: session, spec: spec, arguments: arguments, now: now)
-      let before = lapBegan ?? stopwatch()
-      do throws(CommandError) {
-        if let fleet, fleet.shares(spec) { try fleet.submit(call) } else { try spec.handler(call) }
-      } catch {
-        took = lap(since: before)
-        statistics.record(index, microseconds: took, failed: true)
-        throw error
-      }
-      took = lap(since: before)
-      statistics.record(index, microseconds: took)
-      if took >= slowLog.threshold, !spec.flags.contains(.unlogged) {
-        slowLog.append(arguments, of: spec, took: took, session: session, at: now)
+      if let transaction = session.transaction, !spec.flags.contains(.immediate) {
+        try queue(arguments, spec, in: transaction)
+        session.output.simple("QUEUED")
+      } else {
+        try perform(index, arguments, for: session, at: now, &took)
       }
     } catch {
+      session.transaction?.isRefused = true
       refuse(session, error, since: start)
     }
     finish(session, since: start)
     return spend(took, session, isCommand: true)
+  }
+
+  /// Executes a command that was found and checked.
+  ///
+  /// - Parameter took: set to how long it took, in microseconds.
+  @inline(__always)
+  func perform(
+    _ index: Int, _ arguments: Arguments, for session: Session, at now: Moment, _ took: inout Int64
+  ) throws(CommandError) {
+    let spec = table.rows[index]
+    let call = Call(
+      dispatcher: self, session: session, spec: spec, arguments: arguments, now: now)
+    let before = lapBegan ?? stopwatch()
+    do throws(CommandError) {
+      if let fleet, fleet.shares(spec) { try fleet.submit(call) } else { try spec.handler(call) }
+    } catch {
+      took = lap(since: before)
+      statistics.record(index, microseconds: took, failed: true)
+      throw error
+    }
+    took = lap(since: before)
+    statistics.record(index, microseconds: took)
+    if took >= slowLog.threshold, !spec.flags.contains(.unlogged) {
+      slowLog.append(arguments, of: spec, took: took, session: session, at: now)
+    }
   }
 
   /// Prefetches the countdown of a command that is executed soon, if it is like the last command.
@@ -180,7 +199,7 @@ package final class Dispatcher {
     return start
   }
 
-  private func refuse(_ session: Session, _ error: CommandError, since start: Int) {
+  func refuse(_ session: Session, _ error: CommandError, since start: Int) {
     // Remove a reply that had begun. There is none if this session is a monitor that the line about
     // this very command took over its limit: then all of its output was dropped.
     if session.output.bytes.count > start {
@@ -235,9 +254,10 @@ package final class Dispatcher {
     account(session)
   }
 
-  /// Returns whether a command waits for pending replies: all do but those that the fleet decides.
-  private func waitsForPending(_ arguments: Arguments) -> Bool {
-    guard let fleet,
+  /// Returns whether a command of a session waits for its pending replies: all do but those that
+  /// the fleet decides.
+  private func waitsForPending(_ arguments: Arguments, _ session: Session) -> Bool {
+    guard let fleet, session.transaction == nil,
       case .found(let index) = table.find(
         arguments[0], arguments.count > 1 ? arguments[1] : nil)
     else { return true }
@@ -268,7 +288,7 @@ package final class Dispatcher {
     touch(session)
   }
 
-  private func find(_ arguments: Arguments) throws(CommandError) -> Int {
+  func find(_ arguments: Arguments) throws(CommandError) -> Int {
     let second = arguments.count > 1 ? arguments[1] : nil
     switch table.find(arguments[0], second) {
     case .found(let index):
@@ -284,7 +304,7 @@ package final class Dispatcher {
     }
   }
 
-  private func check(
+  func check(
     _ spec: CommandSpec, _ arguments: Arguments, _ session: Session
   ) throws(CommandError) {
     let (least, most) = spec.arguments

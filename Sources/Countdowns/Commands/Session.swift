@@ -54,6 +54,8 @@ package final class Session {
   package var isUnfinished: Bool { unfinished != nil }
   /// The part of its reply that an unfinished command has completed.
   var collected = RESPEncoder()
+  /// The commands since MULTI; nil if there was none.
+  var transaction: Transaction?
   /// Whether the connection is closed; all that is left of its output is being stored.
   package internal(set) var isGone = false
 
@@ -92,6 +94,7 @@ package final class Session {
     unfinished = nil
     pending = []
     deferred = nil
+    transaction = nil
   }
 
   /// Moves the waiting ticks to `outbound`, once the client has read.
