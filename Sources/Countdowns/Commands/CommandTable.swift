@@ -45,8 +45,8 @@ package struct CommandTable: Sendable {
     let commands =
       countdownCommands + hudCommands + timerCommands + guardCommands + scopeCommands
       + navigationCommands + pageCommands + connectionCommands
-      + transactionCommands + clientCommands + pubSubCommands + eventCommands + serverCommands + clockCommands
-      + backupCommands
+      + transactionCommands + clientCommands + pubSubCommands + eventCommands
+      + serverCommands + clockCommands + backupCommands
       + introspectionCommands
     rows = commands + helpCommands(for: commands)
     for (index, row) in rows.enumerated() {

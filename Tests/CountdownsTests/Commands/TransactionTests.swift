@@ -15,7 +15,7 @@ import Wire
     #expect(try counter.say("MULTI") == .simple("OK"))
     #expect(try counter.say("TIMER SET t 1h") == .simple("QUEUED"))
     #expect(try counter.say("TIMER PAUSE nothing") == .simple("QUEUED"))
-    #expect(try counter.say("TIMER CANCEL t") == .simple("QUEUED"))
+    #expect(try counter.say("TIMER DEL t") == .simple("QUEUED"))
     #expect(counter.dispatcher.engine.entityCount == 0, "nothing runs before EXEC")
     let replies = try counter.say("EXEC").elements
     #expect(replies.count == 3)
@@ -112,7 +112,8 @@ import Wire
     #expect(frames.count == 3)
     #expect(frames[0].elements.map { $0["key"] } == [.bulk("a"), .bulk("b")])
     for frame in frames[1...] {
-      guard case .push = frame else { Issue.record("\(frame)"); continue }
+      if case .push = frame { continue }
+      Issue.record("\(frame)")
     }
   }
 
