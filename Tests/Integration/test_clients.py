@@ -257,7 +257,7 @@ def test_redis_py_pipelines(library):
 def test_redis_py_pipelines_are_transactions_by_default(library):
     with library.pipeline() as pipeline:
         pipeline.execute_command("TIMER", "SET", "t", "1h")
-        pipeline.execute_command("THROTTLE", "TAKE", "k", "RATE", "1/1h")
+        pipeline.execute_command("THROTTLE", "TAKE", "k", "BURST", "1", "RATE", "1/1h")
         pipeline.execute_command("TIMER", "DEL", "t")
         replies = pipeline.execute()
     assert fields(replies[0])["state"] == "running" and replies[2] == 1

@@ -162,3 +162,13 @@ def test_countdownctl_says_what_is_wrong(servers, fleet):
 def test_a_daemon_without_a_fleet_says_so(start_daemon):
     done = ctl(start_daemon(), "fleet", "status")
     assert done.returncode == 1 and "shares nothing" in done.stderr, done
+
+
+def test_a_transaction_takes_no_command_of_a_shared_kind(clients):
+    a, _ = clients
+    assert a("MULTI") == "OK"
+    assert a("HUD", "SHOW", "x") == "QUEUED"
+    refused = a("COUNTDOWN", "START", "in-multi")
+    assert isinstance(refused, Error) and "cannot be queued by MULTI: its servers" in refused
+    assert a("EXEC").startswith("EXECABORT")
+    assert a("COUNTDOWN", "GET", "in-multi") is None and a("HUD", "GET", "x") is None

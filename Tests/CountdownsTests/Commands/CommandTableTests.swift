@@ -78,6 +78,7 @@ import Wire
     "SUBSCRIBE": ["countdown:k hud:s other"], "PSUBSCRIBE": ["hud:*"],
     "UNSUBSCRIBE": ["other", ""],
     "PUNSUBSCRIBE": ["", ""], "RESET": [""], "QUIT": [""],
+    "MULTI": [""], "EXEC": [""], "DISCARD": [""], "WATCH": ["k"],
   ]
 
   /// The number of frames, snapshots included, of calls that do not have one frame.
@@ -99,6 +100,7 @@ import Wire
       for call in calls {
         counter.session.output.version = version
         counter.session.isClosing = false
+        counter.session.transaction = nil
         let arguments = call.replacing("VERSION", with: "\(version.rawValue)")
         let line = arguments.isEmpty ? row.fullName : "\(row.fullName) \(arguments)"
         let frames = try counter.frames(line.split(separator: " ").map(String.init))
