@@ -128,9 +128,8 @@ package final class Dispatcher {
       if !monitors.isEmpty, !spec.flags.contains(.unlogged) {
         showMonitors(arguments, of: spec, by: session, at: now)
       }
-      if let transaction = session.transaction, !spec.flags.contains(.immediate) {
-        try queue(arguments, spec, in: transaction)
-        session.output.simple("QUEUED")
+      if session.transaction != nil, !spec.flags.contains(.immediate) {
+        try queue(arguments, spec, of: session)
       } else {
         try perform(index, arguments, for: session, at: now, &took)
       }
@@ -288,6 +287,7 @@ package final class Dispatcher {
     touch(session)
   }
 
+  @inline(__always)
   func find(_ arguments: Arguments) throws(CommandError) -> Int {
     let second = arguments.count > 1 ? arguments[1] : nil
     switch table.find(arguments[0], second) {
@@ -304,6 +304,7 @@ package final class Dispatcher {
     }
   }
 
+  @inline(__always)
   func check(
     _ spec: CommandSpec, _ arguments: Arguments, _ session: Session
   ) throws(CommandError) {

@@ -81,9 +81,10 @@ extension CommandSpec {
 }
 
 extension Dispatcher {
-  /// Queues a command for EXEC.
+  /// Queues a command of a session for EXEC.
+  @inline(never)
   func queue(
-    _ arguments: Arguments, _ spec: CommandSpec, in transaction: Transaction
+    _ arguments: Arguments, _ spec: CommandSpec, of session: Session
   ) throws(CommandError) {
     if let fleet, fleet.shares(spec) {
       throw CommandError(
@@ -94,10 +95,12 @@ extension Dispatcher {
       throw CommandError(
         "ERR \(spec.fullName) cannot be queued by MULTI; send it before MULTI or after EXEC")
     }
-    try transaction.append(arguments, atMost: settings.maxRequestLength, spec)
+    try session.transaction?.append(arguments, atMost: settings.maxRequestLength, spec)
+    session.output.simple("QUEUED")
   }
 
   /// Runs the queued commands, and replies with an array of their replies. Events follow it.
+  @inline(never)
   fileprivate func runTransaction(of session: Session, at now: Moment) throws(CommandError) {
     guard let transaction = session.transaction else {
       throw CommandError("ERR EXEC without MULTI")
@@ -113,6 +116,7 @@ extension Dispatcher {
     }
   }
 
+  @inline(never)
   private func runQueued(_ arguments: Arguments, for session: Session, at now: Moment) {
     let start = session.output.bytes.count
     var took: Int64 = 0
