@@ -1,4 +1,5 @@
 import CountdownClient
+import Synchronization
 import Testing
 
 @testable import countdownctl
@@ -144,6 +145,29 @@ import Testing
     #expect(order == order.sorted() && Set(order.map(\.id)).count == 500)
     content.board.filter(by: "")
     #expect(content.board.order == order)
+  }
+
+  @Test func manyChangesAreMergedWithoutSortingTheRest() {
+    let before = (0..<10_000).map { Counted($0 * 2) }
+    let old = stride(from: 0, to: 10_000, by: 20).map { before[$0] }
+    let new = (0..<500).map { Counted($0 * 40 + 1) }
+    Counted.comparisons.withLock { $0 = 0 }
+    let after = before.replacing(old + [Counted(30_001)], with: new)
+    #expect(Counted.comparisons.withLock(\.self) < 4 * before.count)
+    let kept = Set(before.map(\.value)).subtracting(old.map(\.value))
+    #expect(after.map(\.value) == (kept + new.map(\.value)).sorted())
+  }
+
+  /// A number that counts how often two are compared.
+  private struct Counted: Comparable {
+    static let comparisons = Mutex(0)
+    let value: Int
+
+    init(_ value: Int) { self.value = value }
+    static func < (one: Counted, other: Counted) -> Bool {
+      comparisons.withLock { $0 += 1 }
+      return one.value < other.value
+    }
   }
 
   @Test func eachKindHasALine() throws {

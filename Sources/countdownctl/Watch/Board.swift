@@ -140,15 +140,13 @@ struct Board {
     sortAll()
   }
 
-  /// Updates the order. O(changes · lines) for up to 100 changes, else O(lines · log lines).
+  /// Updates the order. O(changes · log changes + lines), without comparing for no change.
   mutating func sort() {
-    guard moved.count <= 100 else { return sortAll() }
-    for (id, old) in moved {
-      if let old, let index = index(of: old), order[index] == old { order.remove(at: index) }
-      guard let line = lines[id], line.matches(filter) else { continue }
-      let place = Place(id, line)
-      order.insert(place, at: index(of: place) ?? order.endIndex)
+    guard !moved.isEmpty else { return }
+    let new = moved.keys.compactMap { id in
+      lines[id].flatMap { $0.matches(filter) ? Place(id, $0) : nil }
     }
+    order = order.replacing(moved.values.compactMap(\.self).sorted(), with: new.sorted())
     moved = [:]
   }
 
@@ -160,14 +158,21 @@ struct Board {
   private mutating func remember(_ id: String, _ old: Line?) {
     if moved.index(forKey: id) == nil { moved[id] = .some(old.map { Place(id, $0) }) }
   }
+}
 
-  /// Returns the index of the first place not before this one; nil if all are. O(log lines).
-  private func index(of place: Place) -> Int? {
-    var (low, high) = (0, order.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if order[middle] < place { low = middle + 1 } else { high = middle }
+extension Array where Element: Comparable {
+  /// Returns the elements of a sorted array without `old`, and with `new`; both are sorted.
+  /// Elements of `old` that the array does not have are ignored. O(all three).
+  func replacing(_ old: [Element], with new: [Element]) -> [Element] {
+    var result: [Element] = []
+    result.reserveCapacity(count + new.count)
+    var (old, new) = (old[...], new[...])
+    for element in self {
+      while let first = old.first, first < element { old.removeFirst() }
+      if old.first == element { continue }
+      while let first = new.first, first < element { result.append(new.removeFirst()) }
+      result.append(element)
     }
-    return low < order.count ? low : nil
+    return result + new
   }
 }
