@@ -8,8 +8,10 @@ import os
 import pathlib
 import re
 import shutil
+import socketserver
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -146,6 +148,45 @@ def test_programs_of_the_readme_report_a_daemon_that_does_not_run(language, tmp_
     ((text, _),) = programs(README, language)
     done = run(LANGUAGES[language](text, tmp_path), tmp_path, tmp_path / "none")
     assert done.returncode == 1 and "countdownd" in done.stderr + done.stdout, done
+
+
+def test_the_python_program_asks_a_daemon_that_closes_only_once(tmp_path):
+    ((text, _),) = programs(README, "python")
+    asked = []
+
+    class Closes(socketserver.BaseRequestHandler):
+        def handle(self):
+            asked.append(self.request)
+
+    path = tmp_path / "closes.sock"
+    with socketserver.UnixStreamServer(str(path), Closes) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = run(python(text, tmp_path), tmp_path, path)
+        server.shutdown()
+    assert done.returncode == 1 and "countdownd does not answer" in done.stderr, done
+    assert len(asked) == 1
+
+
+# Short forms
+
+
+@pytest.mark.daemon(config="slowlog: {threshold: 0}")
+def test_short_forms_send_the_commands_that_the_readme_shows(daemon, tmp_path):
+    def normal(word):
+        """Returns a duration in milliseconds, as countdownctl sends it, and other words as they are."""
+        units = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+        found = re.fullmatch(r"((?:\d+/)?)(\d+)(ms|s|m|h)", word)
+        return f"{found[1]}{int(found[2]) * units[found[3]]}ms" if found else word
+
+    rows = re.findall(r"^\| `([a-z].*)` \| `([A-Z]+ [A-Z]+ .*)` \|$", README.read_text(), re.M)
+    assert len(rows) == 6
+    client = daemon.connect()
+    for short, command in rows:
+        assert run(["countdownctl", *short.split()], tmp_path, daemon.path).returncode == 0
+        sent = [[word.decode() if isinstance(word, bytes) else word for word in entry[3]]
+                for entry in client("SLOWLOG", "GET", "10")]  # fmt: skip
+        expected = [normal(word) for word in command.split()]
+        assert expected in [[normal(word) for word in words] for words in sent], sent
 
 
 # Timelines
