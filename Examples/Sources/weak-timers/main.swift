@@ -5,31 +5,22 @@
 // With an NSTimer, the run loop holds the timer, which holds the button, so a button that has left
 // the screen counts on forever. Here the timer holds its target weakly, and ends with it.
 
-import Dispatch
 import DispatchTimers
+import Synchronization
 
 final class CountdownButton: Sendable {
   let name: String
-  private let left = Lock(5)
+  private let left = Mutex(5)
 
   init(name: String) { self.name = name }
   deinit { print("\(name): gone, and nothing had to be torn down") }
 
   func tick() {
-    let now = left.withLock { (left: inout Int) -> Int in
+    let now = left.withLock { left in
       left -= 1
       return left
     }
     print("\(name): \(now)s left")
-  }
-
-  /// A counter that any thread may use.
-  private final class Lock: @unchecked Sendable {
-    // Used only on `queue`.
-    private var value: Int
-    private let queue = DispatchQueue(label: "counter")
-    init(_ value: Int) { self.value = value }
-    func withLock<R>(_ body: (inout Int) -> R) -> R { queue.sync { body(&value) } }
   }
 }
 
