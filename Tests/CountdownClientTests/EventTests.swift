@@ -345,12 +345,13 @@ import Testing
     }
     try await eventually { button.taps.withLock { $0 } == 13 }
     late.cancel()
-    second.cancel()
     handle.cancel()
     try await eventually { server.commands.contains(["UNSUBSCRIBE", "countdown:k"]) }
     push(Self.ready("k", 3))
-    try await Task.sleep(for: .milliseconds(50))
+    push(Self.ready("other", 2))
+    try await eventually { button.others.withLock { $0 } == 2 }
     #expect(button.taps.withLock { $0 } == 13)
+    second.cancel()
   }
 
   @Test func onReadyIsCalledAtOnceIfReady() async throws {

@@ -16,6 +16,16 @@ nonisolated(nonsending) func eventually(
   try #require(condition(), comment ?? "it did not come about", sourceLocation: location)
 }
 
+/// Waits until a queue has called a timer that is due in 10 ms: it could have called what was due
+/// before.
+nonisolated(nonsending) func passTime(
+  on timers: TimerQueue = TimerQueue(), clock: TimerQueue.TimeBase
+) async throws {
+  let called = Counter()
+  timers.schedule(after: .milliseconds(10), clock: clock) { called.add() }.detach()
+  try await eventually { called.value == 1 }
+}
+
 /// What holds for timers holds for those of either clock.
 let bothClocks: [TimerQueue.TimeBase] = [.continuous, .wall]
 

@@ -102,7 +102,8 @@ import Testing
       calledAt.append(clock.machine.now)
       firings.append(firing)
     }
-    try await Task.sleep(for: .milliseconds(100))
+    let end = clock.machine.now + 100_000
+    try await eventually { clock.machine.now >= end }
     roadblock.open()
     try await eventually { firings.all.count >= 2 }
     handle.cancel()
@@ -260,7 +261,7 @@ import Testing
     }
     let repeating = timers.schedule(after: .zero, repeating: longest, clock: clock) { called.add() }
     try await eventually { called.value == 1 }
-    try await Task.sleep(for: .milliseconds(20))
+    try await passTime(on: timers, clock: clock)
     timers.queue.sync {}
     #expect(called.value == 1)
     #expect(handles.allSatisfy { $0.isPending } && repeating.isPending)

@@ -110,11 +110,11 @@ import Testing
       called.add()
     }
     // Long due, and the alarm's event waits behind the roadblock.
-    try await Task.sleep(for: .milliseconds(20))
+    try await passTime(clock: clock)
     #expect(once.cancel())
     #expect(repeating.cancel())
     roadblock.open()
-    try await Task.sleep(for: .milliseconds(20))
+    try await passTime(on: timers, clock: clock)
     timers.queue.sync {}
     #expect(called.value == 0)
     #expect(timers.count == 0)
@@ -130,7 +130,7 @@ import Testing
       if let timer = second.take() { called.append(timer.cancel() ? 10 : 20) }
     }.detach()
     second.put(timers.schedule(after: .zero, clock: clock) { called.append(2) })
-    try await Task.sleep(for: .milliseconds(5))
+    try await passTime(clock: clock)
     roadblock.open()
     try await eventually { !called.all.isEmpty && timers.count == 0 }
     timers.queue.sync {}
@@ -174,7 +174,7 @@ import Testing
     try await eventually { timers.count == 0 && living.value == 0 }
     timers.queue.sync {}
     let calls = called.value
-    try await Task.sleep(for: .milliseconds(10))
+    try await passTime(on: timers, clock: clock)
     timers.queue.sync {}
     #expect(called.value == calls)
     #expect(timers.alarm(clock).deadline == nil)
@@ -245,7 +245,7 @@ import Testing
     try await eventually { living.value == 0 }
     #expect(endedQueue == nil)
     let calls = called.value
-    try await Task.sleep(for: .milliseconds(20))
+    try await passTime(clock: clock)
     #expect(called.value == calls)
     #expect(handles.allSatisfy { !$0.isPending && !$0.cancel() })
     // The handles keep an empty driver and a disarmed alarm; when they go, nothing is left.

@@ -26,7 +26,7 @@ import Testing
       user_4294967290:connections=1,entities=234,commands=5,usec=90,unread=77\r
       """
     return TopSample(
-      info: .bulkString(Array(text.replacing("\n", with: "\n").utf8)), slow: slow,
+      info: .bulkString(Array(text.utf8)), slow: slow,
       at: .seconds(seconds))
   }
 
