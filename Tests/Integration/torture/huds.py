@@ -33,7 +33,7 @@ def show(old, options, moment):
             shown["fraction"] = front(old)["fraction"]
         if old["held"]:
             new["shows"] = old["shows"] + [shown]
-        if is_same_kind if old["state"] == "visible" else old["held"]:
+        if old["held"] if old["state"] == "waiting" else is_same_kind:
             new |= {name: old[name] for name in ("requested_at", "appeared_at", "visible_since")}
         events.append(("updated", UNKNOWN))
     settle(new, events, moment)
