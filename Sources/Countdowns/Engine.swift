@@ -260,19 +260,21 @@ package final class Engine {
     swap(&outbox, &empty)
   }
 
-  /// Numbers an event. Logs it if `isLogged`, and sends it to its subscribers, if any.
+  /// Numbers an event. Logs it if `isLogged`, or if the log has room for it and it reports that an
+  /// entity ended with its owner. Sends it to its subscribers, if any.
   ///
   /// - Parameters:
   ///   - key: the entity's key; not used while there are no subscriptions at all.
   ///   - view: makes the view; called only if the event is logged or sent.
   func publish(
     _ kind: EntityKind, _ key: [UInt8], _ head: Event.Head, isLogged: Bool = false,
-    _ view: () -> some EntityView
+    isEndOfOwned: Bool = false, _ view: () -> some EntityView
   ) {
     var head = head
     head.sequence = newSequence()
     let audience = self.audience(kind, key.span)
-    let isLogged = isLogged && eventLog.isOn
+    let isLogged =
+      isLogged && eventLog.isOn || isEndOfOwned && eventLog.takesEndOfOwned(head.sequence)
     guard isLogged || audience != nil else { return }
     let view = view()
     if isLogged { eventLog.append(head, view) }

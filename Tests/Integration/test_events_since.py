@@ -280,3 +280,44 @@ def test_refused_changes_leave_no_events(start_daemon, tmp_path):
     assert [key for key, _ in happened(client)] == [*accepted, "after"]
     daemon.restart("kill")
     assert [key for key, _ in happened(daemon.connect())] == [*accepted, "after"]
+
+
+@pytest.mark.daemon(config="events: {keep: 1000}")
+def test_ends_of_owned_entities_are_in_the_log_and_evict_no_other_event(daemon, client):
+    for number in range(300):
+        client("TIMER", "SET", f"own-{number}", "1h")
+    before = client("EVENTS", "LAST")
+    owner = daemon.connect()
+    owner("COUNTDOWN", "START", "a", "OWNER", "connection")
+    owner("TIMER", "SET", "b", "1h", "OWNER", "connection")
+    owner.close()
+    eventually(lambda: len(happened(client, before)) == 2, "both have ended")
+    daemon.restart("kill")
+    client = daemon.connect()
+    found = since(client, before)
+    ends = {event["key"]: (event["event"], event["reason"]) for _, event in found["events"]}
+    assert ends == {"a": ("cancelled", "owner-gone"), "b": ("cancelled", "owner-gone")}
+    assert found["complete"]
+    owner = daemon.connect()
+    for number in range(2_000):
+        owner("TIMER", "SET", f"owned-{number}", "1h", "OWNER", "connection")
+    owner.close()
+    eventually(lambda: client("DBSIZE") == 300, "all have ended")
+    for _ in range(2):
+        found = since(client, 0, "LIMIT", 10_000)
+        assert sum(event["event"] == "set" for _, event in found["events"]) == 300
+        assert 200 < sum(event["event"] == "cancelled" for _, event in found["events"]) <= 252
+        assert not since(client, before, "LIMIT", 10_000)["complete"]
+        daemon.restart("kill")
+        client = daemon.connect()
+
+
+def test_several_patterns_on_another_connection(client):
+    for key in ("a", "b", "c"):
+        client("TIMER", "SET", key, "1h")
+    client("COUNTDOWN", "START", "a")
+    found = happened(client, 0, "MATCH", "timer:a", "MATCH", "countdown:*", "MATCH", "timer:[c]")
+    assert found == [("a", "set"), ("c", "set"), ("a", "started")]
+    refused = client("EVENTS", "SINCE", 0, *["MATCH", "*"] * 17)
+    assert isinstance(refused, Error) and "at most 16 times" in refused
+    assert "given twice" in client("EVENTS", "SINCE", 0, "LIMIT", 1, "LIMIT", 1)

@@ -15,7 +15,7 @@ import threading
 
 import pytest
 
-from countdownd import PATIENCE, PROJECT, binary, view
+from countdownd import PATIENCE, PROJECT, binary, eventually, view
 from pages import Reader, blocks, matches
 
 README = PROJECT / "README.md"
@@ -165,6 +165,47 @@ def test_the_python_program_asks_a_daemon_that_closes_only_once(tmp_path):
         server.shutdown()
     assert done.returncode == 1 and "countdownd does not answer" in done.stderr, done
     assert len(asked) == 1
+
+
+# Events
+
+
+@pytest.mark.parametrize("language, write", [("python", python), ("js", node)])
+@pytest.mark.parametrize("how", ["terminate", "kill"])
+def test_programs_that_follow_events_miss_nothing_while_the_daemon_restarts(
+    daemon, tmp_path, language, write, how
+):
+    ((text, _),) = programs(PROJECT / "docs/reference/events.md", language)
+    client = daemon.connect()
+    lines = []
+    process = subprocess.Popen(
+        write(text, tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=environment(COUNTDOWND_SOCKET=str(daemon.path), NODE_PATH="/usr/share/nodejs"),
+    )  # fmt: skip
+    # Each restart is followed at once by events, before the program is connected again.
+    reader = threading.Thread(target=lambda: [lines.append(line.strip()) for line in process.stdout])
+    reader.start()
+    try:
+        eventually(lambda: client("PUBSUB", "NUMPAT") == 1, "it is subscribed")
+        client("TIMER", "SET", "0", "1h")
+        for number in range(1, 4):
+            eventually(lambda: f"{number - 1} set" in lines, "it has read all")
+            client("TIMER", "SET", f"{number}", "1h")
+            eventually(lambda: f"{number} set" in lines, "it follows")
+            daemon.restart(how)
+            client = daemon.connect()
+            client("TIMER", "SET", f"during {number}", "1h")
+        eventually(lambda: "during 3 set" in lines, "it has caught up")
+        client("TIMER", "DEL", "0")
+        eventually(lambda: "0 cancelled" in lines, "it follows again")
+    finally:
+        process.kill()
+        process.wait()
+        reader.join()
+    assert lines == [
+        "0 set", "1 set", "during 1 set", "2 set", "during 2 set", "3 set", "during 3 set",
+        "0 cancelled",
+    ]  # fmt: skip
 
 
 # Short forms

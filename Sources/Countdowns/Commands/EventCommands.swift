@@ -2,7 +2,7 @@ import Wire
 
 let eventCommands: [CommandSpec] = [
   CommandSpec(
-    "EVENTS", "SINCE", "seq [MATCH pattern] [SUBSCRIBED] [LIMIT n]", group: .pubsub,
+    "EVENTS", "SINCE", "seq [MATCH pattern ...] [SUBSCRIBED] [LIMIT n]", group: .pubsub,
     [.readOnly, .pubsub, .afterLoading],
     complexity: "O(log events), and O(1) for each that is looked at",
     "Read the events after an event from the event log."
@@ -18,18 +18,24 @@ let eventCommands: [CommandSpec] = [
   },
 ]
 
+private let mostPatterns = 16
+
 /// The length in bytes from which a page ends, so that other clients need not wait long for it.
 private let pageLength = 1 << 20
 
 private func eventsSince(_ call: Call) throws(CommandError) {
   let sequence = try call.integer(call.arguments[2], "seq", in: 0...Int64.max)
-  var pattern: [UInt8]?
+  var patterns: [[UInt8]] = []
   var isOwn = false
   var limit = 1_000
   var options = call.options(from: 3)
-  while let option = try options.next() {
+  while let option = try options.next(repeating: "MATCH") {
     switch option {
-    case "MATCH": pattern = try options.text(atMost: 1_024)
+    case "MATCH":
+      guard patterns.count < mostPatterns else {
+        throw call.problem("MATCH is given at most \(mostPatterns) times")
+      }
+      patterns.append(try options.text(atMost: 1_024))
     case "SUBSCRIBED": isOwn = true
     case "LIMIT": limit = Int(try options.integer(in: 1...10_000))
     default: throw options.unknown()
@@ -42,10 +48,11 @@ private func eventsSince(_ call: Call) throws(CommandError) {
   let reading = dispatcher.engine.eventLog.read(
     after: sequence, newest: dispatcher.engine.lastSequence, limit: limit
   ) { kind, key, budget in
-    if let pattern {
+    let isMatch = patterns.contains { pattern in
       budget -= Glob.cost(pattern, kind.channelPrefix.count + key.count)
-      guard Glob.matches(pattern, kind.channelPrefix + key) else { return false }
+      return Glob.matches(pattern, kind.channelPrefix + key)
     }
+    guard isMatch || patterns.isEmpty else { return false }
     return !isOwn
       || dispatcher.engine.isSubscribed(connection, to: kind, key, budget: &budget)
   } _: { event in

@@ -17,10 +17,12 @@ struct OptionReader: ~Escapable {
   }
 
   /// Returns the next option's name in capitals; nil if there is none.
-  mutating func next() throws(CommandError) -> CommandName? {
+  ///
+  /// - Parameter repeated: an option that may be given several times.
+  mutating func next(repeating repeated: String? = nil) throws(CommandError) -> CommandName? {
     guard let word = nextWord() else { return nil }
     guard let name = CommandName(word) else { throw unknown(word) }
-    let isFirst = name != current && !others.contains(name)
+    let isFirst = name.text == repeated || name != current && !others.contains(name)
     if let current { others.append(current) }
     try begin(name, isFirst: isFirst)
     return name

@@ -87,6 +87,9 @@ extension Engine {
     if let events = eventLog.takeUnstored() {
       batch.append(events, missingThrough: eventLog.droppedThrough)
     }
+    if let gap = eventLog.takeUnstoredGap() {
+      batch.append(gap, missingThrough: gap.lastSequence)
+    }
   }
 
   /// Marks all stored entities as changed, for another store.

@@ -208,7 +208,8 @@ extension Engine {
       at: now)
     publish(
       K.kind, entity.key, head,
-      isLogged: decidesForFleet || K.isLogged && name.changesState && entity.owner == .none
+      isLogged: decidesForFleet || K.isLogged && name.changesState && entity.owner == .none,
+      isEndOfOwned: K.isLogged && reason == .ownerGone
     ) { view(entity) }
   }
 

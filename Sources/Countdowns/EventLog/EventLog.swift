@@ -1,7 +1,7 @@
 import DequeModule
 
-/// A bounded log of the newest events of entities without an owner, for clients that were
-/// disconnected.
+/// A bounded log of the newest events of entities without an owner, and of the ends of those with
+/// one, for clients that were disconnected.
 ///
 /// Events are encoded as they arrive, and sealed into chunks. A store, if there is one, receives
 /// each chunk once.
@@ -59,6 +59,13 @@ package struct EventLog {
   private var open = Chunk()
   /// The most bytes of memory that are reused for the next chunk.
   private static let mostKept = 256 << 10
+  /// How many ends of owned entities it takes now. An owner may have very many, and their ends must
+  /// not evict the rest.
+  private var roomForOwned: Int
+  /// How many events of `open` have made room for them, or are such ends.
+  private var seenInOpen = 0
+  /// The gap after the retained events that no store has received.
+  private var unstoredGap: Int64?
   private let words = Words.Owner()
   /// The tail of the last event that was appended with an essence.
   private var tail = EventCoding.Tail()
@@ -67,7 +74,11 @@ package struct EventLog {
   init(limit: Int, after sequence: Int64) {
     self.limit = limit
     droppedThrough = sequence
+    roomForOwned = limit / Self.ownedShare
   }
+
+  /// Ends of owned entities take at most one of so many places at once, and over time.
+  private static let ownedShare = 4
 
   package var isOn: Bool { limit > 0 }
 
@@ -98,6 +109,26 @@ package struct EventLog {
   }
 
   // MARK: Adding
+
+  /// Returns whether the end of an owned entity is to be appended. If not, it is missing.
+  mutating func takesEndOfOwned(_ sequence: Int64) -> Bool {
+    guard isOn else { return false }
+    makeRoomForOwned()
+    guard roomForOwned > 0 else {
+      noteGap(through: sequence)
+      unstoredGap = sequence
+      return false
+    }
+    roomForOwned -= 1
+    seenInOpen += 1
+    return true
+  }
+
+  private mutating func makeRoomForOwned() {
+    let others = max(open.content.count - seenInOpen, 0)
+    roomForOwned = min(roomForOwned + others / (Self.ownedShare - 1), limit / Self.ownedShare)
+    seenInOpen = open.content.count
+  }
 
   /// O(length of the event).
   mutating func append(_ head: Event.Head, _ view: some EntityView) {
@@ -166,6 +197,8 @@ package struct EventLog {
 
   private mutating func seal() {
     guard open.content.count > 0 else { return }
+    makeRoomForOwned()
+    seenInOpen = 0
     let bytes = open.content.bytes
     // Keeps a copy of exactly the size needed; the next chunk reuses the larger memory.
     open.content.bytes = Array(bytes.span)
@@ -188,7 +221,15 @@ package struct EventLog {
 
   /// Whether there are events that no store has received.
   package var hasUnstored: Bool {
-    open.content.count > 0 || chunks.last?.isStored == false
+    open.content.count > 0 || chunks.last?.isStored == false || unstoredGap != nil
+  }
+
+  /// Returns the gap after the events that `takeUnstored` has returned, for a store; nil if there
+  /// is none.
+  package mutating func takeUnstoredGap() -> Portion? {
+    defer { unstoredGap = nil }
+    guard let gap = unstoredGap, gap > chunks.last?.content.lastSequence ?? 0 else { return nil }
+    return Portion(lastSequence: gap, count: 0, bytes: [])
   }
 
   /// Returns the events since the last call; nil if there are none.

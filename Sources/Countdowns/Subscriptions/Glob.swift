@@ -11,7 +11,7 @@ package enum Glob {
   }
 
   /// Returns whether a text matches a pattern. O(pattern × text) at worst: no part of the pattern
-  /// is compared twice with the same byte.
+  /// is compared twice with the same byte. Single bytes between stars take O(pattern + text).
   package static func matches(_ pattern: [UInt8], _ text: [UInt8]) -> Bool {
     matches(pattern, text.span)
   }
@@ -43,28 +43,28 @@ package enum Glob {
 
   /// Returns whether the parts that follow a star match a text.
   ///
-  /// A row has a 1 for each place in the text where the parts read until now can end.
+  /// The parts up to the next star are best found as early as possible, as a later place leaves
+  /// less to the rest. Those after the last star must match the end.
   private static func matchesAfterStar(_ parts: Parts, _ text: Span<UInt8>) -> Bool {
-    let width = text.count + 1
-    return withTemporaryBytes(2 * width) { rows in
-      var parts = parts
-      var row = 0
-      for place in 0..<width { rows[place] = 1 }
-      /// The parts read until now cannot end before this place.
-      var first = 0
+    var parts = parts
+    var first = 0
+    while true {
+      let section = parts
+      var length = 0
+      var isLast = true
       while let part = parts.next() {
         if case .star = part {
-          while rows[row + first] == 0 { first += 1 }
-          for place in first..<width { rows[row + place] = 1 }
-          continue
+          isLast = false
+          break
         }
-        guard first < text.count,
-          part.advance(&rows, row, to: width - row, over: text, from: first)
-        else { return false }
-        row = width - row
-        first += 1
+        length += 1
       }
-      return rows[row + text.count] == 1
+      guard first + length <= text.count else { return false }
+      guard !isLast else {
+        return section.matches(text, at: text.count - length, length)
+      }
+      guard let place = section.find(length, in: text, from: first) else { return false }
+      first = place + length
     }
   }
 
@@ -77,6 +77,37 @@ package enum Glob {
     init(_ pattern: Span<UInt8>) { self.pattern = pattern }
 
     var isAtEnd: Bool { place == pattern.count }
+
+    /// Returns whether the next parts match a place of a text.
+    func matches(_ text: Span<UInt8>, at place: Int, _ length: Int) -> Bool {
+      var parts = self
+      for index in place..<place + length where parts.next()?.matches(text[index]) != true {
+        return false
+      }
+      return true
+    }
+
+    /// Returns the first place at which the next parts match a text.
+    func find(_ length: Int, in text: Span<UInt8>, from first: Int) -> Int? {
+      var parts = self
+      guard length > 1 else {
+        guard let part = parts.next(), length == 1 else { return first }
+        return (first..<text.count).first { part.matches(text[$0]) }
+      }
+      // A row has a 1 for each place in the text where the parts read until now can end.
+      let width = text.count + 1
+      return withTemporaryBytes(2 * width) { rows in
+        var row = 0
+        for place in first..<width { rows[place] = 1 }
+        for read in 0..<length {
+          guard let part = parts.next(),
+            part.advance(&rows, row, to: width - row, over: text, from: first + read)
+          else { return nil }
+          row = width - row
+        }
+        return (first + length...text.count).first { rows[row + $0] == 1 }.map { $0 - length }
+      }
+    }
 
     mutating func next() -> Part? {
       guard place < pattern.count else { return nil }

@@ -41,10 +41,46 @@ import Testing
     desk.at(5_000)
     try desk.start("b", owner: .connection(1))
     #expect(read(desk, after: 0) == ["a started", "a ready"])
+    try desk.set("t", 60_000, owner: .connection(1))
+    desk.disconnect(1)
+    desk.at(5_000)
+    #expect(read(desk, after: 0) == ["a started", "a ready", "t cancelled", "b cancelled"])
     let all = read(desk.engine.eventLog, after: 0, newest: desk.engine.lastSequence)
     #expect(all.reading.isComplete && !all.reading.hasMore)
     #expect(all.reading.lastSequence == desk.engine.lastSequence)
     #expect(read(desk, after: all.reading.lastSequence) == [])
+  }
+
+  @Test func endsOfOwnedEntitiesTakeAtMostAQuarterAndTheOthersAreKnownToBeMissing() throws {
+    var settings = EngineSettings()
+    settings.eventsKept = 100
+    let desk = Desk(settings)
+    for index in 0..<50 { try desk.start("\(index)") }
+    for index in 0..<200 { try desk.set("t\(index)", 60_000, owner: .connection(1)) }
+    let before = desk.engine.lastSequence
+    desk.disconnect(1)
+    while desk.engine.entityCount > 50 { desk.advance() }
+    let all = read(desk.engine.eventLog, after: 0, newest: desk.engine.lastSequence)
+    #expect(all.events.count { $0.hasSuffix("started") } == 50)
+    #expect(all.events.count { $0.hasSuffix("cancelled") } == 25)
+    #expect(!all.reading.isComplete)
+    // A store knows the gap, also if nothing follows it.
+    #expect(desk.engine.hasChanges)
+    let portion = try handOver(desk)
+    let found = desk.engine.eventLog.takeUnstoredGap()
+    let gap = try #require(found)
+    #expect(!desk.engine.eventLog.hasUnstored)
+    var log = EventLog(limit: 100, after: 0)
+    log.restore(portion.bytes, after: 0, through: portion.lastSequence)
+    log.restore(gap.bytes, after: gap.lastSequence, through: gap.lastSequence)
+    #expect(log.droppedThrough == desk.engine.lastSequence && log.droppedThrough > before)
+    // Other events make room again.
+    desk.connect(2)
+    for index in 0..<90 { try desk.start("more \(index)") }
+    try desk.set("t", 60_000, owner: .connection(2))
+    desk.disconnect(2)
+    while desk.engine.entityCount > 140 { desk.advance() }
+    #expect(read(desk, after: 0).last == "t cancelled")
   }
 
   @Test func aPageEndsWhenMatchingTakesTooLong() throws {

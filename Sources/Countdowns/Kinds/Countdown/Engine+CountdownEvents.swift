@@ -23,7 +23,9 @@ extension Engine {
     noteEvent(name, ofCountdown: index)
     head.sequence = newSequence()
     let audience = audience(ofCountdown: index)
-    let isForLog = eventLog.isOn && isLogged(name, ofCountdown: index)
+    let isForLog =
+      eventLog.isOn && isLogged(name, ofCountdown: index)
+      || reason == .ownerGone && eventLog.takesEndOfOwned(head.sequence)
     guard isForLog || audience != nil else { return }
     let view = countdowns.view(index, key: false, code: generation, retryAt: retryAt, at: now)
     countdowns.withKey(index) { key in

@@ -61,7 +61,8 @@ package struct BlockingRules: Equatable, Sendable {
   /// its fragment and trailing slashes.
   package static func path(_ url: String) -> String {
     var path = url.prefix { $0 != "?" && $0 != "#" }
-    while path.count > 1, path.last == "/" { path.removeLast() }
+    // Counting the characters of a long path each time would hold up other clients.
+    while path.last == "/", !path.dropLast().isEmpty { path.removeLast() }
     let marker = "/api/"
     var start = path.endIndex
     while let slash = path[..<start].lastIndex(of: "/") {
@@ -80,8 +81,8 @@ package struct BlockingRules: Equatable, Sendable {
       if character.isUppercase, word.last?.isLowercase == true {
         words.append(word.lowercased())
         word = ""
-      } else if character.isLowercase, word.count > 1, let capital = word.last,
-        capital.isUppercase
+      } else if character.isLowercase, let capital = word.last, capital.isUppercase,
+        !word.dropLast().isEmpty
       {
         words.append(word.dropLast().lowercased())
         word = String(capital)
