@@ -229,6 +229,13 @@ package struct HUDModel: Model {
     for index in screens[key].indices {
       screens[key][index].lose(gone, at: now) { happened.append($0) }
     }
+    // What is late happens in the order of its times, on whichever level.
+    while let index = screens[key].indices.filter({ screens[key][$0].stepsAt ?? .max <= now })
+      .min(by: { screens[key][$0].stepsAt! < screens[key][$1].stepsAt! })
+    {
+      let due = screens[key][index].stepsAt!
+      screens[key][index].settle(now, through: due, byTime: true) { happened.append($0) }
+    }
     for index in screens[key].indices {
       screens[key][index].settle(now, byTime: true) { happened.append($0) }
     }

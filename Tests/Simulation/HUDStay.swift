@@ -169,11 +169,17 @@ struct HUDStay {
     return (graceEnd, .appears)
   }
 
-  /// Takes the steps that are due by `now`. `byTime`: time causes them, not a command.
-  mutating func settle(_ now: Int64, byTime: Bool, _ say: (Said) -> Void) {
+  /// The moment of the next step; nil if there is none, or if it is paused.
+  var stepsAt: Int64? { pausedAt == nil ? next.map { $0.moment + behind } : nil }
+
+  /// Takes the steps that are due by `now`, or by an earlier moment. `byTime`: time causes them, not
+  /// a command.
+  mutating func settle(
+    _ now: Int64, through last: Int64? = nil, byTime: Bool, _ say: (Said) -> Void
+  ) {
     guard pausedAt == nil else { return }
     let moment = own(now)
-    while let (due, step) = next, due <= moment {
+    while let (due, step) = next, due <= own(last ?? now) {
       take(step, moment, byTime ? due + behind : nil, say)
     }
     if let dismissal, dismissal.moment <= moment { isDismissed = true }

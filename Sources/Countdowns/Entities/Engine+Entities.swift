@@ -132,7 +132,7 @@ extension Engine {
     _ kind: K.Type, _ query: ListQuery, at now: Moment
   ) -> Page<K.View> {
     let end = K.indexEnd(in: self)
-    for index in query.range(below: end) { _ = K.settle(index, in: self, at: now) }
+    K.settle(query.range(below: end), in: self, at: now)
     return query.page(
       below: K.indexEnd(in: self), { K.entry(at: $0, in: self, now: now) }, parts: K.parts,
       view: { K.view($0, in: self, at: now) })

@@ -43,6 +43,8 @@ package protocol Kind: SendableMetatype {
   static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
   /// Runs what is due for an entity. Returns false if the entity does not exist afterwards.
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool
+  /// Runs what is due for the entities of a page of a listing.
+  static func settle(_ range: Range<UInt32>, in engine: Engine, at now: Moment)
   /// Handles the end of an owner. The index may belong to another entity by now.
   static func ownerGone(
     _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment)
@@ -89,6 +91,10 @@ extension Kind {
   static var hasOwners: Bool { true }
   static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [View] {
     [view(index, in: engine, at: now)]
+  }
+
+  static func settle(_ range: Range<UInt32>, in engine: Engine, at now: Moment) {
+    for index in range { _ = settle(index, in: engine, at: now) }
   }
 
   static func parts(of view: View) -> Int { 0 }

@@ -21,7 +21,7 @@ enum HUDKind: TableKind {
 
   static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.huds[index].alarm = nil
-    engine.expireHUD(index, at: now)
+    _ = settle(index, in: engine, at: now)
   }
 
   /// Runs what is due, first for the pages that hold the HUD.
@@ -185,11 +185,6 @@ extension Engine {
 
   // MARK: Time
 
-  func expireHUD(_ index: UInt32, at now: Moment) {
-    guard giveBackHoldsOfDeparted(index, at: now) else { return }
-    changeLevels(ofHUD: index, at: now) { machine, emit in machine.expire(at: now.boot, emit) }
-  }
-
   func giveBackHolds(_ index: UInt32, of owners: Set<Owner>, at now: Moment) {
     statistics.ownerGone += Int64(owners.count)
     huds[index].owners.subtract(owners)
@@ -208,12 +203,16 @@ extension Engine {
 
   // MARK: Steps
 
-  /// Runs what is due for a screen if its next deadline is not after `last`, without settling the
-  /// pages that hold its HUD. Returns false if nothing is shown there afterwards.
+  /// Runs what is due for a screen up to `last`, without settling the pages that hold its HUD.
+  /// Steps that are late come in the order of their times, on whichever level. Returns false if
+  /// nothing is shown there afterwards.
   func settleHUD(itself index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
     guard huds.contains(index), giveBackHoldsOfDeparted(index, at: now) else { return false }
-    guard let due = huds[index].nextExpiry, due <= last else { return true }
-    expireHUD(index, at: now)
+    while let due = huds.entity(at: index)?.nextExpiry, due <= last {
+      changeLevels(ofHUD: index, at: now) { machine, emit in
+        machine.expire(through: due, at: now.boot, emit)
+      }
+    }
     return huds.contains(index)
   }
 

@@ -201,9 +201,11 @@ package struct Presentation: Equatable, Sendable {
     expire(at: now, byTime: false, emit)
   }
 
-  /// Runs everything due by `now`.
-  package mutating func expire(at now: Instant, _ emit: (Occurrence) -> Void) {
-    expire(at: now, byTime: true, emit)
+  /// Runs everything due by `now`, or by an earlier moment.
+  package mutating func expire(
+    through last: Instant? = nil, at now: Instant, _ emit: (Occurrence) -> Void
+  ) {
+    expire(through: last, at: now, byTime: true, emit)
   }
 
   // MARK: State
@@ -283,9 +285,11 @@ package struct Presentation: Equatable, Sendable {
     return max(moment, from + request.minimum)
   }
 
-  private mutating func expire(at now: Instant, byTime: Bool, _ emit: (Occurrence) -> Void) {
+  private mutating func expire(
+    through last: Instant? = nil, at now: Instant, byTime: Bool, _ emit: (Occurrence) -> Void
+  ) {
     guard pausedAt == nil else { return }
-    while let step = nextStep, step <= now {
+    while let step = nextStep, step <= last ?? now {
       let due: Instant? = byTime ? step : nil
       if case .delayed(let until) = dismissal, until <= step {
         hold(.dismissed, since: until, at: now, due: due, emit)

@@ -20,6 +20,17 @@ enum PageKind: ExpiringKind {
     return passTime(index, in: engine, at: now)
   }
 
+  /// Runs what is due for each stack once: a stack may have very many of the pages.
+  static func settle(_ range: Range<UInt32>, in engine: Engine, at now: Moment) {
+    var stacks: Set<UInt32> = []
+    for index in range {
+      if let stack = engine.stack(ofPage: index, at: now), stacks.insert(stack).inserted {
+        _ = engine.settleStack(stack, at: now)
+      }
+      _ = passTime(index, in: engine, at: now)
+    }
+  }
+
   /// Ends a load that has timed out.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     guard let due = engine.pages[index].machine.expire(at: now.boot) else { return }
@@ -218,10 +229,15 @@ extension Engine {
   }
 
   fileprivate func settleStack(ofPage index: UInt32, at now: Moment) {
+    if let stack = stack(ofPage: index, at: now) { _ = settleStack(stack, at: now) }
+  }
+
+  /// Returns the stack of a bound page; nil if there is none.
+  fileprivate func stack(ofPage index: UInt32, at now: Moment) -> UInt32? {
     guard let page = pages.entity(at: index), page.isBound, case .scope(let scope) = page.owner,
-      scopes.isOpen(scope, at: now.boot, connections), let stack = scopes.table[scope.index].stack
-    else { return }
-    _ = settleStack(stack, at: now)
+      scopes.isOpen(scope, at: now.boot, connections)
+    else { return nil }
+    return scopes.table[scope.index].stack
   }
 
   // MARK: Time and owners

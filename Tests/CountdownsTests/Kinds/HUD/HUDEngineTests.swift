@@ -25,6 +25,25 @@ import Testing
     }
   }
 
+  @Test func stepsThatAreLateComeInTheOrderOfTheirTimesOnWhicheverLevel() throws {
+    var request = Presentation.Request.plain
+    desk.subscribe(1, "hud:s")
+    request.grace = .milliseconds(3_000)
+    try desk.show("s", request)
+    request.grace = .milliseconds(1_000)
+    request.fadeIn = .milliseconds(500)
+    try desk.show("s", request, level: .alert)
+    request.grace = .milliseconds(2_000)
+    try desk.show("s", request, level: .statusbar)
+    var levels: [Level] = []
+    desk.unnoticed(at: 10_000)
+    desk.advance()
+    for event in desk.events.values.joined() where event.name == .willAppear {
+      if let view = event.subject as? HUDView { levels.append(view.level) }
+    }
+    #expect(levels == [.alert, .statusbar, .normal])
+  }
+
   @Test func aHUDBehindAnAlertCanBeDismissedByItsGeneration() throws {
     let shown = try desk.show("s").generation
     try desk.show("s", level: .alert)

@@ -272,7 +272,7 @@ import Testing
     desk.at(9_500)
     #expect(hud == nil)
     desk.hears(
-      1, "5000 p updated", "9000 p will-appear", "9000 p did-appear", "9000 p updated",
+      1, "5000 p updated", "9000 p will-appear", "9000 p updated", "9000 p did-appear",
       "9500 p will-disappear dismissed", "9500 p did-disappear dismissed")
   }
 
