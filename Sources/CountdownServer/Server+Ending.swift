@@ -1,5 +1,6 @@
 import CountdownStore
 import Countdowns
+import Glibc
 
 /// The orderly shutdown.
 extension Server {
@@ -31,13 +32,17 @@ extension Server {
   /// Ends the daemon, to start it again with virtual time `pause` later: in the next boot of the
   /// machine, whose boot clock begins at 0, or in the same boot. Returns false unless time is
   /// virtual and the daemon has opened its socket itself.
-  package func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool {
+  package func restart(
+    after pause: Interval, inNextBoot isReboot: Bool, answering caller: UInt64
+  ) -> Bool {
     guard let virtualClock, case .path = settings.listener else { return false }
     let now = virtualClock.now
     let digits = (0..<32).map { _ in "0123456789abcdef".randomElement()! }
     nextStart = StoreClock.Reading(
       bootID: isReboot ? String(digits) : startReading.bootID,
       Moment(boot: isReboot ? .zero : now.boot + pause, wall: now.wall + pause))
+    // A descriptor that `execv` does not close, beside that of the connection.
+    nextCaller = connection(caller).map { fcntl($0.descriptor, F_DUPFD, 3) }
     shutDown()
     return true
   }

@@ -49,6 +49,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var phase = Phase.serving
   /// Where virtual time continues after a restart; nil unless one was requested.
   package var nextStart: StoreClock.Reading?
+  /// The descriptor at which the next start answers who has requested it; -1 for none.
+  package var nextCaller: Int32?
 
   /// How long clients wait at the socket before they receive LOADING.
   private static let patienceMilliseconds: UInt64 = 100

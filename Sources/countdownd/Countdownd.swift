@@ -141,13 +141,17 @@ struct Countdownd: ParsableCommand {
     var settings = ServerSettings(configuration, listener: try listener(configuration))
     settings.isTimeVirtual = virtualTime
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
+    let restart = virtualTime ? VirtualRestart() : nil
     if virtualTime {
-      settings.virtualStart = VirtualRestart.start()
+      settings.virtualStart = restart?.start
       // After a restart the clock keeps generations rising; before, small ones are easier to read.
       if let start = settings.virtualStart {
         settings.engine.firstGeneration = start.wallMicroseconds
       }
-      let place = settings.state == nil ? ", and the state is in memory only" : ""
+      let place =
+        settings.state == nil
+        ? ", and the state is in memory only: without --state-directory, CLOCK RESTART keeps nothing"
+        : ""
       logger.notice("time is virtual\(place)")
     } else {
       settings.engine.firstGeneration = firstNumber(configuration, logger)
@@ -169,10 +173,13 @@ struct Countdownd: ParsableCommand {
     status.isListening()
     reloading.pass(to: server)
     greet(settings, logger)
+    restart?.answer()
     server.waitUntilStopped()
     withExtendedLifetime(signals) {}
     logger.info("ended")
-    if let start = server.nextStart, !stopping.isAsked { VirtualRestart.again(at: start) }
+    if let start = server.nextStart, !stopping.isAsked {
+      VirtualRestart.again(at: start, answering: server.nextCaller ?? -1)
+    }
   }
 
   private func loadConfiguration() throws -> Configuration {

@@ -3,25 +3,41 @@ import CountdownStore
 import Glibc
 
 /// `CLOCK RESTART` and `CLOCK REBOOT`: the process becomes a new daemon, as a service manager would
-/// start one. Nothing but virtual time is handed over.
-enum VirtualRestart {
+/// start one. Nothing is handed over but virtual time, and the descriptor at which the new daemon
+/// answers the command.
+struct VirtualRestart {
   private static let variable = "COUNTDOWND_VIRTUAL_CLOCK"
 
-  /// Returns where virtual time continues after a restart; nil without one. Works only once.
-  static func start() -> StoreClock.Reading? {
-    guard let text = unsafe getenv(variable).map({ unsafe String(cString: $0) }) else { return nil }
-    unsafe unsetenv(variable)
+  /// Where virtual time continues.
+  let start: StoreClock.Reading
+  private let caller: Int32
+
+  /// Reads what the start before has handed over; nil if there is nothing. Works only once.
+  init?() {
+    guard let text = unsafe getenv(Self.variable).map({ unsafe String(cString: $0) })
+    else { return nil }
+    unsafe unsetenv(Self.variable)
     let words = text.split(separator: " ")
-    guard words.count == 3, let boot = Int64(words[1]), let wall = Int64(words[2]) else {
-      return nil
-    }
-    return StoreClock.Reading(
+    guard words.count == 4, let boot = Int64(words[1]), let wall = Int64(words[2]),
+      let caller = Int32(words[3])
+    else { return nil }
+    start = StoreClock.Reading(
       bootID: String(words[0]), bootMicroseconds: boot, wallMicroseconds: wall)
+    self.caller = caller
+  }
+
+  /// Replies with the time of the wall clock, and closes the connection.
+  func answer() {
+    let reply = Array(":\(start.wallMicroseconds / 1_000)\r\n".utf8)
+    // Whoever does not read it, or has gone, misses it.
+    _ = unsafe write(caller, reply, reply.count)
+    close(caller)
   }
 
   /// Starts the program again, with the same arguments.
-  static func again(at start: StoreClock.Reading) -> Never {
-    let text = "\(start.bootID) \(start.bootMicroseconds) \(start.wallMicroseconds)"
+  static func again(at start: StoreClock.Reading, answering caller: Int32) -> Never {
+    let text =
+      "\(start.bootID) \(start.bootMicroseconds) \(start.wallMicroseconds) \(caller)"
     unsafe setenv(variable, text, 1)
     // libdispatch may have blocked the signals that it watches, and execv keeps the mask.
     var none = sigset_t()

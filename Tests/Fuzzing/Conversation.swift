@@ -119,7 +119,9 @@ final class FuzzHost: CommandHost {
   func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {}
   func reload(_ done: @escaping (ReloadOutcome) -> Void) { done(.refused(["f:1: wrong"])) }
   func setLogLevel(_ level: String) -> Bool { level == "debug" }
-  func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool { false }
+  func restart(
+    after pause: Interval, inNextBoot isReboot: Bool, answering connection: UInt64
+  ) -> Bool { false }
   func shutDown() {}
   func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 { 1 }
   func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? { 3 }

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from countdownd import Closed, Error, eventually, view
+from countdownd import Closed, Error, view
 
 pytestmark = pytest.mark.daemon(virtual_time=True)
 
@@ -20,13 +20,13 @@ def remaining(client, key):
 
 
 def again(daemon, client, *words):
-    """Sends CLOCK RESTART or REBOOT; returns a client of the restarted daemon."""
-    assert client("CLOCK", *words) > 0
+    """Sends CLOCK RESTART or REBOOT; returns a client of the restarted daemon, which has answered."""
+    answer = client("CLOCK", *words)
+    new = daemon.connect()
+    assert answer == milliseconds(new)
     with pytest.raises(Closed):
         client.receive()
-    eventually(daemon.listens, "it listens again")
-    eventually(lambda: daemon.info("persistence")["loading"] == "0", "it has loaded")
-    return daemon.connect()
+    return new
 
 
 def test_set_moves_the_wall_clock_and_what_follows_it(client):

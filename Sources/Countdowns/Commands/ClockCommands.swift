@@ -20,11 +20,11 @@ let clockCommands: [CommandSpec] = [
     clock.advance(by: (end - clock.now.boot).microseconds)
     call.dispatcher.catchUp(clock)
   },
-  .clock("RESTART", "[d]", "restart the daemon, which is away for that time.") {
+  .clock("RESTART", "[d]", "restart the daemon, which is away for that time.", isAnswered: true) {
     call, clock throws(CommandError) in
     try call.restart(clock, inNextBoot: false)
   },
-  .clock("REBOOT", "[d]", "reboot the machine, which is off for that time.") {
+  .clock("REBOOT", "[d]", "reboot the machine, which is off for that time.", isAnswered: true) {
     call, clock throws(CommandError) in
     try call.restart(clock, inNextBoot: true)
   },
@@ -32,8 +32,10 @@ let clockCommands: [CommandSpec] = [
 
 extension CommandSpec {
   /// Makes a command that replies with the time of the wall clock afterwards.
+  ///
+  /// - Parameter isAnswered: whether somebody else replies.
   fileprivate static func clock(
-    _ name: String, _ syntax: String, _ summary: String,
+    _ name: String, _ syntax: String, _ summary: String, isAnswered: Bool = false,
     _ body: @escaping @Sendable (Call, VirtualClock) throws(CommandError) -> Void
   ) -> CommandSpec {
     CommandSpec(
@@ -45,7 +47,7 @@ extension CommandSpec {
           "ERR the clock is real; start countdownd with --virtual-time to use CLOCK \(name)")
       }
       try body(call, clock)
-      call.session.output.integer(clock.now.unixMilliseconds)
+      if !isAnswered { call.session.output.integer(clock.now.unixMilliseconds) }
     }
   }
 }
@@ -92,7 +94,9 @@ extension Call {
   ) throws(CommandError) {
     var pause = Interval.zero
     if arguments.count > 2 { pause = try moment(arguments[2], of: clock) - clock.now.boot }
-    guard dispatcher.host.restart(after: pause, inNextBoot: isReboot) else {
+    let isRestarted = dispatcher.host.restart(
+      after: pause, inNextBoot: isReboot, answering: session.client.connection)
+    guard isRestarted else {
       throw CommandError(
         "ERR the socket was passed by systemd, so only systemd can start the daemon again; use "
           + "a daemon with --socket")

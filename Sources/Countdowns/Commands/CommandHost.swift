@@ -35,8 +35,10 @@ package protocol CommandHost: AnyObject {
   /// Ends the daemon, as SIGTERM does.
   func shutDown()
   /// Restarts the daemon, with virtual time later by `pause`, in the same boot of the machine or in
-  /// the next one. Returns false if it cannot.
-  func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool
+  /// the next one. The new start answers the connection with its time. Returns false if it cannot.
+  func restart(
+    after pause: Interval, inNextBoot isReboot: Bool, answering connection: UInt64
+  ) -> Bool
   /// Logs a notice about the fleet.
   func note(_ notice: FleetNotice)
   /// The virtual clock; nil if time is real.

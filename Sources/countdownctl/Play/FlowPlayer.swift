@@ -112,20 +112,11 @@ final class FlowPlayer {
     if Flow.isVariable(text), variables[text] == nil { variables[text] = FlowMessage.text(reply) }
   }
 
-  /// Reconnects after a restart of the daemon, which closes all connections. At first, as after any
-  /// restart, it may not listen, not accept connections, or answer LOADING.
+  /// Reconnects after a restart of the daemon, which closes all connections, and has answered.
   private func reconnect() async throws {
     for client in Array(clients.values) + [observer!] { await client.closed() }
     clients = [:]
-    for attempt in 0... {
-      do {
-        let probe = try await FlowClient.open(path)
-        if try await !probe.send(["DBSIZE"]).isError { return try await observe() }
-      } catch let error where attempt >= 1_000 {
-        throw error
-      } catch {}
-      try await Task.sleep(for: .milliseconds(10))
-    }
+    try await observe()
   }
 
   /// Fires everything that is due now, and records the events.

@@ -50,7 +50,8 @@ import Testing
   @Test func restartAndREBOOTAskTheHostWithTheTimeThatTheyTakeAndLeaveTheClockToIt() throws {
     let before = clock.now
     for line in ["RESTART", "RESTART 5s", "REBOOT", "REBOOT 1500"] {
-      #expect(try counter.say("CLOCK \(line)") == .integer(before.unixMilliseconds))
+      // The next start answers.
+      #expect(try counter.frames("CLOCK \(line)".split(separator: " ").map(String.init)) == [])
     }
     #expect(
       counter.host.restarts == ["RESTART 0", "RESTART 5000000", "REBOOT 0", "REBOOT 1500000"])

@@ -42,7 +42,9 @@ final class HostStandIn: CommandHost {
   func shutDown() { isShutDown = true }
   /// Restarts with their pauses in microseconds, such as `RESTART 5000000` or `REBOOT 0`.
   private(set) var restarts: [String] = []
-  func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool {
+  func restart(
+    after pause: Interval, inNextBoot isReboot: Bool, answering connection: UInt64
+  ) -> Bool {
     restarts.append("\(isReboot ? "REBOOT" : "RESTART") \(pause.microseconds)")
     return true
   }

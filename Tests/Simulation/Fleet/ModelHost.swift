@@ -20,7 +20,9 @@ final class ModelHost: CommandHost {
   func reload(_ done: @escaping (ReloadOutcome) -> Void) {}
   func setLogLevel(_ level: String) -> Bool { false }
   func shutDown() {}
-  func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool { false }
+  func restart(
+    after pause: Interval, inNextBoot isReboot: Bool, answering connection: UInt64
+  ) -> Bool { false }
   func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 { 0 }
   func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? { nil }
   func readBackup(
