@@ -488,7 +488,6 @@ def test_the_page_allows_only_its_own_scripts_and_other_sites_nothing(showcase):
     assert policy.startswith("default-src 'none'; script-src 'self' ") and "unsafe" not in policy
     assert ask("POST", "/do/kill", Origin="https://evil.example").status == 403
     assert ask(Host="evil.example").status == 403
-    assert "starts" not in showcase.status
     assert showcase.find("#pid").text.endswith("started once")
 
 
@@ -498,3 +497,14 @@ def test_the_page_fits_a_phone(showcase):
     assert showcase.js("document.documentElement.scrollWidth") <= 390
     showcase.go("huds")
     assert showcase.js("document.documentElement.scrollWidth") <= 390
+
+
+def test_killed_it_leaves_no_daemon_and_no_files():
+    (port,) = free_ports(1)
+    showcase = Showcase(port)
+    eventually(lambda: showcase.socket.exists(), "the daemon listens")
+    pid = int(re.search(r"process_id:(\d+)", showcase.ask("INFO", "server").decode())[1])
+    showcase.process.kill()
+    showcase.process.wait()
+    eventually(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "the daemon has ended")
+    eventually(lambda: not showcase.socket.parent.exists(), "its folder is removed")

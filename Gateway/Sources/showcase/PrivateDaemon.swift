@@ -36,6 +36,10 @@ final class PrivateDaemon: Service {
 
   func run() async throws {
     defer { try? FileManager.default.removeItem(at: folder) }
+    // Held until this process ends.
+    let pipe = Pipe()
+    try watch(pipe)
+    defer { withExtendedLifetime(pipe) {} }
     let log = FileHandle(forWritingAtPath: try write("", to: "log"))
     while !Task.isCancelled, !Task.isShuttingDownGracefully {
       let process = Process()
@@ -48,6 +52,7 @@ final class PrivateDaemon: Service {
       let (ends, end) = AsyncStream.makeStream(of: Void.self)
       process.terminationHandler = { _ in end.finish() }
       try process.run()
+      _ = try write("\(process.processIdentifier)", to: "pid")
       current.withLock { $0 = Life(pid: process.processIdentifier, starts: $0.starts + 1) }
       await withTaskCancellationOrGracefulShutdownHandler {
         for await _ in ends {}
@@ -61,6 +66,18 @@ final class PrivateDaemon: Service {
           description: (try? String(contentsOfFile: path("log"), encoding: .utf8)) ?? program)
       }
     }
+  }
+
+  /// Starts a shell that ends the daemon if this process is killed: then the pipe ends.
+  private func watch(_ pipe: Pipe) throws {
+    let shell = Process()
+    shell.executableURL = URL(filePath: "/bin/sh")
+    shell.arguments = [
+      "-c", #"read _; kill "$(cat "$0/pid")" 2>/dev/null; rm -rf "$0""#, folder.path,
+    ]
+    shell.standardInput = pipe
+    shell.standardError = FileHandle.nullDevice
+    try shell.run()
   }
 
   struct Failure: Error, CustomStringConvertible {
