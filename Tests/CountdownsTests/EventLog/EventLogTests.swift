@@ -44,7 +44,9 @@ import Testing
     try desk.set("t", 60_000, owner: .connection(1))
     desk.disconnect(1)
     desk.at(5_000)
-    #expect(read(desk, after: 0) == ["a started", "a ready", "t cancelled", "b cancelled"])
+    // The owner's entities end in any order.
+    #expect(read(desk, after: 0).prefix(2) == ["a started", "a ready"])
+    #expect(Set(read(desk, after: 0).dropFirst(2)) == ["b cancelled", "t cancelled"])
     let all = read(desk.engine.eventLog, after: 0, newest: desk.engine.lastSequence)
     #expect(all.reading.isComplete && !all.reading.hasMore)
     #expect(all.reading.lastSequence == desk.engine.lastSequence)

@@ -13,7 +13,7 @@ struct CountdownTable: ~Copyable {
   private var keys: KeyArena
   private var index = KeyIndex()
   private var terms = TermsTable()
-  private var extras: [UInt32: CountdownExtras] = [:]
+  private var extras = Shards<UInt32, CountdownExtras>()
   /// The keys that are looked up next, and after that.
   private var prepared = (next: PreparedKey(), later: PreparedKey())
   /// The highest count since memory was last given back.

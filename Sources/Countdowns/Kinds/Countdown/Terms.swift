@@ -1,5 +1,5 @@
 /// Properties that many countdowns share: the plan, the user and the texts of the button.
-struct Terms: Hashable {
+struct Terms: ShardKey {
   var plan: Countdown.Plan
   var uid: UInt32
   var titles: Titles?
@@ -7,6 +7,9 @@ struct Terms: Hashable {
   static func == (a: Terms, b: Terms) -> Bool {
     a.plan == b.plan && a.uid == b.uid && (a.titles === b.titles || a.titles == b.titles)
   }
+
+  /// Very many terms differ in their titles only, or in their plans.
+  var shard: UInt8 { UInt8(truncatingIfNeeded: hashValue) }
 }
 
 /// The texts of a countdown's button.
@@ -63,7 +66,7 @@ struct TermsTable: ~Copyable {
   }
   private var common: ContiguousArray<Common> = []
   private var free: [ID] = []
-  private var known: [Terms: ID] = [:]
+  private var known = Shards<Terms, ID>()
   /// The terms that were taken last: usually they are also taken next.
   private var last: ID?
 
