@@ -293,6 +293,11 @@ bench-gateway: build gateway ## Measure many pages of countdown-gateway, beside 
 	@COUNTDOWND=$(RELEASE)/countdownd COUNTDOWN_GATEWAY=Gateway/$(RELEASE)/countdown-gateway \
 	  Benchmarks/gateway/many.py $(BENCH_OPTIONS)
 
+.PHONY: bench-largest
+bench-largest: build ## Time single commands with their largest inputs, beside a client that pings
+	@scripts/integration-test.sh --version >/dev/null
+	@COUNTDOWND=$(RELEASE)/countdownd .build/venv/bin/python Benchmarks/daemon/largest.py
+
 .PHONY: bench-scale
 bench-scale: build ## Measure how the daemon's costs grow; writes docs/dev/benchmarks-scale.md
 	@scripts/install-packages.sh python3

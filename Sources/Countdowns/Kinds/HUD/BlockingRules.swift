@@ -61,8 +61,10 @@ package struct BlockingRules: Equatable, Sendable {
   /// its fragment and trailing slashes.
   package static func path(_ url: String) -> String {
     var path = url.prefix { $0 != "?" && $0 != "#" }
-    // Counting the characters of a long path each time would hold up other clients.
-    while path.last == "/", !path.dropLast().isEmpty { path.removeLast() }
+    // Removing a character of a long path would take O(length) each time; bytes do not.
+    let slashes = path.utf8.reversed().prefix { $0 == UInt8(ascii: "/") }.count
+    path = path.prefix(upTo: path.utf8.index(path.endIndex, offsetBy: -slashes))
+    if slashes > 0, path.isEmpty { return "/" }
     let marker = "/api/"
     var start = path.endIndex
     while let slash = path[..<start].lastIndex(of: "/") {

@@ -79,6 +79,8 @@ import Testing
       return ["request", "mask", "rule"].map { reply[$0]!.text }
     }
     #expect(try verdict("https://host/api/v1/api/pay/?x=1") == ["/api/pay", "black", "/api/pay"])
+    #expect(try verdict(String(repeating: "/", count: 8_192)) == ["/", "none", "null"])
+    #expect(try verdict("/api/é//") == ["/api/é", "none", "null"])
     #expect(try verdict("/api/Order/Submit") == ["/api/Order/Submit", "black", "Submit"])
     #expect(try verdict("/api/Order/List") == ["/api/Order/List", "none", "null"])
     #expect(counter.dispatcher.engine.entityCount == 0)
