@@ -167,6 +167,22 @@ def test_the_python_program_asks_a_daemon_that_closes_only_once(tmp_path):
     assert len(asked) == 1
 
 
+# Python
+
+PAGE_OF_PYTHON = PROJECT / "docs/howto/python.md"
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_programs_of_the_python_page_print_what_it_shows(daemon, tmp_path, number):
+    found = programs(PAGE_OF_PYTHON, "python")
+    assert len(found) == 5
+    text, shown = found[number]
+    done = run(python(text, tmp_path), tmp_path, daemon.path)
+    assert done.returncode == 0, done
+    pattern = re.escape(shown).replace("…", r"\d+")
+    assert re.fullmatch(pattern, done.stdout), done
+
+
 # Events
 
 

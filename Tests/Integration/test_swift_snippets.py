@@ -1,0 +1,78 @@
+"""The Swift programs and parts of programs in the README, the how-to pages and the DocC catalogs
+compile, in Swift 6 mode."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from countdownd import PATIENCE, PROJECT, binary
+
+MODULES = binary().parent / "Modules"
+PAGES = ["README.md", "docs/howto/swift.md"]
+PAGES += [str(page.relative_to(PROJECT)) for page in sorted(PROJECT.glob("Sources/*/*.docc/*.md"))]
+
+# What the parts of programs expect around them: an app.
+APP = """
+import CountdownClient
+import DispatchTimers
+import Foundation
+import TimerWheel
+
+enum Answer { case tooManyRequests(retryAfter: Duration) }
+@MainActor final class Label { var text: String? }
+@MainActor final class Button { var isEnabled = false }
+@MainActor final class Screen { func show(_ hud: HUDView?) {} }
+final class Box: Sendable { func poll() {} }
+var client: CountdownClient { fatalError() }
+let requestID = "r", phone = "+4512345678"
+@MainActor let label = Label(), button = Button(), screen = Screen(), controller = Button()
+let mailbox = Box()
+@MainActor var handle: AnyObject?, handles: [AnyObject] = []
+func sendCode() async throws {}
+func sendCode(to phone: String) async throws {}
+func reply(_ status: Int, retryAfter: Duration) {}
+func order(_ payload: String?) {}
+func handle(_ payload: UInt64) {}
+"""
+
+
+def functions():
+    """Returns each block of the pages as a function."""
+    found = []
+    for page in PAGES:
+        for text in re.findall(r"^```swift\n(.*?)^```$", (PROJECT / page).read_text(), re.M | re.S):
+            if text.startswith(".package("):
+                continue
+            lines = [line for line in text.splitlines() if not line.startswith("import ")]
+            body = "\n".join(lines).replace("{ … }", "{}")
+            found.append(
+                f"// {page}\n@MainActor func snippet{len(found)}() async throws -> Answer? {{\n"
+                f"{body}\nreturn nil\n}}\n")  # fmt: skip
+    return found
+
+
+def compile(text, directory):
+    (directory / "Snippets.swift").write_text(text)
+    flags = ["-I", MODULES]
+    for folder in [*PROJECT.glob(".build/checkouts/*/Sources/*/include"), *PROJECT.glob("Sources/C*")]:
+        flags += ["-I", folder, "-Xcc", f"-I{folder}"]
+    for file in MODULES.parent.glob("C*.build/module.modulemap"):
+        flags += ["-Xcc", f"-fmodule-map-file={file}"]
+    return subprocess.run(
+        ["swiftc", "-typecheck", "-parse-as-library", "-swift-version", "6", *flags, "Snippets.swift"],
+        cwd=directory, capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
+
+
+@pytest.mark.skipif(not shutil.which("swiftc"), reason="swiftc is not installed")
+@pytest.mark.skipif(not MODULES.exists(), reason="there are no modules beside the daemon")
+def test_swift_snippets_compile(tmp_path: pathlib.Path):
+    texts = functions()
+    assert len(texts) > 10
+    done = compile(APP + "\n".join(texts), tmp_path)
+    assert done.returncode == 0, done.stderr
+    # What does not exist is noticed.
+    wrong = compile(APP + texts[0].replace("startCountdown", "beginCountdown"), tmp_path)
+    assert wrong.returncode != 0 and "beginCountdown" in wrong.stderr
