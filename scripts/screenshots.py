@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""screenshots.py BINARIES DIRECTORY - plays a short session in real terminals, and draws them as SVG.
+"""screenshots.py BINARIES DIRECTORY - plays a short session in a real terminal, and draws it as SVG.
 
-Each picture follows the reader's colour scheme, light or dark.
+The picture follows the reader's colour scheme, light or dark.
 """
 
 import itertools
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import unicodedata
 from xml.sax.saxutils import escape
@@ -136,11 +135,11 @@ def svg(lines, columns, rows, title):
 
 # MARK: The session
 
-SIZES = [(80, 24), (200, 50), (40, 24)]
+COLUMNS, ROWS = 80, 24
 
 
-def fill(daemon, rows):
-    """Creates what a service might have under way; more for more rows."""
+def fill(daemon):
+    """Creates what a service might have under way."""
     from countdownd import Error
 
     client = daemon.connect()
@@ -164,10 +163,6 @@ def fill(daemon, rows):
     ]:
         reply = client(*words)
         assert not isinstance(reply, Error), (words, reply)
-    for number in range(rows - 24):
-        key = f"+4520{number * 7919 % 1_000_000:06}"
-        client("COUNTDOWN", "START", key, "COUNT", 65 + 9 * number, "TITLE", "Send again in %m:%02s")
-    return client
 
 
 def main(binaries, directory):
@@ -177,48 +172,24 @@ def main(binaries, directory):
 
     directory.mkdir(parents=True, exist_ok=True)
 
-    def picture(name, columns, rows, command, shown=None):
-        """Draws the screen of `command` once a line matches `shown`; without `shown`, the beginning
-        of its output."""
-        terminal = Terminal(
-            columns, rows if shown else 200, prompt="$", COUNTDOWND_SOCKET=str(daemon.path),
-            PATH=f"{binaries}:{os.environ['PATH']}",
-        )  # fmt: skip
-        try:
-            terminal.type(command)
-            terminal.wait_for("countdown")
-            if shown:
-                terminal.wait(lambda screen: any(re.match(shown, line) for line in screen), shown)
-            else:
-                terminal.wait_for_prompt()
-            lines = terminal.colours()
-        finally:
-            terminal.close()
-        if not shown:
-            # Removes blank lines and the prompt.
-            while re.sub(r"\x1b\[[\d;]*m", "", lines[-1]).strip() in ("", "$"):
-                lines.pop()
-        file = directory / (name + ("" if columns == 80 else f"-{columns}x{rows}") + ".svg")
-        file.write_text(svg(lines, columns, min(rows, len(lines)), command))
-        print(file, flush=True)
-
-    for columns, rows in SIZES:
-        daemon = Daemon(config="slowlog:\n  threshold: 0ms\n")
-        try:
-            fill(daemon, rows)
-            picture("watch", columns, rows, "countdownctl watch", r"countdown +\+4511223344 .*2[56]\.")
-            picture("list", columns, rows, "countdownctl list")
-            picture("bench", columns, rows, "countdownctl bench -n 20000")
-            picture("help", columns, rows, "countdownctl --help")
-            load = [binaries / "countdownctl", "bench", "--socket", daemon.path, "--rate", "4000"]
-            with subprocess.Popen([*load, "-n", "60000"], stdout=subprocess.DEVNULL) as busy:
-                try:
-                    picture("top", columns, rows, "countdownctl top", r"countdown start +\d,\d+/s")
-                finally:
-                    busy.kill()
-        finally:
-            daemon.kill()
-            daemon.close()
+    daemon = Daemon()
+    terminal = Terminal(
+        COLUMNS, ROWS, prompt="$", COUNTDOWND_SOCKET=str(daemon.path),
+        PATH=f"{binaries}:{os.environ['PATH']}",
+    )  # fmt: skip
+    try:
+        fill(daemon)
+        terminal.type("countdownctl watch")
+        shown = r"countdown +\+4511223344 .*2[56]\."
+        terminal.wait(lambda screen: any(re.match(shown, line) for line in screen), shown)
+        lines = terminal.colours()
+    finally:
+        terminal.close()
+        daemon.kill()
+        daemon.close()
+    file = directory / "watch.svg"
+    file.write_text(svg(lines, COLUMNS, ROWS, "countdownctl watch"))
+    print(file, flush=True)
 
 
 if __name__ == "__main__":

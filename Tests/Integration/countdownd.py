@@ -63,10 +63,13 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-def cpu_seconds(pid):
-    """Returns the processor time that a process has used."""
-    words = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+def is_asleep(pid):
+    """Returns whether a process sleeps now, and did so at each of some moments before."""
+    for _ in range(20):
+        if open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "S":
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def check(path):
@@ -349,9 +352,7 @@ class Daemon:
                 assert self.process.poll() is None, f"{self.process.returncode}: {self.log[-8000:]}"
                 with Client(self.path) as client:
                     assert client("PING") == Simple("PONG")
-                begin = time.monotonic()
                 assert self.terminate() == 0, self.log[-4000:]
-                assert time.monotonic() - begin < 10, "it took too long to end"
                 assert bool(self.listener) == self.path.exists(), "whose socket is it?"
             crash = re.search(r"(?i)fatal|crash|trap|precondition|backtrace", self.log)
             assert not crash, self.log[max(crash.start() - 500, 0) :][:8000]

@@ -11,11 +11,11 @@ pytestmark = pytest.mark.alone
 
 
 class Pings:
-    """Another client, which measures the duration of each PING until the `with` block ends."""
+    """Another client, which counts its PINGs until the `with` block ends."""
 
     def __init__(self, daemon):
         self.daemon = daemon
-        self.times = []
+        self.count = 0
         self.ends = threading.Event()
 
     def __enter__(self):
@@ -26,17 +26,12 @@ class Pings:
     def run(self):
         with Client(self.daemon.path) as client:
             while not self.ends.is_set():
-                before = time.monotonic()
                 client("PING")
-                self.times.append(time.monotonic() - before)
+                self.count += 1
 
     def __exit__(self, *_):
         self.ends.set()
         self.thread.join()
-
-    def slow(self):
-        """Returns the 99th percentile, in seconds."""
-        return sorted(self.times)[len(self.times) * 99 // 100]
 
 
 def in_pieces(client, commands, size=500):
@@ -61,12 +56,13 @@ def test_events_since_with_many_patterns_does_not_hold_others_up(daemon, client)
     for _ in range(850):
         reader.push()
     with Pings(daemon) as pings:
-        began, sequence, pages = time.monotonic(), 0, 0
-        while time.monotonic() - began < 2 or pages < 2:
+        sequence, pages = 0, 0
+        while pages < 50:
             page = fields(reader("EVENTS", "SINCE", sequence, "SUBSCRIBED", "LIMIT", "10000"))
             sequence = page[b"last_seq"] if page[b"more"] else 0
             pages += 1
-    assert pings.slow() < 0.5, (pings.slow(), pages)
+    # Each page is bounded, so that others have their turn after it.
+    assert pings.count > pages / 2
 
 
 def test_patterns_are_limited_for_all_connections_of_a_user(daemon, client):
@@ -97,7 +93,8 @@ def test_many_channels_at_once_do_not_hold_others_up(daemon, client):
         for _ in range(60_000):
             message = watcher.push()
         assert message[2] == 0
-    assert max(pings.times) < 0.5, max(pings.times)
+    # Held up, it would have had an answer after each of the five commands.
+    assert pings.count > 50
 
 
 LIMITS = "limits: {max-output: 16MiB, max-output-per-uid: 32MiB}\nevents: {keep: 0}"

@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import time
 
 import pytest
 
@@ -396,12 +395,9 @@ def test_keys_and_policies_are_completed_from_the_daemon(daemon):
     assert complete(daemon.path, "start", "--policy") == ["login", "reset"]
 
 
-def test_completion_is_silent_and_fast_without_a_daemon(deaf, tmp_path):
+def test_completion_is_silent_and_ends_without_a_daemon(deaf, tmp_path):
     for path in (deaf, tmp_path / "none.sock"):
-        begun = time.monotonic()
         assert complete(path, "get", "positional@0") == []
-        # Not a measurement: without a time limit, completion would wait forever.
-        assert time.monotonic() - begun < 10
 
 
 def test_bash_completes_keys(daemon, tmp_path):

