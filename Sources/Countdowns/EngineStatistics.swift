@@ -22,6 +22,7 @@ package struct EngineStatistics {
     refused += other.refused
     refunded += other.refunded
     cancelled += other.cancelled
+    repeated += other.repeated
   }
 
   mutating func record(late microseconds: Int64) {

@@ -1,9 +1,28 @@
-/// A kind whose entities have one deadline, and end with their owner: timers, pages, rate limits
-/// and others. The engine treats them all alike, apart from their state machines.
-protocol ExpiringKind: TableKind {
+/// A kind whose entities have one deadline.
+protocol ArmedKind: TableKind {
   /// Returns when an entity's alarm is due, on the entity's clock; nil if it needs none.
   static func nextExpiry(of entity: Entity) -> Instant?
   static func clock(of entity: Entity) -> TimerClock
+}
+
+extension ArmedKind {
+  static func clock(of entity: Entity) -> TimerClock { .boot }
+}
+
+extension ArmedKind where State == Entity {
+  static func restore(
+    _ key: Span<UInt8>, _ state: Entity, at index: UInt32, in engine: Engine, at now: Moment
+  ) -> Bool {
+    table(of: engine).insert(state, at: index)
+    engine.restored(EntityRef(kind, index), state.owner, uid: state.uid)
+    engine.arm(Self.self, index)
+    return true
+  }
+}
+
+/// A kind whose entities also end with their owner: timers, pages, rate limits and others. The
+/// engine treats them all alike, apart from their state machines.
+protocol ExpiringKind: ArmedKind {
   /// Whether an entity has ended, and is only there for its tokens. Clients do not see it.
   static func isOver(_ entity: Entity) -> Bool
   static func view(of entity: Entity, at now: Moment) -> View
@@ -23,7 +42,6 @@ protocol ExpiringKind: TableKind {
 }
 
 extension ExpiringKind {
-  static func clock(of entity: Entity) -> TimerClock { .boot }
   static func isOver(_ entity: Entity) -> Bool { false }
   static func settleAbsence(_ index: UInt32, in engine: Engine, at now: Moment) {}
   static var isLogged: Bool { canBeDurable }
@@ -97,17 +115,6 @@ extension ExpiringKind {
   }
 }
 
-extension ExpiringKind where State == Entity {
-  static func restore(
-    _ key: Span<UInt8>, _ state: Entity, at index: UInt32, in engine: Engine, at now: Moment
-  ) -> Bool {
-    table(of: engine).insert(state, at: index)
-    engine.restored(EntityRef(kind, index), state.owner, uid: state.uid)
-    engine.arm(Self.self, index)
-    return true
-  }
-}
-
 extension Engine {
   /// Returns the number of entities of a kind.
   package func count(_ kind: EntityKind) -> Int { kind.behavior.count(in: self) }
@@ -177,7 +184,7 @@ extension Engine {
     connections.count(-1, for: removed.uid)
   }
 
-  func arm<K: ExpiringKind>(_ kind: K.Type, _ index: UInt32) {
+  func arm<K: ArmedKind>(_ kind: K.Type, _ index: UInt32) {
     let table = K.table(of: self)
     table[index].alarm = arm(
       table[index].alarm, for: K.nextExpiry(of: table[index]), EntityRef(K.kind, index),

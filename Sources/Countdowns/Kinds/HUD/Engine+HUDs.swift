@@ -1,13 +1,14 @@
 import TimerWheel
 
 /// HUDs: each is a screen with presentations on its levels.
-enum HUDKind: TableKind {
+enum HUDKind: ArmedKind {
   static let kind = EntityKind.hud
   static let name: StaticString = "hud"
   static let keyName = "screen"
   static let stateOfNothing: StaticString = "hidden"
 
   static func table(of engine: Engine) -> EntityTable<HUDEntity> { engine.huds }
+  static func nextExpiry(of entity: HUDEntity) -> Instant? { entity.nextExpiry }
 
   /// Returns the view of the front presentation.
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> HUDView {
@@ -324,8 +325,7 @@ extension Engine {
     if huds[index].presentations.isEmpty {
       takeOut(hud: index)
     } else {
-      let next = huds[index].nextExpiry
-      huds[index].alarm = arm(huds[index].alarm, for: next, EntityRef(.hud, index))
+      arm(HUDKind.self, index)
     }
   }
 

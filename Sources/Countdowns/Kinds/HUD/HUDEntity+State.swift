@@ -37,7 +37,7 @@ extension HUDKind {
     let reference = EntityRef(kind, index)
     engine.restored(reference, .none, uid: state.uid)
     for owner in state.owners { engine.connections.restore(reference, owner) }
-    engine.huds[index].alarm = engine.arm(nil, for: state.nextExpiry, reference)
+    engine.arm(Self.self, index)
     return true
   }
 }

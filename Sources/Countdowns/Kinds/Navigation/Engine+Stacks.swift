@@ -1,7 +1,7 @@
 import TimerWheel
 
 /// Navigation stacks.
-enum NavigationKind: TableKind {
+enum NavigationKind: ArmedKind {
   static let kind = EntityKind.nav
   static let name: StaticString = "nav"
   static let keyName = "stack"
@@ -9,6 +9,7 @@ enum NavigationKind: TableKind {
   static let stateOfNothing: StaticString = "empty"
 
   static func table(of engine: Engine) -> EntityTable<StackEntity> { engine.stacks }
+  static func nextExpiry(of entity: StackEntity) -> Instant? { entity.machine.nextExpiry }
 
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> StackView {
     StackView(engine.stacks[index], at: now)
@@ -203,9 +204,7 @@ extension Engine {
     let after = Set(stacks[index].machine.pages.map(\.scope))
     let gone = before.pages.filter { !after.contains($0.scope) }
     limitPoppedScope(before, stacks[index].machine)
-    let reference = EntityRef(.nav, index)
-    stacks[index].alarm = arm(
-      stacks[index].alarm, for: stacks[index].machine.nextExpiry, reference)
+    arm(NavigationKind.self, index)
     if stacks[index].machine.pages.isEmpty {
       let entity = stacks.remove(index)
       connections.count(-1, for: entity.uid)

@@ -10,18 +10,6 @@ extension StackEntity: EntityState {
   }
 }
 
-extension NavigationKind {
-  static func restore(
-    _ key: Span<UInt8>, _ state: StackEntity, at index: UInt32, in engine: Engine, at now: Moment
-  ) -> Bool {
-    engine.stacks.insert(state, at: index)
-    let reference = EntityRef(kind, index)
-    engine.restored(reference, .none, uid: state.uid)
-    engine.stacks[index].alarm = engine.arm(nil, for: state.machine.nextExpiry, reference)
-    return true
-  }
-}
-
 extension NavigationStack.Page {
   static var blank: NavigationStack.Page {
     NavigationStack.Page(scope: .blank, edge: 0, pops: true, bar: nil)
