@@ -4,6 +4,7 @@ import Logging
 /// docs/reference/log-messages.md lists them.
 package enum LogMessage: String, CaseIterable, Sendable {
   case started = "73cb9d7caefb4861900749e15f29d046"
+  case cannotStart = "5d1f9c0de08c4b0f9a3c1f0a6c6f7b42"
   case ready = "1296cce2cfff46f5997fdd9bc923c531"
   case reloaded = "4a171f9e048645b09e9f9fd68e409a44"
   case reloadRefused = "943d138b0a47447aa5e6050b6f8ca05b"

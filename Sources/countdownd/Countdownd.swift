@@ -120,8 +120,8 @@ struct Countdownd: ParsableCommand {
   func run() throws {
     let configuration = try loadConfiguration()
     guard !virtualTime || configuration.fleet.engine == .none else {
-      complain("--virtual-time cannot be used with fleet: the servers have clocks of their own")
-      throw ExitCode(78)
+      throw refuseStart(
+        "--virtual-time cannot be used with fleet: the servers have clocks of their own", 78)
     }
     if checkConfig {
       for (name, value) in configuration.settings { say("\(name): \(value)") }
@@ -138,7 +138,7 @@ struct Countdownd: ParsableCommand {
     Server.avoidHugePages()
     let notifier = ServiceNotifier()
     let status = StatusLine(notifier)
-    var settings = ServerSettings(configuration, listener: try listener(configuration))
+    var settings = ServerSettings(configuration, listener: try listener(configuration, logger))
     settings.isTimeVirtual = virtualTime
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
     let restart = virtualTime ? VirtualRestart() : nil
@@ -186,9 +186,26 @@ struct Countdownd: ParsableCommand {
     do {
       return try load()
     } catch {
-      complain("the configuration is refused:\n\(error.description)")
-      throw ExitCode(78)
+      let text = "the configuration is refused:\n\(error.description)"
+      if checkConfig { complain(text) }
+      throw checkConfig ? ExitCode(78) : refuseStart(text, 78)
     }
+  }
+
+  /// Says why the daemon cannot start: on a terminal as it is, in the journal at critical, and as
+  /// the status of the service.
+  ///
+  /// - Parameter logger: nil if there is none yet.
+  private func refuseStart(_ text: String, _ status: Int32, _ logger: Logger? = nil) -> ExitCode {
+    if Journal.isStandardError() {
+      let logger = logger ?? makeLogger(Configuration())
+      logger.log(.cannotStart, .critical, "cannot start: \(text)")
+    } else {
+      complain(text)
+    }
+    let line = text.split(separator: "\n").joined(separator: " ")
+    ServiceNotifier().status("cannot start: \(line)")
+    return ExitCode(status)
   }
 
   /// Returns the first generation. Without a state, the clock keeps generations rising; but one
@@ -221,14 +238,15 @@ struct Countdownd: ParsableCommand {
     return configuration
   }
 
-  private func listener(_ configuration: Configuration) throws -> ServerSettings.Listener {
+  private func listener(
+    _ configuration: Configuration, _ logger: Logger
+  ) throws -> ServerSettings.Listener {
     do {
       if let activated = try ActivatedSockets.take(name: Product.name) {
         return .descriptor(activated)
       }
     } catch {
-      complain(error.description)
-      throw ExitCode(69)
+      throw refuseStart(error.description, 69, logger)
     }
     return .path(configuration.socket.path, mode: configuration.socket.mode)
   }
@@ -265,14 +283,12 @@ struct Countdownd: ParsableCommand {
         stopping.pass(to: $0)
       }
     } catch let error as ListenError {
-      complain(error.description)
-      throw ExitCode(69)
+      throw refuseStart(error.description, 69, logger)
     } catch let error as FleetError {
-      complain("cannot use the servers of the fleet: \(error)")
-      throw ExitCode(78)
+      throw refuseStart("cannot use the servers of the fleet: \(error)", 78, logger)
     } catch let error as StoreError {
-      complain("cannot keep state: \(error)\nOr keep none: --durability none")
-      throw ExitCode(73)
+      throw refuseStart(
+        "cannot keep state: \(error)\nOr keep none: --durability none", 73, logger)
     }
   }
 

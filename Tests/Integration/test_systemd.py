@@ -104,6 +104,26 @@ def test_a_configuration_that_is_refused_is_not_tried_again(machine):
     assert machine.show("NRestarts") == "0"
     place = f"{CONFIGURATION}.d/test.yaml:2: limits.max-conections"
     machine.eventually("the journal says where", lambda: place in machine.journal())
+    assert "cannot start: the configuration is refused" in machine.show("StatusText")
+    assert place in machine.show("StatusText")
+    refused(machine, place)
+
+
+def refused(machine, reason):
+    """Checks that the journal says at critical why the daemon cannot start."""
+    found = entries(machine, "MESSAGE_ID=" + message_ids()["cannot start"])
+    assert found and {entry["PRIORITY"] for entry in found} == {"2"}
+    assert all(reason in entry["MESSAGE"] for entry in found), found
+
+
+def test_a_state_that_cannot_be_read_is_said_in_the_status_after_all_tries(machine):
+    machine.drop_in("countdownd.service", "[Service]\nRestartSec=100ms\n")
+    machine.path("/var/lib/countdownd/state-1.db").mkdir(parents=True)
+    machine.run("systemctl", "start", "countdownd.service", check=False)
+    machine.eventually("it failed", lambda: machine.show("ActiveState") == "failed")
+    assert machine.show("ExecMainStatus") == "73"
+    assert "cannot start: cannot keep state" in machine.show("StatusText")
+    refused(machine, "state-1.db")
 
 
 def test_reload_takes_a_good_configuration_and_keeps_the_old_one_for_a_bad(machine):
