@@ -162,13 +162,13 @@ struct Countdownd: ParsableCommand {
     let hasTerminal = isatty(STDERR_FILENO) == 1
     let signals = watchSignals { number in
       let isHungUp = hasTerminal && isatty(STDERR_FILENO) == 0
-      if number == SIGHUP, !isHungUp { reloading.ask() } else { stopping.ask() }
+      if number == SIGHUP, !isHungUp { reloading.ask() } else { stopping.ask(by: number) }
     }
     let server: Server
     do {
       server = try start(settings, reloading, stopping, status, notifier, logger)
     } catch is StoppedWhileLoading {
-      return logger.info("ended")
+      return logger.info("ended", metadata: ["by": "\(stopping.signal ?? "SHUTDOWN")"])
     }
     status.isListening()
     reloading.pass(to: server)
@@ -176,8 +176,9 @@ struct Countdownd: ParsableCommand {
     restart?.answer()
     server.waitUntilStopped()
     withExtendedLifetime(signals) {}
-    logger.info("ended")
-    if let start = server.nextStart, !stopping.isAsked {
+    let command = server.nextStart == nil ? "SHUTDOWN" : "CLOCK"
+    logger.info("ended", metadata: ["by": "\(stopping.signal ?? command)"])
+    if let start = server.nextStart, stopping.signal == nil {
       VirtualRestart.again(at: start, answering: server.nextCaller ?? -1)
     }
   }
@@ -344,27 +345,35 @@ struct Countdownd: ParsableCommand {
 private final class StopRequest: Sendable {
   private struct State {
     var server: Server?
-    var isAsked = false
+    var signal: Int32?
   }
 
   private let state = Mutex(State())
 
-  var isAsked: Bool { state.withLock(\.isAsked) }
+  /// The name of the signal that asked; nil if none has.
+  var signal: String? {
+    switch state.withLock(\.signal) {
+    case SIGTERM: "SIGTERM"
+    case SIGINT: "SIGINT"
+    case SIGHUP: "SIGHUP"
+    case let other: other.map { "signal \($0)" }
+    }
+  }
 
-  func ask() {
+  func ask(by signal: Int32) {
     let server = state.withLock { state in
-      state.isAsked = true
+      state.signal = signal
       return state.server
     }
     server?.shutDown()
   }
 
   func pass(to server: Server) {
-    let isAsked = state.withLock { state in
+    let signal = state.withLock { state in
       state.server = server
-      return state.isAsked
+      return state.signal
     }
-    if isAsked { server.shutDown() }
+    if signal != nil { server.shutDown() }
   }
 }
 

@@ -298,7 +298,7 @@ def test_sigterm_and_sigint_end_the_daemon(daemon, number):
     daemon.process.send_signal(number)
     assert daemon.process.wait(timeout=5) == 0
     assert not daemon.path.exists()
-    assert "ended" in daemon.log
+    assert f"ended by={number.name}" in daemon.log
 
 
 def test_sigterm_ends_it_soon_with_busy_clients(daemon):

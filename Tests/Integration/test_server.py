@@ -286,6 +286,7 @@ def test_shutdown_ends_the_daemon(daemon, words):
     assert other.is_closed()
     assert daemon.process.wait(timeout=5) == 0
     assert not daemon.path.exists()
+    assert "ended by=SHUTDOWN" in daemon.log
 
 
 def test_shutdown_with_a_bad_option_is_refused(client):
