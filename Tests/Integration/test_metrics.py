@@ -2,11 +2,13 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
 import stat
 import subprocess
+import time
 import urllib.request
 
 import pytest
@@ -85,6 +87,33 @@ def test_buckets_never_fall_and_end_with_the_count(client):
         assert len(buckets) == 19 and buckets == sorted(buckets)
         assert buckets[-1] == values[f"countdownd_{name}_count"]
     assert values['countdownd_timer_lateness_seconds_bucket{le="60"}'] == 1
+
+
+def test_metrics_of_the_process_are_what_the_kernel_says(daemon, client):
+    process = pathlib.Path(f"/proc/{daemon.process.pid}")
+
+    def of(name):
+        return metrics(client)[f"countdownd_process_{name}"]
+
+    # What libraries keep open stays; each connection is one more.
+    open_before = of("open_fds")
+    assert open_before == len(os.listdir(process / "fd"))
+    others = [daemon.connect() for _ in range(5)]
+    eventually(lambda: of("open_fds") == open_before + 5, "five more are open")
+    for other in others:
+        other.close()
+    soft = re.search(r"Max open files +(\d+)", (process / "limits").read_text())[1]
+    assert of("max_fds") == int(soft)
+    born = int(process.joinpath("stat").read_text().rsplit(")", 1)[1].split()[19])
+    uptime = float(pathlib.Path("/proc/uptime").read_text().split()[0])
+    started = time.time() - uptime + born / os.sysconf("SC_CLK_TCK")
+    assert started - 1 <= of("start_time_seconds") <= time.time()
+    page = os.sysconf("SC_PAGESIZE")
+    resident = int((process / "statm").read_text().split()[1]) * page
+    assert resident / 2 < of("resident_memory_bytes") < resident * 2
+    first = of("cpu_seconds_total")
+    assert first > 0
+    eventually(lambda: of("cpu_seconds_total") > first, "the processor time rises")
 
 
 def test_metrics_show_no_keys(client):
@@ -204,43 +233,73 @@ def test_promtool_finds_nothing_wrong_with_the_rules():
     promtool("check", "rules", str(MONITORING / "alerts.yaml"))
 
 
+def histogram(name, instance, bound, below):
+    """Returns a histogram that grows: of 10 in a minute, `below` are at most `bound` seconds."""
+    buckets = [(bound, below), (10 * bound, 10), ("+Inf", 10)]
+    return {f'countdownd_{name}_bucket{{instance="{instance}",le="{le}"}}': f"0+{count}x30"
+            for le, count in buckets}  # fmt: skip
+
+
+def gauge(name, bad, good):
+    return {f'countdownd_{name}{{instance="bad"}}': bad, f'countdownd_{name}{{instance="good"}}': good}
+
+
+def mtime(instance, file=FILE):
+    return f'node_textfile_mtime_seconds{{instance="{instance}",file="{file}"}}'
+
+
+# For each alert: what Prometheus has read each minute from a host that is bad and from one that is
+# good, and the minute in which the alert begins to fire for the bad one.
+ALERTS = {
+    "CountdowndDown": (gauge("up", "1 1 0x28", "1x30"), 4),
+    "CountdowndFiguresOld": (
+        {mtime("bad"): "0+60x9 540x21", mtime("good"): "0+60x30", mtime("good", "/else.prom"): "0x30"},
+        16,
+    ),
+    "CountdowndReadOnly": (gauge("read_only", "0x5 1x24", "0x30"), 7),
+    "CountdowndFoldingFails": (gauge("folding_fails", "0 1x29", "0 1x4 0x24"), 6),
+    "CountdowndFewDescriptors": (
+        gauge("process_open_fds", "90 91x29", "90x30") | gauge("process_max_fds", "100x30", "100x30"),
+        6,
+    ),
+    "CountdowndLoading": (gauge("loading", "1x30", "1x4 0x25"), 5),
+    "CountdowndLate": (
+        histogram("timer_lateness_seconds", "bad", 0.1, 9)
+        | histogram("timer_lateness_seconds", "good", 0.1, 10),
+        11,
+    ),
+    "CountdowndSlowDisk": (
+        histogram("batch_commit_seconds", "bad", 0.5, 9)
+        | histogram("batch_commit_seconds", "good", 0.5, 10),
+        11,
+    ),
+    "CountdowndRejectsConnections": (gauge("rejected_connections_total", "0+1x30", "5x30"), 6),
+    "CountdowndDisconnectsSlowReaders": (
+        gauge("output_limit_disconnections_total", "0+1x30", "5x30"), 6),
+}  # fmt: skip
+
+
+def test_each_alert_has_a_case():
+    rules = (MONITORING / "alerts.yaml").read_text()
+    assert set(re.findall(r"- alert: (\w+)", rules)) == set(ALERTS)
+
+
 @needs_promtool
-def test_rules_alert_when_they_should(tmp_path):
+@pytest.mark.parametrize("alert", ALERTS)
+def test_an_alert_fires_for_a_bad_host_alone(tmp_path, alert):
+    series, minute = ALERTS[alert]
     case = tmp_path / "test.yaml"
+    firing = 'count by (alertname, instance) (ALERTS{alertstate="firing"})'
+    sample = {"labels": f'{{alertname="{alert}", instance="bad"}}', "value": 1}
     case.write_text(json.dumps({
         "rule_files": [str(MONITORING / "alerts.yaml")],
         "evaluation_interval": "1m",
         "tests": [{
             "interval": "1m",
-            "input_series": [
-                # Of two hosts, one has no daemon from the 2nd minute on, and of a third the file is old.
-                {"series": 'countdownd_up{instance="a"}', "values": "1x20"},
-                {"series": 'countdownd_up{instance="b"}', "values": "1 1 0x18"},
-                {"series": f'node_textfile_mtime_seconds{{instance="a",file="{FILE}"}}',
-                 "values": "0+60x20"},
-                {"series": f'node_textfile_mtime_seconds{{instance="c",file="{FILE}"}}',
-                 "values": "0+60x9 540x11"},
-                {"series": 'node_textfile_mtime_seconds{instance="a",file="/else.prom"}',
-                 "values": "0x20"},
-                {"series": "countdownd_read_only", "values": "0x5 1x15"},
-                {"series": "countdownd_rejected_connections_total", "values": "0+1x20"},
-                {"series": 'countdownd_timer_lateness_seconds_bucket{le="0.1"}', "values": "0+9x20"},
-                {"series": 'countdownd_timer_lateness_seconds_bucket{le="1"}', "values": "0+10x20"},
-                {"series": 'countdownd_timer_lateness_seconds_bucket{le="+Inf"}',
-                 "values": "0+10x20"},
-            ],
+            "input_series": [{"series": name, "values": values} for name, values in series.items()],
             "promql_expr_test": [
-                {"eval_time": f"{minute}m",
-                 "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
-                 "exp_samples": [
-                     {"labels": f'{{alertname="{name}"}}', "value": 1} for name in names]}
-                for minute, names in [
-                    (3, []),
-                    (4, ["CountdowndDown"]),
-                    (8, ["CountdowndDown", "CountdowndReadOnly", "CountdowndRejectsConnections"]),
-                    (20, ["CountdowndDown", "CountdowndFiguresOld", "CountdowndLate",
-                          "CountdowndReadOnly", "CountdowndRejectsConnections"]),
-                ]
+                {"eval_time": f"{at}m", "expr": firing, "exp_samples": samples}
+                for at, samples in [(minute - 1, []), (minute, [sample]), (29, [sample])]
             ],
         }],
     }))  # fmt: skip

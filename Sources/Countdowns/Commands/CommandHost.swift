@@ -64,6 +64,13 @@ package struct HostMetrics {
   package var rejectedConnections = 0
   package var commits = DurationStatistics()
   package var stateBytes = 0
+  package var foldingFails = false
+  /// Of the process: when it started, in Unix time, and the processor time of all its threads.
+  package var startMicroseconds: UInt64 = 0
+  package var processorMicroseconds: UInt64 = 0
+  package var residentBytes = 0
+  package var openDescriptors = 0
+  package var mostDescriptors: UInt64 = 0
 
   package init() {}
 }

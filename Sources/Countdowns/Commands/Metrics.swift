@@ -24,6 +24,11 @@ struct MetricsText {
     sample(name, "", "\(value)")
   }
 
+  mutating func seconds(_ name: String, _ type: MetricType, _ help: String, _ value: UInt64) {
+    family(name, type, help)
+    sample(name, "", Self.seconds(value))
+  }
+
   /// Adds one sample for each value of a label.
   mutating func values(
     _ name: String, _ type: MetricType, by label: String, _ help: String,
@@ -100,6 +105,20 @@ extension Dispatcher {
       "batch_commit_seconds", "How long it took to append a batch of changes to the log.",
       host.commits)
     text.value("state_bytes", .gauge, "Size of the files in the state directory.", host.stateBytes)
+    text.value(
+      "folding_fails", .gauge, "1 while the change log cannot be folded into the database.",
+      host.foldingFails ? 1 : 0)
+    // node_exporter has the names without the prefix for itself.
+    text.seconds(
+      "process_start_time_seconds", .gauge, "When the process started, in Unix time.",
+      host.startMicroseconds)
+    text.seconds(
+      "process_cpu_seconds_total", .counter, "Processor time of all threads.",
+      host.processorMicroseconds)
+    text.value(
+      "process_resident_memory_bytes", .gauge, "Resident memory.", host.residentBytes)
+    text.value("process_open_fds", .gauge, "Open file descriptors.", host.openDescriptors)
+    text.value("process_max_fds", .gauge, "The most that may be open.", host.mostDescriptors)
     fleet?.write(to: &text)
     return text.text
   }
