@@ -42,6 +42,8 @@ extension Server {
       metrics.stateBytes = writer.stateBytes
     }
     metrics.foldingFails = storing.foldingProblem != nil
+    metrics.hasReloaded = reloadProblem == nil
+    metrics.configuredMicroseconds = UInt64(clamping: configuredAt.microseconds)
     metrics.startMicroseconds = UInt64(clamping: startedAt.wall.microseconds)
     metrics.processorMicroseconds = ProcessTime.microseconds
     metrics.residentBytes = ProcessMemory.residentBytes
@@ -78,6 +80,9 @@ extension Server {
       ("clock", virtualClock == nil ? "real" : "virtual"),
       ("now_unix_ms", "\(now.wall.microseconds / 1_000)"),
       ("uptime_in_seconds", "\(seconds)"),
+      ("config_last_reload_successful", reloadProblem == nil ? "1" : "0"),
+      ("config_last_reload_error", reloadProblem ?? ""),
+      ("config_last_reload_success_unix_ms", "\(configuredAt.microseconds / 1_000)"),
     ]
   }
 

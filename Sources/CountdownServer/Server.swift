@@ -27,6 +27,10 @@ package final class Server: CommandHost, @unchecked Sendable {
   let hooks: ServerHooks
   let logger: Logger
   let startedAt: Moment
+  /// When the configuration in force was loaded.
+  private(set) var configuredAt: Instant
+  /// Why the newest configuration is refused; nil if it is in force.
+  private(set) var reloadProblem: String?
   package let virtualClock: VirtualClock?
   private let machineClocks = MachineClocks()
 
@@ -110,6 +114,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     loading = .opened(store)
     startReading = reading
     startedAt = Moment(reading)
+    configuredAt = startedAt.wall
     switch settings.listener {
     case .path(let path, let mode): listening = try ListeningSocket(path: path, mode: mode)
     case .descriptor: listening = nil
@@ -199,8 +204,14 @@ package final class Server: CommandHost, @unchecked Sendable {
       server.settings = new
       server.dispatcher.reload(new.dispatcher)
       server.dispatcher.engine.reload(new.engine)
+      (server.configuredAt, server.reloadProblem) = (server.now.wall, nil)
       done()
     }
+  }
+
+  /// Notes why a new configuration is refused, for INFO and METRICS. Callable from any thread.
+  package func noteRefusedReload(_ problem: String) {
+    runOnLoop { $0.reloadProblem = problem }
   }
 
   package func setLogLevel(_ level: String) -> Bool {

@@ -75,6 +75,7 @@ final class Reloading: Sendable {
           .reloadRefused, .error, "the configuration is refused, the old one stays: \(problem)")
       }
       status.hasReloaded(refusedFor: problems.first ?? "")
+      server.noteRefusedReload(problems.first ?? "")
       return .refused(problems)
     }
   }
@@ -100,7 +101,10 @@ final class Reloading: Sendable {
     logger.set(new.logLevel)
     logger.log(
       .reloaded, .notice, "configuration reloaded",
-      ["policies": "\(new.engine.policies.count)", "changed": "\(changed.count)"])
+      [
+        "policies": "\(new.engine.policies.count)",
+        "changed": "\(changed.map(\.name).joined(separator: ","))",
+      ])
     status.hasReloaded()
     return .taken(changed: changed, kept: kept)
   }

@@ -116,6 +116,33 @@ def test_metrics_of_the_process_are_what_the_kernel_says(daemon, client):
     eventually(lambda: of("cpu_seconds_total") > first, "the processor time rises")
 
 
+@pytest.mark.daemon(virtual_time=True)
+def test_a_refused_reload_is_reported_until_one_is_taken(daemon, client):
+    def reported():
+        return {name.removeprefix("config_last_reload_"): value
+                for name, value in daemon.info("server").items() if name.startswith("config")}
+
+    def figures():
+        values = metrics(client)
+        return (values["countdownd_config_last_reload_successful"],
+                int(values["countdownd_config_last_reload_success_timestamp_seconds"] * 1_000 + 1e-3))
+
+    began = int(reported()["success_unix_ms"])
+    assert reported() == {"successful": "1", "error": "", "success_unix_ms": str(began)}
+    client("CLOCK", "ADVANCE", "5s")
+    daemon.config_path.write_text("countdown: {count: 5}\nnonsense: 1\n")
+    client("CONFIG", "RELOAD")
+    assert (reported()["successful"], reported()["success_unix_ms"]) == ("0", str(began))
+    assert "nonsense: unknown setting" in reported()["error"]
+    assert figures() == (0, began)
+    daemon.config_path.write_text("countdown: {count: 5}\nlog-level: debug\n")
+    client("CONFIG", "RELOAD")
+    assert reported() == {"successful": "1", "error": "", "success_unix_ms": str(began + 5_000)}
+    assert figures() == (1, began + 5_000)
+    # The log names what has changed.
+    assert re.search(r"configuration reloaded.*changed=countdown.count,log-level\b", daemon.log)
+
+
 def test_metrics_show_no_keys(client):
     client("COUNTDOWN", "START", "+4512345678")
     client("NONSENSE+4512345678")
@@ -262,6 +289,7 @@ ALERTS = {
         gauge("process_open_fds", "90 91x29", "90x30") | gauge("process_max_fds", "100x30", "100x30"),
         6,
     ),
+    "CountdowndReloadRefused": (gauge("config_last_reload_successful", "1 0x29", "1x30"), 2),
     "CountdowndLoading": (gauge("loading", "1x30", "1x4 0x25"), 5),
     "CountdowndLate": (
         histogram("timer_lateness_seconds", "bad", 0.1, 9)

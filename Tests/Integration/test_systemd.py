@@ -141,6 +141,8 @@ def test_reload_takes_a_good_configuration_and_keeps_the_old_one_for_a_bad(machi
     place = f"{CONFIGURATION}.d/test.yaml:2: policies.login.count"
     machine.eventually("the journal says where", lambda: place in machine.journal())
     machine.eventually("it is active", lambda: machine.show("ActiveState") == "active")
+    assert "policies.login.count" in machine.show("StatusText")
+    assert b"config_last_reload_successful:0" in ping(machine.path(SOCKET), command=b"INFO server\r\n")
     assert b"cooldown" in ping(machine.path(SOCKET), command=start)
     assert machine.show("MainPID") == first
 
@@ -186,7 +188,13 @@ def test_the_journal_has_ids_and_fields(machine):
 
     reload = b"CONFIG RELOAD\r\n"
     assert b"needs_restart" in ping(machine.path(SOCKET), command=reload)
-    assert entries(machine, "MESSAGE_ID=" + ids["reloaded"])
+    (entry,) = entries(machine, "MESSAGE_ID=" + ids["reloaded"])
+    assert entry["COUNTDOWND_CHANGED"] == ""
+    machine.write(
+        CONFIGURATION + ".d/test.yaml", "limits: {max-entities-per-uid: 2}\nlog-level: notice\n")
+    assert b"needs_restart" in ping(machine.path(SOCKET), command=reload)
+    entry = entries(machine, "MESSAGE_ID=" + ids["reloaded"])[-1]
+    assert entry["COUNTDOWND_CHANGED"] == "limits.max-entities-per-uid,log-level"
     machine.write(CONFIGURATION + ".d/test.yaml", "limits: {x: 1}\n")
     assert b"-ERR the configuration is refused" in ping(machine.path(SOCKET), command=reload)
     (entry,) = entries(machine, "MESSAGE_ID=" + ids["reload refused"])

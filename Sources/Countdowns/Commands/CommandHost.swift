@@ -65,6 +65,10 @@ package struct HostMetrics {
   package var commits = DurationStatistics()
   package var stateBytes = 0
   package var foldingFails = false
+  /// Whether the newest configuration is in force, and when the one in force was loaded, in Unix
+  /// time.
+  package var hasReloaded = true
+  package var configuredMicroseconds: UInt64 = 0
   /// Of the process: when it started, in Unix time, and the processor time of all its threads.
   package var startMicroseconds: UInt64 = 0
   package var processorMicroseconds: UInt64 = 0

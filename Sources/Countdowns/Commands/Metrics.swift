@@ -108,6 +108,12 @@ extension Dispatcher {
     text.value(
       "folding_fails", .gauge, "1 while the change log cannot be folded into the database.",
       host.foldingFails ? 1 : 0)
+    text.value(
+      "config_last_reload_successful", .gauge, "0 while the newest configuration is refused.",
+      host.hasReloaded ? 1 : 0)
+    text.seconds(
+      "config_last_reload_success_timestamp_seconds", .gauge,
+      "When the configuration in force was loaded, in Unix time.", host.configuredMicroseconds)
     // node_exporter has the names without the prefix for itself.
     text.seconds(
       "process_start_time_seconds", .gauge, "When the process started, in Unix time.",
