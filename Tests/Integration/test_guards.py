@@ -1,4 +1,4 @@
-"""ONCE, GATE and DEBOUNCE on the real daemon: events, and what survives a restart."""
+"""THROTTLE, ONCE, GATE and DEBOUNCE on the real daemon: what survives a restart."""
 
 import contextlib
 import json
@@ -35,27 +35,38 @@ def happened(client, sequence, pattern="*"):
     return [json.loads(line) for _, line in reply["events"]]
 
 
+# THROTTLE
+
+
+def take(client, key, *words):
+    return view(client("THROTTLE", "TAKE", key, *words))
+
+
+@pytest.mark.parametrize("how", ["terminate", "kill"])
+def test_a_limit_is_not_forgotten_by_a_restart(daemon, how):
+    client = daemon.connect()
+    limit = ["BURST", 3, "RATE", "3/1h"]
+    for _ in range(2):
+        assert take(client, "k", *limit)["accepted"]
+    client("THROTTLE", "TAKE", "gone", "BURST", 1, "RATE", "1/1h")
+    client("THROTTLE", "REFUND", "gone", 1)
+    before = view(client("THROTTLE", "GET", "k"))
+    daemon.restart(how)
+    client = daemon.connect()
+    after = view(client("THROTTLE", "GET", "k"))
+    assert after["generation"] == before["generation"]
+    assert (after["remaining"], after["limit"]) == (1, 3)
+    passed = after["now_unix_ms"] - before["now_unix_ms"]
+    assert abs(before["reset_after_ms"] - after["reset_after_ms"] - passed) <= 2
+    assert client("THROTTLE", "GET", "gone") is None
+    assert take(client, "k", *limit)["accepted"]
+    assert not take(client, "k", *limit)["accepted"]
+    # Uses after the restart are stored as well; refusals are not.
+    daemon.restart(how)
+    assert not take(daemon.connect(), "k", *limit)["accepted"]
+
+
 # ONCE
-
-
-@pytest.mark.daemon(virtual_time=True)
-def test_once_replies_with_the_whole_view(speaker):
-    first = say(speaker, "ONCE", "BEGIN", "k", "TTL", "5s")
-    assert first.pop("accepted") in (1, True)
-    assert first.pop("generation") > 0
-    assert first.pop("deadline_unix_ms") - first.pop("now_unix_ms") in (5_000, 5_001)
-    assert first == {
-        "key": b"k", "reason": None, "state": b"running", "result": None, "remaining_ms": 5_000,
-        "owner": b"none",
-    }  # fmt: skip
-    say(speaker, "ONCE", "DONE", "k", b"\x00\xff")
-    again = say(speaker, "ONCE", "BEGIN", "k", "TTL", "5s")
-    assert not again["accepted"]
-    assert (again["reason"], again["result"], again["state"]) == (b"duplicate", b"\x00\xff", b"done")
-    speaker("CLOCK", "ADVANCE", "4999ms")
-    assert not say(speaker, "ONCE", "BEGIN", "k", "TTL", "5s")["accepted"]
-    speaker("CLOCK", "ADVANCE", "1ms")
-    assert say(speaker, "ONCE", "BEGIN", "k", "TTL", "5s")["accepted"]
 
 
 def test_a_worker_that_dies_leaves_the_work_to_others(daemon):
@@ -91,45 +102,6 @@ def test_once_survives_a_restart(daemon, how):
 
 
 # GATE
-
-
-@pytest.mark.daemon(virtual_time=True)
-def test_a_gate_opens_and_closes(speaker):
-    asked = say(speaker, "GATE", "CHECK", "s", "buy", "PAYLOAD", b"\x00p")
-    assert not asked["accepted"]
-    assert (asked["reason"], asked["state"], asked["action"]) == (b"login", b"pending", b"buy")
-    start = speaker("EVENTS", "LAST")
-    opened = say(speaker, "GATE", "OPEN", "s", "TTL", "1m")
-    assert sorted(opened) == [
-        "action", "deadline_unix_ms", "generation", "key", "now_unix_ms", "owner", "payload",
-        "remaining_ms", "state", "taken",
-    ]  # fmt: skip
-    assert (opened["action"], opened["payload"]) == (b"buy", b"\x00p")
-    assert speaker("GATE", "DONE", "s", "GENERATION", opened["generation"]) == 1
-    events = happened(speaker, start)
-    assert [event["event"] for event in events] == ["opened", "run", "done"]
-    assert events[1]["generation"] == asked["generation"]
-    assert (events[1]["action"], events[1]["payload"]) == ("buy", "\x00p")
-    speaker("CLOCK", "ADVANCE", "59999ms")
-    assert say(speaker, "GATE", "CHECK", "s", "buy")["accepted"]
-    speaker("CLOCK", "ADVANCE", "1ms")
-    assert speaker("GATE", "GET", "s") is None
-    closed = happened(speaker, start)[3]
-    assert (closed["event"], closed["reason"], closed["late_us"]) == ("closed", "expired", 0)
-
-
-@pytest.mark.daemon(virtual_time=True, config="gate: {keep-pending: 3s}")
-def test_gate_a_pending_action_expires_as_configured(daemon):
-    client = daemon.connect()
-    assert client("CONFIG", "GET", "gate.*") == [b"gate.keep-pending", b"3s"]
-    say(client, "GATE", "CHECK", "s", "buy")
-    client("CLOCK", "ADVANCE", "2999ms")
-    assert say(client, "GATE", "GET", "s")["remaining_ms"] == 1
-    client("CLOCK", "ADVANCE", "1ms")
-    assert client("GATE", "GET", "s") is None
-    start = client("EVENTS", "LAST")
-    say(client, "GATE", "OPEN", "s")
-    assert [event["event"] for event in happened(client, start)] == ["opened"]
 
 
 @pytest.mark.parametrize("how", ENDS)
@@ -210,27 +182,6 @@ def test_an_action_that_was_taken_can_be_taken_again_after_a_restart(daemon, how
 
 
 # DEBOUNCE
-
-
-@pytest.mark.daemon(virtual_time=True)
-def test_debounce_leading_maxwait_flush_cancel(daemon):
-    client = daemon.connect()
-    start = client("EVENTS", "LAST")
-    for _ in range(6):
-        say(client, "DEBOUNCE", "CALL", "k", "500ms", "LEADING", "MAXWAIT", "1s")
-        client("CLOCK", "ADVANCE", "400ms")
-    client("CLOCK", "ADVANCE", "5s")
-    say(client, "DEBOUNCE", "CALL", "f", "1s")
-    assert client("DEBOUNCE", "FLUSH", "f") == 1 and client("DEBOUNCE", "FLUSH", "f") == 0
-    say(client, "DEBOUNCE", "CALL", "c", "1s")
-    assert client("DEBOUNCE", "CANCEL", "c") == 1 and client("DEBOUNCE", "CANCEL", "c") == 0
-    client("CLOCK", "ADVANCE", "5s")
-    told = [(event["key"], event["event"], event["reason"], event["calls"]) for event in happened(client, start)]
-    assert told == [
-        ("k", "fired", "leading", 1), ("k", "fired", "max-wait", 3), ("k", "fired", "quiet", 2),
-        ("f", "fired", "flush", 1), ("c", "cancelled", "cancelled", 0),
-    ]  # fmt: skip
-    assert client("DBSIZE") == 0
 
 
 @pytest.mark.parametrize("how", ENDS)

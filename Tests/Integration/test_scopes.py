@@ -7,39 +7,6 @@ import redis
 from countdownd import eventually, request, view
 
 
-def test_owned_entities_end_with_their_scope(daemon, client):
-    client("SCOPE", "OPEN", "app")
-    client("SCOPE", "OPEN", "page", "PARENT", "app")
-    client("COUNTDOWN", "START", "code", "OWNER", "scope:page")
-    client("TIMER", "SET", "t", "1h", "OWNER", "scope:page")
-    client("HUD", "SHOW", "h", "OWNER", "scope:page", "FADEIN", "0", "FADEOUT", "0")
-    assert view(client("COUNTDOWN", "GET", "code"))["owner"] == b"scope:page"
-    watcher = daemon.connect(protocol=3)
-    watcher.send("PSUBSCRIBE", "*")
-    while watcher.push()[0] != b"pmessage":
-        pass
-    assert client("SCOPE", "CLOSE", "app") == 1
-    events = watcher.events(until=lambda event: event["event"] == "closed" and event["key"] == "app")
-    ends = [(e["event"], e["key"], e.get("reason")) for e in events if e["event"] in ("cancelled", "closed")]
-    assert set(ends[:2]) == {("cancelled", "code", "owner-gone"), ("cancelled", "t", "owner-gone")}
-    assert ends[2:] == [("closed", "page", "parent-closed"), ("closed", "app", "closed")]
-    assert client("DBSIZE") == 0
-    assert daemon.info("timers")["armed"] == "0"
-
-
-def test_a_lease_ends_on_time_and_touching_renews_it(start_daemon):
-    daemon = start_daemon(virtual_time=True)
-    client = daemon.connect()
-    client("SCOPE", "OPEN", "app", "TTL", "10s")
-    client("CLOCK", "ADVANCE", "9999ms")
-    assert view(client("SCOPE", "TOUCH", "app"))["remaining_ms"] == 10_000
-    client("CLOCK", "ADVANCE", "9999ms")
-    assert view(client("SCOPE", "GET", "app"))["remaining_ms"] == 1
-    client("CLOCK", "ADVANCE", "1ms")
-    assert client("SCOPE", "GET", "app") is None
-    assert client("DBSIZE") == 0
-
-
 def test_an_event_is_taken_once_by_the_nearest_handler(daemon, client):
     controller, window = daemon.connect(protocol=3), daemon.connect(protocol=3)
     client("SCOPE", "OPEN", "window")

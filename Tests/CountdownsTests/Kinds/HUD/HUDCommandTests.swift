@@ -20,70 +20,12 @@ import Testing
 
   // MARK: Holds
 
-  @Test func repliesListTheHoldsOldestFirstWithWhatEachAskedFor() throws {
-    try counter.say("HUD SHOW s REQUEST https://host/api/Order/Submit?token=1 GRACE 1ms MAX 9s")
-    let reply = try counter.say("HUD SHOW s KIND progress STATUS list OWNER connection")
-    let holds = reply["holds"]!.elements
-    #expect(reply["leases"] == .integer(2))
-    func texts(_ name: String) -> [String] { holds.map { $0[name]!.text } }
-    #expect(texts("kind") == ["loading", "progress"])
-    #expect(texts("mask") == ["black", "none"])
-    #expect(texts("request") == ["/api/Order/Submit", "null"])
-    #expect(texts("status") == ["null", "list"])
-    #expect(texts("grace_ms") == ["1", "0"])
-    #expect(texts("max_ms") == ["9000", "null"])
-    #expect(texts("owner") == ["none", "connection:1"])
-    #expect(texts("durable") == ["0", "0"])
-    #expect(reply["mask"] == .bulk("black"))
-    #expect(texts("generation").last == reply["generation"]!.text)
-    let popped = try counter.say("HUD POP s REQUEST /api/Order/Submit/")
-    #expect(popped["holds"]!.elements.map { $0["kind"]!.text } == ["progress"])
-    #expect(popped["mask"] == .bulk("none"))
-  }
-
-  @Test func popSTATUSAndPROGRESSFindAHoldByItsGenerationOthersOnlyTheNewestSHOW() throws {
-    let first = try counter.say("HUD SHOW s")["generation"]!.text
-    let second = try counter.say("HUD SHOW s")["generation"]!.text
-    try counter.say("HUD STATUS s one GENERATION \(first)")
-    try counter.say("HUD PROGRESS s 0.5 GENERATION \(first)")
-    for command in ["DISMISS s", "TAP s", "PAUSE s", "RESUME s"] {
-      try counter.expectError("HUD \(command) GENERATION \(first)", "STALE")
-    }
-    let popped = try counter.say("HUD POP s GENERATION \(second)")
-    #expect(popped["status"] == .bulk("one"))
-    #expect(popped["leases"] == .integer(1))
-    try counter.expectError(
-      "HUD POP s GENERATION \(second)", "STALE 's' has generation \(first) now")
-  }
-
-  @Test func popFindsTheLevelOfAHoldByItsRequest() throws {
-    try counter.say("HUD SHOW s REQUEST /api/a")
-    try counter.say("HUD SHOW s LEVEL alert REQUEST /api/b")
-    #expect(try counter.say("HUD POP s REQUEST /api/a")["level"] == .bulk("normal"))
-    #expect(try counter.say("HUD GET s")["level"] == .bulk("alert"))
-  }
-
   @Test func oneHUDHas64HoldsAtMostAndTheRefusalSaysWhatToDo() throws {
     for _ in 0..<64 { try counter.say("HUD SHOW s") }
     try counter.expectError("HUD SHOW s", "LIMIT 's' has 64 holds", "HUD POP or HUD DISMISS")
     #expect(try counter.say("HUD GET s")["leases"] == .integer(64))
     // A message drops all holds.
     #expect(try counter.say("HUD SHOW s KIND info")["leases"] == .integer(0))
-  }
-
-  // MARK: MASK
-
-  @Test func hudMASKNamesTheMaskAndTheRuleAndShowsNothing() throws {
-    func verdict(_ url: String) throws -> [String] {
-      let reply = try counter.say("HUD MASK \(url)")
-      return ["request", "mask", "rule"].map { reply[$0]!.text }
-    }
-    #expect(try verdict("https://host/api/v1/api/pay/?x=1") == ["/api/pay", "black", "/api/pay"])
-    #expect(try verdict(String(repeating: "/", count: 8_192)) == ["/", "none", "null"])
-    #expect(try verdict("/api/é//") == ["/api/é", "none", "null"])
-    #expect(try verdict("/api/Order/Submit") == ["/api/Order/Submit", "black", "Submit"])
-    #expect(try verdict("/api/Order/List") == ["/api/Order/List", "none", "null"])
-    #expect(counter.dispatcher.engine.entityCount == 0)
   }
 
   // MARK: WHY

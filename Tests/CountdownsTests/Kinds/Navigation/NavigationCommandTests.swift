@@ -39,36 +39,6 @@ import Wire
     )
   }
 
-  @Test func aStacksViewListsItsPagesInBothVersions() throws {
-    let counter = DispatcherHarness()
-    _ = try counter.say("NAV PUSH n a")
-    let refused = try counter.say("NAV POP n")
-    #expect(refused["accepted"] == .integer(0))
-    #expect(refused["reason"] == .bulk("root"))
-    counter.session.output.version = .resp3
-    let view = try counter.say("NAV PUSH n b EDGE 12.5")
-    #expect(view["accepted"] == .boolean(true))
-    #expect(view["pages"] == .array([.bulk("a"), .bulk("b")]))
-    #expect(view["fraction"] == .null)
-    #expect(try counter.say("NAV PROGRESS n 0.25")["reason"] == .bulk("not-transitioning"))
-    _ = try counter.say("NAV SWIPE n X 12.5 DX 0.5")
-    #expect(try counter.say("NAV PROGRESS n 0.25")["fraction"] == .double("0.25"))
-  }
-
-  @Test func pushAndPRESENTWithPAGETakeTheOptionsOfALoadWithoutPAGETheyAreRefused() throws {
-    let counter = DispatcherHarness()
-    try counter.expectError("NAV PUSH n a TIMEOUT 5s", "they need PAGE")
-    #expect(try counter.say("DBSIZE") == .integer(0))
-    _ = try counter.say("NAV PUSH n a PAGE REFRESH every TIMEOUT 5s SCREEN main GRACE 1s MIN 0")
-    let page = try counter.say("PAGE GET a")
-    #expect(page["screen"] == .bulk("main") && page["remaining_ms"] == .integer(5_000))
-    #expect(page["owner"] == .bulk("scope:a"))
-    #expect(try counter.say("NAV PRESENT n b PAGE")["page"] == .bulk("b"))
-    #expect(try counter.say("PAGE GET a")["visible"] == .integer(0))
-    _ = try counter.say("PAGE APPEAR c")
-    try counter.expectError("NAV PUSH n c PAGE", "page 'c' already exists")
-  }
-
   @Test func ifTheNameOfAPageIsNotUTF8AllNamesComeAsBase64() {
     var line = JSONLine()
     line.begin()
