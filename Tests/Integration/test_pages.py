@@ -138,7 +138,7 @@ def test_programs_of_the_readme_print_what_it_shows(language, daemon, tmp_path):
     done = run(command, tmp_path, daemon.path)
     assert (done.stdout, done.returncode) == (shown, 0), done
     (key,) = {item["key"] for item in map(view, daemon.connect()("COUNTDOWN", "LIST")[1])}
-    daemon.connect()("COUNTDOWN", "START", key, "COUNT", 2)
+    daemon.connect()("COUNTDOWN", "START", key, "COUNT", 8)
     again = run(command, tmp_path, daemon.path)
     assert again.stdout.startswith("refused: try again in "), again
 
