@@ -40,8 +40,8 @@ extension Server {
     if let writer = storing.writer {
       metrics.commits = writer.appending
       metrics.stateBytes = writer.stateBytes
+      metrics.foldingFails = writer.foldingProblem != nil
     }
-    metrics.foldingFails = storing.foldingProblem != nil
     metrics.hasReloaded = reloadProblem == nil
     metrics.configuredMicroseconds = UInt64(clamping: configuredAt.microseconds)
     metrics.startMicroseconds = UInt64(clamping: startedAt.wall.microseconds)

@@ -4,7 +4,7 @@ extension Server {
     ServerStatus(
       troubles: [
         storing.problem.map { "read-only: \($0)" },
-        storing.foldingProblem.map { "folding fails: \($0)" }, fleetServers?.trouble,
+        storing.writer?.foldingProblem.map { "folding fails: \($0)" }, fleetServers?.trouble,
       ].compactMap(\.self),
       load: "\(connections.count) connections, \(dispatcher.engine.count(.countdown)) countdowns, "
         + "\(dispatcher.engine.count(.hud)) HUDs, \(dispatcher.engine.count(.timer)) timers")

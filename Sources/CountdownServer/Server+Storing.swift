@@ -11,8 +11,6 @@ extension Server {
     var writer: StoreWriter?
     /// Why changes cannot be stored at present; nil if they can.
     var problem: StoreError?
-    /// Why folding fails at present; nil if it works.
-    var foldingProblem: StoreError?
     /// Actions to run once no batch waits to be stored.
     var whenIdle: [() -> Void] = []
   }
@@ -82,7 +80,6 @@ extension Server {
     } else {
       logger.log(.foldingWorks, .notice, "the log of changes is brought to the state file again")
     }
-    storing.foldingProblem = error
     hooks.isAlive(status)
   }
 

@@ -143,7 +143,7 @@ package final class StoreWriter: @unchecked Sendable {
     let moved = filesInPlace.problem(atBootMicroseconds: now, log.currentSegment)
     if let problem = moved ?? log.problem { return problem }
     guard log.fullSegments >= options.mostSegments else { return nil }
-    return upkeepProblem
+    return foldingProblem
       ?? StoreError(.full, options.directory, "the log is as long as it may be")
   }
 
@@ -257,7 +257,8 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Upkeep
 
-  private var upkeepProblem: StoreError? { upkeepState.withLock { $0.problem } }
+  /// Why full segments cannot be folded at present; nil if they can.
+  package var foldingProblem: StoreError? { upkeepState.withLock { $0.problem } }
 
   /// Facts for `INFO persistence`.
   package var facts: [(name: String, value: String)] {

@@ -72,11 +72,17 @@ class Terminal:
         return self.tmux("display-message", "-p", "#{" + name + "}").strip()
 
     def wait(self, condition, what):
-        """Waits until the lines on the screen meet the condition, and returns them."""
+        """Waits until the lines on the screen meet the condition, and returns them.
+
+        The screen may be half-drawn, so the condition must cover all that the test looks at. A
+        condition that asserts is met once it neither fails nor returns False."""
 
         def fits():
             screen = self.screen()
-            return screen if condition(screen) else None
+            try:
+                return None if condition(screen) is False else screen
+            except (AssertionError, IndexError):
+                return None
 
         try:
             return eventually(fits, what)

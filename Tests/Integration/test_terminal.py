@@ -147,17 +147,20 @@ def test_watch_has_a_line_for_each_kind(client, open_terminal, columns, rows):
     fill(client)
     terminal = open_terminal(columns, rows)
     terminal.type("countdownctl watch")
-    screen = terminal.wait(lambda screen: "12 entities" in screen[0], "all of them")
-    assert screen[1].startswith("KIND       KEY")
-    lines = [line for line in screen[2:-1] if line]
-    assert sorted(line.split()[0] for line in lines) == sorted([*KINDS, "hud", "scope"])
-    assert screen[-1].startswith("q quit")
-    times = [re.search(r"\d+ d \d\d h|\d+ h \d\d m|\d+ m \d\d s|[\d.]+ s", line) for line in lines]
-    assert sum(time is not None for time in times) == 8
-    assert (columns >= 60) == any("counting" in line for line in lines)
-    if columns == 200:
-        countdown = next(line for line in lines if line.startswith("countdown"))
-        assert len(countdown) > 120 and countdown.endswith("s to go")
+
+    def shows_all(screen):
+        assert "12 entities" in screen[0] and screen[1].startswith("KIND       KEY")
+        lines = [line for line in screen[2:-1] if line]
+        assert sorted(line.split()[0] for line in lines) == sorted([*KINDS, "hud", "scope"])
+        assert screen[-1].startswith("q quit")
+        time = re.compile(r"\d+ d \d\d h|\d+ h \d\d m|\d+ m \d\d s|[\d.]+ s")
+        assert sum(time.search(line) is not None for line in lines) == 8
+        assert (columns >= 60) == any("counting" in line for line in lines)
+        if columns == 200:
+            (countdown,) = [line for line in lines if line.startswith("countdown")]
+            assert len(countdown) > 120 and countdown.endswith("s to go")
+
+    terminal.wait(shows_all, "all of them")
 
 
 def test_a_title_follows_the_ticks(client, terminal):
@@ -197,8 +200,9 @@ def test_keys_scroll_and_filter(client, terminal):
     terminal.press("Home", "/", "0", "4")
     terminal.wait(lambda screen: "/04█" in screen[-1] and "k004" in screen[2], "as it is typed")
     terminal.press("Enter")
-    screen = terminal.wait(lambda screen: "Esc shows all" in screen[-1], "the filter")
-    assert len([line for line in screen[2:-1] if line]) == 11
+    terminal.wait(
+        lambda screen: "Esc shows all" in screen[-1]
+        and len([line for line in screen[2:-1] if line]) == 11, "the filter")
     terminal.press("Escape")
     terminal.wait(lambda screen: "1–21 of 50" in screen[-1], "all of them")
 
@@ -208,20 +212,25 @@ def test_a_new_size_takes_effect(client, terminal):
     terminal.type("countdownctl watch")
     terminal.wait(lambda screen: "1–21 of 50" in screen[-1], "80 × 24")
     terminal.resize(40, 12)
-    screen = terminal.wait(lambda screen: "1–9 of 50" in screen[-1], "40 × 12")
-    assert len(screen) == 12 and "STATE" not in screen[1]
+    terminal.wait(
+        lambda screen: "1–9 of 50" in screen[-1] and len(screen) == 12
+        and screen[1].startswith("KIND") and "STATE" not in screen[1], "40 × 12")
     terminal.resize(120, 40)
-    screen = terminal.wait(lambda screen: "1–37 of 50" in screen[-1], "120 × 40")
-    assert [line.split()[1] for line in screen[2:-1]] == [f"k{number:03}" for number in range(37)]
-    assert all(len(line) > 100 for line in screen[2:-1])
+
+    def fills_the_new_size(screen):
+        assert "1–37 of 50" in screen[-1]
+        assert [line.split()[1] for line in screen[2:-1]] == [f"k{n:03}" for n in range(37)]
+        assert all(len(line) > 100 for line in screen[2:-1])
+
+    terminal.wait(fills_the_new_size, "120 × 40")
 
 
 def test_ascii_without_a_locale_of_utf8(client, open_terminal):
     client("COUNTDOWN", "START", "k", "COUNT", 60, "TITLE", "%ds后重发")
     terminal = open_terminal(locale="C")
     terminal.type("countdownctl watch")
-    screen = terminal.wait(lambda screen: "==--" in screen[2], "the bar")
-    assert "s??????" in screen[2]
+    screen = terminal.wait(
+        lambda screen: "==--" in screen[2] and "s??????" in screen[2], "the bar and the title")
     assert all(line.isascii() for line in screen)
     terminal.press("q")
     terminal.wait_for_prompt()
@@ -274,17 +283,20 @@ def test_top_shows_the_load(daemon, client, open_terminal, columns, rows):
     client("CONFIG", "RELOAD")
     terminal = open_terminal(columns, rows)
     terminal.type("countdownctl top")
-    screen = terminal.wait(
-        lambda screen: any(re.match(r"info +[\d.]+/s", line) for line in screen), "its own commands")
-    assert screen[0].startswith("countdownd ")
-    text = "\n".join(screen)
-    for name in ["commands", "late p99", "memory", "connections", "USER", "COMMAND", "SLOWEST"]:
-        assert name in text, name
-    assert re.search(r"entities +12\b", text)
-    assert re.search(r"connections +2\b", text)
-    assert re.search(r"^root +[\d.]+/s|^\w+ +[\d.]+/s", text, re.M)
-    assert all(len(line) <= columns for line in screen)
-    assert screen[-1] == "q quit"
+
+    def shows_the_load(screen):
+        assert any(re.match(r"info +[\d.]+/s", line) for line in screen), "its own commands"
+        assert screen[0].startswith("countdownd ")
+        text = "\n".join(screen)
+        for name in ["commands", "late p99", "memory", "connections", "USER", "COMMAND", "SLOWEST"]:
+            assert name in text, name
+        assert re.search(r"entities +12\b", text)
+        assert re.search(r"connections +2\b", text)
+        assert re.search(r"^root +[\d.]+/s|^\w+ +[\d.]+/s", text, re.M)
+        assert all(len(line) <= columns for line in screen)
+        assert screen[-1] == "q quit"
+
+    terminal.wait(shows_the_load, "the load")
 
 
 @pytest.mark.daemon(config="slowlog:\n  threshold: 0ms\n")
