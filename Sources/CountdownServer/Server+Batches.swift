@@ -25,7 +25,7 @@ extension Server {
 
   func endBatch() {
     batch.isOpen = false
-    if loop.isRoundOver { dispatcher.beginRound() }
+    if loop.isRoundOver { dispatcher.fairness.beginRound() }
     passTime()
     let hasSnapshots = continueSnapshots()
     if let fleetServers {

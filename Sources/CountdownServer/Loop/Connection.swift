@@ -26,14 +26,27 @@ final class Connection: EventSource {
   private let mostWaiting: Int
   private var decoder: RequestDecoder
 
-  /// Whether commands may have arrived that have not been executed.
-  private var hasMore = false
-  private var willGoOn = false
+  private enum Stage {
+    case open
+    /// The remaining output is written; then it closes.
+    case ending
+    case closed
+  }
+  private var stage = Stage.open
+
+  /// Commands that have arrived and are not executed yet.
+  private enum Work {
+    case none
+    /// There may be some. They wait for room.
+    case waiting
+    /// The loop comes back to them.
+    case queued
+  }
+  private var work = Work.none
+
   private var inputHasEnded = false
   /// Whether the client has closed its socket. Commands that it has sent are still executed.
   private var hasHungUp = false
-  private var isEnding = false
-  private(set) var isOpen = true
 
   init(_ session: Session, server: Server) {
     self.session = session
@@ -50,18 +63,18 @@ final class Connection: EventSource {
 
   func ready(_ events: EventLoop.Events) {
     if events & EventLoop.writable != 0 { goOnWriting() }
-    guard isOpen, events & ~EventLoop.writable != 0 else { return }
+    guard stage != .closed, events & ~EventLoop.writable != 0 else { return }
     if isReading { return read() }
     guard events & EventLoop.closed != 0 else { return }
     // The client reads nothing more, so commands that wait for it to read never run.
-    if isEnding || isStuck { return close() }
+    if stage == .ending || isStuck { return close() }
     hasHungUp = true
     updateInterest()
   }
 
   /// Tells the loop to wait for what is possible at present: reading, writing, both or neither.
   private func updateInterest() {
-    guard isOpen else { return }
+    guard stage != .closed else { return }
     var interest: EventLoop.Events = 0
     if isReading { interest |= EventLoop.readable }
     if session.isBackedUp { interest |= EventLoop.writable }
@@ -72,10 +85,10 @@ final class Connection: EventSource {
 
   // MARK: Input
 
-  private var isReading: Bool { !inputHasEnded && !isEnding && mayRead }
+  private var isReading: Bool { !inputHasEnded && stage == .open && mayRead }
 
   private var mayRead: Bool {
-    unsafe !(isStuck || willGoOn)
+    unsafe !(isStuck || work == .queued)
       || (decoder.bufferedBytes < mostWaiting && !server.dispatcher.isFull(session))
   }
 
@@ -94,10 +107,10 @@ final class Connection: EventSource {
     if count > 0 {
       unsafe decoder.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes)
       // Clients that send much wait for those that send little.
-      if count > Self.fewBytes { goOnLater() } else if !willGoOn { process() }
+      if count > Self.fewBytes { goOnLater() } else if work != .queued { process() }
     } else if count == 0 {
       inputHasEnded = true
-      if willGoOn { updateInterest() } else { process() }
+      if work == .queued { updateInterest() } else { process() }
     } else if errno != EAGAIN, errno != EINTR {
       close()
     }
@@ -105,15 +118,16 @@ final class Connection: EventSource {
 
   /// Executes commands that have arrived, up to the session's share of this turn.
   private func process() {
-    guard !isEnding, isOpen else { return }
+    guard stage == .open else { return }
     unsafe server.openBatch()
     let dispatcher: Dispatcher = unsafe server.dispatcher
     var now = unsafe server.now
-    let share = unsafe dispatcher.share(of: session, server.settings.connections.commandsPerTurn)
+    let share = unsafe dispatcher.beginTurn(session, server.settings.connections.commandsPerTurn)
     var left = share
-    var isDrained = false
-    unsafe dispatcher.beginLaps(server.virtualClock == nil ? now.boot.microseconds : nil)
-    defer { dispatcher.endLaps() }
+    work = .waiting
+    unsafe dispatcher.fairness.beginLaps(
+      server.virtualClock == nil ? now.boot.microseconds : nil)
+    defer { dispatcher.fairness.endLaps() }
     do {
       while !session.isClosing, !isStuck, left > 0, !dispatcher.mayHaveRoomSoon(session) {
         if session.isUnfinished {
@@ -122,7 +136,7 @@ final class Connection: EventSource {
           decoder.withNext { dispatcher.prepare($0) }
           decoder.withArguments { left -= dispatcher.execute($0, for: session, at: now) }
         } else {
-          isDrained = true
+          work = .none
           break
         }
         // The clock is read once for a turn; but CLOCK ADVANCE moves a virtual clock in between.
@@ -137,8 +151,7 @@ final class Connection: EventSource {
           "pid": "\(session.pid)",
         ])
     }
-    hasMore = !isDrained
-    if hasMore, !session.isClosing, !isStuck { goOnLater(isOverlooked: left == share) }
+    if work == .waiting, !session.isClosing, !isStuck { goOnLater(isOverlooked: left == share) }
     endIfDone()
     if session.isClosing { dispatcher.touch(session) }
     waitForRoom()
@@ -146,7 +159,7 @@ final class Connection: EventSource {
 
   /// Closes the connection if the client has ended its input and all its commands are done.
   private func endIfDone() {
-    guard inputHasEnded, !hasMore, !willGoOn, session.pendingCount == 0, !session.isClosing
+    guard inputHasEnded, work == .none, session.pendingCount == 0, !session.isClosing
     else { return }
     session.isClosing = true
     unsafe server.dispatcher.touch(session)
@@ -157,25 +170,25 @@ final class Connection: EventSource {
   ///
   /// - Parameter isOverlooked: whether nothing could be executed in this iteration.
   private func goOnLater(isOverlooked: Bool = false) {
-    guard !willGoOn else { return }
-    willGoOn = true
+    guard work != .queued else { return }
+    work = .queued
     unsafe server.loop.enqueue(isOverlooked: isOverlooked) { [self] in
-      willGoOn = false
+      work = .waiting
       process()
     }
   }
 
   /// Continues with commands and with reading, if there is room for replies.
   func goOn() {
-    guard isOpen else { return }
-    if hasMore, !session.isClosing, !isStuck { goOnLater() }
+    guard stage != .closed else { return }
+    if work == .waiting, !session.isClosing, !isStuck { goOnLater() }
     endIfDone()
     waitForRoom()
   }
 
   /// If commands depend on other connections of the user, resumes once those have read.
   private func waitForRoom() {
-    if !mayRead || (hasMore && isStuck) { unsafe server.dispatcher.holdBack(session) }
+    if !mayRead || (work == .waiting && isStuck) { unsafe server.dispatcher.holdBack(session) }
     updateInterest()
   }
 
@@ -204,19 +217,19 @@ final class Connection: EventSource {
 
   private func goOnWriting() {
     writeOutbound()
-    guard isOpen, !session.isBackedUp else { return finishWriting() }
+    guard stage != .closed, !session.isBackedUp else { return finishWriting() }
     // All output is written, so there is room for ticks, commands and snapshots that waited.
     session.releaseTicks()
     writeOutbound()
     finishWriting()
-    if isOpen, !willGoOn { process() }
+    if stage != .closed, work != .queued { process() }
     unsafe server.openBatch()
   }
 
   /// Writes as much as the socket takes.
   private func writeOutbound() {
     session.isBackedUp = false
-    while isOpen, let count = unsafe session.outbound.withFirst({ unsafe send($0) }) {
+    while stage != .closed, let count = unsafe session.outbound.withFirst({ unsafe send($0) }) {
       if count < 0 {
         if errno == EINTR { continue }
         guard errno == EAGAIN else { return close() }
@@ -234,8 +247,8 @@ final class Connection: EventSource {
 
   private func finishWriting() {
     unsafe server.dispatcher.account(session)
-    guard isOpen else { return }
-    if isEnding {
+    guard stage != .closed else { return }
+    if stage == .ending {
       if session.outbound.isEmpty { close() } else { updateInterest() }
       return
     }
@@ -248,12 +261,12 @@ final class Connection: EventSource {
 
   /// Writes the remaining output, then closes; at the latest after `lingerMilliseconds`.
   func end() {
-    guard isOpen, !isEnding else { return }
-    isEnding = true
+    guard stage == .open else { return }
+    stage = .ending
     session.isClosing = true
     writeOutbound()
     finishWriting()
-    guard isOpen else { return }
+    guard stage == .ending else { return }
     unsafe server.loop.schedule(inMilliseconds: Self.lingerMilliseconds) { [weak self] in
       self?.close()
     }
@@ -261,8 +274,8 @@ final class Connection: EventSource {
 
   /// Closes at once, and frees output that has not been written.
   func close() {
-    guard isOpen else { return }
-    isOpen = false
+    guard stage != .closed else { return }
+    stage = .closed
     unsafe server.loop.remove(descriptor)
     Glibc.close(descriptor)
     unsafe server.leave(self)

@@ -32,10 +32,7 @@ package final class Dispatcher {
   package private(set) var users: [UInt32: User] = [:]
   /// The number of the current batch.
   private(set) var batch = 0
-  /// The number of the current round. Each client gets a share of each round.
-  private(set) var round = 0
-  private let stopwatch: () -> Int64
-  private var lapBegan: Int64?
+  package var fairness: Fairness
   /// The events being delivered, and the frames and targets of one. Their memory is reused.
   var delivering = Outbox()
   var frame = SharedFrame()
@@ -65,7 +62,7 @@ package final class Dispatcher {
     self.engine = engine
     self.settings = settings
     self.host = host
-    stopwatch = host.stopwatch
+    fairness = Fairness(host.stopwatch)
     table = CommandTable()
     slowLog = SlowLog(threshold: settings.slowCommand.microseconds, length: settings.slowLogLength)
     statistics = CommandStatistics(commands: table.rows.count)
@@ -151,15 +148,15 @@ package final class Dispatcher {
     let spec = table.rows[index]
     let call = Call(
       dispatcher: self, session: session, spec: spec, arguments: arguments, now: now)
-    let before = lapBegan ?? stopwatch()
+    let before = fairness.lapBegin
     do throws(CommandError) {
       if let fleet, fleet.shares(spec) { try fleet.submit(call) } else { try spec.handler(call) }
     } catch {
-      took = lap(since: before)
+      took = fairness.lap(since: before)
       statistics.record(index, microseconds: took, failed: true)
       throw error
     }
-    took = lap(since: before)
+    took = fairness.lap(since: before)
     statistics.record(index, microseconds: took)
     if took >= slowLog.threshold, !spec.flags.contains(.unlogged) {
       slowLog.append(arguments, of: spec, took: took, session: session, at: now)
@@ -179,14 +176,14 @@ package final class Dispatcher {
   package func goOn(_ session: Session, at now: Moment) -> Int {
     guard let unfinished = session.unfinished else { return 1 }
     let start = begin(session)
-    let before = lapBegan ?? stopwatch()
+    let before = fairness.lapBegin
     do throws(CommandError) {
       if try unfinished.part(now) { session.unfinished = nil }
     } catch {
       session.unfinished = nil
       refuse(session, error, since: start)
     }
-    let took = lap(since: before)
+    let took = fairness.lap(since: before)
     finish(session, since: start)
     return spend(took, session, isCommand: false)
   }
@@ -218,28 +215,10 @@ package final class Dispatcher {
     if engine.hasOutbox { deliver() }
   }
 
-  /// A command costs one unit, and one more for each span of this length that it takes.
-  private static let microsecondsPerUnit: Int64 = 4
-
   private func spend(_ microseconds: Int64, _ session: Session, isCommand: Bool) -> Int {
-    let units = 1 + Int(clamping: max(microseconds, 0) / Self.microsecondsPerUnit)
+    let units = Fairness.units(for: microseconds)
     session.user?.spend(units, microseconds: microseconds, isCommand: isCommand)
     return units
-  }
-
-  /// Begins to time each command from the end of the one before: reading the clock takes about as
-  /// long as a small command.
-  ///
-  /// - Parameter now: the stopwatch's time, if it is known.
-  package func beginLaps(_ now: Int64? = nil) { lapBegan = now ?? stopwatch() }
-
-  package func endLaps() { lapBegan = nil }
-
-  /// Returns how long something took that began at `before` and has just ended, in microseconds.
-  private func lap(since before: Int64) -> Int64 {
-    let now = stopwatch()
-    if lapBegan != nil { lapBegan = now }
-    return now - before
   }
 
   /// Writes the reply that a command is waiting for, and lets the session continue.
@@ -350,9 +329,6 @@ package final class Dispatcher {
     session.touchedInBatch = batch
     touched.append(session)
   }
-
-  /// Begins a round, in which each client has a share again.
-  package func beginRound() { round += 1 }
 
   /// Whether this batch has touched fewer sessions than the two batches before it together.
   package var hasFewerThanLately: Bool { touched.count < touchedLately }

@@ -13,34 +13,12 @@ package final class User {
   private(set) var commands = 0
   private(set) var microseconds: Int64 = 0
 
-  private var round = 0
-  private var calls = 0
-  private var callsBefore = 0
-  private var spent = 0
-
-  /// Up to this many connections of a user get `commandsPerTurn` each; more divide the total.
-  private static let connectionsWithAll = 8
+  var share = Fairness.Share()
 
   /// Takes units from what the user has left in this round.
   func spend(_ units: Int, microseconds: Int64, isCommand: Bool) {
-    spent += units
+    share.spend(units)
     self.microseconds += microseconds
     if isCommand { commands += 1 }
-  }
-
-  /// Returns how many commands a connection may execute in this round: fewer if the user has many
-  /// connections at work, and none once they have spent the share of the user. So nobody makes
-  /// rounds longer for others by opening more connections.
-  func share(of commandsPerTurn: Int, in round: Int) -> Int {
-    if round != self.round {
-      callsBefore = round == self.round + 1 ? calls : 0
-      calls = 0
-      spent = 0
-      self.round = round
-    }
-    calls += 1
-    let all = commandsPerTurn * Self.connectionsWithAll
-    let atWork = max(calls, callsBefore, Self.connectionsWithAll)
-    return min(max(all / atWork, 1), max(all - spent, 0))
   }
 }

@@ -66,11 +66,11 @@ extension Dispatcher {
   /// Returns whether the end of the batch may make room, as output is written then.
   package func mayHaveRoomSoon(_ session: Session) -> Bool { session.user?.fullSince == batch }
 
-  /// Returns how many commands of a session may run before others go first; long ones count for
-  /// several. 0 if its user has used up its share; `commandsPerTurn` if there are no other users.
-  package func share(of session: Session, _ commandsPerTurn: Int) -> Int {
+  /// Begins a session's turn. Returns how many units it may spend before others go first: 0 if its
+  /// user has used up its share; `commandsPerTurn` if there are no other users.
+  package func beginTurn(_ session: Session, _ commandsPerTurn: Int) -> Int {
     guard users.count > 1, let user = session.user else { return commandsPerTurn }
-    return user.share(of: commandsPerTurn, in: round)
+    return user.share.beginTurn(commandsPerTurn, in: fairness.round)
   }
 
   func checkRoom(_ session: Session) throws(CommandError) {

@@ -118,15 +118,15 @@ import Wire
   @Test func amongOthersAUsersManyConnectionsShareOneBatchsCommandsAloneTheyDoNot() throws {
     let counter = DispatcherHarness()
     let many = (0..<100).map { _ in counter.open() }
-    #expect(many.allSatisfy { counter.dispatcher.share(of: $0, 512) == 512 })
+    #expect(many.allSatisfy { counter.dispatcher.beginTurn($0, 512) == 512 })
     let other = counter.open(as: Peer(uid: 6))
     for _ in 0..<2 {
-      for session in many { _ = counter.dispatcher.share(of: session, 512) }
-      counter.dispatcher.beginRound()
+      for session in many { _ = counter.dispatcher.beginTurn(session, 512) }
+      counter.dispatcher.fairness.beginRound()
     }
-    let shares = many.map { counter.dispatcher.share(of: $0, 512) }
+    let shares = many.map { counter.dispatcher.beginTurn($0, 512) }
     #expect(shares.allSatisfy { $0 == 512 * 8 / 100 })
-    #expect(counter.dispatcher.share(of: other, 512) == 512)
+    #expect(counter.dispatcher.beginTurn(other, 512) == 512)
   }
 
   @Test func longCommandsCountForSeveral() {
@@ -141,10 +141,10 @@ import Wire
     let (one, two) = (counter.open(as: Peer(uid: 5)), counter.open(as: Peer(uid: 5)))
     counter.host.cost = 4 * 512 * 8
     counter.runFirstPart(["PING"], by: one)
-    #expect(counter.dispatcher.share(of: two, 512) == 0)
-    #expect(counter.dispatcher.share(of: counter.session, 512) == 512)
-    counter.dispatcher.beginRound()
-    #expect(counter.dispatcher.share(of: two, 512) == 512)
+    #expect(counter.dispatcher.beginTurn(two, 512) == 0)
+    #expect(counter.dispatcher.beginTurn(counter.session, 512) == 512)
+    counter.dispatcher.fairness.beginRound()
+    #expect(counter.dispatcher.beginTurn(two, 512) == 512)
   }
 
   @Test func outputCountsUntilItsConnectionIsClosed() throws {
