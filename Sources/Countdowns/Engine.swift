@@ -111,10 +111,10 @@ package final class Engine {
 
     var budget = budget
     while let due = wheel.advance(to: now.boot.tick, budget: &budget) {
-      fire(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
+      alarmFired(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }
     while let due = wallWheel.advance(to: now.wall.tick, budget: &budget) {
-      fire(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
+      alarmFired(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }
     closeScopes(at: now, budget: &budget)
     clearUp(at: now, budget: &budget)
@@ -132,9 +132,9 @@ package final class Engine {
     mostArmed = armedCount
   }
 
-  private func fire(_ entity: EntityRef, due: Instant, at now: Moment) {
+  private func alarmFired(_ entity: EntityRef, due: Instant, at now: Moment) {
     if copies.contains(entity.kind) { return expireCopy(entity, due: due, at: now) }
-    entity.kind.behavior.expire(entity.index, due: due, in: self, at: now)
+    entity.kind.behavior.alarmFired(entity.index, due: due, in: self, at: now)
   }
 
   private func clearUp(at now: Moment, budget: inout Int) {

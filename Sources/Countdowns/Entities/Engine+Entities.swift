@@ -30,7 +30,7 @@ protocol ExpiringKind: ArmedKind {
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
 
   /// Cleans up after closed connections other than the owner, such as one that took a gate's run.
-  static func settleAbsence(_ index: UInt32, in engine: Engine, at now: Moment)
+  static func releaseAbsent(_ index: UInt32, in engine: Engine, at now: Moment)
 
   /// Whether events of entities without an owner go to the event log.
   static var isLogged: Bool { get }
@@ -43,7 +43,7 @@ protocol ExpiringKind: ArmedKind {
 
 extension ExpiringKind {
   static func isOver(_ entity: Entity) -> Bool { false }
-  static func settleAbsence(_ index: UInt32, in engine: Engine, at now: Moment) {}
+  static func releaseAbsent(_ index: UInt32, in engine: Engine, at now: Moment) {}
   static var isLogged: Bool { canBeDurable }
   static var endEvent: Event.Name { .cancelled }
   static func endedView(of entity: Entity, at now: Moment) -> View { view(of: entity, at: now) }
@@ -71,28 +71,28 @@ extension ExpiringKind {
     view(of: table(of: engine)[index], at: now)
   }
 
-  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+  static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     table(of: engine)[index].alarm = nil
-    _ = passTime(index, in: engine, at: now)
+    _ = runDueLocally(index, in: engine, at: now)
     if table(of: engine).contains(index) { engine.arm(Self.self, index) }
   }
 
-  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+  static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     if engine.copies.contains(kind) {
       return table(of: engine).entity(at: index).map { !isOver($0) } ?? false
     }
-    return passTime(index, in: engine, at: now)
+    return runDueLocally(index, in: engine, at: now)
   }
 
   /// Runs what is due for an entity. Returns false if the entity does not exist afterwards.
-  static func passTime(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+  static func runDueLocally(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     let table = table(of: engine)
     guard table.contains(index) else { return false }
     guard engine.isAlive(table[index].owner, at: now) else {
       end(index, .ownerGone, in: engine, at: now)
       return false
     }
-    settleAbsence(index, in: engine, at: now)
+    releaseAbsent(index, in: engine, at: now)
     guard let due = nextExpiry(of: table[index]), due <= now.on(clock(of: table[index])) else {
       return !isOver(table[index])
     }
@@ -120,17 +120,17 @@ extension Engine {
   package func count(_ kind: EntityKind) -> Int { kind.behavior.count(in: self) }
 
   /// Runs what is due for an entity, and returns its index; nil if it does not exist afterwards.
-  func settled<K: Kind>(
+  func current<K: Kind>(
     _ kind: K.Type, _ key: Span<UInt8>, at now: Moment
   ) -> UInt32? {
-    guard let index = K.find(key, in: self), K.settle(index, in: self, at: now) else { return nil }
+    guard let index = K.find(key, in: self), K.runDue(index, in: self, at: now) else { return nil }
     return index
   }
 
   package func get<K: Kind>(
     _ kind: K.Type, _ key: Span<UInt8>, at now: Moment
   ) -> K.View? {
-    settled(kind, key, at: now).map { K.view($0, in: self, at: now) }
+    current(kind, key, at: now).map { K.view($0, in: self, at: now) }
   }
 
   /// Returns a page of a listing. An entity that exists from the first page to the last is on
@@ -139,7 +139,7 @@ extension Engine {
     _ kind: K.Type, _ query: ListQuery, at now: Moment
   ) -> Page<K.View> {
     let end = K.indexEnd(in: self)
-    K.settle(query.range(below: end), in: self, at: now)
+    K.runDue(query.range(below: end), in: self, at: now)
     return query.page(
       below: K.indexEnd(in: self), { K.entry(at: $0, in: self, now: now) }, parts: K.parts,
       view: { K.view($0, in: self, at: now) })
@@ -149,7 +149,7 @@ extension Engine {
   func cancel<K: ExpiringKind>(
     _ kind: K.Type, _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settled(kind, key, at: now) else { return false }
+    guard let index = current(kind, key, at: now) else { return false }
     try check(generation, against: K.table(of: self)[index].generation)
     try checkWritable(K.table(of: self)[index].owner)
     K.end(index, .cancelled, in: self, at: now)

@@ -65,7 +65,7 @@ final class Workbench {
       if let state = kind.generation(0, in: engine) { engine.raiseNumbers(to: state.value) }
     }
     if let index = kind.find(key.key.span, in: engine) {
-      _ = kind.settle(index, in: engine, at: now)
+      _ = kind.runDue(index, in: engine, at: now)
     }
     if let command { outcome.reply = run(command, isDegraded, at: now) }
     if key.kind == .countdown {

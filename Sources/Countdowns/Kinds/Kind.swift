@@ -40,11 +40,15 @@ package protocol Kind: SendableMetatype {
   // MARK: Time and owners
 
   /// Handles the alarm of an entity.
-  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
+  static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
   /// Runs what is due for an entity. Returns false if the entity does not exist afterwards.
-  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool
+  ///
+  /// Whatever looks at an entity calls this first, so a deadline that has passed unnoticed never
+  /// shows. What an entity depends on comes before it, always in this order: the scopes that own
+  /// it, the stack of a page, the pages that hold a HUD, the HUD.
+  static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool
   /// Runs what is due for the entities of a page of a listing.
-  static func settle(_ range: Range<UInt32>, in engine: Engine, at now: Moment)
+  static func runDue(_ range: Range<UInt32>, in engine: Engine, at now: Moment)
   /// Handles the end of an owner. The index may belong to another entity by now.
   static func ownerGone(
     _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment)
@@ -93,8 +97,8 @@ extension Kind {
     [view(index, in: engine, at: now)]
   }
 
-  static func settle(_ range: Range<UInt32>, in engine: Engine, at now: Moment) {
-    for index in range { _ = settle(index, in: engine, at: now) }
+  static func runDue(_ range: Range<UInt32>, in engine: Engine, at now: Moment) {
+    for index in range { _ = runDue(index, in: engine, at: now) }
   }
 
   static func parts(of view: View) -> Int { 0 }

@@ -85,7 +85,7 @@ extension Engine {
     _ client: Client, to channel: [UInt8], at now: Moment
   ) -> Int {
     if let (kind, key) = Subscriptions.parse(channel), let index = find(kind, key) {
-      _ = settle(EntityRef(kind, index), at: now)
+      _ = runDue(EntityRef(kind, index), at: now)
     }
     _ = subscriptions.subscribe(client, to: channel)
     return subscriptionCount(of: client.connection)
@@ -148,7 +148,7 @@ extension Engine {
     of channel: [UInt8], to connection: UInt64, at now: Moment
   ) {
     guard let (kind, key) = Subscriptions.parse(channel) else { return }
-    if let index = find(kind, key), settle(EntityRef(kind, index), at: now) {
+    if let index = find(kind, key), runDue(EntityRef(kind, index), at: now) {
       sendSnapshot(EntityRef(kind, index), to: connection, pattern: nil, at: now)
     } else {
       sendSnapshot(
@@ -157,8 +157,8 @@ extension Engine {
     }
   }
 
-  private func settle(_ entity: EntityRef, at now: Moment) -> Bool {
-    entity.kind.behavior.settle(entity.index, in: self, at: now)
+  private func runDue(_ entity: EntityRef, at now: Moment) -> Bool {
+    entity.kind.behavior.runDue(entity.index, in: self, at: now)
   }
 
   private func find(_ kind: EntityKind, _ key: [UInt8]) -> UInt32? {
@@ -193,7 +193,7 @@ extension Engine {
       guard case .look(let walk) = step else { continue }
       let entity = EntityRef(walk.kind, UInt32(walk.index))
       guard let key = walk.kind.behavior.entry(at: entity.index, in: self, now: now)?.key,
-        Glob.matches(walk.pattern, walk.kind.channelPrefix + key), settle(entity, at: now)
+        Glob.matches(walk.pattern, walk.kind.channelPrefix + key), runDue(entity, at: now)
       else { continue }
       sendSnapshot(entity, to: connection, pattern: walk.pattern, at: now)
     }

@@ -174,7 +174,7 @@ package struct CountdownExplanation: Equatable, Sendable {
 
 extension Engine {
   func explainCountdown(_ key: Span<UInt8>, at now: Moment) -> CountdownExplanation {
-    guard let index = settledCountdown(key, at: now) else {
+    guard let index = currentCountdown(key, at: now) else {
       return CountdownExplanation(key: Array(key))
     }
     return CountdownExplanation(

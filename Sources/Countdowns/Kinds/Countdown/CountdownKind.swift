@@ -27,14 +27,14 @@ enum CountdownKind: SharedKind {
     return [engine.countdownView(index, at: now)]
   }
 
-  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+  static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.countdowns.timers[index] = nil
     engine.expireCountdown(index, due: due, at: now)
   }
 
-  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+  static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     if engine.copies.contains(.countdown) { return engine.countdowns.contains(index) }
-    return engine.settleCountdown(index, at: now)
+    return engine.runDue(countdown: index, at: now)
   }
 
   static func ownerGone(

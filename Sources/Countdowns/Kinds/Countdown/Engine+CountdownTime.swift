@@ -59,34 +59,34 @@ extension Engine {
     countdowns[index].owner = .none
     // This forgets it at once if no send matters any more. If the end of the owner is noticed late,
     // codes that expired meanwhile are reported first.
-    wake(index, at: now)
+    armOrRun(index, at: now)
   }
 
   /// Arms a countdown that has changed, or runs what is due for it already.
-  func wake(_ index: UInt32, at now: Moment) {
+  func armOrRun(_ index: UInt32, at now: Moment) {
     let next = nextExpiry(ofCountdown: index, at: now)
     if let next, next <= now.boot { return expireCountdown(index, due: next, at: now) }
     arm(countdown: index, for: next)
   }
 
   /// Runs what is due for the countdown of a key, and returns its index; nil if there is none.
-  func settledCountdown(
+  func currentCountdown(
     _ key: Span<UInt8>, at now: Moment
   ) -> UInt32? {
-    settledCountdown(key, hash: countdowns.hash(key), at: now)
+    currentCountdown(key, hash: countdowns.hash(key), at: now)
   }
 
-  func settledCountdown(
+  func currentCountdown(
     _ key: Span<UInt8>, hash: KeyIndex.Hash, at now: Moment
   ) -> UInt32? {
-    guard let index = countdowns.find(key, hash: hash), settleCountdown(index, at: now) else {
+    guard let index = countdowns.find(key, hash: hash), runDue(countdown: index, at: now) else {
       return nil
     }
     return index
   }
 
   /// Runs what is due for a countdown. Returns false if it does not exist afterwards.
-  func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
+  func runDue(countdown index: UInt32, at now: Moment) -> Bool {
     guard countdowns.contains(index) else { return false }
     guard isAlive(countdowns.owner(index), at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)

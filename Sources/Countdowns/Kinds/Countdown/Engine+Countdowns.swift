@@ -23,7 +23,7 @@ extension Engine {
     try checkWritable(start.owner)
     if start.policy != nil { try checkWritable(.none) }
     let hash = countdowns.hash(key)
-    guard let index = settledCountdown(key, hash: hash, at: now) else {
+    guard let index = currentCountdown(key, hash: hash, at: now) else {
       try checkLimits(client)
       if start.isPlain, !subscriptions.isAnythingWatched {
         return try startPlain(key, hash, start.plan, by: client, at: now)
@@ -46,7 +46,7 @@ extension Engine {
   func resend(
     _ key: Span<UInt8>, token: [UInt8]?, by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
-    guard let index = settledCountdown(key, at: now) else { throw .notFound }
+    guard let index = currentCountdown(key, at: now) else { throw .notFound }
     try checkSendsWritable(index)
     return restart(
       index, plan: countdowns.machine(index).plan, policy: policyInForce(index)?.policy,
@@ -79,7 +79,7 @@ extension Engine {
   package func cancelCountdown(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settledCountdown(key, at: now) else { return false }
+    guard let index = currentCountdown(key, at: now) else { return false }
     try check(generation, against: countdowns.generation(index))
     if case .idle = countdowns.machine(index).phase { return false }
     try checkWritable(countdowns.owner(index))
@@ -212,7 +212,7 @@ extension Engine {
     _ key: Span<UInt8>, _ generation: Generation?, _ event: Event.Name,
     at now: Moment, _ change: (inout Countdown) -> Bool
   ) throws(EngineError) -> CountdownView {
-    guard let index = settledCountdown(key, at: now) else { throw .notFound }
+    guard let index = currentCountdown(key, at: now) else { throw .notFound }
     try check(generation, against: countdowns.generation(index))
     try checkWritable(countdowns.owner(index))
     let before = countdowns.machine(index)
@@ -222,7 +222,7 @@ extension Engine {
     }
     if countdowns.machine(index) != before {
       publish(countdown: index, event, at: now)
-      wake(index, at: now)
+      armOrRun(index, at: now)
     }
     return countdownView(index, at: now)
   }

@@ -36,7 +36,7 @@ extension Engine {
     token: [UInt8]? = nil, by client: Client, at now: Moment
   ) throws(EngineError) -> DebounceView {
     try checkWritable(owner)
-    guard let index = settled(DebounceKind.self, key, at: now) else {
+    guard let index = current(DebounceKind.self, key, at: now) else {
       try checkLimits(client)
       let (machine, firing) = Debounce.begin(rule, payload, at: now.boot)
       let index = insertGuard(DebounceKind.self, key, machine, owner: owner, by: client)
@@ -51,7 +51,7 @@ extension Engine {
     setOwner(of: DebounceKind.self, index, owner)
     noteChange(DebounceKind.self, index)
     // Fires if MAXWAIT is over; the quiet time cannot be.
-    _ = DebounceKind.settle(index, in: self, at: now)
+    _ = DebounceKind.runDue(index, in: self, at: now)
     arm(DebounceKind.self, index)
     return DebounceView(debounces[index], at: now)
   }
@@ -67,7 +67,7 @@ extension Engine {
   package func flushDebounce(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settled(DebounceKind.self, key, at: now) else { return false }
+    guard let index = current(DebounceKind.self, key, at: now) else { return false }
     try check(generation, against: debounces[index].generation)
     guard let firing = debounces[index].machine.flush() else { return false }
     try checkWritable(debounces[index].owner)

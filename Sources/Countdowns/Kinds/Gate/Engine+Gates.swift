@@ -46,11 +46,11 @@ enum GateKind: GuardKind {
   static func ownerGone(_ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment) {
     guard let entity = engine.gates.entity(at: index) else { return }
     if entity.owner == owner { return end(index, .ownerGone, in: engine, at: now) }
-    if settle(index, in: engine, at: now) { engine.arm(Self.self, index) }
+    if runDue(index, in: engine, at: now) { engine.arm(Self.self, index) }
   }
 
   /// Lets another connection take the action if the one that ran it has closed.
-  static func settleAbsence(_ index: UInt32, in engine: Engine, at now: Moment) {
+  static func releaseAbsent(_ index: UInt32, in engine: Engine, at now: Moment) {
     guard let run = engine.gates[index].machine.run, let taker = run.taker,
       !engine.connections.isAlive(connection: taker)
     else { return }
@@ -102,7 +102,7 @@ extension Engine {
   package func checkGate(
     _ session: Span<UInt8>, _ check: GateCheck, by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: GateView) {
-    let found = settled(GateKind.self, session, at: now)
+    let found = current(GateKind.self, session, at: now)
     if let found, !check.isRequired || gates[found].machine.isOpen {
       return (true, GateView(gates[found], at: now))
     }
@@ -133,7 +133,7 @@ extension Engine {
     _ session: Span<UInt8>, for ttl: Interval?, by client: Client, at now: Moment
   ) throws(EngineError) -> GateView {
     try checkWritable(.none)
-    guard let index = settled(GateKind.self, session, at: now) else {
+    guard let index = current(GateKind.self, session, at: now) else {
       try checkLimits(client)
       let gate = Gate(openFor: ttl, at: now.boot)
       let index = insertGuard(GateKind.self, session, gate, owner: .none, by: client)
@@ -154,7 +154,7 @@ extension Engine {
   package func takeGate(
     _ session: Span<UInt8>, generation: Generation?, by client: Client, at now: Moment
   ) throws(EngineError) -> (refusal: Reason?, view: GateView) {
-    guard let index = settled(GateKind.self, session, at: now) else {
+    guard let index = current(GateKind.self, session, at: now) else {
       return (.noAction, GateView(closed: Array(session), at: now))
     }
     // A fleet cannot share this: a connection is on one host.
@@ -175,7 +175,7 @@ extension Engine {
   package func finishGate(
     _ session: Span<UInt8>, generation: Generation?, by client: Client, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settled(GateKind.self, session, at: now),
+    guard let index = current(GateKind.self, session, at: now),
       let run = gates[index].machine.run
     else { return false }
     try check(generation, against: gates[index].generation)
@@ -198,7 +198,7 @@ extension Engine {
   package func cancelGate(
     _ session: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settled(GateKind.self, session, at: now), !gates[index].machine.isOpen else {
+    guard let index = current(GateKind.self, session, at: now), !gates[index].machine.isOpen else {
       return false
     }
     return try cancel(GateKind.self, session, generation: generation, at: now)
@@ -208,7 +208,7 @@ extension Engine {
   package func closeGate(
     _ session: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settled(GateKind.self, session, at: now), gates[index].machine.isOpen else {
+    guard let index = current(GateKind.self, session, at: now), gates[index].machine.isOpen else {
       return false
     }
     try check(generation, against: gates[index].generation)

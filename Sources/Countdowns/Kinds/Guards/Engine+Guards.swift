@@ -57,7 +57,7 @@ extension Engine {
     at now: Moment
   ) -> K.View? {
     guard let token, let index = K.find(key, in: self) else { return nil }
-    _ = K.settle(index, in: self, at: now)
+    _ = K.runDue(index, in: self, at: now)
     guard let entity = K.table(of: self).entity(at: index),
       let generation = entity.tokens.generation(token, of: command)
     else { return nil }

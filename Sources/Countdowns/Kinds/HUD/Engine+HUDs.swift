@@ -20,15 +20,15 @@ enum HUDKind: ArmedKind {
     return entity.presentations.map { HUDView(entity.key, $0.level, $0.machine, at: now) }
   }
 
-  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+  static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.huds[index].alarm = nil
-    _ = settle(index, in: engine, at: now)
+    _ = runDue(index, in: engine, at: now)
   }
 
   /// Runs what is due, first for the pages that hold the HUD.
-  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
-    engine.settlePages(wantingHUD: index, at: now)
-    return engine.settleHUD(itself: index, upTo: now.boot, at: now)
+  static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    engine.runDuePages(wantingHUD: index, at: now)
+    return engine.runDue(hud: index, upTo: now.boot, at: now)
   }
 
   static func ownerGone(
@@ -62,7 +62,7 @@ extension Engine {
   ) throws(EngineError) -> UInt32? {
     let maximum = settings.maximumLevel(of: key)
     guard level <= maximum else { throw .levelNotAllowed(level, maximum: maximum) }
-    let found = settled(HUDKind.self, key.span, at: now)
+    let found = current(HUDKind.self, key.span, at: now)
     try checkWritable(hud: found, level, request)
     let added = others + (found == nil ? 1 : 0)
     if added > 0 { try checkLimits(client, adding: added) }
@@ -177,7 +177,7 @@ extension Engine {
   package func hud(
     _ screen: Span<UInt8>, level: Level?, at now: Moment
   ) -> HUDView? {
-    guard let index = settled(HUDKind.self, screen, at: now),
+    guard let index = current(HUDKind.self, screen, at: now),
       let position = huds[index].index(of: level)
     else { return nil }
     let (level, machine) = huds[index].presentations[position]
@@ -207,7 +207,7 @@ extension Engine {
   /// Runs what is due for a screen up to `last`, without settling the pages that hold its HUD.
   /// Steps that are late come in the order of their times, on whichever level. Returns false if
   /// nothing is shown there afterwards.
-  func settleHUD(itself index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
+  func runDue(hud index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
     guard huds.contains(index), giveBackHoldsOfDeparted(index, at: now) else { return false }
     while let due = huds.entity(at: index)?.nextExpiry, due <= last {
       changeLevels(ofHUD: index, at: now) { machine, emit in
@@ -235,7 +235,7 @@ extension Engine {
     _ screen: Span<UInt8>, _ target: HUDTarget, at now: Moment, isHold: Bool = false,
     else unnamed: (HUDEntity) -> Level? = { _ in nil }
   ) throws(EngineError) -> (UInt32, Level)? {
-    guard let index = settled(HUDKind.self, screen, at: now) else { return nil }
+    guard let index = current(HUDKind.self, screen, at: now) else { return nil }
     let entity = huds[index]
     let wanted =
       target.level ?? target.generation.flatMap { entity.level(of: $0) } ?? unnamed(entity)
@@ -261,7 +261,7 @@ extension Engine {
     let wasDurable = huds[index].presentations[position].machine.isDurable
     change(&huds[index].presentations[position].machine) { occurrences.append($0) }
     changed(index, level, occurrences, wasDurable: wasDurable, at: now)
-    return settle(index, level, at: now)
+    return currentView(index, level, at: now)
   }
 
   /// Publishes the first events of a presentation on a level that had none.
@@ -269,7 +269,7 @@ extension Engine {
     _ index: UInt32, _ level: Level, _ occurrences: [Presentation.Occurrence], at now: Moment
   ) -> HUDView {
     changed(index, level, occurrences, wasDurable: false, at: now)
-    return settle(index, level, at: now)
+    return currentView(index, level, at: now)
   }
 
   /// Applies an input to all levels of a screen; some of them may ignore it.
@@ -311,7 +311,7 @@ extension Engine {
   }
 
   /// Returns the view of a level, and forgets hidden presentations.
-  private func settle(_ index: UInt32, _ level: Level, at now: Moment) -> HUDView {
+  private func currentView(_ index: UInt32, _ level: Level, at now: Moment) -> HUDView {
     let position = huds[index].index(of: level)!
     let view = HUDView(
       huds[index].key, level, huds[index].presentations[position].machine, at: now)

@@ -144,7 +144,7 @@ package struct HUDExplanation: Equatable, Sendable {
 
 extension Engine {
   func explainHUD(_ screen: Span<UInt8>, _ level: Level?, at now: Moment) -> HUDExplanation {
-    guard let index = settled(HUDKind.self, screen, at: now),
+    guard let index = current(HUDKind.self, screen, at: now),
       let position = huds[index].index(of: level)
     else { return HUDExplanation(key: Array(screen)) }
     let (level, machine) = huds[index].presentations[position]

@@ -17,13 +17,13 @@ enum NavigationKind: ArmedKind {
 
   static func parts(of view: StackView) -> Int { view.pages.count }
 
-  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+  static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.stacks[index].alarm = nil
-    _ = settle(index, in: engine, at: now)
+    _ = runDue(index, in: engine, at: now)
   }
 
-  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
-    engine.settleStack(index, at: now)
+  static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    engine.runDue(stack: index, at: now)
   }
 
   /// Does nothing: stacks have no owners.
@@ -43,7 +43,7 @@ extension Engine {
   package func pushPage(
     _ key: Span<UInt8>, _ push: PagePush, by client: Client, at now: Moment
   ) throws(EngineError) -> StackAnswer {
-    let index = settled(NavigationKind.self, key, at: now)
+    let index = current(NavigationKind.self, key, at: now)
     if let index {
       if stacks[index].machine.transition != nil {
         return (.transitioning, StackView(stacks[index], at: now))
@@ -73,7 +73,7 @@ extension Engine {
     _ key: Span<UInt8>, _ pace: NavigationStack.Pace = .atOnce, generation: Generation?,
     at now: Moment
   ) throws(EngineError) -> StackAnswer {
-    guard let index = settled(NavigationKind.self, key, at: now) else { throw .notFound }
+    guard let index = current(NavigationKind.self, key, at: now) else { throw .notFound }
     try check(generation, against: stacks[index].generation)
     let canBegin = stacks[index].machine.transition == nil && stacks[index].machine.pages.count > 1
     if canBegin, pace != .atOnce { stacks[index].generation = newGeneration() }
@@ -99,7 +99,7 @@ extension Engine {
   package func dismissStack(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settled(NavigationKind.self, key, at: now) else { return false }
+    guard let index = current(NavigationKind.self, key, at: now) else { return false }
     try check(generation, against: stacks[index].generation)
     _ = changeStack(index, at: now) { machine, emit in
       machine.dismiss(emit)
@@ -113,7 +113,7 @@ extension Engine {
   package func swipe(
     _ key: Span<UInt8>, x: Double, dx: Double, timeout: Interval?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
-    guard let index = settled(NavigationKind.self, key, at: now) else { throw .notFound }
+    guard let index = current(NavigationKind.self, key, at: now) else { throw .notFound }
     let timeout = timeout ?? settings.swipeTimeout
     if let refusal = stacks[index].machine.refusal(ofSwipeAt: x, dx: dx) {
       return (refusal, StackView(stacks[index], at: now))
@@ -148,13 +148,13 @@ extension Engine {
   /// Removes the page of a closing scope from its stack.
   func leaveStack(_ scope: UInt32, at now: Moment) {
     guard let index = scopes.table[scope].stack else { return }
-    _ = settleStack(index, at: now)
+    _ = runDue(stack: index, at: now)
     scopes.table[scope].stack = nil
   }
 
   /// Runs what is due for a stack, and removes pages whose scopes are closed. Returns false if
   /// there is no stack afterwards. O(pages).
-  func settleStack(_ index: UInt32, at now: Moment) -> Bool {
+  func runDue(stack index: UInt32, at now: Moment) -> Bool {
     guard stacks.contains(index) else { return false }
     if let until = stacks[index].machine.nextExpiry, until <= now.boot {
       statistics.record(late: (now.boot - until).microseconds)
@@ -183,7 +183,7 @@ extension Engine {
     _ body: (inout NavigationStack, (NavigationStack.Occurrence) -> Void)
       -> Reason?
   ) throws(EngineError) -> StackAnswer {
-    guard let index = settled(NavigationKind.self, key, at: now) else { throw .notFound }
+    guard let index = current(NavigationKind.self, key, at: now) else { throw .notFound }
     try check(generation, against: stacks[index].generation)
     defer { closeLittle(at: now) }
     return changeStack(index, at: now, body)

@@ -33,7 +33,7 @@ extension Engine {
     _ key: Span<UInt8>, for ttl: Interval, owner: Owner, token: [UInt8]? = nil,
     by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: OnceView) {
-    if let index = settled(OnceKind.self, key, at: now) {
+    if let index = current(OnceKind.self, key, at: now) {
       publish(OnceKind.self, index, .refused, reason: .duplicate, at: now)
       return (false, OnceView(onces[index], at: now))
     }
@@ -51,7 +51,7 @@ extension Engine {
   package func finishOnce(
     _ key: Span<UInt8>, _ result: [UInt8], generation: Generation?, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: OnceView) {
-    guard let index = settled(OnceKind.self, key, at: now) else { throw .notFound }
+    guard let index = current(OnceKind.self, key, at: now) else { throw .notFound }
     try check(generation, against: onces[index].generation)
     guard case .running = onces[index].machine.phase else {
       return (false, OnceView(onces[index], at: now))

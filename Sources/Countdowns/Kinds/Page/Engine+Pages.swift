@@ -15,19 +15,19 @@ enum PageKind: ExpiringKind {
   static func view(of entity: PageEntity, at now: Moment) -> PageView { PageView(entity, at: now) }
 
   /// Runs what is due, first for the page's stack, which may make the page appear or disappear.
-  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
-    engine.settleStack(ofPage: index, at: now)
-    return passTime(index, in: engine, at: now)
+  static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    engine.runDue(stackOfPage: index, at: now)
+    return runDueLocally(index, in: engine, at: now)
   }
 
   /// Runs what is due for each stack once: a stack may have very many of the pages.
-  static func settle(_ range: Range<UInt32>, in engine: Engine, at now: Moment) {
+  static func runDue(_ range: Range<UInt32>, in engine: Engine, at now: Moment) {
     var stacks: Set<UInt32> = []
     for index in range {
       if let stack = engine.stack(ofPage: index, at: now), stacks.insert(stack).inserted {
-        _ = engine.settleStack(stack, at: now)
+        _ = engine.runDue(stack: stack, at: now)
       }
-      _ = passTime(index, in: engine, at: now)
+      _ = runDueLocally(index, in: engine, at: now)
     }
   }
 
@@ -57,7 +57,7 @@ extension Engine {
     _ key: Span<UInt8>, _ appearance: PageAppearance, by client: Client,
     at now: Moment
   ) throws(EngineError) -> PageView {
-    guard let index = settledPage(key, at: now) else {
+    guard let index = currentPage(key, at: now) else {
       return try insertPage(Array(key), appearance, by: client, at: now)
     }
     var options = pages[index].options
@@ -98,7 +98,7 @@ extension Engine {
   package func disappearPage(
     _ key: Span<UInt8>, by client: Client, at now: Moment
   ) throws(EngineError) -> PageView {
-    guard let index = settledPage(key, at: now) else { throw .notFound }
+    guard let index = currentPage(key, at: now) else { throw .notFound }
     try checkWritable(leaseOf: index)
     disappear(index, at: now)
     return PageView(pages[index], at: now)
@@ -140,7 +140,7 @@ extension Engine {
     _ key: Span<UInt8>, _ generation: Generation?, by client: Client, at now: Moment,
     _ begin: (inout PageLoad, Interval?) -> Reason?
   ) throws(EngineError) -> PageAnswer {
-    guard let index = settledPage(key, at: now) else { throw .notFound }
+    guard let index = currentPage(key, at: now) else { throw .notFound }
     try check(generation, against: pages[index].generation)
     var machine = pages[index].machine
     if let refusal = begin(&machine, pages[index].options.timeout) {
@@ -160,7 +160,7 @@ extension Engine {
   package func closePage(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settledPage(key, at: now) else { return false }
+    guard let index = currentPage(key, at: now) else { return false }
     try check(generation, against: pages[index].generation)
     try checkWritable(leaseOf: index)
     PageKind.end(index, .closed, in: self, at: now)
@@ -168,7 +168,7 @@ extension Engine {
   }
 
   package func page(_ key: Span<UInt8>, at now: Moment) -> PageView? {
-    settledPage(key, at: now).map { PageView(pages[$0], at: now) }
+    currentPage(key, at: now).map { PageView(pages[$0], at: now) }
   }
 
   // MARK: Pages of navigation stacks
@@ -182,7 +182,7 @@ extension Engine {
     guard let appearance = push.appearance else { return }
     // These checks can close entities, so they precede the lookup of the HUD.
     try checkFree(page: push.page, at: now)
-    guard settledPage(push.page.span, at: now) == nil else {
+    guard currentPage(push.page.span, at: now) == nil else {
       throw .scope(.pageExists(push.page))
     }
     _ = try hudToShow(
@@ -223,13 +223,13 @@ extension Engine {
 
   private func pushedPage(_ key: [UInt8], at now: Moment) -> UInt32? {
     guard let index = pages.find(key), pages[index].isBound,
-      PageKind.passTime(index, in: self, at: now)
+      PageKind.runDueLocally(index, in: self, at: now)
     else { return nil }
     return index
   }
 
-  fileprivate func settleStack(ofPage index: UInt32, at now: Moment) {
-    if let stack = stack(ofPage: index, at: now) { _ = settleStack(stack, at: now) }
+  fileprivate func runDue(stackOfPage index: UInt32, at now: Moment) {
+    if let stack = stack(ofPage: index, at: now) { _ = runDue(stack: stack, at: now) }
   }
 
   /// Returns the stack of a bound page; nil if there is none.
@@ -243,18 +243,18 @@ extension Engine {
   // MARK: Time and owners
 
   /// Returns the page with this key, after running what is due for it and its HUD.
-  private func settledPage(_ key: Span<UInt8>, at now: Moment) -> UInt32? {
-    guard let index = settled(PageKind.self, key, at: now) else { return nil }
+  private func currentPage(_ key: Span<UInt8>, at now: Moment) -> UInt32? {
+    guard let index = current(PageKind.self, key, at: now) else { return nil }
     if pages[index].lease != nil, let hud = huds.find(pages[index].options.screen) {
-      _ = HUDKind.settle(hud, in: self, at: now)
+      _ = HUDKind.runDue(hud, in: self, at: now)
     }
     return index
   }
 
   /// Runs what is due for the pages that hold a HUD, in the order of their deadlines.
-  func settlePages(wantingHUD hud: UInt32, at now: Moment) {
+  func runDuePages(wantingHUD hud: UInt32, at now: Moment) {
     for case .page(let name) in huds.entity(at: hud)?.owners ?? [] {
-      settleStack(ofPage: name.index, at: now)
+      runDue(stackOfPage: name.index, at: now)
     }
     var due: [(deadline: Instant, page: UInt32)] = []
     for case .page(let name) in huds.entity(at: hud)?.owners ?? [] {
@@ -264,7 +264,7 @@ extension Engine {
       due.append((deadline, name.index))
     }
     for (_, page) in due.sorted(by: { $0.deadline < $1.deadline }) {
-      _ = PageKind.settle(page, in: self, at: now)
+      _ = PageKind.runDue(page, in: self, at: now)
     }
   }
 
@@ -322,7 +322,7 @@ extension Engine {
   ) {
     guard let name = pages[index].lease else { return }
     let screen = pages[index].options.screen
-    if let hud = huds.find(screen), settleHUD(itself: hud, upTo: due ?? now.boot, at: now) {
+    if let hud = huds.find(screen), runDue(hud: hud, upTo: due ?? now.boot, at: now) {
       if isDone {
         endHold(of: .page(name), onHUD: hud, at: now)
       } else {
@@ -366,7 +366,7 @@ extension Engine {
     _ key: Span<UInt8>, _ generation: Generation?, _ event: Event.Name,
     at now: Moment, _ body: (inout PageLoad) -> Reason?
   ) throws(EngineError) -> PageAnswer {
-    guard let index = settledPage(key, at: now) else { throw .notFound }
+    guard let index = currentPage(key, at: now) else { throw .notFound }
     try check(generation, against: pages[index].generation)
     var machine = pages[index].machine
     if let refusal = body(&machine) { return (refusal, PageView(pages[index], at: now)) }

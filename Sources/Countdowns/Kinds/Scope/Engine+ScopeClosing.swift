@@ -36,7 +36,7 @@ extension Engine {
   /// Returns whether a scope is neither closing nor closed by a scope above it.
   func isFirstToEnd(_ index: UInt32, at now: Moment) -> Bool {
     guard !scopes.table[index].isClosing else { return false }
-    return scopes.tree.parent(of: index).map { ScopeKind.settle($0, in: self, at: now) } ?? true
+    return scopes.tree.parent(of: index).map { ScopeKind.runDue($0, in: self, at: now) } ?? true
   }
 
   /// Continues the closings in progress, the newest first. Each step is O(1): it descends to a

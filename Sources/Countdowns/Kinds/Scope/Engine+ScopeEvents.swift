@@ -5,7 +5,7 @@ extension Engine {
     _ key: Span<UInt8>, _ event: [UInt8], captures: Bool, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settled(ScopeKind.self, key, at: now) else { throw .notFound }
+    guard let index = current(ScopeKind.self, key, at: now) else { throw .notFound }
     let handler = Handlers.Handler(
       connection: client.connection, event: event, captures: captures)
     if scopes.table[index].handlers.contains(handler) { return false }
@@ -23,7 +23,7 @@ extension Engine {
   package func unhandle(
     _ key: Span<UInt8>, _ event: [UInt8], by client: Client, at now: Moment
   ) -> Bool {
-    guard let index = settled(ScopeKind.self, key, at: now) else { return false }
+    guard let index = current(ScopeKind.self, key, at: now) else { return false }
     let connection = client.connection
     guard scopes.table[index].handlers.remove(connection: connection, event: event) > 0 else {
       return false
@@ -60,7 +60,7 @@ extension Engine {
     _ event: [UInt8], payload: [UInt8]?, for key: Span<UInt8>, at now: Moment,
     canReceive: (UInt64) -> Bool
   ) throws(EngineError) -> [UInt8]? {
-    guard let target = settled(ScopeKind.self, key, at: now) else { throw .notFound }
+    guard let target = current(ScopeKind.self, key, at: now) else { throw .notFound }
     let path = scopes.tree.path(from: target)
     let way = path.reversed().map { ($0, true) } + path.map { ($0, false) }
     for (scope, isCapturing) in way {

@@ -23,7 +23,7 @@ enum ScopeKind: TableKind {
   static func entry(
     at index: UInt32, in engine: Engine, now: Moment
   ) -> (owner: Owner, key: [UInt8])? {
-    guard settle(index, in: engine, at: now) else { return nil }
+    guard runDue(index, in: engine, at: now) else { return nil }
     return (engine.scopes.table[index].owner, engine.scopes.table[index].key)
   }
 
@@ -31,13 +31,13 @@ enum ScopeKind: TableKind {
     engine.scopeView(index, at: now)
   }
 
-  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+  static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.scopes.table[index].alarm = nil
     engine.expireScope(index, at: now)
   }
 
   /// Returns whether a scope exists and is open.
-  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+  static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     engine.scopes.tree.contains(index)
       && engine.scopes.tree.isOpen(index, at: now.boot, engine.connections)
   }
@@ -56,7 +56,7 @@ extension Engine {
   package func openScope(
     _ key: Span<UInt8>, _ opening: ScopeOpening, by client: Client, at now: Moment
   ) throws(EngineError) -> ScopeView {
-    if let index = settled(ScopeKind.self, key, at: now) {
+    if let index = current(ScopeKind.self, key, at: now) {
       try check(opening, against: index, at: now)
       if let ttl = opening.ttl {
         guard scopes.table[index].ttl != nil else { throw .scope(.noLease) }
@@ -78,7 +78,7 @@ extension Engine {
 
   /// Throws if there is a scope with this name, even if it is still being closed.
   func checkFree(page key: [UInt8], at now: Moment) throws(EngineError) {
-    guard settled(ScopeKind.self, key.span, at: now) == nil else {
+    guard current(ScopeKind.self, key.span, at: now) == nil else {
       throw .scope(.exists(key))
     }
     try makeRoom(forScope: key, at: now)
@@ -99,7 +99,7 @@ extension Engine {
   package func closeScope(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settled(ScopeKind.self, key, at: now) else { return false }
+    guard let index = current(ScopeKind.self, key, at: now) else { return false }
     try check(generation, against: scopes.table[index].generation)
     beginClosing(index, .closed, at: now)
     closeLittle(at: now)
@@ -109,7 +109,7 @@ extension Engine {
   package func touchScope(
     _ key: Span<UInt8>, ttl: Interval?, generation: Generation?, at now: Moment
   ) throws(EngineError) -> ScopeView {
-    guard let index = settled(ScopeKind.self, key, at: now) else { throw .notFound }
+    guard let index = current(ScopeKind.self, key, at: now) else { throw .notFound }
     try check(generation, against: scopes.table[index].generation)
     guard let current = scopes.table[index].ttl else { throw .scope(.noLease) }
     renewLease(of: index, for: ttl ?? current, at: now)
@@ -122,11 +122,11 @@ extension Engine {
   package func scopeTree(
     _ key: Span<UInt8>, cursor: Int64, limit: Int, at now: Moment
   ) throws(EngineError) -> (cursor: Int64, views: [ScopeView]) {
-    guard let root = settled(ScopeKind.self, key, at: now) else { throw .notFound }
+    guard let root = current(ScopeKind.self, key, at: now) else { throw .notFound }
     var next: UInt32? = root
     if cursor != 0 {
       let place = UInt32(truncatingIfNeeded: cursor)
-      guard ScopeKind.settle(place, in: self, at: now), treeCursor(place) == cursor,
+      guard ScopeKind.runDue(place, in: self, at: now), treeCursor(place) == cursor,
         scopes.tree.isBelow(place, root)
       else { throw .scope(.cursorIsGone) }
       next = place
@@ -135,7 +135,7 @@ extension Engine {
     var looks = limit * ListQuery.looksPerResult
     while let scope = next, views.count < limit, looks > 0 {
       looks -= 1
-      if ScopeKind.settle(scope, in: self, at: now) { views.append(scopeView(scope, at: now)) }
+      if ScopeKind.runDue(scope, in: self, at: now) { views.append(scopeView(scope, at: now)) }
       next = scopes.tree.next(after: scope, within: root)
     }
     guard let next else { return (0, views) }
@@ -152,7 +152,7 @@ extension Engine {
   package func scopeOwner(
     _ key: Span<UInt8>, at now: Moment
   ) throws(EngineError) -> Owner {
-    guard let index = settled(ScopeKind.self, key, at: now) else {
+    guard let index = current(ScopeKind.self, key, at: now) else {
       throw .scope(.noScope(Array(key)))
     }
     return .scope(ownerName(ofScope: index))
@@ -187,7 +187,7 @@ extension Engine {
   ) throws(EngineError) {
     let parent = parentKey(of: index)
     if let wanted = opening.parent, wanted != parent {
-      if let other = settled(ScopeKind.self, wanted.span, at: now),
+      if let other = current(ScopeKind.self, wanted.span, at: now),
         scopes.tree.isBelow(other, index)
       {
         throw .scope(.parentBelow(wanted))
@@ -203,7 +203,7 @@ extension Engine {
     of opening: ScopeOpening, at now: Moment
   ) throws(EngineError) -> UInt32? {
     if let parent = opening.parent {
-      guard let index = settled(ScopeKind.self, parent.span, at: now) else {
+      guard let index = current(ScopeKind.self, parent.span, at: now) else {
         throw .scope(.noScope(parent))
       }
       return index

@@ -5,7 +5,7 @@ extension Engine {
   package func refundCountdown(
     _ key: Span<UInt8>, generation: Generation, at now: Moment
   ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
-    guard let index = settledCountdown(key, at: now) else { throw .notFound }
+    guard let index = currentCountdown(key, at: now) else { throw .notFound }
     try check(generation, against: countdowns.generation(index))
     try checkSendsWritable(index)
     let isFirst: Bool
@@ -23,14 +23,14 @@ extension Engine {
     countdowns[index].tokens.forget(generation)
     statistics.refunded += 1
     publish(countdown: index, .refunded, at: now)
-    return (true, settledView(index, at: now))
+    return (true, currentView(index, at: now))
   }
 
   /// Returns the view for an accepted attempt that is repeated with its token; nil if it is none.
   func repeatedAttempt(
     _ key: Span<UInt8>, generation: Generation?, token: [UInt8]?, at now: Moment
   ) -> CountdownView? {
-    guard let token, let index = settledCountdown(key, at: now),
+    guard let token, let index = currentCountdown(key, at: now),
       let tried = countdowns[index].tokens.generation(token, of: .attempt)
     else { return nil }
     statistics.repeated += 1
@@ -70,7 +70,7 @@ extension Engine {
       return (pass, countdownView(index, code: code, at: now))
     }
     publish(countdown: index, .passed, code, at: now)
-    return (pass, settledView(index, at: now))
+    return (pass, currentView(index, at: now))
   }
 
   // MARK: Steps
@@ -143,9 +143,9 @@ extension Engine {
 
   /// Runs what a change made due, and returns the view afterwards; the view before if the countdown
   /// was forgotten by that.
-  private func settledView(_ index: UInt32, at now: Moment) -> CountdownView {
+  private func currentView(_ index: UInt32, at now: Moment) -> CountdownView {
     let last = countdownView(index, at: now)
-    wake(index, at: now)
+    armOrRun(index, at: now)
     return countdowns.contains(index) ? countdownView(index, at: now) : last
   }
 
@@ -155,7 +155,7 @@ extension Engine {
   private func codes(
     of key: Span<UInt8>, _ generation: Generation?, at now: Moment
   ) throws(EngineError) -> (UInt32, Sending, Generation?) {
-    guard let index = settledCountdown(key, at: now) else { throw .notFound }
+    guard let index = currentCountdown(key, at: now) else { throw .notFound }
     guard let sending = countdowns.sending(index) else { throw .noPolicy }
     guard sending.policy.rules.validity != nil else { throw .noCodes(policy: sending.policy.name) }
     if let generation, sending.record.code(generation, at: now.boot) == nil {

@@ -36,7 +36,7 @@ extension Engine {
     _ key: Span<UInt8>, _ rate: Throttle.Rate, cost: UInt32, isPeek: Bool, token: [UInt8]? = nil,
     by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: ThrottleView) {
-    let index = settled(ThrottleKind.self, key, at: now)
+    let index = current(ThrottleKind.self, key, at: now)
     var machine = index.map { throttles[$0].machine } ?? Throttle(rate, at: now.boot)
     machine.change(rate, at: now.boot)
     guard !isPeek else {
@@ -69,7 +69,7 @@ extension Engine {
     _ key: Span<UInt8>, cost: UInt32, generation: Generation?, token: [UInt8]? = nil,
     at now: Moment
   ) throws(EngineError) -> ThrottleView? {
-    guard let index = settled(ThrottleKind.self, key, at: now) else { return nil }
+    guard let index = current(ThrottleKind.self, key, at: now) else { return nil }
     try check(generation, against: throttles[index].generation)
     try checkWritable(.none)
     throttles[index].machine.refund(cost, at: now.boot)

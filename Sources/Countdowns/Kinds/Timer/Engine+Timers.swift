@@ -65,7 +65,7 @@ extension Engine {
     else { preconditionFailure("a timer repeats at most once a millisecond") }
 
     try checkWritable(set.owner)
-    let old = settled(TimerKind.self, key, at: now)
+    let old = current(TimerKind.self, key, at: now)
     if let old {
       try checkWritable(timers[old].owner)
       // Replacing another user's timer adds one to this user's.
@@ -88,7 +88,7 @@ extension Engine {
     connections.count(1, for: client.uid)
     arm(TimerKind.self, index)
     publish(TimerKind.self, index, .set, at: now)
-    return settledView(ofTimer: index, at: now)
+    return currentView(ofTimer: index, at: now)
   }
 
   /// Returns false if there was nothing to delete.
@@ -122,7 +122,7 @@ extension Engine {
     _ key: Span<UInt8>, _ generation: Generation?, _ event: Event.Name,
     at now: Moment, _ change: (inout PlainTimer, Instant) -> Void
   ) throws(EngineError) -> TimerView {
-    guard let index = settled(TimerKind.self, key, at: now) else { throw .notFound }
+    guard let index = current(TimerKind.self, key, at: now) else { throw .notFound }
     try check(generation, against: timers[index].generation)
     try checkWritable(timers[index].owner)
     let before = timers[index].machine
@@ -131,14 +131,14 @@ extension Engine {
       arm(TimerKind.self, index)
       publish(TimerKind.self, index, event, at: now)
     }
-    return settledView(ofTimer: index, at: now)
+    return currentView(ofTimer: index, at: now)
   }
 
   /// Fires a timer that is due now, and returns its view afterwards; the view before if that was
   /// the last firing.
-  private func settledView(ofTimer index: UInt32, at now: Moment) -> TimerView {
+  private func currentView(ofTimer index: UInt32, at now: Moment) -> TimerView {
     let last = TimerView(timers[index], at: now)
-    return TimerKind.settle(index, in: self, at: now) ? TimerView(timers[index], at: now) : last
+    return TimerKind.runDue(index, in: self, at: now) ? TimerView(timers[index], at: now) : last
   }
 
   /// Detaches a timer from its wheel and its owner, and from the count of its user.
