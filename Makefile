@@ -198,7 +198,11 @@ showcase: build ## Serve a page that shows every kind, with a daemon of its own:
 # Browsers are busy where other tests wait.
 test-screen: WORKERS = $(shell echo $$(($$(nproc) + 1)))
 test-screen: test-packages ## Test countdown-gateway with browsers, curl and promtool (WORKERS=)
-	@scripts/install-packages.sh prometheus chromium curl
+	@scripts/install-packages.sh prometheus chromium curl nodejs node-typescript node-react \
+	  node-react-dom libjs-vue
+	@scripts/integration-test.sh --version >/dev/null
+	@[ -d .build/axe ] || .build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
+	  --target .build/axe axe-playwright-python==0.1.8
 	@swift build $(SWIFT_FLAGS)
 	@cd Gateway && swift build $(SWIFT_FLAGS) --build-tests && swift test $(SWIFT_FLAGS) --skip-build
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -n $(WORKERS) \

@@ -18,7 +18,9 @@ spec.loader.exec_module(integration)
 pytest_configure = integration.pytest_configure
 start_daemon, daemon, client = integration.start_daemon, integration.daemon, integration.client
 
+from browser import browser  # noqa: E402
 from gateway import App, Gateway  # noqa: E402
+from web import BUTTON, HUD, PHONE, Page  # noqa: E402
 
 
 @pytest.fixture
@@ -46,3 +48,30 @@ def app(daemon):
     app = App(daemon)
     yield app
     app.close()
+
+
+@pytest.fixture
+def site(app, start_gateway):
+    """The app with its pages, and a gateway for it."""
+    app.gateway = start_gateway(origins=[app.origin])
+    app.watch = {"resend": f"countdown:{PHONE}", "hud": "hud:screen"}
+    app.pages = {path: page.format(gateway=app.gateway.url) for path, page in
+                 {"/": BUTTON, "/hud": HUD}.items()}  # fmt: skip
+    return app
+
+
+@pytest.fixture
+def open_page(app):
+    """Opens pages of the app, each in a browser of its own."""
+    drivers = []
+
+    def open_page(path="/", script="", **options):
+        drivers.append(browser(**options))
+        # Runs before the scripts of the page.
+        drivers[-1].execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+        drivers[-1].get(app.origin + path)
+        return Page(drivers[-1])
+
+    yield open_page
+    for driver in drivers:
+        driver.quit()

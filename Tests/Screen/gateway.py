@@ -8,6 +8,7 @@ import http.server
 import json
 import os
 import pathlib
+import queue
 import re
 import signal
 import socket
@@ -18,6 +19,7 @@ import time
 
 from countdownd import PATIENCE, PROJECT, eventually
 
+COMPONENTS = PROJECT / "Gateway/Sources/Gateway/Components"
 KEY = "0123456789abcdef0123456789abcdef"
 SERVER_KEY = "server-key-server-key-server-key-1"
 
@@ -163,18 +165,23 @@ class Stream:
 
 
 class App:
-    """A small web server: pages by path, tickets, and the paths of POST requests."""
+    """A small web server: pages by path, tickets, the components, and the paths of POST requests.
+
+    `refusal` is the status and the text that `/ticket` answers instead of a ticket. `/v1/events` is
+    a gateway that sends what is in `messages`, after it has refused with `stream_refusals`.
+    """
 
     def __init__(self, daemon):
         self.daemon, self.pages, self.watch, self.life, self.tickets = daemon, {}, {}, 300, 0
-        self.posts = []
+        self.posts, self.refusal, self.messages = [], None, queue.SimpleQueue()
+        self.stream_refusals = []
         app = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def answer(self, text, type="text/html"):
-                self.send_response(200)
+            def answer(self, text, type="text/html", status=200):
+                self.send_response(status)
                 self.send_header("Content-Type", f"{type}; charset=utf-8")
                 self.send_header("Content-Length", str(len(text.encode())))
                 self.end_headers()
@@ -183,10 +190,29 @@ class App:
             def do_GET(self):
                 if self.path == "/ticket":
                     app.tickets += 1
+                    if app.refusal:
+                        return self.answer(app.refusal[1], status=app.refusal[0])
                     return self.answer(ticket(app.watch, app.life), "text/plain")
                 if self.path in app.pages:
-                    return self.answer(app.pages[self.path])
+                    kind = {"css": "css", "js": "javascript"}.get(self.path.rpartition(".")[2], "html")
+                    return self.answer(app.pages[self.path], f"text/{kind}")
+                # /static/1/ and /static/2/ are two versions.
+                if self.path.startswith("/static/"):
+                    file = COMPONENTS / self.path.rpartition("/")[2]
+                    return self.answer(file.read_text(), "text/javascript")
+                if self.path == "/v1/events":
+                    return self.stream()
                 self.send_error(404)
+
+            def stream(self):
+                if app.stream_refusals:
+                    return self.answer("no", status=app.stream_refusals.pop())
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.end_headers()
+                self.close_connection = True
+                while (block := app.messages.get()) is not None:
+                    self.wfile.write(f"{block}\n\n".encode())
 
             def do_POST(self):
                 self.rfile.read(int(self.headers["Content-Length"] or 0))
@@ -205,7 +231,13 @@ class App:
     def origin(self):
         return f"http://127.0.0.1:{self.server.server_port}"
 
+    def send(self, event, **fields):
+        """Sends a message on the stream of `/v1/events`; without an event, a comment."""
+        data = json.dumps({"event": event} | fields)
+        self.messages.put(f"data: {data}" if event else f": {fields['now_ms']}")
+
     def close(self):
+        self.messages.put(None)
         self.server.shutdown()
         self.server.server_close()
 

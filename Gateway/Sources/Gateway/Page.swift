@@ -15,8 +15,13 @@ struct Page: Sendable {
     "countdown-stream.js": script(PackageResources.countdown_stream_js),
   ]
 
+  /// A script without its comments and indentation: they are a third of what browsers would load.
   static func script(_ bytes: [UInt8]) -> Page {
-    Page(type: "text/javascript; charset=utf-8", bytes: bytes)
+    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+      .map { $0.drop { $0 == " " } }
+      .filter { !$0.isEmpty && !$0.hasPrefix("//") }
+    return Page(
+      type: "text/javascript; charset=utf-8", bytes: Array(lines.joined(separator: "\n").utf8))
   }
 
   var response: Response {

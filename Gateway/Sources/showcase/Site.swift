@@ -41,13 +41,14 @@ struct Site: Service {
     let router = Router()
     router.add(middleware: Doorman(host: "127.0.0.1:\(port)", gateway: gateway))
     router.add(middleware: FileMiddleware(Self.folder, logger: logger))
-    router.get("/") { _, _ in
-      let page = try String(contentsOfFile: Self.folder + "/index.html", encoding: .utf8)
-      return Response(
-        status: .ok, headers: [.contentType: "text/html; charset=utf-8"],
-        body: .init(
-          byteBuffer: ByteBuffer(string: page.replacingOccurrences(of: "{gateway}", with: gateway)))
-      )
+    for (path, file) in [("/", "index"), ("gallery", "gallery")] {
+      router.get(RouterPath(path)) { _, _ in
+        let page = try String(contentsOfFile: Self.folder + "/\(file).html", encoding: .utf8)
+          .replacingOccurrences(of: "{gateway}", with: gateway)
+        return Response(
+          status: .ok, headers: [.contentType: "text/html; charset=utf-8"],
+          body: .init(byteBuffer: ByteBuffer(string: page)))
+      }
     }
     router.get("ticket") { _, _ in tickets.issue() }
     router.get("state") { _, _ in json(try await phone.state()) }
@@ -91,9 +92,9 @@ private struct Doorman: RouterMiddleware {
       throw HTTPError(error.isAway ? .serviceUnavailable : .conflict, message: "\(error)")
     }
     response.headers[.contentSecurityPolicy] =
-      "default-src 'none'; script-src 'self' \(gateway); style-src 'self'; "
+      "default-src 'none'; script-src 'self' \(gateway); style-src 'self'; img-src data:; "
       + "connect-src 'self' \(gateway); base-uri 'none'; form-action 'none'; "
-      + "frame-ancestors 'none'"
+      + "frame-ancestors 'none'; require-trusted-types-for 'script'"
     response.headers[.xContentTypeOptions] = "nosniff"
     return response
   }

@@ -8,7 +8,7 @@ const LANES = {login: 'countdown', session: 'gate', hud: 'HUD', grace: 'GRACE', 
   nav: 'stack', list: 'page', order: 'once', scope: 'scopes'}
 const MOST_LINES = 10, MOST_DOTS = 80, MOST_HUDS = 20
 
-let stream, epoch, state
+let offset = -Infinity, epoch, state
 const strips = {}
 const clock = new Intl.DateTimeFormat('en', {timeStyle: 'medium', hourCycle: 'h23'})
 
@@ -26,7 +26,8 @@ for (const seconds of [12, 9, 6, 3, 0])
   axis.append(element('span', {textContent: seconds ? `−${seconds} s` : 'now'}))
 $('lanes').append(element('span'), axis)
 
-const now = () => performance.now() + stream.offset
+// The time of the daemon, as its fastest message shows.
+const now = () => performance.now() + offset
 const place = (child, from, to) => {
   child.style.left = `${(from - epoch) / SPAN * 100}%`
   if (to !== undefined) child.style.width = `${Math.max(to - from, 0) / SPAN * 100}%`
@@ -89,8 +90,8 @@ const details = ({reason, state, page, end, status, remaining, attempts_left: at
   [reason ?? end, page, state, status, remaining && `${remaining} left`, items != null && `${items} items`,
     attempts != null && `${attempts} attempts`].filter(Boolean).join(' · ')
 
-function take(message, from) {
-  stream = from
+function take(message) {
+  if (message.now_unix_ms) offset = Math.max(offset, message.now_unix_ms - performance.now())
   showOnPhone(message)
   const at = message.now_unix_ms ?? message.due_unix_ms
   if (!at) return

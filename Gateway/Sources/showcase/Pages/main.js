@@ -45,7 +45,7 @@ for (const alias of ALIASES) {
   follow({gateway, ticket: new URL('/ticket', location).href}, alias, (message, from) => {
     stream = from
     // All followers receive the messages of the stream itself; the first one handles them.
-    if (message.alias) draw.take(message, from)
+    if (message.alias) draw.take(message)
     else if (alias === ALIASES[0]) connection(message)
     refresh()
   })

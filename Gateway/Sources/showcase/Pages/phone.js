@@ -49,7 +49,6 @@ const views = {}
 
 export function take(message) {
   views[message.alias] = message
-  if (message.alias === 'hud') mask(message)
   if (state) show(state)
 }
 
@@ -83,16 +82,6 @@ function row() {
   remove.dataset.do = 'remove-row'
   item.append(tap, remove)
   return item
-}
-
-// A mask blocks the keyboard, too, and gives the focus back at the end.
-let focused
-function mask({state, mask}) {
-  const isMasked = mask && mask !== 'none' && ['appearing', 'visible'].includes(state)
-  if (isMasked === stack.inert) return
-  if (isMasked) focused = document.activeElement
-  stack.inert = isMasked
-  if (!isMasked) focused?.focus({preventScroll: true})
 }
 
 // MARK: Buttons

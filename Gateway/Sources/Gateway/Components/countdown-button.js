@@ -1,0 +1,264 @@
+// <countdown-button alias="resend"><button>Send code</button></countdown-button>
+//
+// Shows a countdown on the app's own button, which cannot be pressed meanwhile. Without a ticket or a
+// gateway, the button stays as it is. docs/reference/web.md describes the attributes.
+import {Follower, define, warn} from './countdown-stream.js'
+
+const TEXTS = {waiting: '{label} in {time}', left: '{duration} left', ready: '{label} is available'}
+// The seconds left at which screen readers announce the time.
+const ANNOUNCED = [30, 10]
+// The time that a message takes to arrive must not show as another second, in milliseconds.
+const SLACK = 200
+// How long a press waits for its event before the button can be pressed again.
+const PATIENCE = 1_000
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
+const HIDDEN = 'svg, [hidden], [aria-hidden=true]'
+
+const two = number => String(number).padStart(2, 0)
+const clock = seconds => seconds < 3600 ? `${seconds / 60 | 0}:${two(seconds % 60)}`
+  : `${seconds / 3600 | 0}:${two((seconds / 60 | 0) % 60)}:${two(seconds % 60)}`
+
+function duration(seconds, language) {
+  const [size, unit] = seconds < 120 ? [1, 'second'] : seconds < 7200 ? [60, 'minute'] : [3600, 'hour']
+  const format = {style: 'unit', unit, unitDisplay: 'long'}
+  const value = Math.ceil(seconds / size)
+  try {
+    return new Intl.NumberFormat(language, format).format(value)
+  } catch {
+    return new Intl.NumberFormat(undefined, format).format(value)
+  }
+}
+
+let sheet
+
+export class CountdownButton extends Follower {
+  static observedAttributes = ['alias', 'ticket', 'gateway', 'view', ...Object.keys(TEXTS)]
+
+  // For reading. Frameworks may write them, which has no effect.
+  state = 'unknown'
+  seconds = 0
+  #state = 'unknown'
+  #seconds = 0
+  #isBlocked = false
+  #message = null
+  #isLive = false
+  #pressed = -Infinity
+  #announced = Infinity
+  #ends = 0
+  // The seconds at the start.
+  #longest = 0
+  #timer
+  #said
+  #button = null
+  // The attributes of the button before ours, and its text nodes with their texts before ours.
+  #attributes = {}
+  #nodes = new WeakMap()
+  // Notices that the app changes the button or its texts.
+  #observer
+
+  static {
+    // Before the listeners of the page, if this module loads first. `disabled` would take the focus.
+    globalThis.addEventListener?.('click', event => {
+      const path = event.composedPath()
+      path.find(node => node instanceof CountdownButton)?.#click(event, path)
+    }, true)
+  }
+
+  constructor() {
+    super()
+    if (!sheet) {
+      // A style sheet object, because a Content-Security-Policy may forbid style elements.
+      sheet = new CSSStyleSheet()
+      sheet.replaceSync(`
+        ::slotted(*) { font-variant-numeric: tabular-nums; touch-action: manipulation }
+        ::slotted([aria-disabled=true]) { cursor: not-allowed }
+        span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }`)
+    }
+    const root = this.attachShadow({mode: 'open'})
+    root.adoptedStyleSheets = [sheet]
+    this.#said = document.createElement('span')
+    this.#said.setAttribute('aria-live', 'polite')
+    root.append(document.createElement('slot'), this.#said)
+    this.#observer = new MutationObserver(() => this.draw())
+    // While it has the focus, screen readers would read each second.
+    for (const type of ['focusin', 'focusout']) this.addEventListener(type, () => this.draw())
+  }
+
+  connectedCallback() {
+    super.connectedCallback()
+    this.#observer.observe(this, {childList: true, subtree: true, characterData: true})
+  }
+
+  disconnectedCallback() {
+    super.disconnectedCallback()
+    this.#observer.disconnect()
+    clearTimeout(this.#timer)
+  }
+
+  takeView({state, remaining_ms}) {
+    if (this.#isLive && !this.hasAttribute('data-offline')) return
+    this.#message = {state, remaining_ms, ends: performance.now() + remaining_ms}
+  }
+
+  forget() {
+    this.#message = null
+    this.#isLive = false
+    this.#pressed = -Infinity
+  }
+
+  take(message) {
+    if (message.alias === undefined) return this.draw()
+    if (!('state' in message)) return
+    if (!message.missed) {
+      this.#message = message
+      this.#isLive = true
+      this.#pressed = -Infinity
+      this.draw()
+      if (!this.#button) warn('put a <button> into <countdown-button>')
+    }
+    this.dispatchEvent(new CustomEvent('countdown-change', {detail: message, bubbles: true, composed: true}))
+  }
+
+  #click(event, path) {
+    if (!path.includes(this.#button)) return
+    // The timer may be late.
+    this.draw()
+    if (this.#isBlocked) {
+      event.stopImmediatePropagation()
+      event.preventDefault()
+    } else if (this.#state === 'ready' && !this.hasAttribute('data-offline')
+      && !this.#button.matches('form:invalid [type=submit], form:invalid button:not([type])')) {
+      // A second press before the countdown starts would be one too many.
+      this.#pressed = performance.now()
+      this.draw()
+    }
+  }
+
+  draw() {
+    clearTimeout(this.#timer)
+    const now = performance.now()
+    const before = this.#state
+    const {state, ends, remaining_ms} = this.#message ?? {}
+    let left = state === 'counting' ? Math.max(ends - now, 0) : state === 'paused' ? remaining_ms : 0
+    // Offline, nobody would end a pause.
+    const isUnknown = !state || !(left >= 0) || state === 'paused' && this.hasAttribute('data-offline')
+    if (isUnknown) left = 0
+    this.state = this.#state = isUnknown ? 'unknown' : left > 0 ? state : 'ready'
+    this.seconds = this.#seconds = left > 0 ? Math.max(Math.ceil((left - SLACK) / 1_000), 1) : 0
+    this.#isBlocked = left > 0 || now - this.#pressed < PATIENCE
+    if (this.getAttribute('data-state') !== this.#state) this.setAttribute('data-state', this.#state)
+    // A start, or a later end.
+    if (this.#state === 'counting' && (before !== 'counting' || ends > this.#ends + 500)) {
+      this.#announced = Infinity
+      this.#longest = this.#seconds
+    }
+    if (this.#state === 'paused') this.#longest = Math.max(this.#longest, this.#seconds)
+    this.#ends = ends
+    const button = this.querySelector('button, [role=button]')
+    if (button !== this.#button) {
+      this.#button = button
+      this.#attributes = {}
+    }
+    this.#drawButton(this.#announce(before))
+    const wait = this.#state !== 'counting' ? this.#pressed + PATIENCE - now
+      : left > SLACK ? (left - SLACK) % 1_000 || 1_000 : left
+    if (wait > 0 && this.isConnected) this.#timer = setTimeout(() => this.draw(), Math.ceil(wait))
+  }
+
+  // Returns whether the time was announced.
+  #announce(before) {
+    const [state, seconds] = [this.#state, this.#seconds]
+    if (state !== 'counting') {
+      if (state !== before) this.#say(before === 'counting' && state === 'ready' ? 'ready' : null)
+      return false
+    }
+    const isDue = this.#announced === Infinity
+      || ANNOUNCED.some(at => seconds <= at && at < this.#announced)
+    if (isDue) this.#announced = seconds
+    // What was said a while ago is no longer true.
+    if (isDue || seconds < this.#announced - 5) this.#say(isDue ? 'left' : null)
+    return isDue
+  }
+
+  #say(name) {
+    const text = name && this.#button ? this.#fill(name) : ''
+    if (this.#said.textContent !== text) this.#said.textContent = text
+  }
+
+  #drawButton(isAnnounced) {
+    const button = this.#button
+    if (!button) return
+    this.#set('aria-disabled', this.#isBlocked ? 'true' : null)
+    const text = this.#seconds > 0 ? this.#fill('waiting', true) : null
+    this.#texts.forEach((node, index) => {
+      const own = this.#ownText(node)
+      const shown = text === null ? own : index ? '' : text
+      this.#nodes.set(node, {own, shown})
+      if (node.data !== shown) node.data = shown
+    })
+    // The name that the app gives its button has the time, too. While the button has the focus, its
+    // name changes only with an announcement: screen readers read each change.
+    const isFocused = button.matches(':focus')
+    if (text === null || !isFocused && this.#name === null) this.#set('aria-label', null)
+    else if (!isFocused || isAnnounced || !('aria-label' in this.#attributes)) this.#set('aria-label', text)
+    // These were our own changes.
+    this.#observer.takeRecords()
+  }
+
+  // The name that the app gives its button; null if there is only the text.
+  get #name() {
+    return 'aria-label' in this.#attributes ? this.#attributes['aria-label']
+      : this.#button.getAttribute('aria-label')
+  }
+
+  // The text nodes of the button. Frameworks find them again, as they are never replaced.
+  get #texts() {
+    const walker = document.createTreeWalker(this.#button, NodeFilter.SHOW_TEXT)
+    const found = []
+    for (let node; (node = walker.nextNode());) {
+      if (this.#ownText(node).trim() && !node.parentElement.closest(HIDDEN)) found.push(node)
+    }
+    return found
+  }
+
+  #ownText(node) {
+    const known = this.#nodes.get(node)
+    return known && known.shown === node.data ? known.own : node.data
+  }
+
+  // Sets an attribute of the button; null gives it back to the app.
+  #set(name, value) {
+    const [button, own] = [this.#button, this.#attributes]
+    if (value !== null) {
+      if (!(name in own)) own[name] = button.getAttribute(name)
+    } else if (name in own) {
+      value = own[name]
+      delete own[name]
+      if (value === null) button.removeAttribute(name)
+    }
+    if (value !== null && button.getAttribute(name) !== value) button.setAttribute(name, value)
+  }
+
+  #fill(name, isPadded) {
+    const seconds = this.#seconds
+    const text = this.getAttribute(name) ?? TEXTS[name]
+    const label = this.#name ?? this.#texts.map(node => this.#ownText(node).trim()).join(' ')
+    // As in <bdi>, and only where directions meet.
+    const isolate = RIGHT_TO_LEFT.test(text + label) ? part => `\u2068${part}\u2069` : part => part
+    // Figure spaces keep the width when there is a digit less.
+    const pad = format => isolate(isPadded
+      ? String(format(seconds)).padStart(String(format(this.#longest)).length, '\u2007') : format(seconds))
+    return text.replace(/\{(\w+)\}/g, (all, name) => {
+      switch (name) {
+      case 'label': return isolate(label)
+      case 'seconds': return pad(seconds => seconds)
+      case 'time': return pad(clock)
+      case 'duration':
+        return isolate(duration(seconds, this.closest('[lang]')?.lang || document.documentElement.lang))
+      default: return all
+      }
+    })
+  }
+}
+
+define('countdown-button', CountdownButton)

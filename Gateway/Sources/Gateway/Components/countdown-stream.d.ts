@@ -1,0 +1,44 @@
+/** The addresses of a stream. */
+export interface Source {
+  gateway: string
+  ticket: string
+}
+
+/** What the gateway sends: a view or an event of an entity, or a message of the stream itself. */
+export interface Message {
+  /** The name of the channel in the ticket; undefined for messages of the stream itself. */
+  alias?: string
+  event:
+    | 'hello' | 'offline' | 'outage' | 'recovered' | 'gap' | 'end'
+    | 'snapshot' | (string & {})
+  state?: string
+  remaining_ms?: number | null
+  /** When the remaining time is over, by `performance.now()`. */
+  readonly ends?: number
+  /** Whether it is an old event, which a snapshot follows. */
+  missed?: boolean
+  [field: string]: unknown
+}
+
+/** Calls `body` with each message for the alias. Returns a function that stops this. */
+export declare function follow(source: Source, alias: string, body: (message: Message) => void): () => void
+
+/** Returns the addresses in an element's attributes. */
+export declare function source(element: Element): Source
+
+/** The attributes of all components. */
+export interface FollowerAttributes {
+  /** The name of the channel in the ticket. */
+  alias?: string
+  /** The address where the app answers with a ticket. Default: `/ticket`. */
+  ticket?: string
+  /** The address of countdown-gateway. */
+  gateway?: string
+}
+
+/** The base of the components. */
+export declare class Follower extends HTMLElement {
+  alias: string | null
+  ticket: string | null
+  gateway: string | null
+}

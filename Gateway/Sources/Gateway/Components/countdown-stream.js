@@ -1,0 +1,310 @@
+// The events of countdown-gateway. Elements with the same gateway and ticket address share a stream.
+// Pages use <countdown-button> and <countdown-hud>, or `follow` for elements of their own.
+
+// The gateway sends something every 15 seconds.
+const SILENCE = 40_000
+const LONGEST_PAUSE = 10_000
+const streams = new Map()
+const warnings = new Set()
+let timer, isWatching
+
+// Writes a warning to the console, once.
+export function warn(text) {
+  if (!warnings.has(text)) console.warn(`countdownd: ${text}`)
+  warnings.add(text)
+}
+
+const each = body => { for (const stream of [...streams.values()]) body(stream) }
+const check = () => each(stream => stream.check())
+
+// Notices that the page wakes up, was frozen, or is online again.
+function watchPage() {
+  timer ??= setInterval(check, 1_000)
+  if (isWatching) return
+  isWatching = true
+  const again = () => each(stream => stream.again())
+  addEventListener('online', again)
+  addEventListener('pageshow', event => event.persisted && again())
+  document.addEventListener('resume', again)
+  document.addEventListener('visibilitychange', check)
+}
+
+// The claims of a ticket, which is a JSON Web Token.
+const claims = ticket => JSON.parse(atob(ticket.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')))
+
+class Stream {
+  isOffline = false
+  followers = new Set()
+  views = new Map()
+  // The aliases of followers that no ticket has.
+  missing = new Set()
+  failures = 0
+  // How far the page's clock is behind the wall clock. It changes during a sleep.
+  drift = Date.now() - performance.now()
+
+  constructor(gateway, ticket) {
+    this.gateway = gateway
+    this.address = ticket
+    this.run()
+  }
+
+  add(follower) {
+    this.followers.add(follower)
+    if (this.isOffline) this.give(follower, {event: 'offline'})
+    for (const view of this.views.values()) if (view.alias === follower.alias) this.give(follower, view)
+    if (!this.watch || follower.alias in this.watch || this.missing.has(follower.alias)) return
+    // Another ticket may have it.
+    this.missing.add(follower.alias)
+    this.ticket = null
+    this.again()
+  }
+
+  remove(follower) {
+    this.followers.delete(follower)
+    // Not at once: an element that moves leaves the page and comes back.
+    setTimeout(() => this.followers.size || this.isOver || this.end())
+  }
+
+  end() {
+    this.isOver = true
+    this.again()
+    for (const [name, stream] of streams) if (stream === this) streams.delete(name)
+    if (!streams.size) timer = clearInterval(timer)
+  }
+
+  // Connects again, now.
+  again() {
+    this.isHurried = true
+    this.controller?.abort()
+    this.wake?.()
+  }
+
+  check() {
+    const now = performance.now()
+    const drift = Date.now() - now
+    const isSilent = now - this.heard > SILENCE
+    if (isSilent) this.tell({event: 'offline'})
+    if (isSilent || Math.abs(drift - this.drift) > 2_000) this.again()
+    this.drift = drift
+  }
+
+  async run() {
+    // Elements that are added together give one stream all their aliases.
+    await null
+    while (!this.isOver) {
+      this.controller = new AbortController()
+      this.isHurried = false
+      this.heard = performance.now()
+      try {
+        await this.read(this.controller.signal)
+      } catch (error) {
+        if (this.isHurried) continue
+        if (error.isRefusal) warn(error.message)
+        this.failures++
+        this.tell({event: 'offline'})
+      }
+      if (this.isHurried) continue
+      const pause = Math.min(125 * 2 ** this.failures, LONGEST_PAUSE) * (.75 + Math.random() / 2)
+      await new Promise(wake => {
+        this.wake = wake
+        setTimeout(wake, pause)
+      })
+      this.wake = null
+    }
+  }
+
+  async ask(address, options) {
+    const answer = await fetch(address, {cache: 'no-store', signal: this.controller.signal, ...options})
+    if (answer.ok) return answer
+    throw Object.assign(new Error(`${address} answers ${answer.status}`),
+      {status: answer.status, isRefusal: answer.status < 500})
+  }
+
+  async read(signal) {
+    const isFresh = !this.ticket
+    if (isFresh) {
+      const text = (await (await this.ask(this.address)).text()).trim()
+      try {
+        this.watch = claims(text).watch
+      } catch {
+        throw Object.assign(new Error(`${this.address} answers no ticket`), {isRefusal: true})
+      }
+      this.ticket = text
+      for (const {alias} of this.followers) {
+        if (alias in this.watch) continue
+        this.missing.add(alias)
+        warn(`the ticket of ${this.address} has no alias "${alias}"`)
+      }
+    }
+    const headers = {Authorization: `Bearer ${this.ticket}`}
+    if (this.last) headers['Last-Event-ID'] = this.last
+    const answer = await this.ask(`${this.gateway}v1/events`, {headers}).catch(error => {
+      if (error.status === 401 || error.status === 403) {
+        this.ticket = null
+        // Another ticket may be good.
+        this.isHurried = !isFresh
+      }
+      throw error
+    })
+    this.failures = 0
+    // How far the gateway's clock is ahead of performance.now(), at least.
+    this.clock = {offset: -Infinity}
+    this.current = new Set()
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+    for (let text = ''; ;) {
+      const {value, done} = await reader.read()
+      if (done || signal.aborted) return
+      this.heard = performance.now()
+      const blocks = (text + value).split('\n\n')
+      text = blocks.pop()
+      for (const block of blocks) this.take(block)
+    }
+  }
+
+  take(block) {
+    const now = performance.now()
+    let data = '', time
+    for (const line of block.split('\n')) {
+      if (line.startsWith('id: ')) this.last = line.slice(4)
+      else if (line.startsWith('data: ')) data += line.slice(6)
+      else if (line.startsWith(': ')) time = +line.slice(2)
+    }
+    const message = data ? JSON.parse(data) : {now_ms: time}
+    const {clock, current} = this
+    // The fastest message is the best one. A slow one makes an end later, never earlier.
+    if (message.now_ms >= 0) clock.offset = Math.max(clock.offset, message.now_ms - now)
+    if (!data) return
+    const {alias, event, level, deadline_ms, remaining_ms} = message
+    if (deadline_ms != null) {
+      Object.defineProperty(message, 'ends', {get: () => deadline_ms - clock.offset, enumerable: true})
+    } else if (remaining_ms != null) message.ends = now + remaining_ms
+    // Events that were missed come before the snapshot that includes them.
+    if (event === 'outage' || event === 'gap') current.clear()
+    if (event === 'snapshot') current.add(alias)
+    if (alias !== undefined) {
+      message.missed = !current.has(alias)
+      if (!message.missed) this.views.set(`${alias} ${level ?? ''}`, message)
+    }
+    // The gateway asks for another ticket.
+    if (event === 'end') this.ticket = null
+    this.tell(message)
+  }
+
+  tell(message) {
+    const {alias, event} = message
+    if (event === 'offline' || event === 'outage') this.isOffline = true
+    if (event === 'hello' || event === 'recovered') this.isOffline = false
+    for (const follower of this.followers) {
+      if (alias === undefined || alias === follower.alias) this.give(follower, message)
+    }
+  }
+
+  // One follower's error is reported, and does not stop the others.
+  give(follower, message) {
+    try {
+      follower.body(message, this)
+    } catch (error) {
+      reportError(error)
+    }
+  }
+}
+
+// Calls `body(message)` with each message for the alias, and with those of the stream itself (hello,
+// offline, outage, recovered, gap, end). Returns a function that stops this.
+//   message.ends    when the remaining time is over, by performance.now()
+//   message.missed  whether it is an old event, which a snapshot follows
+export function follow({gateway, ticket}, alias, body) {
+  const name = `${gateway} ${ticket}`
+  let stream = streams.get(name)
+  if (!stream) {
+    stream = new Stream(gateway, ticket)
+    streams.set(name, stream)
+    watchPage()
+  }
+  const follower = {alias, body}
+  stream.add(follower)
+  return () => stream.remove(follower)
+}
+
+// The gateway that serves this file; the page's own origin if a bundler or another server does.
+const home = () =>
+  /^(https?:(?!.*\/node_modules\/).*\/)components\/countdown-/.exec(import.meta.url)?.[1] ?? '/'
+
+// Returns the addresses in an element's attributes.
+export const source = element => ({
+  gateway: new URL(element.getAttribute('gateway') ?? home(), document.baseURI).href,
+  ticket: new URL(element.getAttribute('ticket') ?? '/ticket', document.baseURI).href,
+})
+
+// An element that follows an alias. Subclasses define `take(message)`, `takeView(view)`, `forget()` and
+// `draw()`.
+export class Follower extends (globalThis.HTMLElement ?? Object) {
+  #leave
+  #isAsked = false
+
+  connectedCallback() {
+    // Frameworks may set properties before the element is defined.
+    for (const name of this.constructor.observedAttributes) {
+      if (!Object.hasOwn(this, name)) continue
+      const value = this[name]
+      delete this[name]
+      this[name] = value
+    }
+    this.draw()
+    this.#follow()
+  }
+
+  disconnectedCallback() {
+    this.#leave?.()
+    this.#leave = null
+  }
+
+  attributeChangedCallback(name, before, value) {
+    if (before === value) return
+    if (name === 'view' && value) {
+      // The first view, from the server that rendered the page.
+      try {
+        this.takeView(JSON.parse(value) ?? {})
+      } catch {
+        warn(`no view: ${value}`)
+      }
+    }
+    if (!this.isConnected) return
+    if (['alias', 'ticket', 'gateway'].includes(name)) {
+      if (this.#leave) this.forget()
+      this.#follow()
+    }
+    this.draw()
+  }
+
+  // Several attributes may change together.
+  #follow() {
+    if (this.#isAsked) return
+    this.#isAsked = true
+    queueMicrotask(() => {
+      this.#isAsked = false
+      this.#leave?.()
+      const alias = this.getAttribute('alias')
+      this.#leave = this.isConnected && alias ? follow(source(this), alias, message => {
+        if (['offline', 'outage'].includes(message.event)) this.setAttribute('data-offline', '')
+        if (['hello', 'recovered'].includes(message.event)) this.removeAttribute('data-offline')
+        this.take(message)
+      }) : null
+    })
+  }
+}
+
+// Defines an element, with a property for each attribute. Another version may be there already.
+export function define(name, element) {
+  for (const attribute of element.observedAttributes) {
+    Object.defineProperty(element.prototype, attribute, {
+      configurable: true, enumerable: true,
+      get() { return this.getAttribute(attribute) },
+      set(value) {
+        if (value == null) this.removeAttribute(attribute)
+        else this.setAttribute(attribute, typeof value === 'object' ? JSON.stringify(value) : value)
+      },
+    })
+  }
+  if (globalThis.customElements && !customElements.get(name)) customElements.define(name, element)
+}

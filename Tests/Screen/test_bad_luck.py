@@ -1,0 +1,379 @@
+"""Networks, servers, clocks and pages that misbehave, in a real browser."""
+
+import json
+import signal
+
+import pytest
+
+from browser import DRIVER
+from countdownd import eventually
+from web import CLOCKS, PHONE
+
+pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+
+HOUR = 3_600_000
+
+
+def counting(page):
+    """Waits until the button counts, and returns its seconds."""
+    eventually(lambda: page.seconds() > 0, "it counts")
+    return page.seconds()
+
+
+def goes_on(page):
+    before = page.seconds()
+    eventually(lambda: 0 < page.seconds() < before, "it goes on counting")
+
+
+# Servers
+
+
+def test_the_button_works_while_the_gateway_is_down_at_the_start(site, open_page):
+    site.gateway.stop()
+    page = open_page()
+    eventually(lambda: page.is_offline, "it is offline")
+    page.press()
+    page.press()
+    assert page.js("clicks") == 2 and page.state == "unknown" and page.text == "Send code"
+    site.gateway.start()
+    # Both presses were the app's to judge.
+    page.until("counting")
+    assert not page.is_offline
+
+
+@pytest.mark.parametrize("time", [60_000, HOUR])
+@pytest.mark.parametrize("lost", ["gateway", "daemon", "network"])
+def test_the_button_counts_to_its_end_without_a_connection(site, open_page, daemon, lost, time):
+    with daemon.connect() as client:
+        client("COUNTDOWN", "START", PHONE, "COUNT", str(time // 1_000 + 60))
+    page = open_page(script=CLOCKS)
+    counting(page)
+    if lost == "gateway":
+        site.gateway.stop()
+    elif lost == "daemon":
+        daemon.kill()
+    else:
+        # Connections stay open, and nothing arrives.
+        site.gateway.process.send_signal(signal.SIGSTOP)
+    goes_on(page)
+    page.run(f"skew += {time}")
+    eventually(lambda: page.is_offline, "it is offline")
+    eventually(lambda: 0 < page.seconds() <= 60, "the time has passed")
+    goes_on(page)
+    assert page.is_blocked
+    page.press()
+    assert page.js("clicks") == 0
+    page.run("skew += 60_000")
+    page.until("ready")
+    assert not page.is_blocked
+    # It follows again, and knows better.
+    if lost == "gateway":
+        site.gateway.start()
+    elif lost == "daemon":
+        daemon.start_again()
+    else:
+        site.gateway.process.send_signal(signal.SIGCONT)
+    page.until("counting")
+    assert not page.is_offline
+
+
+def test_a_pause_ends_offline_because_nobody_can_end_it(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "PAUSE", PHONE)
+    page = open_page()
+    page.until("paused")
+    site.gateway.stop()
+    page.until("unknown")
+    assert not page.is_blocked and page.text == "Send code" and page.said == ""
+    site.gateway.start()
+    page.until("paused")
+
+
+def test_a_browser_that_is_offline_and_online_again_follows(site, open_page, client):
+    page = open_page()
+    page.until("ready")
+    conditions = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    page.driver.execute_cdp_cmd("Network.enable", {})
+    page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", conditions | {"offline": True})
+    site.gateway.stop()
+    eventually(lambda: page.is_offline, "it is offline")
+    site.gateway.start()
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", conditions | {"offline": False})
+    page.until("counting")
+
+
+# Clocks
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_the_button_ignores_the_clock_of_the_client(site, open_page, client, hours):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page = open_page(script=CLOCKS)
+    counting(page)
+    page.run(f"asleep += {hours * HOUR}")
+    goes_on(page)
+    assert page.seconds() <= 60 and page.state == "counting"
+
+
+@pytest.mark.daemon(virtual_time=True)
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_the_button_ignores_the_wall_clock_of_the_daemon(site, open_page, client, hours):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page = open_page()
+    counting(page)
+    page.run("host.addEventListener('countdown-change', event => window.changed = event.detail.event)")
+    client("CLOCK", "SET", f"{hours:+}h")
+    # The refusal tells the page the new time of the clock.
+    client("COUNTDOWN", "START", PHONE)
+    eventually(lambda: page.js("window.changed") == "refused", "it knows")
+    assert page.state == "counting" and 0 < page.seconds() <= 60
+
+
+def test_a_slow_message_makes_the_end_later_and_a_fast_one_corrects_it(app, open_page):
+    app.watch = {"resend": "countdown:1"}
+    app.pages["/"] = """<!doctype html><html lang="en"><title>Clocks</title>
+    <script type="module" src="/static/1/countdown-button.js"></script>
+    <countdown-button alias="resend"><button>Send code</button></countdown-button>"""
+    page = open_page(script=CLOCKS)
+    # Sent at 100 s, as the end is at 160 s; but it arrived 20 s later.
+    app.send("hello", now_ms=100_000)
+    app.send("snapshot", alias="resend", state="counting", remaining_ms=60_000, now_ms=100_000,
+             deadline_ms=160_000)  # fmt: skip
+    assert 50 < counting(page) <= 60
+    app.send(None, now_ms=120_000)
+    eventually(lambda: 30 < page.seconds() <= 40, "the comment was faster")
+    # A slow one changes nothing.
+    app.send(None, now_ms=90_000)
+    goes_on(page)
+    assert page.seconds() <= 40
+    # No number at all.
+    app.send("started", alias="resend", state="counting")
+    page.until("unknown")
+    assert not page.is_blocked and page.text == "Send code"
+    # Another gateway has another clock.
+    app.messages.put(None)
+    app.send("hello", now_ms=5)
+    app.send("snapshot", alias="resend", state="counting", remaining_ms=60_000, now_ms=5,
+             deadline_ms=60_005)  # fmt: skip
+    page.until("counting")
+    assert 50 < page.seconds() <= 60
+
+
+def test_a_missed_event_is_not_the_state(app, open_page):
+    app.watch = {"resend": "countdown:1"}
+    app.pages["/"] = """<!doctype html><html lang="en"><title>Missed</title>
+    <script type="module" src="/static/1/countdown-button.js"></script>
+    <countdown-button alias="resend"><button>Send code</button></countdown-button>
+    <script>window.seen = []
+    addEventListener('countdown-change', event => seen.push([event.detail.event, event.detail.missed]))
+    </script>"""
+    page = open_page()
+    app.send("hello", now_ms=1)
+    app.send("started", alias="resend", state="counting", remaining_ms=60_000)
+    eventually(lambda: page.js("seen") == [["started", True]], "it is reported")
+    assert page.state == "unknown"
+    app.send("snapshot", alias="resend", state="ready", remaining_ms=0, now_ms=2, deadline_ms=2)
+    page.until("ready")
+
+
+def test_a_sleep_is_noticed(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "90")
+    page = open_page(script=CLOCKS)
+    counting(page)
+    tickets = "performance.getEntriesByType('resource').filter(one => one.name.includes('events')).length"
+    before = page.js(tickets)
+    # The clock of the page stands still in a sleep; so the button is late, but never early.
+    page.run("skew -= 30_000; asleep += 30_000")
+    eventually(lambda: page.js(tickets) > before, "it connects again")
+    eventually(lambda: 0 < page.seconds() <= 90, "it is right again")
+
+
+def test_a_page_that_was_frozen_is_right_at_once(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page = open_page()
+    counting(page)
+    page.driver.execute_cdp_cmd("Page.setWebLifecycleState", {"state": "frozen"})
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.driver.execute_cdp_cmd("Page.setWebLifecycleState", {"state": "active"})
+    page.until("ready")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page.until("counting")
+    page.run("document.dispatchEvent(new Event('resume'))")
+    goes_on(page)
+
+
+def test_the_time_that_a_late_timer_has_missed_is_over_at_a_press(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page = open_page(script=CLOCKS)
+    counting(page)
+    page.run("isSilent = true; skew += 61_000; button.click()")
+    assert page.js("clicks") == 1
+
+
+# Tickets
+
+
+@pytest.mark.parametrize("refusal", [
+    (401, "no"), (403, "no"), (404, "no"), (200, ""), (200, "<!doctype html><title>Log in</title>"),
+])  # fmt: skip
+def test_without_a_ticket_the_button_works_and_the_console_says_why_once(site, open_page, refusal):
+    site.refusal = refusal
+    page = open_page()
+    eventually(lambda: site.tickets >= 3, "it asks again")
+    page.run("isSilent = true")
+    page.press()
+    page.press()
+    assert page.js("clicks") == 2 and page.state == "unknown" and not page.is_blocked
+    status, _ = refusal
+    says = "answers no ticket" if status == 200 else f"answers {status}"
+    assert page.warnings() == [f"{site.origin}/ticket {says}"]
+    site.refusal = None
+    page.until("ready")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_ticket_that_the_gateway_refuses_is_replaced_at_once(app, open_page, status):
+    app.watch = {"resend": "countdown:1"}
+    app.pages["/"] = """<!doctype html><html lang="en"><title>Refused</title>
+    <script type="module" src="/static/1/countdown-button.js"></script>
+    <countdown-button alias="resend"><button>Send code</button></countdown-button>"""
+    app.stream_refusals = [status] * 3
+    page = open_page()
+    app.send("hello", now_ms=1)
+    app.send("snapshot", alias="resend", state="ready", remaining_ms=0)
+    page.until("ready")
+    assert app.tickets == 4
+    # The end of a stream, and a ticket that has expired meanwhile: nobody sees that.
+    app.stream_refusals = [status]
+    page.run("""window.offline = 0
+    new MutationObserver(() => window.offline++).observe(
+      document.querySelector('countdown-button'), {attributeFilter: ['data-offline']})""")
+    app.messages.put(None)
+    app.send("hello", now_ms=1)
+    app.send("snapshot", alias="resend", state="counting", remaining_ms=60_000)
+    page.until("counting")
+    assert app.tickets == 5 and page.js("offline") == 0
+
+
+def test_an_expired_ticket_is_replaced(site, open_page, client):
+    site.life = 3
+    page = open_page()
+    page.until("ready")
+    before = site.tickets
+    eventually(lambda: site.tickets >= before + 2, "it asks for others")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page.until("counting")
+
+
+def test_an_unknown_alias_is_said_once_and_leaves_the_button_usable(site, open_page):
+    del site.watch["resend"]
+    page = open_page()
+    eventually(page.warnings, "it says so")
+    page.run("for (let i = 0; i < 9; i++) host.after(host.cloneNode(true))")
+    # Another ticket has it, which an element that comes later asks for.
+    site.watch["later"] = "countdown:later"
+    page.run("host.alias = 'later'")
+    page.until("ready")
+    states = page.js("[...document.querySelectorAll('countdown-button')].map(one => one.dataset.state)")
+    assert states == ["ready"] + ["unknown"] * 9
+    assert not page.warnings()
+    page.press()
+    assert page.js("clicks") == 1
+
+
+# Pages
+
+
+def test_seven_tabs_over_http_1(site, open_page):
+    page = open_page()
+    page.until("ready")
+    driver = page.driver
+    first = driver.current_window_handle
+    for _ in range(5):
+        driver.switch_to.new_window("tab")
+        driver.get(site.origin)
+        page.until("ready")
+    driver.switch_to.new_window("tab")
+    driver.get(site.origin)
+    # It has its ticket, and no connection for the stream.
+    eventually(lambda: site.tickets == 7, "it has a ticket")
+    page.run("isSilent = true")
+    page.press()
+    assert page.state == "unknown" and not page.is_blocked and page.js("clicks") == 1
+    seventh = driver.current_window_handle
+    driver.switch_to.window(first)
+    driver.close()
+    driver.switch_to.window(seventh)
+    page.until("ready")
+
+
+def test_elements_that_come_and_go_leave_nothing_behind(site, open_page, client):
+    page = open_page(script="""window.listeners = 0
+    for (const target of [window, document]) {
+      const add = target.addEventListener.bind(target)
+      target.addEventListener = (...all) => { window.listeners++; add(...all) }
+    }""")  # fmt: skip
+    page.until("ready")
+    before = page.js("listeners")
+    page.run("""for (let i = 0; i < 1_000; i++) {
+      document.body.append(host)
+      host.remove()
+      document.body.prepend(host)
+      const other = host.cloneNode(true)
+      document.body.append(other)
+      other.remove()
+    }""")
+    page.until("ready")
+    channel = f"countdown:{PHONE}"
+    assert client("PUBSUB", "NUMSUB", channel)[1] == 1 and site.tickets == 1
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page.until("counting")
+    assert page.js("listeners") == before
+    # The last one ends the stream; the next one has a ticket of its own, as after a logout.
+    page.run("host.remove()")
+    eventually(lambda: client("PUBSUB", "NUMSUB", channel)[1] == 0, "nobody follows")
+    page.run("document.body.append(host)")
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.until("ready")
+    assert site.tickets == 2
+
+
+def test_a_follower_that_throws_is_reported_and_stops_nobody(site, open_page, client):
+    site.pages["/"] += """<script type="module" nonce="test">
+    import {follow, source} from '/static/1/countdown-stream.js'
+    window.errors = []
+    addEventListener('error', event => errors.push(event.message))
+    follow(source(host), 'resend', () => { throw new Error('mine') })
+    </script>"""
+    page = open_page()
+    eventually(lambda: page.js("errors"), "it is reported")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page.until("counting")
+    assert set(page.js("errors")) == {"Uncaught Error: mine"} and site.tickets == 1
+
+
+def test_two_versions_in_a_page_do_not_disturb_each_other(site, open_page, client):
+    site.pages["/"] += """<script type="module" src="/static/2/countdown-button.js"></script>
+    <script type="module" src="/static/2/countdown-hud.js"></script>"""
+    page = open_page(script="window.errors = []; addEventListener('error', e => errors.push(e.message))")
+    page.until("ready")
+    page.press()
+    page.until("counting")
+    assert page.js("errors") == [] and page.js("clicks") == 1
+
+
+def test_without_a_script_the_button_is_a_button(site, open_page):
+    site.pages["/"] = site.pages["/"].replace("/static/1/countdown-button.js", "/nothing.js")
+    page = open_page()
+    page.run("isSilent = true")
+    page.press()
+    assert page.js("clicks") == 1
+
+
+def test_a_message_that_is_no_number_shows_nothing(site, open_page):
+    site.refusal = 404, "no"
+    page = open_page()
+    for odd in ({"state": "counting"}, {"state": "counting", "remaining_ms": "x"}, {"state": "paused"}, {}, 7):
+        page.run(f"host.view = {json.dumps(odd)}")
+        assert page.state == "unknown" and page.text == "Send code"

@@ -1,0 +1,270 @@
+"""<countdown-button> in a real browser."""
+
+import json
+
+import pytest
+from selenium.webdriver import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from browser import DRIVER
+from countdownd import eventually, view
+from web import CLOCKS, PHONE
+
+pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+
+
+# Presses
+
+
+def test_a_press_starts_the_countdown_and_further_ones_do_nothing(site, open_page):
+    page = open_page()
+    page.until("ready")
+    assert not page.is_blocked and page.text == "Send code"
+    page.press()
+    eventually(lambda: page.text.startswith("Send code in "), "it counts")
+    assert page.is_blocked and page.state == "counting"
+    for _ in range(3):
+        page.press()
+    ActionChains(page.driver).send_keys(Keys.ENTER, Keys.SPACE).perform()
+    assert page.js("clicks") == 1 and site.posts == ["/send"]
+    # `disabled` would have taken the focus away.
+    assert page.js("document.activeElement.tagName") == "BUTTON"
+    assert not page.warnings()
+
+
+def test_two_presses_at_once_send_one_code(site, open_page):
+    page = open_page()
+    page.until("ready")
+    page.run("isSilent = true; button.click(); button.click()")
+    assert page.js("clicks") == 1 and page.state == "ready"
+    # No event follows, so the button can be pressed again.
+    eventually(lambda: not page.is_blocked, "it can be pressed")
+    page.press()
+    assert page.js("clicks") == 2
+
+
+def test_blocked_clicks_reach_no_listener_of_the_page_and_no_form(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page = open_page()
+    page.until("counting")
+    page.run("""window.seen = []
+    document.addEventListener('click', () => seen.push('capture'), true)
+    const form = document.createElement('form')
+    form.onsubmit = event => { seen.push('submit'); event.preventDefault() }
+    host.replaceWith(form)
+    form.append(host)""")
+    page.press()
+    assert page.js("seen") == []
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.until("ready")
+    page.press()
+    assert page.js("seen") == ["capture", "submit"]
+
+
+def test_a_press_that_a_form_refuses_does_not_wait(site, open_page):
+    page = open_page()
+    page.until("ready")
+    page.run("""const form = document.createElement('form')
+    host.replaceWith(form)
+    form.append(field, host)
+    field.required = window.isSilent = true
+    button.type = 'submit'""")
+    page.until("ready")
+    page.press()
+    assert not page.is_blocked
+
+
+# Display
+
+
+def test_the_button_continues_after_a_refresh(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page = open_page()
+    eventually(lambda: page.seconds() > 0, "it counts")
+    before = page.seconds()
+    page.driver.refresh()
+    eventually(lambda: page.seconds() > 0, "it counts again")
+    assert page.seconds() <= before
+
+
+def test_the_button_is_available_at_the_end_and_never_before(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "3")
+    page = open_page()
+    page.until("counting")
+    page.until("ready")
+    assert view(client("COUNTDOWN", "GET", PHONE))["state"] == b"ready"
+    assert not page.is_blocked and page.text == "Send code"
+
+
+def test_a_paused_countdown_stands_still(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page = open_page()
+    page.until("counting")
+    client("COUNTDOWN", "PAUSE", PHONE)
+    page.until("paused")
+    assert page.is_blocked and 0 < page.seconds() <= 60 and page.said == ""
+    client("COUNTDOWN", "RESUME", PHONE)
+    page.until("counting")
+
+
+def test_texts_have_hours_plurals_and_languages(open_page, app, client):
+    app.watch = {"resend": "countdown:1"}
+    app.pages["/"] = """<!doctype html><html lang="en"><title>Texts</title>
+    <script type="module" src="/static/1/countdown-button.js"></script>
+    <countdown-button waiting="{label} $$ $& {duration} {time} {odd}"
+      ><button><svg><title>Icon</title></svg> Send <b>code</b></button></countdown-button>"""
+    page = open_page()
+    host = "document.querySelector('countdown-button')"
+
+    def text(seconds, language="en"):
+        first = json.dumps({"state": "counting", "remaining_ms": seconds * 1_000})
+        page.run(f"document.documentElement.lang = '{language}'; {host}.view = {first}")
+        return page.js(f"{host}.textContent.replace('Icon', '').replace(/\\u2007/g, '').trim()")
+
+    assert text(1) == "Send code $$ $& 1 second 0:01 {odd}"
+    assert text(61) == "Send code $$ $& 61 seconds 1:01 {odd}"
+    assert text(7260) == "Send code $$ $& 3 hours 2:01:00 {odd}"
+    assert text(7190, "de") == "Send code $$ $& 120 Minuten 1:59:50 {odd}"
+    # A language that nobody knows, and a label and a text of other directions.
+    assert text(90, "no language").startswith("Send code $$ $& 90 ")
+    page.run(f"{host}.waiting = '{{label}} بعد {{time}}'")
+    assert text(90) == "\u2068Send code\u2069 بعد \u20681:30\u2069"
+    # A digit less keeps the width.
+    page.run(f"{host}.waiting = '{{seconds}}'")
+    text(10)
+    eventually(lambda: page.js(f"{host}.textContent").endswith("\u20079"), "it shows 9")
+
+
+def test_screen_readers_are_told_at_the_start_at_30_at_10_and_at_the_end(open_page, app):
+    app.watch = {"resend": "countdown:1"}
+    app.pages["/"] = """<!doctype html><html lang="en"><title>Texts</title>
+    <script type="module" src="/static/1/countdown-button.js"></script>
+    <countdown-button view='{"state":"counting","remaining_ms":40000}'
+      ><button>Send code</button></countdown-button>"""
+    page = open_page(script=CLOCKS)
+    page.until("counting")
+    page.run("""window.heard = [document.querySelector('countdown-button').shadowRoot.querySelector('span').textContent]
+    new MutationObserver(records => heard.push(records[0].target.textContent)).observe(
+      document.querySelector('countdown-button').shadowRoot.querySelector('span'), {childList: true})""")
+    for seconds in (3, 8, 12, 8, 12):
+        count = len(page.js("heard"))
+        page.run(f"skew += {seconds * 1_000}")
+        if seconds != 3:
+            eventually(lambda: len(page.js("heard")) > count, "it says something")
+    page.until("ready")
+    heard = page.js("heard")
+    assert heard[0].endswith("0 seconds left") or heard[0].endswith("9 seconds left")
+    assert heard[-1] == "Send code is available"
+    times = [int(text.split()[0]) for text in heard if text.endswith("left")]
+    assert len(times) == 3 and times[0] > 30 >= times[1] > 10 >= times[2]
+
+
+def test_the_name_of_a_button_in_focus_does_not_change_each_second(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "90")
+    page = open_page()
+    page.until("counting")
+    assert page.js("button.ariaLabel") is None
+    page.run("button.focus()")
+    name, shown = page.js("button.ariaLabel"), page.text
+    assert name.startswith("Send code in 1:")
+    eventually(lambda: page.text != shown, "it counts")
+    assert page.js("button.ariaLabel") == name
+    page.run("button.blur()")
+    assert page.js("button.ariaLabel") is None
+    # A name that the app gives has the time.
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.until("ready")
+    page.run("button.ariaLabel = 'Send a code'")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page.until("counting")
+    assert page.js("button.ariaLabel").startswith("Send a code in ")
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.until("ready")
+    assert page.js("button.ariaLabel") == "Send a code"
+
+
+# Frameworks
+
+
+def test_the_first_view_of_a_server_shows_before_any_message(site, open_page):
+    site.refusal = 404, "no"
+    first = '{"state":"counting","remaining_ms":60000}'
+    site.pages["/"] = site.pages["/"].replace("<countdown-button ", f"<countdown-button view='{first}' ")
+    page = open_page()
+    page.until("counting")
+    assert page.is_blocked and page.seconds() > 0
+    page.run("host.setAttribute('view', '{')")
+    assert page.state == "counting" and any("no view" in text for text in page.warnings())
+    # The gateway knows better.
+    site.refusal = None
+    page.until("ready")
+    page.run(f"host.view = {first}")
+    assert page.state == "ready"
+
+
+def test_properties_may_be_set_before_and_after_the_definition(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    site.watch["other"] = "countdown:other"
+    page = open_page("/static/1/countdown-button.js")
+    page.run("""document.body.textContent = ''
+    window.host = document.createElement('countdown-button')
+    host.append(document.createElement('button'))
+    host.alias = 'resend'; host.state = 'mine'; host.seconds = 5
+    host.gateway = '""" + site.gateway.url + """'
+    document.body.append(host)
+    import('/static/1/countdown-button.js')""")
+    page.until("counting")
+    assert page.js("host.state") == "counting" and page.js("host.seconds") > 0
+    assert page.js("host.getAttribute('alias')") == "resend"
+    page.run("host.alias = 'other'")
+    page.until("ready")
+    page.run("host.alias = 'resend'")
+    page.until("counting")
+    page.run("host.gateway = null")
+    page.until("unknown")
+
+
+def test_the_app_may_change_its_text_and_its_button_meanwhile(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    page = open_page()
+    page.until("counting")
+    page.run("button.firstChild.data = 'Resend'")
+    eventually(lambda: page.text.startswith("Resend in "), "it has the new label")
+    page.run("button.replaceWith(Object.assign(document.createElement('button'), {textContent: 'New'}))")
+    eventually(lambda: page.text.startswith("New in ") and page.is_blocked, "it has the new button")
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.until("ready")
+    assert page.text == "New" and not page.is_blocked
+
+
+def test_events_bubble_out_of_shadow_trees(site, open_page, client):
+    page = open_page()
+    page.until("ready")
+    page.run("""const outer = document.createElement('div')
+    host.replaceWith(outer)
+    outer.attachShadow({mode: 'open'}).append(host)
+    addEventListener('countdown-change', event => window.changed = event.detail.event)""")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    eventually(lambda: page.js("window.changed") == "started", "it bubbles")
+
+
+def test_two_tabs_show_the_same(site, open_page):
+    page, other = open_page(), open_page()
+    page.until("ready")
+    other.until("ready")
+    page.press()
+    other.until("counting")
+    other.press()
+    assert other.js("clicks") == 0 and site.posts == ["/send"]
+
+
+def test_elements_share_a_stream(site, open_page, client):
+    page = open_page()
+    page.until("ready")
+    page.run("for (let i = 0; i < 20; i++) host.after(host.cloneNode(true))")
+    states = "[...document.querySelectorAll('countdown-button')].map(one => one.dataset.state)"
+    eventually(lambda: set(page.js(states)) == {"ready"}, "all are ready")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    eventually(lambda: set(page.js(states)) == {"counting"}, "all count")
+    assert site.tickets == 1 and len(page.driver.find_elements(By.TAG_NAME, "countdown-button")) == 21

@@ -1,0 +1,183 @@
+"""The files of the components: their size, types, manifest, import on a server, and Examples/web."""
+
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from selenium.webdriver.common.by import By
+
+from browser import DRIVER, browser
+from countdownd import PROJECT, eventually
+from gateway import COMPONENTS, binary
+from pages import blocks
+from test_button_tutorial import free_ports, listens
+from web import PHONE
+
+WEB = PROJECT / "docs/reference/web.md"
+MODULES = ["countdown-stream.js", "countdown-button.js", "countdown-hud.js"]
+TYPES = {"react": "/usr/share/nodejs/@types/react"}
+
+needs_node = pytest.mark.skipif(not shutil.which("node"), reason="nodejs is not installed")
+
+
+def node(script):
+    """Runs a module, and returns what it prints as JSON."""
+    words = ["node", "--input-type=module", "-e", script]
+    return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+
+
+# The budget
+
+
+def test_the_button_has_6_kb_and_the_hud_3_kb_more(gateway):
+    sizes = [len(gzip.compress(gateway.ask(f"/components/{name}")[2].encode(), 9)) for name in MODULES]
+    assert sizes[0] + sizes[1] <= 6_144 and sizes[2] <= 3_072, sizes
+
+
+@needs_node
+def test_what_the_gateway_serves_is_the_same_program(gateway, tmp_path):
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    for name in MODULES:
+        (tmp_path / name).write_text(gateway.ask(f"/components/{name}")[2])
+    print_names = "console.log(JSON.stringify(Object.values(await import('{}')).map(e => e.name)))"
+    for name in MODULES:
+        assert node(print_names.format(tmp_path / name)) == node(print_names.format(COMPONENTS / name))
+
+
+# Servers and editors
+
+
+@needs_node
+def test_importing_on_a_server_has_no_side_effects():
+    imports = "".join(f"await import('{COMPONENTS / name}');" for name in MODULES)
+    before = "const before = Reflect.ownKeys(globalThis).length;"
+    # Nothing keeps the process alive either, as it ends.
+    assert node(f"{before}{imports} console.log(Reflect.ownKeys(globalThis).length - before)") == 0
+
+
+@needs_node
+def test_the_manifest_and_the_types_have_every_attribute():
+    manifest = json.loads((COMPONENTS / "custom-elements.json").read_text())
+    for module in manifest["modules"][:2]:
+        (element,) = module["declarations"]
+        file = COMPONENTS / module["path"]
+        observed = node(
+            f"const module = await import('{file}');"
+            f"console.log(JSON.stringify(module.{element['name']}.observedAttributes))")
+        types = file.with_suffix(".d.ts").read_text()
+        reference = WEB.read_text()
+        named = [one["name"] for one in element["attributes"]]
+        # CSS alone knows `contained`.
+        assert set(named) - {"contained"} == set(observed)
+        for name in named:
+            assert f"`{name}`" in reference, name
+            if name not in ("alias", "ticket", "gateway"):
+                assert re.search(rf"\b{name}\??:", types), name
+        for event in element["events"]:
+            assert f"'{event['name']}'" in types and f"`{event['name']}`" in reference
+        for part in element.get("cssParts", []):
+            assert f"part: '{part['name']}'" in file.read_text()
+        for variable in element.get("cssProperties", []):
+            assert f"var({variable['name']}, {variable['default']})" in file.read_text()
+
+
+@pytest.mark.skipif(
+    not (shutil.which("tsc") and os.path.exists(TYPES["react"])),
+    reason="node-typescript and node-react are not installed")  # fmt: skip
+def test_the_types_are_right(tmp_path):
+    (snippet,) = [block.text for block in blocks(WEB) if block.language == "tsx"]
+    code = snippet.replace("components/react", "components/react-18") + """
+    import React from 'react'
+    import {follow, source} from 'countdownd/components/countdown-stream.js'
+    import type {CountdownHUD} from 'countdownd/components/countdown-hud.js'
+    const button = document.createElement('countdown-button')
+    button.view = {state: 'ready'}
+    button.addEventListener('countdown-change', event => console.log(event.detail.alias))
+    const hud: CountdownHUD = document.createElement('countdown-hud')
+    hud.addEventListener('hud-tap', event => event.detail.where === 'inside')
+    const leave: () => void = follow(source(button), 'resend', message => message.ends! - 1)
+    export const used = [React, leave]
+    """
+    wrong = {
+        "<countdown-button alias={7} />": "number",
+        "<countdown-hud view={{state: 'counting'}} />": "counting",
+        "<countdown-butto />": "countdown-butto",
+    }
+    (tmp_path / "right.tsx").write_text(code)
+    for index, line in enumerate(wrong):
+        (tmp_path / f"wrong{index}.tsx").write_text(
+            '/// <reference types="countdownd/components/react-18" />\n'
+            f"import React from 'react'\nexport const one = [React, {line}]\n")
+    options = {
+        "strict": True, "noEmit": True, "jsx": "react", "target": "es2022", "module": "es2022",
+        "moduleResolution": "node", "esModuleInterop": True, "skipLibCheck": True, "types": [],
+        "baseUrl": "/", "paths": {"react": [TYPES["react"]]},
+    }  # fmt: skip
+    (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "include": ["*.tsx"]}))
+    (tmp_path / "node_modules/countdownd").mkdir(parents=True)
+    (tmp_path / "node_modules/countdownd/components").symlink_to(COMPONENTS)
+    found = subprocess.run(["tsc", "-p", tmp_path], capture_output=True, text=True).stdout
+    errors = [line for line in found.splitlines() if ": error TS" in line]
+    assert "right.tsx" not in found and len(errors) == len(wrong), found
+    for index, text in enumerate(wrong.values()):
+        assert any(f"wrong{index}.tsx" in line and text in found for line in errors), found
+
+
+# Examples/web
+
+
+@pytest.fixture
+def example(start_gateway, daemon):
+    (port,) = free_ports(1)
+    origin = f"http://127.0.0.1:{port}"
+    gateway = start_gateway(origins=[origin])
+    environment = os.environ | {
+        "PATH": f"{binary().parent}:{os.environ['PATH']}", "SOCKET": daemon.path,
+        "GATEWAY": gateway.url, "KEYS": str(gateway.keys)}  # fmt: skip
+    words = [sys.executable, "-m", "flask", "--app", PROJECT / "Examples/web/app.py", "run", "--port", port]
+    app = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    eventually(lambda: listens(port), "it listens")
+    yield origin
+    app.terminate()
+    app.wait(timeout=30)
+
+
+@pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+@pytest.mark.parametrize("style", ["plain", "react", "vue", "rendered"])
+def test_the_example_counts_and_is_ready_again(example, client, style):
+    needs = {"react": "/usr/share/nodejs/react-dom/umd", "vue": "/usr/share/javascript/vue"}.get(style)
+    if needs and not os.path.exists(needs):
+        pytest.skip(f"{style} is not installed")
+    driver = browser()
+    try:
+        driver.get(f"{example}/{style}.html")
+        find = lambda selector: driver.find_element(By.CSS_SELECTOR, selector)  # noqa: E731
+        state = lambda: find("countdown-button").get_attribute("data-state")  # noqa: E731
+        eventually(lambda: state() == "ready", "it is ready")
+        find("countdown-button button").click()
+        eventually(lambda: driver.execute_script("return document.readyState") == "complete", "it is there")
+        eventually(lambda: state() == "counting", "it counts")
+        label = "Send another code" if style in ("react", "vue") else "Send code"
+        eventually(lambda: find("countdown-button button").text.startswith(f"{label} in "), "it shows the time")
+        client("COUNTDOWN", "CANCEL", PHONE)
+        eventually(lambda: state() == "ready", "it is ready again")
+        assert find("countdown-button button").text == label
+        assert not [entry for entry in driver.get_log("browser") if "favicon" not in entry["message"]]
+    finally:
+        driver.quit()
+
+
+@pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+def test_the_page_of_the_server_works_without_script(example, client):
+    driver = browser(arguments=["--blink-settings=scriptEnabled=false"])
+    try:
+        driver.get(f"{example}/rendered.html")
+        driver.find_element(By.CSS_SELECTOR, "countdown-button button").click()
+        eventually(lambda: client("COUNTDOWN", "GET", PHONE), "it is sent")
+    finally:
+        driver.quit()
