@@ -33,6 +33,18 @@ extension SettingType where Value == String? {
   }
 }
 
+extension SettingType where Value == FleetSettings.Replicas {
+  static var replicas: SettingType {
+    SettingType(
+      allowed: "all, or an integer from 0 to 5",
+      parse: { text in
+        if text == "all" { return .all }
+        return wholeNumber(text).flatMap { (0...5).contains($0) ? .count($0) : nil }
+      },
+      show: { if case .count(let count) = $0 { "\(count)" } else { "all" } })
+  }
+}
+
 extension SettingType where Value == [FleetSettings.Node] {
   static var nodes: SettingType {
     list(of: "HOST:PORT, such as redis1:6379 or [::1]:6379", \.text) { node($0) }

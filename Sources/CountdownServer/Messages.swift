@@ -22,6 +22,10 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case fleetRefused = "fc8b41cabba745279eff8cb8f2191110"
   case fleetLost = "9accff9861ec42c387f6cd34062a1b0c"
   case fleetClock = "d7dc8a35389742a0af58db53d774a155"
+  case fleetReplicas = "51ee5a0eb0464504af40fe7e1ed5e143"
+  case fleetReplicaForgotten = "787f210c01ec47aabe639f236f3bc6ff"
+  case fleetBehind = "288e1ee5024443ef9e021201dfc207ac"
+  case fleetUnreadable = "8aaf242cbfaa4c4294db9305745bbf6f"
   case fleetPolicies = "5b0c1f1f4a4e4e0d9f6a7d0a3c2b9e61"
 
   /// The metadata key of the id.

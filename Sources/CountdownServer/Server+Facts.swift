@@ -44,6 +44,10 @@ extension Server {
     }
     metrics.hasReloaded = reloadProblem == nil
     metrics.configuredMicroseconds = UInt64(clamping: configuredAt.microseconds)
+    metrics.fleet = fleetServers.map {
+      FleetReplicas(
+        missingReplicas: $0.missingReplicas, hasUnaskedReplicas: $0.hasUnaskedReplicas)
+    }
     metrics.startMicroseconds = UInt64(clamping: startedAt.wall.microseconds)
     metrics.processorMicroseconds = ProcessTime.microseconds
     metrics.residentBytes = ProcessMemory.residentBytes

@@ -16,8 +16,24 @@ package struct EngineStatistics {
 
   package init() {}
 
-  /// Adds the decisions that another engine counted, but not their lateness.
-  mutating func add(_ other: EngineStatistics) {
+  /// What another engine decided. Small, as each operation of a fleet has one.
+  struct Decisions: Equatable {
+    var accepted: Int64 = 0
+    var refused: Int64 = 0
+    var repeated: Int64 = 0
+    var refunded: Int64 = 0
+    var cancelled: Int64 = 0
+  }
+
+  /// Returns the decisions counted since the last call.
+  mutating func takeDecisions() -> Decisions {
+    defer { (accepted, refused, repeated, refunded, cancelled) = (0, 0, 0, 0, 0) }
+    return Decisions(
+      accepted: accepted, refused: refused, repeated: repeated, refunded: refunded,
+      cancelled: cancelled)
+  }
+
+  mutating func add(_ other: Decisions) {
     accepted += other.accepted
     refused += other.refused
     refunded += other.refunded

@@ -29,6 +29,8 @@ struct FleetTests {
           kinds: [countdown, once]
           partitions: 64
           replicas: 2
+          replica-grace: 7s
+          durability: disk
           timeout: 300ms
           unreachable: local
           reads: local
@@ -41,7 +43,9 @@ struct FleetTests {
     #expect(fleet.settings.discovery == .sentinel)
     #expect(fleet.settings.kinds == [.countdown, .once])
     #expect(fleet.settings.partitions == 64)
-    #expect(fleet.settings.replicas == 2)
+    #expect(fleet.settings.replicas == .count(2))
+    #expect(fleet.settings.replicaGrace == .seconds(7))
+    #expect(fleet.settings.durability == .disk)
     #expect(fleet.settings.unreachable == .local)
     #expect(fleet.settings.reads == .local)
     #expect(fleet.settings.timeout == .milliseconds(300))
@@ -61,7 +65,8 @@ struct FleetTests {
 
   @Test(arguments: [
     ("partitions: 0", "fleet.partitions"), ("partitions: 1025", "fleet.partitions"),
-    ("replicas: 6", "fleet.replicas"), ("timeout: 9ms", "fleet.timeout"),
+    ("replicas: 6", "fleet.replicas"), ("replicas: most", "fleet.replicas"),
+    ("replica-grace: 999ms", "fleet.replica-grace"), ("timeout: 9ms", "fleet.timeout"),
     ("kinds: [hud]", "fleet.kinds[0]"), ("kinds: []", "fleet.kinds"), ("name: a b", "fleet.name"),
     ("discovery: dns", "fleet.discovery"), ("password-file: x", "fleet.password-file"),
     ("sentinal-name: x", "fleet.sentinal-name"),

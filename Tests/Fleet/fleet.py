@@ -17,7 +17,7 @@ fleet:
 
 
 class Fleet:
-    def __init__(self, topology, hosts, *, partitions=4, replicas=1, more="", config="", environments=(), is_open=True):
+    def __init__(self, topology, hosts, *, partitions=4, replicas="all", more="", config="", environments=(), is_open=True):
         self.topology = topology
         self.network = next((host.network for host in hosts if host), None)
         self.text = SETTINGS.format(

@@ -183,20 +183,20 @@ class Single(Topology):
 
 
 class SentinelTrio(Topology):
-    """A primary and two replicas, with a Sentinel on each host."""
+    """A primary and two replicas, with a Sentinel on each host, or on hosts of their own."""
 
     discovery = "sentinel"
 
-    def __init__(self, hosts, **options):
+    def __init__(self, hosts, sentinel_hosts=None, **options):
         super().__init__()
-        self.hosts = hosts
+        self.hosts = sentinel_hosts or hosts
         for host in hosts:
             self.servers.append(Server(host, self.directory / f"redis-{host.number}", **options))
         first = self.servers[0].start()
         for replica in self.servers[1:]:
             replica.start(first)
             replica.join()
-        self.sentinels = [Sentinel(host, self.directory / f"sentinel-{host.number}") for host in hosts]
+        self.sentinels = [Sentinel(host, self.directory / f"sentinel-{host.number}") for host in self.hosts]
         for sentinel in self.sentinels:
             sentinel.start(first)
         self.settled()

@@ -46,7 +46,8 @@ import Testing
   }
 
   @Test func aFleetThatIsWellHasNoProblems() throws {
-    #expect(try Self.facts().problems(replicas: 1, now: 0) == [])
+    #expect(try Self.facts().problems(replicas: "all", now: 0) == [])
+    #expect(try Self.facts().problems(replicas: "1", now: 0) == [])
   }
 
   @Test(arguments: [
@@ -71,13 +72,25 @@ import Testing
     (["fleet_policies_differ": "1"], "the policies of this host differ"),
   ])
   func eachProblemIsFound(changed: [String: String], part: String) throws {
-    let problems = try Self.facts(changed).problems(replicas: 1, now: 1000)
+    let problems = try Self.facts(changed).problems(replicas: "1", now: 1000)
+    #expect(problems.count == 1)
+    #expect(problems.first?.contains(part) == true, "\(problems)")
+  }
+
+  @Test(arguments: [
+    ("1", "replicas=2,", "it has 2 replicas and fleet.replicas is 1"),
+    ("all", "replicas=0,", "it has no replica"),
+    ("all", "replicas=1,missing=b:1|c:1,", "replica b:1, c:1 is missing"),
+  ])
+  func replicasThatDoNotConfirmAreReported(setting: String, facts: String, part: String) throws {
+    let problems = try Self.facts(["server1": "address=a:1,connected=1,\(facts)error="])
+      .problems(replicas: setting, now: 0)
     #expect(problems.count == 1)
     #expect(problems.first?.contains(part) == true, "\(problems)")
   }
 
   @Test func replicasAreMissedOnlyWhereAFailoverCanCome() throws {
-    #expect(try Self.facts().problems(replicas: 0, now: 0).count == 1)
-    #expect(try Self.facts(["discovery": "single"]).problems(replicas: 0, now: 0) == [])
+    #expect(try Self.facts().problems(replicas: "0", now: 0).count == 1)
+    #expect(try Self.facts(["discovery": "single"]).problems(replicas: "0", now: 0) == [])
   }
 }

@@ -116,7 +116,7 @@ extension FleetRequest {
       guard parts.count >= 2, let engine = time(1) else { return nil }
       switch parts[0].string {
       case "changed" where parts.count == 3:
-        return time(2).map { (.changed(number: $0, replicas: 0), engine) }
+        return time(2).map { (.changed(number: $0, problem: nil), engine) }
       case "differs" where parts.count == 3:
         return parts[2].bytes.flatMap { FleetRecord.stored($0) }.map { (.differs($0), engine) }
       case "clock": return (.clock, engine)

@@ -7,6 +7,11 @@ protocol FleetDiscovery: AnyObject {
   func start()
   /// Searches again after a failure: another server may have the partitions now.
   func lookAgain()
+  /// Returns whether a majority has named a server the primary, asked at `since` or later on the
+  /// boot clock. At 0 every answer counts that is still valid.
+  func names(_ node: FleetSettings.Node, since: Int64) -> Bool
+  /// Returns the replicas that are listed, and whether each one can be promoted at present.
+  func replicas(of node: FleetSettings.Node) -> [FleetSettings.Node: Bool]
   /// Lines of INFO.
   var facts: [(name: String, value: String)] { get }
 }
@@ -18,6 +23,9 @@ final class SingleServer: FleetDiscovery {
 
   func start() { servers.place { _ in servers.settings.nodes.first } }
   func lookAgain() {}
+  /// Nobody else can be asked, so no replica is forgotten.
+  func names(_ node: FleetSettings.Node, since: Int64) -> Bool { since == 0 }
+  func replicas(of node: FleetSettings.Node) -> [FleetSettings.Node: Bool] { [:] }
   var facts: [(name: String, value: String)] { [] }
 }
 
@@ -36,6 +44,8 @@ final class FleetQuestions {
   /// Whether to send the password. A sentinel has users of its own, and often none.
   private var sendsPassword = true
   private(set) var problem = ""
+  /// When it was asked, on the boot clock.
+  private(set) var askedAt: UInt64 = 0
 
   init(
     _ node: FleetSettings.Node, _ means: FleetConnection.Means, _ questions: [[String]],
@@ -73,6 +83,7 @@ final class FleetQuestions {
   }
 
   private func send() {
+    askedAt = BootClock.now
     connection?.send(bytes, replies: count, within: Self.patienceMilliseconds)
   }
 
@@ -95,6 +106,8 @@ final class SentinelDiscovery: FleetDiscovery {
     var primary: FleetSettings.Node
     var epoch: Int
     var at: UInt64
+    var asked: UInt64
+    var replicas: [FleetSettings.Node: Bool]
   }
 
   private unowned let servers: FleetServers
@@ -111,6 +124,7 @@ final class SentinelDiscovery: FleetDiscovery {
     let name = servers.settings.sentinelName
     let questions = [
       ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name], ["SENTINEL", "MASTER", name],
+      ["SENTINEL", "REPLICAS", name],
     ]
     sentinels = servers.settings.nodes.map { node in
       FleetQuestions(node, means, questions) { [unowned self] in take($0, from: node) }
@@ -118,6 +132,36 @@ final class SentinelDiscovery: FleetDiscovery {
   }
 
   func start() { ask() }
+
+  func names(_ node: FleetSettings.Node, since: Int64) -> Bool {
+    let now = BootClock.now
+    let count = answers.values.count {
+      $0.primary == node && $0.asked >= UInt64(since) && now - $0.at < Self.answerMicroseconds
+    }
+    return count > sentinels.count / 2
+  }
+
+  func replicas(of node: FleetSettings.Node) -> [FleetSettings.Node: Bool] {
+    answers.values.filter { $0.primary == node }.reduce(into: [:]) { all, answer in
+      all.merge(answer.replicas) { $0 || $1 }
+    }
+  }
+
+  /// Parses a list of replicas. A Sentinel promotes one only if it is reachable and has reported
+  /// how much it has.
+  static func replicas(_ value: RESPValue) -> [FleetSettings.Node: Bool] {
+    var replicas: [FleetSettings.Node: Bool] = [:]
+    for entry in value.elements ?? [] {
+      guard let host = entry["ip"]?.string, let port = entry["port"]?.string.flatMap({ Int($0) })
+      else { continue }
+      let flags = (entry["flags"]?.string ?? "").split(separator: ",")
+      let isDown = flags.contains { ["s_down", "o_down", "disconnected"].contains($0) }
+      let hasReported = entry["info-refresh"]?.string != "0"
+      replicas[FleetSettings.Node(host: host, port: port)] =
+        !isDown && hasReported && entry["slave-priority"]?.string != "0"
+    }
+    return replicas
+  }
 
   func lookAgain() {
     if BootClock.now - lastRound > Self.pauseWhileDisturbedMilliseconds * 1_000 / 4 { ask() }
@@ -137,6 +181,7 @@ final class SentinelDiscovery: FleetDiscovery {
   }
 
   private func take(_ values: [RESPValue], from sentinel: FleetSettings.Node) {
+    defer { servers.discoveryHasAnswered() }
     guard let parts = values[0].elements, parts.count == 2, let host = parts[0].string,
       let port = parts[1].int, (1...65_535).contains(port)
     else {
@@ -146,7 +191,9 @@ final class SentinelDiscovery: FleetDiscovery {
     let epoch = values[1]["config-epoch"]?.int ?? 0
     let now = BootClock.now
     answers[sentinel] = Answer(
-      primary: FleetSettings.Node(host: host, port: port), epoch: epoch, at: now)
+      primary: FleetSettings.Node(host: host, port: port), epoch: epoch, at: now,
+      asked: sentinels.first { $0.node == sentinel }?.askedAt ?? 0,
+      replicas: Self.replicas(values[2]))
     answers = answers.filter { now - $0.value.at < Self.answerMicroseconds }
     let newest = answers.values.map(\.epoch).max() ?? 0
     let primaries = Set(answers.values.filter { $0.epoch == newest }.map(\.primary))
@@ -186,6 +233,10 @@ final class ClusterDiscovery: FleetDiscovery {
   private var asked = 0
   private var epoch = 0
   private var placed: UInt64 = 0
+  private var map: ClusterMap?
+  /// What each node reported last, and when it was asked.
+  private var views: [FleetSettings.Node: (map: ClusterMap, asked: UInt64)] = [:]
+  private static let answerMicroseconds: UInt64 = 2_500_000
 
   init(_ servers: FleetServers, _ means: FleetConnection.Means) {
     self.servers = servers
@@ -205,9 +256,13 @@ final class ClusterDiscovery: FleetDiscovery {
 
   private func ask() {
     isAsking = true
+    // With `replicas: all`, a majority of the primaries must agree.
+    var chosen = servers.settings.replicas == .all ? Set(map?.primaries ?? []) : []
     for _ in 0..<min(Self.nodesAsked, nodes.count) {
-      let node = nodes[asked % nodes.count]
+      chosen.insert(nodes[asked % nodes.count])
       asked += 1
+    }
+    for node in chosen {
       let question =
         questions[node]
         ?? FleetQuestions(node, means, [["CLUSTER", "INFO"], ["CLUSTER", "SLOTS"]]) {
@@ -230,13 +285,31 @@ final class ClusterDiscovery: FleetDiscovery {
       let map = ClusterMap(values[1], from: node)
     else { return }
     let now = BootClock.now
+    views[node] = (map, questions[node]?.askedAt ?? 0)
+    defer { servers.discoveryHasAnswered() }
     if now - placed > Self.patienceMicroseconds { epoch = 0 }
     guard state.epoch >= epoch else { return }
     epoch = state.epoch
     placed = now
     isWanted = false
+    self.map = map
     nodes = map.nodes + servers.settings.nodes.filter { !map.nodes.contains($0) }
     servers.place { map.primary(of: slots[$0]) }
+  }
+
+  func names(_ node: FleetSettings.Node, since: Int64) -> Bool {
+    guard let map else { return false }
+    let since = max(UInt64(since), BootClock.now - Self.answerMicroseconds)
+    let own = slots.filter { map.primary(of: $0) == node }
+    let count = map.primaries.count { other in
+      guard let view = views[other], view.asked >= since else { return false }
+      return own.allSatisfy { view.map.primary(of: $0) == node }
+    }
+    return !own.isEmpty && count > map.primaries.count / 2
+  }
+
+  func replicas(of node: FleetSettings.Node) -> [FleetSettings.Node: Bool] {
+    Dictionary(uniqueKeysWithValues: (map?.replicas(of: node) ?? []).map { ($0, true) })
   }
 
   var facts: [(name: String, value: String)] {
@@ -271,6 +344,7 @@ struct ClusterMap {
   private var ranges: [(slots: ClosedRange<Int>, primary: FleetSettings.Node)] = []
   /// All nodes, including replicas.
   private(set) var nodes: [FleetSettings.Node] = []
+  private var replicas: [FleetSettings.Node: Set<FleetSettings.Node>] = [:]
 
   /// Nil if the answer is not that of `CLUSTER SLOTS`.
   ///
@@ -284,6 +358,7 @@ struct ClusterMap {
       let found = parts[2...].compactMap { Self.node($0, from: asked) }
       guard found.count == parts.count - 2 else { return nil }
       ranges.append((first...last, found[0]))
+      replicas[found[0], default: []].formUnion(found.dropFirst())
       for node in found where !nodes.contains(node) { nodes.append(node) }
     }
   }
@@ -296,6 +371,12 @@ struct ClusterMap {
     else { return nil }
     let host = parts[0].string ?? ""
     return FleetSettings.Node(host: host.isEmpty || host == "?" ? asked.host : host, port: port)
+  }
+
+  var primaries: [FleetSettings.Node] { Array(replicas.keys) }
+
+  func replicas(of primary: FleetSettings.Node) -> Set<FleetSettings.Node> {
+    replicas[primary] ?? []
   }
 
   func primary(of slot: Int) -> FleetSettings.Node? {

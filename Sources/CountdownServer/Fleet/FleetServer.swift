@@ -5,9 +5,9 @@ import Wire
 
 /// A server that has partitions of the fleet: its connections, and the requests sent over them.
 ///
-/// Requests of a batch go in one write, followed by `WAIT` if the batch has changes. The answer to
-/// `WAIT` confirms changes; everything else is answered at once. While a `WAIT` has no answer, the
-/// next batch gathers, so batches grow with the load.
+/// Requests of a batch go in one write. If the batch has changes, questions to the replicas follow
+/// (`Confirmation`); everything but changes is answered at once. Until the replicas have answered,
+/// the next batch gathers, so batches grow with the load.
 final class FleetServer {
   /// What all servers of a fleet need.
   struct Means {
@@ -31,9 +31,11 @@ final class FleetServer {
 
   private enum Expected {
     case memory
+    case persistence
     case script(FleetScript)
     case answer(Pending)
     case replicas
+    case confirmation(Confirmation.Question)
     case nothing
   }
 
@@ -45,8 +47,11 @@ final class FleetServer {
   }
 
   private static let patienceMilliseconds: UInt64 = 1_000
-  private static let waitMilliseconds = 100
-  private static let oldestVersion = 7
+  private static let oldestVersion = (7, 0)
+  /// The oldest version that has `WAITAOF`.
+  private static let oldestVersionWithDisks = (7, 2)
+  /// How often the replicas are looked at, at most, in microseconds.
+  private static let replicasPause: Int64 = 900_000
   /// The most requests that are under way at once; the others wait in `gathered`.
   private static let mostUnderWay = 4_096
 
@@ -60,9 +65,18 @@ final class FleetServer {
   private var expected: Deque<Expected> = []
   private var shas = [[UInt8]](repeating: [], count: FleetScript.allCases.count)
   private var gathered: Deque<Pending> = []
+  /// Requests to repeat, as the server did not know their script: before the gathered ones.
+  private var repeated: Deque<Pending> = []
+  private var underWay = 0
   private var unconfirmed: [Unconfirmed] = []
   private var isWaiting = false
   private var scriptsToLoad: Set<FleetScript> = []
+
+  private(set) var confirmation: Confirmation
+  /// Whether nothing was known of the server's replicas before.
+  private var isFirst: Bool
+  private var isPrepared = false
+  private var replicasAsked: Int64 = 0
 
   private var streams: [FleetStream] = []
   private var loader: FleetLoader?
@@ -74,10 +88,16 @@ final class FleetServer {
   /// The smoothed round-trip time, in microseconds.
   private(set) var roundTrip: Int64 = 0
 
-  init(_ node: FleetSettings.Node, _ means: Means, _ servers: FleetServers) {
+  /// - Parameter promoted: the replicas of the server that this one replaces; nil if unknown.
+  init(
+    _ node: FleetSettings.Node, _ means: Means, _ servers: FleetServers, promoted: ReplicaSet?
+  ) {
     self.node = node
     self.means = means
     self.servers = servers
+    isFirst = promoted == nil
+    confirmation = Confirmation(
+      means.settings, promoted ?? ReplicaSet(grace: means.settings.replicaGrace))
   }
 
   var isReady: Bool { state == .ready }
@@ -116,16 +136,26 @@ final class FleetServer {
 
   private func prepare(_ greeting: FleetConnection.Greeting) {
     version = greeting.version
-    guard let major = Int(version.prefix { $0 != "." }), major >= Self.oldestVersion else {
-      return refuse("its version is \(version); it must be \(Self.oldestVersion).0 or later")
+    let isOnDisk = means.settings.durability == .disk
+    let oldest = isOnDisk ? Self.oldestVersionWithDisks : Self.oldestVersion
+    let numbers = version.split(separator: ".").prefix(2).map { Int($0) ?? 0 }
+    guard numbers.count == 2, (numbers[0], numbers[1]) >= oldest else {
+      return refuse(
+        "its version is \(version); it must be \(oldest.0).\(oldest.1) or later"
+          + (isOnDisk ? " for fleet.durability: disk" : ""))
     }
     guard greeting.role == "master" else { return lose("it is a replica at present") }
     state = .preparing
+    isPrepared = false
     var bytes: [UInt8] = []
-    RESPRequest.append(["INFO", "memory"].map(\.utf8Array), to: &bytes)
-    expected.append(.memory)
+    for (section, answer) in [
+      ("memory", Expected.memory), ("persistence", .persistence), ("replication", .replicas),
+    ] {
+      RESPRequest.append(["INFO", section].map(\.utf8Array), to: &bytes)
+      expected.append(answer)
+    }
     for script in FleetScript.allCases { appendLoading(of: script, to: &bytes) }
-    send(bytes, replies: 1 + FleetScript.allCases.count)
+    send(bytes, replies: expected.count)
   }
 
   private func appendLoading(of script: FleetScript, to bytes: inout [UInt8]) {
@@ -133,8 +163,22 @@ final class FleetServer {
     expected.append(.script(script))
   }
 
+  /// Uses the server. With `replicas: all`, only once a majority names it the primary.
   private func becomeReady() {
+    guard state == .preparing, isPrepared else { return }
+    if means.settings.replicas == .all {
+      guard servers.names(node, since: 0) else {
+        lastError = "no majority names it the primary yet"
+        return servers.isDisturbed(by: self)
+      }
+      confirmation.replicas.add(servers.replicas(of: node), isFirst: isFirst)
+      isFirst = false
+      guard confirmation.replicas.count > 0 || means.settings.discovery != .single else {
+        return refuse("it has no replica; a single server needs fleet.replicas: 0")
+      }
+    }
     state = .ready
+    reportReplicas()
     backoff.reset()
     lastError = ""
     servers.hasConnected(self)
@@ -177,13 +221,15 @@ final class FleetServer {
   }
 
   private func failRequests(_ reason: String) {
-    let (expected, unconfirmed, gathered) = (expected, unconfirmed, gathered)
+    let (expected, unconfirmed, gathered) = (expected, unconfirmed, repeated + gathered)
     self.expected = []
     self.unconfirmed = []
     self.gathered = []
+    repeated = []
+    underWay = 0
     isWaiting = false
     scriptsToLoad = []
-    for one in unconfirmed { confirm(one, replicas: 0) }
+    for one in unconfirmed { confirm(one, reason) }
     for case .answer(let pending) in expected {
       answer(pending, .failed(mayBeDone: pending.request.isChange, reason))
     }
@@ -206,12 +252,14 @@ final class FleetServer {
     gathered.append(Pending(id: id, request: request, partition: partition, sent: 0))
   }
 
-  /// Sends gathered requests, unless a `WAIT` has no answer yet.
+  /// Sends gathered requests, unless replicas are asked, or earlier requests must be repeated.
   func flush() {
     guard isReady else { return }
     for stream in streams { stream.flush() }
     loader?.flush()
-    guard !isWaiting, !gathered.isEmpty else { return }
+    guard !isWaiting, !gathered.isEmpty || !repeated.isEmpty else { return }
+    // Requests of a partition stay in order: the others under way may have to be repeated, too.
+    guard scriptsToLoad.isEmpty || underWay == 0 else { return }
     var bytes: [UInt8] = []
     var replies = 0
     for script in scriptsToLoad {
@@ -220,21 +268,34 @@ final class FleetServer {
     }
     scriptsToLoad = []
     let now = Self.now
-    while expected.count < Self.mostUnderWay, var pending = gathered.popFirst() {
+    var looksAtReplicas = false
+    while underWay < Self.mostUnderWay, var pending = repeated.popFirst() ?? gathered.popFirst() {
       pending.sent = now
       let sha = shas[pending.request.script.rawValue]
       pending.request.append(servers.names[pending.partition], sha: sha, to: &bytes)
       expected.append(.answer(pending))
       replies += 1
-      if pending.request.isChange, means.settings.replicas > 0 { isWaiting = true }
+      underWay += 1
+      if pending.request.isChange, means.settings.waitsForReplicas { isWaiting = true }
+      if case .open = pending.request { looksAtReplicas = true }
     }
     if isWaiting {
-      let words = ["WAIT", "\(means.settings.replicas)", "\(Self.waitMilliseconds)"]
-      RESPRequest.append(words.map(\.utf8Array), to: &bytes)
+      replies += append(confirmation.begin(at: now), to: &bytes)
+    } else if looksAtReplicas, now - replicasAsked > Self.replicasPause {
+      replicasAsked = now
+      RESPRequest.append(["INFO", "replication"].map(\.utf8Array), to: &bytes)
       expected.append(.replicas)
       replies += 1
     }
     if replies > 0 { send(bytes, replies: replies) }
+  }
+
+  private func append(_ questions: [Confirmation.Question], to bytes: inout [UInt8]) -> Int {
+    for question in questions {
+      RESPRequest.append(confirmation.words(of: question).map(\.utf8Array), to: &bytes)
+      expected.append(.confirmation(question))
+    }
+    return questions.count
   }
 
   private func send(_ bytes: [UInt8], replies: Int) {
@@ -256,15 +317,78 @@ final class FleetServer {
     switch first {
     case .nothing: break
     case .memory: checkMemory(value)
+    case .persistence: checkPersistence(value)
     case .script(let script): takeScript(script, value)
-    case .answer(let pending): take(value, for: pending)
-    case .replicas:
+    case .answer(let pending):
+      underWay -= 1
+      take(value, for: pending)
+    case .replicas: takeReplicas(value)
+    case .confirmation(let question): take(value, to: question)
+    }
+  }
+
+  // MARK: Replicas
+
+  private func takeReplicas(_ value: RESPValue) {
+    guard let report = ReplicaSet.Report(value) else {
+      if value.errorText != nil { return refuse("INFO replication: \(value.errorText ?? "")") }
+      return lose("it is a replica at present")
+    }
+    confirmation.note(report, at: Self.now)
+    if isReady { reportReplicas() }
+    forgetReplicas()
+  }
+
+  private func take(_ value: RESPValue, to question: Confirmation.Question) {
+    guard let outcome = confirmation.take(value, to: question, at: Self.now) else { return }
+    switch outcome {
+    case .again(let questions):
+      var bytes: [UInt8] = []
+      send(bytes, replies: append(questions, to: &bytes))
+    case .over(let problem):
       means.beginBatch()
       isWaiting = false
-      let (done, replicas) = (unconfirmed, value.int ?? 0)
+      let done = unconfirmed
       unconfirmed = []
-      for one in done { confirm(one, replicas: replicas) }
+      for one in done { confirm(one, problem) }
+      forgetReplicas()
     }
+  }
+
+  /// Takes new answers of Sentinels or cluster nodes.
+  func discoveryHasAnswered() {
+    if state == .preparing { return becomeReady() }
+    guard isReady, means.settings.replicas == .all else { return }
+    confirmation.replicas.add(servers.replicas(of: node), isFirst: false)
+    forgetReplicas()
+  }
+
+  /// Forgets replicas whose grace is over, once a majority names the server the primary.
+  private func forgetReplicas() {
+    guard isReady, means.settings.replicas == .all,
+      let over = confirmation.replicas.overdue(at: Self.now)
+    else { return }
+    guard servers.names(node, since: over) else { return servers.isDisturbed(by: self) }
+    let missing = confirmation.replicas.missing
+    confirmation.replicas.forget(asked: over)
+    let left = Set(confirmation.replicas.missing)
+    for replica in missing where !left.contains(replica) { servers.forgot(replica, of: self) }
+  }
+
+  /// Returns the replicas of a server that takes over from this one; nil if little is known.
+  func replicas(promoting node: FleetSettings.Node) -> ReplicaSet? {
+    guard !isFirst, confirmation.replicas.contains(node) else { return nil }
+    return confirmation.replicas.promoted(node)
+  }
+
+  /// Whether fewer replicas must confirm changes than there are.
+  var hasUnaskedReplicas: Bool {
+    guard isReady, case .count(let count) = means.settings.replicas else { return false }
+    return count < confirmation.connected
+  }
+
+  private func reportReplicas() {
+    servers.reportReplicas(of: self, confirmation.connected)
   }
 
   private func checkMemory(_ value: RESPValue) {
@@ -280,12 +404,21 @@ final class FleetServer {
     }
   }
 
+  private func checkPersistence(_ value: RESPValue) {
+    guard means.settings.durability == .disk else { return }
+    guard (value.string ?? "").contains("aof_enabled:1") else {
+      return refuse("it has no append-only file; fleet.durability: disk needs appendonly yes")
+    }
+  }
+
   private func takeScript(_ script: FleetScript, _ value: RESPValue) {
     guard let sha = value.bytes else {
       return refuse("it does not take scripts: \(value.errorText ?? "no error")")
     }
     shas[script.rawValue] = sha
-    if state == .preparing, script == FleetScript.allCases.last { becomeReady() }
+    guard state == .preparing, script == FleetScript.allCases.last else { return }
+    isPrepared = true
+    becomeReady()
   }
 
   private func take(_ value: RESPValue, for pending: Pending) {
@@ -303,7 +436,7 @@ final class FleetServer {
         scriptsToLoad.insert(pending.request.script)
         var again = pending
         again.isRepeated = true
-        gathered.append(again)
+        repeated.append(again)
         return
       case .noScript, .refused, .unknown: lastError = text
       }
@@ -311,7 +444,7 @@ final class FleetServer {
       lastError = ""
     }
     let (body, engine) = pending.request.answer(value)
-    guard case .changed(let number, _) = body, means.settings.replicas > 0 else {
+    guard case .changed(let number, _) = body, means.settings.waitsForReplicas else {
       var answer = FleetAnswer(body, engine: engine, sent: pending.sent)
       if case .opened = body { answer.policies = value.elements?.last?.bytes ?? [] }
       return servers.answer(answer, to: pending.id)
@@ -319,8 +452,8 @@ final class FleetServer {
     unconfirmed.append(Unconfirmed(pending: pending, number: number, engine: engine))
   }
 
-  private func confirm(_ one: Unconfirmed, replicas: Int) {
-    answer(one.pending, .changed(number: one.number, replicas: replicas), one.engine)
+  private func confirm(_ one: Unconfirmed, _ problem: String?) {
+    answer(one.pending, .changed(number: one.number, problem: problem), one.engine)
   }
 
   private func answer(_ pending: Pending, _ body: FleetAnswer.Body, _ engine: Int64? = nil) {
@@ -357,7 +490,10 @@ final class FleetServer {
   /// A line of INFO. The error comes last, as it may contain commas.
   var fact: String {
     "address=\(node.text),connected=\(isReady ? 1 : 0),version=\(version),"
-      + "partitions=\(partitions.count),round_trip_us=\(roundTrip),error=\(lastError.printable)"
+      + "partitions=\(partitions.count),round_trip_us=\(roundTrip),"
+      + "replicas=\(confirmation.connected),"
+      + "missing=\(confirmation.replicas.missing.map(\.text).joined(separator: "|")),"
+      + "error=\(lastError.printable)"
   }
 
   /// Notes that records cannot be loaded, or that streams cannot be read.

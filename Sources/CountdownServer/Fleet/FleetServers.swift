@@ -15,6 +15,8 @@ package final class FleetServers: FleetLink {
   private var servers: [FleetSettings.Node: FleetServer] = [:]
   /// The server of each partition; nil if it is not known.
   private var owners: [FleetServer?]
+  /// How many replicas were reported that need not confirm changes.
+  private var reportedReplicas: [FleetSettings.Node: Int] = [:]
   /// The problem that was logged last about each server that cannot be used.
   private var problems: [FleetSettings.Node: String] = [:]
 
@@ -103,7 +105,11 @@ package final class FleetServers: FleetLink {
     means.beginBatch()
     for (node, partitions) in removed { servers[node]?.remove(partitions) }
     for (node, partitions) in added {
-      let server = servers[node] ?? FleetServer(node, means, self)
+      let old = partitions.compactMap { owners[$0] }.first
+      let server =
+        servers[node]
+        ?? FleetServer(
+          node, means, self, promoted: old?.replicas(promoting: node))
       for partition in partitions { owners[partition] = server }
       let isNew = servers.updateValue(server, forKey: node) == nil
       server.add(partitions)
@@ -114,6 +120,19 @@ package final class FleetServers: FleetLink {
       problems[node] = nil
       server.close()
     }
+  }
+
+  /// Returns whether a majority names a server the primary of its partitions.
+  func names(_ node: FleetSettings.Node, since: Int64) -> Bool {
+    discovery.names(node, since: since)
+  }
+
+  func replicas(of node: FleetSettings.Node) -> [FleetSettings.Node: Bool] {
+    discovery.replicas(of: node)
+  }
+
+  func discoveryHasAnswered() {
+    for server in Array(servers.values) { server.discoveryHasAnswered() }
   }
 
   var isComplete: Bool { owners.allSatisfy { $0?.isReady == true } }
@@ -139,6 +158,25 @@ package final class FleetServers: FleetLink {
         ["server": "\(server.node.text)", "error": "\(server.lastError)"])
     }
     isDisturbed(by: server)
+  }
+
+  func forgot(_ replica: FleetSettings.Node, of server: FleetServer) {
+    logger.log(
+      .fleetReplicaForgotten, .warning,
+      "a replica was missing for fleet.replica-grace, so changes no longer wait for it",
+      ["replica": "\(replica.text)", "server": "\(server.node.text)"])
+  }
+
+  /// Logs that fewer replicas confirm changes than there are, once.
+  func reportReplicas(of server: FleetServer, _ count: Int) {
+    guard server.hasUnaskedReplicas, reportedReplicas[server.node, default: 0] < count else {
+      return
+    }
+    reportedReplicas[server.node] = count
+    logger.log(
+      .fleetReplicas, .warning,
+      "fleet.replicas is lower than the replicas of a server; a failover can lose what is accepted",
+      ["server": "\(server.node.text)", "replicas": "\(count)"])
   }
 
   func refused(_ server: FleetServer, _ problem: String) {
@@ -184,6 +222,19 @@ package final class FleetServers: FleetLink {
         .fleetLost, .critical,
         "the servers have lost the records of a partition; changes of it are refused for a while",
         about(partition, ["refused-until-unix-ms": "\(until / 1_000)"]))
+    case .behind(let partition, let entries, let confirmed):
+      logger.log(
+        .fleetBehind, confirmed > 0 ? .critical : .warning,
+        confirmed > 0
+          ? "a server has taken over that lacks changes which were accepted; set fleet.replicas to all"
+          : "a server has taken over that lacks the newest changes; none of them was accepted here",
+        about(partition, ["entries": "\(entries)", "accepted": "\(confirmed)"]))
+    case .unreadable(let partition, let count, let first):
+      logger.log(
+        .fleetUnreadable, .error, "records of a partition cannot be read; they are damaged",
+        about(
+          partition,
+          ["count": "\(count)", "key": "\(String(decoding: first.key, as: UTF8.self).printable)"]))
     case .clockAhead(let partition):
       logger.log(
         .fleetClock, .error,
@@ -212,10 +263,22 @@ package final class FleetServers: FleetLink {
       (name: "fleet_servers", value: "\(known.count)"),
       (name: "fleet_servers_connected", value: "\(known.count { $0.isReady })"),
     ]
+    facts += [
+      (name: "fleet_replicas_unasked", value: hasUnaskedReplicas ? "1" : "0"),
+      (name: "fleet_replicas_missing", value: "\(missingReplicas)"),
+    ]
     for (index, server) in known.enumerated() {
       facts.append((name: "fleet_server\(index)", value: server.fact))
     }
     return facts + discovery.facts
+  }
+
+  /// Whether fewer replicas must confirm changes than there are.
+  var hasUnaskedReplicas: Bool { servers.values.contains(where: \.hasUnaskedReplicas) }
+
+  /// How many replicas changes wait for although they are missing.
+  var missingReplicas: Int {
+    servers.values.reduce(0) { $0 + $1.confirmation.replicas.missing.count }
   }
 
   /// A human-readable problem; nil if each partition has a server.

@@ -53,10 +53,25 @@ package enum FleetNotice: Equatable, Sendable {
   /// The servers have lost records. Changes are refused until `refusedUntil`, in microseconds since
   /// 1970.
   case lost(partition: Int, refusedUntil: Int64)
+  /// A server that has taken over lacks changes that this host knows of. `confirmed` were accepted.
+  case behind(partition: Int, entries: Int64, confirmed: Int64)
+  /// Records of a partition cannot be read.
+  case unreadable(partition: Int, count: Int, first: FleetKey)
   /// A server's clock was set forward, or is further ahead than the clock of the server before.
   case clockAhead(partition: Int)
   /// Another host of the fleet has other policies.
   case policiesDiffer
+}
+
+/// What METRICS reports of the replicas of a fleet's servers.
+package struct FleetReplicas {
+  package var missingReplicas: Int
+  package var hasUnaskedReplicas: Bool
+
+  package init(missingReplicas: Int, hasUnaskedReplicas: Bool) {
+    self.missingReplicas = missingReplicas
+    self.hasUnaskedReplicas = hasUnaskedReplicas
+  }
 }
 
 /// The host's part of METRICS. Durations and sizes are zero where nothing is stored.
@@ -72,6 +87,8 @@ package struct HostMetrics {
   /// Of the process: when it started, in Unix time, and the processor time of all its threads.
   package var startMicroseconds: UInt64 = 0
   package var processorMicroseconds: UInt64 = 0
+  /// Of a fleet's replicas; nil without a fleet.
+  package var fleet: FleetReplicas?
   package var residentBytes = 0
   package var openDescriptors = 0
   package var mostDescriptors: UInt64 = 0

@@ -314,10 +314,10 @@ package final class Dispatcher {
 
   /// Runs what is due. Returns false if the budget ran out first.
   package func advance(to now: Moment, budget: Int) -> Bool {
-    let finished = engine.advance(to: now, budget: budget)
-    fleet?.advance(to: now.boot.microseconds)
+    var isFinished = engine.advance(to: now, budget: budget)
+    if let fleet, !fleet.advance(to: now.boot.microseconds, budget: budget) { isFinished = false }
     deliver()
-    return finished
+    return isFinished
   }
 
   // MARK: Output

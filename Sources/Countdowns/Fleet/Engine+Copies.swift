@@ -50,18 +50,40 @@ extension Engine {
     entity.kind.shared?.expireCopy(entity.index, due: due, in: self, at: now)
   }
 
-  /// Replaces a copy. Removes it if the record is nil or cannot be read.
+  /// Replaces a copy. Removes it if the record is nil or cannot be read. Returns whether it could be
+  /// read.
   ///
   /// - Parameter offset: how far the record's clock is ahead of the boot clock, in microseconds.
-  func setCopy(_ key: FleetKey, _ record: [UInt8]?, offset: Int64, at now: Moment) {
-    guard let kind = key.kind.shared else { return }
+  func setCopy(_ key: FleetKey, _ record: [UInt8]?, offset: Int64, at now: Moment) -> Bool {
+    guard let kind = key.kind.shared else { return true }
     let old = kind.find(key.key.span, in: self)
     if let old { kind.forget(old, in: self) }
-    guard let record else { return }
+    guard let record else { return true }
     // At the index of the old copy, so that a listing under way has the entity once.
     let index = old ?? kind.freeIndex(in: self)
     // A record that cannot be read is reported to whoever asks for its key; see `Workbench`.
-    try? kind.restore(record[...], at: index, offset: offset, in: self, at: now)
+    do throws(EntityRecord.Problem) {
+      try kind.restore(record[...], at: index, offset: offset, in: self, at: now)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /// Returns the end of an entity's cooldown, or of the refill of its limit, on the boot clock; nil
+  /// for other kinds.
+  func blockedUntil(_ key: FleetKey, at now: Moment) -> Int64? {
+    switch key.kind {
+    case .countdown:
+      countdowns.find(key.key).map {
+        (now.boot + countdowns.machine($0).remainingTime(at: now.boot)).microseconds
+      }
+    case .throttle:
+      ThrottleKind.find(key.key.span, in: self).flatMap {
+        ThrottleKind.table(of: self)[$0].machine.nextExpiry?.microseconds
+      }
+    default: nil
+    }
   }
 
   /// Publishes events of shared entities, as written by the daemon that caused them.

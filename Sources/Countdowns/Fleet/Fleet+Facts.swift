@@ -26,6 +26,9 @@ extension Fleet {
       ("fleet_degraded", "\(statistics.degraded)"),
       ("fleet_entries_read", "\(statistics.entries)"),
       ("fleet_loadings", "\(statistics.loadings)"),
+      ("fleet_unreadable", "\(partitions.reduce(0) { $0 + $1.unreadable.count })"),
+      ("fleet_losses", "\(statistics.losses)"),
+      ("fleet_takeovers_behind", "\(statistics.forks)"),
     ]
     let refused = partitions.map(\.refusedUntil).max() ?? 0
     lines.append(("fleet_refused_until_unix_ms", "\(refused / 1_000)"))
@@ -52,6 +55,24 @@ extension Fleet {
         ("changed", statistics.confirmed), ("unavailable", statistics.unavailable),
         ("unsure", statistics.unsure), ("degraded", statistics.degraded),
       ])
+    text.value(
+      "fleet_losses_total", .counter, "How often the records of a part were lost.",
+      statistics.losses)
+    text.value(
+      "fleet_takeovers_behind_total", .counter,
+      "How often a server took over without the newest changes.", statistics.forks)
+    text.value(
+      "fleet_unreadable", .gauge, "Records that cannot be read.",
+      partitions.reduce(0) { $0 + $1.unreadable.count })
+    if let host = dispatcher.host.metrics.fleet {
+      text.value(
+        "fleet_replicas_missing", .gauge,
+        "Replicas that changes wait for although they are missing.", host.missingReplicas)
+      text.value(
+        "fleet_replicas_unasked", .gauge,
+        "1 if fleet.replicas is lower than the replicas that a server has.",
+        host.hasUnaskedReplicas ? 1 : 0)
+    }
     text.value(
       "fleet_conflicts_total", .counter, "Changes decided again, as another host was faster.",
       statistics.conflicts)

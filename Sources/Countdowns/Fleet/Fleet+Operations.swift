@@ -31,8 +31,42 @@ extension Fleet {
     dueLater.append((boot + Self.grace, key))
   }
 
+  /// Does due work, or leaves it until its servers can be asked.
   func enqueueDue(_ key: FleetKey) {
-    enqueue(FleetOperation(key, partition: partition(of: key), .due, deadline: .max))
+    let index = partition(of: key)
+    guard partitions[index].isUsable else { return partitions[index].due.append(key) }
+    let operation = FleetOperation(
+      key, partition: index, .due, deadline: boot + settings.timeout.microseconds)
+    deadlines.append(operation)
+    enqueue(operation)
+  }
+
+  /// Ends an attempt at due work, and tries again later.
+  private func postpone(_ operation: FleetOperation) {
+    guard !operation.isOver else { return }
+    let key = operation.key
+    let index = operation.partition
+    end(operation)
+    if partitions[index].isUsable {
+      dueLater.append((boot + Self.grace, key))
+    } else {
+      partitions[index].due.append(key)
+    }
+  }
+
+  /// Keeps a command until its partition is open. The key's later commands wait for it.
+  private func park(_ operation: FleetOperation) {
+    if operation.isDue { return postpone(operation) }
+    guard !operation.isOver else { return leave(operation) }
+    partitions[operation.partition].parked.append(operation)
+  }
+
+  /// Continues with operations whose partition is open again.
+  func resume(_ budget: Int) {
+    for _ in 0..<budget {
+      guard let next = resuming.popFirst() else { return }
+      decide(next)
+    }
   }
 
   // MARK: One after the other
@@ -79,8 +113,7 @@ extension Fleet {
       if partitions[index].isBroken, !operation.isDue {
         return failForNow(operation, "the servers do not answer")
       }
-      partitions[index].parked.append(operation)
-      return
+      return park(operation)
     }
     if partitions[index].isBroken, !operation.isDue {
       return failForNow(operation, "the servers do not answer")
@@ -91,7 +124,7 @@ extension Fleet {
     operation.outcome = workbench.decide(
       operation.command, about: operation.key, known?.bytes, at: now,
       settings: dispatcher.engine.settings)
-    if let known, isRepetition(operation), settings.replicas > 0 {
+    if let known, isRepetition(operation), settings.waitsForReplicas {
       // It was accepted before, but perhaps no replica has the record yet. The same record is
       // written again, so that replicas can confirm it.
       operation.outcome.change = .record(known.bytes)
@@ -217,16 +250,15 @@ extension Fleet {
       setCopy(operation.key, record, number: 0, of: index, at: now)
       operation.seen = .some(record?.version)
       tryAgain(operation, "other hosts change it all the time; try again")
-    case .changed(let number, let replicas):
+    case .changed(let number, let problem):
       guard let version = operation.version, case .record(let new) = operation.outcome.change
       else { return }
       setCopy(
         operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index, at: now)
       partitions[index].failures = 0
       guard !operation.isOver else { return leave(operation) }
-      guard replicas >= settings.replicas else {
-        return beUnsure(operation, "too few replicas have it")
-      }
+      if let problem { return beUnsure(operation, problem) }
+      partitions[index].confirmed = max(partitions[index].confirmed, number)
       confirm(operation)
     case .clock:
       operation.isAtStake = false
@@ -234,7 +266,7 @@ extension Fleet {
     case .epoch:
       operation.isAtStake = false
       partitions[index].isOpen = false
-      partitions[index].parked.append(operation)
+      park(operation)
       open(index)
     case .failed(let mayBeDone, let text):
       if mayBeDone, operation.isAtStake {
@@ -242,7 +274,7 @@ extension Fleet {
       }
       operation.isAtStake = false
       guard !operation.isOver else { return leave(operation) }
-      partitions[index].parked.append(operation)
+      park(operation)
       // The server is reachable but did not execute it: retry once the partition is open again.
       if partitions[index].isConnected, partitions[index].isOpen {
         partitions[index].isOpen = false
@@ -269,16 +301,15 @@ extension Fleet {
     }
     // The clock was set back: nothing happens until it has caught up.
     let due = boot + (now - engine)
-    guard operation.isDue || due < operation.deadline else { return failByClock(operation) }
+    if operation.isDue { return postpone(operation) }
+    guard due < operation.deadline else { return failByClock(operation) }
     held.append((due, operation))
   }
 
   private func failByClock(_ operation: FleetOperation) {
-    guard operation.isDue else {
-      return failForNow(
-        operation, "the servers' clock was set; fleet.max-clock-skew says how far it may be ahead")
-    }
-    held.append((boot + Self.probe, operation))
+    if operation.isDue { return postpone(operation) }
+    failForNow(
+      operation, "the servers' clock was set; fleet.max-clock-skew says how far it may be ahead")
   }
 
   // MARK: Replies
@@ -295,14 +326,16 @@ extension Fleet {
   }
 
   func timeOut(_ operation: FleetOperation) {
-    guard lanes[operation.key]?.current === operation else {
-      statistics.unavailable += 1
-      return fail(
-        operation, "UNAVAILABLE too many commands are about it at once. Nothing was done")
+    let isCurrent = lanes[operation.key]?.current === operation
+    if isCurrent {
+      partitions[operation.partition].failures += 1
+      if partitions[operation.partition].failures == Self.mostFailures {
+        heartbeatDue = min(heartbeatDue, boot + Self.probe)
+      }
     }
-    partitions[operation.partition].failures += 1
-    if partitions[operation.partition].failures == Self.mostFailures {
-      heartbeatDue = min(heartbeatDue, boot + Self.probe)
+    if operation.isDue { return postpone(operation) }
+    guard isCurrent else {
+      return failForNow(operation, "too many commands are about it at once")
     }
     let text = "the servers did not answer within \(settings.timeout.millisecondsRoundedUp)ms"
     guard !operation.isAtStake else { return beUnsure(operation, text) }
@@ -324,11 +357,8 @@ extension Fleet {
   }
 
   private func beUnsure(_ operation: FleetOperation, _ problem: String) {
-    if operation.isDue {
-      // Trying again shows whether it was done.
-      dueLater.append((boot + Self.grace, operation.key))
-      return end(operation)
-    }
+    // Trying again shows whether it was done.
+    if operation.isDue { return postpone(operation) }
     statistics.unsure += 1
     end(
       operation,
@@ -342,6 +372,7 @@ extension Fleet {
       dispatcher.givePending(pending.session)
     }
     operation.isOver = true
+    partitions[operation.partition].forgetParked()
     leave(operation)
   }
 }

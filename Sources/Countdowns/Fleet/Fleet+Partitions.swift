@@ -1,3 +1,4 @@
+import DequeModule
 import Wire
 
 /// One part of the shared records, on one server at a time.
@@ -28,12 +29,25 @@ final class FleetPartition {
   var hasLocalChanges = false
   /// The number of commands in a row without an answer in time.
   var failures = 0
-  /// Operations that wait until the partition is open.
-  var parked: [FleetOperation] = []
+  /// Commands that wait until the partition is open.
+  var parked: Deque<FleetOperation> = []
+  /// Entities with due work that waits until the partition can be used.
+  var due: Deque<FleetKey> = []
+  /// The number of the newest change that this daemon has reported as accepted.
+  var confirmed: Int64 = 0
+  /// The end of the longest cooldown and of the longest refill of a limit that was ever seen, in
+  /// microseconds on the server's clock.
+  var blockedUntil: Int64 = 0
+  /// The records that the loading under way could not read, and the first of them.
+  var unreadable: (count: Int, first: FleetKey?) = (0, nil)
 
   init(_ clock: ServerClock) { self.clock = clock }
 
   var isBroken: Bool { failures >= Fleet.mostFailures }
+  var isUsable: Bool { isOpen && !isBroken && !clock.isTooFarAhead }
+
+  /// Releases commands that have ended. All wait for the same time, so they end in order.
+  func forgetParked() { while let first = parked.first, first.isOver { parked.removeFirst() } }
 }
 
 /// A daemon's place in a stream.
@@ -101,15 +115,42 @@ extension Fleet {
   }
 
   package func endLoading(_ index: Int) {
-    let now = dispatcher.host.now
     let loading = partitions[index].loading
-    let old = partitions[index].copies.filter { $0.value.loading != loading }
-    for key in old.keys { setCopy(key, nil, number: 0, of: index, at: now) }
-    partitions[index].hasCopies = true
-    partitions[index].isLoading = false
-    statistics.loadings += 1
-    // Early subscribers have seen no entities yet; others may have missed events.
-    if !partitions.contains(where: \.isLoading) { sendSnapshotsAgain(at: now) }
+    for (key, copy) in partitions[index].copies where copy.loading != loading {
+      stale.append((index, loading, key))
+    }
+    stale.append((index, loading, nil))
+    sweep(Self.stepsAtOnce)
+  }
+
+  /// Removes copies that a loading has not found, and ends that loading.
+  func sweep(_ budget: Int) {
+    let now = dispatcher.host.now
+    for _ in 0..<budget {
+      guard let (index, loading, key) = stale.popFirst() else { return }
+      let partition = partitions[index]
+      guard partition.loading == loading else { continue }
+      if let key {
+        guard let copy = partition.copies[key], copy.loading != loading else { continue }
+        setCopy(key, nil, number: 0, of: index, at: now)
+        continue
+      }
+      partition.hasCopies = true
+      partition.isLoading = false
+      statistics.loadings += 1
+      if let first = partition.unreadable.first {
+        dispatcher.host.note(
+          .unreadable(partition: index, count: partition.unreadable.count, first: first))
+      }
+      // Early subscribers have seen no entities yet; others may have missed events.
+      if !partitions.contains(where: \.isLoading) { sendSnapshotsAgain(at: now) }
+    }
+  }
+
+  /// Notes a record that cannot be read. Commands about its key report it.
+  package func noteUnreadable(_ key: FleetKey, of index: Int) {
+    partitions[index].unreadable.count += 1
+    if partitions[index].unreadable.first == nil { partitions[index].unreadable.first = key }
   }
 
   private func sendSnapshotsAgain(at now: Moment) {
@@ -123,7 +164,7 @@ extension Fleet {
   func open(_ index: Int) {
     let partition = partitions[index]
     var opening = FleetOpening(
-      known: partition.epoch, new: newVersion().bytes, refusal: longestWindow,
+      known: partition.epoch, new: newVersion().bytes, refusal: refusal(of: partition),
       position: partition.position)
     if index == 0 {
       // A daemon that has just started, or has new policies, sets the digest for all others.
@@ -150,10 +191,13 @@ extension Fleet {
     if !policies.isEmpty { policiesDiffer = differ }
   }
 
-  /// How long a loss of sends can matter: the longest window or cooldown, in microseconds.
-  private var longestWindow: Int64 {
+  /// Returns how long a loss of records can matter, in microseconds: the longest window or cooldown
+  /// of the policies, and the longest cooldown or refill that was seen.
+  private func refusal(of partition: FleetPartition) -> Int64 {
     let policies = dispatcher.engine.settings.policies.values
-    return policies.map { max($0.longest, $0.longestCooldown).microseconds }.max() ?? 0
+    let longest = policies.map { max($0.longest, $0.longestCooldown).microseconds }.max() ?? 0
+    guard let now = partition.clock.now(at: boot) else { return longest }
+    return max(longest, partition.blockedUntil - now)
   }
 
   func opened(
@@ -166,12 +210,17 @@ extension Fleet {
     partition.failures = 0
     let isNew = partition.epoch.isEmpty
     let isLost = !isNew && partition.epoch != epoch
-    if isLost { dispatcher.host.note(.lost(partition: index, refusedUntil: refusedUntil)) }
+    if isLost {
+      statistics.losses += 1
+      dispatcher.host.note(.lost(partition: index, refusedUntil: refusedUntil))
+    }
     // The stream has forked: another server has taken over that lacks the last entries.
     let hasFork =
       place.loading == partition.loading
       && (number < place.position || place.version != nil && atPosition != place.version)
+    if hasFork, !isLost { noteFork(index, from: place, number, atPosition) }
     partition.epoch = epoch
+    if isNew || isLost || hasFork { partition.confirmed = 0 }
     if isNew || isLost || hasFork {
       reload(index, after: number)
     } else if partition.hasLocalChanges || partition.isLoading && !partition.isFollowed {
@@ -180,11 +229,29 @@ extension Fleet {
     } else if !partition.isFollowed {
       follow(index)
     }
-    guard !partition.isOpen else { return }
     partition.isOpen = true
-    let parked = partition.parked
+    resuming.append(contentsOf: partition.parked)
     partition.parked = []
-    for operation in parked { decide(operation) }
+    if partition.isUsable {
+      let later = boot + Self.grace
+      dueLater.append(contentsOf: partition.due.map { (later, $0) })
+      partition.due = []
+    }
+    resume(Self.stepsAtOnce)
+  }
+
+  /// Reports that a server has taken over without the newest changes.
+  private func noteFork(
+    _ index: Int, from place: FleetPlace, _ number: Int64, _ version: FleetVersion?
+  ) {
+    let confirmed = partitions[index].confirmed
+    statistics.forks += 1
+    // If the entry at this place is another one, at least that one is lost.
+    let common = number < place.position ? number : place.position - 1
+    dispatcher.host.note(
+      .behind(
+        partition: index, entries: place.position - common,
+        confirmed: max(0, confirmed - common)))
   }
 
   private func reload(_ index: Int, after number: Int64) {
@@ -192,6 +259,7 @@ extension Fleet {
     partitions[index].lastVersion = nil
     partitions[index].loading += 1
     partitions[index].isLoading = true
+    partitions[index].unreadable = (0, nil)
     partitions[index].hasLocalChanges = false
     follow(index)
     link.load(index)
@@ -226,7 +294,11 @@ extension Fleet {
   func showCopy(_ key: FleetKey, of index: Int, at now: Moment) {
     let boot = now.boot.microseconds
     let offset = partitions[index].clock.offset(at: boot) ?? now.wall.microseconds - boot
-    dispatcher.engine.setCopy(
+    let isReadable = dispatcher.engine.setCopy(
       key, partitions[index].copies[key]?.record.bytes, offset: offset, at: now)
+    if !isReadable { noteUnreadable(key, of: index) }
+    if let end = dispatcher.engine.blockedUntil(key, at: now) {
+      partitions[index].blockedUntil = max(partitions[index].blockedUntil, end + offset)
+    }
   }
 }

@@ -25,8 +25,13 @@ package final class Fleet {
   private var lastOperation: UInt64 = 0
   /// Commands in the order of their deadlines: all have the same timeout.
   var deadlines: Deque<FleetOperation> = []
-  /// Due entities whose record another daemon has written: that daemon comes first.
+  /// Due entities to be looked at later: another daemon has written their record and comes first,
+  /// or an attempt failed. In the order of their times.
   var dueLater: Deque<(boot: Int64, key: FleetKey)> = []
+  /// Operations to continue, as their partition is open again.
+  var resuming: Deque<FleetOperation> = []
+  /// Copies that a loading has not found, to be removed; then a nil for the end of that loading.
+  var stale: Deque<(partition: Int, loading: Int, key: FleetKey?)> = []
   /// Operations that wait for the server's clock, each until a time on the boot clock.
   var held: [(boot: Int64, operation: FleetOperation)] = []
   var hasUnsent = false
@@ -47,6 +52,8 @@ package final class Fleet {
   /// How much later than the writer of a record other daemons do its due work, in microseconds.
   static let grace: Int64 = 150_000
   static let mostAttempts = 8
+  /// How many steps of work follow an answer at once; the rest waits for its turn.
+  static let stepsAtOnce = 64
   /// After so many commands in a row without an answer, the next ones do not wait for one.
   static let mostFailures = 3
 
@@ -97,29 +104,36 @@ package final class Fleet {
     if let first = deadlines.first { next = min(next, first.deadline) }
     if let first = dueLater.first { next = min(next, first.boot) }
     for (boot, _) in held { next = min(next, boot) }
-    return next
+    return resuming.isEmpty && stale.isEmpty ? next : min(next, boot)
   }
 
   /// Runs what is due: timeouts of commands, due work that other daemons did not do, operations
-  /// that waited for a clock, and heartbeats. `Dispatcher.advance` calls it.
-  package func advance(to boot: Int64) {
+  /// that waited for a clock, and heartbeats. `Dispatcher.advance` calls it. Returns false if the
+  /// budget ran out first.
+  package func advance(to boot: Int64, budget: Int) -> Bool {
     while let first = deadlines.first, first.isOver || first.deadline <= boot {
       deadlines.removeFirst()
       if !first.isOver { timeOut(first) }
     }
-    while let first = dueLater.first, first.boot <= boot {
+    resume(budget)
+    sweep(budget)
+    var steps = 0
+    while steps < budget, let first = dueLater.first, first.boot <= boot {
       dueLater.removeFirst()
       if copy(of: first.key) != nil { enqueueDue(first.key) }
+      steps += 1
     }
     if !held.isEmpty {
       let ready = held.filter { $0.boot <= boot }
       held.removeAll { $0.boot <= boot }
       for (_, operation) in ready { decide(operation) }
     }
-    guard heartbeatDue <= boot else { return }
-    let isAnyBroken = partitions.contains { $0.isBroken }
-    heartbeatDue = boot + (isAnyBroken ? Self.probe : Self.heartbeat)
-    for index in partitions.indices where partitions[index].isConnected { open(index) }
+    if heartbeatDue <= boot {
+      let isAnyBroken = partitions.contains { $0.isBroken }
+      heartbeatDue = boot + (isAnyBroken ? Self.probe : Self.heartbeat)
+      for index in partitions.indices where partitions[index].isConnected { open(index) }
+    }
+    return resuming.isEmpty && stale.isEmpty && !(dueLater.first.map { $0.boot <= boot } ?? false)
   }
 
   /// Sends the requests of a batch when it ends.
@@ -175,6 +189,10 @@ package struct FleetStatistics: Sendable {
   package var degraded: Int64 = 0
   package var entries: Int64 = 0
   package var loadings: Int64 = 0
+  /// How often the records of a partition were lost, and how often a server that took over lacked
+  /// the newest changes.
+  package var losses: Int64 = 0
+  package var forks: Int64 = 0
 }
 
 /// Source: CRC-16/XMODEM, as Redis Cluster uses it for its slots.

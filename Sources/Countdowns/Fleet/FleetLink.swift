@@ -7,8 +7,8 @@ package protocol FleetLink: AnyObject {
   /// Sends a request to the server of a partition, once `flush` is called. Exactly one answer comes
   /// through `Fleet.receive`, never before this returns. Requests of a partition run in order.
   func send(_ request: FleetRequest, id: UInt64, to partition: Int)
-  /// Writes all requests of a batch: one write for each server, with `WAIT replicas 100` after
-  /// changes if the fleet waits for replicas.
+  /// Writes all requests of a batch: one write for each server. After changes it asks which
+  /// replicas have them, if the fleet waits for replicas.
   func flush()
   /// Reports each entry of a partition's stream after `number`, as it comes, with
   /// `Fleet.receive(_:of:)`. Replaces what was followed of that partition before.
@@ -145,8 +145,8 @@ package struct FleetAnswer: Sendable {
     ///   - atPosition: the version of the entry at the requested position; nil if it is not there.
     case opened(epoch: [UInt8], number: Int64, refusedUntil: Int64, atPosition: FleetVersion?)
     case record(FleetRecord?)
-    /// The change is made. `replicas` confirmed it: fewer than required if some did not in time.
-    case changed(number: Int64, replicas: Int)
+    /// The change is made. `problem` says why it is not confirmed: a failover may lose it.
+    case changed(number: Int64, problem: String?)
     /// The record has another version; this is the record.
     case differs(FleetRecord?)
     /// The server's clock is not between the times of the change.

@@ -2,6 +2,15 @@
 package struct FleetSettings: Equatable, Sendable {
   package enum Discovery: String, CaseIterable, Sendable { case single, sentinel, cluster }
   package enum Unreachable: String, CaseIterable, Sendable { case refuse, local }
+  package enum Durability: String, CaseIterable, Sendable { case memory, disk }
+
+  /// Which replicas must have a change before it is confirmed.
+  package enum Replicas: Equatable, Sendable {
+    /// Each one that the primary has had within the grace, and at least one.
+    case all
+    case count(Int)
+  }
+
   package enum Reads: String, CaseIterable, Sendable { case engine, local }
 
   /// A server: a host name or an address, and a port.
@@ -36,8 +45,11 @@ package struct FleetSettings: Equatable, Sendable {
   package var kinds: Set<EntityKind> = possibleKinds
   /// The number of parts that the records are divided into: fixed for the life of a fleet.
   package var partitions = 16
-  /// How many replicas must have a change before it is confirmed.
-  package var replicas = 1
+  package var replicas = Replicas.all
+  /// How long a replica that is missing still has to confirm changes.
+  package var replicaGrace = Interval.seconds(10)
+  /// Where the primary and its replicas must have a change before it is confirmed.
+  package var durability = Durability.memory
   /// How long a command waits for the servers.
   package var timeout = Interval.milliseconds(250)
   package var unreachable = Unreachable.refuse
@@ -53,6 +65,9 @@ package struct FleetSettings: Equatable, Sendable {
   package var tls = TLS()
 
   package init() {}
+
+  /// Whether changes are confirmed by other means than the primary's answer.
+  package var waitsForReplicas: Bool { replicas != .count(0) || durability == .disk }
 
   package static let possibleKinds: Set<EntityKind> = [
     .countdown, .timer, .throttle, .once, .gate, .debounce,

@@ -14,7 +14,7 @@ final class Workbench {
     var change = Change.none
     /// Events for the stream.
     var events: [UInt8] = []
-    var statistics = EngineStatistics()
+    var statistics = EngineStatistics.Decisions()
     /// The name of the policy in force.
     var policy: String?
   }
@@ -47,7 +47,7 @@ final class Workbench {
   ) -> Outcome {
     engine.reload(settings)
     engine.raiseNumbers(to: time)
-    engine.statistics = EngineStatistics()
+    _ = engine.statistics.takeDecisions()
     let now = Moment(boot: Instant(microseconds: time), wall: Instant(microseconds: time))
     let kind = key.kind.shared!
     defer { clear(key) }
@@ -76,7 +76,7 @@ final class Workbench {
     if case .record(let new) = outcome.change, new == record, outcome.events.isEmpty {
       outcome.change = .none
     }
-    outcome.statistics = engine.statistics
+    outcome.statistics = engine.statistics.takeDecisions()
     return outcome
   }
 

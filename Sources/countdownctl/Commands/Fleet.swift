@@ -42,7 +42,7 @@ struct Fleet: AsyncParsableCommand {
     func run(_ session: Session) async throws {
       let (_, facts) = try await Fleet.facts(session)
       let settings = try? await session.reply(["CONFIG", "GET", "fleet.replicas"])
-      let replicas = (settings?["fleet.replicas"]?.string).flatMap { Int($0) }
+      let replicas = settings?["fleet.replicas"]?.string
       let problems = facts.problems(replicas: replicas, now: Int(time(nil)) * 1000)
       if session.json {
         Output.line(

@@ -7,9 +7,9 @@ extension FleetFacts {
   /// Returns the problems of a fleet, each with advice.
   ///
   /// - Parameters:
-  ///   - replicas: the setting `fleet.replicas`, if it is known.
+  ///   - replicas: the setting `fleet.replicas`, if it is known: all, or a number.
   ///   - now: milliseconds since 1970.
-  func problems(replicas: Int?, now: Int) -> [String] {
+  func problems(replicas: String?, now: Int) -> [String] {
     var problems = servers.filter { !$0.isConnected }.map(Self.serverProblem)
     if servers.isEmpty {
       problems.append(
@@ -47,18 +47,32 @@ extension FleetFacts {
     return "server \(server.address): \(reason). To do: \(advice)"
   }
 
-  private func replicaProblems(_ wanted: Int?) -> [String] {
-    guard let wanted else { return [] }
-    guard wanted > 0 else {
-      guard facts["discovery"] == "sentinel" || facts["discovery"] == "cluster" else { return [] }
+  private func replicaProblems(_ setting: String?) -> [String] {
+    guard let setting else { return [] }
+    if setting == "0", facts["discovery"] == "sentinel" || facts["discovery"] == "cluster" {
       return [
-        "fleet.replicas is 0, so a failover can lose sends that were accepted: set it to 1"
+        "fleet.replicas is 0, so a failover can lose sends that were accepted: set it to all"
       ]
     }
     return servers.filter(\.isConnected).compactMap { server in
-      guard let has = server.number("replicas"), has < wanted else { return nil }
-      return "server \(server.address): \(has) of \(wanted) replicas confirm changes, so each "
-        + "change is UNSURE. Add a replica; or, if there is to be none, set fleet.replicas to 0"
+      guard let has = server.number("replicas") else { return nil }
+      guard let wanted = Int(setting) else {
+        let missing = (server.facts["missing"] ?? "").split(separator: "|")
+        if has == 0 {
+          return "server \(server.address): it has no replica, so each change is UNSURE. Add one; "
+            + "or, if there is to be none, set fleet.replicas to 0"
+        }
+        guard !missing.isEmpty else { return nil }
+        return "server \(server.address): replica \(missing.joined(separator: ", ")) is missing, so "
+          + "each change is UNSURE until it is back, or missing for fleet.replica-grace"
+      }
+      if has < wanted {
+        return "server \(server.address): \(has) of \(wanted) replicas confirm changes, so each "
+          + "change is UNSURE. Add a replica; or, if there is to be none, set fleet.replicas to 0"
+      }
+      guard has > wanted else { return nil }
+      return "server \(server.address): it has \(has) replicas and fleet.replicas is \(wanted), so a "
+        + "failover can lose sends that were accepted: set it to all"
     }
   }
 

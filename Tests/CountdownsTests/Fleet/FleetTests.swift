@@ -99,7 +99,7 @@ import Wire
 
   @Test func aChangeThatTooFewReplicasHaveIsNotConfirmed() throws {
     let a = FleetCounter(servers, daemon: 1)
-    servers.replicas = 0
+    servers.problem = "too few replicas have it"
     #expect("\(try a.say("COUNTDOWN START k BRIEF"))".contains("UNSURE"))
   }
 

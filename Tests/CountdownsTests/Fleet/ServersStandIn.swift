@@ -11,7 +11,8 @@ final class ServersStandIn {
   var refusedUntil: Int64 = 0
   var records: [FleetKey: FleetRecord] = [:]
   var entries: [FleetEntry] = []
-  var replicas = 1
+  /// Why changes are not confirmed; nil if they are.
+  var problem: String?
   var policies: [UInt8] = []
   /// Whether the server ignores all requests.
   var isSilent = false
@@ -38,7 +39,7 @@ final class ServersStandIn {
         events: change.events)
       entry.time = time
       entries.append(entry)
-      return .changed(number: number, replicas: replicas)
+      return .changed(number: number, problem: problem)
     }
   }
 }

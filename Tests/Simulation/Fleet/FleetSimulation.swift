@@ -10,6 +10,10 @@ package final class FleetSimulation {
     case noReplicas
     /// The servers accept changes that were decided on another version of the record.
     case ignoredVersions
+    /// Daemons forget missing replicas without asking who the primary is.
+    case noMajority
+    /// Daemons count the replicas that have a change, whichever they are.
+    case countedReplicas
   }
 
   private let seed: UInt64
@@ -57,7 +61,9 @@ package final class FleetSimulation {
     var settings = FleetWorldSettings()
     settings.daemons = Int.random(in: 2...4, using: &random)
     settings.shards = Int.random(in: 1...2, using: &random)
-    settings.replicasPerShard = Int.random(in: 1...2, using: &random)
+    settings.replicasPerShard = Int.random(in: 1...3, using: &random)
+    settings.replicas = chance(oneIn: 4) ? .count(1) : .all
+    settings.grace = .milliseconds(Int64.random(in: 200...1_500, using: &random))
     settings.partitions = settings.shards * Int.random(in: 1...2, using: &random)
     settings.streamLength = chance(oneIn: 5) ? Int.random(in: 1...20, using: &random) : 10_000
     // Half of the histories have at most one kind of trouble, so their failures are simple.
@@ -67,6 +73,7 @@ package final class FleetSimulation {
       settings.trouble.delays = chance(oneIn: 2)
       settings.trouble.failovers = chance(oneIn: 2)
       settings.trouble.splitBrain = settings.trouble.failovers && chance(oneIn: 2)
+      settings.trouble.absences = chance(oneIn: 2)
       settings.trouble.clocks = chance(oneIn: 3)
       settings.trouble.restarts = chance(oneIn: 3)
       settings.trouble.flushes = chance(oneIn: 6)
@@ -75,18 +82,30 @@ package final class FleetSimulation {
       case 0: settings.trouble.connections = true
       case 1: settings.trouble.stops = true
       case 2: settings.trouble.delays = true
-      case 3: settings.trouble.failovers = true
+      case 3:
+        settings.trouble.failovers = true
+        settings.trouble.absences = chance(oneIn: 2)
       case 4: settings.trouble.clocks = true
       default: settings.trouble.restarts = true
       }
     }
     switch fault {
     case .noReplicas:
-      settings.replicas = 0
+      settings.replicas = .count(0)
       settings.trouble = FleetTrouble()
       settings.trouble.failovers = true
       settings.trouble.losesConfirmed = true
     case .ignoredVersions: settings.ignoresVersions = true
+    case .noMajority, .countedReplicas:
+      settings.replicas = .all
+      settings.replicasPerShard = 2
+      settings.grace = .milliseconds(fault == .noMajority ? 100 : 1_500)
+      settings.asksNoMajority = fault == .noMajority
+      settings.countsReplicas = fault == .countedReplicas
+      settings.trouble = FleetTrouble()
+      settings.trouble.failovers = true
+      settings.trouble.splitBrain = fault == .noMajority
+      settings.trouble.absences = fault == .countedReplicas
     case nil: break
     }
     world = FleetWorld(settings, seed: seed)
@@ -94,6 +113,7 @@ package final class FleetSimulation {
     var fleet = FleetSettings()
     fleet.partitions = settings.partitions
     fleet.replicas = settings.replicas
+    fleet.replicaGrace = settings.grace
     self.settings = fleet
     var engine = EngineSettings()
     for policy in Self.policies { engine.policies[policy.name] = policy }
@@ -293,6 +313,10 @@ package final class FleetSimulation {
       kinds.append { [self] in failOver(shard) }
       if trouble.losesConfirmed { kinds.append { [self] in cutReplication(of: shard) } }
     }
+    if trouble.absences {
+      kinds.append { [self] in leave(shard) }
+      kinds.append { [self] in leave(shard) }
+    }
     if trouble.clocks { kinds.append { [self] in setClocks() } }
     if trouble.flushes {
       kinds.append { [self] in
@@ -324,6 +348,18 @@ package final class FleetSimulation {
     world.agenda.after(world.number(10_000...1_000_000)) { primary.cutReplication(false) }
   }
 
+  /// Detaches a replica from its primary for a while.
+  private func leave(_ shard: ModelShard) {
+    let attached = shard.servers.filter { shard.primary.hasAttached($0) }
+    guard !attached.isEmpty else { return }
+    let replica = world.pick(attached)
+    shard.primary.detach(replica)
+    world.agenda.after(world.number(10_000...3_000_000)) {
+      guard replica.isUp, shard.primary !== replica, !shard.isFormer(replica) else { return }
+      shard.primary.attach(replica)
+    }
+  }
+
   /// Lets a replica take over, if one can.
   private func failOver(_ shard: ModelShard) {
     guard shard.former.isEmpty, shard.primary.isUp else { return }
@@ -334,19 +370,31 @@ package final class FleetSimulation {
       // The old primary may have been started again, because trouble has ended.
       guard shard.primary === old, !(hasEnded && old.isUp) else { return }
       let replicas = shard.servers.filter { $0 !== old && $0.isUp }
-      let candidates =
-        world.settings.trouble.losesConfirmed
-        ? replicas : replicas.filter { $0.log.count >= old.lastConfirmed }
-      guard let next = candidates.max(by: { $0.log.count < $1.log.count }) else {
+      guard let next = successor(of: old, among: replicas) else {
         if hasEnded { old.start(serving: true) }
         return
       }
       if next.log.count < old.log.count || !hasEnded { hasLostStream = true }
-      shard.promote(next)
+      // A primary that runs on may keep a replica until then.
+      let kept = hasEnded ? nil : replicas.first { $0 !== next }
+      shard.promote(next, keeping: world.chance(oneIn: 2) ? nil : kept)
       world.agenda.after(world.number(100_000...2_000_000)) {
         if !old.isUp { old.start(serving: false) }
         shard.demote()
       }
     }
+  }
+
+  /// Returns a replica that may be promoted. With `replicas: all` any that the primary has had
+  /// within the grace, whatever it has.
+  private func successor(of old: ModelServer, among replicas: [ModelServer]) -> ModelServer? {
+    let most = { (servers: [ModelServer]) in servers.max { $0.log.count < $1.log.count } }
+    if world.settings.trouble.losesConfirmed { return most(replicas) }
+    guard world.settings.replicas == .all else {
+      return most(replicas.filter { $0.log.count >= old.lastConfirmed })
+    }
+    let grace = world.settings.grace.microseconds
+    let possible = replicas.filter { old.hasHad($0, within: grace) }
+    return possible.isEmpty ? nil : world.pick(possible)
   }
 }

@@ -9,6 +9,8 @@ struct FleetTrouble {
   var stops = false
   /// Servers end, and a replica takes over.
   var failovers = false
+  /// Replicas lose their primary for a while.
+  var absences = false
   /// The old primary still answers for a while after a failover.
   var splitBrain = false
   /// The replica that takes over may lack confirmed changes.
@@ -28,13 +30,18 @@ struct FleetWorldSettings {
   var shards = 1
   var replicasPerShard = 1
   var partitions = 2
-  /// How many replicas must have a change before it is confirmed.
-  var replicas = 1
+  var replicas = FleetSettings.Replicas.all
+  /// How long a missing replica still has to confirm changes; until then it may be promoted.
+  var grace = Interval.milliseconds(1_000)
   /// The most entries of a stream; older ones are removed.
   var streamLength = 1_000
   var trouble = FleetTrouble()
   /// Whether the servers ignore versions: a fault that must be found.
   var ignoresVersions = false
+  /// Whether missing replicas are forgotten without asking a majority: a fault that must be found.
+  var asksNoMajority = false
+  /// Whether replicas are counted, whichever they are: a fault that must be found.
+  var countsReplicas = false
   /// How long a daemon's connection waits for an answer before it is closed, in microseconds.
   var patience: Int64 = 1_000_000
 }
@@ -45,7 +52,7 @@ extension FleetWorldSettings {
       .compactMap(\.label)
     return
       "\(daemons) daemons, \(shards) shards of \(1 + replicasPerShard), \(partitions) partitions, "
-      + "streams of \(streamLength), trouble: " + trouble.joined(separator: ", ")
+      + "streams of \(streamLength), replicas \(replicas), trouble: " + trouble.joined(separator: ", ")
   }
 }
 

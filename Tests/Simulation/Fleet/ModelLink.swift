@@ -64,31 +64,51 @@ final class ModelConnection {
         answers.append((sent.id, FleetAnswer(body, engine: engine, sent: sent.boot)))
       }
       let hasChanges = batch.contains { if case .change = $0.request { true } else { false } }
-      guard world.settings.replicas > 0, hasChanges, isOpen else { return answer(answers) }
+      guard world.settings.replicas != .count(0), hasChanges, isOpen else {
+        return answer(answers, [server.report])
+      }
       isWaiting = true
       answer(answers.filter { !$0.answer.isChanged })
-      server.wait(for: world.settings.replicas) { [self] replicas in
+      let before = server.report
+      let required =
+        if case .count(let count) = world.settings.replicas { count } else {
+          link.replicas(of: self).present
+        }
+      server.wait(for: required) { [self] replicas in
         isWaiting = false
+        let isCounted = world.settings.replicas != .all || world.settings.countsReplicas
         answer(
           answers.compactMap { id, answer in
             guard case .changed(let number, _) = answer.body else { return nil }
             var answer = answer
-            answer.body = .changed(number: number, replicas: replicas)
+            let problem = isCounted && replicas < required ? "too few" : nil
+            answer.body = .changed(number: number, problem: problem)
             return (id, answer)
-          })
+          }, [before, server.report])
         pump()
       }
     }
   }
 
-  private func answer(_ answers: [(id: UInt64, answer: FleetAnswer)]) {
+  /// - Parameter reports: reports of replicas; the last one says which changes are confirmed, if
+  ///   there are two.
+  private func answer(
+    _ answers: [(id: UInt64, answer: FleetAnswer)], _ reports: [ReplicaSet.Report] = []
+  ) {
     guard isOpen, !isSilent, !answers.isEmpty else { return pump() }
     lastAnswer = max(lastAnswer, world.agenda.now + world.latency())
     world.agenda.at(lastAnswer) { [self] in
       guard isOpen, !isSilent else { return }
       outstanding.removeAll { sent, _ in answers.contains { $0.id == sent.id } }
-      link.daemon.run { fleet, boot in
-        for (id, answer) in answers { fleet.receive(answer, to: id, at: boot) }
+      link.daemon.run { [self] fleet, boot in
+        let problem = link.note(reports, of: self, at: boot)
+        for (id, answer) in answers {
+          var answer = answer
+          if case .changed(let number, nil) = answer.body {
+            answer.body = .changed(number: number, problem: problem)
+          }
+          fleet.receive(answer, to: id, at: boot)
+        }
       }
     }
     pump()
@@ -189,6 +209,8 @@ final class ModelLink: FleetLink {
   private let world: FleetWorld
   private var connections: [Int: ModelConnection] = [:]
   private var unsent: [Int: [ModelConnection.Sent]] = [:]
+  /// The replicas of the server that the daemon was last connected to, for each shard.
+  private var replicas: [Int: (server: ModelServer, set: ReplicaSet)] = [:]
   /// Whether the daemon has ended.
   private var isOver = false
 
@@ -237,7 +259,60 @@ final class ModelLink: FleetLink {
       else { return connect(shard) }
       let partitions = world.partitions(of: shard)
       connections[shard] = ModelConnection(self, to: primary, world)
+      know(primary, of: shard)
       daemon.run { fleet, boot in fleet.connected(partitions, at: boot) }
+    }
+  }
+
+  // MARK: Replicas
+
+  /// Takes over what is known of the replicas, and what the Sentinels list.
+  private func know(_ server: ModelServer, of shard: Int) {
+    let known = replicas[shard]
+    var set =
+      known.map { $0.server === server ? $0.set : $0.set.promoted(server.node) }
+      ?? ReplicaSet(grace: world.settings.grace)
+    set.add(listed(shard, server), isFirst: known == nil)
+    replicas[shard] = (server, set)
+  }
+
+  /// Whether each replica of a server can be promoted at present.
+  private func listed(_ index: Int, _ server: ModelServer) -> [FleetSettings.Node: Bool] {
+    let shard = world.shards[index]
+    let others = shard.servers.filter { $0 !== server }
+    return Dictionary(
+      uniqueKeysWithValues: others.map { ($0.node, $0.isUp && !shard.isFormer($0)) })
+  }
+
+  func replicas(of connection: ModelConnection) -> ReplicaSet {
+    replicas.values.first { $0.server === connection.server }?.set
+      ?? ReplicaSet(grace: world.settings.grace)
+  }
+
+  /// Notes reports of a server's replicas. Returns why changes before the first one are not
+  /// confirmed by the last one.
+  func note(
+    _ reports: [ReplicaSet.Report], of connection: ModelConnection, at boot: Int64
+  ) -> String? {
+    guard world.settings.replicas == .all, let first = reports.first,
+      let shard = replicas.first(where: { $0.value.server === connection.server })?.key
+    else { return nil }
+    replicas[shard]!.set.add(listed(shard, connection.server), isFirst: false)
+    for report in reports { replicas[shard]!.set.note(report, at: boot) }
+    let problem = replicas[shard]!.set.problem(of: first.offset, in: reports.last!)
+    forget(shard, connection.server, at: boot)
+    return reports.count == 1 || world.settings.countsReplicas ? nil : problem
+  }
+
+  private func forget(_ shard: Int, _ server: ModelServer, at boot: Int64) {
+    guard let over = replicas[shard]!.set.overdue(at: boot) else { return }
+    if world.settings.asksNoMajority { return replicas[shard]!.set.forget(asked: over) }
+    world.agenda.after(world.latency()) { [self] in
+      guard world.shards[shard].primary === server else { return }
+      world.agenda.after(world.latency()) { [self] in
+        guard replicas[shard]?.server === server else { return }
+        replicas[shard]!.set.forget(asked: over)
+      }
     }
   }
 

@@ -36,6 +36,9 @@ final class ModelServer {
     var lastArrival: Int64 = 0
     var confirmed = 0
     var isCut = false
+    /// Since when it has been cut off, and whether it has all data.
+    var cutSince: Int64 = 0
+    var isOnline = false
 
     init(_ server: ModelServer) { self.server = server }
   }
@@ -59,6 +62,8 @@ final class ModelServer {
   /// The time until which the server is stopped.
   private(set) var stoppedUntil: Int64 = 0
   private var followers: [Follower] = []
+  /// When replicas were detached that had all data.
+  private var detached: [(server: ModelServer, at: Int64)] = []
   private var waiters: [Waiter] = []
   private var lastWaiter = 0
   /// How many entries of the log enough replicas have confirmed.
@@ -115,7 +120,7 @@ final class ModelServer {
         Execution(
           key: key, partition: number, number: entry.number, write: log.last!.id,
           at: world.agenda.now, clock: time, before: current, change: change), on: self)
-      return (.changed(number: entry.number, replicas: 0), time)
+      return (.changed(number: entry.number, problem: nil), time)
     }
   }
 
@@ -175,12 +180,51 @@ final class ModelServer {
     ship(to: follower)
   }
 
-  func detach(_ replica: ModelServer) { followers.removeAll { $0.server === replica } }
-  func detachAll() { followers = [] }
+  func detach(_ replica: ModelServer) {
+    for follower in followers where follower.server === replica && follower.isOnline {
+      detached.append((replica, world.agenda.now))
+    }
+    followers.removeAll { $0.server === replica }
+  }
+
+  /// Detaches all replicas but one.
+  func detachAll(but kept: ModelServer?) {
+    for follower in followers where follower.server !== kept { detach(follower.server) }
+  }
+
+  func hasAttached(_ replica: ModelServer) -> Bool {
+    followers.contains { $0.server === replica }
+  }
+
+  /// Whether a replica with all data follows this server, or did within that time.
+  func hasHad(_ replica: ModelServer, within time: Int64) -> Bool {
+    followers.contains { $0.server === replica && $0.isOnline }
+      || detached.contains { $0.server === replica && $0.at >= world.agenda.now - time }
+  }
+
+  /// Continues the absence of replicas that the server before this one had.
+  func inherit(_ old: ModelServer) {
+    detached = old.detached.filter { $0.server !== self }
+  }
+
+  var node: FleetSettings.Node { FleetSettings.Node(host: name, port: 6_379) }
+
+  /// Its answer to `INFO replication`.
+  var report: ReplicaSet.Report {
+    var replicas: [FleetSettings.Node: ReplicaSet.Replica] = [:]
+    for follower in followers {
+      replicas[follower.server.node] = ReplicaSet.Replica(
+        offset: Int64(follower.confirmed),
+        silence: follower.isCut ? world.agenda.now - follower.cutSince : 0,
+        isOnline: follower.isOnline)
+    }
+    return ReplicaSet.Report(offset: Int64(log.count), replicas: replicas)
+  }
 
   /// Cuts or restores the replication to all replicas.
   func cutReplication(_ isCut: Bool) {
     for follower in followers {
+      if isCut, !follower.isCut { follower.cutSince = world.agenda.now }
       follower.isCut = isCut
       if !isCut { ship(to: follower) }
     }
@@ -204,6 +248,7 @@ final class ModelServer {
       return
     }
     while replica.log.count < count { replica.apply(log[replica.log.count]) }
+    follower.isOnline = true
     world.agenda.after(world.replicationDelay()) { [self] in
       follower.confirmed = max(follower.confirmed, count)
       guard followers.contains(where: { $0 === follower }), isUp else { return }
@@ -287,15 +332,18 @@ final class ModelShard {
     for replica in servers.dropFirst() { primary.attach(replica) }
   }
 
-  /// Promotes a replica. The old primary continues as one until `demote`.
-  func promote(_ replica: ModelServer) {
+  func isFormer(_ server: ModelServer) -> Bool { former.contains { $0 === server } }
+
+  /// Promotes a replica. The old primary continues as one until `demote`, perhaps with a replica.
+  func promote(_ replica: ModelServer, keeping kept: ModelServer?) {
     let old = primary
-    old.detachAll()
+    old.detachAll(but: kept)
+    replica.inherit(old)
     former.append(old)
     primary = replica
     replica.lastConfirmed = old.lastConfirmed
     replica.serve(true)
-    for server in servers where server !== replica && !former.contains(where: { $0 === server }) {
+    for server in servers where server !== replica && server !== kept && !isFormer(server) {
       replica.attach(server)
     }
   }
@@ -305,6 +353,10 @@ final class ModelShard {
     for old in former where old.isUp {
       former.removeAll { $0 === old }
       if old.isServing { old.serve(false) }
+      for server in servers where old.hasAttached(server) {
+        old.detach(server)
+        if server !== primary { primary.attach(server) }
+      }
       old.closeConnections()
       primary.attach(old)
     }

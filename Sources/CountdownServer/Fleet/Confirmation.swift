@@ -1,0 +1,144 @@
+import Countdowns
+import Wire
+
+/// Finds out whether replicas, and perhaps disks, have the changes of a batch.
+///
+///     changes, INFO, WAIT, INFO ─► each required replica has acknowledged the first INFO's offset
+///                      ▲      │    ─► confirmed
+///                      └──────┴─ else again, until 100 ms are over
+///
+/// `WAIT` counts replicas and does not name them, so `INFO replication` decides with `replicas:
+/// all`. The first report comes after the changes, so its offset is at least theirs.
+struct Confirmation {
+  enum Question { case before, wait, after }
+  enum Outcome: Equatable {
+    case again([Question])
+    case over(problem: String?)
+  }
+
+  private static let limitMilliseconds: Int64 = 100
+  private static let pauseMilliseconds: Int64 = 10
+  /// More replicas than there are: the wait then asks all of them, and lasts for the whole pause.
+  private static let moreThanAll = 1_000
+
+  private let settings: FleetSettings
+  var replicas: ReplicaSet
+  /// How many replicas follow the server.
+  private(set) var connected = 0
+  private var begun: Int64 = 0
+  private var isRepeated = false
+  private var offset: Int64?
+  private var answer: RESPValue?
+
+  init(_ settings: FleetSettings, _ replicas: ReplicaSet) {
+    self.settings = settings
+    self.replicas = replicas
+  }
+
+  mutating func begin(at boot: Int64) -> [Question] {
+    (begun, isRepeated, offset, answer) = (boot, false, nil, nil)
+    guard settings.replicas == .all else { return [.wait] }
+    return required > 0 || settings.durability == .disk ? [.before, .wait, .after] : [.before, .after]
+  }
+
+  /// How many replicas must confirm a change.
+  private var required: Int {
+    if case .count(let count) = settings.replicas { count } else { replicas.present }
+  }
+
+  func words(of question: Question) -> [String] {
+    guard question == .wait else { return ["INFO", "replication"] }
+    let count = "\(isRepeated ? Self.moreThanAll : required)"
+    let limit = "\(isRepeated ? Self.pauseMilliseconds : Self.limitMilliseconds)"
+    return settings.durability == .disk ? ["WAITAOF", "1", count, limit] : ["WAIT", count, limit]
+  }
+
+  /// Notes a report of the primary's replicas. Returns false if it is none.
+  mutating func note(_ report: ReplicaSet.Report, at boot: Int64) {
+    connected = report.replicas.values.count { $0.isOnline }
+    replicas.note(report, at: boot)
+  }
+
+  /// Takes the answer to a question. Returns nil if more answers are to come.
+  mutating func take(_ value: RESPValue, to question: Question, at boot: Int64) -> Outcome? {
+    if question == .wait {
+      answer = value
+      return settings.replicas == .all ? nil : .over(problem: counted(required))
+    }
+    guard let report = ReplicaSet.Report(value) else {
+      return question == .after ? .over(problem: "its INFO replication is not understood") : nil
+    }
+    note(report, at: boot)
+    if question == .before {
+      offset = report.offset
+      return nil
+    }
+    guard let offset else { return .over(problem: "its INFO replication is not understood") }
+    let problem = replicas.problem(of: offset, in: report) ?? counted(replicas.count)
+    if problem != nil, replicas.missing.isEmpty, replicas.count > 0,
+      boot - begun < Self.limitMilliseconds * 1_000
+    {
+      isRepeated = true
+      return .again([.wait, .after])
+    }
+    return .over(problem: problem)
+  }
+
+  /// Returns what the answer to the wait lacks; nil if nothing.
+  private func counted(_ count: Int) -> String? {
+    switch answer {
+    case .integer(let found)? where settings.durability == .memory:
+      return found >= count || settings.replicas == .all ? nil : "too few replicas have it"
+    case .array(let parts)? where parts.count == 2:
+      guard let local = parts[0].int, let found = parts[1].int else { break }
+      if local < 1 { return "the server has not stored it on its disk" }
+      return found >= count ? nil : "too few replicas have stored it on their disks"
+    case nil where settings.replicas == .all && settings.durability == .memory: return nil
+    default: break
+    }
+    return "the answer to WAIT is not understood (\(answer?.errorText ?? "no error"))"
+  }
+}
+
+extension ReplicaSet.Report {
+  /// Parses `INFO replication`; nil if it is not that of a primary.
+  init?(_ value: RESPValue) {
+    guard let text = value.string else { return nil }
+    var offset: Int64?
+    var isPrimary = false
+    var replicas: [FleetSettings.Node: ReplicaSet.Replica] = [:]
+    for line in text.split(whereSeparator: \.isNewline) {
+      let parts = line.split(separator: ":", maxSplits: 1)
+      guard parts.count == 2 else { continue }
+      switch parts[0] {
+      case "role": isPrimary = parts[1] == "master"
+      case "master_repl_offset": offset = Int64(parts[1])
+      case let name where name.hasPrefix("slave") && name.dropFirst(5).allSatisfy(\.isNumber):
+        if let (node, replica) = Self.replica(parts[1]) { replicas[node] = replica }
+      default: break
+      }
+    }
+    guard isPrimary, let offset else { return nil }
+    self.init(offset: offset, replicas: replicas)
+  }
+
+  /// Parses `ip=10.0.0.2,port=6379,state=online,offset=14,lag=1`.
+  private static func replica(
+    _ text: Substring
+  ) -> (FleetSettings.Node, ReplicaSet.Replica)? {
+    var facts: [Substring: Substring] = [:]
+    for fact in text.split(separator: ",") {
+      let parts = fact.split(separator: "=", maxSplits: 1)
+      if parts.count == 2 { facts[parts[0]] = parts[1] }
+    }
+    guard let host = facts["ip"], let port = facts["port"].flatMap({ Int($0) }),
+      let offset = facts["offset"].flatMap({ Int64($0) })
+    else { return nil }
+    let lag = facts["lag"].flatMap { Int64($0) } ?? 0
+    return (
+      FleetSettings.Node(host: String(host), port: port),
+      ReplicaSet.Replica(
+        offset: offset, silence: max(lag, 0) * 1_000_000, isOnline: facts["state"] == "online")
+    )
+  }
+}

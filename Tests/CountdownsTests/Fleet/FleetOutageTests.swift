@@ -1,0 +1,113 @@
+@testable import Countdowns
+import Testing
+import Wire
+
+/// What is due, parked or lost while the servers are away.
+@Suite struct FleetOutageTests {
+  private let servers = ServersStandIn()
+
+  private func leave(_ daemon: FleetCounter) {
+    servers.isSilent = true
+    daemon.fleet.disconnected([0])
+  }
+
+  private func comeBack(_ daemon: FleetCounter) {
+    servers.isSilent = false
+    daemon.fleet.connected([0], at: daemon.boot)
+    daemon.settle()
+  }
+
+  @Test func dueWorkThatWaitsForTheServersLeavesItsKeyFree() throws {
+    var settings = FleetSettings()
+    settings.unreachable = .local
+    let a = FleetCounter(servers, daemon: 1, settings)
+    try a.say("COUNTDOWN START k EVERY 1s COUNT 1")
+    leave(a)
+    a.counter.pass(1_100)
+    for _ in 0..<3 {
+      a.counter.run(["COUNTDOWN", "START", "k"])
+      a.counter.pass(251)
+      let reply = "\(try a.counter.take())"
+      #expect(!reply.contains("UNAVAILABLE"), "\(reply)")
+    }
+    #expect(a.info.contains("fleet_under_way:0"))
+  }
+
+  @Test func whatFellDueMeanwhileHappensOnceTheServersAreBack() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    for number in 0..<300 { try a.say("TIMER SET t\(number) 1s") }
+    leave(a)
+    servers.time += 5_000_000
+    a.counter.pass(5_000)
+    #expect(servers.records.count == 300)
+    comeBack(a)
+    for _ in 0..<3 { pass(200, servers, a) }
+    #expect(servers.records.isEmpty)
+  }
+
+  @Test func commandsThatEndedWhileTheServersWereAwayAreReleased() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    leave(a)
+    weak var reply: PendingReply?
+    a.counter.run(["COUNTDOWN", "START", "k"])
+    reply = a.counter.session.pending.first
+    #expect(reply != nil)
+    a.counter.pass(251)
+    #expect("\(try a.counter.take())".contains("UNAVAILABLE"))
+    #expect(reply == nil)
+  }
+
+  @Test func aStepDoesABoundedAmountOfWork() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    let b = FleetCounter(servers, daemon: 2)
+    for number in 0..<200 { try a.say("TIMER SET t\(number) 1s") }
+    b.read()
+    servers.time += 1_200_000
+    b.counter.pass(1_000)
+    b.counter.host.now.boot.microseconds += 200_000
+    let before = b.fleet.statistics.requests
+    #expect(!b.fleet.advance(to: b.boot, budget: 10))
+    #expect(b.fleet.statistics.requests - before <= 11)
+    while !b.fleet.advance(to: b.boot, budget: 10) {}
+    b.settle()
+    #expect(servers.records.isEmpty)
+  }
+
+  /// Earlier cooldowns are unknown to the servers, but not to the daemons.
+  @Test func afterALossNothingIsAllowedUntilTheLongestCooldownIsOver() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    try a.say("COUNTDOWN START k EVERY 1s COUNT 3600")
+    try a.say("THROTTLE TAKE r BURST 1 RATE 1/30m")
+    servers.records = [:]
+    servers.entries = []
+    servers.epoch = []
+    pass(1_000, servers, a)
+    #expect(a.info.contains("fleet_losses:1"))
+    pass(3_500_000, servers, a)
+    #expect("\(try a.say("COUNTDOWN START k"))".contains("UNAVAILABLE"))
+    pass(110_000, servers, a)
+    #expect(!"\(try a.say("COUNTDOWN START k"))".contains("UNAVAILABLE"))
+  }
+
+  @Test func aServerThatTakesOverWithoutTheNewestChangesIsReported() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    try a.say("TIMER SET x 1h")
+    let (records, entries, number) = (servers.records, servers.entries, servers.number)
+    try a.say("TIMER SET y 1h")
+    (servers.records, servers.entries, servers.number) = (records, entries, number)
+    a.fleet.disconnected([0])
+    a.fleet.connected([0], at: a.boot)
+    a.settle()
+    #expect(a.info.contains("fleet_takeovers_behind:1"))
+  }
+
+  @Test func aDamagedRecordIsReported() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    try a.say("TIMER SET x 1h")
+    let (key, record) = try #require(servers.records.first)
+    servers.records[key] = FleetRecord(record.version, Array(record.bytes.dropLast()))
+    let b = FleetCounter(servers, daemon: 2)
+    #expect(b.info.contains("fleet_unreadable:1"))
+    #expect(a.info.contains("fleet_unreadable:0"))
+  }
+}
