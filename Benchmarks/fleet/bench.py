@@ -26,8 +26,8 @@ from servers import COUNTDOWNCTL, COUNTDOWND, PROJECT, output  # noqa: E402
 DOCUMENT = PROJECT / "docs" / "dev" / "benchmarks-fleet.md"
 # (name, daemons, replicas; None: nothing is shared)
 MODES = [
-    ("local", 1, None), ("1 daemon, replicas 0", 1, 0), ("1 daemon, replicas 1", 1, 1),
-    ("4 daemons, replicas 0", 4, 0), ("4 daemons, replicas 1", 4, 1),
+    ("local", 1, None), ("1 daemon, no replica", 1, 0), ("1 daemon, 1 replica", 1, 1),
+    ("4 daemons, no replica", 4, 0), ("4 daemons, 1 replica", 4, 1),
 ]  # fmt: skip
 
 
@@ -78,7 +78,7 @@ class Bench:
             )
             settings += (
                 f"fleet:\n  engine: redis\n  nodes: ['127.0.0.1:{ports[0]}']\n  discovery: single\n"
-                f"  replicas: {replicas}\n  timeout: 5s\n"
+                f"  replicas: {'all' if replicas else 0}\n  timeout: 5s\n"
             )
         file = self.directory / "config.yaml"
         file.write_text(settings)
@@ -88,6 +88,11 @@ class Bench:
             wait_for(lambda: output(str(COUNTDOWNCTL), "--socket", str(path), "ping"), "the daemons answer")
             if replicas is not None:
                 wait_for(lambda: is_open(info(path, "fleet")), "the fleet is open")
+                # A replica that has just connected acknowledges nothing for a moment.
+                wait_for(lambda: self.is_confirmed(path), "replicas confirm changes")
+
+    def is_confirmed(self, path):
+        return output(str(COUNTDOWNCTL), "--socket", str(path), "once", "begin", f"first-{path.name}", "--ttl", "1s")
 
     def spawn(self, *words):
         with open(self.directory / "log", "ab") as log:

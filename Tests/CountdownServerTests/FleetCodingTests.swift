@@ -62,24 +62,17 @@ struct FleetCodingTests {
 
   // MARK: Names
 
-  @Test func recordsAreNamedByPartitionKindAndKey() {
+  @Test func dataIsNamedByFleetAndPartition() {
     let names = FleetNames("shop.eu", 12)
-    #expect(names.record(key) == "cd:{shop.eu.12}:r:countdown:login:1".utf8Array)
+    #expect(names.records == "cd:{shop.eu.12}:records".utf8Array)
     #expect(names.stream == "cd:{shop.eu.12}:ev".utf8Array)
     #expect(names.epoch == "cd:{shop.eu.12}:epoch".utf8Array)
-    let found = FleetNames.record(named: names.record(key), of: "shop.eu")
-    #expect(found?.partition == 12 && found?.key == key)
   }
 
-  /// `shop` and `shop.eu` may be on the same servers.
-  @Test func namesOfOtherFleetsAreNotTakenForOnesOwn() {
-    let names = FleetNames("shop.eu", 12)
-    for name in [
-      names.record(key), names.stream, names.epoch, "cd:{shop.+1}:r:countdown:a".utf8Array,
-    ] {
-      #expect(FleetNames.record(named: name, of: "shop") == nil)
-    }
-    #expect(FleetNames.record(named: "cd:{shop.1}:r:unknown:a".utf8Array, of: "shop") == nil)
+  @Test func recordsAreNamedByKindAndKey() {
+    #expect(FleetNames.text(key) == "countdown:login:1".utf8Array)
+    #expect(FleetNames.key("countdown:login:1".utf8) == key)
+    #expect(FleetNames.key("unknown:a".utf8) == nil)
   }
 
   // MARK: Answers

@@ -76,6 +76,46 @@ struct FleetServersTests {
     else { throw Failure("\(link.client.answers)") }
   }
 
+  /// While replicas are asked, the next requests gather.
+  @Test func requestsThatAreRepeatedStayBeforeNewerOnes() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis) { $0.replicas = .count(1) }
+    try link.wait("connected") { $0.connected.count == 4 }
+    link.open(0, new: epoch)
+    try link.wait("opened") { $0.answers.count == 1 }
+    try redis.command("SCRIPT", "FLUSH")
+    let versions = (1...3).map { FleetVersion(daemon: 1, operation: $0) }
+    for index in 0..<3 {
+      link.change(
+        0, key, from: index == 0 ? nil : versions[index - 1], to: versions[index], record: [1],
+        id: UInt64(index + 2))
+      if index == 1 { link.servers.flush() }
+    }
+    try link.wait("changed") { $0.answers.count == 4 }
+    for id in 2...4 as ClosedRange<UInt64> {
+      guard case .changed = link.client.answers[id]?.body else {
+        throw Failure("\(link.client.answers)")
+      }
+    }
+    #expect(link.client.order == [1, 2, 3, 4])
+  }
+
+  @Test func aDamagedRecordIsReportedAndTheOthersAreLoaded() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+    link.open(2, new: epoch)
+    try link.wait("opened") { $0.answers.count == 1 }
+    link.change(
+      2, key, from: nil, to: FleetVersion(daemon: 1, operation: 1), record: [1], id: 2)
+    try link.wait("changed") { $0.answers.count == 2 }
+    try redis.command("HSET", "cd:{default.2}:records", "timer:x", "short")
+    link.servers.load(2)
+    try link.wait("loaded") { $0.loaded == [2] }
+    #expect(link.client.records.map(\.0) == [key])
+    #expect(link.client.unreadable == [FleetKey(.timer, Array("x".utf8))])
+  }
+
   @Test func aServerThatMayForgetRecordsIsNotUsed() throws {
     let redis = try RedisServer("--maxmemory-policy", "allkeys-lru")
     let link = try Link(redis)
@@ -286,6 +326,7 @@ private final class Client: FleetLinkClient {
   var entries: [FleetEntry] = []
   var records: [(FleetKey, FleetRecord)] = []
   var loaded: [Int] = []
+  var unreadable: [FleetKey] = []
 
   func connected(_ partitions: [Int], at boot: Int64) { connected += partitions }
   func disconnected(_ partitions: [Int]) { disconnected += partitions }
@@ -295,6 +336,7 @@ private final class Client: FleetLinkClient {
   }
   func receive(_ entries: [FleetEntry], of partition: Int) { self.entries += entries }
   func load(_ records: [(FleetKey, FleetRecord)], of partition: Int) { self.records += records }
+  func noteUnreadable(_ key: FleetKey, of partition: Int) { unreadable.append(key) }
   func endLoading(_ partition: Int) { loaded.append(partition) }
 }
 

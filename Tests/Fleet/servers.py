@@ -72,28 +72,33 @@ class Process:
 
 
 class Server(Process):
-    """A redis-server. It stores nothing on the disk, so its data is lost with the host."""
+    """A redis-server. Without `aof` it stores nothing on the disk, so its data is lost with the host."""
 
-    def __init__(self, host, directory, *, port=PORT, cluster=False, policy="noeviction", clocks=False):
+    def __init__(
+        self, host, directory, *, port=PORT, cluster=False, policy="noeviction", clocks=False, aof=False,
+        program="redis-server",
+    ):  # fmt: skip
         super().__init__(host, directory)
         self.port = port
         self.address = host.address if host else "127.0.0.1"
         self.cluster = cluster
         self.policy = policy
         self.clocks = Clocks(self.directory) if clocks else None
+        self.aof = aof
+        self.program = program
 
     @property
     def node(self):
         return f"{self.address}:{self.port}"
 
     def start(self, primary=None):
-        """Starts an empty server; with `primary`, as its replica."""
+        """Starts a server, empty without `aof`; with `primary`, as its replica."""
         if self.cluster:
             (self.directory / "nodes.conf").unlink(missing_ok=True)
         command = [
-            "redis-server", "--port", str(self.port), "--bind", self.address, "--protected-mode", "no",
+            self.program, "--port", str(self.port), "--bind", self.address, "--protected-mode", "no",
             "--unixsocket", str(self.socket), "--dir", str(self.directory), "--save", "",
-            "--appendonly", "no", "--maxmemory-policy", self.policy, "--maxmemory", "256mb",
+            "--appendonly", "yes" if self.aof else "no", "--appendfsync", "always", "--maxmemory-policy", self.policy, "--maxmemory", "256mb",
             "--repl-diskless-sync-delay", "0", "--repl-timeout", "5", "--tcp-keepalive", "5",
         ]  # fmt: skip
         if primary:

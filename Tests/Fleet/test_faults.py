@@ -1,6 +1,8 @@
 """Single faults whose outcome is certain."""
 
+import pathlib
 import re
+import shutil
 import time
 
 import pytest
@@ -99,7 +101,7 @@ def test_a_change_that_no_replica_confirms_is_unsure(bench):
     network = bench.network()
     hosts = [network.host() for _ in range(4)]
     servers = bench.topology(SentinelTrio, hosts[:3])
-    fleet = bench.fleet(servers, hosts[3:], replicas=1)
+    fleet = bench.fleet(servers, hosts[3:])
     client = fleet.connect(0)
     assert view(start(client, "k"))["accepted"]
     primary = servers.primary
@@ -131,3 +133,21 @@ def test_a_daemon_with_another_time_agrees_with_the_others(bench, ahead):
         assert all(1000 - passed - 50 <= left <= 1001 for left in remaining), (remaining, passed)
         eventually(lambda: view(clients[1]("COUNTDOWN", "GET", "k"))["state"] == b"ready", "it is ready", pause=0.005)
         assert time.monotonic() - begin >= 1
+
+
+def test_a_name_whose_first_address_does_not_answer_is_reached_by_the_second(bench):
+    network = bench.network()
+    hosts = [network.host() for _ in range(3)]
+    servers = bench.topology(Single, hosts[0])
+    network.cut(hosts[1], [hosts[2]])
+    files = pathlib.Path("/etc/netns") / hosts[2].name
+    files.mkdir(parents=True)
+    try:
+        # Packets to the first address are dropped.
+        (files / "hosts").write_text(f"{hosts[1].address} redis\n{hosts[0].address} redis\n")
+        (files / "nsswitch.conf").write_text("hosts: files\n")
+        servers.server.address = "redis"
+        fleet = bench.fleet(servers, hosts[2:], replicas=0)
+        assert view(start(fleet.connect(0), "k"))["accepted"]
+    finally:
+        shutil.rmtree(files)

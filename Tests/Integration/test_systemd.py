@@ -329,7 +329,7 @@ def test_the_drop_in_of_fleets_opens_the_network_to_it(machine):
     with Client(machine.path(SOCKET)) as client:
         reply = eventually(lambda: started(client), "it is accepted")
     assert view(reply)["accepted"] == 1
-    assert machine.run("redis-cli", "-a", "secret", "--no-auth-warning", "KEYS", "cd:{default.*}:r:*")
+    assert machine.run("redis-cli", "-a", "secret", "--no-auth-warning", "KEYS", "cd:{default.*}:records")
 
 
 def started(client):

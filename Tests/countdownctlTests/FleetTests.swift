@@ -91,6 +91,7 @@ import Testing
 
   @Test func replicasAreMissedOnlyWhereAFailoverCanCome() throws {
     #expect(try Self.facts().problems(replicas: "0", now: 0).count == 1)
-    #expect(try Self.facts(["discovery": "single"]).problems(replicas: "0", now: 0) == [])
+    let alone = ["discovery": "single", "server0": "address=a:1,connected=1,replicas=0,error="]
+    #expect(try Self.facts(alone, servers: [""]).problems(replicas: "0", now: 0) == [])
   }
 }

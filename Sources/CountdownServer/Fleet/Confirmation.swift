@@ -38,7 +38,8 @@ struct Confirmation {
   mutating func begin(at boot: Int64) -> [Question] {
     (begun, isRepeated, offset, answer) = (boot, false, nil, nil)
     guard settings.replicas == .all else { return [.wait] }
-    return required > 0 || settings.durability == .disk ? [.before, .wait, .after] : [.before, .after]
+    return required > 0 || settings.durability == .disk
+      ? [.before, .wait, .after] : [.before, .after]
   }
 
   /// How many replicas must confirm a change.

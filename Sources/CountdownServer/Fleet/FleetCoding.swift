@@ -6,23 +6,19 @@ struct FleetNames {
   /// Returns the hash tag by which Redis Cluster places a partition.
   static func tag(_ name: String, _ partition: Int) -> String { "\(name).\(partition)" }
 
-  /// Returns a pattern of `SCAN` for all records of all partitions.
-  static func recordPattern(_ name: String) -> String { "cd:{\(name).*}:r:*" }
-
   let stream: [UInt8]
   let epoch: [UInt8]
-  private let recordPrefix: [UInt8]
+  /// A hash of the partition's records, by `KIND:KEY`.
+  let records: [UInt8]
 
   init(_ name: String, _ partition: Int) {
     let prefix = Array("cd:{\(Self.tag(name, partition))}:".utf8)
     stream = prefix + "ev".utf8
     epoch = prefix + "epoch".utf8
-    recordPrefix = prefix + "r:".utf8
+    records = prefix + "records".utf8
   }
 
-  func record(_ key: FleetKey) -> [UInt8] { recordPrefix + Self.text(key) }
-
-  /// Returns `KIND:KEY`, the name of an entity in records and in entries of streams.
+  /// Returns `KIND:KEY`, the name of an entity among the records and in entries of streams.
   static func text(_ key: FleetKey) -> [UInt8] { key.kind.channelPrefix + key.key }
 
   /// Parses `KIND:KEY`; returns nil if this names no entity.
@@ -31,21 +27,6 @@ struct FleetNames {
       return FleetKey(kind, Array(text.dropFirst(kind.channelPrefix.count)))
     }
     return nil
-  }
-
-  /// Parses the name of a record; returns nil for any other name.
-  static func record(named name: [UInt8], of fleet: String) -> (partition: Int, key: FleetKey)? {
-    let prefix = Array("cd:{\(fleet).".utf8)
-    guard name.starts(with: prefix) else { return nil }
-    let rest = name.dropFirst(prefix.count)
-    let digits = rest.prefix { $0 != UInt8(ascii: "}") }
-    let after = rest.dropFirst(digits.count)
-    guard after.starts(with: "}:r:".utf8),
-      let partition = Int(String(decoding: digits, as: UTF8.self)),
-      "\(partition)".utf8.elementsEqual(digits),
-      let key = key(after.dropFirst("}:r:".utf8.count))
-    else { return nil }
-    return (partition, key)
   }
 }
 
@@ -72,10 +53,10 @@ extension FleetRequest {
         number(opening.setsPolicies ? 1 : 0),
       ]
     case .read(let key):
-      words = [number(1), names.record(key)]
+      words = [number(1), names.records, FleetNames.text(key)]
     case .change(let key, let change):
       words = [
-        number(3), names.record(key), names.stream, names.epoch, change.epoch,
+        number(3), names.records, names.stream, names.epoch, change.epoch,
         change.expected?.bytes ?? [], number(change.earliest), number(change.latest),
         change.version.bytes, change.record ?? [], change.events, FleetNames.text(key),
         number(FleetScript.streamLength),

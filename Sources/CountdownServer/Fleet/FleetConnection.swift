@@ -30,8 +30,10 @@ final class FleetConnection: EventSource {
 
   private enum Phase { case idle, connecting, encrypting, greeting, ready, closed }
 
-  /// The time limit for connecting and greeting.
+  /// The time limit for finding addresses, and for connecting and greeting: of the last address,
+  /// and of each one before.
   private static let setupMilliseconds: UInt64 = 1_500
+  private static let attemptMilliseconds: UInt64 = 500
   private static let readsPerTurn = 16
   private static let limits = {
     var limits = ReplyDecoder.Limits()
@@ -52,6 +54,7 @@ final class FleetConnection: EventSource {
   private var tls: TLSSession?
   /// The addresses that have not been tried.
   private var addresses: ArraySlice<SocketAddress> = []
+  private var attempts = 0
   private var decoder = ReplyDecoder(limits: limits)
   private var outbound = OutputQueue()
   /// Whether to wait until the socket can be written.
@@ -88,17 +91,18 @@ final class FleetConnection: EventSource {
     precondition(phase == .idle)
     phase = .connecting
     means.loop.schedule(inMilliseconds: Self.setupMilliseconds) { [weak self] in
-      guard let self, phase != .ready else { return }
-      fail("it did not greet within \(Self.setupMilliseconds) ms")
+      guard let self, phase == .connecting, attempts == 0 else { return }
+      fail("its addresses were not found within \(Self.setupMilliseconds) ms")
     }
     means.loop.enqueue { [self] in
       guard phase == .connecting else { return }
       means.addresses.find(node) { [weak self] result in
         guard let self, phase == .connecting else { return }
         switch result {
-        case .success(let found):
+        case .success(let found) where attempts == 0:
           addresses = found[...]
           tryNext("it has no address")
+        case .success: return
         case .failure(let error): fail(error.description)
         }
       }
@@ -108,6 +112,9 @@ final class FleetConnection: EventSource {
   /// - Parameter problem: the error to report if no address is left.
   private func tryNext(_ problem: String) {
     releaseSocket()
+    phase = .connecting
+    (decoder, outbound, expected) = (ReplyDecoder(limits: Self.limits), OutputQueue(), [])
+    attempts += 1
     var problem = problem
     while let address = addresses.popFirst() {
       let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
@@ -121,7 +128,7 @@ final class FleetConnection: EventSource {
         descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
       let result = unsafe address.withPointer { unsafe connect(descriptor, $0, $1) }
       if result == 0 || errno == EINPROGRESS {
-        if means.loop.add(self, descriptor, EventLoop.writable) { return }
+        if means.loop.add(self, descriptor, EventLoop.writable) { return limitAttempt() }
         problem = "it cannot be waited for"
       } else {
         problem = unsafe String(cString: strerror(errno))
@@ -130,6 +137,15 @@ final class FleetConnection: EventSource {
       descriptor = -1
     }
     fail(problem)
+  }
+
+  private func limitAttempt() {
+    let attempt = attempts
+    let limit = addresses.isEmpty ? Self.setupMilliseconds : Self.attemptMilliseconds
+    means.loop.schedule(inMilliseconds: limit) { [weak self] in
+      guard let self, attempt == attempts, phase != .ready, phase != .closed else { return }
+      tryNext("it did not greet within \(limit) ms")
+    }
   }
 
   private func finishConnecting() {

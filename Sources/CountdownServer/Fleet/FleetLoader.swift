@@ -1,55 +1,50 @@
 import Countdowns
+import DequeModule
 import Wire
 
-/// Reads all records of some partitions of one server in pieces: each request for the values of one
-/// piece also asks for the keys of the next.
+/// Reads all records of some partitions of one server in pieces, one partition after the other.
 final class FleetLoader {
-  private static let keysPerPiece = 500
   private static let patienceMilliseconds: UInt64 = 2_000
+  /// About how many bytes a piece should have, and how many records it may have.
+  private static let bytesPerPiece = 256 << 10
+  private static let recordsPerPiece = 16...1_000
 
   private unowned let server: FleetServer
   private unowned let servers: FleetServers
   private let means: FleetConnection.Means
-  private let settings: FleetSettings
   private var connection: FleetConnection?
   private var backoff = Backoff()
   private var isClosed = false
 
-  /// The partitions that the next pass loads.
-  private var wanted: Set<Int> = []
-  /// The partitions that this pass loads; nil between two passes.
-  private var loading: Set<Int>?
-  /// The keys whose values are expected, in their order.
-  private var keys: ArraySlice<(partition: Int, key: FleetKey)> = []
-  private var records: [Int: [(FleetKey, FleetRecord)]] = [:]
-  /// Whether the piece under way is the last one.
-  private var isLast = false
+  /// The partitions to load after the one under way.
+  private var wanted: Deque<Int> = []
+  /// The partition that is being loaded.
+  private var current: Int?
+  /// Whether the load under way has to begin again, or to stop.
+  private var isOutdated = false
+  private var count = 100
 
-  init(
-    _ server: FleetServer, _ means: FleetConnection.Means, _ settings: FleetSettings,
-    _ servers: FleetServers
-  ) {
+  init(_ server: FleetServer, _ means: FleetConnection.Means, _ servers: FleetServers) {
     self.server = server
     self.means = means
-    self.settings = settings
     self.servers = servers
   }
 
   func load(_ partition: Int) {
-    // The pass under way may have missed changes of this partition.
-    loading?.remove(partition)
-    wanted.insert(partition)
+    // The load under way may have missed changes.
+    if partition == current { isOutdated = true }
+    if !wanted.contains(partition) { wanted.append(partition) }
   }
 
   func stop(_ partition: Int) {
-    wanted.remove(partition)
-    loading?.remove(partition)
+    if partition == current { isOutdated = true }
+    wanted.removeAll { $0 == partition }
   }
 
-  /// Begins to load the requested partitions, all in one pass, unless a pass is under way.
+  /// Begins to load the requested partitions, unless a load is under way.
   func flush() {
     guard !isClosed, !wanted.isEmpty else { return }
-    if connection == nil { connect() } else if loading == nil { begin() }
+    if connection == nil { connect() } else if current == nil { begin() }
   }
 
   private func connect() {
@@ -66,9 +61,9 @@ final class FleetLoader {
     connection?.open()
   }
 
-  /// Closes the connection, and tries again later; an unfinished pass begins again.
+  /// Closes the connection, and tries again later; an unfinished load begins again.
   private func lose(_ reason: String) {
-    wanted.formUnion(loading ?? [])
+    if let current, !isOutdated { wanted.prepend(current) }
     close()
     isClosed = false
     server.hasTrouble("its records: \(reason)")
@@ -79,75 +74,69 @@ final class FleetLoader {
     isClosed = true
     connection?.close()
     connection = nil
-    loading = nil
-    keys = []
-    records = [:]
+    current = nil
   }
 
-  // MARK: A pass
+  // MARK: A partition
 
   private func begin() {
-    guard let connection, connection.isReady, loading == nil, !wanted.isEmpty else { return }
-    loading = wanted
-    wanted = []
-    ask(for: [], after: "0")
+    guard let connection, connection.isReady, current == nil else { return }
+    guard let next = wanted.popFirst() else {
+      connection.close()
+      self.connection = nil
+      return
+    }
+    current = next
+    isOutdated = false
+    ask(for: next, after: "0")
   }
 
-  /// Asks for the values of keys, and for the keys after `cursor`; nil if there are no more keys.
-  private func ask(for found: [(partition: Int, key: FleetKey)], after cursor: String?) {
+  private func ask(for partition: Int, after cursor: String) {
     var bytes: [UInt8] = []
-    for (partition, key) in found {
-      RESPRequest.append(["GET".utf8Array, servers.names[partition].record(key)], to: &bytes)
-    }
-    keys = found[...]
-    isLast = cursor == nil
-    let scan = [
-      "SCAN", cursor ?? "", "MATCH", FleetNames.recordPattern(settings.name), "COUNT",
-      "\(Self.keysPerPiece)",
-    ]
-    RESPRequest.append((isLast ? ["PING"] : scan).map(\.utf8Array), to: &bytes)
-    connection?.send(bytes, replies: found.count + 1, within: Self.patienceMilliseconds)
+    RESPRequest.append(
+      [
+        "HSCAN".utf8Array, servers.names[partition].records, cursor.utf8Array, "COUNT".utf8Array,
+        "\(count)".utf8Array,
+      ], to: &bytes)
+    connection?.send(bytes, replies: 1, within: Self.patienceMilliseconds)
   }
 
   private func take(_ value: RESPValue) {
+    guard let partition = current else { return }
     if case .error(let text) = value { return lose(text) }
-    if let (partition, key) = keys.popFirst() {
-      // The record may have been deleted since its key was found.
-      guard let bytes = value.bytes, case .some(.some(let record)) = FleetRecord.stored(bytes)
-      else { return }
-      records[partition, default: []].append((key, record))
-      return
-    }
-    handOver()
-    if isLast { return end() }
     guard let parts = value.elements, parts.count == 2, let cursor = parts[0].string,
-      let names = parts[1].elements
-    else { return lose("its answer to SCAN is not understood") }
-    let found = names.compactMap { name in
-      name.bytes.flatMap { FleetNames.record(named: $0, of: settings.name) }
-    }.filter { loading?.contains($0.partition) == true }
-    if found.isEmpty, cursor == "0" { return end() }
-    ask(for: found, after: cursor == "0" ? nil : cursor)
+      let found = parts[1].elements, found.count.isMultiple(of: 2)
+    else { return lose("its answer to HSCAN is not understood") }
+    guard !isOutdated else { return end() }
+    handOver(found, of: partition)
+    if cursor == "0" { return end() }
+    ask(for: partition, after: cursor)
   }
 
-  private func handOver() {
-    let found = records
-    records = [:]
-    for (partition, records) in found where loading?.contains(partition) == true {
-      servers.take(records, of: partition)
+  private func handOver(_ found: [RESPValue], of partition: Int) {
+    var records: [(FleetKey, FleetRecord)] = []
+    var size = 0
+    for index in stride(from: 0, to: found.count, by: 2) {
+      guard let name = found[index].bytes, let bytes = found[index + 1].bytes else { continue }
+      size += name.count + bytes.count
+      let key = FleetNames.key(name)
+      if let key, case .some(.some(let record)) = FleetRecord.stored(bytes) {
+        records.append((key, record))
+      } else {
+        servers.hasUnreadable(key ?? FleetKey(.countdown, name), of: partition)
+      }
     }
+    if size > 0 {
+      let fitting = max(found.count / 2, 1) * Self.bytesPerPiece / size
+      count = min(max(fitting, Self.recordsPerPiece.lowerBound), Self.recordsPerPiece.upperBound)
+    }
+    if !records.isEmpty { servers.take(records, of: partition) }
   }
 
   private func end() {
-    let done = loading ?? []
-    loading = nil
-    isLast = false
-    for partition in done.sorted() { servers.endLoading(partition) }
-    if wanted.isEmpty {
-      connection?.close()
-      connection = nil
-    } else {
-      begin()
-    }
+    let (done, isDone) = (current!, !isOutdated)
+    current = nil
+    if isDone { servers.endLoading(done) }
+    begin()
   }
 }

@@ -22,19 +22,19 @@ enum FleetScript: Int, CaseIterable {
       Self.clock + """
         local e = redis.call('HMGET', KEYS[3], 'id', 'until')
         if e[1] ~= ARGV[1] or now < tonumber(e[2] or 0) then return {'epoch', now} end
-        local old = redis.call('GET', KEYS[1])
+        local old = redis.call('HGET', KEYS[1], ARGV[8])
         if string.sub(old or '', 1, 16) ~= ARGV[2] then return {'differs', now, old or ''} end
         if now < tonumber(ARGV[3]) or now > tonumber(ARGV[4]) then return {'clock', now} end
         local n = redis.call('HINCRBY', KEYS[3], 'n', 1)
         redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[9], string.format('%.0f-0', n),
           'k', ARGV[8], 'v', ARGV[5], 'r', ARGV[6], 'e', ARGV[7],
           't', string.format('%.0f', now))
-        if ARGV[6] == '' then redis.call('DEL', KEYS[1])
-        else redis.call('SET', KEYS[1], ARGV[5] .. ARGV[6]) end
+        if ARGV[6] == '' then redis.call('HDEL', KEYS[1], ARGV[8])
+        else redis.call('HSET', KEYS[1], ARGV[8], ARGV[5] .. ARGV[6]) end
         return {'changed', now, n}
         """
     case .read:
-      Self.clock + "return {now, redis.call('GET', KEYS[1]) or ''}"
+      Self.clock + "return {now, redis.call('HGET', KEYS[1], ARGV[1]) or ''}"
     case .open:
       Self.clock + """
         local id, n, til = unpack(redis.call('HMGET', KEYS[1], 'id', 'n', 'until'))

@@ -482,7 +482,7 @@ final class FleetServer {
     guard isReady else { return }
     let loader =
       loader
-      ?? FleetLoader(self, means.connection, means.settings, servers)
+      ?? FleetLoader(self, means.connection, servers)
     self.loader = loader
     loader.load(partition)
   }

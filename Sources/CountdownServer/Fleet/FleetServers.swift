@@ -209,6 +209,10 @@ package final class FleetServers: FleetLink {
     client?.load(records, of: partition)
   }
 
+  func hasUnreadable(_ key: FleetKey, of partition: Int) {
+    client?.noteUnreadable(key, of: partition)
+  }
+
   func endLoading(_ partition: Int) {
     means.beginBatch()
     client?.endLoading(partition)

@@ -24,6 +24,7 @@ package protocol FleetLinkClient: AnyObject {
   func receive(_ answer: FleetAnswer, to id: UInt64, at boot: Int64)
   func receive(_ entries: [FleetEntry], of partition: Int)
   func load(_ records: [(FleetKey, FleetRecord)], of partition: Int)
+  func noteUnreadable(_ key: FleetKey, of partition: Int)
   func endLoading(_ partition: Int)
 }
 

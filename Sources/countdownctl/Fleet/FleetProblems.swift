@@ -63,7 +63,8 @@ extension FleetFacts {
             + "or, if there is to be none, set fleet.replicas to 0"
         }
         guard !missing.isEmpty else { return nil }
-        return "server \(server.address): replica \(missing.joined(separator: ", ")) is missing, so "
+        return
+          "server \(server.address): replica \(missing.joined(separator: ", ")) is missing, so "
           + "each change is UNSURE until it is back, or missing for fleet.replica-grace"
       }
       if has < wanted {
@@ -71,7 +72,8 @@ extension FleetFacts {
           + "change is UNSURE. Add a replica; or, if there is to be none, set fleet.replicas to 0"
       }
       guard has > wanted else { return nil }
-      return "server \(server.address): it has \(has) replicas and fleet.replicas is \(wanted), so a "
+      return
+        "server \(server.address): it has \(has) replicas and fleet.replicas is \(wanted), so a "
         + "failover can lose sends that were accepted: set it to all"
     }
   }

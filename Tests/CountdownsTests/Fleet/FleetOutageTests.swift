@@ -1,6 +1,7 @@
-@testable import Countdowns
 import Testing
 import Wire
+
+@testable import Countdowns
 
 /// What is due, parked or lost while the servers are away.
 @Suite struct FleetOutageTests {

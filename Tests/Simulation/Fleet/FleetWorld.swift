@@ -52,7 +52,8 @@ extension FleetWorldSettings {
       .compactMap(\.label)
     return
       "\(daemons) daemons, \(shards) shards of \(1 + replicasPerShard), \(partitions) partitions, "
-      + "streams of \(streamLength), replicas \(replicas), trouble: " + trouble.joined(separator: ", ")
+      + "streams of \(streamLength), replicas \(replicas), trouble: "
+      + trouble.joined(separator: ", ")
   }
 }
 
