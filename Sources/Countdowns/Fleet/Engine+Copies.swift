@@ -50,8 +50,7 @@ extension Engine {
     entity.kind.shared?.expireCopy(entity.index, due: due, in: self, at: now)
   }
 
-  /// Replaces a copy. Removes it if the record is nil or cannot be read; returns false in the latter
-  /// case.
+  /// Replaces a copy. Removes it if the record is nil or cannot be read; then returns false.
   ///
   /// - Parameter offset: how far the record's clock is ahead of the boot clock, in microseconds.
   func setCopy(_ key: FleetKey, _ record: [UInt8]?, offset: Int64, at now: Moment) -> Bool {
