@@ -28,7 +28,7 @@ def test_there_is_never_a_fourth_send(bench):
     network = bench.network()
     hosts = [network.host() for _ in range(4)]
     servers = bench.topology(SentinelTrio, hosts[:3])
-    fleet = bench.fleet(servers, hosts, replicas=1, config=POLICY)
+    fleet = bench.fleet(servers, hosts, config=POLICY)
     crowd, lock, tokens = Crowd(), threading.Lock(), itertools.count()
     sends = collections.defaultdict(set)
     asked = itertools.count()

@@ -142,9 +142,13 @@ final class SentinelDiscovery: FleetDiscovery {
   }
 
   func replicas(of node: FleetSettings.Node) -> [FleetSettings.Node: Bool] {
-    answers.values.filter { $0.primary == node }.reduce(into: [:]) { all, answer in
+    var all: [FleetSettings.Node: Bool] = [:]
+    for answer in answers.values where answer.primary == node {
       all.merge(answer.replicas) { $0 || $1 }
     }
+    // During a failover a Sentinel names the promoted replica the primary, and lists it, too.
+    all[node] = nil
+    return all
   }
 
   /// Parses a list of replicas. A Sentinel promotes one only if it is reachable and has reported
