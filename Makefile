@@ -253,6 +253,10 @@ simulate-fleet: packages ## Play random histories of daemons that share servers,
 	$(call build-tool,simulate)
 	@$(RELEASE)/simulate $(SEED) $(STEPS) fleet
 
+.PHONY: torture-timers
+torture-timers: packages ## Cancel, move and release a million timers from eight threads while they fire (TIMERS=1000000)
+	@TIMERS=$(or $(TIMERS),1000000) swift test $(SWIFT_FLAGS) --filter BadLuckTests
+
 .PHONY: sanitize
 sanitize: packages ## Timers under the Thread and Address Sanitizers, all of `make fuzz` under the latter
 	@for s in thread address; do \

@@ -14,6 +14,7 @@ let package = Package(
   products: [
     .library(name: "TimerWheel", targets: ["TimerWheel"]),
     .library(name: "DispatchTimers", targets: ["DispatchTimers"]),
+    .library(name: "DispatchTimersTesting", targets: ["DispatchTimersTesting"]),
     .library(name: "CountdownClient", targets: ["CountdownClient"]),
     // One program with two names.
     .executable(name: "countdownd", targets: ["Programs"]),
@@ -33,6 +34,8 @@ let package = Package(
     .systemLibrary(name: "CTimerFD"),
     .target(
       name: "DispatchTimers", dependencies: ["CTimerFD", "TimerWheel"], swiftSettings: strict),
+    .target(
+      name: "DispatchTimersTesting", dependencies: ["DispatchTimers"], swiftSettings: strict),
 
     // The protocol between the daemon and its clients: RESP, its limits, the version.
     .target(name: "Wire", swiftSettings: strict),
@@ -167,7 +170,8 @@ let package = Package(
       name: "countdowndTests", dependencies: ["countdownd", "Wire"],
       swiftSettings: settings),
     .testTarget(
-      name: "DispatchTimersTests", dependencies: ["DispatchTimers", "SeededRandom"],
+      name: "DispatchTimersTests",
+      dependencies: ["DispatchTimers", "DispatchTimersTesting", "SeededRandom"],
       swiftSettings: settings),
     .testTarget(
       name: "SystemdSupportTests", dependencies: ["SystemdSupport"], swiftSettings: settings),

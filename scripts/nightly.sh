@@ -21,6 +21,7 @@ step simulate STEPS=1000000 SEED="$seed"
 step simulate-fleet STEPS=400000 SEED="$seed"
 step fuzz SECONDS_OF_FUZZ=480 SEED="$seed"
 step torture ROUNDS=400 SEED="$seed"
+step torture-timers
 step every-call
 step damage SECONDS_OF_DAMAGE=240 SEED="$seed"
 step soak SECONDS_OF_SOAK=300 SEED="$seed"

@@ -4,26 +4,79 @@ import Glibc
 /// A clock for alarms: reads the time, and sets a system timer by it.
 package struct AlarmClock: Sendable {
   private let read: @Sendable () -> UInt64
-  private let setTimer: @Sendable (any DispatchSourceTimer, UInt64) -> Void
+  private let setTimer: @Sendable (any DispatchSourceTimer, UInt64?) -> Void
+  /// Whether nobody can set the clock back.
+  let isSteady: Bool
 
   /// Creates a custom clock. Tests use it to simulate changes of the machine's clocks.
   ///
   /// - Parameters:
   ///   - read: returns the present, in nanoseconds since the clock's epoch.
+  ///   - isSteady: whether nobody can set the clock back.
   ///   - setTimer: sets a timer to a moment in microseconds of the clock. The timer must fire once
-  ///     the clock reaches the moment, even if the clock is set past it; it may fire too early.
+  ///     the clock reaches the moment, even if the clock is set past it; it may fire too early. Nil:
+  ///     the timer need not fire any more.
   package init(
     read: @escaping @Sendable () -> UInt64,
-    setTimer: @escaping @Sendable (any DispatchSourceTimer, UInt64) -> Void
+    isSteady: Bool = false,
+    setTimer: @escaping @Sendable (any DispatchSourceTimer, UInt64?) -> Void
   ) {
     self.read = read
+    self.isSteady = isSteady
     self.setTimer = setTimer
+  }
+
+  /// Creates a clock that counts from now by one of Swift's clocks, and waits in a task.
+  init<C: Clock<Duration>>(_ clock: C) {
+    let origin = clock.now
+    let sleep = Lock<Task<Void, Never>?>(nil)
+    self.init(
+      read: { origin.duration(to: clock.now).nanosecondsRoundedDown },
+      setTimer: { timer, deadline in
+        // Centuries ahead, an instant of the clock may overflow.
+        let moment = deadline.map {
+          origin.advanced(by: .microseconds(exactly: min($0, Self.farthestMicroseconds)))
+        }
+        let target = SendableTimer(timer: timer)
+        let task = moment.map { moment in
+          Task {
+            guard (try? await clock.sleep(until: moment, tolerance: nil)) != nil else { return }
+            target.timer.schedule(deadline: .now(), leeway: .nanoseconds(0))
+          }
+        }
+        sleep.withLock { sleep in
+          sleep?.cancel()
+          sleep = task
+        }
+      })
+  }
+
+  /// Two centuries.
+  private static let farthestMicroseconds: UInt64 = 6_300_000_000_000_000
+
+  /// `@unchecked`: a dispatch source may be set from any thread, but its protocol does not say so.
+  private struct SendableTimer: @unchecked Sendable {
+    let timer: any DispatchSourceTimer
   }
 
   /// ``BootClock``, which keeps running while the machine sleeps.
   package static let boot = AlarmClock(
-    read: { BootClock.nanoseconds },
-    setTimer: { $0.schedule(deadline: .boot(microseconds: $1), leeway: .nanoseconds(0)) })
+    read: { BootClock.nanoseconds }, isSteady: true,
+    setTimer: { timer, deadline in
+      timer.schedule(
+        deadline: deadline.map { .boot(microseconds: $0) } ?? .distantFuture,
+        leeway: .nanoseconds(0))
+    })
+
+  /// `SuspendingClock`, which stops while the machine sleeps.
+  static let uptime = AlarmClock(
+    read: { UptimeClock.nanoseconds }, isSteady: true,
+    setTimer: { timer, deadline in
+      timer.schedule(
+        deadline: deadline.map { DispatchTime(uptimeNanoseconds: dispatchNanoseconds($0)) }
+          ?? .distantFuture,
+        leeway: .nanoseconds(0))
+    })
 
   /// ``WallClock``. Setting the clock makes its alarms fire earlier or later.
   ///
@@ -32,6 +85,10 @@ package struct AlarmClock: Sendable {
   package static let wall = AlarmClock(
     read: { WallClock.nanoseconds },
     setTimer: { timer, deadline in
+      guard let deadline else {
+        timer.schedule(deadline: .distantFuture, leeway: .nanoseconds(0))
+        return
+      }
       switch WallSetting(deadline, at: WallClock.now) {
       case .moment(let nanoseconds):
         timer.schedule(wallDeadline: .unix(nanoseconds: nanoseconds), leeway: .nanoseconds(0))
@@ -55,8 +112,8 @@ package struct AlarmClock: Sendable {
     delay.microseconds(after: nanoseconds)
   }
 
-  /// Sets a system timer to a moment of this clock, in microseconds.
-  func set(_ timer: any DispatchSourceTimer, to deadline: UInt64) { setTimer(timer, deadline) }
+  /// Sets a system timer to a moment of this clock, in microseconds; nil: never.
+  func set(_ timer: any DispatchSourceTimer, to deadline: UInt64?) { setTimer(timer, deadline) }
 }
 
 /// The latest dispatch time, 146 years: its two highest bits encode the clock. An alarm for a later

@@ -12,6 +12,12 @@ package enum BootClock {
   package static var nanoseconds: UInt64 { read(CLOCK_BOOTTIME) }
 }
 
+/// The time since boot without suspend, which `SuspendingClock` shows.
+enum UptimeClock {
+  /// The present, in nanoseconds since boot.
+  static var nanoseconds: UInt64 { read(CLOCK_MONOTONIC) }
+}
+
 /// The wall clock, which can be set forwards and backwards.
 package enum WallClock {
   /// The present, in microseconds since 1970, rounded down.
@@ -46,8 +52,22 @@ extension Duration {
   /// This duration in whole microseconds, rounded up; saturates at `UInt64.max`.
   package var microsecondsRoundedUp: UInt64 { microseconds(after: 0) }
 
+  /// This duration in whole microseconds, rounded down; negative durations count as zero.
+  var microsecondsRoundedDown: UInt64 {
+    let rounded = microsecondsRoundedUp
+    return .microseconds(exactly: rounded) > max(self, .zero) ? rounded - 1 : rounded
+  }
+
+  /// This duration in whole nanoseconds, rounded down; saturates. Negative durations count as zero.
+  package var nanosecondsRoundedDown: UInt64 {
+    let (seconds, attoseconds) = max(self, .zero).components
+    let (whole, tooLong) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, tooLate) = whole.addingReportingOverflow(UInt64(attoseconds) / 1_000_000_000)
+    return tooLong || tooLate ? .max : sum
+  }
+
   /// Returns a duration of `count` microseconds, for any count.
-  static func microseconds(exactly count: UInt64) -> Duration {
+  package static func microseconds(exactly count: UInt64) -> Duration {
     Duration(
       secondsComponent: Int64(count / 1_000_000),
       attosecondsComponent: Int64(count % 1_000_000) * 1_000_000_000_000)

@@ -42,7 +42,10 @@ package final class DispatchAlarm: Sendable {
   }
 
   deinit {
-    state.withLock { $0.source.cancel() }
+    state.withLock { state in
+      clock.set(state.source, to: nil)
+      state.source.cancel()
+    }
   }
 
   /// Sets the handler to call when the alarm fires. Set it before the first arming.
@@ -87,7 +90,7 @@ package final class DispatchAlarm: Sendable {
     state.withLock { state in
       guard state.deadline != nil else { return }
       state.deadline = nil
-      state.source.schedule(deadline: .distantFuture, leeway: .nanoseconds(0))
+      clock.set(state.source, to: nil)
     }
   }
 

@@ -38,6 +38,14 @@ package struct Phase: Sendable {
     self.init(deadline: deadline, interval: interval?.microsecondsRoundedUp ?? 0)
   }
 
+  /// Returns the firing of a timer that fires once.
+  static func once(_ deadline: UInt64, at now: UInt64) -> Firing {
+    Firing(lateness: .microseconds(exactly: now - deadline), missed: 0, deadline: deadline)
+  }
+
+  /// Moves the next deadline; the following ones count from it.
+  mutating func move(to deadline: UInt64) { self.deadline = deadline }
+
   /// Returns the firing for a call at `now`, which is not before the deadline, and moves the phase
   /// to the first deadline after `now`. Deadlines count from the first one, so lateness does not
   /// add up.

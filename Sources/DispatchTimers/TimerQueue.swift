@@ -1,14 +1,14 @@
 import Dispatch
 
-/// Timers that call back on a serial dispatch queue: any number of them, behind one system timer
-/// for each clock.
+/// Timers that call back on a serial dispatch queue or an actor: any number of them, behind one
+/// system timer for each clock.
 ///
 ///     let timers = TimerQueue()
 ///     poll = timers.schedule(after: .zero, repeating: .seconds(30), target: self) { mailbox in
 ///       mailbox.poll()
 ///     }
-///     report = timers.schedule(at: WallTime(secondsSince1970: eightTomorrow), target: self) {
-///       $0.report()
+///     report = timers.schedule(at: eightTomorrow, mainActor: self) { office, _ in  // a Date
+///       office.report()
 ///     }
 ///
 /// - **Never early**, by the clock they are scheduled on. Times round up to a microsecond.
@@ -23,61 +23,94 @@ import Dispatch
 /// callback of a repeating timer must not capture the queue strongly: neither would ever be
 /// released.
 public final class TimerQueue: Sendable {
-  /// The clock of a timer.
-  public enum TimeBase: Sendable {
-    /// A clock that runs while the machine sleeps and cannot be set, for delays and timeouts: on
-    /// Linux `CLOCK_BOOTTIME`, like Swift's `ContinuousClock`.
-    ///
-    /// `SuspendingClock` and Dispatch's uptime (`CLOCK_MONOTONIC`) stop while the machine sleeps,
-    /// so a timer of an hour would take longer on a laptop.
-    case continuous
-
-    /// The wall clock (`CLOCK_REALTIME`), for times of day. It runs while the machine sleeps, and
-    /// can be set:
-    ///
-    /// - Set forward past a deadline, the timer is due at once. A repeating timer fires once, and
-    ///   reports what it missed.
-    /// - Set back, the timer waits until the clock shows its deadline. It does not fire again for a
-    ///   deadline it has served.
-    case wall
-  }
-
-  private let continuous: TimerDriver
-  private let wall: TimerDriver
+  private let clock: any Clock<Duration>
+  private let main: TimerDriver
+  /// The drivers of deadlines, made when needed.
+  private let others: Lock<[TimerDriver?]>
 
   /// Creates a queue without timers.
   ///
-  /// - Parameter queue: the queue that callbacks run on. It must be serial.
-  public convenience init(
+  /// - Parameters:
+  ///   - clock: the clock that measures delays and ticks. By default `ContinuousClock`, which runs
+  ///     while the machine sleeps and cannot be set. With `SuspendingClock`, a timer of an hour
+  ///     takes longer on a laptop. In tests, `TestClock` of the product `DispatchTimersTesting`.
+  ///   - queue: the queue that callbacks run on. It must be serial.
+  public init(
+    clock: some Clock<Duration> = ContinuousClock(),
     queue: DispatchQueue = DispatchQueue(label: "DispatchTimers.TimerQueue")
   ) {
-    self.init(queue: queue, wallClock: .wall)
+    self.clock = clock
+    switch clock {
+    case is ContinuousClock: main = TimerDriver(clock: .boot, queue: queue)
+    case is SuspendingClock: main = TimerDriver(clock: .uptime, queue: queue)
+    case let virtual as any VirtualClock:
+      main = TimerDriver(clock: .virtual(virtual, wall: false), queue: queue)
+      virtual.attach(main, wall: false)
+    default: main = TimerDriver(clock: AlarmClock(clock), queue: queue)
+    }
+    others = Lock([nil, nil, nil])
   }
 
-  /// Creates a queue with another clock for ``TimeBase/wall``, which tests can set.
+  /// Creates a queue with another wall clock, which tests can set.
   package init(queue: DispatchQueue, wallClock: AlarmClock) {
-    continuous = TimerDriver(clock: .boot, queue: queue)
-    wall = TimerDriver(clock: wallClock, queue: queue)
+    clock = ContinuousClock()
+    main = TimerDriver(clock: .boot, queue: queue)
+    others = Lock([nil, nil, TimerDriver(clock: wallClock, queue: queue)])
   }
 
   deinit {
-    continuous.shutDown()
-    wall.shutDown()
+    main.shutDown()
+    for driver in others.withLock({ $0 }) { driver?.shutDown() }
   }
 
-  /// The dispatch queue that callbacks run on.
-  public var queue: DispatchQueue { continuous.queue }
+  /// The dispatch queue that callbacks run on, but those on an actor.
+  public var queue: DispatchQueue { main.queue }
 
   /// The number of scheduled timers, including a repeating one whose callback is running. O(1).
-  public var count: Int { continuous.count + wall.count }
+  public var count: Int {
+    others.withLock { $0 }.reduce(main.count) { $0 + ($1?.count ?? 0) }
+  }
 
-  func driver(_ clock: TimeBase) -> TimerDriver {
-    switch clock {
-    case .continuous: continuous
-    case .wall: wall
+  /// The driver of delays.
+  var driver: TimerDriver { main }
+
+  /// Returns the driver of a clock's instants.
+  func driver(_ base: TimerDeadline.Base) -> TimerDriver {
+    switch base {
+    case .continuous where clock is ContinuousClock: return main
+    case .suspending where clock is SuspendingClock: return main
+    default: break
+    }
+    return others.withLock { [queue, clock] others in
+      if let driver = others[base.rawValue] { return driver }
+      let driver: TimerDriver
+      switch (base, clock as? any VirtualClock) {
+      case (.wall, let virtual?):
+        driver = TimerDriver(clock: .virtual(virtual, wall: true), queue: queue)
+        virtual.attach(driver, wall: true)
+      case (.wall, nil): driver = TimerDriver(clock: .wall, queue: queue)
+      case (.continuous, _): driver = TimerDriver(clock: .boot, queue: queue)
+      case (.suspending, _): driver = TimerDriver(clock: .uptime, queue: queue)
+      }
+      others[base.rawValue] = driver
+      return driver
     }
   }
 
+  func add(
+    after delay: Duration, _ interval: Duration?, _ tolerance: Duration, _ action: TimerAction
+  ) -> TimerHandle {
+    main.schedule(
+      at: main.clock.deadline(after: delay), every: interval, tolerance: tolerance, action)
+  }
+
+  func add(
+    at deadline: TimerDeadline, _ interval: Duration?, _ tolerance: Duration, _ action: TimerAction
+  ) -> TimerHandle {
+    driver(deadline.base).schedule(
+      at: deadline.microseconds, every: interval, tolerance: tolerance, action)
+  }
+
   /// Returns the alarm behind all timers of a clock. For tests.
-  package func alarm(_ clock: TimeBase) -> DispatchAlarm { driver(clock).alarm }
+  package func alarm(for base: TimerDeadline.Base) -> DispatchAlarm { driver(base).alarm }
 }

@@ -9,47 +9,44 @@ extension TimerQueue {
   /// counts as ``Firing/missed``. The loop ends when its task is cancelled. While it waits, it
   /// keeps the queue's timers alive.
   ///
-  /// - Parameters:
-  ///   - interval: rounded up to a microsecond.
-  ///     - Precondition: greater than zero.
-  ///   - clock: the clock that measures the interval.
-  public func ticks(every interval: Duration, clock: TimeBase = .continuous) -> TimerTicks {
+  /// - Parameter interval: by the queue's clock, rounded up to a microsecond.
+  ///   - Precondition: greater than zero.
+  public func ticks(every interval: Duration) -> TimerTicks {
     precondition(interval > .zero, "ticks need time in between")
-    return TimerTicks(timers: self, clock: clock, first: nil, interval: interval)
+    return TimerTicks(timers: self, first: nil, interval: interval)
   }
 
-  /// Returns ticks at `first` on the wall clock, and then every `interval`.
+  /// Returns ticks at `first`, and then every `interval`.
   ///
   ///     for await _ in timers.ticks(from: fullHour, every: .seconds(3_600)) { chime() }
   ///
-  /// Otherwise behaves like ``ticks(every:clock:)``. If `first` has passed when the iteration
+  /// Otherwise behaves like ``ticks(every:)``. If `first` has passed when the iteration
   /// begins, a tick comes at once, and counts the ticks since `first` as missed.
   ///
   /// - Parameters:
   ///   - first: the first tick, rounded up to a microsecond.
   ///   - interval: rounded up to a microsecond.
   ///     - Precondition: greater than zero.
-  public func ticks(from first: WallTime, every interval: Duration) -> TimerTicks {
+  public func ticks(from first: some TimerInstant, every interval: Duration) -> TimerTicks {
     precondition(interval > .zero, "ticks need time in between")
-    return TimerTicks(timers: self, clock: .wall, first: first, interval: interval)
+    return TimerTicks(timers: self, first: first.timerDeadline, interval: interval)
   }
 }
 
-/// The ticks of ``TimerQueue/ticks(every:clock:)`` and ``TimerQueue/ticks(from:every:)``. Each
+/// The ticks of ``TimerQueue/ticks(every:)`` and ``TimerQueue/ticks(from:every:)``. Each
 /// iteration has its own phase.
 public struct TimerTicks: AsyncSequence, Sendable {
   public typealias Element = Firing
   public typealias Failure = Never
 
   fileprivate let timers: TimerQueue
-  fileprivate let clock: TimerQueue.TimeBase
   /// The first tick; nil: `interval` after the iteration begins.
-  fileprivate let first: WallTime?
+  fileprivate let first: TimerDeadline?
   fileprivate let interval: Duration
 
   public func makeAsyncIterator() -> Iterator {
-    let driver = timers.driver(clock)
-    let first = first?.deadline ?? driver.clock.deadline(after: interval)
+    let driver = first.map { timers.driver($0.base) } ?? timers.driver
+    let first = first?.microseconds ?? driver.clock.deadline(after: interval)
     return Iterator(
       timers: timers, driver: driver, phase: Phase(deadline: first, every: interval))
   }
@@ -100,11 +97,8 @@ private final class TimerSleep: Sendable {
     let isOver = state.withLock { state in
       guard case .new = state else { return true }
       // Under the lock: if the timer is due at once, `end` waits until the state is set.
-      let key = driver.add(Phase(deadline: deadline, interval: 0)) { [self] _ in
-        end(wokeUp: true)
-        return true
-      }
-      state = .asleep(continuation, TimerHandle(driver, key))
+      let handle = driver.schedule(at: deadline, .plain { [self] in end(wokeUp: true) })
+      state = .asleep(continuation, handle)
       return false
     }
     if isOver { continuation.resume(returning: false) }

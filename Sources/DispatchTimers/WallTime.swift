@@ -1,6 +1,6 @@
 /// A moment of the wall clock, in Unix time.
 ///
-///     WallTime(secondsSince1970: date.timeIntervalSince1970)      // a Foundation `Date`
+///     WallTime(Date())                                            // a Foundation `Date`
 ///     WallTime.now.advanced(by: .seconds(60))
 ///
 /// Exact to an attosecond, and without a time zone. Unix time does not count leap seconds.
@@ -15,7 +15,6 @@ public struct WallTime: InstantProtocol {
   ///
   /// - Parameter seconds: since 1970-01-01 00:00 UTC. In this century, a `Double` is accurate to a
   ///   quarter of a microsecond.
-  ///   to a quarter of a microsecond.
   ///   - Precondition: finite, and within 2⁶³ seconds of 1970.
   public init(secondsSince1970 seconds: Double) {
     // Whole seconds are converted separately: in attoseconds, a `Double` would lose precision.
@@ -43,8 +42,4 @@ public struct WallTime: InstantProtocol {
   public func duration(to other: WallTime) -> Duration { other.since1970 - since1970 }
 
   public static func < (lhs: WallTime, rhs: WallTime) -> Bool { lhs.since1970 < rhs.since1970 }
-
-  /// The moment in microseconds since 1970, rounded up; an earlier one counts as 1970. Saturates at
-  /// `UInt64.max`.
-  var deadline: UInt64 { since1970.microsecondsRoundedUp }
 }

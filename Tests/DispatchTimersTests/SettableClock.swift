@@ -42,7 +42,7 @@ final class SettableClock: Sendable {
     AlarmClock(
       read: { self.now * 1_000 },
       setTimer: { timer, deadline in
-        let armed = Armed(timer: timer, deadline: deadline)
+        let armed = deadline.map { Armed(timer: timer, deadline: $0) }
         self.state.withLock { state in
           state.armed = armed
           state.fireWhatIsDue()

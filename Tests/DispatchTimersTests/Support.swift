@@ -19,22 +19,83 @@ nonisolated(nonsending) func eventually(
 /// Waits until a queue has called a timer that is due in 10 ms: it could have called what was due
 /// before.
 nonisolated(nonsending) func passTime(
-  on timers: TimerQueue = TimerQueue(), clock: TimerQueue.TimeBase
+  on timers: TimerQueue = TimerQueue(), clock: TimeBase
 ) async throws {
   let called = Counter()
   timers.schedule(after: .milliseconds(10), clock: clock) { called.add() }.detach()
   try await eventually { called.value == 1 }
 }
 
-/// What holds for timers holds for those of either clock.
-let bothClocks: [TimerQueue.TimeBase] = [.continuous, .wall]
+/// A clock of the machine whose timers behave like those of the others.
+enum TimeBase: Sendable {
+  case continuous, wall
 
-extension TimerQueue.TimeBase {
-  /// The machine's.
   var machine: AlarmClock {
     switch self {
     case .continuous: .boot
     case .wall: .wall
+    }
+  }
+
+  fileprivate func moment(after delay: Duration) -> WallTime {
+    WallTime(since1970: .microseconds(exactly: machine.deadline(after: delay)))
+  }
+}
+
+let bothClocks: [TimeBase] = [.continuous, .wall]
+
+extension TimerQueue {
+  func schedule(
+    after delay: Duration, repeating interval: Duration? = nil, clock: TimeBase,
+    _ callback: @escaping @Sendable (Firing) -> Void
+  ) -> TimerHandle {
+    switch clock {
+    case .continuous: schedule(after: delay, repeating: interval, callback)
+    case .wall: schedule(at: clock.moment(after: delay), repeating: interval, callback)
+    }
+  }
+
+  func schedule(
+    after delay: Duration, repeating interval: Duration? = nil, clock: TimeBase,
+    _ callback: @escaping @Sendable () -> Void
+  ) -> TimerHandle {
+    switch clock {
+    case .continuous: schedule(after: delay, repeating: interval, callback)
+    case .wall: schedule(at: clock.moment(after: delay), repeating: interval, callback)
+    }
+  }
+
+  func schedule<Target: AnyObject & Sendable>(
+    after delay: Duration, repeating interval: Duration? = nil, clock: TimeBase, target: Target,
+    _ callback: @escaping @Sendable (Target, Firing) -> Void
+  ) -> TimerHandle {
+    switch clock {
+    case .continuous: schedule(after: delay, repeating: interval, target: target, callback)
+    case .wall:
+      schedule(at: clock.moment(after: delay), repeating: interval, target: target, callback)
+    }
+  }
+
+  func schedule<Target: AnyObject & Sendable>(
+    after delay: Duration, repeating interval: Duration? = nil, clock: TimeBase, target: Target,
+    _ callback: @escaping @Sendable (Target) -> Void
+  ) -> TimerHandle {
+    schedule(after: delay, repeating: interval, clock: clock, target: target) { target, _ in
+      callback(target)
+    }
+  }
+
+  func ticks(every interval: Duration, clock: TimeBase) -> TimerTicks {
+    switch clock {
+    case .continuous: ticks(every: interval)
+    case .wall: ticks(from: clock.moment(after: interval), every: interval)
+    }
+  }
+
+  func alarm(_ clock: TimeBase) -> DispatchAlarm {
+    switch clock {
+    case .continuous: alarm(for: .continuous)
+    case .wall: alarm(for: .wall)
     }
   }
 }

@@ -7,7 +7,7 @@ import Testing
 
   /// libuv-4773: 2,000 random timers, none early by a nanosecond, each called once
   @Test(arguments: bothClocks)
-  func isNeverEarly(clock: TimerQueue.TimeBase) async throws {
+  func isNeverEarly(clock: TimeBase) async throws {
     let called = Log<Int>()
     let early = Log<Int>()
     for id in 0..<2_000 {
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: bothClocks)
-  func timersAreCalledInOrderOfTheirDeadlinesInWhateverOrderTheyWereMade(clock: TimerQueue.TimeBase)
+  func timersAreCalledInOrderOfTheirDeadlinesInWhateverOrderTheyWereMade(clock: TimeBase)
     async throws
   {
     let deadlines = Log<UInt64>()
@@ -60,7 +60,7 @@ import Testing
 
   @Test(arguments: bothClocks)
   func aRepeatingTimerStaysInPhaseWithItsFirstDeadlineHoweverSlowItsCallback(
-    clock: TimerQueue.TimeBase
+    clock: TimeBase
   ) async throws {
     let firings = Log<Firing>()
     let early = Counter()
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: bothClocks)
-  func missedPeriodsAreReportedInOneCallAndNotReplayedInABurst(clock: TimerQueue.TimeBase)
+  func missedPeriodsAreReportedInOneCallAndNotReplayedInABurst(clock: TimeBase)
     async throws
   {
     let firings = Log<Firing>()
@@ -115,7 +115,7 @@ import Testing
   }
 
   @Test(arguments: bothClocks)
-  func aTimerMadeInsideACallbackForNowIsCalledToo(clock: TimerQueue.TimeBase) async throws {
+  func aTimerMadeInsideACallbackForNowIsCalledToo(clock: TimeBase) async throws {
     let order = Log<Int>()
     timers.schedule(after: .zero, clock: clock) { [timers] in
       order.append(1)
@@ -128,7 +128,7 @@ import Testing
 
   /// Schedules itself for now, again and again, until `isOver` or out of patience.
   private static func chain(
-    _ timers: TimerQueue, _ clock: TimerQueue.TimeBase, _ length: Counter, until isOver: Counter
+    _ timers: TimerQueue, _ clock: TimeBase, _ length: Counter, until isOver: Counter
   ) {
     length.add()
     guard isOver.value == 0, length.value < 10_000_000 else { return }
@@ -138,8 +138,7 @@ import Testing
   }
 
   @Test(arguments: bothClocks)
-  func timersThatAreAlwaysDueDoNotBlockOtherWorkOnTheQueue(clock: TimerQueue.TimeBase) async throws
-  {
+  func timersThatAreAlwaysDueDoNotBlockOtherWorkOnTheQueue(clock: TimeBase) async throws {
     let length = Counter()
     let isOver = Counter()
     Self.chain(timers, clock, length, until: isOver)
@@ -149,7 +148,7 @@ import Testing
   }
 
   @Test(arguments: bothClocks)
-  func tenThousandLaterTimersSetTheSystemsTimerOnce(clock: TimerQueue.TimeBase) {
+  func tenThousandLaterTimersSetTheSystemsTimerOnce(clock: TimeBase) {
     var handles: [TimerHandle] = []
     for index in 0..<10_000 {
       handles.append(timers.schedule(after: .seconds(3_600 + index), clock: clock) {})
@@ -166,7 +165,7 @@ import Testing
   }
 
   @Test(arguments: bothClocks)
-  func withoutTimersTheAlarmIsDisarmed(clock: TimerQueue.TimeBase) async throws {
+  func withoutTimersTheAlarmIsDisarmed(clock: TimeBase) async throws {
     let called = Counter()
     let cancelled = timers.schedule(after: .milliseconds(1), clock: clock) { called.add() }
     cancelled.cancel()
@@ -178,7 +177,7 @@ import Testing
 
   @Test(arguments: bothClocks)
   func aTimerCancelledFromAnotherThreadAsItFallsDueIsEitherCalledOrCancelled(
-    clock: TimerQueue.TimeBase
+    clock: TimeBase
   ) async throws {
     let called = Counter()
     let cancelled = Counter()
@@ -201,7 +200,7 @@ import Testing
 
   @Test(arguments: bothClocks)
   func afterCancellingFromAnotherThreadADueCallIsOverBeforeLaterWorkOnTheQueue(
-    clock: TimerQueue.TimeBase
+    clock: TimeBase
   ) async throws {
     let late = Counter()
     let called = Counter()
@@ -228,7 +227,17 @@ import Testing
   }
 
   @Test(arguments: bothClocks)
-  func aRepeatingTimerThatCancelsItselfInItsCallbackIsNotCalledAgain(clock: TimerQueue.TimeBase)
+  func aTimerMovedToAnEarlierDeadlineWakesTheQueueForIt(clock: TimeBase) async throws {
+    let called = Counter()
+    let handle = timers.schedule(after: .seconds(3_600), clock: clock) { called.add() }
+    #expect(handle.reschedule(after: .seconds(1_800)) && called.value == 0)
+    #expect(handle.reschedule(after: .milliseconds(1)))
+    try await eventually { called.value == 1 }
+    #expect(!handle.isPending && !handle.reschedule(after: .zero))
+  }
+
+  @Test(arguments: bothClocks)
+  func aRepeatingTimerThatCancelsItselfInItsCallbackIsNotCalledAgain(clock: TimeBase)
     async throws
   {
     let called = Counter()
@@ -253,7 +262,7 @@ import Testing
 
   /// node-4541, tokio-5536: delays beyond 2³¹ ms, 2³⁶ ms and all time are not due now
   @Test(arguments: bothClocks)
-  func reachesFar(clock: TimerQueue.TimeBase) async throws {
+  func reachesFar(clock: TimeBase) async throws {
     let called = Counter()
     let longest = Duration(secondsComponent: .max, attosecondsComponent: 0)
     let handles = [.milliseconds(1 << 31), .milliseconds(1 << 36), longest].map { delay in

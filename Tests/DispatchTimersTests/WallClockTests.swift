@@ -58,8 +58,7 @@ import Testing
   @Test func whenTheClockIsSetForwardDueTimersFireAtOnceAndTheOthersWait() async throws {
     let handles = [
       schedule(1, at: 2_000), schedule(2, at: 3_000), schedule(3, at: 3_001),
-      // Counted from now on, but on this clock.
-      timers.schedule(after: .microseconds(1_500), clock: .wall, note(4)),
+      timers.schedule(at: WallTime(since1970: .microseconds(2_500)), note(4)),
       timers.schedule(after: .seconds(3_600), clock: .continuous, note(5)),
     ]
     clock.set(to: 3_000)

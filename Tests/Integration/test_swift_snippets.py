@@ -11,13 +11,14 @@ import pytest
 from countdownd import PATIENCE, PROJECT, binary
 
 MODULES = binary().parent / "Modules"
-PAGES = ["README.md", "docs/howto/swift.md"]
+PAGES = ["README.md", "docs/howto/swift.md", "docs/howto/timers.md"]
 PAGES += [str(page.relative_to(PROJECT)) for page in sorted(PROJECT.glob("Sources/*/*.docc/*.md"))]
 
 # What the parts of programs expect around them: an app.
 APP = """
 import CountdownClient
 import DispatchTimers
+import DispatchTimersTesting
 import Foundation
 import TimerWheel
 
@@ -30,6 +31,8 @@ var client: CountdownClient { fatalError() }
 let requestID = "r", phone = "+4512345678"
 @MainActor let label = Label(), button = Button(), screen = Screen(), controller = Button()
 let mailbox = Box()
+let timers = TimerQueue()
+let messages = AsyncStream<Int> { _ in }
 @MainActor var handle: AnyObject?, handles: [AnyObject] = []
 func sendCode() async throws {}
 func sendCode(to phone: String) async throws {}

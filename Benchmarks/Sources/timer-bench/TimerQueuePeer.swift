@@ -30,13 +30,8 @@ final class TimerQueuePeer: RealClockPeer {
     for i in order { handles[Int(i)].cancel() }
   }
 
-  /// Replaces each timer, because a timer cannot be moved. Releasing the old handle cancels it.
   func reschedule(_ picks: [UInt32], delay: UInt64) {
-    for i in picks {
-      handles[Int(i)] = timers.schedule(after: .microseconds(delay)) {
-        [remaining] in remaining.one()
-      }
-    }
+    for i in picks { handles[Int(i)].reschedule(after: .microseconds(delay)) }
   }
 
   func fire(dueBy deadline: UInt64) -> UInt64 {
