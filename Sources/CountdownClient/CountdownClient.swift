@@ -34,17 +34,27 @@ public final class CountdownClient: Sendable {
 
   private let group: any EventLoopGroup
   private let name: String?
+  private let connectTimeout: Duration?
+  private let timeout: Duration?
   private let link: Link
   /// The open subscriptions; nil after `close()`.
   private let subscriptions = Mutex<[ObjectIdentifier: Subscription]?>([:])
   private let hub = Mutex<EventHub?>(nil)
   let objectScopes = ObjectScopes()
 
-  private init(path: String, name: String?, group: any EventLoopGroup) {
+  /// The limit of `withTimeout`.
+  @TaskLocal private static var taskTimeout: Duration??
+
+  private init(
+    path: String, name: String?, connectTimeout: Duration?, timeout: Duration?,
+    group: any EventLoopGroup
+  ) {
     self.path = path
     self.name = name
+    self.connectTimeout = connectTimeout
+    self.timeout = timeout
     self.group = group
-    self.link = Link(path: path, name: name, group: group)
+    self.link = Link(path: path, name: name, group: group, timeout: connectTimeout)
   }
 
   /// Connects to the daemon.
@@ -52,21 +62,27 @@ public final class CountdownClient: Sendable {
   /// - Parameters:
   ///   - path: the path of the socket, at most 107 bytes.
   ///   - name: the name that `CLIENT LIST` shows, without spaces.
+  ///   - connectTimeout: the time limit for connecting; nil: none.
+  ///   - timeout: the time limit for a reply; nil: none. `withTimeout` sets another.
   ///   - group: the threads for I/O; nil: the shared threads of the process.
   public static func connect(
-    path: String = defaultPath, name: String? = nil, group: (any EventLoopGroup)? = nil
-  ) async throws(CountdownClientError) -> CountdownClient {
-    let client = unconnected(path: path, name: name, group: group)
+    path: String = defaultPath, name: String? = nil, connectTimeout: Duration? = .seconds(10),
+    timeout: Duration? = .seconds(30), group: (any EventLoopGroup)? = nil
+  ) async throws -> CountdownClient {
+    let client = unconnected(
+      path: path, name: name, connectTimeout: connectTimeout, timeout: timeout, group: group)
     _ = try await client.link.connection()
     return client
   }
 
   /// Creates a client that connects with its first command.
   public static func unconnected(
-    path: String = defaultPath, name: String? = nil, group: (any EventLoopGroup)? = nil
+    path: String = defaultPath, name: String? = nil, connectTimeout: Duration? = .seconds(10),
+    timeout: Duration? = .seconds(30), group: (any EventLoopGroup)? = nil
   ) -> CountdownClient {
     CountdownClient(
-      path: path, name: name, group: group ?? MultiThreadedEventLoopGroup.singleton)
+      path: path, name: name, connectTimeout: connectTimeout, timeout: timeout,
+      group: group ?? MultiThreadedEventLoopGroup.singleton)
   }
 
   /// Closes all connections: event sequences end, and later calls throw `clientClosed`.
@@ -88,25 +104,25 @@ public final class CountdownClient: Sendable {
   /// Cancelling the task stops the wait, not the command. Do not send `HELLO` or `RESET`: the
   /// client relies on RESP3.
   ///
-  /// - Throws: `.server` for an error reply.
-  public func send(_ arguments: String...) async throws(CountdownClientError) -> RESPValue {
+  /// - Throws: `CountdownClientError`, `.server` for an error reply; `CancellationError`.
+  public func send(_ arguments: String...) async throws -> RESPValue {
     try await send(arguments)
   }
 
   /// Sends a command and returns its reply, as `send(_:)` does.
-  public func send(_ arguments: [String]) async throws(CountdownClientError) -> RESPValue {
+  public func send(_ arguments: [String]) async throws -> RESPValue {
     try await send(bytes: arguments.map { Array($0.utf8) })
   }
 
   /// Sends a command of arbitrary bytes and returns its reply, as `send(_:)` does.
-  public func send(bytes arguments: [[UInt8]]) async throws(CountdownClientError) -> RESPValue {
-    Self.check(name: arguments.first)
-    let reply = try await link.connection().send(arguments)
+  public func send(bytes arguments: [[UInt8]]) async throws -> RESPValue {
+    try Self.check(name: arguments.first)
+    let reply = try await link.connection().send(arguments, timeout: effectiveTimeout)
     if case .error(let text) = reply { throw CountdownClientError(reply: text) }
     return reply
   }
 
-  func send(_ command: Command) async throws(CountdownClientError) -> RESPValue {
+  func send(_ command: Command) async throws -> RESPValue {
     try await send(bytes: command.words)
   }
 
@@ -115,29 +131,41 @@ public final class CountdownClient: Sendable {
   /// - Throws: if connecting fails, or the connection is lost before the last reply.
   public func pipeline(
     _ commands: [[String]]
-  ) async throws(CountdownClientError) -> [RESPValue] {
-    for command in commands { Self.check(name: command.first?.utf8) }
-    let futures = try await link.connection().pipeline(commands)
-    do {
-      var replies: [RESPValue] = []
-      for future in futures { replies.append(try await future.get()) }
-      return replies
-    } catch {
-      throw CountdownClientError(error)
-    }
+  ) async throws -> [RESPValue] {
+    for command in commands { try Self.check(name: command.first?.utf8) }
+    return try await link.connection().send(all: commands, timeout: effectiveTimeout)
   }
 
+  /// Runs calls with another time limit for each reply.
+  ///
+  ///     try await client.withTimeout(.seconds(1)) {
+  ///       try await client.startCountdown("+4512345678", count: 60)
+  ///     }
+  ///
+  /// - Parameter timeout: nil: none.
+  public func withTimeout<Result>(
+    _ timeout: Duration?, isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws -> Result
+  ) async rethrows -> Result {
+    try await Self.$taskTimeout.withValue(.some(timeout), operation: body, isolation: isolation)
+  }
+
+  private var effectiveTimeout: Duration? { Self.taskTimeout ?? timeout }
+
   /// Returns the status of the daemon as Prometheus text, version 0.0.4.
-  public func metrics() async throws(CountdownClientError) -> String {
+  public func metrics() async throws -> String {
     guard let text = try await send("METRICS").string else {
-      throw .protocolViolation("metrics that are no text")
+      throw CountdownClientError.protocolViolation("metrics that are no text")
     }
     return text
   }
 
-  private static func check(name: (some Collection<UInt8>)?) {
-    guard let name else { preconditionFailure("a command has a name") }
-    precondition(!answersWithPushes(name), "subscribe with events(channels:patterns:)")
+  private static func check(
+    name: (some Collection<UInt8>)?
+  ) throws(CountdownClientError) {
+    guard let name else { throw .invalidUse("a command has a name") }
+    // No reply would follow, so later replies would go to the wrong commands.
+    if answersWithPushes(name) { throw .invalidUse("subscribe with events(channels:patterns:)") }
   }
 
   /// Returns whether pushes answer a command in RESP3, so that no reply follows.
@@ -158,10 +186,10 @@ public final class CountdownClient: Sendable {
   ///
   /// If the reader falls 512 events behind, the client stops reading, and the daemon merges ticks.
   ///
-  /// The sequence ends when its task is cancelled, when its iterator is released, and with
-  /// `close()`. Iterate it once.
+  /// The sequence ends when its iterator is released, and with `close()`. Iterate it once.
   ///
-  /// - Throws: during iteration, if the first connection fails or the daemon refuses the client.
+  /// - Throws: during iteration: `CountdownClientError` if the first connection fails or the daemon
+  ///   refuses the client, `CancellationError` when the task is cancelled.
   public func events(channels: [String] = [], patterns: [String] = []) -> CountdownEvents {
     subscribe(.init(channels: Set(channels), patterns: Set(patterns)))
   }
@@ -182,7 +210,7 @@ public final class CountdownClient: Sendable {
     var request = Subscription.Request(isPersistent: true)
     if !ticks { request.ticks = { _ in false } }
     let (events, subscription) = CountdownEvents.make(
-      path: path, name: name, group: group, request)
+      path: path, name: name, timeout: connectTimeout, group: group, request)
     register(subscription)
     return ChannelSubscription(events, subscription)
   }
@@ -204,7 +232,7 @@ public final class CountdownClient: Sendable {
 
   private func subscribe(_ request: Subscription.Request) -> CountdownEvents {
     let (events, subscription) = CountdownEvents.make(
-      path: path, name: name, group: group, request)
+      path: path, name: name, timeout: connectTimeout, group: group, request)
     register(subscription)
     return events
   }
@@ -228,7 +256,8 @@ public final class CountdownClient: Sendable {
     let hub = hub.withLock { existing in
       if let existing, existing.isOpen { return existing }
       let (events, subscription) = CountdownEvents.make(
-        path: path, name: name, group: group, .init(isPersistent: true))
+        path: path, name: name, timeout: connectTimeout, group: group,
+        .init(isPersistent: true))
       register(subscription)
       let hub = EventHub(events: events, subscription: subscription)
       existing = hub

@@ -1,4 +1,14 @@
 /// An error from the client or from countdownd. The description says how to resolve it.
+///
+/// Calls throw nothing else, but for `CancellationError` when their task is cancelled:
+///
+///     do {
+///       try await client.cancelCountdown("+4512345678")
+///     } catch CountdownClientError.server("NOTFOUND", _) {
+///       // there is none
+///     } catch let error as CountdownClientError {
+///       print(error)
+///     }
 public enum CountdownClientError: Error, Hashable, Sendable {
   /// Nothing listens at the path.
   case daemonNotRunning(path: String)
@@ -21,8 +31,10 @@ public enum CountdownClientError: Error, Hashable, Sendable {
   case clientClosed
   /// The daemon sent something that violates the protocol.
   case protocolViolation(String)
-  /// The task was cancelled. The daemon still runs the command.
-  case cancelled
+  /// The daemon did not answer within the time limit. It may still run the command.
+  case timedOut(Duration)
+  /// The call itself is wrong, such as a command without a name.
+  case invalidUse(String)
 
   /// Reads an error reply: `CODE text`.
   public init(reply: String) {
@@ -30,12 +42,11 @@ public enum CountdownClientError: Error, Hashable, Sendable {
     self = .server(code: String(words[0]), message: words.count > 1 ? String(words[1]) : "")
   }
 
-  /// Converts an error of any layer below.
-  init(_ error: any Error) {
+  /// Converts an error of any layer below: to one of this type, or a `CancellationError`.
+  static func converting(_ error: any Error) -> any Error {
     switch error {
-    case let error as CountdownClientError: self = error
-    case is CancellationError: self = .cancelled
-    default: self = .connectionClosed
+    case is CountdownClientError, is CancellationError: error
+    default: Self.connectionClosed
     }
   }
 }
@@ -63,7 +74,8 @@ extension CountdownClientError: CustomStringConvertible {
     case .connectionFailed(let path, let reason): return "cannot connect to \(path): \(reason)"
     case .server(let code, let message): return message.isEmpty ? code : "\(code) \(message)"
     case .connectionClosed: return "countdownd closed the connection before it answered"
-    case .cancelled: return "the task was cancelled"
+    case .timedOut(let limit): return "countdownd did not answer within \(limit)"
+    case .invalidUse(let what): return what
     case .clientClosed: return "this client has been closed"
     case .protocolViolation(let what): return "countdownd broke the protocol: \(what)"
     }

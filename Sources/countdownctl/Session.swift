@@ -61,7 +61,8 @@ struct Session {
     var style = Output.style
     style.showsGenerations = showsGenerations
     self.style = style
-    client = .unconnected(path: path, name: "countdownctl")
+    client = .unconnected(
+      path: path, name: "countdownctl", connectTimeout: nil, timeout: nil)
   }
 
   func send(_ command: Command) async throws -> RESPValue { try await reply(command.words) }
@@ -158,7 +159,7 @@ struct Session {
     case .server("ERR", let message), .server("NOTFOUND", let message): return message
     case .server(let code, let message): return "\(code) \(message)"
     case .connectionFailed, .notCountdownd, .connectionClosed, .clientClosed, .protocolViolation,
-      .cancelled:
+      .timedOut, .invalidUse:
       return "\(error)"
     }
   }
@@ -169,7 +170,7 @@ struct Session {
       .connectionFailed:
       return .unreachable
     case .server("NOTFOUND", _): return .refused
-    case .server, .connectionClosed, .clientClosed, .protocolViolation, .cancelled:
+    case .server, .connectionClosed, .clientClosed, .protocolViolation, .timedOut, .invalidUse:
       return .serverError
     }
   }
@@ -183,7 +184,7 @@ extension CountdownClientError {
     case .daemonNotRunning, .notASocket, .permissionDenied, .pathTooLong, .connectionFailed:
       "UNREACHABLE"
     case .notCountdownd, .protocolViolation: "PROTOCOL"
-    case .connectionClosed, .clientClosed, .cancelled: "CLOSED"
+    case .connectionClosed, .clientClosed, .timedOut, .invalidUse: "CLOSED"
     }
   }
 }

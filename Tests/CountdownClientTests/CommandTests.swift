@@ -75,18 +75,29 @@ import Testing
     #expect(view.accepted == true && view.reason == .degraded)
   }
 
-  #if arch(x86_64)
-    private static let trap = SIGILL
-  #else
-    private static let trap = SIGTRAP
-  #endif
-
-  /// No reply would follow, so later replies would go to the wrong commands.
-  @Test func aPipelineCannotSubscribe() async {
-    await #expect(processExitsWith: .signal(Self.trap)) {
-      let client = CountdownClient.unconnected(path: "/nowhere")
-      _ = try? await client.pipeline([["PING"], ["psubscribe", "*"]])
+  @Test func whatNoCommandCanBeIsRefusedWithoutAConnection() async {
+    let client = CountdownClient.unconnected(path: "/nowhere")
+    for commands in [[["PING"], ["psubscribe", "*"]], [[]], [["PING"], []]] {
+      await #expect { try await client.pipeline(commands) } throws: { isInvalidUse($0) }
     }
+    await #expect { try await client.send([]) } throws: { isInvalidUse($0) }
+    await #expect { try await client.send("SUBSCRIBE", "a") } throws: { isInvalidUse($0) }
+  }
+
+  private func isInvalidUse(_ error: any Error) -> Bool {
+    if case .invalidUse = error as? CountdownClientError { return true }
+    return false
+  }
+
+  @Test func aSecondIterationOfEventsThrows() async throws {
+    let server = try await StandInServer { _, _ in nil }
+    let client = try await CountdownClient.connect(path: server.path)
+    let events = client.events(channels: ["countdown:k"])
+    let first = events.makeAsyncIterator()
+    await #expect {
+      for try await _ in events {}
+    } throws: { isInvalidUse($0) }
+    _ = first
   }
 
   @Test func explanationsAreRead() async throws {
@@ -175,7 +186,7 @@ import Testing
     let task = Task { try await client.send("SLOW") }
     try await eventually { server.commands.contains(["SLOW"]) }
     task.cancel()
-    await #expect(throws: CountdownClientError.cancelled) { try await task.value }
+    await #expect(throws: CancellationError.self) { try await task.value }
   }
 
   @Test func connectionErrorsSayWhatToDo() async throws {

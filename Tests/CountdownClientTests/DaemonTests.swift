@@ -29,7 +29,18 @@ final class Daemon: Sendable {
     }
   }
 
-  deinit { stop() }
+  /// Stops the daemon from running until `resume`: it answers nothing, and connections to it wait.
+  func suspend() { signal(SIGSTOP) }
+  func resume() { signal(SIGCONT) }
+
+  private func signal(_ signal: CInt) {
+    _ = process.withLock { $0.map { kill($0.processIdentifier, signal) } }
+  }
+
+  deinit {
+    resume()
+    stop()
+  }
 }
 
 /// Against the daemon itself, where the environment says which one:

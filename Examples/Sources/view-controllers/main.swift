@@ -19,7 +19,7 @@ final class OrdersController: Sendable {
   deinit { Self.alive.subtract(1, ordering: .relaxed) }
 
   /// Does the work of `viewDidLoad`.
-  func load(_ client: CountdownClient) async throws(CountdownClientError) -> String {
+  func load(_ client: CountdownClient) async throws -> String {
     let scope = try await client.scope(for: self)
     handles.withLock {
       $0 = [

@@ -66,14 +66,14 @@ extension CountdownClient {
   /// Sends a command whose reply is a view.
   func view<View: EntityView>(
     _ words: any CommandWord..., options: Command.Options = [:]
-  ) async throws(CountdownClientError) -> View {
+  ) async throws -> View {
     try View(try await send(Command(words, options)))
   }
 
   /// Sends a command whose reply is a view or null.
   func viewIfAny<View: EntityView>(
     _ words: any CommandWord..., options: Command.Options = [:]
-  ) async throws(CountdownClientError) -> View? {
+  ) async throws -> View? {
     let reply = try await send(Command(words, options))
     return reply.isNull ? nil : try View(reply)
   }
@@ -81,9 +81,9 @@ extension CountdownClient {
   /// Sends a command whose reply is 1 or 0.
   func flag(
     _ words: any CommandWord..., options: Command.Options = [:]
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     guard let flag = try await send(Command(words, options)).bool else {
-      throw .protocolViolation("a reply that is neither 1 nor 0")
+      throw CountdownClientError.protocolViolation("a reply that is neither 1 nor 0")
     }
     return flag
   }
@@ -91,7 +91,7 @@ extension CountdownClient {
   /// Sends a `LIST` command.
   func page<View: EntityView>(
     _ family: String, cursor: String, matching: String?, owner: String? = nil, limit: Int?
-  ) async throws(CountdownClientError) -> Page<View> {
+  ) async throws -> Page<View> {
     let command = Command(
       [family, "LIST"],
       [

@@ -29,7 +29,7 @@ extension CountdownClient {
     _ key: String, policy: String? = nil, count: Int? = nil, every: Duration? = nil,
     fire: Bool = false, title: String? = nil, readyTitle: String? = nil, owner: Owner = .nobody,
     meta: [UInt8]? = nil, token: String? = nil
-  ) async throws(CountdownClientError) -> CountdownView {
+  ) async throws -> CountdownView {
     try await view(
       "COUNTDOWN", "START", key,
       options: [
@@ -43,19 +43,19 @@ extension CountdownClient {
   /// - Parameter token: as for `startCountdown`.
   public func resendCountdown(
     _ key: String, token: String? = nil
-  ) async throws(CountdownClientError) -> CountdownView {
+  ) async throws -> CountdownView {
     try await view("COUNTDOWN", "RESEND", key, options: ["TOKEN": token])
   }
 
   /// Returns a countdown; nil if there is none.
-  public func countdown(_ key: String) async throws(CountdownClientError) -> CountdownView? {
+  public func countdown(_ key: String) async throws -> CountdownView? {
     try await viewIfAny("COUNTDOWN", "GET", key)
   }
 
   /// Explains in words the state of a countdown, and why START and ATTEMPT would be refused.
   public func explainCountdown(
     _ key: String
-  ) async throws(CountdownClientError) -> CountdownExplanation {
+  ) async throws -> CountdownExplanation {
     try await view("COUNTDOWN", "WHY", key)
   }
 
@@ -65,7 +65,7 @@ extension CountdownClient {
   @discardableResult
   public func refundCountdown(
     _ key: String, generation: Int
-  ) async throws(CountdownClientError) -> CountdownView {
+  ) async throws -> CountdownView {
     try await view("COUNTDOWN", "REFUND", key, options: ["GENERATION": generation])
   }
 
@@ -76,7 +76,7 @@ extension CountdownClient {
   ///   - token: 1 to 64 bytes that make it safe to repeat the call; make one for each guess.
   public func attemptCountdown(
     _ key: String, generation: Int? = nil, token: String? = nil
-  ) async throws(CountdownClientError) -> CountdownView {
+  ) async throws -> CountdownView {
     try await view(
       "COUNTDOWN", "ATTEMPT", key, options: ["GENERATION": generation, "TOKEN": token])
   }
@@ -90,7 +90,7 @@ extension CountdownClient {
   @discardableResult
   public func passCountdown(
     _ key: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> CountdownView {
+  ) async throws -> CountdownView {
     try await view("COUNTDOWN", "PASS", key, options: ["GENERATION": generation])
   }
 
@@ -98,7 +98,7 @@ extension CountdownClient {
   @discardableResult
   public func cancelCountdown(
     _ key: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     try await flag("COUNTDOWN", "CANCEL", key, options: ["GENERATION": generation])
   }
 
@@ -106,7 +106,7 @@ extension CountdownClient {
   @discardableResult
   public func pauseCountdown(
     _ key: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> CountdownView {
+  ) async throws -> CountdownView {
     try await view("COUNTDOWN", "PAUSE", key, options: ["GENERATION": generation])
   }
 
@@ -114,7 +114,7 @@ extension CountdownClient {
   @discardableResult
   public func resumeCountdown(
     _ key: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> CountdownView {
+  ) async throws -> CountdownView {
     try await view("COUNTDOWN", "RESUME", key, options: ["GENERATION": generation])
   }
 
@@ -122,7 +122,7 @@ extension CountdownClient {
   @discardableResult
   public func retimeCountdown(
     _ key: String, remaining: Duration, generation: Int? = nil
-  ) async throws(CountdownClientError) -> CountdownView {
+  ) async throws -> CountdownView {
     try await view("COUNTDOWN", "RETIME", key, remaining, options: ["GENERATION": generation])
   }
 
@@ -135,7 +135,7 @@ extension CountdownClient {
   ///   - limit: the maximum per page, 1 to 1000; nil: 100.
   public func countdowns(
     cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
-  ) async throws(CountdownClientError) -> Page<CountdownView> {
+  ) async throws -> Page<CountdownView> {
     try await page("COUNTDOWN", cursor: cursor, matching: matching, owner: owner, limit: limit)
   }
 }

@@ -11,7 +11,7 @@ extension CountdownClient {
   public func callDebounce(
     _ key: String, quiet: Duration, payload: [UInt8]? = nil, leading: Bool = false,
     maximumWait: Duration? = nil, owner: Owner = .nobody, token: String? = nil
-  ) async throws(CountdownClientError) -> DebounceView {
+  ) async throws -> DebounceView {
     try await view(
       "DEBOUNCE", "CALL", key, quiet,
       options: [
@@ -24,7 +24,7 @@ extension CountdownClient {
   @discardableResult
   public func cancelDebounce(
     _ key: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     try await flag("DEBOUNCE", "CANCEL", key, options: ["GENERATION": generation])
   }
 
@@ -32,19 +32,19 @@ extension CountdownClient {
   @discardableResult
   public func flushDebounce(
     _ key: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     try await flag("DEBOUNCE", "FLUSH", key, options: ["GENERATION": generation])
   }
 
   /// Returns a debouncer; nil while it is idle.
-  public func debounce(_ key: String) async throws(CountdownClientError) -> DebounceView? {
+  public func debounce(_ key: String) async throws -> DebounceView? {
     try await viewIfAny("DEBOUNCE", "GET", key)
   }
 
   /// Returns a page of debouncers, as `countdowns(cursor:matching:owner:limit:)` does.
   public func debounces(
     cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
-  ) async throws(CountdownClientError) -> Page<DebounceView> {
+  ) async throws -> Page<DebounceView> {
     try await page("DEBOUNCE", cursor: cursor, matching: matching, owner: owner, limit: limit)
   }
 }

@@ -12,7 +12,7 @@ extension CountdownClient {
   public func checkGate(
     _ session: String, action: String, payload: [UInt8]? = nil, isRequired: Bool = true,
     ttl: Duration? = nil, owner: Owner = .nobody
-  ) async throws(CountdownClientError) -> GateView {
+  ) async throws -> GateView {
     try await view(
       "GATE", "CHECK", session, action,
       options: [
@@ -26,7 +26,7 @@ extension CountdownClient {
   @discardableResult
   public func openGate(
     _ session: String, ttl: Duration? = nil
-  ) async throws(CountdownClientError) -> GateView {
+  ) async throws -> GateView {
     try await view("GATE", "OPEN", session, options: ["TTL": ttl])
   }
 
@@ -36,7 +36,7 @@ extension CountdownClient {
   @discardableResult
   public func takeGate(
     _ session: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> GateView {
+  ) async throws -> GateView {
     try await view("GATE", "TAKE", session, options: ["GENERATION": generation])
   }
 
@@ -44,7 +44,7 @@ extension CountdownClient {
   @discardableResult
   public func finishGate(
     _ session: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     try await flag("GATE", "DONE", session, options: ["GENERATION": generation])
   }
 
@@ -52,7 +52,7 @@ extension CountdownClient {
   @discardableResult
   public func cancelGate(
     _ session: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     try await flag("GATE", "CANCEL", session, options: ["GENERATION": generation])
   }
 
@@ -60,19 +60,19 @@ extension CountdownClient {
   @discardableResult
   public func closeGate(
     _ session: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     try await flag("GATE", "CLOSE", session, options: ["GENERATION": generation])
   }
 
   /// Returns a session; nil if it is closed and no action is pending.
-  public func gate(_ session: String) async throws(CountdownClientError) -> GateView? {
+  public func gate(_ session: String) async throws -> GateView? {
     try await viewIfAny("GATE", "GET", session)
   }
 
   /// Returns a page of sessions, as `countdowns(cursor:matching:owner:limit:)` does.
   public func gates(
     cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
-  ) async throws(CountdownClientError) -> Page<GateView> {
+  ) async throws -> Page<GateView> {
     try await page("GATE", cursor: cursor, matching: matching, owner: owner, limit: limit)
   }
 }

@@ -45,7 +45,7 @@ extension CountdownClient {
   @discardableResult
   public func showHUD(
     _ screen: String, _ options: HUDOptions = .init()
-  ) async throws(CountdownClientError) -> HUDView {
+  ) async throws -> HUDView {
     try await view("HUD", "SHOW", screen, options: options.words)
   }
 
@@ -54,7 +54,7 @@ extension CountdownClient {
   public func setHUDProgress(
     _ screen: String, fraction: Double, status: String? = nil, level: HUDView.Level? = nil,
     generation: Int? = nil
-  ) async throws(CountdownClientError) -> HUDView {
+  ) async throws -> HUDView {
     try await view(
       "HUD", "PROGRESS", screen, fraction,
       options: ["STATUS": status, "LEVEL": level?.rawValue, "GENERATION": generation])
@@ -64,7 +64,7 @@ extension CountdownClient {
   @discardableResult
   public func setHUDStatus(
     _ screen: String, _ status: String, level: HUDView.Level? = nil, generation: Int? = nil
-  ) async throws(CountdownClientError) -> HUDView {
+  ) async throws -> HUDView {
     try await view(
       "HUD", "STATUS", screen, status,
       options: ["LEVEL": level?.rawValue, "GENERATION": generation])
@@ -74,7 +74,7 @@ extension CountdownClient {
   @discardableResult
   public func dismissHUD(
     _ screen: String, delay: Duration? = nil, level: HUDView.Level? = nil, generation: Int? = nil
-  ) async throws(CountdownClientError) -> HUDView? {
+  ) async throws -> HUDView? {
     try await viewIfAny(
       "HUD", "DISMISS", screen,
       options: ["DELAY": delay, "LEVEL": level?.rawValue, "GENERATION": generation])
@@ -88,7 +88,7 @@ extension CountdownClient {
   @discardableResult
   public func popHUD(
     _ screen: String, request: String? = nil, level: HUDView.Level? = nil, generation: Int? = nil
-  ) async throws(CountdownClientError) -> HUDView? {
+  ) async throws -> HUDView? {
     try await viewIfAny(
       "HUD", "POP", screen,
       options: ["REQUEST": request, "LEVEL": level?.rawValue, "GENERATION": generation])
@@ -98,7 +98,7 @@ extension CountdownClient {
   @discardableResult
   public func tapHUD(
     _ screen: String, inside: Bool = false, level: HUDView.Level? = nil, generation: Int? = nil
-  ) async throws(CountdownClientError) -> HUDView {
+  ) async throws -> HUDView {
     try await view(
       "HUD", "TAP", screen,
       options: ["INSIDE": inside, "LEVEL": level?.rawValue, "GENERATION": generation])
@@ -108,7 +108,7 @@ extension CountdownClient {
   @discardableResult
   public func pauseHUD(
     _ screen: String, level: HUDView.Level? = nil, generation: Int? = nil
-  ) async throws(CountdownClientError) -> HUDView {
+  ) async throws -> HUDView {
     try await view(
       "HUD", "PAUSE", screen, options: ["LEVEL": level?.rawValue, "GENERATION": generation])
   }
@@ -117,7 +117,7 @@ extension CountdownClient {
   @discardableResult
   public func resumeHUD(
     _ screen: String, level: HUDView.Level? = nil, generation: Int? = nil
-  ) async throws(CountdownClientError) -> HUDView {
+  ) async throws -> HUDView {
     try await view(
       "HUD", "RESUME", screen, options: ["LEVEL": level?.rawValue, "GENERATION": generation])
   }
@@ -125,28 +125,28 @@ extension CountdownClient {
   /// Explains in words the state of a HUD, what it waits for, and who holds it.
   public func explainHUD(
     _ screen: String, level: HUDView.Level? = nil
-  ) async throws(CountdownClientError) -> HUDExplanation {
+  ) async throws -> HUDExplanation {
     try await view("HUD", "WHY", screen, options: ["LEVEL": level?.rawValue])
   }
 
   /// Returns the mask that `showHUD` would pick for a request, without showing anything.
   public func hudMask(
     request: String
-  ) async throws(CountdownClientError) -> HUDMaskRule {
+  ) async throws -> HUDMaskRule {
     try HUDMaskRule(try await send("HUD", "MASK", request))
   }
 
   /// Returns the HUD of a level, by default the front one; nil if the screen has none.
   public func hud(
     _ screen: String, level: HUDView.Level? = nil
-  ) async throws(CountdownClientError) -> HUDView? {
+  ) async throws -> HUDView? {
     try await viewIfAny("HUD", "GET", screen, options: ["LEVEL": level?.rawValue])
   }
 
   /// Returns a page of HUDs, as `countdowns(cursor:matching:owner:limit:)` does.
   public func huds(
     cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
-  ) async throws(CountdownClientError) -> Page<HUDView> {
+  ) async throws -> Page<HUDView> {
     try await page("HUD", cursor: cursor, matching: matching, owner: owner, limit: limit)
   }
 }

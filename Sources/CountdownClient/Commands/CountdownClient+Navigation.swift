@@ -14,7 +14,7 @@ extension CountdownClient {
     _ page: String, on stack: String, edge: Double? = nil, canBeSwipedAway: Bool = true,
     bar: NavigationView.Bar? = nil, duration: TransitionDuration? = nil, parent: String? = nil,
     owner: Owner? = nil, load: PageLoadOptions? = nil
-  ) async throws(CountdownClientError) -> NavigationView {
+  ) async throws -> NavigationView {
     try await view(
       "NAV", "PUSH", stack, page,
       options: [
@@ -31,7 +31,7 @@ extension CountdownClient {
     _ page: String, on stack: String, bar: NavigationView.Bar? = nil,
     duration: TransitionDuration? = nil, parent: String? = nil, owner: Owner? = nil,
     load: PageLoadOptions? = nil
-  ) async throws(CountdownClientError) -> NavigationView {
+  ) async throws -> NavigationView {
     try await view(
       "NAV", "PRESENT", stack, page,
       options: [
@@ -46,7 +46,7 @@ extension CountdownClient {
   public func setPage(
     _ page: String, on stack: String, edge: Double? = nil, canBeSwipedAway: Bool? = nil,
     bar: NavigationView.BarWish? = nil
-  ) async throws(CountdownClientError) -> NavigationView {
+  ) async throws -> NavigationView {
     try await view(
       "NAV", "SET", stack, page,
       options: [
@@ -58,7 +58,7 @@ extension CountdownClient {
   @discardableResult
   public func popPage(
     of stack: String, duration: TransitionDuration? = nil, generation: Int? = nil
-  ) async throws(CountdownClientError) -> NavigationView {
+  ) async throws -> NavigationView {
     try await view(
       "NAV", "POP", stack, options: ["DURATION": duration?.word, "GENERATION": generation])
   }
@@ -67,7 +67,7 @@ extension CountdownClient {
   @discardableResult
   public func popToRoot(
     of stack: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> NavigationView {
+  ) async throws -> NavigationView {
     try await view("NAV", "ROOT", stack, options: ["GENERATION": generation])
   }
 
@@ -75,7 +75,7 @@ extension CountdownClient {
   @discardableResult
   public func dismissStack(
     _ stack: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     try await flag("NAV", "DISMISS", stack, options: ["GENERATION": generation])
   }
 
@@ -88,7 +88,7 @@ extension CountdownClient {
   ///     configured.
   public func beginSwipe(
     on stack: String, x: Double, dx: Double, timeout: Duration? = nil
-  ) async throws(CountdownClientError) -> NavigationView {
+  ) async throws -> NavigationView {
     try await view("NAV", "SWIPE", stack, options: ["X": x, "DX": dx, "TIMEOUT": timeout])
   }
 
@@ -96,7 +96,7 @@ extension CountdownClient {
   @discardableResult
   public func setTransitionProgress(
     on stack: String, fraction: Double, generation: Int? = nil
-  ) async throws(CountdownClientError) -> NavigationView {
+  ) async throws -> NavigationView {
     try await view("NAV", "PROGRESS", stack, fraction, options: ["GENERATION": generation])
   }
 
@@ -104,7 +104,7 @@ extension CountdownClient {
   @discardableResult
   public func finishTransition(
     on stack: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> NavigationView {
+  ) async throws -> NavigationView {
     try await view("NAV", "FINISH", stack, options: ["GENERATION": generation])
   }
 
@@ -112,19 +112,19 @@ extension CountdownClient {
   @discardableResult
   public func cancelTransition(
     on stack: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> NavigationView {
+  ) async throws -> NavigationView {
     try await view("NAV", "CANCEL", stack, options: ["GENERATION": generation])
   }
 
   /// Returns a stack; nil if there is none.
-  public func stack(_ stack: String) async throws(CountdownClientError) -> NavigationView? {
+  public func stack(_ stack: String) async throws -> NavigationView? {
     try await viewIfAny("NAV", "GET", stack)
   }
 
   /// Returns a page of stacks, as `countdowns(cursor:matching:owner:limit:)` does.
   public func stacks(
     cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
-  ) async throws(CountdownClientError) -> Page<NavigationView> {
+  ) async throws -> Page<NavigationView> {
     try await page("NAV", cursor: cursor, matching: matching, owner: owner, limit: limit)
   }
 }

@@ -10,7 +10,7 @@ extension CountdownClient {
   @discardableResult
   public func beginOnce(
     _ key: String, ttl: Duration, owner: Owner = .nobody, token: String? = nil
-  ) async throws(CountdownClientError) -> OnceView {
+  ) async throws -> OnceView {
     try await view(
       "ONCE", "BEGIN", key, options: ["TTL": ttl, "OWNER": owner.option, "TOKEN": token])
   }
@@ -19,7 +19,7 @@ extension CountdownClient {
   @discardableResult
   public func finishOnce(
     _ key: String, result: [UInt8], generation: Int? = nil
-  ) async throws(CountdownClientError) -> OnceView {
+  ) async throws -> OnceView {
     try await view("ONCE", "DONE", key, result, options: ["GENERATION": generation])
   }
 
@@ -27,19 +27,19 @@ extension CountdownClient {
   @discardableResult
   public func cancelOnce(
     _ key: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     try await flag("ONCE", "CANCEL", key, options: ["GENERATION": generation])
   }
 
   /// Returns a request; nil if the daemon does not know it.
-  public func once(_ key: String) async throws(CountdownClientError) -> OnceView? {
+  public func once(_ key: String) async throws -> OnceView? {
     try await viewIfAny("ONCE", "GET", key)
   }
 
   /// Returns a page of requests, as `countdowns(cursor:matching:owner:limit:)` does.
   public func onces(
     cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
-  ) async throws(CountdownClientError) -> Page<OnceView> {
+  ) async throws -> Page<OnceView> {
     try await page("ONCE", cursor: cursor, matching: matching, owner: owner, limit: limit)
   }
 }

@@ -14,7 +14,7 @@ extension CountdownClient {
   public func pageAppeared(
     _ page: String, refresh: PageView.Refresh? = nil, timeout: Duration? = nil,
     screen: String? = nil, grace: Duration? = nil, minimum: Duration? = nil, owner: Owner? = nil
-  ) async throws(CountdownClientError) -> PageView {
+  ) async throws -> PageView {
     try await view(
       "PAGE", "APPEAR", page,
       options: [
@@ -25,7 +25,7 @@ extension CountdownClient {
 
   /// Reports that a page has left the screen. Its load continues.
   @discardableResult
-  public func pageDisappeared(_ page: String) async throws(CountdownClientError) -> PageView {
+  public func pageDisappeared(_ page: String) async throws -> PageView {
     try await view("PAGE", "DISAPPEAR", page)
   }
 
@@ -38,7 +38,7 @@ extension CountdownClient {
   @discardableResult
   public func pageLoaded(
     _ page: String, items: Int? = nil, message: String? = nil, generation: Int? = nil
-  ) async throws(CountdownClientError) -> PageView {
+  ) async throws -> PageView {
     try await view(
       "PAGE", "LOADED", page,
       options: ["ITEMS": items, "MESSAGE": message, "GENERATION": generation])
@@ -48,7 +48,7 @@ extension CountdownClient {
   @discardableResult
   public func pageFailed(
     _ page: String, message: String? = nil, generation: Int? = nil
-  ) async throws(CountdownClientError) -> PageView {
+  ) async throws -> PageView {
     try await view("PAGE", "FAILED", page, options: ["MESSAGE": message, "GENERATION": generation])
   }
 
@@ -56,7 +56,7 @@ extension CountdownClient {
   @discardableResult
   public func retryPage(
     _ page: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> PageView {
+  ) async throws -> PageView {
     try await view("PAGE", "RETRY", page, options: ["GENERATION": generation])
   }
 
@@ -64,7 +64,7 @@ extension CountdownClient {
   @discardableResult
   public func refreshPage(
     _ page: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> PageView {
+  ) async throws -> PageView {
     try await view("PAGE", "REFRESH", page, options: ["GENERATION": generation])
   }
 
@@ -72,19 +72,19 @@ extension CountdownClient {
   @discardableResult
   public func closePage(
     _ page: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     try await flag("PAGE", "CLOSE", page, options: ["GENERATION": generation])
   }
 
   /// Returns a page; nil if there is none.
-  public func page(_ page: String) async throws(CountdownClientError) -> PageView? {
+  public func page(_ page: String) async throws -> PageView? {
     try await viewIfAny("PAGE", "GET", page)
   }
 
   /// Returns a page of a list of pages, as `countdowns(cursor:matching:owner:limit:)` does.
   public func pages(
     cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
-  ) async throws(CountdownClientError) -> Page<PageView> {
+  ) async throws -> Page<PageView> {
     try await page("PAGE", cursor: cursor, matching: matching, owner: owner, limit: limit)
   }
 }

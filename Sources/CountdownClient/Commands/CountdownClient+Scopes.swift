@@ -12,7 +12,7 @@ extension CountdownClient {
   @discardableResult
   public func openScope(
     _ id: String, parent: String? = nil, owner: Owner = .nobody, ttl: Duration? = nil
-  ) async throws(CountdownClientError) -> ScopeView {
+  ) async throws -> ScopeView {
     try await view(
       "SCOPE", "OPEN", id, options: ["PARENT": parent, "OWNER": owner.option, "TTL": ttl])
   }
@@ -21,7 +21,7 @@ extension CountdownClient {
   @discardableResult
   public func closeScope(
     _ id: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     try await flag("SCOPE", "CLOSE", id, options: ["GENERATION": generation])
   }
 
@@ -29,26 +29,26 @@ extension CountdownClient {
   @discardableResult
   public func touchScope(
     _ id: String, ttl: Duration? = nil, generation: Int? = nil
-  ) async throws(CountdownClientError) -> ScopeView {
+  ) async throws -> ScopeView {
     try await view("SCOPE", "TOUCH", id, options: ["TTL": ttl, "GENERATION": generation])
   }
 
   /// Returns a scope; nil if there is none.
-  public func scope(_ id: String) async throws(CountdownClientError) -> ScopeView? {
+  public func scope(_ id: String) async throws -> ScopeView? {
     try await viewIfAny("SCOPE", "GET", id)
   }
 
   /// Returns a page of scopes, as `countdowns(cursor:matching:owner:limit:)` does.
   public func scopes(
     cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
-  ) async throws(CountdownClientError) -> Page<ScopeView> {
+  ) async throws -> Page<ScopeView> {
     try await page("SCOPE", cursor: cursor, matching: matching, owner: owner, limit: limit)
   }
 
   /// Returns a page of the scopes in a tree: a scope and all scopes below it, parents first.
   public func scopeTree(
     _ id: String, cursor: String = "0", limit: Int? = nil
-  ) async throws(CountdownClientError) -> Page<ScopeView> {
+  ) async throws -> Page<ScopeView> {
     let command = Command(
       ["SCOPE", "TREE", id], ["CURSOR": cursor == "0" ? nil : cursor, "LIMIT": limit])
     return try Page(try await send(command))
@@ -62,7 +62,7 @@ extension CountdownClient {
   @discardableResult
   public func emit(
     _ event: String, to scope: String, payload: [UInt8]? = nil
-  ) async throws(CountdownClientError) -> String? {
+  ) async throws -> String? {
     let words: [any CommandWord] = ["SCOPE", "EMIT", scope, event]
     return try await send(Command(words + (payload.map { [$0] } ?? []), [:])).string
   }

@@ -13,7 +13,7 @@ extension CountdownClient {
   public func takeThrottle(
     _ key: String, burst: Int, count: Int, per period: Duration, cost: Int = 1, peek: Bool = false,
     token: String? = nil
-  ) async throws(CountdownClientError) -> ThrottleView {
+  ) async throws -> ThrottleView {
     try await view(
       "THROTTLE", "TAKE", key,
       options: [
@@ -26,20 +26,20 @@ extension CountdownClient {
   @discardableResult
   public func refundThrottle(
     _ key: String, _ cost: Int = 1, generation: Int? = nil, token: String? = nil
-  ) async throws(CountdownClientError) -> ThrottleView? {
+  ) async throws -> ThrottleView? {
     try await viewIfAny(
       "THROTTLE", "REFUND", key, cost, options: ["GENERATION": generation, "TOKEN": token])
   }
 
   /// Returns a rate limit; nil when nothing of the key is used.
-  public func throttle(_ key: String) async throws(CountdownClientError) -> ThrottleView? {
+  public func throttle(_ key: String) async throws -> ThrottleView? {
     try await viewIfAny("THROTTLE", "GET", key)
   }
 
   /// Returns a page of rate limits, as `countdowns(cursor:matching:owner:limit:)` does.
   public func throttles(
     cursor: String = "0", matching: String? = nil, limit: Int? = nil
-  ) async throws(CountdownClientError) -> Page<ThrottleView> {
+  ) async throws -> Page<ThrottleView> {
     try await page("THROTTLE", cursor: cursor, matching: matching, limit: limit)
   }
 }

@@ -13,7 +13,7 @@ extension CountdownClient {
   public func setTimer(
     _ key: String, after delay: Duration, every: Duration? = nil, payload: [UInt8]? = nil,
     owner: Owner = .nobody, late: TimerView.Late? = nil, clock: TimerView.Clock? = nil
-  ) async throws(CountdownClientError) -> TimerView {
+  ) async throws -> TimerView {
     try await view(
       "TIMER", "SET", key, delay,
       options: [
@@ -23,7 +23,7 @@ extension CountdownClient {
   }
 
   /// Returns a timer; nil if there is none.
-  public func timer(_ key: String) async throws(CountdownClientError) -> TimerView? {
+  public func timer(_ key: String) async throws -> TimerView? {
     try await viewIfAny("TIMER", "GET", key)
   }
 
@@ -31,7 +31,7 @@ extension CountdownClient {
   @discardableResult
   public func pauseTimer(
     _ key: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> TimerView {
+  ) async throws -> TimerView {
     try await view("TIMER", "PAUSE", key, options: ["GENERATION": generation])
   }
 
@@ -39,7 +39,7 @@ extension CountdownClient {
   @discardableResult
   public func resumeTimer(
     _ key: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> TimerView {
+  ) async throws -> TimerView {
     try await view("TIMER", "RESUME", key, options: ["GENERATION": generation])
   }
 
@@ -47,7 +47,7 @@ extension CountdownClient {
   @discardableResult
   public func retimeTimer(
     _ key: String, remaining: Duration, generation: Int? = nil
-  ) async throws(CountdownClientError) -> TimerView {
+  ) async throws -> TimerView {
     try await view("TIMER", "RETIME", key, remaining, options: ["GENERATION": generation])
   }
 
@@ -55,14 +55,14 @@ extension CountdownClient {
   @discardableResult
   public func deleteTimer(
     _ key: String, generation: Int? = nil
-  ) async throws(CountdownClientError) -> Bool {
+  ) async throws -> Bool {
     try await flag("TIMER", "DEL", key, options: ["GENERATION": generation])
   }
 
   /// Returns a page of timers, as `countdowns(cursor:matching:owner:limit:)` does.
   public func timers(
     cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
-  ) async throws(CountdownClientError) -> Page<TimerView> {
+  ) async throws -> Page<TimerView> {
     try await page("TIMER", cursor: cursor, matching: matching, owner: owner, limit: limit)
   }
 }

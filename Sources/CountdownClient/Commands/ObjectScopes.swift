@@ -17,7 +17,7 @@ extension CountdownClient {
   ///   - parent: the scope above: this scope closes with it, and events continue there.
   public func scope<Object: AnyObject & Sendable>(
     for object: Object, id: String? = nil, parent: String? = nil
-  ) async throws(CountdownClientError) -> ScopeView {
+  ) async throws -> ScopeView {
     let name = id ?? "\(Object.self)-\(UInt64.random(in: 0 ... .max))"
     let scope = try await openScope(name, parent: parent, owner: .connection)
     objectScopes.add(scope, of: object, self)

@@ -49,7 +49,7 @@ extension RESPValue {
     get throws(CountdownClientError) {
       guard let parts = elements, parts.count == 2, let elements = parts[1].elements,
         let cursor = parts[0].string ?? parts[0].int.map({ String($0) })
-      else { throw .protocolViolation("a reply that is not a page of a list") }
+      else { throw CountdownClientError.protocolViolation("a reply that is not a page of a list") }
       return (cursor, elements)
     }
   }

@@ -24,12 +24,15 @@ package final class Connection: Sendable {
 
   /// Connects and negotiates RESP3.
   ///
-  /// - Parameter unsolicited: receives everything that is not a reply, mostly pushes; called on the
-  ///   event loop.
+  /// - Parameters:
+  ///   - timeout: the time limit; nil: none.
+  ///   - unsolicited: receives everything that is not a reply, mostly pushes; called on the event
+  ///     loop.
   package static func open(
     path: String, group: (any EventLoopGroup)? = nil, name: String? = nil,
+    timeout: Duration? = nil,
     unsolicited: @escaping @Sendable (RESPValue) -> Void
-  ) async throws(CountdownClientError) -> Connection {
+  ) async throws -> Connection {
     let greeting = Greeting()
     let connection = try await connect(
       path: path, group: group ?? MultiThreadedEventLoopGroup.singleton
@@ -37,20 +40,22 @@ package final class Connection: Sendable {
     do {
       var hello = ["HELLO", "3"]
       if let name { hello += ["SETNAME", name] }
-      let replies = connection.pipeline([
-        hello, ["CLIENT", "SETINFO", "LIB-NAME", "countdown-client"],
-        ["CLIENT", "SETINFO", "LIB-VER", CountdownClient.version],
-      ])
-      let answer = try await replies[0].get()
+      let replies = connection.write(
+        [
+          hello, ["CLIENT", "SETINFO", "LIB-NAME", "countdown-client"],
+          ["CLIENT", "SETINFO", "LIB-VER", CountdownClient.version],
+        ].map { $0.map { Array($0.utf8) } }, expectingReplies: true)
+      // A daemon that refuses the client answers this one, and closes the connection.
+      let answer = try await connection.wait(for: [replies[0]], timeout)[0]
       if case .error(let text) = answer { throw CountdownClientError(reply: text) }
       // An older daemon may not know SETINFO, which is harmless.
-      for reply in replies[1...] { _ = try await reply.get() }
+      _ = try await connection.wait(for: Array(replies[1...]), timeout)
     } catch CountdownClientError.protocolViolation {
       connection.close()
-      throw .notCountdownd(path: path)
+      throw CountdownClientError.notCountdownd(path: path)
     } catch {
       connection.close()
-      throw greeting.refusal ?? CountdownClientError(error)
+      throw greeting.refusal ?? error
     }
     greeting.end()
     return connection
@@ -96,17 +101,39 @@ package final class Connection: Sendable {
   }
 
   /// Sends a command and returns its reply, errors as values.
-  package func send(_ arguments: [[UInt8]]) async throws(CountdownClientError) -> RESPValue {
-    let reply = write([arguments], expectingReplies: true)[0]
+  package func send(
+    _ arguments: [[UInt8]], timeout: Duration? = nil
+  ) async throws -> RESPValue {
+    try await wait(for: write([arguments], expectingReplies: true), timeout)[0]
+  }
+
+  /// Sends commands in one write and returns their replies in order, errors as values.
+  func send(all commands: [[String]], timeout: Duration?) async throws -> [RESPValue] {
+    let bytes = commands.map { $0.map { Array($0.utf8) } }
+    return try await wait(for: write(bytes, expectingReplies: true), timeout)
+  }
+
+  /// Waits for replies until the task is cancelled or the time is over. The replies still arrive
+  /// and are dropped: only the first result of a promise counts.
+  private func wait(
+    for replies: [EventLoopPromise<RESPValue>], _ timeout: Duration?
+  ) async throws -> [RESPValue] {
+    let limit = timeout.map { timeout in
+      channel.eventLoop.scheduleTask(in: TimeAmount(capping: timeout)) {
+        for reply in replies { reply.fail(CountdownClientError.timedOut(timeout)) }
+      }
+    }
+    defer { limit?.cancel() }
     do {
       return try await withTaskCancellationHandler {
-        try await reply.futureResult.get()
+        var values: [RESPValue] = []
+        for reply in replies { values.append(try await reply.futureResult.get()) }
+        return values
       } onCancel: {
-        // The reply still arrives and is dropped: only the first result of a promise counts.
-        reply.fail(CountdownClientError.cancelled)
+        for reply in replies { reply.fail(CancellationError()) }
       }
     } catch {
-      throw CountdownClientError(error)
+      throw CountdownClientError.converting(error)
     }
   }
 
@@ -144,9 +171,9 @@ package final class Connection: Sendable {
   private static func connect(
     path: String, group: any EventLoopGroup,
     unsolicited: @escaping @Sendable (RESPValue) -> Void
-  ) async throws(CountdownClientError) -> Connection {
+  ) async throws -> Connection {
     guard path.utf8.count <= pathLimit else {
-      throw .pathTooLong(path: path, limit: pathLimit)
+      throw CountdownClientError.pathTooLong(path: path, limit: pathLimit)
     }
     do {
       let channel = try await ClientBootstrap(group: group)
@@ -161,17 +188,17 @@ package final class Connection: Sendable {
     } catch let error as IOError {
       switch error.errnoCode {
       case ECONNREFUSED where !isSocket(path):
-        throw .notASocket(path: path)
+        throw CountdownClientError.notASocket(path: path)
       case ENOENT, ECONNREFUSED, ENOTDIR:
-        throw .daemonNotRunning(path: path)
+        throw CountdownClientError.daemonNotRunning(path: path)
       case EACCES, EPERM:
-        throw .permissionDenied(path: path, group: groupName(of: path))
+        throw CountdownClientError.permissionDenied(path: path, group: groupName(of: path))
       default:
         let reason = unsafe String(cString: strerror(error.errnoCode))
-        throw .connectionFailed(path: path, reason: reason)
+        throw CountdownClientError.connectionFailed(path: path, reason: reason)
       }
     } catch {
-      throw .connectionFailed(path: path, reason: "\(error)")
+      throw CountdownClientError.connectionFailed(path: path, reason: "\(error)")
     }
   }
 
@@ -199,5 +226,13 @@ package final class Connection: Sendable {
       unsafe found != nil
     else { return String(status.st_gid) }
     return unsafe String(cString: entry.gr_name)
+  }
+}
+
+extension TimeAmount {
+  /// A duration; one of more than a century counts as a century.
+  fileprivate init(capping duration: Duration) {
+    let (seconds, attoseconds) = min(duration, .seconds(3_155_760_000)).components
+    self = .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
   }
 }

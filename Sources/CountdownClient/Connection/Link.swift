@@ -1,10 +1,11 @@
 import NIOCore
+import Synchronization
 
 /// The connection for commands, opened on demand.
-actor Link {
+final class Link: Sendable {
   private enum State {
     case idle
-    case connecting(Task<Result<Connection, CountdownClientError>, Never>)
+    case connecting(EventLoopPromise<Connection>)
     case connected(Connection)
     case closed
   }
@@ -12,45 +13,74 @@ actor Link {
   private let path: String
   private let name: String?
   private let group: any EventLoopGroup
-  private var state = State.idle
+  private let timeout: Duration?
+  private let state = Mutex(State.idle)
 
-  init(path: String, name: String?, group: any EventLoopGroup) {
+  init(path: String, name: String?, group: any EventLoopGroup, timeout: Duration?) {
     self.path = path
     self.name = name
     self.group = group
+    self.timeout = timeout
   }
 
-  /// Returns the open connection, or connects; concurrent callers share one attempt.
-  func connection() async throws(CountdownClientError) -> Connection {
-    switch state {
-    case .closed: throw .clientClosed
-    case .connecting(let attempt): return try await attempt.value.get()
-    case .connected(let connection) where connection.isActive: return connection
-    case .idle, .connected: break
-    }
-    let attempt = Task { [path, name, group] () -> Result<Connection, CountdownClientError> in
-      do throws(CountdownClientError) {
-        return .success(try await Connection.open(path: path, group: group, name: name) { _ in })
-      } catch {
-        return .failure(error)
+  /// Returns the open connection, or connects; concurrent callers share one attempt, and each may
+  /// be cancelled alone.
+  func connection() async throws -> Connection {
+    let attempt = try state.withLock { state -> EventLoopFuture<Connection> in
+      switch state {
+      case .closed: throw CountdownClientError.clientClosed
+      case .connecting(let attempt): return attempt.futureResult
+      case .connected(let connection) where connection.isActive:
+        return group.next().makeSucceededFuture(connection)
+      case .idle, .connected:
+        let attempt = group.next().makePromise(of: Connection.self)
+        state = .connecting(attempt)
+        Task { await connect(attempt) }
+        return attempt.futureResult
       }
     }
-    state = .connecting(attempt)
-    let result = await attempt.value
-    if case .closed = state {
-      try? result.get().close()
-      throw .clientClosed
+    let mine = attempt.eventLoop.makePromise(of: Connection.self)
+    attempt.cascade(to: mine)
+    return try await withTaskCancellationHandler {
+      try await mine.futureResult.get()
+    } onCancel: {
+      // Only the first result of a promise counts.
+      mine.fail(CancellationError())
     }
-    state = (try? result.get()).map { .connected($0) } ?? .idle
-    return try result.get()
+  }
+
+  private func connect(_ attempt: EventLoopPromise<Connection>) async {
+    do {
+      let connection = try await Connection.open(
+        path: path, group: group, name: name, timeout: timeout
+      ) { _ in }
+      let isClosed = state.withLock { state in
+        if case .closed = state { return true }
+        state = .connected(connection)
+        return false
+      }
+      if isClosed { connection.close() }
+      attempt.succeed(connection)
+    } catch {
+      state.withLock { state in
+        if case .connecting = state { state = .idle }
+      }
+      attempt.fail(error)
+    }
   }
 
   /// Closes the connection permanently.
   func close() async {
-    let last = state
-    state = .closed
-    guard case .connected(let connection) = last else { return }
-    connection.close()
-    await connection.closed()
+    let last = state.withLock { state in
+      defer { state = .closed }
+      return state
+    }
+    switch last {
+    case .connecting(let attempt): attempt.fail(CountdownClientError.clientClosed)
+    case .connected(let connection):
+      connection.close()
+      await connection.closed()
+    case .idle, .closed: break
+    }
   }
 }

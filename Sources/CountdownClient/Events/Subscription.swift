@@ -46,15 +46,19 @@ final class Subscription: Sendable {
 
   private let path: String
   private let name: String?
+  private let timeout: Duration?
   private let group: any EventLoopGroup
   private let duties: [[String]]
   private let isPersistent: Bool
   private let ticks: (@Sendable (String) -> Bool)?
   let state: Mutex<State>
 
-  init(path: String, name: String?, group: any EventLoopGroup, _ request: Request) {
+  init(
+    path: String, name: String?, timeout: Duration?, group: any EventLoopGroup, _ request: Request
+  ) {
     self.path = path
     self.name = name
+    self.timeout = timeout
     self.group = group
     isPersistent = request.isPersistent
     duties = request.duties
@@ -144,10 +148,10 @@ final class Subscription: Sendable {
   private func run() async {
     var backoff = Backoff()
     while !Task.isCancelled {
-      do throws(CountdownClientError) {
-        let connection = try await Connection.open(path: path, group: group, name: name) {
-          [weak self] in self?.receive($0)
-        }
+      do {
+        let connection = try await Connection.open(
+          path: path, group: group, name: name, timeout: timeout
+        ) { [weak self] in self?.receive($0) }
         subscribe(connection)
         resume(connection)
         await connection.closed()
@@ -164,6 +168,8 @@ final class Subscription: Sendable {
           put(CountdownEvent(connection: .disconnected))
         }
       } catch {
+        // Only `stop` cancels this task.
+        guard let error = error as? CountdownClientError else { return }
         let isFirst = state.withLock { !$0.hasBeenLive }
         if isFirst || !mayPass(error), !isPersistent { return finish(throwing: error) }
       }
