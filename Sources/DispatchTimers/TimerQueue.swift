@@ -43,7 +43,7 @@ public final class TimerQueue: Sendable {
     switch clock {
     case is ContinuousClock: main = TimerDriver(clock: .boot, queue: queue)
     case is SuspendingClock: main = TimerDriver(clock: .uptime, queue: queue)
-    case let virtual as any VirtualClock:
+    case let virtual as any ManualClock:
       main = TimerDriver(clock: .virtual(virtual, wall: false), queue: queue)
       virtual.attach(main, wall: false)
     default: main = TimerDriver(clock: AlarmClock(clock), queue: queue)
@@ -84,7 +84,7 @@ public final class TimerQueue: Sendable {
     return others.withLock { [queue, clock] others in
       if let driver = others[base.rawValue] { return driver }
       let driver: TimerDriver
-      switch (base, clock as? any VirtualClock) {
+      switch (base, clock as? any ManualClock) {
       case (.wall, let virtual?):
         driver = TimerDriver(clock: .virtual(virtual, wall: true), queue: queue)
         virtual.attach(driver, wall: true)

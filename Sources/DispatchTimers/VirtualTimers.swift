@@ -1,6 +1,6 @@
 /// A clock whose time passes only when a test says so. It runs the timers itself, so that they need
 /// no alarm and the test knows when all have run.
-package protocol VirtualClock: Clock<Duration> {
+package protocol ManualClock: Clock<Duration> {
   /// The present of the continuous or the wall clock, in nanoseconds since 1970 or an epoch of its
   /// own.
   func nanoseconds(wall: Bool) -> UInt64
@@ -9,7 +9,7 @@ package protocol VirtualClock: Clock<Duration> {
   func attach(_ timers: any VirtualTimers, wall: Bool)
 }
 
-/// Timers that a ``VirtualClock`` runs.
+/// Timers that a ``ManualClock`` runs.
 package protocol VirtualTimers: AnyObject, Sendable {
   /// The earliest deadline, in microseconds of the clock.
   var nextDeadline: UInt64? { get }
@@ -21,7 +21,7 @@ package protocol VirtualTimers: AnyObject, Sendable {
 
 extension AlarmClock {
   /// A clock whose alarms never fire on their own.
-  static func virtual(_ clock: any VirtualClock, wall: Bool) -> AlarmClock {
+  static func virtual(_ clock: any ManualClock, wall: Bool) -> AlarmClock {
     AlarmClock(read: { clock.nanoseconds(wall: wall) }, setTimer: { _, _ in })
   }
 }

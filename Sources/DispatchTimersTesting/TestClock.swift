@@ -169,7 +169,7 @@ public final class TestClock: Clock, Sendable {
   }
 }
 
-extension TestClock: VirtualClock {
+extension TestClock: ManualClock {
   package func nanoseconds(wall: Bool) -> UInt64 {
     state.withLock { (wall ? $0.wall.since1970 : Self.start) + $0.now.offset }
       .nanosecondsRoundedDown
