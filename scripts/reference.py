@@ -2,9 +2,11 @@
 """Writes the generated tables of docs/reference: `make docs`. With --check it only compares.
 
 A table stands between `<!-- table: NAME ARGUMENT … -->` and `<!-- end -->`. The daemon supplies its
-rows and first columns: from `COMMAND DOCS`, the configuration, `INFO`, and the replies and events
-of the tour below. The other columns are written by hand and kept; a row without them is reported.
-The daemon is COUNTDOWND if set, else the newest build.
+rows and first columns: from `countdownctl schema`, the configuration and `INFO`. The other columns
+are written by hand and kept; a row without them is reported. The comments of the configuration file
+come from the schema, too. The tour below checks the schema: every field of every reply and event is
+described, and every field that is described is seen. The daemon is COUNTDOWND if set, else the
+newest build.
 """
 
 import contextlib
@@ -16,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
@@ -257,10 +260,10 @@ class Knowledge:
 
     def __init__(self):
         self.fields, self.events = {}, {}
+        self.schema = schema()
+        self.kinds = {kind["name"]: kind for kind in self.schema["kinds"]}
         self.settings, self.allowed = settings_of_the_file(), allowed_values()
         with daemon("--virtual-time") as connect:
-            client = connect()
-            self.docs = client.call("COMMAND", "DOCS")
             for kind, commands in TOUR.items():
                 self.tour(connect, kind, commands)
         with daemon("--durability", "process") as connect:
@@ -296,12 +299,24 @@ class Knowledge:
 
     def rows(self, family):
         """Yields the rows of the command table, without HELP."""
-        docs = self.docs[family.lower()]
-        if "complexity" in docs:
-            yield family.upper(), docs
-        for name, row in docs.get("subcommands", {}).items():
-            if not name.endswith("|help"):
-                yield name.upper().replace("|", " "), row
+        for row in self.schema["commands"]:
+            if row["name"].split()[0] == family:
+                yield row["name"], row
+
+    def differences(self):
+        """Yields where the schema and the tour differ."""
+        for name, kind in self.kinds.items():
+            described = {field["name"]: field for field in kind["fields"]}
+            seen, events = self.fields[name], self.events[name]
+            for found in events.values():
+                extra = {field["name"] for event in kind["events"] for field in event["fields"]}
+                known = described.keys() | extra | {"reason"}
+                yield from (f"{name}: field {one} of events" for one in found if one not in known)
+            yield from (f"{name}: field {one}" for one in seen if one not in described)
+            yield from (f"{name}: field {one} is never seen" for one in described if one not in seen)
+            known = {event["name"] for event in kind["events"]}
+            yield from (f"{name}: event {one}" for one in events if one not in known)
+            yield from (f"{name}: event {one} is never seen" for one in known if one not in events)
 
 
 def information(text):
@@ -315,16 +330,18 @@ def information(text):
     return sections
 
 
+def schema():
+    control = binary().with_name("countdownctl")
+    printed = subprocess.run([control, "schema"], capture_output=True, text=True)
+    return json.loads(printed.stdout) if printed.returncode == 0 else sys.exit(printed.stderr)
+
+
 def parameter(one):
-    choices = "|".join(choice["name"] for choice in one.get("arguments", []))
-    value = "" if one["type"] == "pure-token" else choices or one["name"]
-    text = " ".join(filter(None, [one.get("token"), value]))
-    if one["type"] == "pure-token":
-        text = one.get("token", one["name"])
-    flags = one.get("flags", [])
-    if "multiple" in flags:
-        return f"[{text} ...]" if "optional" in flags else f"{text} [{text} ...]"
-    return f"[{text}]" if "optional" in flags else text
+    value = "" if one["type"] == "flag" else one["display"]
+    text = " ".join(filter(None, [one["token"], value]))
+    if one["repeats"]:
+        return f"{text} [{text} ...]" if one["required"] else f"[{text} ...]"
+    return text if one["required"] else f"[{text}]"
 
 
 def code(text):
@@ -334,7 +351,7 @@ def code(text):
 def commands(known, *families):
     for family in families:
         for name, row in known.rows(family):
-            syntax = " ".join([name, *map(parameter, row.get("arguments", []))])
+            syntax = " ".join([name, *map(parameter, row["arguments"])])
             if name.endswith(" LIST") and "CURSOR" in syntax:
                 syntax = f"{name} …"
             yield name, [code(syntax), row["summary"]]
@@ -345,23 +362,58 @@ def options(known, family):
     for name, row in known.rows(family):
         if name.endswith(" LIST") and name.split()[0] == family and family.lower() in TOUR:
             continue
-        for one in row.get("arguments", []):
-            token = one.get("token")
-            if token and token not in COMMON_OPTIONS:
+        for one in row["arguments"]:
+            if one["token"] and one["token"] not in COMMON_OPTIONS:
                 text = parameter(one).strip("[]")
-                found.setdefault(token, (text, []))[1].append(name.partition(" ")[2] or name)
-    for token, (text, names) in found.items():
-        yield token, [code(text), " ".join(names)]
+                command = name.partition(" ")[2] or name
+                found.setdefault(one["token"], (text, []))[1].append((command, described(one)))
+    for token, (text, uses) in found.items():
+        texts = dict.fromkeys(help for _, help in uses)
+        if len(texts) > 1:
+            for help in texts:
+                texts[help] = " ".join(command for command, its in uses if its == help) + ": "
+        help = " ".join((prefix or "") + help for help, prefix in texts.items())
+        yield token, [code(text), " ".join(command for command, _ in uses), help]
+
+
+def described(one):
+    """Returns the help of an argument, with its range and its default."""
+    parts = [one["help"]]
+    if one["type"] == "integer" and one["most"] < 2**63 - 1:
+        parts.append(f"{one['least']} to {one['most']}.")
+    if one["type"] in ("text", "bytes") and one.get("max"):
+        parts.append(f"At most {one['max']} bytes.")
+    if one["type"] == "token":
+        parts.append(f"1 to {one['max']} bytes.")
+    if one["type"] == "duration" and one["least"]:
+        parts.append(f"At least {one['least']}ms.")
+    if one["default"] is not None:
+        parts.append(f"Default {code(one['default'])}.")
+    return cell(" ".join(parts))
+
+
+def cell(text):
+    return text.replace("|", "\\|")
 
 
 def fields(known, kind):
-    return [(name, [code(name)]) for name in known.fields[kind]]
+    for field in known.kinds[kind]["fields"]:
+        help = field["help"]
+        # The reasons of a kind are part of its page.
+        if field["type"] == "choice" and field["name"] not in ("reason", "accepted"):
+            values = " ".join(map(code, field["values"]))
+            help = values if help == "The state." else f"{values}. {help}"
+        if records := field.get("of", {}).get("fields"):
+            help += f" Each has {' '.join(code(one['name']) for one in records)}."
+        yield field["name"], [code(field["name"]), cell(help)]
 
 
 def events(known, kind):
     view = [name for name in known.fields[kind] if name not in ("accepted", "reason")]
     view = [name for name in view if name not in COMMON_FIELDS]
-    for name, found in known.events[kind].items():
+    helps = {event["name"]: event for event in known.kinds[kind]["events"]}
+    for name, event in helps.items():
+        found = known.events[kind].get(name, [])
         # The view of an event can lack fields of the kind.
         missing = [field for field in view if field not in found]
         extra = [field for field in found if field not in view]
@@ -373,7 +425,13 @@ def events(known, kind):
                 text += ", plus " + " ".join(map(code, extra))
         else:
             text = " ".join(map(code, found))
-        yield name, [code(name), text]
+        help = " ".join([event["help"], *(f"{code(f['name'])}: {f['help']}" for f in event["fields"])])
+        yield name, [code(name), text, cell(help)]
+
+
+def errors(known):
+    for error in known.schema["errors"]:
+        yield error["name"], [code(error["name"]), cell(f"{error['help']} {error['do']}")]
 
 
 def limits(known):
@@ -406,6 +464,29 @@ def settings_of_the_file():
             default, _ = found.get(".".join(path), ("", ""))
             found[".".join(path)] = (f"{default}, {item[1]}".lstrip(", "), explained)
     return found
+
+
+def configuration_file(known):
+    """Returns config/countdownd.yaml with the help of the schema above each setting that has one."""
+    helps = {setting["name"]: setting["help"] for setting in known.schema["settings"]}
+    head, _, body = CONFIGURATION_FILE.read_text().partition("\n\n")
+    lines, comment, path = [head, ""], [], []
+    for line in body.splitlines():
+        if line.strip().startswith("#"):
+            comment.append(line)
+            continue
+        if setting := re.match(SETTING, line):
+            path = path[: len(setting["indent"]) // 2] + [setting["name"]]
+            help = helps.get(".".join(path))
+            # Examples are written by hand, and so is the text above them.
+            if comment and help and not any(re.match(r"\s*#   ", one) for one in comment):
+                start = setting["indent"] + "# "
+                if prose([one.strip()[2:] for one in comment]) != help:
+                    comment = textwrap.wrap(
+                        help, 100, initial_indent=start, subsequent_indent=start)
+        lines += comment + [line]
+        comment = []
+    return "\n".join(lines) + "\n"
 
 
 def prose(comment):
@@ -444,7 +525,7 @@ def messages(known):
 
 TABLES = {
     table.__name__: table
-    for table in (commands, options, fields, events, limits, settings, info, messages)
+    for table in (commands, options, fields, events, errors, limits, settings, info, messages)
 }
 
 
@@ -462,7 +543,7 @@ UNLISTED = {"commandstats", "users", "fleet"}
 def uncovered(known, used):
     """Returns the tables that are missing from all pages."""
     kinds = {("fields", kind) for kind in TOUR} | {("events", kind) for kind in TOUR}
-    families = {("commands", name.upper()) for name in known.docs}
+    families = {("commands", row["name"].split()[0]) for row in known.schema["commands"]}
     sections = {("settings", name.split(".")[0]) for name in known.settings}
     facts = {("info", section) for section in known.info if section not in UNLISTED}
     covered = {(name, argument) for name, *arguments in used for argument in arguments}
@@ -499,6 +580,12 @@ def same(text, key):
 def main():
     is_check = sys.argv[1:] == ["--check"]
     known, complaints, used = Knowledge(), [], []
+    complaints += [f"the schema does not describe {one}" for one in known.differences()]
+    if (text := configuration_file(known)) != CONFIGURATION_FILE.read_text():
+        if is_check:
+            complaints.append("config/countdownd.yaml is out of date; run: make docs")
+        else:
+            CONFIGURATION_FILE.write_text(text)
     pattern = re.compile(
         r"(?P<begin><!-- table: (?P<name>[^\n]*?) -->)\n(?P<table>(?:\|[^\n]*\n)+)(?P<end><!-- end -->)"
     )

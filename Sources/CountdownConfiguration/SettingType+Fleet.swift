@@ -36,7 +36,7 @@ extension SettingType where Value == String? {
 extension SettingType where Value == FleetSettings.Replicas {
   static var replicas: SettingType {
     SettingType(
-      allowed: "all, or an integer from 0 to 5",
+      schema: [.textOrInteger], allowed: "all, or an integer from 0 to 5",
       parse: { text in
         if text == "all" { return .all }
         return wholeNumber(text).flatMap { (0...5).contains($0) ? .count($0) : nil }
@@ -86,6 +86,7 @@ extension SettingType where Value == Set<EntityKind> {
     let possible = FleetSettings.possibleKinds.sorted { $0.rawValue < $1.rawValue }
     let allowed = "one of " + possible.map(\.text).joined(separator: ", ")
     return SettingType(
+      schema: .list(of: allowed),
       read: { kinds, reader in
         guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
         if items.isEmpty { reader.report("empty; allowed: a list, each item " + allowed) }

@@ -1,9 +1,19 @@
 import Countdowns
+import Wire
 
 extension SettingType where Value == [String: SendPolicy] {
   /// A later policy replaces the whole policy of the same name: its rules belong together.
   static var policies: SettingType {
     SettingType(
+      schema: [
+        .of("type", "object"),
+        .of(
+          "additionalProperties",
+          .map([
+            .of("type", "object"), .of("additionalProperties", false),
+            .of("properties", .map(PolicyReader.rules)),
+          ])),
+      ],
       read: { policies, reader in
         for (name, section) in reader.entries(allowed: "policies by name") {
           var policy = PolicyReader(section)
@@ -24,6 +34,18 @@ private struct PolicyReader {
     "count", "every", "ladder", "windows", "channels", "validity", "attempts", "on-resend", "title",
     "ready-title", "unreachable",
   ]
+  /// The rules as properties of a JSON Schema.
+  static let rules: [RESPValue.Pair] = names.map { name in
+    switch name {
+    case "count", "attempts": .of(name, .map([.of("type", "integer"), .of("minimum", 1)]))
+    case "every", "validity": .of(name, .map(.duration))
+    case "ladder", "windows", "channels": .of(name, .map([.of("type", "array")]))
+    case "on-resend": .of(name, .map(SettingType<SendPolicy.OnResend>.choice().schema))
+    case "unreachable": .of(name, .map(SettingType<FleetSettings.Unreachable>.choice().schema))
+    default: .of(name, .map([.of("type", "string")]))
+    }
+  }
+
   private static let window = "LIMIT/DURATION, such as 5/10m"
   private static let channel = "1 to 64 of letters, digits, '_', '.' and '-'"
 

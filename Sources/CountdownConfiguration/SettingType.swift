@@ -1,4 +1,5 @@
 import Countdowns
+import Wire
 
 /// The type of a setting: how its value is read and shown.
 struct SettingType<Value: Sendable>: Sendable {
@@ -6,21 +7,25 @@ struct SettingType<Value: Sendable>: Sendable {
   let read: @Sendable (inout Value, ValueReader) -> Void
   /// The value in a form that can be read back. The suffix is appended to the setting's name.
   let list: @Sendable (Value) -> [(suffix: String, value: String)]
+  /// The members of its JSON Schema.
+  let schema: [RESPValue.Pair]
 
   init(
-    read: @escaping @Sendable (inout Value, ValueReader) -> Void,
+    schema: [RESPValue.Pair], read: @escaping @Sendable (inout Value, ValueReader) -> Void,
     list: @escaping @Sendable (Value) -> [(suffix: String, value: String)]
   ) {
     self.read = read
     self.list = list
+    self.schema = schema
   }
 
   /// Creates the type of a single value; `parse` returns nil for a text that is not `allowed`.
   init(
-    allowed: String, parse: @escaping @Sendable (String) -> Value?,
-    show: @escaping @Sendable (Value) -> String
+    schema: [RESPValue.Pair] = [.of("type", "string")], allowed: String,
+    parse: @escaping @Sendable (String) -> Value?, show: @escaping @Sendable (Value) -> String
   ) {
     self.init(
+      schema: schema,
       read: { value, reader in
         if let parsed = reader.value(allowed, parse) { value = parsed }
       },
@@ -31,6 +36,9 @@ struct SettingType<Value: Sendable>: Sendable {
 extension SettingType where Value: FixedWidthInteger & Sendable {
   static func count(_ range: ClosedRange<Int>) -> SettingType {
     SettingType(
+      schema: [
+        .of("type", "integer"), .of("minimum", range.lowerBound), .of("maximum", range.upperBound),
+      ],
       allowed: "an integer from \(range.lowerBound) to \(range.upperBound)",
       parse: { text in
         wholeNumber(text).flatMap { range.contains($0) ? Value(exactly: $0) : nil }
@@ -42,6 +50,7 @@ extension SettingType where Value: FixedWidthInteger & Sendable {
 extension SettingType where Value == Int {
   static func bytes(_ range: ClosedRange<Int>) -> SettingType {
     SettingType(
+      schema: [.textOrInteger, .of("pattern", "^[0-9]+(KiB|MiB)?$")],
       allowed: "bytes, or an integer with KiB or MiB, from \(range.lowerBound) to "
         + "\(range.upperBound >> 20)MiB",
       parse: { text in
@@ -56,6 +65,7 @@ extension SettingType where Value == Interval {
   /// `lowest` is in milliseconds.
   static func duration(from lowest: Int64 = 0) -> SettingType {
     SettingType(
+      schema: .duration,
       allowed: DurationText.allowed + (lowest > 0 ? ", at least \(lowest)ms" : ""),
       parse: { text in
         DurationText.parse(written: text).map(\.millisecondsRoundedUp)
@@ -69,7 +79,7 @@ extension SettingType where Value == Interval? {
   /// A duration; zero for none.
   static var timeout: SettingType {
     SettingType(
-      allowed: DurationText.allowed,
+      schema: .duration, allowed: DurationText.allowed,
       parse: { text -> Interval?? in
         guard let read = DurationText.parse(written: text) else { return nil }
         return .some(read == .zero ? nil : .milliseconds(read.millisecondsRoundedUp))
@@ -81,6 +91,8 @@ extension SettingType where Value == Interval? {
 extension SettingType where Value == Bool {
   static var noOrYes: SettingType {
     SettingType(
+      // What YAML 1.1 and 1.2 make of the words.
+      schema: [.of("enum", [.boolean(false), .boolean(true), "no", "yes"])],
       allowed: "one of no, yes", parse: { ["no": false, "yes": true][$0] },
       show: { $0 ? "yes" : "no" })
   }
@@ -90,6 +102,7 @@ extension SettingType where Value: CaseIterable & RawRepresentable<String> {
   static func choice() -> SettingType {
     let names = Value.allCases.map(\.rawValue)
     return SettingType(
+      schema: [.of("enum", names.map { .simpleString($0) })],
       allowed: "one of " + names.joined(separator: ", "),
       parse: { Value(rawValue: $0) },
       show: { $0.rawValue })
@@ -100,7 +113,7 @@ extension SettingType where Value == UInt32 {
   /// Permissions in octal, quoted or not: YAML's own reading of a plain 0660 is not used.
   static var fileMode: SettingType {
     SettingType(
-      allowed: "permissions in octal, from 0000 to 0777",
+      schema: [.textOrInteger], allowed: "permissions in octal, from 0000 to 0777",
       parse: { text in
         guard (3...4).contains(text.utf8.count) else { return nil }
         guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) })
@@ -161,6 +174,7 @@ extension SettingType {
     parse: @escaping @Sendable (String) -> Item?
   ) -> SettingType where Value == [Item] {
     SettingType(
+      schema: .list(of: allowed),
       read: { value, reader in
         guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
         value = items.compactMap { $0.value(allowed, parse) }
@@ -173,7 +187,12 @@ extension SettingType where Value == [[UInt8]: Level] {
   /// The highest level of each screen, by its key.
   static var screens: SettingType {
     let type = SettingType<Level>.choice()
+    let screen: [RESPValue.Pair] = [
+      .of("type", "object"), .of("additionalProperties", false),
+      .of("properties", .map([.of("max-level", .map(type.schema))])),
+    ]
     return SettingType(
+      schema: [.of("type", "object"), .of("additionalProperties", .map(screen))],
       read: { levels, reader in
         let allowed = "screens, each with max-level"
         for (name, screen) in reader.entries(allowed: allowed) {

@@ -140,6 +140,24 @@ extension RESPValue {
   }
 }
 
+// MARK: - Writing
+
+extension RESPValue: ExpressibleByStringLiteral {
+  public init(stringLiteral text: String) { self = .simpleString(text) }
+}
+
+extension RESPValue.Pair {
+  package static func of(_ name: String, _ value: RESPValue) -> Self {
+    Self(.simpleString(name), value)
+  }
+  package static func of(_ name: String, _ value: String) -> Self {
+    of(name, .simpleString(value))
+  }
+  package static func of(_ name: String, _ value: Int) -> Self { of(name, .integer(value)) }
+  package static func of(_ name: String, _ value: Bool) -> Self { of(name, .boolean(value)) }
+  package static func of(_ name: String, _ value: [RESPValue]) -> Self { of(name, .array(value)) }
+}
+
 // MARK: - Requests
 
 /// Encodes requests: a command is an array of bulk strings.

@@ -69,8 +69,7 @@ struct Countdownctl: AsyncParsableCommand {
         subcommands: [
           Watch.self, Top.self, Monitor.self, Ping.self, Info.self, Metrics.self, Policy.self,
           Reload.self, LogLevel.self, Backup.self, State.self, Fleet.self, Bench.self,
-          Play.self,
-          Raw.self,
+          Play.self, SchemaCommand.self, Raw.self,
         ]),
     ])
 

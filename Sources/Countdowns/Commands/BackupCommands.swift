@@ -10,7 +10,7 @@ let backupCommands: [CommandSpec] = [
   CommandSpec(
     "BACKUP", "BEGIN", group: .server, [.admin, .afterLoading],
     complexity: "O(1); then O(state), beside everything else",
-    "Begin a copy of the current state for this connection."
+    "Begin a copy of the current state for this connection.", .value(.count)
   ) { call throws(CommandError) in
     let host = call.dispatcher.host
     let connection = call.session.client.connection
@@ -20,7 +20,7 @@ let backupCommands: [CommandSpec] = [
 
   CommandSpec(
     "BACKUP", "SIZE", "id", group: .server, [.admin],
-    "Return the length of the copy in bytes."
+    "Return the length of the copy in bytes; null while it is made.", .value(.count.orNull)
   ) { call throws(CommandError) in
     let (id, host) = (try call.backupID(), call.dispatcher.host)
     let connection = call.session.client.connection
@@ -30,7 +30,8 @@ let backupCommands: [CommandSpec] = [
 
   CommandSpec(
     "BACKUP", "READ", "id offset count", group: .server, [.admin, .unlogged],
-    complexity: "O(count)", "Read up to 1048576 bytes of the copy; none at its end."
+    complexity: "O(count)", "Read up to 1048576 bytes of the copy; none at its end.",
+    .value(.bytes())
   ) { call throws(CommandError) in
     let (id, host) = (try call.backupID(), call.dispatcher.host)
     let connection = call.session.client.connection
@@ -44,7 +45,7 @@ let backupCommands: [CommandSpec] = [
 
   CommandSpec(
     "BACKUP", "END", "id", group: .server, [.admin],
-    "Remove the copy."
+    "Remove the copy.", .ok
   ) { call throws(CommandError) in
     let (id, host) = (try call.backupID(), call.dispatcher.host)
     let connection = call.session.client.connection

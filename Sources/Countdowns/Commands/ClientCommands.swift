@@ -1,13 +1,16 @@
 import Wire
 
 let clientCommands: [CommandSpec] = [
-  CommandSpec("CLIENT", "ID", group: .connection, [.fast], "Return the id of this connection.") {
+  CommandSpec(
+    "CLIENT", "ID", group: .connection, [.fast], "Return the id of this connection.", .value(.count)
+  ) {
     call throws(CommandError) in
     call.session.output.integer(Int64(clamping: call.session.client.connection))
   },
 
   CommandSpec(
-    "CLIENT", "INFO", group: .connection, [.fast], "Describe this connection, as in CLIENT LIST."
+    "CLIENT", "INFO", group: .connection, [.fast], "Describe this connection, as in CLIENT LIST.",
+    .value(.text())
   ) {
     call throws(CommandError) in
     call.session.output.text(call.dispatcher.clientLine(call.session, at: call.now) + "\n")
@@ -16,7 +19,7 @@ let clientCommands: [CommandSpec] = [
   CommandSpec(
     "CLIENT", "LIST", "[TYPE normal|master|replica|slave|pubsub] [ID id ...]",
     group: .connection, [.admin], complexity: "O(connections)",
-    "List the connections, one line each."
+    "List the connections, one line each.", .value(.text())
   ) { call throws(CommandError) in
     var sessions = call.dispatcher.sessions.values.sorted {
       $0.client.connection < $1.client.connection
@@ -46,14 +49,15 @@ let clientCommands: [CommandSpec] = [
 
   CommandSpec(
     "CLIENT", "SETNAME", "name", group: .connection, [.fast],
-    "Name this connection for CLIENT LIST and the log."
+    "Name this connection for CLIENT LIST and the log.", .ok
   ) { call throws(CommandError) in
     call.session.name = try call.clientName(call.arguments[2])
     call.ok()
   },
 
   CommandSpec(
-    "CLIENT", "GETNAME", group: .connection, [.fast], "Return the name of this connection."
+    "CLIENT", "GETNAME", group: .connection, [.fast], "Return the name of this connection.",
+    .value(.text().orNull)
   ) { call throws(CommandError) in
     if call.session.name.isEmpty {
       call.session.output.null()
@@ -64,7 +68,7 @@ let clientCommands: [CommandSpec] = [
 
   CommandSpec(
     "CLIENT", "SETINFO", "attribute value", group: .connection, [.fast],
-    "Set the client library's name or version: LIB-NAME, LIB-VER."
+    "Set the client library's name or version: LIB-NAME, LIB-VER.", .ok
   ) { call throws(CommandError) in
     let value = try call.clientName(call.arguments[3])
     switch call.text(2).uppercased() {
@@ -102,7 +106,7 @@ let clientCommands: [CommandSpec] = [
 
   CommandSpec(
     "CLIENT", "NO-EVICT", "on|off", group: .connection, [.fast],
-    "Accepted without effect: nothing is ever evicted."
+    "Accepted without effect: nothing is ever evicted.", .ok
   ) { call throws(CommandError) in
     _ = try call.spec.choice(call.arguments[2], "NO-EVICT") as Switch
     call.ok()
@@ -110,7 +114,7 @@ let clientCommands: [CommandSpec] = [
 
   CommandSpec(
     "CLIENT", "NO-TOUCH", "on|off", group: .connection, [.fast],
-    "Accepted without effect: nothing is ever evicted."
+    "Accepted without effect: nothing is ever evicted.", .ok
   ) { call throws(CommandError) in
     _ = try call.spec.choice(call.arguments[2], "NO-TOUCH") as Switch
     call.ok()

@@ -40,7 +40,8 @@ extension CommandSpec {
   ) -> CommandSpec {
     CommandSpec(
       "CLOCK", name, syntax, group: .server, [.admin, .afterLoading],
-      complexity: "O(what falls due)", "With --virtual-time: " + summary
+      complexity: "O(what falls due)", "With --virtual-time: " + summary,
+      isAnswered ? .ok : .value(.moment)
     ) { call throws(CommandError) in
       guard let clock = call.dispatcher.host.virtualClock else {
         throw CommandError(

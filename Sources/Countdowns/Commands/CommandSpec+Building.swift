@@ -9,6 +9,7 @@ extension CommandSpec {
   convenience init<Request>(
     _ name: String, _ subcommand: String? = nil, _ positional: String, _ options: [Option<Request>],
     group: Group, _ flags: Flags, complexity: String = "O(1)", _ summary: String,
+    _ reply: ReplyForm,
     request: @escaping @Sendable (Call) throws(CommandError) -> Request,
     handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
@@ -17,7 +18,7 @@ extension CommandSpec {
       (subcommand == nil ? 1 : 2) + positional.split(separator: " ").count
     self.init(
       name, subcommand, syntax.filter { !$0.isEmpty }.joined(separator: " "), group: group, flags,
-      complexity: complexity, summary
+      complexity: complexity, summary, reply, options: options.map(\.argument)
     ) { call throws(CommandError) in
       var read = try request(call)
       try call.read(options, from: place, into: &read)
@@ -29,19 +30,21 @@ extension CommandSpec {
   convenience init<Request: Sendable>(
     _ name: String, _ subcommand: String? = nil, _ positional: String, _ options: [Option<Request>],
     group: Group, _ flags: Flags, complexity: String = "O(1)", _ summary: String,
+    _ reply: ReplyForm,
     into request: Request,
     handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
     self.init(
       name, subcommand, positional, options, group: group, flags, complexity: complexity, summary,
-      request: { _ in request }, handler: handler)
+      reply, request: { _ in request }, handler: handler)
   }
 
   // MARK: What most kinds have
 
   static func get<K: Kind>(_ kind: K.Type, _ summary: String) -> CommandSpec {
     CommandSpec(
-      K.commandName, "GET", K.keyName, group: .entities(K.kind), [.readOnly, .fast], summary
+      K.commandName, "GET", K.keyName, group: .entities(K.kind), [.readOnly, .fast], summary,
+      .viewOrNull
     ) { call throws(CommandError) in
       call.reply(call.dispatcher.engine.get(kind, try call.key(), at: call.now))
     }
@@ -51,7 +54,7 @@ extension CommandSpec {
     CommandSpec(
       K.commandName, "LIST", "",
       K.hasOwners ? listOptions : listOptions.filter { !($0.name == "OWNER") },
-      group: .entities(K.kind), [.readOnly], complexity: "O(LIMIT)", summary,
+      group: .entities(K.kind), [.readOnly], complexity: "O(LIMIT)", summary, .page,
       into: ListQuery()
     ) { call, query throws(CommandError) in
       let page = call.dispatcher.engine.list(kind, query, at: call.now)
@@ -59,7 +62,16 @@ extension CommandSpec {
     }
   }
 
-  typealias Reply<Result> = @Sendable (Call, Result) -> Void
+  /// The form of a reply, and what writes it.
+  struct Reply<Result>: Sendable {
+    let form: ReplyForm
+    let write: @Sendable (Call, Result) -> Void
+
+    init(_ form: ReplyForm, _ write: @escaping @Sendable (Call, Result) -> Void) {
+      self.form = form
+      self.write = write
+    }
+  }
 
   /// Creates a command that calls the engine with its key, and replies with the result.
   ///
@@ -71,14 +83,15 @@ extension CommandSpec {
     _ summary: String, flags: Flags = [.write, .fast], complexity: String = "O(1)",
     request: @escaping @Sendable (Call) throws(CommandError) -> Request,
     _ body: @escaping @Sendable (Call, Span<UInt8>, Request) throws(EngineError) -> Result,
-    reply: @escaping Reply<Result>
+    reply: Reply<Result>
   ) -> CommandSpec {
     CommandSpec(
       K.commandName, name, more.isEmpty ? K.keyName : "\(K.keyName) \(more)", options,
-      group: .entities(K.kind), flags, complexity: complexity, summary, request: request
+      group: .entities(K.kind), flags, complexity: complexity, summary, reply.form,
+      request: request
     ) { call, request throws(CommandError) in
       let key = try call.key()
-      reply(call, try call.run { () throws(EngineError) in try body(call, key, request) })
+      reply.write(call, try call.run { () throws(EngineError) in try body(call, key, request) })
     }
   }
 
@@ -88,7 +101,7 @@ extension CommandSpec {
     _ summary: String, flags: Flags = [.write, .fast], complexity: String = "O(1)",
     into request: Request,
     _ body: @escaping @Sendable (Call, Span<UInt8>, Request) throws(EngineError) -> Result,
-    reply: @escaping Reply<Result>
+    reply: Reply<Result>
   ) -> CommandSpec {
     call(
       kind, name, "", options, summary, flags: flags, complexity: complexity,
@@ -101,7 +114,7 @@ extension CommandSpec {
 
   static func change<K: Kind, Result>(
     _ kind: K.Type, _ name: String, _ summary: String, _ body: @escaping Change<Result>,
-    flags: Flags = [.write, .fast], complexity: String = "O(1)", reply: @escaping Reply<Result>
+    flags: Flags = [.write, .fast], complexity: String = "O(1)", reply: Reply<Result>
   ) -> CommandSpec {
     call(
       kind, name, [.generation({ $0 = $1 })], summary, flags: flags, complexity: complexity,
@@ -122,7 +135,7 @@ extension CommandSpec {
   static func change<K: Kind, Argument, Result>(
     _ kind: K.Type, _ name: String, _ parameter: String, _ summary: String,
     _ argument: @escaping @Sendable (Call) throws(CommandError) -> Argument,
-    _ body: @escaping ChangeBy<Argument, Result>, reply: @escaping Reply<Result>
+    _ body: @escaping ChangeBy<Argument, Result>, reply: Reply<Result>
   ) -> CommandSpec {
     call(
       kind, name, parameter, [.generation({ $0.generation = $1 })], summary,
@@ -135,16 +148,19 @@ extension CommandSpec {
   }
 }
 
-/// Replies of commands that change an entity.
-extension Call {
-  static func view(_ call: Call, _ view: some EntityView) { call.session.output.view(view) }
+extension CommandSpec.Reply where Result: EntityView {
+  static var view: Self { Self(.view) { $0.session.output.view($1) } }
+}
 
+extension CommandSpec.Reply where Result == Bool {
   /// Replies 1, or 0 if nothing was done.
-  static func done(_ call: Call, _ isDone: Bool) { call.session.output.integer(isDone ? 1 : 0) }
+  static var done: Self { Self(.done) { $0.session.output.integer($1 ? 1 : 0) } }
+}
 
+extension CommandSpec.Reply {
   /// Replies with the view after a change, and whether and why it was refused.
-  static func answer(_ call: Call, _ answer: (refusal: Reason?, view: some EntityView)) {
-    call.session.output.view(answer.view, Answer(answer.refusal))
+  static func answer<View: EntityView>() -> Self where Result == (refusal: Reason?, view: View) {
+    Self(.answer) { $0.session.output.view($1.view, Answer($1.refusal)) }
   }
 }
 
@@ -153,15 +169,21 @@ extension Kind {
 }
 
 private let listOptions: [Option<ListQuery>] = [
-  .text("MATCH", "glob", { $0.pattern = $1 }, atMost: 1_024),
-  Option("OWNER", "none|connection|connection:ID|scope:ID") {
+  .text("MATCH", "glob", "Only keys that match the pattern.", { $0.pattern = $1 }, atMost: 1_024),
+  Option(
+    "OWNER", "none|connection|connection:ID|scope:ID", .owner, "Only entities of that owner."
+  ) {
     query, reader, call throws(CommandError) in
     query.owner = try call.listedOwner(try reader.value())
   },
-  Option("CURSOR", "c") { query, reader, _ throws(CommandError) in
+  Option(
+    "CURSOR", "c", .integer(0...Int64(UInt32.max)),
+    "The cursor of the page before; 0 for the first page, and after the last.", default: "0"
+  ) { query, reader, _ throws(CommandError) in
     query.cursor = Int(try reader.integer(in: 0...Int64(UInt32.max)))
   },
-  Option("LIMIT", "n") { query, reader, _ throws(CommandError) in
+  Option("LIMIT", "n", .integer(1...1_000), "The most views on a page.", default: "100") {
+    query, reader, _ throws(CommandError) in
     query.limit = Int(try reader.integer(in: 1...1_000))
   },
 ]

@@ -65,6 +65,7 @@ package final class CommandSpec: Sendable {
   package let group: Group
   package let flags: Flags
   package let complexity: String
+  package let reply: ReplyForm
   let handler: Handler
 
   /// The parameters that `syntax` describes.
@@ -79,7 +80,8 @@ package final class CommandSpec: Sendable {
 
   init(
     _ name: String, _ subcommand: String? = nil, _ syntax: String = "", group: Group,
-    _ flags: Flags, complexity: String = "O(1)", _ summary: String, handler: @escaping Handler
+    _ flags: Flags, complexity: String = "O(1)", _ summary: String, _ reply: ReplyForm = .special,
+    options: [ArgumentDescription] = [], handler: @escaping Handler
   ) {
     self.name = name
     self.subcommand = subcommand
@@ -89,9 +91,11 @@ package final class CommandSpec: Sendable {
     self.group = group
     self.flags = flags
     self.complexity = complexity
+    self.reply = reply
     self.handler = handler
     let words = subcommand == nil ? 1 : 2
-    parameters = Syntax.parse(syntax)
+    let full = fullName
+    parameters = Syntax.parse(syntax).map { $0.described(by: options, in: full) }
     hasSecrets = parameters.contains(where: \.isSecret)
     let keyName = group.kind?.behavior.keyName
     keyPosition = keyName != nil && parameters.first?.name == keyName ? words : 0

@@ -9,7 +9,7 @@ package enum Product {
 let connectionCommands: [CommandSpec] = [
   CommandSpec(
     "PING", nil, "[message]", group: .connection, [.fast, .whileSubscribed, .afterLoading],
-    "Reply with PONG, or with the message."
+    "Reply with PONG, or with the message.", .value(.text())
   ) { call throws(CommandError) in
     let output = call.session
     let message = call.arguments.count > 1 ? call.bytes(1) : nil
@@ -27,7 +27,9 @@ let connectionCommands: [CommandSpec] = [
     }
   },
 
-  CommandSpec("ECHO", nil, "message", group: .connection, [.fast], "Reply with the message.") {
+  CommandSpec(
+    "ECHO", nil, "message", group: .connection, [.fast], "Reply with the message.", .value(.text())
+  ) {
     call throws(CommandError) in
     call.session.output.bulk(call.arguments[1])
   },
@@ -48,7 +50,7 @@ let connectionCommands: [CommandSpec] = [
 
   CommandSpec(
     "QUIT", nil, group: .connection, [.fast, .whileSubscribed, .makesRoom, .immediate],
-    "Close the connection."
+    "Close the connection.", .ok
   ) { call throws(CommandError) in
     call.ok()
     call.session.isClosing = true
@@ -64,7 +66,7 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "SELECT", nil, "index", group: .connection, [.fast], "Select the only database, 0."
+    "SELECT", nil, "index", group: .connection, [.fast], "Select the only database, 0.", .ok
   ) { call throws(CommandError) in
     guard call.text(1) == "0" else {
       throw CommandError("ERR the only database is 0")

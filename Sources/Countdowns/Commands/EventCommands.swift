@@ -5,17 +5,29 @@ let eventCommands: [CommandSpec] = [
     "EVENTS", "SINCE", "seq [MATCH pattern ...] [SUBSCRIBED] [LIMIT n]", group: .pubsub,
     [.readOnly, .pubsub, .afterLoading],
     complexity: "O(log events), and O(1) for each that is looked at",
-    "Read the events after an event from the event log."
+    "Read the events after an event from the event log.",
+    .value(.record("events", eventPage))
   ) { call throws(CommandError) in
     try eventsSince(call)
   },
 
   CommandSpec(
     "EVENTS", "LAST", group: .pubsub, [.readOnly, .fast, .pubsub, .afterLoading],
-    "Return the sequence number of the newest event."
+    "Return the sequence number of the newest event.", .value(.count)
   ) { call throws(CommandError) in
     call.session.output.integer(call.dispatcher.engine.lastSequence)
   },
+]
+
+private let eventPage = [
+  Field("last_seq", .count, "Continue from here, even if it is less than the given number."),
+  Field(
+    "complete", .boolean,
+    "False if events may be missing, or the number is ahead: read the current state."
+  ),
+  Field("more", .boolean, "Ask again from `last_seq`; the reply can be empty."),
+  Field(
+    "events", .list(.list(.text())), "Pairs of channel and line, as published, oldest first."),
 ]
 
 private let mostPatterns = 16

@@ -10,7 +10,7 @@ let introspectionCommands: [CommandSpec] = [
     for name in names { call.replyInfo(name) }
   },
 
-  CommandSpec("COMMAND", "COUNT", group: .server, [], "Count the commands.") {
+  CommandSpec("COMMAND", "COUNT", group: .server, [], "Count the commands.", .value(.count)) {
     call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.table.names.count))
   },
@@ -18,7 +18,7 @@ let introspectionCommands: [CommandSpec] = [
   CommandSpec(
     "COMMAND", "LIST", "[FILTERBY MODULE|ACLCAT|PATTERN value]", group: .server, [],
     complexity: "O(commands)",
-    "List the names of all commands, or of those that match a PATTERN."
+    "List the names of all commands, or of those that match a PATTERN.", .value(.list(.text()))
   ) { call throws(CommandError) in
     var rows = call.dispatcher.table.rows
     var options = call.options(from: 2)
@@ -59,7 +59,7 @@ let introspectionCommands: [CommandSpec] = [
 
   CommandSpec(
     "COMMAND", "GETKEYS", "command [argument ...]", group: .server, [],
-    "Find the keys in a command."
+    "Find the keys in a command.", .value(.list(.text()))
   ) { call throws(CommandError) in
     let second = call.arguments.count > 3 ? call.arguments[3] : nil
     guard case .found(let index) = call.dispatcher.table.find(call.arguments[2], second) else {
@@ -203,9 +203,11 @@ extension Call {
       } else if CommandSpec.keyNames.contains(parameter.name) {
         "key"
       } else {
-        "string"
+        parameter.type.redisName
       }
-    session.output.map(3 + (parameter.token == nil ? 0 : 1) + (flags.isEmpty ? 0 : 1))
+    session.output.map(
+      3 + (parameter.token == nil ? 0 : 1) + (flags.isEmpty ? 0 : 1)
+        + (parameter.help.isEmpty ? 0 : 1))
     session.output.field("name", parameter.name)
     session.output.field("type", type)
     if parameter.choices.isEmpty {
@@ -221,10 +223,22 @@ extension Call {
       }
     }
     if let token = parameter.token { session.output.field("token", token) }
+    if !parameter.help.isEmpty { session.output.field("summary", parameter.help) }
     if !flags.isEmpty {
       session.output.bulk("flags" as StaticString)
       session.output.array(flags.count)
       for flag in flags { session.output.simple(flag) }
+    }
+  }
+}
+
+extension ValueType {
+  /// The type as `COMMAND DOCS` of Redis calls it.
+  fileprivate var redisName: StaticString {
+    switch self {
+    case .integer, .generation: "integer"
+    case .number: "double"
+    default: "string"
     }
   }
 }

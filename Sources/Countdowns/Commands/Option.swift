@@ -2,6 +2,11 @@
 /// syntax line, and with it arity, redaction and COMMAND DOCS, come from here.
 struct Option<Request>: Sendable {
   let name: CommandName
+  let type: ValueType
+  /// What it is for: a sentence or two, with its limits if the type does not have them.
+  let help: String
+  /// What applies without it: a value, or the name of a setting.
+  let fallback: String?
   /// The option in a syntax line, without brackets: `EVERY d`.
   let syntax: String
   let isRequired: Bool
@@ -11,8 +16,15 @@ struct Option<Request>: Sendable {
 
   /// - Parameter value: the name of the value in a syntax line, empty for an option without a
   ///   value. An exclamation mark before it hides the value from logs.
-  init(_ name: String, _ value: String, isRequired: Bool = false, _ read: @escaping Read) {
+  init(
+    _ name: String, _ value: String, _ type: ValueType, _ help: String,
+    default fallback: String? = nil,
+    isRequired: Bool = false, _ read: @escaping Read
+  ) {
     self.name = CommandName(name)!
+    self.type = type
+    self.help = help
+    self.fallback = fallback
     syntax = value.isEmpty ? name : "\(name) \(value)"
     self.isRequired = isRequired
     self.read = read
@@ -21,56 +33,65 @@ struct Option<Request>: Sendable {
   /// Puts a value into the request. (A key path would be slower than the rest of the option.)
   typealias Put<Value> = @Sendable (inout Request, Value) -> Void
 
-  static func flag(_ name: String, _ put: @escaping Put<Bool>) -> Option {
-    Option(name, "") { request, _, _ in put(&request, true) }
+  static func flag(_ name: String, _ help: String, _ put: @escaping Put<Bool>) -> Option {
+    Option(name, "", .flag, help) { request, _, _ in put(&request, true) }
   }
 
   /// - Parameter lasting: whether less than a millisecond is refused.
   static func duration(
-    _ name: String, _ put: @escaping Put<Interval>, lasting: Bool = false, isRequired: Bool = false
+    _ name: String, _ help: String, default fallback: String? = nil, _ put: @escaping Put<Interval>,
+    lasting: Bool = false, isRequired: Bool = false
   ) -> Option {
-    Option(name, "d", isRequired: isRequired) { request, reader, call throws(CommandError) in
+    Option(
+      name, "d", .duration(atLeast: lasting ? 1 : 0), help, default: fallback,
+      isRequired: isRequired
+    ) { request, reader, call throws(CommandError) in
       let value = try reader.duration()
       put(&request, lasting ? try call.lasting(value, name) : value)
     }
   }
 
   static func integer(
-    _ name: String, _ put: @escaping Put<Int64>, in range: ClosedRange<Int64>, value: String = "n",
-    isRequired: Bool = false
+    _ name: String, _ help: String, default fallback: String? = nil, _ put: @escaping Put<Int64>,
+    in range: ClosedRange<Int64>, value: String = "n", isRequired: Bool = false
   ) -> Option {
-    Option(name, value, isRequired: isRequired) { request, reader, _ throws(CommandError) in
+    Option(name, value, .integer(range), help, default: fallback, isRequired: isRequired) {
+      request, reader, _ throws(CommandError) in
       put(&request, try reader.integer(in: range))
     }
   }
 
   /// Makes an option whose value is any bytes, up to a length.
   static func text(
-    _ name: String, _ value: String, _ put: @escaping Put<[UInt8]>, atMost most: Int
+    _ name: String, _ value: String, _ help: String, _ put: @escaping Put<[UInt8]>, atMost most: Int
   ) -> Option {
-    Option(name, value) { request, reader, _ throws(CommandError) in
+    let type = value == "!bytes" ? ValueType.bytes(atMost: most) : .text(atMost: most)
+    return Option(name, value, type, help) { request, reader, _ throws(CommandError) in
       put(&request, try reader.text(atMost: most))
     }
   }
 
   /// Makes the option of an opaque payload, up to `max-payload-length` bytes.
-  static func payload(_ put: @escaping Put<[UInt8]>) -> Option {
-    Option("PAYLOAD", "!bytes") { request, reader, call throws(CommandError) in
+  static func payload(_ help: String, _ put: @escaping Put<[UInt8]>) -> Option {
+    Option("PAYLOAD", "!bytes", .bytes(), help) { request, reader, call throws(CommandError) in
       put(&request, try call.payload(try reader.value(), "PAYLOAD"))
     }
   }
 
   /// Makes an option whose value is the key of another entity.
-  static func key(_ name: String, _ value: String, _ put: @escaping Put<[UInt8]>) -> Option {
-    Option(name, value) { request, reader, call throws(CommandError) in
+  static func key(
+    _ name: String, _ value: String, _ help: String, _ put: @escaping Put<[UInt8]>
+  ) -> Option {
+    Option(name, value, .key, help) { request, reader, call throws(CommandError) in
       put(&request, Array(try call.key(try reader.value(), name)))
     }
   }
 
   static func choice<T: RawRepresentable & CaseIterable & SendableMetatype>(
-    _ name: String, _ put: @escaping Put<T>
+    _ name: String, _ help: String, default fallback: String? = nil, _ put: @escaping Put<T>
   ) -> Option where T.RawValue == String {
-    Option(name, choices(T.self)) { request, reader, _ throws(CommandError) in
+    Option(name, choices(T.self), .choice(T.self), help, default: fallback) {
+      request, reader, _ throws(CommandError) in
       put(&request, try reader.choice())
     }
   }
@@ -81,21 +102,29 @@ struct Option<Request>: Sendable {
     T.allCases.map(\.rawValue).joined(separator: "|")
   }
 
-  static func switched(_ name: String, _ put: @escaping Put<Bool>) -> Option {
-    Option(name, choices(Switch.self)) { request, reader, _ throws(CommandError) in
+  static func switched(
+    _ name: String, _ help: String, default fallback: String, _ put: @escaping Put<Bool>
+  ) -> Option {
+    Option(name, choices(Switch.self), .toggle, help, default: fallback) {
+      request, reader, _ throws(CommandError) in
       put(&request, try reader.choice() as Switch == .on)
     }
   }
 
   static func owner(_ put: @escaping Put<Owner>) -> Option {
-    Option("OWNER", "none|connection|scope:ID") { request, reader, call throws(CommandError) in
+    Option(
+      "OWNER", "none|connection|scope:ID", .owner,
+      "Ends it with this connection or a scope; without it, it ends on its own.", default: "none"
+    ) { request, reader, call throws(CommandError) in
       put(&request, try call.owner(try reader.value()))
     }
   }
 
   /// Makes the option by which an accepted command is recognized when it is repeated.
   static func token(_ put: @escaping Put<[UInt8]>) -> Option {
-    Option("TOKEN", "!t") { request, reader, call throws(CommandError) in
+    Option(
+      "TOKEN", "!t", .token, "Makes a retry safe: a token that was accepted before changes nothing."
+    ) { request, reader, call throws(CommandError) in
       let bytes = try reader.value()
       guard !bytes.isEmpty else { throw call.problem("TOKEN is empty") }
       put(&request, try call.text(bytes, "TOKEN", atMost: TextLimits.token))
@@ -103,7 +132,10 @@ struct Option<Request>: Sendable {
   }
 
   static func generation(_ put: @escaping Put<Generation>, isRequired: Bool = false) -> Option {
-    Option("GENERATION", "g", isRequired: isRequired) { request, reader, _ throws(CommandError) in
+    Option(
+      "GENERATION", "g", .generation, "Applies to this generation only; `STALE` for another one.",
+      isRequired: isRequired
+    ) { request, reader, _ throws(CommandError) in
       put(&request, try reader.generation())
     }
   }

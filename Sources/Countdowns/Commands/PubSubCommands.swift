@@ -23,7 +23,7 @@ let pubSubCommands: [CommandSpec] = [
     "PSUBSCRIBE", nil, "pattern [pattern ...]", group: .pubsub,
     [.pubsub, .whileSubscribed, .afterLoading],
     complexity: "O(patterns); then O(entities), bit by bit",
-    "Subscribe to all channels that match; each matching entity sends a snapshot first."
+    "Subscribe to all channels that match; each begins with its snapshots."
   ) { call throws(CommandError) in
     let client = call.session.client
     let patterns = try call.channelNames()
@@ -60,7 +60,7 @@ let pubSubCommands: [CommandSpec] = [
 
   CommandSpec(
     "PUBSUB", "CHANNELS", "[pattern]", group: .pubsub, [.pubsub],
-    complexity: "O(channels)", "List the channels that have subscribers."
+    complexity: "O(channels)", "List the channels that have subscribers.", .value(.list(.text()))
   ) { call throws(CommandError) in
     try listChannels(call)
   },
@@ -78,7 +78,9 @@ let pubSubCommands: [CommandSpec] = [
     }
   },
 
-  CommandSpec("PUBSUB", "NUMPAT", group: .pubsub, [.pubsub], "Count the subscribed patterns.") {
+  CommandSpec(
+    "PUBSUB", "NUMPAT", group: .pubsub, [.pubsub], "Count the subscribed patterns.", .value(.count)
+  ) {
     call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.engine.patternCount))
   },

@@ -3,14 +3,14 @@ import Wire
 let serverCommands: [CommandSpec] = [
   CommandSpec(
     "DBSIZE", nil, group: .server, [.readOnly, .fast, .afterLoading],
-    "Count all entities."
+    "Count all entities.", .value(.count)
   ) { call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.engine.entityCount))
   },
 
   CommandSpec(
     "TIME", nil, group: .server, [.fast],
-    "Read the daemon's clock: seconds since 1970, and microseconds."
+    "Read the daemon's clock: seconds since 1970, and microseconds.", .value(.list(.text()))
   ) { call throws(CommandError) in
     let wall = call.dispatcher.host.now.wall.microseconds
     call.session.output.array(2)
@@ -20,7 +20,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "INFO", nil, "[section ...]", group: .server, [], complexity: "O(commands)",
-    "Report the status of the daemon, as text in sections."
+    "Report the status of the daemon, as text in sections.", .value(.text())
   ) { call throws(CommandError) in
     var sections: [InfoSection] = []
     for index in 1..<call.arguments.count {
@@ -38,7 +38,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "METRICS", nil, group: .server, [], complexity: "O(commands)",
-    "Report the status of the daemon, as Prometheus text."
+    "Report the status of the daemon, as Prometheus text.", .value(.text())
   ) { call throws(CommandError) in
     call.session.output.text(call.dispatcher.metrics())
   },
@@ -64,7 +64,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "CONFIG", "SET", "setting value", group: .server, [.admin],
-    "Set log-level until the next reload or restart."
+    "Set log-level until the next reload or restart.", .ok
   ) { call throws(CommandError) in
     guard call.text(2).lowercased() == "log-level" else {
       throw CommandError(
@@ -81,7 +81,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "CONFIG", "RESETSTAT", group: .server, [.admin],
-    "Reset the counters of INFO."
+    "Reset the counters of INFO.", .ok
   ) { call throws(CommandError) in
     call.dispatcher.engine.statistics = EngineStatistics()
     call.dispatcher.statistics = CommandStatistics(commands: call.dispatcher.table.rows.count)
@@ -131,12 +131,15 @@ let serverCommands: [CommandSpec] = [
     }
   },
 
-  CommandSpec("SLOWLOG", "LEN", group: .server, [.admin], "Count the commands in the slow log.") {
+  CommandSpec(
+    "SLOWLOG", "LEN", group: .server, [.admin], "Count the commands in the slow log.",
+    .value(.count)
+  ) {
     call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.slowLog.entries.count))
   },
 
-  CommandSpec("SLOWLOG", "RESET", group: .server, [.admin], "Clear the slow log.") {
+  CommandSpec("SLOWLOG", "RESET", group: .server, [.admin], "Clear the slow log.", .ok) {
     call throws(CommandError) in
     call.dispatcher.slowLog.reset()
     call.ok()

@@ -20,6 +20,12 @@ enum Syntax {
     /// Whether logs must not show any of its values.
     var isSecret = false
     var hasValue: Bool { valueCount > 0 }
+    var type = ValueType.text()
+    /// The value in a syntax line.
+    var display: String { choices.isEmpty ? name : choices.joined(separator: "|") }
+    var help = ""
+    /// What applies without it: a value, or the name of a setting.
+    var fallback: String?
   }
 
   /// Returns a syntax line as users see it.

@@ -35,7 +35,7 @@ final class Transaction {
 let transactionCommands: [CommandSpec] = [
   CommandSpec(
     "MULTI", nil, group: .connection, [.fast, .immediate],
-    "Queue the commands that follow, until EXEC."
+    "Queue the commands that follow, until EXEC.", .ok
   ) { call throws(CommandError) in
     guard call.session.transaction == nil else {
       throw CommandError("ERR MULTI calls cannot be nested; send EXEC or DISCARD first")
@@ -53,7 +53,7 @@ let transactionCommands: [CommandSpec] = [
 
   CommandSpec(
     "DISCARD", nil, group: .connection, [.fast, .immediate, .makesRoom],
-    "Drop the queued commands."
+    "Drop the queued commands.", .ok
   ) { call throws(CommandError) in
     guard call.session.transaction != nil else {
       throw CommandError("ERR DISCARD without MULTI")

@@ -19,6 +19,9 @@ package protocol Kind: SendableMetatype {
   static var stateOfNothing: StaticString { get }
   /// Whether entities of this kind can survive a restart of the daemon.
   static var canBeDurable: Bool { get }
+  /// The fields of its views, in replies and events.
+  static var fields: [Field] { get }
+  static var events: [EventDescription] { get }
 
   // MARK: Looking
 

@@ -2,30 +2,17 @@
 /// refused request changes nothing.
 package enum Reason: Literal, CaseIterable, Sendable {
   // Sending.
-  /// The cooldown after the last send is not over.
-  case cooldown
-  /// A window is full.
-  case window
-  /// No channel is left until sends start over.
-  case exhausted
-  case expired, locked, passed
+  case cooldown, window, exhausted, expired, locked, passed
 
   // Any kind.
-  /// It was accepted before: this repetition changed nothing.
-  case repeated
-  case duplicate, cancelled
+  case repeated, duplicate, cancelled
   case ownerGone = "owner-gone"
   case replaced, closed
   case parentClosed = "parent-closed"
-  case rate
-  /// The kinds are decided by this host alone, as the fleet's servers cannot be reached.
-  case degraded
+  case rate, degraded
 
   // Gates.
-  /// The session is not open.
-  case login
-  /// Another connection runs the action.
-  case taken
+  case login, taken
   case noAction = "no-action"
 
   // Debouncers.
@@ -35,7 +22,6 @@ package enum Reason: Literal, CaseIterable, Sendable {
 
   // Stacks.
   case transitioning, root, presented, disabled
-  /// The stack has no such page.
   case noPage = "no-page"
   case outsideEdge = "outside-edge"
   case direction
@@ -43,10 +29,47 @@ package enum Reason: Literal, CaseIterable, Sendable {
 
   // Pages.
   case timedOut = "timed-out"
-  /// No load is in progress.
   case notLoading = "not-loading"
-  /// Only a failed load, or one that found nothing, can be retried.
   case notFailed = "not-failed"
-  /// A load is in progress.
   case loading
+
+  /// What it means.
+  package var help: String {
+    switch self {
+    case .cooldown: "In cooldown, or paused."
+    case .window: "A window of the policy is full."
+    case .exhausted: "The policy has no channel left until sends start over."
+    case .expired: "The validity, the lease or TTL is over; a resend replaced the code."
+    case .locked: "No attempts are left for the code."
+    case .passed: "PASS has used the code."
+    case .repeated: "It was accepted before: this repetition changed nothing."
+    case .duplicate: "Another request has begun or finished it."
+    case .cancelled: "It was cancelled."
+    case .ownerGone: "Its owner has gone."
+    case .replaced: "A newer one has replaced it."
+    case .closed: "It was closed."
+    case .parentClosed: "The scope above was closed."
+    case .rate: "The rate limit is exhausted."
+    case .degraded: "This host alone accepted it, as the fleet's servers cannot be reached."
+    case .login: "The session is not open."
+    case .taken: "Another connection runs the action."
+    case .noAction: "There is no action."
+    case .leading: "The first call of a burst."
+    case .quiet: "No call came for the quiet time."
+    case .maximumWait: "MAXWAIT is over."
+    case .flush: "FLUSH."
+    case .transitioning: "A transition is in progress."
+    case .root: "The first page cannot be popped."
+    case .presented: "A presented page cannot be swiped away."
+    case .disabled: "The page forbids it with POP off."
+    case .noPage: "The stack has no such page."
+    case .outsideEdge: "The swipe began too far from the edge."
+    case .direction: "The swipe went in the other direction."
+    case .notTransitioning: "No transition is in progress."
+    case .timedOut: "It took too long."
+    case .notLoading: "No load is in progress."
+    case .notFailed: "Only a failed load, or one that found nothing, can be retried."
+    case .loading: "A load is in progress."
+    }
+  }
 }

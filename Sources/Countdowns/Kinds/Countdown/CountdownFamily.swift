@@ -33,22 +33,45 @@ let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "START", "key",
     [
-      Option("POLICY", "p") { request, reader, call throws(CommandError) in
+      Option(
+        "POLICY", "p", .text(atMost: 64),
+        "A policy of the configuration; it sets the length, the limits and the validity."
+      ) { request, reader, call throws(CommandError) in
         request.start.policy = try call.policy(try reader.value())
       },
-      .integer("COUNT", { $0.count = $1 }, in: 1...Int64(Int32.max)),
-      .duration("EVERY", { $0.every = $1 }),
-      .flag("FIRE", { $0.start.plan.firesAtOnce = $1 }),
-      Option("TITLE", "fmt") { request, reader, call throws(CommandError) in
+      .integer(
+        "COUNT", "The number of steps.", default: "countdown.count",
+        { $0.count = $1 }, in: 1...Int64(Int32.max)),
+      .duration(
+        "EVERY", "The length of a step, at least 1ms; COUNT times EVERY is at most 3650d.",
+        default: "countdown.every", { $0.every = $1 }),
+      .flag(
+        "FIRE", "Counts the first step at once: COUNT 5 EVERY 1s FIRE lasts 4 s.",
+        { $0.start.plan.firesAtOnce = $1 }),
+      Option(
+        "TITLE", "fmt", .text(atMost: TextLimits.title),
+        "The text while counting. `%d` is the steps left, `%m:%02s` minutes and seconds "
+          + "rounded up, `%%` a percent sign; any other `%` is refused. Any language "
+          + "(`%ds后重发`)."
+      ) { request, reader, call throws(CommandError) in
         request.start.title = try call.title(try reader.value())
       },
-      .text("READYTITLE", "s", { $0.start.readyTitle = $1 }, atMost: TextLimits.title),
+      .text(
+        "READYTITLE", "s", "The text when ready.", { $0.start.readyTitle = $1 },
+        atMost: TextLimits.title),
       .owner({ $0.start.owner = $1 }),
-      .text("META", "!bytes", { $0.start.annotations.meta = $1 }, atMost: TextLimits.meta),
-      .token({ $0.start.token = $1 }), .flag("BRIEF", { $0.isBrief = $1 }),
+      .text(
+        "META", "!bytes", "Data of your own; shown in views, never logged.",
+        { $0.start.annotations.meta = $1 }, atMost: TextLimits.meta),
+      .token({ $0.start.token = $1 }),
+      .flag(
+        "BRIEF",
+        "Replies `[accepted, generation, retry_after_ms]`, a tenth of the bytes. `accepted` "
+          + "is 0 (refused), 1 (accepted) or 2 (`repeated`).",
+        { $0.isBrief = $1 }),
     ],
     group: .entities(.countdown), [.write, .fast],
-    "Start a countdown, or refuse and report how long to wait.",
+    "Start a countdown, or refuse and report how long to wait.", .answer,
     request: StartRequest.of
   ) { call, request throws(CommandError) in
     if request.start.policy != nil, request.count != nil || request.every != nil {
@@ -71,9 +94,16 @@ let countdownCommands: [CommandSpec] = [
 
   CommandSpec(
     "COUNTDOWN", "RESEND", "key",
-    [.token({ $0.start.token = $1 }), .flag("BRIEF", { $0.isBrief = $1 })],
+    [
+      .token({ $0.start.token = $1 }),
+      .flag(
+        "BRIEF",
+        "Replies `[accepted, generation, retry_after_ms]`, a tenth of the bytes. `accepted` "
+          + "is 0 (refused), 1 (accepted) or 2 (`repeated`).",
+        { $0.isBrief = $1 }),
+    ],
     group: .entities(.countdown), [.write, .fast],
-    "Start a ready countdown again with the options of its last START.",
+    "Start a ready countdown again with the options of its last START.", .answer,
     request: StartRequest.of
   ) { call, request throws(CommandError) in
     let key = try call.key()
@@ -89,7 +119,8 @@ let countdownCommands: [CommandSpec] = [
 
   CommandSpec(
     "COUNTDOWN", "WHY", "key", group: .entities(.countdown), [.readOnly, .fast],
-    "Explain in words why a countdown is as it is, and what START and ATTEMPT would be refused for."
+    "Explain why a countdown is as it is, and what would be refused.",
+    .value(.record("countdown-why", CountdownKind.explanation))
   ) { call throws(CommandError) in
     let explanation = call.engine.explainCountdown(try call.key(), at: call.now)
     explanation.write(to: &call.session.output)
@@ -98,22 +129,22 @@ let countdownCommands: [CommandSpec] = [
   .change(
     CountdownKind.self, "CANCEL",
     "Cancel a countdown. Sends under a policy stay on record.",
-    Engine.cancelCountdown, reply: Call.done),
+    Engine.cancelCountdown, reply: .done),
   .change(
     CountdownKind.self, "PAUSE", "Pause a countdown and keep its remaining time.",
     Engine.pauseCountdown,
-    reply: Call.view),
+    reply: .view),
   .change(
     CountdownKind.self, "RESUME", "Resume a paused countdown with its remaining time.",
-    Engine.resumeCountdown, reply: Call.view),
+    Engine.resumeCountdown, reply: .view),
   .change(
     CountdownKind.self, "RETIME", "d", "Change when a countdown ends, counted from now.", Call.time,
-    Engine.retimeCountdown, reply: Call.view),
+    Engine.retimeCountdown, reply: .view),
 
   CommandSpec(
     "COUNTDOWN", "REFUND", "key", [.generation({ $0 = $1 }, isRequired: true)],
     group: .entities(.countdown), [.write, .fast],
-    "Give a failed send back: its cooldown and its place in the windows.",
+    "Give a failed send back: its cooldown and its place in the windows.", .answer,
     into: nil as Generation?
   ) { call, generation throws(CommandError) in
     guard let generation else {
@@ -138,11 +169,11 @@ let countdownCommands: [CommandSpec] = [
       let (attempt, view) = try call.engine.attemptCountdown(
         key, generation: generation, token: token, at: call.now)
       return (Answer(attempt), view)
-    }, reply: { $0.session.output.view($1.1, $1.0) }),
+    }, reply: .init(.answer) { $0.session.output.view($1.1, $1.0) }),
   .change(
     CountdownKind.self, "PASS",
     "Mark a valid code as used. The send still counts towards the limits.",
-    Engine.passCountdown, reply: { $0.session.output.view($1.1, Answer($1.0)) }),
+    Engine.passCountdown, reply: .init(.answer) { $0.session.output.view($1.1, Answer($1.0)) }),
 ]
 
 extension Call {

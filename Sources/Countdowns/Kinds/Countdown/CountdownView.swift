@@ -209,3 +209,89 @@ package struct QuotaView: Equatable, Sendable {
     writer.field("attempts_left", attemptsLeft)
   }
 }
+
+extension CountdownKind {
+  static let fields =
+    [
+      Field("key", .key, "The key."),
+      Field(
+        "state", .choice(CountdownView.State.self),
+        "`idle`: cancelled, with sends on record (and snapshots of an unknown key)."),
+      .generation,
+    ]
+    + .answer([.cooldown, .window, .exhausted, .repeated, .degraded, .expired, .locked, .passed])
+    + [
+      Field(
+        "remaining", .count,
+        "The steps left, the number to show: `remaining_ms` / `every_ms` rounded up."),
+      Field("remaining_ms", .duration(), "The time until it is ready; 0 only when ready or idle."),
+      Field("deadline_unix_ms", .moment.orNull, "When it is or was ready; null while paused."),
+      .now,
+      Field("title", .text().orNull, "TITLE with the steps left, or READYTITLE; null without one."),
+      Field(
+        "retry_after_ms", .duration(),
+        "The time until START is accepted, with windows and channels; 0 when ready. While "
+          + "paused, the earliest time."
+      ),
+      Field("count", .count, "The number of steps, as started."),
+      Field("every_ms", .duration(), "The length of a step, as started."),
+      Field(
+        "sends", .count,
+        "The accepted sends since the key was new or sends started over, without refunded ones."),
+      Field(
+        "sends_left", .count.orNull,
+        "With a policy: the sends that windows and channels still allow, cooldown aside; "
+          + "null if unlimited."
+      ),
+      Field("policy", .text().orNull, "With a policy: its name."),
+      Field(
+        "channel", .text().orNull,
+        "With a policy: the channel of the newest send; null without channels."),
+      Field(
+        "next_channel", .text().orNull,
+        "With a policy: the channel of the next send; null if none is left."),
+      Field(
+        "expires_in_ms", .duration().orNull,
+        "With a policy: how long the newest code is valid; null if it is not."),
+      Field(
+        "attempts_left", .count.orNull,
+        "With a policy: the attempts left for the newest code; null if it is not valid or "
+          + "unlimited."
+      ),
+      .owner,
+    ] + Annotations.fields
+
+  static let events: [EventDescription] = [
+    .init(.started, "START or RESEND was accepted."),
+    .init(.refused, "START or RESEND was refused."),
+    .init(.tick, "A step has passed; only while somebody is subscribed."),
+    .init(.ready, "The cooldown is over."),
+    .init(.paused, "PAUSE."),
+    .init(.resumed, "RESUME."),
+    .init(.retimed, "The end has changed."),
+    .init(.cancelled, "`reason` `cancelled` or `owner-gone`."),
+    .init(.refunded, "REFUND."),
+    .init(
+      .locked, "The last attempt of a code was made; `generation` is that of its send."),
+    .init(.passed, "A code was used; `generation` is that of its send."),
+    .init(.expired, "The validity of a code is over; `generation` is that of its send."),
+  ]
+
+  /// The fields of WHY.
+  static let explanation: [Field] = [
+    Field("key", .key, "The key."),
+    Field("state", .choice(CountdownView.State.self), "The state."),
+    Field(
+      "why", .text(), "One sentence: the state, and whether START would be accepted."),
+    Field("reason", .choice(Reason.self).orNull, "What START would reply."),
+    Field("retry_after_ms", .duration(), "What START would reply."),
+    Field(
+      "limits", .list(.text()),
+      "How full each window of the policy in force is, and how many of its channels are used."),
+    Field(
+      "code", .choice(["valid", "locked", "passed", "expired"]).orNull,
+      "The state of the code; null where codes are not tracked."),
+    Field("code_why", .text().orNull, "Why ATTEMPT would be refused."),
+    .owner,
+  ]
+}

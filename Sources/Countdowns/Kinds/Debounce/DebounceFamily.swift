@@ -13,10 +13,10 @@ let debounceCommands: [CommandSpec] = [
   callDebounce,
   .change(
     DebounceKind.self, "CANCEL", "Cancel a burst: nothing fires.",
-    Engine.cancelDebounce, reply: Call.done),
+    Engine.cancelDebounce, reply: .done),
   .change(
     DebounceKind.self, "FLUSH", "Fire the pending event now.",
-    Engine.flushDebounce, reply: Call.done),
+    Engine.flushDebounce, reply: .done),
   .get(DebounceKind.self, "Read a debouncer."),
   .list(DebounceKind.self, "List debouncers, page by page."),
 ]
@@ -24,12 +24,21 @@ let debounceCommands: [CommandSpec] = [
 private let callDebounce = CommandSpec(
   "DEBOUNCE", "CALL", "key d",
   [
-    .payload({ $0.payload = $1 }), .flag("LEADING", { $0.isLeading = $1 }),
-    .duration("MAXWAIT", { $0.longest = $1 }),
+    .payload("Data for the event.", { $0.payload = $1 }),
+    .flag(
+      "LEADING",
+      "Fires the first call of a burst at once; later calls fire once after the quiet "
+        + "time. A firing by MAXWAIT does not end the burst.",
+      { $0.isLeading = $1 }),
+    .duration(
+      "MAXWAIT",
+      "Fires at the latest this long after the first pending call; at least the quiet time.",
+      { $0.longest = $1 }),
     .owner({ $0.owner = $1 }), .token({ $0.token = $1 }),
   ],
   group: .entities(.debounce), [.write, .fast],
-  "Call a debouncer: one event follows once no call came for that time.", into: DebounceRequest()
+  "Call a debouncer: one event follows once no call came for that time.", .answer,
+  into: DebounceRequest()
 ) { call, request throws(CommandError) in
   let quiet = try call.lasting(
     try call.duration(call.arguments[3], "the quiet time"), "the quiet time")

@@ -56,3 +56,26 @@ package struct DebounceView: GuardView, Equatable {
     writer.field("payload", bytes: payload)
   }
 }
+
+extension DebounceKind {
+  static let fields =
+    [
+      Field("key", .key, "The key."), Field("generation", .generation, "New with each burst."),
+    ] + .answer([.repeated, .degraded]) + [
+      Field(
+        "state", .choice(DebounceView.State.self),
+        "`resting`: nothing is pending, but the burst is not over; `idle` in events at the end."),
+      Field(
+        "calls", .count, "The calls that no event has reported yet; in `fired`, those it reports."),
+      Field("remaining_ms", .duration(), "The time until it fires, or until the burst is over."),
+      .sameAsTime, .now, Field("quiet_ms", .duration(), "The quiet time."),
+      Field("max_wait_ms", .duration().orNull, "MAXWAIT; null without."),
+      Field("leading", .boolean, "LEADING."), .owner,
+      Field("payload", .bytes().orNull, "PAYLOAD; null without."),
+    ]
+
+  static let events: [EventDescription] = [
+    .init(.fired, "`reason` `quiet`, `max-wait`, `leading` or `flush`."),
+    .init(.cancelled, "`reason` `cancelled` or `owner-gone`."),
+  ]
+}

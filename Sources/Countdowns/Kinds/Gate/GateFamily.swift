@@ -4,22 +4,31 @@ let gateCommands: [CommandSpec] = [
   .call(
     GateKind.self, "CHECK", "action",
     [
-      .payload({ $0.action.payload = $1 }), .switched("REQUIRED", { $0.isRequired = $1 }),
-      .duration("TTL", { $0.ttl = $1 }, lasting: true), .owner({ $0.owner = $1 }),
+      .payload("Data of the action.", { $0.action.payload = $1 }),
+      .switched(
+        "REQUIRED", "`off`: the action needs no login and is accepted.", default: "on",
+        { $0.isRequired = $1 }),
+      .duration(
+        "TTL", "How long the action is pending.", default: "gate.keep-pending",
+        { $0.ttl = $1 }, lasting: true), .owner({ $0.owner = $1 }),
     ],
     "Ask whether an action may run now; if not, hold it until the session opens.",
     request: GateCheck.init,
     { call, key, check throws(EngineError) in
       try call.engine.checkGate(key, check, by: call.client, at: call.now)
-    }, reply: { $0.reply($1, refusal: .login) }),
+    }, reply: .init(.answer) { $0.reply($1, refusal: .login) }),
 
   .call(
-    GateKind.self, "OPEN", [.duration("TTL", { $0 = $1 }, lasting: true)],
+    GateKind.self, "OPEN",
+    [
+      .duration(
+        "TTL", "How long the session is open. Default: until CLOSE.", { $0 = $1 }, lasting: true)
+    ],
     "Open a session, for TTL or until CLOSE; the pending action runs, once.",
     into: nil as Interval?,
     { call, key, ttl throws(EngineError) in
       try call.engine.openGate(key, for: ttl, by: call.client, at: call.now)
-    }, reply: Call.view),
+    }, reply: .view),
 
   .call(
     GateKind.self, "TAKE", [.generation({ $0 = $1 })],
@@ -27,21 +36,21 @@ let gateCommands: [CommandSpec] = [
     into: nil as Generation?,
     { call, key, generation throws(EngineError) in
       try call.engine.takeGate(key, generation: generation, by: call.client, at: call.now)
-    }, reply: Call.answer),
+    }, reply: .answer()),
 
   .call(
     GateKind.self, "DONE", [.generation({ $0 = $1 })], "Report that the action has run.",
     into: nil as Generation?,
     { call, key, generation throws(EngineError) in
       try call.engine.finishGate(key, generation: generation, by: call.client, at: call.now)
-    }, reply: Call.done),
+    }, reply: .done),
 
   .change(
     GateKind.self, "CANCEL", "Drop the pending action.",
-    Engine.cancelGate, reply: Call.done),
+    Engine.cancelGate, reply: .done),
   .change(
     GateKind.self, "CLOSE", "Close a session.", Engine.closeGate,
-    reply: Call.done),
+    reply: .done),
   .get(GateKind.self, "Read a session."),
   .list(GateKind.self, "List sessions that are open or have a pending action, page by page."),
 ]

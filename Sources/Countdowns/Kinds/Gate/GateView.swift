@@ -51,3 +51,34 @@ package struct GateView: GuardView, Equatable {
     writer.field("owner", owner)
   }
 }
+
+extension GateKind {
+  static let fields =
+    [
+      Field("key", .key, "The session."),
+      Field(
+        "generation", .generation,
+        "New with each pending CHECK and each OPEN; OPEN keeps that of an action."),
+    ] + .answer([.login, .taken, .noAction, .degraded]) + [
+      Field("state", .choice(GateView.State.self), "The state."),
+      Field("action", .text().orNull, "The pending action, or the one to run; null if none."),
+      Field("payload", .bytes().orNull, "PAYLOAD; null without."),
+      Field("taken", .boolean, "Whether a connection runs the action."),
+      Field(
+        "remaining_ms", .duration().orNull,
+        "The time until the action is dropped or the session closes; null if open until CLOSE."),
+      .sameAsTime, .now, .owner,
+    ]
+
+  static let events: [EventDescription] = [
+    .init(.pending, "An action waits for the session to open."),
+    .init(
+      .dismissed,
+      "An action will not run; `reason` `replaced`, `cancelled`, `expired`, `closed` or "
+        + "`owner-gone`."
+    ),
+    .init(.opened, "OPEN."), .init(.run, "TAKE `action` and run it with `payload`."),
+    .init(.taken, "A connection runs the action."), .init(.done, "DONE."),
+    .init(.closed, "`reason` `expired`, or null after CLOSE."),
+  ]
+}

@@ -25,24 +25,62 @@ let hudCommands: [CommandSpec] = [
   CommandSpec(
     "HUD", "SHOW", "screen",
     [
-      .choice("KIND", { $0.presentation.kind = $1 }),
-      .text("STATUS", "s", { $0.presentation.status = $1 }, atMost: TextLimits.status),
-      .duration("GRACE", { $0.presentation.grace = $1 }),
-      Option("MIN", "d") { request, reader, _ throws(CommandError) in
+      .choice("KIND", "What the HUD shows.", default: "loading", { $0.presentation.kind = $1 }),
+      .text("STATUS", "s", "The text.", { $0.presentation.status = $1 }, atMost: TextLimits.status),
+      .duration(
+        "GRACE", "Shows it only if the work takes longer; see EARLY for a dismissal before.",
+        default: "hud.grace", { $0.presentation.grace = $1 }),
+      Option(
+        "MIN", "d", .duration(),
+        "Shows it at least this long; an earlier dismissal is held until then.", default: "hud.min"
+      ) { request, reader, _ throws(CommandError) in
         request.presentation.minimum = try reader.duration()
         request.presentation.messageMinimum = request.presentation.minimum
       },
-      .duration("MAX", { $0.presentation.maximum = $1 }),
-      .duration("FADEIN", { $0.presentation.fadeIn = $1 }),
-      .duration("FADEOUT", { $0.presentation.fadeOut = $1 }),
-      .choice("MINFROM", { $0.presentation.minimumFrom = $1 }),
-      .choice("EARLY", { $0.presentation.early = $1 }),
-      .choice("MASK", { $0.mask = $1 }), .choice("LEVEL", { $0.level = $1 }),
-      .text("REQUEST", "url", { $0.url = $1 }, atMost: TextLimits.url),
-      .owner({ $0.owner = $1 }), .flag("DURABLE", { $0.presentation.isDurable = $1 }),
+      .duration(
+        "MAX",
+        "Releases the hold this long after did-appear, or after a later SHOW. The last hold "
+          + "ends the HUD with `timed-out`; this wins over MIN.",
+        { $0.presentation.maximum = $1 }),
+      .duration(
+        "FADEIN", "How long the fade-in takes.", default: "hud.fade-in",
+        { $0.presentation.fadeIn = $1 }),
+      .duration(
+        "FADEOUT", "How long the fade-out takes.", default: "hud.fade-out",
+        { $0.presentation.fadeOut = $1 }),
+      .choice(
+        "MINFROM",
+        "When MIN begins: at did-appear (`visible`), will-appear (`appear`, as in "
+          + "MBProgressHUD), the first SHOW (`request`) or the dismissal (`stop`).",
+        default: "visible", { $0.presentation.minimumFrom = $1 }),
+      .choice(
+        "EARLY",
+        "What a dismissal within GRACE does. `skip` never shows the HUD and sends only "
+          + "`did-disappear` with end `never-shown`; `show` shows it at once, with its whole "
+          + "fade-in, for MIN.",
+        default: "skip", { $0.presentation.early = $1 }),
+      .choice(
+        "MASK",
+        "How it covers the screen. Without it, REQUEST decides.",
+        { $0.mask = $1 }),
+      .choice(
+        "LEVEL",
+        "The level, from the lowest to the highest. Levels above `hud.max-level`, or that "
+          + "of the screen in `hud.screens`, are refused.", default: "normal",
+        { $0.level = $1 }),
+      .text(
+        "REQUEST", "url",
+        "The request that it is shown for. Without MASK it gets `hud.blocking.mask` if "
+          + "`hud.blocking` lists its path, else `none`. Only the path from the last `/api/` on "
+          + "counts, without a slash at the end.", { $0.url = $1 },
+        atMost: TextLimits.url),
+      .owner({ $0.owner = $1 }),
+      .flag(
+        "DURABLE", "Survives restarts with its state and times; not together with an owner.",
+        { $0.presentation.isDurable = $1 }),
     ],
     group: .entities(.hud), [.write],
-    "Show a HUD, with a grace period and minimum and maximum display times.",
+    "Show a HUD, with a grace period and minimum and maximum display times.", .view,
     request: ShowRequest.init
   ) { call, show throws(CommandError) in
     var request = show.presentation
@@ -65,7 +103,7 @@ let hudCommands: [CommandSpec] = [
 
   hud(
     "PROGRESS", "Set the progress of the work, from 0 to 1.", "fraction",
-    [.text("STATUS", "s", { $0.status = $1 }, atMost: TextLimits.status)],
+    [.text("STATUS", "s", "The text.", { $0.status = $1 }, atMost: TextLimits.status)],
     { call throws(CommandError) in HUDChange(fraction: try call.fraction(call.arguments[3])) },
     { call, key, change throws(EngineError) in
       try call.engine.updateHUD(
@@ -85,14 +123,24 @@ let hudCommands: [CommandSpec] = [
 
   hud(
     "DISMISS", "Dismiss a HUD, at the earliest when MIN is over.", "",
-    [.duration("DELAY", { $0.delay = $1 })]
+    [
+      .duration(
+        "DELAY",
+        "Dismisses this generation after that time. A new SHOW cancels it, a later DISMISS "
+          + "replaces it.",
+        { $0.delay = $1 })
+    ]
   ) { call, key, change throws(EngineError) in
     try call.engine.dismissHUD(key, change.target, delay: change.delay, at: call.now)
   },
 
   hud(
     "POP", "Release one hold; releasing the last one dismisses the HUD.", "",
-    [.text("REQUEST", "url", { $0.url = $1 }, atMost: TextLimits.url)]
+    [
+      .text(
+        "REQUEST", "url", "Releases the hold of this request.", { $0.url = $1 },
+        atMost: TextLimits.url)
+    ]
   ) { call, key, change throws(EngineError) in
     let path = change.url.map { Array(call.verdict($0).path.utf8) }
     return try call.engine.popHUD(key, change.target, path: path, by: call.client, at: call.now)
@@ -100,7 +148,7 @@ let hudCommands: [CommandSpec] = [
 
   hud(
     "TAP", "Report a tap; a tap outside a HUD without a mask dismisses it.", "",
-    [.flag("INSIDE", { $0.isInside = $1 })]
+    [.flag("INSIDE", "The tap was inside the HUD.", { $0.isInside = $1 })]
   ) { call, key, change throws(EngineError) in
     try call.engine.tapHUD(key, change.target, inside: change.isInside, at: call.now)
   },
@@ -114,18 +162,21 @@ let hudCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "HUD", "GET", "screen", [.choice("LEVEL", { $0 = $1 })], group: .entities(.hud),
+    "HUD", "GET", "screen", [.choice("LEVEL", "The level. Default: the topmost one.", { $0 = $1 })],
+    group: .entities(.hud),
     [.readOnly, .fast],
-    "Read the front HUD of a screen, or the one on a level.",
+    "Read the front HUD of a screen, or the one on a level.", .viewOrNull,
     into: nil as Level?
   ) { call, level throws(CommandError) in
     call.reply(call.engine.hud(try call.key(), level: level, at: call.now))
   },
 
   CommandSpec(
-    "HUD", "WHY", "screen", [.choice("LEVEL", { $0 = $1 })], group: .entities(.hud),
+    "HUD", "WHY", "screen", [.choice("LEVEL", "The level. Default: the topmost one.", { $0 = $1 })],
+    group: .entities(.hud),
     [.readOnly, .fast],
-    "Explain in words why a HUD is as it is, what it waits for, and who holds it.",
+    "Explain why a HUD is as it is, what it waits for, and who holds it.",
+    .value(.record("hud-why", HUDKind.explanation)),
     into: nil as Level?
   ) { call, level throws(CommandError) in
     let explanation = call.engine.explainHUD(try call.key(), level, at: call.now)
@@ -134,7 +185,8 @@ let hudCommands: [CommandSpec] = [
 
   CommandSpec(
     "HUD", "MASK", "url", group: .entities(.hud), [.readOnly, .fast],
-    "Try out which mask a request gets, and by which rule, without showing anything."
+    "Try out which mask a request gets, and by which rule, without showing anything.",
+    .value(.record("hud-mask", HUDKind.verdict))
   ) { call throws(CommandError) in
     let url = try call.text(call.arguments[2], "the URL", atMost: TextLimits.url)
     let verdict = call.verdict(url)
@@ -163,6 +215,7 @@ private func hud(
   .call(
     HUDKind.self, name, more,
     options + [
-      .choice("LEVEL", { $0.target.level = $1 }), .generation({ $0.target.generation = $1 }),
-    ], summary, request: request, body, reply: { $0.reply($1) })
+      .choice("LEVEL", "The level. Default: the topmost one.", { $0.target.level = $1 }),
+      .generation({ $0.target.generation = $1 }),
+    ], summary, request: request, body, reply: .init(.viewOrNull) { $0.reply($1) })
 }

@@ -1,6 +1,6 @@
 /// The view of one level of a screen.
 package struct HUDView: EntityView, Equatable {
-  package enum State: String, Sendable {
+  package enum State: String, CaseIterable, Sendable {
     case waiting, appearing, visible, disappearing, hidden
 
     init(_ phase: Presentation.Phase) {
@@ -107,4 +107,78 @@ extension Presentation.Show: FieldRecord {
     writer.field("owner", owner)
     writer.field("durable", request.isDurable)
   }
+}
+
+extension HUDKind {
+  static let fields: [Field] = [
+    Field("key", .key, "The screen."), .generation,
+    Field(
+      "state", .choice(HUDView.State.self), "The state."),
+    Field("level", .choice(Level.self), "LEVEL."),
+    Field("kind", .choice(Presentation.Kind.self), "KIND."),
+    Field("status", .text().orNull, "The text; null without one."),
+    Field("mask", .choice(Presentation.Mask.self), "The strictest MASK of all holds."),
+    Field("fraction", .fraction.orNull, "The progress; null before PROGRESS."),
+    Field("leases", .count, "The hold count."),
+    Field("holds", .list(.record("hold", holdFields)), "The holds, oldest first."),
+    Field("dismissing", .boolean, "A dismissal is held until MIN, delayed, or in progress."),
+    Field("paused", .boolean, "Time is paused."),
+    Field(
+      "remaining_ms", .duration().orNull,
+      "The time until it begins to disappear, as far as known; else null."),
+    .sameAsTime, .now,
+    Field(
+      "end", .choice(["dismissed", "timed-out", "owner-gone", "tapped", "never-shown"]).orNull,
+      "How it ended; null before."),
+    Field("owner", .owner, "The owner of the newest hold."),
+    Field("durable", .boolean, "Whether any of it survives restarts."),
+  ]
+
+  private static let holdFields: [Field] = [
+    .generation, Field("kind", .choice(Presentation.Kind.self), "KIND."),
+    Field("status", .text().orNull, "Its text."),
+    Field("mask", .choice(Presentation.Mask.self), "Its MASK."),
+    Field("fraction", .fraction.orNull, "Its progress."),
+    Field("request", .text().orNull, "The path of its REQUEST."),
+    Field("grace_ms", .duration(), "GRACE."), Field("max_ms", .duration().orNull, "MAX."), .owner,
+    Field("durable", .boolean, "DURABLE."),
+  ]
+
+  static let events: [EventDescription] = [
+    .init(.willAppear, "It begins to appear."),
+    .init(.didAppear, "It is fully visible; not if it was dismissed in the fade-in."),
+    .init(
+      .updated, "The text, progress, kind, mask or holds have changed.",
+      [
+        Field(
+          "superseded_generation", .generation.orNull,
+          "After a SHOW: the generation of the one before.")
+      ]),
+    .init(.paused, "PAUSE."), .init(.resumed, "RESUME."),
+    .init(.touched, "TAP; not in the event log."),
+    .init(.willDisappear, "`end` reports why."),
+    .init(
+      .didDisappear, "`end` reports why; `never-shown` comes without the events before."),
+  ]
+
+  /// The fields of WHY.
+  static let explanation: [Field] = [
+    Field("key", .key, "The screen."),
+    Field(
+      "state", .choice(HUDView.State.self), "The state."),
+    Field("why", .text(), "One sentence: the state, and what it waits for."),
+    Field("reasons", .list(.text()), "What it waits for, as words."),
+    Field("holders", .list(.text()), "Who holds it."),
+    Field("mask", .choice(Presentation.Mask.self).orNull, "The mask; null if hidden."),
+    Field("blocked_by", .text().orNull, "The request that blocks the screen."),
+    Field("level", .choice(Level.self).orNull, "The level; null if hidden."),
+    Field("generation", .generation.orNull, "The fencing token; null if hidden."),
+  ]
+
+  /// The fields of MASK.
+  static let verdict: [Field] = [
+    Field("request", .text(), "The path of the request."),
+    Field("mask", .choice(Presentation.Mask.self), "The mask that it gets."),
+    Field("rule", .text().orNull, "The rule that blocks it; null if none does."),
+  ]
 }

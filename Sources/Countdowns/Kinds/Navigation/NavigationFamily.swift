@@ -16,15 +16,24 @@ private enum BarWish: String, CaseIterable {
 
 let navigationCommands: [CommandSpec] = [
   push(
-    "PUSH", .pushed, [.edge { $0.push.edge = $1 }, .switched("POP", { $0.push.pops = $1 })],
+    "PUSH", .pushed,
+    [
+      .edge { $0.push.edge = $1 },
+      .switched(
+        "POP", "`off` forbids swiping this page away.", default: "on", { $0.push.pops = $1 }),
+    ],
     "Push a page, which is a scope; the first page creates the stack."),
   push("PRESENT", .presented, [], "The same with a page that cannot be swiped away."),
 
   .call(
     NavigationKind.self, "SET", "page",
     [
-      .edge { $0.change.edge = $1 }, .switched("POP", { $0.change.pops = $1 }),
-      .choice("BAR", { $0.change.bar = .some(($1 as BarWish).bar) }),
+      .edge { $0.change.edge = $1 },
+      .switched(
+        "POP", "`off` forbids swiping this page away.", default: "on", { $0.change.pops = $1 }),
+      .choice(
+        "BAR", "Whether the page wants the navigation bar; `any` leaves it as it is.",
+        default: "any", { $0.change.bar = .some(($1 as BarWish).bar) }),
     ],
     "Change options of a page.", flags: [.write], complexity: "O(pages)",
     request: { call throws(CommandError) in
@@ -32,7 +41,7 @@ let navigationCommands: [CommandSpec] = [
     },
     { call, key, set throws(EngineError) in
       try call.engine.setPage(key, set.page, set.change, at: call.now)
-    }, reply: Call.answer),
+    }, reply: .answer()),
 
   .call(
     NavigationKind.self, "POP",
@@ -41,29 +50,33 @@ let navigationCommands: [CommandSpec] = [
     into: (pace: NavigationStack.Pace.atOnce, generation: nil as Generation?),
     { call, key, pop throws(EngineError) in
       try call.engine.popPage(key, pop.pace, generation: pop.generation, at: call.now)
-    }, reply: Call.answer),
+    }, reply: .answer()),
   .change(
     NavigationKind.self, "ROOT", "Pop all pages but the first.", Engine.popToRoot,
-    flags: [.write], complexity: "O(pages)", reply: Call.answer),
+    flags: [.write], complexity: "O(pages)", reply: .answer()),
   .change(
     NavigationKind.self, "DISMISS",
     "Remove the whole stack.",
-    Engine.dismissStack, flags: [.write], complexity: "O(pages)", reply: Call.done),
+    Engine.dismissStack, flags: [.write], complexity: "O(pages)", reply: .done),
 
   CommandSpec(
     "NAV", "SWIPE", "stack",
     [
-      .points("X", { $0.x = $1 }), .points("DX", { $0.dx = $1 }),
-      .duration("TIMEOUT", { $0.timeout = $1 }, lasting: true),
+      .points("X", "Where the swipe begins, from the edge.", { $0.x = $1 }),
+      .points("DX", "How far it has moved; positive is back.", { $0.dx = $1 }),
+      .duration(
+        "TIMEOUT", "Cancels the swipe after this time without PROGRESS.",
+        default: "nav.swipe-timeout", { $0.timeout = $1 }, lasting: true),
     ],
     group: .entities(.nav), [.write, .fast], "Ask whether a swipe back may begin, and begin it.",
+    .answer,
     into: SwipeRequest()
   ) { call, swipe throws(CommandError) in
     guard let x = swipe.x, let dx = swipe.dx else {
       throw call.problem("X and DX are both needed")
     }
     let key = try call.key()
-    Call.answer(
+    CommandSpec.Reply.answer().write(
       call,
       try call.run { () throws(EngineError) in
         try call.engine.swipe(key, x: x, dx: dx, timeout: swipe.timeout, at: call.now)
@@ -74,15 +87,15 @@ let navigationCommands: [CommandSpec] = [
     NavigationKind.self, "PROGRESS", "fraction", "Set the progress of a transition, from 0 to 1.",
     { call throws(CommandError) in try call.fraction(call.arguments[3]) },
     Engine.progressTransition,
-    reply: Call.answer),
+    reply: .answer()),
   .change(
     NavigationKind.self, "FINISH",
-    "Finish a transition: after a swipe or POP, the scope of the page that leaves closes.",
+    "Finish a transition: the scope of a page that leaves closes.",
     Engine.finishTransition,
-    flags: [.write], reply: Call.answer),
+    flags: [.write], reply: .answer()),
   .change(
     NavigationKind.self, "CANCEL", "Cancel a transition: the stack is as it was before.",
-    Engine.cancelTransition, flags: [.write], reply: Call.answer),
+    Engine.cancelTransition, flags: [.write], reply: .answer()),
   .get(NavigationKind.self, "Read a navigation stack."),
   .list(NavigationKind.self, "List navigation stacks, page by page."),
 ]
@@ -94,11 +107,15 @@ private func push(
   CommandSpec(
     "NAV", name, "stack page",
     options + [
-      .choice("BAR", { $0.push.bar = ($1 as BarWish).bar }), .pace({ $0.push.pace = $1 }),
-      .key("PARENT", "scope", { $0.push.opening.parent = $1 }),
-      .owner({ $0.push.opening.owner = $1 }), .flag("PAGE", { $0.loads = $1 }),
+      .choice(
+        "BAR", "Whether the page wants the navigation bar; `any` leaves it as it is.",
+        default: "any", { $0.push.bar = ($1 as BarWish).bar }), .pace({ $0.push.pace = $1 }),
+      .key("PARENT", "scope", "The scope above the page's scope.", { $0.push.opening.parent = $1 }),
+      .owner({ $0.push.opening.owner = $1 }),
+      .flag(
+        "PAGE", "The page loads, and appears and disappears with the stack.", { $0.loads = $1 }),
     ] + loadOptions { $1(&$0.appearance) },
-    group: .entities(.nav), [.write], summary, request: PushRequest.init
+    group: .entities(.nav), [.write], summary, .answer, request: PushRequest.init
   ) { call, request throws(CommandError) in
     let key = try call.key()
     guard request.loads || request.appearance == PageAppearance() else {
@@ -107,7 +124,7 @@ private func push(
     var push = request.push
     push.style = style
     push.appearance = request.loads ? request.appearance : nil
-    Call.answer(
+    CommandSpec.Reply.answer().write(
       call,
       try call.run { () throws(EngineError) in
         try call.engine.pushPage(key, push, by: call.client, at: call.now)
@@ -128,7 +145,10 @@ private struct PushRequest {
 
 extension Option {
   fileprivate static func edge(_ put: @escaping Put<Double>) -> Option {
-    Option("EDGE", "pts") { request, reader, call throws(CommandError) in
+    Option(
+      "EDGE", "pts", .number(0...1_000_000),
+      "How far from the edge a swipe may begin; 0 for anywhere.", default: "0"
+    ) { request, reader, call throws(CommandError) in
       let edge = try call.points(try reader.value(), "EDGE")
       guard edge >= 0 else { throw call.problem("EDGE is not negative; 0 is anywhere") }
       put(&request, edge)
@@ -136,7 +156,10 @@ extension Option {
   }
 
   fileprivate static func pace(_ put: @escaping Put<NavigationStack.Pace>) -> Option {
-    Option("DURATION", "d|finish") { request, reader, call throws(CommandError) in
+    Option(
+      "DURATION", "d|finish", .durationOr("finish"),
+      "How long the transition takes; `finish`: until FINISH or CANCEL.", default: "0"
+    ) { request, reader, call throws(CommandError) in
       let value = try reader.value()
       if String(decoding: value).lowercased() == "finish" { return put(&request, .untilFinished) }
       guard let duration = DurationText.parse(value) else {
@@ -149,8 +172,11 @@ extension Option {
 }
 
 extension Option<SwipeRequest> {
-  fileprivate static func points(_ name: String, _ put: @escaping Put<Double>) -> Option {
-    Option(name, "pts", isRequired: true) { request, reader, call throws(CommandError) in
+  fileprivate static func points(
+    _ name: String, _ help: String, _ put: @escaping Put<Double>
+  ) -> Option {
+    Option(name, "pts", .points, help, isRequired: true) {
+      request, reader, call throws(CommandError) in
       put(&request, try call.points(try reader.value(), name))
     }
   }

@@ -100,3 +100,56 @@ package struct StackView: EntityView, Equatable {
     writer.field("fraction", fraction)
   }
 }
+
+extension NavigationKind {
+  static let fields =
+    [
+      Field("key", .key, "The stack."),
+      Field(
+        "state", .choice(["settled", "transitioning", "empty"]),
+        "`empty` in snapshots of an unknown key."),
+      Field("generation", .generation, "New with each swipe, and with each DURATION."),
+    ]
+    + .answer([
+      .transitioning, .root, .presented, .disabled, .noPage, .outsideEdge, .direction,
+      .notTransitioning,
+    ]) + [
+      Field("page", .key.orNull, "The page on top; in events, the page that they are about."),
+      Field("depth", .count, "The number of pages."),
+      Field("pages", .list(.key), "The pages, from the root up."),
+      Field("bar", .choice(NavigationStack.Bar.self), "The navigation bar."),
+      Field(
+        "transition", .choice(NavigationStack.Transition.Kind.self).orNull,
+        "Null unless transitioning."),
+      Field("fraction", .fraction.orNull, "The progress; null unless transitioning."),
+      Field(
+        "remaining_ms", .duration().orNull,
+        "The time until the transition is over, or the swipe is cancelled; null if neither."),
+      .sameAsTime, .now,
+    ]
+
+  private static let style = Field(
+    "style", .choice(NavigationStack.Style.self), "How the page came to the stack.")
+  private static let barChanged = Field(
+    "bar_changed", .boolean, "Whether the bar of the stack has changed, to `bar`.")
+
+  static let events: [EventDescription] = [
+    .init(
+      .willAppear, "A page begins to appear.",
+      [Field("first", .boolean, "Whether the page comes to the stack."), style]),
+    .init(
+      .didAppear, "A page has appeared.",
+      [Field("first", .boolean, "Whether the page comes to the stack."), style, barChanged]),
+    .init(
+      .willDisappear, "A page begins to disappear.",
+      [Field("last", .boolean, "Whether the page leaves the stack."), style]),
+    .init(
+      .didDisappear, "A page has disappeared.",
+      [Field("last", .boolean, "Whether the page has left the stack."), style]),
+    .init(.swiping, "A swipe has begun."),
+    .init(.progress, "The progress has changed; a slow reader receives only the newest."),
+    .init(.cancelled, "`reason` `timed-out`, or null."),
+    .init(.updated, "SET.", [barChanged]),
+    .init(.finished, "FINISH, or DURATION is over."), .init(.dismissed, "No page is left."),
+  ]
+}

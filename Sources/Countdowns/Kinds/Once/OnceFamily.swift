@@ -21,11 +21,11 @@ let onceCommands: [CommandSpec] = [
       }
       return Array(result)
     },
-    Engine.finishOnce, reply: { $0.reply($1, refusal: .duplicate) }),
+    Engine.finishOnce, reply: .init(.answer) { $0.reply($1, refusal: .duplicate) }),
   .change(
     OnceKind.self, "CANCEL",
     "Give up, so that the next request is accepted again.",
-    Engine.cancelOnce, reply: Call.done),
+    Engine.cancelOnce, reply: .done),
   .get(OnceKind.self, "Read the status of a request, and its result."),
   .list(OnceKind.self, "List idempotency keys, page by page."),
 ]
@@ -33,11 +33,15 @@ let onceCommands: [CommandSpec] = [
 private let beginOnce = CommandSpec(
   "ONCE", "BEGIN", "key",
   [
-    .duration("TTL", { $0.ttl = $1 }, lasting: true, isRequired: true), .owner({ $0.owner = $1 }),
+    .duration(
+      "TTL",
+      "How long repetitions are recognized, from the first request; DONE does not extend it.",
+      { $0.ttl = $1 }, lasting: true, isRequired: true), .owner({ $0.owner = $1 }),
     .token({ $0.token = $1 }),
   ],
   group: .entities(.once), [.write, .fast],
-  "Accept the first request; answer repetitions within TTL with its result.", into: OnceRequest()
+  "Accept the first request; answer repetitions within TTL with its result.", .answer,
+  into: OnceRequest()
 ) { call, request throws(CommandError) in
   guard let ttl = request.ttl else { throw call.problem("TTL is needed") }
   let key = try call.key()

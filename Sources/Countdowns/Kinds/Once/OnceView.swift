@@ -44,3 +44,18 @@ package struct OnceView: GuardView, Equatable {
     writer.field("owner", owner)
   }
 }
+
+extension OnceKind {
+  static let fields =
+    [Field("key", .key, "The key."), .generation] + .answer([.duplicate, .repeated, .degraded]) + [
+      Field("state", .choice(OnceView.State.self), "`idle` in events at the end."),
+      Field("result", .bytes().orNull, "The result; null while running."),
+      Field("remaining_ms", .duration(), "The time until TTL is over."), .sameAsTime, .now, .owner,
+    ]
+
+  static let events: [EventDescription] = [
+    .init(.started, "The first request was accepted."),
+    .init(.refused, "A repetition was refused."), .init(.done, "The result was recorded."),
+    .init(.expired, "TTL is over."), .init(.cancelled, "`reason` `cancelled` or `owner-gone`."),
+  ]
+}

@@ -10,21 +10,26 @@ private struct LoadEnd {
 let pageCommands: [CommandSpec] = [
   .call(
     PageKind.self, "APPEAR", loadOptions { $1(&$0) } + [.owner({ $0.owner = $1 })],
-    "Report that a page appeared: it loads the first time, and later refreshes silently.",
+    "Report that a page appeared: it loads, or later refreshes silently.",
     flags: [.write], into: PageAppearance(),
     { call, key, appearance throws(EngineError) in
       try call.engine.appearPage(key, appearance, by: call.client, at: call.now)
-    }, reply: Call.view),
+    }, reply: .view),
 
   .call(
     PageKind.self, "DISAPPEAR", [],
     "Report that a page disappeared; a load in progress continues.", into: (),
     { call, key, _ throws(EngineError) in
       try call.engine.disappearPage(key, by: call.client, at: call.now)
-    }, reply: Call.view),
+    }, reply: .view),
 
   load(
-    "LOADED", [.integer("ITEMS", { $0.items = $1 }, in: 0...Int64.max), message],
+    "LOADED",
+    [
+      .integer(
+        "ITEMS", "How many items were loaded; 0 is `empty`, the no-data view.",
+        { $0.items = $1 }, in: 0...Int64.max), message,
+    ],
     "Report that a load succeeded; 0 items shows the no-data view."
   ) { call, key, end throws(EngineError) in
     try call.engine.pageLoaded(
@@ -54,11 +59,11 @@ let pageCommands: [CommandSpec] = [
 
   .change(
     PageKind.self, "CLOSE", "Forget a page.", Engine.closePage,
-    reply: Call.done),
+    reply: .done),
 
   CommandSpec(
     "PAGE", "GET", "page", group: .entities(.page), [.readOnly, .fast],
-    "Read a page."
+    "Read a page.", .viewOrNull
   ) { call throws(CommandError) in
     call.reply(call.engine.page(try call.key(), at: call.now))
   },
@@ -70,18 +75,31 @@ func loadOptions<Request>(
   _ change: @escaping @Sendable (inout Request, (inout PageAppearance) -> Void) -> Void
 ) -> [Option<Request>] {
   [
-    .choice("REFRESH") { (request: inout Request, refresh: PageLoad.Refresh) in
+    .choice(
+      "REFRESH",
+      "Whether to load when the page appears again; `every`: also if it is visible or has failed.",
+      default: "always"
+    ) { (request: inout Request, refresh: PageLoad.Refresh) in
       change(&request) { $0.refresh = refresh }
     },
-    .duration("TIMEOUT", { request, timeout in change(&request) { $0.timeout = timeout } }),
-    .key("SCREEN", "s") { request, screen in change(&request) { $0.screen = screen } },
-    .duration("GRACE", { request, grace in change(&request) { $0.grace = grace } }),
-    .duration("MIN", { request, minimum in change(&request) { $0.minimum = minimum } }),
+    .duration(
+      "TIMEOUT", "A load that takes longer has failed; 0 for no limit.", default: "page.timeout",
+      { request, timeout in change(&request) { $0.timeout = timeout } }),
+    .key("SCREEN", "s", "The screen of the HUD. Default: the key of the page.") { request, screen in
+      change(&request) { $0.screen = screen }
+    },
+    .duration(
+      "GRACE", "Shows the HUD only if the load takes longer.", default: "hud.grace",
+      { request, grace in change(&request) { $0.grace = grace } }),
+    .duration(
+      "MIN", "Shows the HUD at least this long.", default: "hud.min",
+      { request, minimum in change(&request) { $0.minimum = minimum } }),
   ]
 }
 
 private let message = Option<LoadEnd>.text(
-  "MESSAGE", "m", { $0.message = $1 }, atMost: TextLimits.status)
+  "MESSAGE", "m", "Text to show, as on the error page or the no-data view.", { $0.message = $1 },
+  atMost: TextLimits.status)
 
 /// Returns a command that ends a load or begins another one.
 private func load(
@@ -91,5 +109,5 @@ private func load(
 ) -> CommandSpec {
   .call(
     PageKind.self, name, options + [.generation({ $0.generation = $1 })], summary, into: LoadEnd(),
-    body, reply: Call.answer)
+    body, reply: .answer())
 }

@@ -62,3 +62,31 @@ package struct PageView: EntityView, Equatable {
     writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
   }
 }
+
+extension PageKind {
+  static let fields =
+    [
+      Field("key", .key, "The key."), Field("generation", .generation, "New with each load."),
+    ] + .answer([.notLoading, .notFailed, .loading]) + [
+      Field(
+        "state", .choice(["loading", "content", "empty", "refreshing", "error", "unknown"]),
+        "`unknown` in snapshots of an unknown key."),
+      Field("animated", .boolean, "Whether the load is to be seen."),
+      Field("visible", .boolean, "Whether the page is on the screen."),
+      Field("items", .count.orNull, "ITEMS; null if not given."),
+      Field(
+        "message", .text().orNull, "MESSAGE of the last load that ended; null if not given."),
+      Field(
+        "remaining_ms", .duration().orNull, "The time until the load fails; null if none is."),
+      .sameAsTime, .now, Field("screen", .key, "The screen of its HUD."), .owner,
+    ]
+
+  static let events: [EventDescription] = [
+    .init(.didAppear, "It is fully visible."), .init(.loading, "A load has begun."),
+    .init(.loaded, "LOADED."), .init(.didDisappear, "It is no longer visible."),
+    .init(
+      .failed, "`reason` `timed-out` for timeouts.",
+      [Field("error_page", .boolean, "Whether to show the error page.")]),
+    .init(.closed, "`reason` `closed` (CLOSE) or `owner-gone`."),
+  ]
+}

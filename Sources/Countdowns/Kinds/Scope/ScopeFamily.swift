@@ -10,28 +10,37 @@ let scopeCommands: [CommandSpec] = [
   .call(
     ScopeKind.self, "OPEN",
     [
-      .key("PARENT", "scope", { $0.parent = $1 }), .owner({ $0.owner = $1 }),
-      .duration("TTL", { $0.ttl = $1 }, lasting: true),
+      .key(
+        "PARENT", "scope",
+        "The scope above: this one closes with it, and its events continue there.",
+        { $0.parent = $1 }), .owner({ $0.owner = $1 }),
+      .duration(
+        "TTL", "A lease: the scope closes unless TOUCH renews it within this time.",
+        { $0.ttl = $1 },
+        lasting: true),
     ],
     "Open a scope, or renew the lease of an open one.", into: ScopeOpening(),
     { call, key, opening throws(EngineError) in
       try call.engine.openScope(key, opening, by: call.client, at: call.now)
-    }, reply: Call.view),
+    }, reply: .view),
 
   .change(
     ScopeKind.self, "CLOSE",
     "Close a scope and all scopes below it, children first.",
     Engine.closeScope, flags: [.write], complexity: "O(1); then all below it, bit by bit",
-    reply: Call.done),
+    reply: .done),
 
   .call(
     ScopeKind.self, "TOUCH",
-    [.duration("TTL", { $0.ttl = $1 }, lasting: true), .generation({ $0.generation = $1 })],
+    [
+      .duration("TTL", "Changes the lease.", { $0.ttl = $1 }, lasting: true),
+      .generation({ $0.generation = $1 }),
+    ],
     "Renew the lease of a scope.", into: (ttl: nil as Interval?, generation: nil as Generation?),
     { call, key, lease throws(EngineError) in
       try call.engine.touchScope(
         key, ttl: lease.ttl, generation: lease.generation, at: call.now)
-    }, reply: Call.view),
+    }, reply: .view),
 
   .get(ScopeKind.self, "Read a scope."),
   .list(ScopeKind.self, "List scopes, page by page."),
@@ -39,20 +48,24 @@ let scopeCommands: [CommandSpec] = [
   .call(
     ScopeKind.self, "TREE",
     [
-      .integer("CURSOR", { $0.cursor = $1 }, in: 0...Int64.max, value: "c"),
-      .integer("LIMIT", { $0.limit = $1 }, in: 1...1_000),
+      .integer(
+        "CURSOR", "The cursor of the page before; 0 for the first page.", default: "0",
+        { $0.cursor = $1 }, in: 0...Int64.max, value: "c"),
+      .integer(
+        "LIMIT", "The most scopes on a page.", default: "100", { $0.limit = $1 }, in: 1...1_000),
     ],
     "List a scope and all scopes below it, parents first, page by page.",
     flags: [.readOnly], complexity: "O(LIMIT)", into: TreeRequest(),
     { call, key, request throws(EngineError) in
       try call.engine.scopeTree(
         key, cursor: request.cursor, limit: Int(request.limit), at: call.now)
-    }, reply: { $0.reply(cursor: "\($1.cursor)", $1.views) }),
+    }, reply: .init(.page) { $0.reply(cursor: "\($1.cursor)", $1.views) }),
 
   CommandSpec(
-    "SCOPE", "HANDLE", "scope event", [.flag("CAPTURE", { $0 = $1 })], group: .entities(.scope),
+    "SCOPE", "HANDLE", "scope event",
+    [.flag("CAPTURE", "Takes events on their way down.", { $0 = $1 })], group: .entities(.scope),
     [.write, .fast, .whileSubscribed],
-    "Handle an event, or all events (*), at a scope on this connection.",
+    "Handle an event, or all events (*), at a scope on this connection.", .done,
     into: false
   ) { call, captures throws(CommandError) in
     let event = try call.eventName(3)
@@ -66,7 +79,7 @@ let scopeCommands: [CommandSpec] = [
   CommandSpec(
     "SCOPE", "UNHANDLE", "scope event", group: .entities(.scope),
     [.write, .fast, .whileSubscribed],
-    "Stop handling an event at a scope."
+    "Stop handling an event at a scope.", .done
   ) { call throws(CommandError) in
     let event = try call.eventName(3)
     let done = call.engine.unhandle(
@@ -77,7 +90,8 @@ let scopeCommands: [CommandSpec] = [
   CommandSpec(
     "SCOPE", "EMIT", "scope event [!payload]", group: .entities(.scope), [.write],
     complexity: "O(depth)",
-    "Send an event down to a scope and up again; the first handler takes it."
+    "Send an event down to a scope and up again; the first handler takes it.",
+    .value(.key.orNull)
   ) { call throws(CommandError) in
     let event = try call.eventName(3)
     guard !event.elementsEqual([UInt8(ascii: "*")]) else {

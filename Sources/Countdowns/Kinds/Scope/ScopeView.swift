@@ -79,3 +79,32 @@ package struct Emission: EntityView, Equatable {
     writer.field("now_unix_ms", nowUnixMS)
   }
 }
+
+extension ScopeKind {
+  static let fields: [Field] = [
+    Field("key", .key, "The key."),
+    Field("state", .choice(["open", "closed"]), "`closed` in events."), .generation,
+    Field("parent", .key.orNull, "The scope to which events continue; null at the top."),
+    Field("depth", .count, "The depth in the tree: 1 at the top."),
+    Field("children", .count, "The scopes directly below."),
+    Field("owned", .count, "How many entities it owns, scopes aside."),
+    Field("handlers", .count, "How many events are handled at it."),
+    Field("ttl_ms", .duration().orNull, "Its lease; null without one."),
+    Field(
+      "remaining_ms", .duration().orNull, "The time until the lease expires; null without one."),
+    .sameAsTime, .now, .owner,
+  ]
+
+  static let events: [EventDescription] = [
+    .init(
+      .emitted, "This connection takes an event.",
+      [
+        Field("name", .text(), "The event."), Field("target", .key, "The scope it was sent to."),
+        Field("phase", .choice(["capture", "bubble"]), "Whether it was on its way down or up."),
+        Field("payload", .bytes().orNull, "Its payload; null without."),
+      ]),
+    .init(.opened, "OPEN."),
+    .init(
+      .closed, "`reason` `closed` (CLOSE), `expired` (lease), `owner-gone` or `parent-closed`."),
+  ]
+}

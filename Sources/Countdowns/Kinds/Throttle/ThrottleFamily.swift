@@ -26,15 +26,25 @@ let throttleCommands: [CommandSpec] = [
 private let takeThrottle = CommandSpec(
   "THROTTLE", "TAKE", "key",
   [
-    .integer("BURST", { $0.burst = $1 }, in: 1...Throttle.Rate.most, isRequired: true),
-    Option("RATE", "n/d", isRequired: true) { request, reader, call throws(CommandError) in
+    .integer(
+      "BURST", "What may be used at once; all of it must come back within 3650d.",
+      { $0.burst = $1 }, in: 1...Throttle.Rate.most, isRequired: true),
+    Option(
+      "RATE", "n/d", .rate,
+      "`5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is needed.",
+      isRequired: true
+    ) { request, reader, call throws(CommandError) in
       request.rate = try call.rate(try reader.value())
     },
-    .integer("COST", { $0.cost = $1 }, in: 1...Throttle.Rate.most),
-    .flag("PEEK", { $0.isPeek = $1 }), .token({ $0.token = $1 }),
+    .integer(
+      "COST", "How much this request uses, at most BURST.", default: "1",
+      { $0.cost = $1 }, in: 1...Throttle.Rate.most),
+    .flag("PEEK", "Replies as if asked, and changes nothing.", { $0.isPeek = $1 }),
+    .token({ $0.token = $1 }),
   ],
   group: .entities(.throttle), [.write, .fast],
-  "Take from a rate limit: up to BURST at once, RATE in the long run.", into: TakeRequest()
+  "Take from a rate limit: up to BURST at once, RATE in the long run.", .answer,
+  into: TakeRequest()
 ) { call, request throws(CommandError) in
   guard let burst = request.burst, let (count, period) = request.rate else {
     throw call.problem("BURST and RATE are needed")
@@ -66,6 +76,7 @@ private let refundThrottle = CommandSpec(
   "THROTTLE", "REFUND", "key n",
   [.generation({ $0.generation = $1 }), .token({ $0.token = $1 })],
   group: .entities(.throttle), [.write, .fast], "Give back what was taken but not used.",
+  .answerOrNull,
   request: { call throws(CommandError) in
     RefundRequest(
       cost: UInt32(try call.integer(call.arguments[3], "n", in: 1...Throttle.Rate.most)))

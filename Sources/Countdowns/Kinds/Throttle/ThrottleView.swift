@@ -55,3 +55,24 @@ package struct ThrottleView: GuardView, Equatable {
     writer.field("rate_ms", rateMS)
   }
 }
+
+extension ThrottleKind {
+  static let fields =
+    [Field("key", .key, "The key."), .generation] + .answer([.rate, .repeated, .degraded]) + [
+      Field("state", .choice(ThrottleView.State.self), "`idle`: nothing is used."),
+      Field("limit", .count, "BURST."),
+      Field("remaining", .count, "How much of BURST is left."),
+      Field(
+        "retry_after_ms", .duration(),
+        "The time until this COST is accepted, rounded up. GET, LIST and `ready`: for COST 1."),
+      Field("reset_after_ms", .duration(), "The time until all of BURST is back, rounded up."),
+      .now,
+      Field("rate_count", .count, "The count of RATE."),
+      Field("rate_ms", .duration(), "The duration of RATE."),
+    ]
+
+  static let events: [EventDescription] = [
+    .init(.accepted, "The request was accepted."), .init(.refused, "The request was refused."),
+    .init(.refunded, "REFUND."), .init(.ready, "All of BURST is back."),
+  ]
+}

@@ -109,3 +109,24 @@ extension Moment {
     }
   }
 }
+
+extension TimerKind {
+  static let fields: [Field] = [
+    Field("key", .key, "The key."), .generation,
+    Field("state", .choice(["running", "paused", "idle"]), "`idle`: it fires now, or is over."),
+    Field("remaining_ms", .duration(), "The time until it fires."),
+    Field("deadline_unix_ms", .moment.orNull, "When it fires; null while paused."), .now,
+    Field("every_ms", .duration().orNull, "The period; null without EVERY."),
+    Field("clock", .choice(TimerClock.self), "CLOCK."),
+    Field("late", .choice(PlainTimer.Late.self), "LATE."),
+    Field("fired", .count, "How often it has fired."),
+    Field("missed", .count, "The periods that were missed."), .owner,
+    Field("payload", .bytes().orNull, "PAYLOAD; null without."),
+  ]
+
+  static let events: [EventDescription] = [
+    .init(.set, "SET."), .init(.paused, "PAUSE."), .init(.resumed, "RESUME."),
+    .init(.retimed, "RETIME."), .init(.fired, "It was due."),
+    .init(.cancelled, "`reason` `cancelled`, `replaced` or `owner-gone`."),
+  ]
+}

@@ -1,0 +1,47 @@
+import Testing
+import Wire
+
+@testable import Countdowns
+
+@Suite struct SchemaTests {
+  let schema = RESPValue.map(Schema.parts)
+
+  @Test func eachArgumentHasHelp() {
+    for spec in CommandTable().rows {
+      for parameter in spec.parameters {
+        let name = "\(spec.fullName) \(parameter.token ?? parameter.name)"
+        #expect(!parameter.help.isEmpty, "\(name)")
+        #expect(parameter.help.last == "." || parameter.help.last == "`", "\(name)")
+      }
+    }
+  }
+
+  @Test func summariesFitIntoALine() {
+    for spec in CommandTable().rows { #expect(spec.summary.count <= 80, "\(spec.fullName)") }
+  }
+
+  @Test func commandsAboutEntitiesDescribeTheirReplies() {
+    for spec in CommandTable().rows where spec.group.kind != nil && spec.subcommand != "HELP" {
+      if case .special = spec.reply { Issue.record("\(spec.fullName)") }
+    }
+  }
+
+  @Test func anOptionHasItsTypeRangeAndDefault() {
+    let start = schema["commands"]?.elements?.first { $0["name"]?.string == "COUNTDOWN START" }
+    let count = start?["arguments"]?.elements?.first { $0["token"]?.string == "COUNT" }
+    #expect(count?["type"]?.string == "integer")
+    #expect(count?["least"]?.int == 1)
+    #expect(count?["most"]?.int == 2_147_483_647)
+    #expect(count?["default"]?.string == "countdown.count")
+    #expect(count?["required"]?.bool == false)
+  }
+
+  @Test func eachKindHasDifferentFieldsAndEvents() {
+    for kind in EntityKind.allCases {
+      let fields = kind.behavior.fields.map(\.name)
+      #expect(Set(fields).count == fields.count, "\(kind)")
+      let events = kind.behavior.events.map { "\($0.name)" }
+      #expect(Set(events).count == events.count, "\(kind)")
+    }
+  }
+}
