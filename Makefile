@@ -59,8 +59,9 @@ done; done
 endef
 
 .PHONY: completions
-completions: build ## Write shell completions to .build/completions
+completions: build ## Write shell completions to .build/completions, and .build/schema.json
 	$(call write-completions,.build,countdownd countdownctl)
+	@$(RELEASE)/countdownctl schema > .build/schema.json
 
 .PHONY: run
 run: build ## Build everything and start a daemon at .build/run/countdownd.sock (CONFIG=)
@@ -347,6 +348,10 @@ lint: docs-lint ## Check format and style, and docs
 .PHONY: docs
 docs: build ## Write the generated tables of docs/reference
 	@COUNTDOWND=$(RELEASE)/countdownd scripts/reference.py
+
+.PHONY: clients
+clients: build ## Write what the clients are generated from the schema
+	@COUNTDOWND=$(RELEASE)/countdownd scripts/clients.py
 
 .PHONY: docs-lint
 docs-lint: ## Check width, links and words of docs, comments and messages

@@ -47,6 +47,7 @@ files() {
   for page in $(documents); do echo "644 $page $doc/$page"; done
   echo "644 $template $config"
   [ "$package" = countdownd ] || return 0
+  echo "644 $built/schema.json $share/countdownd/schema.json"
   # Both names run the same program.
   echo "link countdownd $prefix/bin/countdownctl"
   for unit in $package.service $package.socket; do

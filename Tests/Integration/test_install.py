@@ -9,7 +9,8 @@ import pytest
 from countdownd import PROJECT
 from machine import SOCKET, Machine, needs_systemd, ping
 
-BUILT = [".build/release/countdownd", ".build/man/countdownd.8", ".build/completions/countdownd.zsh"]
+BUILT = [".build/release/countdownd", ".build/man/countdownd.8", ".build/completions/countdownd.zsh",
+         ".build/schema.json"]
 
 pytestmark = pytest.mark.skipif(
     not all((PROJECT / path).exists() for path in BUILT),

@@ -1,6 +1,6 @@
 import Wire
 
-extension Schema {
+extension DaemonSchema {
   /// A JSON Schema of the events, as subscribers receive them.
   package static var jsonSchemaOfEvents: RESPValue {
     .map([

@@ -24,11 +24,9 @@ struct SchemaCommand: ParsableCommand {
   }
 
   func run() {
-    let schema: RESPValue =
-      config
-      ? Configuration.jsonSchema
-      : events
-        ? Schema.jsonSchemaOfEvents : .map(Schema.parts + [.of("settings", Configuration.schema)])
+    let everything = RESPValue.map(DaemonSchema.parts + [.of("settings", Configuration.schema)])
+    let schema =
+      config ? Configuration.jsonSchema : events ? DaemonSchema.jsonSchemaOfEvents : everything
     Output.line(schema.json)
   }
 }

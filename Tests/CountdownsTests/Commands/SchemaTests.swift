@@ -4,7 +4,7 @@ import Wire
 @testable import Countdowns
 
 @Suite struct SchemaTests {
-  let schema = RESPValue.map(Schema.parts)
+  let schema = RESPValue.map(DaemonSchema.parts)
 
   @Test func eachArgumentHasHelp() {
     for spec in CommandTable().rows {

@@ -2,7 +2,7 @@ import Wire
 
 /// What the daemon knows of its commands, views, events, reasons and errors, as one value. Clients,
 /// docs and JSON Schemas are made from it.
-package enum Schema {
+package enum DaemonSchema {
   /// The version of its form. A reader refuses a greater one.
   static let version = 1
 
