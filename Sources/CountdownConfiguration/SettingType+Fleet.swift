@@ -1,4 +1,5 @@
 import Countdowns
+import Wire
 
 extension SettingType where Value == String {
   static var fleetName: SettingType {

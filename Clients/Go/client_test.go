@@ -1,0 +1,150 @@
+package countdownd_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	countdownd "countdownd.org/go/countdownd"
+	"countdownd.org/go/countdownd/countdownhttp"
+	"countdownd.org/go/countdownd/countdowntest"
+)
+
+var ctx = context.Background()
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func TestThreeAnswers(t *testing.T) {
+	daemon := countdowntest.Configured(t, "policies:\n  login: {ladder: [30s, 60s]}\n")
+	start := func(token string) *countdownd.CountdownAnswer {
+		return must(daemon.Client.Countdown.Start(ctx, "+45", countdownd.CountdownStartOptions{Policy: "login", Token: token}))
+	}
+	if answer := start("request-1"); !answer.IsAccepted() {
+		t.Fatal(answer)
+	}
+	if answer := start("request-1"); answer.Decision != countdownd.Repeated {
+		t.Fatal(answer)
+	}
+	answer := start("")
+	if !answer.IsRefused() || answer.Reason != countdownd.ReasonCooldown || answer.RetryAfter != 30*time.Second {
+		t.Fatal(answer)
+	}
+	daemon.Advance(30 * time.Second)
+	if !start("").IsAccepted() {
+		t.Fatal("the cooldown is over")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	daemon := countdowntest.New(t)
+	_, err := daemon.Client.Countdown.Resend(ctx, "nobody", countdownd.CountdownResendOptions{})
+	if !errors.Is(err, countdownd.ErrNotFound) {
+		t.Fatal(err)
+	}
+	_, err = countdownd.New("/nowhere").Ping(ctx, countdownd.PingOptions{})
+	if !errors.Is(err, countdownd.ErrDown) || !strings.Contains(err.Error(), "no socket at /nowhere") {
+		t.Fatal(err)
+	}
+	if view := must(daemon.Client.Countdown.Get(ctx, "nobody")); view != nil {
+		t.Fatal(view)
+	}
+}
+
+func TestOnceIsRunningOrDone(t *testing.T) {
+	once := countdowntest.New(t).Client.Once
+	options := countdownd.OnceBeginOptions{TTL: time.Hour}
+	first := must(once.Begin(ctx, "order", options))
+	if again := must(once.Begin(ctx, "order", options)); again.State != "running" {
+		t.Fatal(again)
+	}
+	must(once.Done(ctx, "order", []byte("\xff"), countdownd.OnceDoneOptions{Generation: first.Generation}))
+	if done := must(once.Begin(ctx, "order", options)); string(done.Result) != "\xff" || !done.IsRefused() {
+		t.Fatal(done)
+	}
+}
+
+func TestOwnersEndWithTheConnection(t *testing.T) {
+	client := countdowntest.New(t).Client
+	own := client.Connected()
+	must(own.Countdown.Start(ctx, "upload", countdownd.CountdownStartOptions{Owner: "connection"}))
+	own.Close()
+	countdowntest.Eventually(t, func() bool { return must(client.Countdown.Get(ctx, "upload")) == nil })
+	if _, err := own.Ping(ctx, countdownd.PingOptions{}); !errors.Is(err, countdownd.ErrDown) {
+		t.Fatal(err)
+	}
+}
+
+func TestAWatchResumesAfterARestart(t *testing.T) {
+	daemon := countdowntest.New(t)
+	options := countdownd.CountdownStartOptions{Count: 60}
+	must(daemon.Client.Countdown.Start(ctx, "w", options))
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events := must(daemon.Client.Watch(limited, countdownd.WatchOptions{}, "countdown:w"))
+	if event := <-events; event.Name != "snapshot" || event.Countdown().State != "counting" {
+		t.Fatal(event)
+	}
+	next := func(name string) {
+		for event := range events {
+			if event.Name != "snapshot" && event.Name != "tick" {
+				if event.Name != name {
+					t.Fatalf("%s instead of %s", event.Name, name)
+				}
+				return
+			}
+		}
+	}
+	daemon.Restart(70 * time.Second)
+	next("ready")
+	must(daemon.Client.Countdown.Start(ctx, "w", options))
+	next("started")
+	cancel()
+	for range events {
+	}
+}
+
+func TestMiddleware(t *testing.T) {
+	daemon := countdowntest.New(t)
+	count := 0
+	handler := http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
+		count++
+		writer.WriteHeader(http.StatusCreated)
+		_, _ = writer.Write([]byte{byte('0' + count)})
+	})
+	post := func(handler http.Handler, key, body string) *httptest.ResponseRecorder {
+		request := httptest.NewRequest("POST", "/", strings.NewReader(body))
+		request.Header.Set("Idempotency-Key", key)
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+		return recorder
+	}
+	once := countdownhttp.Idempotent(daemon.Client, time.Hour, handler)
+	for range []int{1, 2} {
+		if reply := post(once, "a", "tea"); reply.Code != 201 || reply.Body.String() != "1" {
+			t.Fatal(reply)
+		}
+	}
+	if reply := post(once, "a", "coffee"); reply.Code != 422 {
+		t.Fatal(reply)
+	}
+	must(daemon.Client.Once.Begin(ctx, "request:b", countdownd.OnceBeginOptions{TTL: time.Hour}))
+	if reply := post(once, "b", "tea"); reply.Code != 409 {
+		t.Fatal(reply)
+	}
+	limited := countdownhttp.Throttle(daemon.Client, countdownhttp.Limit{Burst: 1, Rate: "1/10s"}, handler)
+	if reply := post(limited, "", ""); reply.Code != 201 {
+		t.Fatal(reply)
+	}
+	if reply := post(limited, "", ""); reply.Code != 429 || reply.Header().Get("Retry-After") != "10" {
+		t.Fatal(reply)
+	}
+}

@@ -1,0 +1,150 @@
+// Package countdownhttp has middleware for http.Handler: rate limits and idempotency keys.
+package countdownhttp
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	countdownd "countdownd.org/go/countdownd"
+)
+
+// Limit is a rate limit of requests.
+type Limit struct {
+	Burst int64
+	// Rate is a count and a time, such as "5/10m".
+	Rate string
+	// Key tells whose limit it is; nil: by the address.
+	Key func(*http.Request) string
+}
+
+// Throttle limits requests: 429 with RateLimit and Retry-After.
+func Throttle(client *countdownd.Client, limit Limit, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		host, _, _ := net.SplitHostPort(request.RemoteAddr)
+		key := "ip:" + host
+		if limit.Key != nil {
+			key = limit.Key(request)
+		}
+		answer, err := client.Throttle.Take(
+			request.Context(), key, countdownd.ThrottleTakeOptions{Burst: limit.Burst, Rate: limit.Rate})
+		if err != nil {
+			fail(writer, err)
+			return
+		}
+		header := writer.Header()
+		header.Set("RateLimit-Policy", fmt.Sprintf(`"default";q=%d;w=%d`, answer.Limit, seconds(answer.RatePeriod)))
+		header.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=%d`, answer.Remaining, seconds(answer.ResetAfter)))
+		if answer.IsRefused() {
+			header.Set("Retry-After", strconv.FormatInt(seconds(answer.RetryAfter), 10))
+			http.Error(writer, "Too many requests.", http.StatusTooManyRequests)
+			return
+		}
+		next.ServeHTTP(writer, request)
+	})
+}
+
+type reply struct {
+	Fingerprint string
+	Status      int
+	Header      http.Header
+	Body        []byte
+}
+
+// Idempotent runs a handler once for each Idempotency-Key; repetitions get its reply. 422 if the key
+// comes with another body, 409 while the first request runs. A reply of 500 or more is forgotten.
+func Idempotent(client *countdownd.Client, ttl time.Duration, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		name := request.Header.Get("Idempotency-Key")
+		if name == "" {
+			http.Error(writer, "Idempotency-Key is missing.", http.StatusBadRequest)
+			return
+		}
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			http.Error(writer, "The body cannot be read.", http.StatusBadRequest)
+			return
+		}
+		request.Body = io.NopCloser(bytes.NewReader(body))
+		sum := sha256.Sum256(body)
+		fingerprint := hex.EncodeToString(sum[:])
+		ctx, key := request.Context(), "request:"+name
+		begun, err := client.Once.Begin(ctx, key, countdownd.OnceBeginOptions{TTL: ttl})
+		if err != nil {
+			fail(writer, err)
+			return
+		}
+		if begun.IsRefused() && begun.State == "running" {
+			writer.Header().Set("Retry-After", "1")
+			http.Error(writer, "The first request is still running.", http.StatusConflict)
+			return
+		}
+		if !begun.IsAccepted() {
+			var first reply
+			if err := json.Unmarshal(begun.Result, &first); err != nil || first.Fingerprint != fingerprint {
+				http.Error(writer, "This key was used for another request.", http.StatusUnprocessableEntity)
+				return
+			}
+			first.write(writer)
+			return
+		}
+		recorded := &recorder{reply: reply{Fingerprint: fingerprint, Status: 200, Header: http.Header{}}}
+		isDone := false
+		defer func() {
+			if !isDone {
+				_, _ = client.Once.Cancel(ctx, key, countdownd.OnceCancelOptions{Generation: begun.Generation})
+			}
+		}()
+		next.ServeHTTP(recorded, request)
+		if recorded.reply.Status < 500 {
+			result, err := json.Marshal(recorded.reply)
+			if err == nil {
+				_, err = client.Once.Done(ctx, key, result, countdownd.OnceDoneOptions{Generation: begun.Generation})
+			}
+			if err != nil {
+				fail(writer, err)
+				return
+			}
+			isDone = true
+		}
+		recorded.reply.write(writer)
+	})
+}
+
+type recorder struct{ reply reply }
+
+func (recorder *recorder) Header() http.Header    { return recorder.reply.Header }
+func (recorder *recorder) WriteHeader(status int) { recorder.reply.Status = status }
+func (recorder *recorder) Write(b []byte) (int, error) {
+	recorder.reply.Body = append(recorder.reply.Body, b...)
+	return len(b), nil
+}
+
+func (reply reply) write(writer http.ResponseWriter) {
+	for name, values := range reply.Header {
+		writer.Header()[name] = values
+	}
+	writer.WriteHeader(reply.Status)
+	_, _ = writer.Write(reply.Body)
+}
+
+func fail(writer http.ResponseWriter, err error) {
+	var failure *countdownd.Error
+	if errors.As(err, &failure) {
+		http.Error(writer, "Try again later.", http.StatusServiceUnavailable)
+		return
+	}
+	http.Error(writer, "Internal error.", http.StatusInternalServerError)
+}
+
+func seconds(duration time.Duration) int64 {
+	return int64((duration + time.Second - 1) / time.Second)
+}

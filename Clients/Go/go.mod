@@ -1,0 +1,3 @@
+module countdownd.org/go/countdownd
+
+go 1.19

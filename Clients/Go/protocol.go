@@ -1,0 +1,247 @@
+package countdownd
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Raw has fields by name, as they came.
+type Raw map[string]any
+
+type push []any
+
+// connection speaks RESP3: https://redis.io/docs/latest/develop/reference/protocol-spec/
+type connection struct {
+	far    net.Conn
+	reader *bufio.Reader
+	pushed func(push)
+}
+
+func newConnection(far net.Conn) *connection {
+	return &connection{far: far, reader: bufio.NewReader(far)}
+}
+
+func (one *connection) close() { one.far.Close() }
+
+// guard ends a blocking call with the context. The result is to be called afterwards.
+func (one *connection) guard(ctx context.Context) func() {
+	deadline, _ := ctx.Deadline()
+	one.far.SetDeadline(deadline)
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-ctx.Done():
+			one.far.SetDeadline(time.Unix(1, 0))
+		case <-over:
+		}
+	}()
+	return func() { close(over) }
+}
+
+func (one *connection) write(ctx context.Context, words []string) error {
+	defer one.guard(ctx)()
+	var text strings.Builder
+	fmt.Fprintf(&text, "*%d\r\n", len(words))
+	for _, word := range words {
+		fmt.Fprintf(&text, "$%d\r\n%s\r\n", len(word), word)
+	}
+	_, err := io.WriteString(one.far, text.String())
+	return err
+}
+
+// read returns the next reply; an error of the daemon is an *Error among them.
+func (one *connection) read(ctx context.Context) (any, error) {
+	defer one.guard(ctx)()
+	for {
+		value, err := one.value()
+		if err != nil {
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			return nil, err
+		}
+		its, isPush := value.(push)
+		if !isPush {
+			return value, nil
+		}
+		if one.pushed != nil {
+			one.pushed(its)
+		}
+		if len(its) > 0 && its[0] == "psubscribe" {
+			return its, nil
+		}
+	}
+}
+
+func (one *connection) value() (any, error) {
+	line, err := one.reader.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	if len(line) < 3 {
+		return nil, errors.New("not the protocol of countdownd")
+	}
+	kind, rest := line[0], line[1:len(line)-2]
+	switch kind {
+	case '+', '(':
+		return rest, nil
+	case '-':
+		code, text, _ := strings.Cut(rest, " ")
+		return &Error{code, text, nil}, nil
+	case ':':
+		return strconv.ParseInt(rest, 10, 64)
+	case ',':
+		return strconv.ParseFloat(rest, 64)
+	case '#':
+		return rest == "t", nil
+	case '_':
+		return nil, nil
+	}
+	count, err := strconv.Atoi(rest)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case '$', '=':
+		bytes := make([]byte, count+2)
+		if _, err := io.ReadFull(one.reader, bytes); err != nil {
+			return nil, err
+		}
+		text := string(bytes[:count])
+		if kind == '=' {
+			text = text[4:]
+		}
+		return text, nil
+	case '%':
+		raw := Raw{}
+		for ; count > 0; count-- {
+			name, err := one.value()
+			if err != nil {
+				return nil, err
+			}
+			if raw[asText(name)], err = one.value(); err != nil {
+				return nil, err
+			}
+		}
+		return raw, nil
+	}
+	elements := make([]any, count)
+	for index := range elements {
+		if elements[index], err = one.value(); err != nil {
+			return nil, err
+		}
+	}
+	if kind == '>' {
+		return push(elements), nil
+	}
+	return elements, nil
+}
+
+func asText(value any) string {
+	if text, ok := value.(string); ok {
+		return text
+	}
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+func asInteger(value any) int64 {
+	switch its := value.(type) {
+	case int64:
+		return its
+	case float64: // JSON
+		return int64(its)
+	}
+	number, _ := strconv.ParseInt(asText(value), 10, 64)
+	return number
+}
+
+func asMap(value any) Raw {
+	switch its := value.(type) {
+	case Raw:
+		return its
+	case map[string]any: // JSON
+		return its
+	}
+	return nil
+}
+
+func asPage(reply any) (int64, []Raw) {
+	parts, _ := reply.([]any)
+	if len(parts) != 2 {
+		return 0, nil
+	}
+	views, _ := parts[1].([]any)
+	page := make([]Raw, len(views))
+	for index, view := range views {
+		page[index] = asMap(view)
+	}
+	return asInteger(parts[0]), page
+}
+
+// text returns a text; one that is not UTF-8 comes as base64 in events.
+func (raw Raw) text(name string) string {
+	if raw[name] == nil {
+		return string(raw.coded(name))
+	}
+	return asText(raw[name])
+}
+
+func (raw Raw) coded(name string) []byte {
+	text, ok := raw[name+"_base64"].(string)
+	if !ok {
+		return nil
+	}
+	bytes, _ := base64.StdEncoding.DecodeString(text)
+	return bytes
+}
+
+func (raw Raw) data(name string) []byte {
+	if raw[name] == nil {
+		return raw.coded(name)
+	}
+	return []byte(asText(raw[name]))
+}
+
+func (raw Raw) integer(name string) int64 { return asInteger(raw[name]) }
+
+func (raw Raw) number(name string) float64 {
+	switch its := raw[name].(type) {
+	case float64:
+		return its
+	case int64:
+		return float64(its)
+	}
+	return 0
+}
+
+func (raw Raw) truth(name string) bool { return raw[name] == true }
+
+func (raw Raw) span(name string) time.Duration {
+	return time.Duration(raw.integer(name)) * time.Millisecond
+}
+
+func (raw Raw) moment(name string) time.Time {
+	if raw[name] == nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(raw.integer(name))
+}
+
+func (raw Raw) list(name string) []any {
+	list, _ := raw[name].([]any)
+	return list
+}

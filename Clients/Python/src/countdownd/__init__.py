@@ -1,0 +1,24 @@
+"""A client of countdownd: cooldowns, rate limits, idempotency keys, timers and their events.
+
+    from countdownd import Client
+
+    client = Client()
+    answer = client.countdown.start("+4512345678", policy="login")
+    if answer.refused:
+        print("try again in", answer.retry_after)
+    elif answer.accepted:
+        send_code()
+"""
+
+from ._async.client import AsyncClient, AsyncConnected
+from ._async.watch import AsyncWatch
+from ._base import Answer, Data, Decision, Duration, Page, Rate, View
+from ._daemon import embedded
+from ._decorators import Mismatch, Running, TooMany, debounced, idempotent, throttled
+from ._events import Event
+from ._failures import CountdowndError, Down
+from ._sync.client import Client, Connected
+from ._sync.watch import Watch
+from ._sync.worker import Worker
+from ._views import *  # noqa: F403
+from ._views import __version__

@@ -1,0 +1,82 @@
+"""The client: one object for each kind of entity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .commands import AsyncCommands
+from .connection import AsyncPool, AsyncSingle
+from .watch import AsyncWatch
+
+
+def same(reply: Any) -> Any:
+    return reply
+
+
+class AsyncClient(AsyncCommands):
+    """A client of the countdownd on this machine.
+
+    It finds the socket as countdownctl does: `path`, else COUNTDOWND_SOCKET, else
+    /run/countdownd/countdownd.sock. It connects when it needs to, and fails at once when the daemon
+    is down. Any number of threads or tasks can share it.
+    """
+
+    def __init__(self, path: str | None = None, *, timeout: float | None = 5) -> None:
+        self._pool = AsyncPool(path, timeout)
+        self._bind(self._pool)
+
+    @property
+    def path(self) -> str:
+        return self._pool.path
+
+    async def command(self, *words: object) -> Any:
+        """Sends any command, and returns its reply as it came."""
+        return await self._pool.call(words, same, False)
+
+    def watch(
+        self, *patterns: str, since: int | None = None, snapshots: bool = True
+    ) -> AsyncWatch:
+        """Returns the events of channels such as "countdown:*", as they happen.
+
+        It begins with a snapshot of each entity. It connects again by itself, and misses nothing
+        that the event log has; else it reports a `gap`. `since` is the `seq` of the last event that
+        you have: the events after it come first.
+        """
+        return AsyncWatch(self._pool, patterns, since, snapshots)
+
+    def connected(self) -> "AsyncConnected":
+        """Returns a client with one connection: what has `owner="connection"` ends with it.
+
+        Use it with `async with`. It is for one task.
+        """
+        return AsyncConnected(self._pool.path, self._pool.timeout)
+
+    async def aclose(self) -> None:
+        await self._pool.close()
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class AsyncConnected(AsyncCommands):
+    """A client with one connection; see `AsyncClient.connected`."""
+
+    def __init__(self, path: str, timeout: float | None) -> None:
+        self._pool = AsyncSingle(path, timeout)
+        self._bind(self._pool)
+
+    async def command(self, *words: object) -> Any:
+        """Sends any command, and returns its reply as it came."""
+        return await self._pool.call(words, same, False)
+
+    async def aclose(self) -> None:
+        await self._pool.close()
+
+    async def __aenter__(self) -> "AsyncConnected":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

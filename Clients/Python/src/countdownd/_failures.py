@@ -1,0 +1,62 @@
+"""Errors. A refusal is none: it is an answer."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from typing import Collection
+
+import redis.exceptions as redis_errors
+
+
+class CountdowndError(Exception):
+    """Any error of this client; `code` is the daemon's, or DOWN."""
+
+    code = "ERR"
+    #: What to do about it.
+    remedy = ""
+
+
+class Down(CountdowndError):
+    """The daemon cannot be reached. Nothing was done."""
+
+    code = "DOWN"
+
+
+def explain(path: str, error: BaseException) -> str:
+    """Says why nobody answers at a socket, and what to check."""
+    directory = os.path.dirname(path) or "."
+    try:
+        is_socket = stat.S_ISSOCK(os.stat(path).st_mode)
+    except PermissionError:
+        return f"{path}: permission denied; add this user to the group of {directory}"
+    except OSError:
+        return (
+            f"there is no socket at {path}; start countdownd (systemctl status countdownd),"
+            " or set COUNTDOWND_SOCKET"
+        )
+    if not is_socket:
+        return f"{path} is not a socket; set COUNTDOWND_SOCKET"
+    if not os.access(path, os.W_OK):
+        return f"{path}: permission denied; add this user to the group of the socket"
+    if isinstance(error, (redis_errors.TimeoutError, socket.timeout)):
+        return f"countdownd does not answer at {path} in time; see its log"
+    return f"nobody answers at {path} ({error}); is countdownd running? systemctl status countdownd"
+
+
+def code_of(error: BaseException, known: Collection[str]) -> tuple[str, str]:
+    """Returns the code and the text of an error; redis-py cuts some codes off."""
+    for kind, code in _CLASSES:
+        if isinstance(error, kind):
+            return code, str(error)
+    head, _, rest = str(error).partition(" ")
+    return (head, rest) if head in known else ("ERR", str(error))
+
+
+_CLASSES: list[tuple[type[Exception], str]] = [
+    (redis_errors.BusyLoadingError, "LOADING"),
+    (redis_errors.ReadOnlyError, "READONLY"),
+    (redis_errors.NoPermissionError, "NOPERM"),
+    (redis_errors.ExecAbortError, "EXECABORT"),
+]

@@ -1,0 +1,237 @@
+"""The client against a real daemon on virtual time."""
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from datetime import timedelta
+
+import pytest
+
+import countdownd as package
+from countdownd import AsyncClient, Client, Decision, Down, Event, Reason
+from countdownd._daemon import eventually
+
+
+def test_three_answers(countdownd):
+    client = countdownd.client
+    first = client.countdown.start("+45", count=60, token="request-1")
+    assert first.decision is Decision.ACCEPTED and first.accepted and not first.refused
+    again = client.countdown.start("+45", count=60, token="request-1")
+    assert again.decision is Decision.REPEATED and not again.accepted and not again.refused
+    other = client.countdown.start("+45", count=60)
+    assert other.refused and other.reason is Reason.COOLDOWN
+    assert other.retry_after == timedelta(seconds=60)
+    countdownd.advance("60s")
+    assert client.countdown.start("+45", count=60).accepted
+
+
+def test_once_is_accepted_running_or_done(countdownd):
+    once = countdownd.client.once
+    first = once.begin("order:1", ttl=timedelta(hours=1))
+    assert first.accepted
+    assert once.begin("order:1", ttl="1h").running
+    once.done("order:1", b"\xff result", generation=first.generation)
+    done = once.begin("order:1", ttl="1h")
+    assert done.done and done.result == b"\xff result"
+
+
+def test_errors_have_classes(countdownd):
+    client = countdownd.client
+    with pytest.raises(package.NotFound) as found:
+        client.countdown.resend("nobody")
+    assert found.value.code == "NOTFOUND" and found.value.remedy
+    started = client.countdown.start("a")
+    client.countdown.cancel("a")
+    client.countdown.start("a")
+    with pytest.raises(package.Stale):
+        client.countdown.pause("a", generation=started.generation)
+    with pytest.raises(package.Invalid):
+        client.countdown.start("b", count=0)
+    with pytest.raises(TypeError):
+        client.timer.set("t", 90)
+
+
+def test_a_missing_daemon_is_one_clear_error_at_once(tmp_path):
+    with pytest.raises(Down, match=f"no socket at {tmp_path}/none; start countdownd"):
+        Client(f"{tmp_path}/none").ping()
+
+
+def test_an_idle_connection_that_has_ended_is_replaced(countdownd):
+    countdownd.client.countdown.start("a")
+    countdownd.restart()
+    assert countdownd.client.countdown.cancel("a")
+
+
+class LosesReplies:
+    """Passes commands on to a daemon, and loses the first `count` replies after `lose`."""
+
+    def __init__(self, path, to):
+        self.listener, self.to, self.count = socket.socket(socket.AF_UNIX), to, 0
+        self.listener.bind(path)
+        self.listener.listen()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            near, _ = self.listener.accept()
+            far = socket.socket(socket.AF_UNIX)
+            far.connect(self.to)
+            threading.Thread(target=self.copy, args=(near, far, False), daemon=True).start()
+            threading.Thread(target=self.copy, args=(far, near, True), daemon=True).start()
+
+    def copy(self, source, target, replies):
+        while data := source.recv(65536):
+            if replies and self.count:
+                self.count -= 1
+                break
+            target.sendall(data)
+        for one in (source, target):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+def test_a_lost_reply_is_asked_for_again_or_unsure(countdownd, tmp_path):
+    proxy = LosesReplies(f"{countdownd.folder}/proxy", countdownd.path)
+    client = Client(f"{countdownd.folder}/proxy")
+    client.ping()
+    proxy.count = 1
+    assert client.countdown.start("a").accepted, "its own repetition is accepted"
+    assert client.countdown.start("a").refused
+    proxy.count = 1
+    assert client.countdown.get("a").state == "counting"
+    proxy.count = 1
+    with pytest.raises(package.Unsure):
+        client.countdown.cancel("a")
+    assert client.countdown.get("a") is None
+
+
+def test_owners_end_with_the_connection(countdownd):
+    with countdownd.client.connected() as own:
+        view = own.countdown.start("upload", owner="connection")
+        assert view.owner.startswith("connection:")
+        assert countdownd.client.countdown.get("upload").state == "counting"
+    eventually(lambda: countdownd.client.countdown.get("upload") is None)
+
+
+def test_a_watch_begins_with_snapshots_and_survives_a_restart(countdownd):
+    client = countdownd.client
+    client.countdown.start("a", count=60)
+    seen: list[Event] = []
+    watch = client.watch("countdown:*")
+
+    def collect():
+        seen.extend(iter(watch))
+
+    thread = threading.Thread(target=collect)
+    thread.start()
+    eventually(watch.ready.is_set)
+    countdownd.restart("70s")
+    countdownd.settle()
+    client.countdown.start("b")
+    countdownd.settle()
+    watch.close()
+    thread.join()
+    assert seen[0].name == "snapshot" and seen[0].view.state == "counting"
+    events = [(event.key, event.name) for event in seen if event.name != "snapshot"]
+    assert [one for one in events if one[1] != "tick"] == [("a", "ready"), ("b", "started")]
+
+
+def test_a_snapshot_of_nothing_has_a_view(countdownd):
+    with countdownd.client.watch("countdown:nobody") as watch:
+        assert watch.patterns
+        countdownd.client.countdown.start("nobody")
+    assert package.Event("countdown:x", {"event": "snapshot", "state": "idle"}).view.remaining == 0
+
+
+def test_asyncio_is_the_same(countdownd):
+    async def main():
+        async with AsyncClient(countdownd.path) as client:
+            answers = await asyncio.gather(*(client.countdown.start("a") for _ in range(10)))
+            assert sum(answer.accepted for answer in answers) == 1
+            async with client.watch("countdown:a") as watch:
+                first = await watch.next()
+                assert first.name == "snapshot"
+                await client.countdown.cancel("a")
+                async for event in watch:
+                    if event.name == "cancelled":
+                        return event
+    assert asyncio.run(main()).reason is Reason.CANCELLED
+
+
+def test_a_listing_has_pages(countdownd):
+    for number in range(5):
+        countdownd.client.countdown.start(f"k{number}", meta=b"\xff")
+    page = countdownd.client.countdown.list(limit=3)
+    assert len(page) == 3 and page.cursor > 0 and page[0].meta == b"\xff"
+    assert len(countdownd.client.countdown.list(limit=3, cursor=page.cursor)) == 2
+
+
+def test_a_forked_child_has_connections_of_its_own(countdownd):
+    countdownd.client.ping()
+    child = os.fork()
+    if child == 0:
+        ok = countdownd.client.countdown.start("child").accepted
+        os.kill(os.getpid(), signal.SIGKILL if ok else signal.SIGTERM)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    assert countdownd.client.countdown.get("child").state == "counting"
+
+
+@pytest.mark.countdownd(config="policies:\n  login: {ladder: [30s, 60s]}\n")
+def test_a_test_has_a_configuration(countdownd):
+    assert countdownd.client.countdown.start("a", policy="login").retry_after == timedelta(seconds=30)
+
+
+def test_decorators(countdownd):
+    calls = []
+
+    @package.throttled("ip:{ip}", burst=2, rate="2/1h", client=countdownd.client)
+    def visit(ip):
+        calls.append(ip)
+
+    visit("1"), visit("1"), visit("2")
+    with pytest.raises(package.TooMany) as refused:
+        visit("1")
+    assert refused.value.headers["Retry-After"] == "1800" and calls == ["1", "1", "2"]
+
+    @package.idempotent("order:{key}", client=countdownd.client)
+    def order(key, item):
+        if item == "crash":
+            raise RuntimeError
+        calls.append(item)
+        return {"id": len(calls)}
+
+    assert order("a", "tea") == order("a", "tea") == {"id": 4}
+    with pytest.raises(package.Mismatch):
+        order("a", "coffee")
+    with pytest.raises(RuntimeError):
+        order("b", "crash")
+    assert order("b", "cake") == {"id": 5}
+
+
+def test_workers_share_jobs(countdownd):
+    calls = []
+
+    @package.debounced("reindex:{name}", quiet="2s", client=countdownd.client)
+    def reindex(name):
+        calls.append(name)
+
+    workers = [package.Worker(Client(countdownd.path), reindex.jobs) for _ in range(2)]
+    threads = [threading.Thread(target=worker.run) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for worker in workers:
+        eventually(worker.ready.is_set)
+    for name in "aba":
+        reindex(name)
+    countdownd.advance("2s")
+    countdownd.settle()
+    assert sorted(calls) == ["a", "b"]
+    for worker, thread in zip(workers, threads):
+        worker.stop()
+        thread.join()
+    assert sum(worker.done for worker in workers) == 2

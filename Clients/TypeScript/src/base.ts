@@ -1,0 +1,116 @@
+import { randomBytes } from 'node:crypto';
+
+/** Milliseconds, or text such as '90s' or '1h30m'. */
+export type Duration = number | string;
+/** Data of your own; text is sent as UTF-8. */
+export type Data = string | Uint8Array;
+/** Fields by name, as they came. */
+export type Raw = Record<string, unknown>;
+/** @internal */
+export type Word = string | Uint8Array;
+/** @internal */
+export type Send = (words: Word[], repeatable: boolean, ownToken?: boolean) => Promise<unknown>;
+
+/** Any error of this client; `code` is the daemon's, or DOWN. A refusal is none. */
+export class CountdowndError extends Error {
+  constructor(readonly code: string, message: string, options?: object) {
+    super(message, options as undefined);
+    this.name = new.target.name;
+  }
+}
+
+/** The daemon cannot be reached. Nothing was done. */
+export class Down extends CountdowndError {}
+
+/** A view, and the decision about the request. */
+export type Answer<View> = View & {
+  /** Do it; it was accepted before, with this token; or do not do it: `reason` says why. */
+  decision: 'accepted' | 'repeated' | 'refused';
+  accepted: boolean;
+  repeated: boolean;
+  refused: boolean;
+  /** Whether this host alone accepted it, as the fleet's servers cannot be reached. */
+  degraded: boolean;
+};
+
+/** A page of a listing; `cursor` is that of the next page, or 0 after the last one. */
+export type Page<View> = View[] & { cursor: number };
+
+/** @internal */
+export function toAnswer<View extends { raw: Raw }>(view: View): Answer<View> {
+  const accepted = truth(view.raw, 'accepted') === true;
+  const reason = text(view.raw, 'reason');
+  const decision = !accepted ? 'refused' : reason === 'repeated' ? 'repeated' : 'accepted';
+  return {
+    ...view, decision, accepted: decision === 'accepted', repeated: decision === 'repeated',
+    refused: decision === 'refused', degraded: reason === 'degraded',
+  };
+}
+
+/** @internal */
+export function toPage<View>(reply: unknown, view: (raw: Raw) => View): Page<View> {
+  const [cursor, views] = reply as [unknown, unknown[]];
+  const page = views.map((one) => view(fields(one))) as Page<View>;
+  page.cursor = Number(cursor);
+  return page;
+}
+
+/** @internal Returns a map, which RESP2 sends as names and values in turn. */
+export function fields(reply: unknown): Raw {
+  if (!Array.isArray(reply)) return reply as Raw;
+  const raw: Raw = {};
+  for (let index = 0; index < reply.length; index += 2) raw[String(reply[index])] = reply[index + 1];
+  return raw;
+}
+
+/** @internal */
+export function text(raw: Raw, name: string): string | null {
+  const value = raw[name] ?? null;
+  return value === null ? null : String(value);
+}
+
+/** @internal */
+export function data(raw: Raw, name: string): Buffer | null {
+  const value = raw[name];
+  if (Buffer.isBuffer(value)) return value;
+  if (value !== undefined && value !== null) return Buffer.from(String(value));
+  const coded = raw[`${name}_base64`];
+  return coded === undefined ? null : Buffer.from(String(coded), 'base64');
+}
+
+/** @internal */
+export function number(raw: Raw, name: string): number | null {
+  const value = raw[name] ?? null;
+  return value === null ? null : Number(value);
+}
+
+/** @internal */
+export function truth(raw: Raw, name: string): boolean | null {
+  const value = raw[name] ?? null;
+  return value === null ? null : value === true || Number(value) === 1;
+}
+
+/** @internal */
+export function moment(raw: Raw, name: string): Date | null {
+  const value = number(raw, name);
+  return value === null ? null : new Date(value);
+}
+
+/** @internal */
+export function list(raw: Raw, name: string): unknown[] {
+  return (raw[name] as unknown[] | undefined) ?? [];
+}
+
+/** @internal Rounded up, so that nothing is early. */
+export function span(value: Duration): string {
+  return typeof value === 'number' ? `${Math.ceil(value)}ms` : value;
+}
+
+const prefix = randomBytes(8).toString('hex');
+let tokens = 0;
+
+/** @internal */
+export function newToken(): string {
+  tokens += 1;
+  return `${prefix}-${tokens}`;
+}

@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto';
+import { Answer, Client, CountdowndError, Duration, ThrottleView } from './index.js';
+
+// The parts of Express that are used; so the client compiles without it.
+export interface Request {
+  ip?: string;
+  body?: unknown;
+  get(name: string): string | undefined;
+}
+export interface Response {
+  statusCode: number;
+  set(headers: Record<string, string>): unknown;
+  status(code: number): Response;
+  json(body: unknown): unknown;
+  on(event: string, listener: () => void): unknown;
+}
+export type Next = (error?: unknown) => void;
+export type Middleware = (request: Request, response: Response, next: Next) => Promise<void>;
+
+export interface Limit {
+  burst: number;
+  /** Such as '5/10m'. */
+  rate: string;
+  /** Whose limit it is; by the address if it is not given. */
+  key?: (request: Request) => string;
+  client?: Client;
+}
+
+/** Limits requests: 429 with `RateLimit` and `Retry-After`. */
+export function throttled(limit: Limit): Middleware {
+  const client = limit.client ?? new Client();
+  return async (request, response, next) => {
+    const key = limit.key?.(request) ?? `ip:${request.ip ?? ''}`;
+    const answer = await client.throttle.take(key, { burst: limit.burst, rate: limit.rate })
+      .catch((error: unknown) => failed(error, response, next));
+    if (!answer) return;
+    response.set(rateLimitHeaders(answer));
+    if (answer.refused) response.status(429).json({ message: 'Too many requests.' });
+    else next();
+  };
+}
+
+/** Runs a handler once for each `Idempotency-Key`; repetitions get its reply. 422 if the key comes
+ * with another body, 409 while the first request runs. A reply of 500 or more is forgotten. */
+export function idempotent(options: { ttl?: Duration; client?: Client } = {}): Middleware {
+  const client = options.client ?? new Client();
+  return async (request, response, next) => {
+    const name = request.get('Idempotency-Key');
+    if (name === undefined) return void response.status(400).json({ message: 'Idempotency-Key is missing.' });
+    const key = `request:${name}`;
+    const fingerprint = createHash('sha256').update(JSON.stringify(request.body ?? null)).digest('hex');
+    const begun = await client.once.begin(key, { ttl: options.ttl ?? '24h' })
+      .catch((error: unknown) => failed(error, response, next));
+    if (!begun) return;
+    if (begun.refused && begun.state === 'running') {
+      response.set({ 'Retry-After': '1' });
+      return void response.status(409).json({ message: 'The first request is still running.' });
+    }
+    if (!begun.accepted) {
+      const first = JSON.parse(String(begun.result)) as { fingerprint: string; status: number; body: unknown };
+      if (first.fingerprint !== fingerprint) {
+        return void response.status(422).json({ message: 'This key was used for another request.' });
+      }
+      return void response.status(first.status).json(first.body);
+    }
+    const { generation } = begun;
+    const send = response.json.bind(response);
+    let isOver = false;
+    const cancel = (): void => {
+      if (!isOver) client.once.cancel(key, { generation }).catch(() => {});
+      isOver = true;
+    };
+    response.json = (body: unknown) => {
+      if (response.statusCode >= 500) {
+        cancel();
+        return send(body);
+      }
+      isOver = true;
+      const result = JSON.stringify({ fingerprint, status: response.statusCode, body });
+      return client.once.done(key, result, { generation }).then(() => send(body), next);
+    };
+    response.on('close', cancel);
+    next();
+  };
+}
+
+/** Makes a function whose calls are collected: the event `fired` of 'debounce:KEY' has the last
+ * arguments as its payload, once no call came for `quiet`. */
+export function debounced(
+  key: string, options: { quiet: Duration; maxWait?: Duration; client?: Client },
+): (...words: unknown[]) => Promise<void> {
+  const client = options.client ?? new Client();
+  return async (...words) => {
+    await client.debounce.call(key, options.quiet, { maxWait: options.maxWait, payload: JSON.stringify(words) });
+  };
+}
+
+export function rateLimitHeaders(answer: Answer<ThrottleView>): Record<string, string> {
+  const headers: Record<string, string> = {
+    'RateLimit-Policy': `"default";q=${answer.limit};w=${seconds(answer.ratePeriod)}`,
+    'RateLimit': `"default";r=${answer.remaining};t=${seconds(answer.resetAfter)}`,
+  };
+  if (answer.refused) headers['Retry-After'] = String(seconds(answer.retryAfter));
+  return headers;
+}
+
+function seconds(milliseconds: number): number {
+  return Math.ceil(milliseconds / 1000);
+}
+
+function failed(error: unknown, response: Response, next: Next): null {
+  if (!(error instanceof CountdowndError)) next(error);
+  else response.status(503).json({ message: 'Try again later.', code: error.code });
+  return null;
+}

@@ -1,0 +1,103 @@
+"""Codes, rate limits, idempotent orders, a debounced reindex and reminders. countdownd decides."""
+import hmac
+import json
+import secrets
+import uuid
+
+from fastapi import Depends, FastAPI, Header, HTTPException
+from pydantic import BaseModel
+
+from countdownd import Client, NotFound, Stale, idempotent
+from countdownd.fastapi import RateLimit, install
+from countdownd._decorators import seconds
+
+daemon = Client()
+per_ip = RateLimit("ip:{request.client.host}", (10, "10/1m"), (50, "50/1h"), client=daemon)
+app = FastAPI()
+install(app)
+api = {"dependencies": [Depends(per_ip)]}
+codes: dict[str, tuple[int, str]] = {}  # phone: (generation, code)
+orders: list[dict] = []
+
+
+class Phone(BaseModel):
+    phone: str
+    token: str | None = None
+
+
+class Guess(BaseModel):
+    phone: str
+    code: str
+
+
+class Order(BaseModel):
+    item: str
+
+
+def milliseconds(time):
+    return round(time.total_seconds() * 1000)
+
+
+def send_sms(phone: str, code: str):
+    if phone.endswith("0000"):
+        raise OSError("no such number")
+
+
+@app.post("/code", **api)
+def send_code(body: Phone):
+    key = f"code:{body.phone}"
+    answer = daemon.countdown.start(key, policy="code", token=body.token)
+    if answer.refused:
+        wait = {"message": f"Please wait ({answer.reason}).", "wait_ms": milliseconds(answer.retry_after)}
+        raise HTTPException(429, wait, {"Retry-After": str(seconds(answer.retry_after))})
+    if answer.accepted:
+        code = f"{secrets.randbelow(1_000_000):06}"
+        codes[body.phone] = answer.generation, code
+        try:
+            send_sms(body.phone, code)
+        except OSError:
+            try:
+                daemon.countdown.refund(key, generation=answer.generation)
+            except Stale:
+                pass  # A newer code was sent.
+            raise HTTPException(502, {"message": "We cannot reach this number."})
+    return {"wait_ms": milliseconds(answer.retry_after), "left": answer.sends_left}
+
+
+@app.post("/verify", **api)
+def verify(body: Guess):
+    key = f"code:{body.phone}"
+    generation, right = codes.get(body.phone, (0, ""))
+    try:
+        attempt = daemon.countdown.attempt(key, generation=generation)
+        if attempt.refused:
+            raise HTTPException(403, {"reason": attempt.reason})
+        if not hmac.compare_digest(body.code.encode(), right.encode()):
+            raise HTTPException(403, {"reason": "wrong", "left": attempt.attempts_left})
+        passed = daemon.countdown.pass_(key, generation=generation)
+    except (NotFound, Stale):
+        raise HTTPException(403, {"reason": "no code"})
+    if passed.accepted:
+        return {"ok": True}
+    raise HTTPException(403, {"reason": passed.reason})
+
+
+@app.post("/orders", **api, status_code=201)
+@idempotent("order:{idempotency_key}", ttl="24h", client=daemon)
+def create_order(order: Order, idempotency_key: str = Header(max_length=100)):
+    if order.item == "crash":
+        raise RuntimeError("payment failed")
+    orders.append({"id": len(orders) + 1, "item": order.item})
+    return orders[-1]
+
+
+@app.post("/documents/{name}", **api, status_code=202)
+def save(name: str):
+    return {"calls": daemon.debounce.call("reindex", "2s", max_wait="30s", payload=name).calls}
+
+
+@app.post("/reminders", **api, status_code=202)
+def remind(body: Phone):
+    name = f"reminder:{uuid.uuid4()}"
+    daemon.timer.set(name, "15m", payload=json.dumps({"phone": body.phone}))
+    return {"id": name}

@@ -1,0 +1,100 @@
+"""The clients in other languages: that they are generated from the schema, their types and tests."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from countdownd import PROJECT, binary
+
+CLIENTS = PROJECT / "Clients"
+TOOLS = pathlib.Path(sys.executable).parent
+# For tests that start daemons of their own.
+ENVIRONMENT = {
+    **os.environ, "COUNTDOWND": str(binary()), "PYTHONPATH": str(CLIENTS / "Python/src"),
+    "NODE_PATH": "/usr/share/nodejs",
+}  # fmt: skip
+
+
+def run(*words, cwd=PROJECT, **environment):
+    done = subprocess.run(
+        words, cwd=cwd, capture_output=True, text=True, env={**ENVIRONMENT, **environment})
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-8000:]
+    return done.stdout
+
+
+def needs(program):
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed")
+
+
+def test_clients_are_up_to_date():
+    # gofmt formats the Go client.
+    needs("gofmt")
+    run(sys.executable, "scripts/clients.py", "--check")
+
+
+def pytest_of(*paths, cwd):
+    return run(
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p",
+        "countdownd.pytest_plugin", *paths, cwd=cwd)
+
+
+def test_python_client():
+    pytest_of("tests", cwd=CLIENTS / "Python")
+
+
+def test_service_in_python():
+    assert "17 passed" in pytest_of(".", cwd=PROJECT / "Examples/service")
+
+
+def test_types_of_the_python_client(tmp_path):
+    run(TOOLS / "mypy", "--strict", "--cache-dir", tmp_path, "src", cwd=CLIENTS / "Python")
+
+
+def test_a_wrong_option_is_found_by_the_type_checker(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from countdownd import Client\n"
+        "Client().countdown.start('a', counts=3)\n"
+        "Client().timer.set('a', 90)\n")
+    done = subprocess.run(
+        [TOOLS / "mypy", "--strict", "--cache-dir", tmp_path / "cache", program],
+        cwd=tmp_path, capture_output=True, text=True, env={**ENVIRONMENT, "MYPYPATH": ENVIRONMENT["PYTHONPATH"]})
+    assert 'program.py:2: error: Unexpected keyword argument "counts"' in done.stdout
+    assert 'program.py:3: error: Argument 2 to "set"' in done.stdout
+
+
+@pytest.fixture
+def typescript(tmp_path):
+    """The compiled TypeScript client."""
+    needs("tsc")
+    if not pathlib.Path("/usr/share/nodejs/redis").exists():
+        pytest.skip("node-redis is not installed: Debian's node-redis")
+    package = tmp_path / "countdownd"
+    shutil.copytree(
+        CLIENTS / "TypeScript", package, ignore=shutil.ignore_patterns("dist", "node_modules"))
+    run("tsc", "-p", ".", cwd=package)
+    return package
+
+
+def test_typescript_client(typescript):
+    run("node", "--test", "tests", cwd=typescript)
+
+
+def test_typescript_finds_a_wrong_option(typescript):
+    (typescript / "src/wrong.ts").write_text(
+        "import { Client } from './index.js';\n"
+        "void new Client().countdown.start('a', { counts: 3 });\n")
+    done = subprocess.run(["tsc", "-p", "."], cwd=typescript, capture_output=True, text=True)
+    assert "wrong.ts(2" in done.stdout and "'counts' does not exist" in done.stdout
+
+
+def test_go_client(tmp_path):
+    needs("go")
+    environment = {"GOCACHE": str(tmp_path), "GOFLAGS": "-mod=mod", "GOPROXY": "off"}
+    run("go", "vet", "./...", cwd=CLIENTS / "Go", **environment)
+    run("go", "test", "./...", cwd=CLIENTS / "Go", **environment)
