@@ -8,10 +8,12 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import clients.go  # noqa: E402
 import clients.python  # noqa: E402
+import clients.typescript  # noqa: E402
 from reference import PROJECT, schema  # noqa: E402
 
-LANGUAGES = [clients.python]
+LANGUAGES = [clients.python, clients.typescript, clients.go]
 
 
 def main():

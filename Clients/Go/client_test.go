@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	countdownd "countdownd.org/go/countdownd"
-	"countdownd.org/go/countdownd/countdownhttp"
-	"countdownd.org/go/countdownd/countdowntest"
+	"countdownd"
+	"countdownd/countdownhttp"
+	"countdownd/countdowntest"
 )
 
 var ctx = context.Background()

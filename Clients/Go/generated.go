@@ -984,7 +984,7 @@ type PageView struct {
 	Items *int64
 	// MESSAGE of the last load that ended; null if not given.
 	Message string
-	// The time until the load fails; null if nothing loads.
+	// The time until the load fails; null if none is.
 	RemainingTime *time.Duration
 	// `remaining_ms` as a time; null if that is.
 	Deadline time.Time
@@ -1213,7 +1213,7 @@ type CountdownCommands struct{ call call }
 
 // CountdownStartOptions has the options of Countdown.Start. What is empty is not sent.
 type CountdownStartOptions struct {
-	// A policy of the configuration; it sets the length, the limits and how long codes are valid.
+	// A policy of the configuration; it sets the length, the limits and the validity.
 	Policy string
 	// The number of steps. Default: countdown.count. 1 to 2147483647.
 	Count int64
@@ -1222,8 +1222,8 @@ type CountdownStartOptions struct {
 	Every time.Duration
 	// Counts the first step at once: COUNT 5 EVERY 1s FIRE lasts 4 s.
 	Fire bool
-	// The text while counting: `%d` is the steps left, `%m:%02s` minutes and seconds, `%%` a
-	// percent sign.
+	// The text while counting. `%d` is the steps left, `%m:%02s` minutes and seconds rounded up,
+	// `%%` a percent sign; any other `%` is refused. Any language (`%ds后重发`).
 	Title string
 	// The text when ready.
 	ReadyTitle string
@@ -1345,7 +1345,7 @@ func (commands *CountdownCommands) List(ctx context.Context, options CountdownLi
 	return toCountdownPage(reply), nil
 }
 
-// Why: Explain why a countdown is as it is, and why START or ATTEMPT would be refused.
+// Why: Explain why a countdown is as it is, and what would be refused.
 //   - key: The key, 1 to 512 bytes.
 func (commands *CountdownCommands) Why(ctx context.Context, key string) (*CountdownWhy, error) {
 	words := []string{"COUNTDOWN", "WHY", key}
@@ -1516,23 +1516,28 @@ type HudShowOptions struct {
 	Grace time.Duration
 	// Shows it at least this long; an earlier dismissal is held until then. Default: hud.min.
 	Min time.Duration
-	// Releases the hold this long after did-appear, or after a later SHOW; it wins over MIN.
+	// Releases the hold this long after did-appear, or after a later SHOW. The last hold ends the
+	// HUD with `timed-out`; this wins over MIN.
 	Max time.Duration
 	// How long the fade-in takes. Default: hud.fade-in.
 	FadeIn time.Duration
 	// How long the fade-out takes. Default: hud.fade-out.
 	FadeOut time.Duration
-	// When MIN begins: did-appear (`visible`), will-appear (`appear`), the first SHOW (`request`)
-	// or the dismissal (`stop`). Default: visible.
+	// When MIN begins: at did-appear (`visible`), will-appear (`appear`, as in MBProgressHUD), the
+	// first SHOW (`request`) or the dismissal (`stop`). Default: visible.
 	MinFrom string
-	// Dismissed within GRACE: `skip` never shows it; `show` shows it at once, for MIN. Default:
-	// skip.
+	// What a dismissal within GRACE does. `skip` never shows the HUD and sends only `did-
+	// disappear` with end `never-shown`; `show` shows it at once, with its whole fade-in, for MIN.
+	// Default: skip.
 	Early string
-	// How it covers the screen. Default: as the rules of `hud.blocking` say for REQUEST.
+	// How it covers the screen. Without it, REQUEST decides.
 	Mask string
-	// The level; SHOW refuses one above `hud.max-level`. Default: normal.
+	// The level, from the lowest to the highest. Levels above `hud.max-level`, or that of the
+	// screen in `hud.screens`, are refused. Default: normal.
 	Level string
-	// The request that it is shown for; it decides the mask.
+	// The request that it is shown for. Without MASK it gets `hud.blocking.mask` if `hud.blocking`
+	// lists its path, else `none`. Only the path from the last `/api/` on counts, without a slash
+	// at the end.
 	Request string
 	// Ends it with this connection or a scope; without it, it ends on its own. Default: none.
 	Owner string
@@ -1656,7 +1661,8 @@ func (commands *HudCommands) Status(ctx context.Context, screen string, text str
 
 // HudDismissOptions has the options of Hud.Dismiss. What is empty is not sent.
 type HudDismissOptions struct {
-	// Dismisses it after this time. A new SHOW cancels it, a later DISMISS replaces it.
+	// Dismisses this generation after that time. A new SHOW cancels it, a later DISMISS replaces
+	// it.
 	Delay time.Duration
 	// The level. Default: the topmost one.
 	Level string
@@ -1903,10 +1909,13 @@ type TimerSetOptions struct {
 	Payload []byte
 	// Ends it with this connection or a scope; without it, it ends on its own. Default: none.
 	Owner string
-	// Missed periods: `fire` fires once for the first of them, `coalesce` for the newest, `skip`
-	// waits for the next period. Default: fire.
+	// What to do about missed periods (the machine slept or was busy). `fire` fires once at once
+	// with the `due_unix_ms` of the first missed period, `coalesce` the same with the newest,
+	// `skip` waits for the next period. `missed` counts them; they are never replayed. Default:
+	// fire.
 	Late string
-	// `boot` ignores changes of the wall clock; `wall` follows them. Default: boot.
+	// `boot` runs during suspend and ignores changes of the wall clock; `wall` follows the wall
+	// clock. Default: boot.
 	Clock string
 }
 
@@ -2503,7 +2512,8 @@ type DebounceCommands struct{ call call }
 type DebounceCallOptions struct {
 	// Data for the event.
 	Payload []byte
-	// Fires the first call of a burst at once; later calls fire once after the quiet time.
+	// Fires the first call of a burst at once; later calls fire once after the quiet time. A
+	// firing by MAXWAIT does not end the burst.
 	Leading bool
 	// Fires at the latest this long after the first pending call; at least the quiet time.
 	MaxWait time.Duration
@@ -3133,7 +3143,7 @@ type NavFinishOptions struct {
 	Generation int64
 }
 
-// Finish: Finish a transition: after a swipe or POP, the scope of the page that leaves closes.
+// Finish: Finish a transition: the scope of a page that leaves closes.
 //   - stack: The stack.
 func (commands *NavCommands) Finish(ctx context.Context, stack string, options NavFinishOptions) (*StackAnswer, error) {
 	words := []string{"NAV", "FINISH", stack}
@@ -3230,7 +3240,7 @@ type PageAppearOptions struct {
 	Owner string
 }
 
-// Appear: Report that a page appeared: it loads the first time, and later refreshes silently.
+// Appear: Report that a page appeared: it loads, or later refreshes silently.
 //   - page: The page.
 func (commands *PageCommands) Appear(ctx context.Context, page string, options PageAppearOptions) (*PageView, error) {
 	words := []string{"PAGE", "APPEAR", page}

@@ -1,3 +1,3 @@
-module countdownd.org/go/countdownd
+module countdownd
 
 go 1.19

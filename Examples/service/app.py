@@ -3,21 +3,20 @@ import hmac
 import json
 import secrets
 import uuid
+from datetime import timedelta
 
 from fastapi import Depends, FastAPI, Header, HTTPException
 from pydantic import BaseModel
 
-from countdownd import Client, NotFound, Stale, idempotent
+from countdownd import Client, NotFound, Stale, idempotent, seconds
 from countdownd.fastapi import RateLimit, install
-from countdownd._decorators import seconds
 
 daemon = Client()
 per_ip = RateLimit("ip:{request.client.host}", (10, "10/1m"), (50, "50/1h"), client=daemon)
-app = FastAPI()
+app = FastAPI(dependencies=[Depends(per_ip)])
 install(app)
-api = {"dependencies": [Depends(per_ip)]}
 codes: dict[str, tuple[int, str]] = {}  # phone: (generation, code)
-orders: list[dict] = []
+orders: list[dict[str, object]] = []
 
 
 class Phone(BaseModel):
@@ -34,17 +33,17 @@ class Order(BaseModel):
     item: str
 
 
-def milliseconds(time):
+def milliseconds(time: timedelta) -> int:
     return round(time.total_seconds() * 1000)
 
 
-def send_sms(phone: str, code: str):
+def send_sms(phone: str, code: str) -> None:
     if phone.endswith("0000"):
         raise OSError("no such number")
 
 
-@app.post("/code", **api)
-def send_code(body: Phone):
+@app.post("/code")
+def send_code(body: Phone) -> dict[str, object]:
     key = f"code:{body.phone}"
     answer = daemon.countdown.start(key, policy="code", token=body.token)
     if answer.refused:
@@ -64,8 +63,8 @@ def send_code(body: Phone):
     return {"wait_ms": milliseconds(answer.retry_after), "left": answer.sends_left}
 
 
-@app.post("/verify", **api)
-def verify(body: Guess):
+@app.post("/verify")
+def verify(body: Guess) -> dict[str, object]:
     key = f"code:{body.phone}"
     generation, right = codes.get(body.phone, (0, ""))
     try:
@@ -82,22 +81,22 @@ def verify(body: Guess):
     raise HTTPException(403, {"reason": passed.reason})
 
 
-@app.post("/orders", **api, status_code=201)
+@app.post("/orders", status_code=201)
 @idempotent("order:{idempotency_key}", ttl="24h", client=daemon)
-def create_order(order: Order, idempotency_key: str = Header(max_length=100)):
+def create_order(order: Order, idempotency_key: str = Header(max_length=100)) -> object:
     if order.item == "crash":
         raise RuntimeError("payment failed")
     orders.append({"id": len(orders) + 1, "item": order.item})
     return orders[-1]
 
 
-@app.post("/documents/{name}", **api, status_code=202)
-def save(name: str):
+@app.post("/documents/{name}", status_code=202)
+def save(name: str) -> dict[str, object]:
     return {"calls": daemon.debounce.call("reindex", "2s", max_wait="30s", payload=name).calls}
 
 
-@app.post("/reminders", **api, status_code=202)
-def remind(body: Phone):
+@app.post("/reminders", status_code=202)
+def remind(body: Phone) -> dict[str, object]:
     name = f"reminder:{uuid.uuid4()}"
     daemon.timer.set(name, "15m", payload=json.dumps({"phone": body.phone}))
     return {"id": name}

@@ -24,4 +24,8 @@ def web(countdownd):
 def workers(run_worker):
     from worker import worker
 
-    return lambda cursor=None, **handlers: run_worker(worker(cursor, **handlers))
+    def start(cursor=None, **handlers):
+        raw = {name: lambda event, run=run: run(event.raw) for name, run in handlers.items()}
+        return run_worker(worker(cursor, **raw))
+
+    return start

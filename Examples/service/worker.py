@@ -1,7 +1,12 @@
 """Runs what is due. Several may run: each job is run by exactly one of them."""
-from countdownd import Client, Worker
+from collections.abc import Callable
+
+from countdownd import Client, Event, Worker
 
 
-def worker(cursor=None, *, reindex=print, reminder=print):
+def worker(
+    cursor: int | None = None, *, reindex: Callable[[Event], object] = print,
+    reminder: Callable[[Event], object] = print,
+) -> Worker:
     jobs = {"debounce:reindex": reindex, "timer:reminder:*": reminder}
-    return Worker(Client(), {at: lambda event, run=run: run(event.raw) for at, run in jobs.items()}, cursor=cursor)
+    return Worker(Client(), jobs, cursor=cursor)

@@ -55,6 +55,11 @@ def test_types_of_the_python_client(tmp_path):
     run(TOOLS / "mypy", "--strict", "--cache-dir", tmp_path, "src", cwd=CLIENTS / "Python")
 
 
+def test_types_of_the_service(tmp_path):
+    run(TOOLS / "mypy", "--strict", "--cache-dir", tmp_path, "app.py", "worker.py",
+        cwd=PROJECT / "Examples/service", MYPYPATH=str(CLIENTS / "Python/src"))
+
+
 def test_a_wrong_option_is_found_by_the_type_checker(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

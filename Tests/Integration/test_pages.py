@@ -34,7 +34,8 @@ def environment(**more):
     """Returns variables as after an installation: programs, and a Python with packages, on PATH."""
     path = [str(binary().parent), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("COUNTDOWND")}
-    return plain | {"PATH": ":".join(path), "NO_COLOR": "1", "PYTHONUNBUFFERED": "1", **more}
+    return plain | {"PATH": ":".join(path), "NO_COLOR": "1", "PYTHONUNBUFFERED": "1",
+                    "PYTHONPATH": str(PROJECT / "Clients/Python/src"), **more}
 
 
 @pytest.mark.parametrize("name", WALKED)
@@ -85,13 +86,26 @@ def node(text, directory):
     if not pathlib.Path("/usr/share/nodejs/redis").exists():
         pytest.skip("node-redis is not installed: Debian's node-redis")
     (directory / "program.mjs").write_text(text)
-    (directory / "node_modules").symlink_to("/usr/share/nodejs")
+    modules = directory / "node_modules"
+    modules.mkdir()
+    for package in pathlib.Path("/usr/share/nodejs").iterdir():
+        (modules / package.name).symlink_to(package)
+    if "'countdownd'" in text:
+        needs("tsc", "node-typescript")
+        source = PROJECT / "Clients/TypeScript"
+        package = modules / "countdownd"
+        subprocess.run(
+            ["tsc", "-p", source, "--outDir", package / "dist"], check=True, timeout=10 * PATIENCE)
+        shutil.copy(source / "package.json", package)
     return ["node", "program.mjs"]
 
 
 def go(text, directory):
     needs("go", "golang-go")
     (directory / "program.go").write_text(text)
+    client = PROJECT / "Clients/Go"
+    (directory / "go.mod").write_text(
+        f"module program\n\ngo 1.19\n\nrequire countdownd v0.0.0\n\nreplace countdownd => {client}\n")
     subprocess.run(["go", "vet", "program.go"], cwd=directory, check=True, timeout=10 * PATIENCE)
     subprocess.run(["go", "build", "program.go"], cwd=directory, check=True, timeout=10 * PATIENCE)
     return [directory / "program"]
@@ -163,7 +177,7 @@ def test_the_python_program_asks_a_daemon_that_closes_only_once(tmp_path):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         done = run(python(text, tmp_path), tmp_path, path)
         server.shutdown()
-    assert done.returncode == 1 and "countdownd does not answer" in done.stderr, done
+    assert done.returncode == 1 and "nobody answers at" in done.stderr, done
     assert len(asked) == 1
 
 

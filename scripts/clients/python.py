@@ -71,7 +71,7 @@ def field_code(field, record=None):
 def views(schema):
     out = [HEAD.format("Views, reasons and errors.")]
     out.append(
-        "\nfrom datetime import datetime, timedelta\nfrom typing import Literal, Union\n\n"
+        "\nfrom datetime import datetime, timedelta\nfrom typing import Any, Literal, Mapping, Union\n\n"
         "from ._base import EPOCH, ZERO, Answer, OpenEnum, View, data, moment, span, text\n"
         "from ._failures import CountdowndError\n\n"
         f'__version__ = "{schema["version"]}"\n\n\n'
@@ -123,7 +123,10 @@ def views(schema):
     out.append(f"\n\nAnyView = Union[{union}]\nVIEWS: dict[str, type[AnyView]] = {{\n")
     out += [f'    "{kind}": {view},\n' for kind, view in all_views.items()]
     out.append("}\n")
-    out.append("\n__all__ = [\n" + "".join(f'    "{name}",\n' for name in exported + ["AnyView"]) + "]\n")
+    out.append('\n\nclass EventViews:\n    """The status of the entity of an event, by its kind."""\n\n    raw: Mapping[str, Any]\n')
+    for kind, view in all_views.items():
+        out.append(f"\n    @property\n    def {kind}(self) -> {view}:\n        return {view}(self.raw)\n")
+    out.append("\n\n__all__ = [\n" + "".join(f'    "{name}",\n' for name in exported + ["AnyView"]) + "]\n")
     return "".join(out)
 
 

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"time"
 
-	countdownd "countdownd.org/go/countdownd"
+	"countdownd"
 )
 
 // Limit is a rate limit of requests.

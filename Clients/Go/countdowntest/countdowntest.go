@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	countdownd "countdownd.org/go/countdownd"
+	"countdownd"
 )
 
-// Daemon is a private daemon. Its time stands still but for Advance and the like.
+// Daemon is a private daemon. Its time moves only with Advance and the like.
 type Daemon struct {
 	Client *countdownd.Client
 	Path   string

@@ -716,7 +716,7 @@ export interface PageView {
   items: number | null;
   /** MESSAGE of the last load that ended; null if not given. */
   message: string | null;
-  /** The time until the load fails; null if nothing loads. In milliseconds. */
+  /** The time until the load fails; null if none is. In milliseconds. */
   remainingTime: number | null;
   /** `remaining_ms` as a time; null if that is. */
   deadline: Date | null;
@@ -894,10 +894,7 @@ export class CountdownCommands {
    * @param key The key, 1 to 512 bytes.
    */
   async start(key: string, options: {
-      /**
-       * A policy of the configuration; it sets the length, the limits and how long codes are
-       * valid.
-       */
+      /** A policy of the configuration; it sets the length, the limits and the validity. */
       policy?: string;
       /** The number of steps. Default: countdown.count. 1 to 2147483647. */
       count?: number;
@@ -909,8 +906,8 @@ export class CountdownCommands {
       /** Counts the first step at once: COUNT 5 EVERY 1s FIRE lasts 4 s. */
       fire?: boolean;
       /**
-       * The text while counting: `%d` is the steps left, `%m:%02s` minutes and seconds, `%%` a
-       * percent sign.
+       * The text while counting. `%d` is the steps left, `%m:%02s` minutes and seconds rounded
+       * up, `%%` a percent sign; any other `%` is refused. Any language (`%ds后重发`).
        */
       title?: string;
       /** The text when ready. */
@@ -989,7 +986,7 @@ export class CountdownCommands {
   }
 
   /**
-   * Explain why a countdown is as it is, and why START or ATTEMPT would be refused.
+   * Explain why a countdown is as it is, and what would be refused.
    *
    * @param key The key, 1 to 512 bytes.
    */
@@ -1131,27 +1128,38 @@ export class HudCommands {
       grace?: Duration;
       /** Shows it at least this long; an earlier dismissal is held until then. Default: hud.min. */
       min?: Duration;
-      /** Releases the hold this long after did-appear, or after a later SHOW; it wins over MIN. */
+      /**
+       * Releases the hold this long after did-appear, or after a later SHOW. The last hold ends
+       * the HUD with `timed-out`; this wins over MIN.
+       */
       max?: Duration;
       /** How long the fade-in takes. Default: hud.fade-in. */
       fadeIn?: Duration;
       /** How long the fade-out takes. Default: hud.fade-out. */
       fadeOut?: Duration;
       /**
-       * When MIN begins: did-appear (`visible`), will-appear (`appear`), the first SHOW
-       * (`request`) or the dismissal (`stop`). Default: visible.
+       * When MIN begins: at did-appear (`visible`), will-appear (`appear`, as in MBProgressHUD),
+       * the first SHOW (`request`) or the dismissal (`stop`). Default: visible.
        */
       minFrom?: 'visible' | 'appear' | 'request' | 'stop';
       /**
-       * Dismissed within GRACE: `skip` never shows it; `show` shows it at once, for MIN.
-       * Default: skip.
+       * What a dismissal within GRACE does. `skip` never shows the HUD and sends only `did-
+       * disappear` with end `never-shown`; `show` shows it at once, with its whole fade-in, for
+       * MIN. Default: skip.
        */
       early?: 'skip' | 'show';
-      /** How it covers the screen. Default: as the rules of `hud.blocking` say for REQUEST. */
+      /** How it covers the screen. Without it, REQUEST decides. */
       mask?: 'none' | 'clear' | 'black' | 'gradient' | 'custom';
-      /** The level; SHOW refuses one above `hud.max-level`. Default: normal. */
+      /**
+       * The level, from the lowest to the highest. Levels above `hud.max-level`, or that of the
+       * screen in `hud.screens`, are refused. Default: normal.
+       */
       level?: 'normal' | 'statusbar' | 'alert';
-      /** The request that it is shown for; it decides the mask. */
+      /**
+       * The request that it is shown for. Without MASK it gets `hud.blocking.mask` if
+       * `hud.blocking` lists its path, else `none`. Only the path from the last `/api/` on
+       * counts, without a slash at the end.
+       */
       request?: string;
       /** Ends it with this connection or a scope; without it, it ends on its own. Default: none. */
       owner?: string;
@@ -1224,7 +1232,10 @@ export class HudCommands {
    * @param screen The screen.
    */
   async dismiss(screen: string, options: {
-      /** Dismisses it after this time. A new SHOW cancels it, a later DISMISS replaces it. */
+      /**
+       * Dismisses this generation after that time. A new SHOW cancels it, a later DISMISS
+       * replaces it.
+       */
       delay?: Duration;
       /** The level. Default: the topmost one. */
       level?: 'normal' | 'statusbar' | 'alert';
@@ -1404,11 +1415,16 @@ export class TimerCommands {
       /** Ends it with this connection or a scope; without it, it ends on its own. Default: none. */
       owner?: string;
       /**
-       * Missed periods: `fire` fires once for the first of them, `coalesce` for the newest,
-       * `skip` waits for the next period. Default: fire.
+       * What to do about missed periods (the machine slept or was busy). `fire` fires once at
+       * once with the `due_unix_ms` of the first missed period, `coalesce` the same with the
+       * newest, `skip` waits for the next period. `missed` counts them; they are never replayed.
+       * Default: fire.
        */
       late?: 'fire' | 'skip' | 'coalesce';
-      /** `boot` ignores changes of the wall clock; `wall` follows them. Default: boot. */
+      /**
+       * `boot` runs during suspend and ignores changes of the wall clock; `wall` follows the
+       * wall clock. Default: boot.
+       */
       clock?: 'boot' | 'wall';
     } = {}): Promise<TimerView> {
     const words: Word[] = ['TIMER', 'SET', key, span(after)];
@@ -1861,7 +1877,10 @@ export class DebounceCommands {
   async call(key: string, quiet: Duration, options: {
       /** Data for the event. */
       payload?: Data;
-      /** Fires the first call of a burst at once; later calls fire once after the quiet time. */
+      /**
+       * Fires the first call of a burst at once; later calls fire once after the quiet time. A
+       * firing by MAXWAIT does not end the burst.
+       */
       leading?: boolean;
       /** Fires at the latest this long after the first pending call; at least the quiet time. */
       maxWait?: Duration;
@@ -2316,7 +2335,7 @@ export class NavCommands {
   }
 
   /**
-   * Finish a transition: after a swipe or POP, the scope of the page that leaves closes.
+   * Finish a transition: the scope of a page that leaves closes.
    *
    * @param stack The stack.
    */
@@ -2386,7 +2405,7 @@ export class PageCommands {
   constructor(private readonly send: Send) {}
 
   /**
-   * Report that a page appeared: it loads the first time, and later refreshes silently.
+   * Report that a page appeared: it loads, or later refreshes silently.
    *
    * @param page The page.
    */

@@ -8,7 +8,7 @@ export interface DaemonOptions {
   config?: string;
   /** The folder for its socket and state; if it is not given, one that ends with the daemon. */
   folder?: string;
-  /** Whether time stands still but for `advance` and the like; true if it is not given. */
+  /** Whether time moves only with `advance` and the like; true if it is not given. */
   virtualTime?: boolean;
 }
 

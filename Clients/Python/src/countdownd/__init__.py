@@ -14,7 +14,7 @@ from ._async.client import AsyncClient, AsyncConnected
 from ._async.watch import AsyncWatch
 from ._base import Answer, Data, Decision, Duration, Page, Rate, View
 from ._daemon import embedded
-from ._decorators import Mismatch, Running, TooMany, debounced, idempotent, throttled
+from ._decorators import Mismatch, Running, TooMany, debounced, idempotent, seconds, throttled
 from ._events import Event
 from ._failures import CountdowndError, Down
 from ._sync.client import Client, Connected

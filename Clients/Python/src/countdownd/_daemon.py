@@ -44,7 +44,7 @@ def eventually(condition: Callable[[], Any], what: str = "it") -> Any:
 
 
 class Daemon:
-    """A private daemon. With virtual time, time stands still but for `advance` and the like."""
+    """A private daemon. With virtual time, time moves only with `advance` and the like."""
 
     def __init__(
         self,

@@ -7,20 +7,19 @@ from datetime import datetime, timedelta
 from typing import Any, Mapping
 
 from ._base import moment, text
-from ._views import VIEWS, AnyView, Reason
+from ._views import VIEWS, AnyView, EventViews, Reason
 
 #: The timer that the test fixture sets to see that every watch has seen all events before.
 SETTLE = "countdownd:settle"
 
 
-class Event:
+class Event(EventViews):
     """Something that happened to an entity. `raw` has the fields as they came.
 
     Its name is one of those in the reference of its kind, or `snapshot`: the state when the watch
-    began, or `gap`: events may be missing, so read the state.
+    began, or `gap`: events may be missing, so read the state. `countdown` and so on are the status
+    of the entity; fields that the event does not have are empty.
     """
-
-    __slots__ = ("channel", "raw")
 
     def __init__(self, channel: str, raw: Mapping[str, Any]) -> None:
         self.channel = channel
@@ -69,7 +68,7 @@ class Event:
 
     @property
     def view(self) -> AnyView:
-        """The status of the entity at the event; fields that the event does not have are empty."""
+        """The status of the entity, whatever its kind is."""
         return VIEWS[self.kind](self.raw)
 
     def __repr__(self) -> str:

@@ -61,14 +61,15 @@ class AsyncCountdownCommands:
         """Start a countdown, or refuse and report how long to wait.
 
         key: The key, 1 to 512 bytes.
-        policy: A policy of the configuration; it sets the length, the limits and how long
-            codes are valid.
+        policy: A policy of the configuration; it sets the length, the limits and the
+            validity.
         count: The number of steps. Default: countdown.count. 1 to 2147483647.
         every: The length of a step, at least 1ms; COUNT times EVERY is at most 3650d.
             Default: countdown.every.
         fire: Counts the first step at once: COUNT 5 EVERY 1s FIRE lasts 4 s.
-        title: The text while counting: `%d` is the steps left, `%m:%02s` minutes and
-            seconds, `%%` a percent sign.
+        title: The text while counting. `%d` is the steps left, `%m:%02s` minutes and
+            seconds rounded up, `%%` a percent sign; any other `%` is refused. Any language
+            (`%ds后重发`).
         ready_title: The text when ready.
         owner: Ends it with this connection or a scope; without it, it ends on its own.
             Default: none.
@@ -143,7 +144,7 @@ class AsyncCountdownCommands:
         return await self._pool.call(words, page_of(CountdownView), True)
 
     async def why(self, key: str) -> CountdownWhy:
-        """Explain why a countdown is as it is, and why START or ATTEMPT would be refused.
+        """Explain why a countdown is as it is, and what would be refused.
 
         key: The key, 1 to 512 bytes.
         """
@@ -277,18 +278,22 @@ class AsyncHudCommands:
             Default: hud.grace.
         min: Shows it at least this long; an earlier dismissal is held until then. Default:
             hud.min.
-        max: Releases the hold this long after did-appear, or after a later SHOW; it wins
-            over MIN.
+        max: Releases the hold this long after did-appear, or after a later SHOW. The last
+            hold ends the HUD with `timed-out`; this wins over MIN.
         fade_in: How long the fade-in takes. Default: hud.fade-in.
         fade_out: How long the fade-out takes. Default: hud.fade-out.
-        min_from: When MIN begins: did-appear (`visible`), will-appear (`appear`), the first
-            SHOW (`request`) or the dismissal (`stop`). Default: visible.
-        early: Dismissed within GRACE: `skip` never shows it; `show` shows it at once, for
-            MIN. Default: skip.
-        mask: How it covers the screen. Default: as the rules of `hud.blocking` say for
-            REQUEST.
-        level: The level; SHOW refuses one above `hud.max-level`. Default: normal.
-        request: The request that it is shown for; it decides the mask.
+        min_from: When MIN begins: at did-appear (`visible`), will-appear (`appear`, as in
+            MBProgressHUD), the first SHOW (`request`) or the dismissal (`stop`). Default:
+            visible.
+        early: What a dismissal within GRACE does. `skip` never shows the HUD and sends only
+            `did-disappear` with end `never-shown`; `show` shows it at once, with its whole
+            fade-in, for MIN. Default: skip.
+        mask: How it covers the screen. Without it, REQUEST decides.
+        level: The level, from the lowest to the highest. Levels above `hud.max-level`, or
+            that of the screen in `hud.screens`, are refused. Default: normal.
+        request: The request that it is shown for. Without MASK it gets `hud.blocking.mask`
+            if `hud.blocking` lists its path, else `none`. Only the path from the last
+            `/api/` on counts, without a slash at the end.
         owner: Ends it with this connection or a scope; without it, it ends on its own.
             Default: none.
         durable: Survives restarts with its state and times; not together with an owner.
@@ -383,8 +388,8 @@ class AsyncHudCommands:
         """Dismiss a HUD, at the earliest when MIN is over.
 
         screen: The screen.
-        delay: Dismisses it after this time. A new SHOW cancels it, a later DISMISS replaces
-            it.
+        delay: Dismisses this generation after that time. A new SHOW cancels it, a later
+            DISMISS replaces it.
         level: The level. Default: the topmost one.
         generation: Applies to this generation only; `STALE` for another one.
         """
@@ -578,9 +583,12 @@ class AsyncTimerCommands:
         payload: Data that comes back with each `fired`.
         owner: Ends it with this connection or a scope; without it, it ends on its own.
             Default: none.
-        late: Missed periods: `fire` fires once for the first of them, `coalesce` for the
-            newest, `skip` waits for the next period. Default: fire.
-        clock: `boot` ignores changes of the wall clock; `wall` follows them. Default: boot.
+        late: What to do about missed periods (the machine slept or was busy). `fire` fires
+            once at once with the `due_unix_ms` of the first missed period, `coalesce` the
+            same with the newest, `skip` waits for the next period. `missed` counts them;
+            they are never replayed. Default: fire.
+        clock: `boot` runs during suspend and ignores changes of the wall clock; `wall`
+            follows the wall clock. Default: boot.
         """
         words: list[Any] = ["TIMER", "SET", key, as_duration(after)]
         if every is not None:
@@ -1020,7 +1028,7 @@ class AsyncDebounceCommands:
         quiet: The quiet time after the last call.
         payload: Data for the event.
         leading: Fires the first call of a burst at once; later calls fire once after the
-            quiet time.
+            quiet time. A firing by MAXWAIT does not end the burst.
         max_wait: Fires at the latest this long after the first pending call; at least the
             quiet time.
         owner: Ends it with this connection or a scope; without it, it ends on its own.
@@ -1491,7 +1499,7 @@ class AsyncNavCommands:
         return await self._pool.call(words, StackAnswer, False)
 
     async def finish(self, stack: str, *, generation: int | None = None) -> StackAnswer:
-        """Finish a transition: after a swipe or POP, the scope of the page that leaves closes.
+        """Finish a transition: the scope of a page that leaves closes.
 
         stack: The stack.
         generation: Applies to this generation only; `STALE` for another one.
@@ -1561,7 +1569,7 @@ class AsyncPageCommands:
         min: Duration | None = None,
         owner: str | None = None,
     ) -> PageView:
-        """Report that a page appeared: it loads the first time, and later refreshes silently.
+        """Report that a page appeared: it loads, or later refreshes silently.
 
         page: The page.
         refresh: Whether to load when the page appears again; `every`: also if it is visible
