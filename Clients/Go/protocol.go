@@ -78,7 +78,7 @@ func (one *connection) read(ctx context.Context) (any, error) {
 		if one.pushed != nil {
 			one.pushed(its)
 		}
-		if len(its) > 0 && its[0] == "psubscribe" {
+		if len(its) > 0 && (its[0] == "psubscribe" || its[0] == "subscribe") {
 			return its, nil
 		}
 	}

@@ -156,7 +156,12 @@ func (watch *watch) subscribe(ctx context.Context) (*connection, []Event, error)
 		watch.cursor, watch.hasCursor = asInteger(last), true
 	}
 	for _, pattern := range watch.patterns {
-		if _, err := ask("PSUBSCRIBE", pattern); err != nil {
+		// A channel has a snapshot even if there is no such entity.
+		command := "SUBSCRIBE"
+		if strings.ContainsAny(pattern, `*?[\`) {
+			command = "PSUBSCRIBE"
+		}
+		if _, err := ask(command, pattern); err != nil {
 			return fail(err)
 		}
 	}
@@ -193,10 +198,10 @@ func (watch *watch) subscribe(ctx context.Context) (*connection, []Event, error)
 
 func eventOf(value any) (Event, bool) {
 	its, ok := value.(push)
-	if !ok || len(its) != 4 || its[0] != "pmessage" {
+	if !ok || len(its) < 3 || its[0] != "message" && its[0] != "pmessage" {
 		return Event{}, false
 	}
-	return toEvent(asText(its[2]), asText(its[3])), true
+	return toEvent(asText(its[len(its)-2]), asText(its[len(its)-1])), true
 }
 
 func min(a, b int) int {

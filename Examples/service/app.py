@@ -1,14 +1,14 @@
 """Codes, rate limits, idempotent orders, a debounced reindex and reminders. countdownd decides."""
 import hmac
-import json
 import secrets
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
 
 from fastapi import Depends, FastAPI, Header, HTTPException
 from pydantic import BaseModel
 
-from countdownd import Client, NotFound, Stale, idempotent, seconds
+from countdownd import Client, Event, NotFound, Stale, Worker, idempotent, seconds
 from countdownd.fastapi import RateLimit, install
 
 daemon = Client()
@@ -24,8 +24,7 @@ class Phone(BaseModel):
     token: str | None = None
 
 
-class Guess(BaseModel):
-    phone: str
+class Guess(Phone):
     code: str
 
 
@@ -98,5 +97,10 @@ def save(name: str) -> dict[str, object]:
 @app.post("/reminders", status_code=202)
 def remind(body: Phone) -> dict[str, object]:
     name = f"reminder:{uuid.uuid4()}"
-    daemon.timer.set(name, "15m", payload=json.dumps({"phone": body.phone}))
+    daemon.timer.set(name, "15m", payload=body.model_dump_json(include={"phone"}))
     return {"id": name}
+
+
+def worker(reindex: Callable[[Event], object], reminder: Callable[[Event], object], cursor: int | None = None) -> Worker:
+    """Runs what is due. Several may run: each job is run by exactly one of them."""
+    return Worker(Client(), {"debounce:reindex": reindex, "timer:reminder:*": reminder}, cursor=cursor)

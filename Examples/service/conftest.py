@@ -22,10 +22,6 @@ def web(countdownd):
 
 @pytest.fixture
 def workers(run_worker):
-    from worker import worker
+    from app import worker
 
-    def start(cursor=None, **handlers):
-        raw = {name: lambda event, run=run: run(event.raw) for name, run in handlers.items()}
-        return run_worker(worker(cursor, **raw))
-
-    return start
+    return lambda **jobs: run_worker(worker(**{"reindex": print, "reminder": print, **jobs}))

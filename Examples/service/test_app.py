@@ -133,7 +133,7 @@ def test_missed_while_away(web, countdownd, workers):
     worker.stop()
     web.post("/reminders", json={"phone": "+45"})
     countdownd.advance("15m")
-    workers(worker.cursor, reminder=seen.append)
+    workers(cursor=worker.cursor, reminder=seen.append)
     countdownd.settle()
     assert len(seen) == 1
 

@@ -56,8 +56,7 @@ def test_types_of_the_python_client(tmp_path):
 
 
 def test_types_of_the_service(tmp_path):
-    run(TOOLS / "mypy", "--strict", "--cache-dir", tmp_path, "app.py", "worker.py",
-        cwd=PROJECT / "Examples/service", MYPYPATH=str(CLIENTS / "Python/src"))
+    run(TOOLS / "mypy", "--strict", "--cache-dir", tmp_path, "app.py", cwd=PROJECT / "Examples/service", MYPYPATH=str(CLIENTS / "Python/src"))
 
 
 def test_a_wrong_option_is_found_by_the_type_checker(tmp_path):

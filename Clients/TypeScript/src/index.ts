@@ -253,7 +253,11 @@ async function* watch(client: Client, patterns: string[], options: WatchOptions)
         waiting.push(toEvent(channel, JSON.parse(line) as Raw));
         wake();
       };
-      await redis.pSubscribe(patterns, took);
+      // A channel has a snapshot even if there is no such entity.
+      const globs = patterns.filter((one) => /[*?[\\]/.test(one));
+      const channels = patterns.filter((one) => !globs.includes(one));
+      if (globs.length > 0) await redis.pSubscribe(globs, took);
+      if (channels.length > 0) await redis.subscribe(channels, took);
       signal?.addEventListener('abort', end);
       const missed: Event[] = [];
       const matches = patterns.flatMap((pattern) => ['MATCH', pattern]);

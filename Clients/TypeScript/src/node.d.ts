@@ -6,6 +6,8 @@ declare module 'redis' {
     sendCommand(words: (string | Buffer)[], options?: object): Promise<unknown>;
     pSubscribe(
       patterns: string[], listener: (message: string, channel: string) => void): Promise<unknown>;
+    subscribe(
+      channels: string[], listener: (message: string, channel: string) => void): Promise<unknown>;
     on(event: string, listener: (error: Error) => void): unknown;
     readonly isOpen: boolean;
     readonly isReady: boolean;

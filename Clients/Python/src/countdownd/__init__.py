@@ -20,5 +20,14 @@ from ._failures import CountdowndError, Down
 from ._sync.client import Client, Connected
 from ._sync.watch import Watch
 from ._sync.worker import Worker
+from . import _views
 from ._views import *  # noqa: F403
-from ._views import __version__
+from ._views import __version__ as __version__
+
+__all__ = [
+    "Answer", "AsyncClient", "AsyncConnected", "AsyncWatch", "Client", "Connected",
+    "CountdowndError", "Data", "Decision", "Down", "Duration", "Event", "Mismatch", "Page", "Rate",
+    "Running", "TooMany", "View", "Watch", "Worker", "debounced", "embedded", "idempotent",
+    "seconds", "throttled",
+]  # fmt: skip
+__all__ += _views.__all__

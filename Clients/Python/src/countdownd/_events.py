@@ -71,5 +71,9 @@ class Event(EventViews):
         """The status of the entity, whatever its kind is."""
         return VIEWS[self.kind](self.raw)
 
+    def __getitem__(self, name: str) -> Any:
+        """Returns a field as it came."""
+        return self.raw[name]
+
     def __repr__(self) -> str:
         return f"Event({self.channel} {json.dumps(self.raw)})"

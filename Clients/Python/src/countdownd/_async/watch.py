@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: How long to wait before the next attempt to connect, in seconds.
 PAUSES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
+CONFIRMATIONS = ("subscribe", "psubscribe")
+
 _open: "weakref.WeakSet[AsyncWatch]" = weakref.WeakSet()
 
 
@@ -135,11 +137,14 @@ class AsyncWatch:
         else:
             is_new = False
         pushes: list[Event] = []
-        await connection.send_command("PSUBSCRIBE", *patterns)
+        for pattern in patterns:
+            # A channel has a snapshot even if there is no such entity.
+            command = "PSUBSCRIBE" if is_pattern(pattern) else "SUBSCRIBE"
+            await connection.send_command(command, pattern)
         confirmed = 0
         while confirmed < len(patterns):
             push = await connection.read_response(push_request=True)
-            if isinstance(push, list) and push and push[0] == "psubscribe":
+            if isinstance(push, list) and push and push[0] in CONFIRMATIONS:
                 confirmed += 1
             elif (event := event_of(push)) is not None:
                 pushes.append(event)
@@ -171,9 +176,8 @@ class AsyncWatch:
         await connection.send_command(*words)
         while True:
             reply = await connection.read_response(push_request=True)
-            if isinstance(reply, list) and reply and reply[0] in ("pmessage", "psubscribe"):
-                if (event := event_of(reply)) is not None:
-                    pushes.append(event)
+            if (event := event_of(reply)) is not None:
+                pushes.append(event)
             else:
                 return reply
 
@@ -192,6 +196,10 @@ class AsyncWatch:
 
 
 def event_of(push: Any) -> Event | None:
-    if isinstance(push, list) and len(push) == 4 and push[0] == "pmessage":
-        return Event(push[2], json.loads(push[3]))
+    if isinstance(push, list) and push and push[0] in ("message", "pmessage"):
+        return Event(push[-2], json.loads(push[-1]))
     return None
+
+
+def is_pattern(text: str) -> bool:
+    return any(character in text for character in "*?[\\")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: How long to wait before the next attempt to connect, in seconds.
 PAUSES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
+CONFIRMATIONS = ("subscribe", "psubscribe")
+
 _open: "weakref.WeakSet[Watch]" = weakref.WeakSet()
 
 
@@ -138,11 +140,14 @@ class Watch:
         else:
             is_new = False
         pushes: list[Event] = []
-        connection.send_command("PSUBSCRIBE", *patterns)
+        for pattern in patterns:
+            # A channel has a snapshot even if there is no such entity.
+            command = "PSUBSCRIBE" if is_pattern(pattern) else "SUBSCRIBE"
+            connection.send_command(command, pattern)
         confirmed = 0
         while confirmed < len(patterns):
             push = connection.read_response(push_request=True)
-            if isinstance(push, list) and push and push[0] == "psubscribe":
+            if isinstance(push, list) and push and push[0] in CONFIRMATIONS:
                 confirmed += 1
             elif (event := event_of(push)) is not None:
                 pushes.append(event)
@@ -174,9 +179,8 @@ class Watch:
         connection.send_command(*words)
         while True:
             reply = connection.read_response(push_request=True)
-            if isinstance(reply, list) and reply and reply[0] in ("pmessage", "psubscribe"):
-                if (event := event_of(reply)) is not None:
-                    pushes.append(event)
+            if (event := event_of(reply)) is not None:
+                pushes.append(event)
             else:
                 return reply
 
@@ -195,6 +199,10 @@ class Watch:
 
 
 def event_of(push: Any) -> Event | None:
-    if isinstance(push, list) and len(push) == 4 and push[0] == "pmessage":
-        return Event(push[2], json.loads(push[3]))
+    if isinstance(push, list) and push and push[0] in ("message", "pmessage"):
+        return Event(push[-2], json.loads(push[-1]))
     return None
+
+
+def is_pattern(text: str) -> bool:
+    return any(character in text for character in "*?[\\")

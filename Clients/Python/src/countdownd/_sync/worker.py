@@ -9,7 +9,7 @@ import time
 import fnmatch
 import logging
 import threading
-from typing import Any, Awaitable, Callable, Mapping
+from typing import Any, Callable, Mapping
 
 from .._base import Duration
 from .._events import Event
@@ -33,7 +33,7 @@ class Worker:
     def __init__(
         self,
         client: Client,
-        handlers: Mapping[str, Callable[[Event], Awaitable[object]]],
+        handlers: Mapping[str, Callable[[Event], object]],
         *,
         cursor: int | None = None,
         lease: Duration = "1h",
