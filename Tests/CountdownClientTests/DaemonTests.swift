@@ -9,11 +9,16 @@ final class Daemon: Sendable {
 
   let path = NSTemporaryDirectory() + "cd-\(UInt32.random(in: 0 ... .max)).sock"
   private let process = Mutex<Process?>(nil)
+  private let state: String?
+
+  /// - Parameter isDurable: whether its entities survive a restart; then its time is real.
+  init(isDurable: Bool = false) { state = isDurable ? path + ".state" : nil }
 
   func start() async throws -> CountdownClient {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: try #require(Self.binary))
-    process.arguments = ["--socket", path, "--virtual-time", "--log-level", "error"]
+    process.arguments = ["--socket", path, "--log-level", "error"]
+    process.arguments! += state.map { ["--state-directory", $0] } ?? ["--virtual-time"]
     try process.run()
     self.process.withLock { $0 = process }
     let client = CountdownClient.unconnected(path: path, name: "tests")
@@ -29,17 +34,26 @@ final class Daemon: Sendable {
     }
   }
 
+  func kill() {
+    signal(SIGKILL)
+    process.withLock { process in
+      process?.waitUntilExit()
+      process = nil
+    }
+  }
+
   /// Stops the daemon from running until `resume`: it answers nothing, and connections to it wait.
   func suspend() { signal(SIGSTOP) }
   func resume() { signal(SIGCONT) }
 
   private func signal(_ signal: CInt) {
-    _ = process.withLock { $0.map { kill($0.processIdentifier, signal) } }
+    _ = process.withLock { $0.map { Foundation.kill($0.processIdentifier, signal) } }
   }
 
   deinit {
     resume()
     stop()
+    if let state { try? FileManager.default.removeItem(atPath: state) }
   }
 }
 

@@ -149,7 +149,7 @@ struct TimedOut: Error {}
 
 /// Waits until a condition holds.
 func eventually(_ condition: () async throws -> Bool) async throws {
-  for _ in 0..<500 {
+  for _ in 0..<2_000 {
     if try await condition() { return }
     try await Task.sleep(for: .milliseconds(10))
   }

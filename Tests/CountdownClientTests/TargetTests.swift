@@ -7,6 +7,7 @@ import Testing
   final class Screen: Sendable {
     private let seen = Mutex<[String]>([])
 
+    func note(_ text: String) { seen.withLock { $0.append(text) } }
     func see(_ event: CountdownEvent) { seen.withLock { $0.append("\(event.kind) \(event.name)") } }
     func has(seen event: String) -> Bool { seen.withLock { $0.contains(event) } }
   }
@@ -74,6 +75,47 @@ import Testing
     handles = []
     try await eventually { try await client.timer("ended") == nil }
     #expect(try await client.timer("kept") != nil)
+  }
+
+  @Test func anEntityEndsAfterTheNextStartIfTheDaemonIsKilledMeanwhile() async throws {
+    let daemon = Daemon(isDurable: true)
+    let client = try await daemon.start()
+    let screen = Screen()
+    _ = try await client.startCountdown("ended", count: 600, every: .seconds(1))
+    _ = try await client.startCountdown("kept", count: 600, every: .seconds(1))
+    var handles = ["kept", "ended"].map { key in
+      client.onEvent(of: CountdownView.self, key, target: screen, endsEntity: key == "ended") {
+        screen, event, view in screen.note("\(event.name) \(view.key)")
+      }
+    }
+    #expect(handles.count == 2)
+    try await eventually {
+      screen.has(seen: "snapshot ended") && screen.has(seen: "snapshot kept")
+    }
+    daemon.kill()
+    handles = []
+    let second = try await daemon.start()
+    try await eventually { try await second.countdown("ended") == nil }
+    #expect(try await second.countdown("kept") != nil)
+  }
+
+  @Test func endingNamesTheGenerationThatWasSeen() async throws {
+    let server = try await StandInServer { words, peer in
+      guard words[0] == "SUBSCRIBE" else { return ":1\r\n" }
+      peer.push(
+        message(
+          "timer:k", #"{"event":"snapshot","key":"k","state":"running","generation":7,"seq":1}"#))
+      return nil
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    let screen = Screen()
+    var handle: EventHandle? = client.onEvent(
+      of: TimerView.self, "k", target: screen, endsEntity: true
+    ) { screen, event, _ in screen.note("\(event.name)") }
+    try await eventually { screen.has(seen: "snapshot") }
+    #expect(handle != nil)
+    handle = nil
+    try await eventually { server.commands.contains(["TIMER", "DEL", "k", "GENERATION", "7"]) }
   }
 
   @Test func aScopeClosesWithItsObject() async throws {

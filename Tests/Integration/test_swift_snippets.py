@@ -38,6 +38,8 @@ func sendCode() async throws {}
 func sendCode(to phone: String) async throws {}
 func reply(_ status: Int, retryAfter: Duration) {}
 func order(_ payload: String?) {}
+func load() async throws -> [String] { [] }
+func buy() async throws -> [UInt8] { [] }
 func handle(_ payload: UInt64) {}
 """
 

@@ -18,21 +18,26 @@ extension CountdownClient {
   ///   - entity: the view of the entity's kind.
   ///   - key: the key of the entity: for a HUD its screen, for a gate its session.
   ///   - endsEntity: whether releasing the handle also ends the entity: cancels a countdown,
-  ///     deletes a timer, dismisses a HUD, closes a scope. A rate limit has no end.
+  ///     deletes a timer, dismisses a HUD, closes a scope. A rate limit has no end. It ends the
+  ///     generation that the last event showed, and tries until the daemon has answered, also
+  ///     through a restart, or the client is closed.
   /// - Returns: a handle; releasing it ends the calls.
   public func onEvent<View: EntityView, Target: AnyObject & Sendable>(
     of entity: View.Type = View.self, _ key: String, target: Target, endsEntity: Bool = false,
     _ body: @escaping @Sendable (Target, CountdownEvent, View) -> Void
   ) -> EventHandle {
+    let seen = LastGeneration()
     let calls = observe(View.kind, key) { [weak target] event in
       guard let target else { return false }
+      seen.note(event.generation)
       if let view = event.view(View.self) { body(target, event, view) }
       return true
     }
     guard endsEntity, let end = View.kind.end else { return calls }
     return EventHandle { [self] in
       calls.cancel()
-      Task { try? await send(end + [key]) }
+      let command = Command(end + [key], ["GENERATION": seen.current])
+      Task { await self.end(command) }
     }
   }
 
@@ -64,6 +69,14 @@ extension CountdownClient {
   /// The last generation that an observer was called for.
   private final class LastGeneration: Sendable {
     private let generation = Mutex<Int?>(nil)
+
+    /// Nil if no event has shown one.
+    var current: Int? { generation.withLock { $0 } }
+
+    /// Notes the generation of an event, if the entity exists.
+    func note(_ new: Int?) {
+      if let new, new > 0 { generation.withLock { $0 = new } }
+    }
 
     func isNew(_ new: Int?) -> Bool {
       generation.withLock { generation in

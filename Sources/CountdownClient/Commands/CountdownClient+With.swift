@@ -1,0 +1,144 @@
+import Wire
+
+/// Work between two commands: the second one is sent too if the work throws, or its task is
+/// cancelled, and again until the daemon has answered it.
+extension CountdownClient {
+  /// Shows a HUD while `body` runs.
+  ///
+  ///     let orders = try await client.withHUD("checkout", options) { try await load() }
+  ///
+  /// Without an owner in `options`, the hold also ends with this client's connection.
+  public func withHUD<Result>(
+    _ screen: String, _ options: HUDOptions = .init(),
+    isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws -> Result
+  ) async throws -> Result {
+    var options = options
+    if options.owner == .nobody, !options.isDurable { options.owner = .connection }
+    let hud = try await showHUD(screen, options)
+    let end = Command(
+      ["HUD", "POP", screen],
+      [
+        "REQUEST": options.request, "LEVEL": options.level?.rawValue,
+        "GENERATION": hud.generation,
+      ])
+    return try await with(end, body)
+  }
+
+  /// Opens a scope while `body` runs, and closes it with everything that it owns.
+  ///
+  /// - Parameters:
+  ///   - id: 1 to 512 bytes.
+  ///   - parent: the scope above: this scope closes with it, and events continue there.
+  public func withScope<Result>(
+    _ id: String, parent: String? = nil, isolation: isolated (any Actor)? = #isolation,
+    _ body: (ScopeView) async throws -> Result
+  ) async throws -> Result {
+    let scope = try await openScope(id, parent: parent, owner: .connection)
+    let end = Command(["SCOPE", "CLOSE", id], ["GENERATION": scope.generation])
+    return try await with(end) { try await body(scope) }
+  }
+
+  /// Runs `body` if a session is open; otherwise its action is pending.
+  ///
+  /// - Returns: the result of `body`; nil if the action is pending: the daemon sends the event
+  ///   `run` when the session opens.
+  public func withGate<Result>(
+    _ session: String, action: String, payload: [UInt8]? = nil,
+    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
+  ) async throws -> Result? {
+    let gate = try await checkGate(session, action: action, payload: payload)
+    return gate.accepted == true ? try await body() : nil
+  }
+
+  /// What became of a request that runs at most once.
+  public enum OnceOutcome: Sendable, Hashable {
+    /// It ran here, with this result.
+    case ran([UInt8])
+    /// It ran before, with this result.
+    case known([UInt8])
+    /// It is running elsewhere.
+    case running
+  }
+
+  /// Runs `body` at most once per key, and stores its result for the next who asks.
+  ///
+  ///     switch try await client.withOnce("order:1001", ttl: .seconds(86_400), { try await order() }) {
+  ///     case .ran(let receipt), .known(let receipt): show(receipt)
+  ///     case .running: break
+  ///     }
+  ///
+  /// If `body` throws, the key is given back: the next request runs it again.
+  ///
+  /// - Parameters:
+  ///   - ttl: how long the daemon remembers the request.
+  ///   - owner: with `.connection`, the key is given back too if this client disconnects.
+  ///   - body: returns the result.
+  public func withOnce(
+    _ key: String, ttl: Duration, owner: Owner = .connection,
+    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> [UInt8]
+  ) async throws -> OnceOutcome {
+    // If the reply is lost and the caller asks again, it is a new request: it has a new token.
+    let token = String(UInt64.random(in: 0 ... .max), radix: 36)
+    let once = try await beginOnce(key, ttl: ttl, owner: owner, token: token)
+    guard once.accepted == true else {
+      let result = once.fields.reply["result"]
+      return if let bytes = result?.bytes { .known(bytes) } else { .running }
+    }
+    let result: [UInt8]
+    do {
+      result = try await body()
+    } catch {
+      await end(Command(["ONCE", "CANCEL", key], ["GENERATION": once.generation]))
+      throw error
+    }
+    // The work is done: its result is stored even if the task has been cancelled meanwhile.
+    await end(Command(["ONCE", "DONE", key, result], ["GENERATION": once.generation]))
+    return .ran(result)
+  }
+
+  private func with<Result>(
+    _ end: Command, isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
+  ) async throws -> Result {
+    do {
+      let result = try await body()
+      await self.end(end)
+      return result
+    } catch {
+      await self.end(end)
+      throw error
+    }
+  }
+
+  /// Sends a command that ends something until the daemon has answered it or the client is closed.
+  ///
+  /// Returns after the first attempt, or at once when the task is cancelled; further attempts
+  /// follow in the background.
+  func end(_ command: Command) async {
+    let (firstAttempt, isOver) = AsyncStream.makeStream(of: Void.self)
+    Task {
+      var backoff = Backoff()
+      while await !attempt(command) {
+        isOver.finish()
+        try? await Task.sleep(for: backoff.next())
+      }
+      isOver.finish()
+    }
+    for await _ in firstAttempt {}
+  }
+
+  /// Returns whether no other attempt is needed: the daemon has answered, or nothing helps.
+  private func attempt(_ command: Command) async -> Bool {
+    do {
+      _ = try await send(command)
+      return true
+    } catch CountdownClientError.server(let code, _) {
+      // Any other error means that the entity has ended, or that it belongs to somebody else.
+      return !["LOADING", "READONLY", "LIMIT", "UNAVAILABLE", "UNSURE"].contains(code)
+    } catch CountdownClientError.clientClosed {
+      return true
+    } catch {
+      return false
+    }
+  }
+}
