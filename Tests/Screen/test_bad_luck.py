@@ -22,7 +22,8 @@ def counting(page):
 
 def goes_on(page):
     before = page.seconds()
-    eventually(lambda: 0 < page.seconds() < before, "it goes on counting")
+    page.passes(2)
+    eventually(lambda: page.seconds() == before - 2, "it goes on counting")
 
 
 # Servers
@@ -41,13 +42,13 @@ def test_the_button_works_while_the_gateway_is_down_at_the_start(site, open_page
     assert not page.is_offline
 
 
-@pytest.mark.parametrize("time", [60_000, HOUR])
+@pytest.mark.parametrize("time", [120_000, HOUR])
 @pytest.mark.parametrize("lost", ["gateway", "daemon", "network"])
 def test_the_button_counts_to_its_end_without_a_connection(site, open_page, daemon, lost, time):
     with daemon.connect() as client:
         client("COUNTDOWN", "START", PHONE, "COUNT", str(time // 1_000 + 60))
     page = open_page(script=CLOCKS)
-    counting(page)
+    before = counting(page)
     if lost == "gateway":
         site.gateway.stop()
     elif lost == "daemon":
@@ -55,15 +56,14 @@ def test_the_button_counts_to_its_end_without_a_connection(site, open_page, daem
     else:
         # Connections stay open, and nothing arrives.
         site.gateway.process.send_signal(signal.SIGSTOP)
-    goes_on(page)
-    page.run(f"skew += {time}")
+    page.passes(before - 60)
     eventually(lambda: page.is_offline, "it is offline")
-    eventually(lambda: 0 < page.seconds() <= 60, "the time has passed")
+    eventually(lambda: page.seconds() == 60, "the time has passed")
     goes_on(page)
     assert page.is_blocked
     page.press()
     assert page.js("clicks") == 0
-    page.run("skew += 60_000")
+    page.passes(59)
     page.until("ready")
     assert not page.is_blocked
     # It follows again, and knows better.
@@ -140,13 +140,13 @@ def test_a_slow_message_makes_the_end_later_and_a_fast_one_corrects_it(app, open
     app.send("hello", now_ms=100_000)
     app.send("snapshot", alias="resend", state="counting", remaining_ms=60_000, now_ms=100_000,
              deadline_ms=160_000)  # fmt: skip
-    assert 50 < counting(page) <= 60
+    assert counting(page) == 60
     app.send(None, now_ms=120_000)
-    eventually(lambda: 30 < page.seconds() <= 40, "the comment was faster")
+    eventually(lambda: page.seconds() == 40, "the comment was faster")
     # A slow one changes nothing.
     app.send(None, now_ms=90_000)
+    app.send("recovered", now_ms=90_000)
     goes_on(page)
-    assert page.seconds() <= 40
     # No number at all.
     app.send("started", alias="resend", state="counting")
     page.until("unknown")
@@ -157,7 +157,7 @@ def test_a_slow_message_makes_the_end_later_and_a_fast_one_corrects_it(app, open
     app.send("snapshot", alias="resend", state="counting", remaining_ms=60_000, now_ms=5,
              deadline_ms=60_005)  # fmt: skip
     page.until("counting")
-    assert 50 < page.seconds() <= 60
+    assert page.seconds() == 60
 
 
 def test_a_missed_event_is_not_the_state(app, open_page):
@@ -184,14 +184,14 @@ def test_a_sleep_is_noticed(site, open_page, client):
     tickets = "performance.getEntriesByType('resource').filter(one => one.name.includes('events')).length"
     before = page.js(tickets)
     # The clock of the page stands still in a sleep; so the button is late, but never early.
-    page.run("skew -= 30_000; asleep += 30_000")
+    page.run("asleep += 30_000")
     eventually(lambda: page.js(tickets) > before, "it connects again")
     eventually(lambda: 0 < page.seconds() <= 90, "it is right again")
 
 
 def test_a_page_that_was_frozen_is_right_at_once(site, open_page, client):
     client("COUNTDOWN", "START", PHONE, "COUNT", "60")
-    page = open_page()
+    page = open_page(script=CLOCKS)
     counting(page)
     page.driver.execute_cdp_cmd("Page.setWebLifecycleState", {"state": "frozen"})
     client("COUNTDOWN", "CANCEL", PHONE)

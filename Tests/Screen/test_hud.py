@@ -121,6 +121,7 @@ def test_a_mask_is_released_without_a_connection_and_says_so(site, open_page, cl
 
 def test_a_mask_stays_during_a_short_loss_of_the_connection(site, open_page, client):
     page = open_page("/hud")
+    page.run("hud.patience = 600")
     show(client, "MASK", "black")
     visible(page)
     site.gateway.stop()

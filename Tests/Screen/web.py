@@ -40,11 +40,11 @@ hud.addEventListener('hud-change', event => states.push(event.detail.event))
 hud.addEventListener('hud-tap', event => taps.push(event.detail.where))
 </script>"""
 )
-# Adds to the clocks of the page: `skew` to both, `asleep` only to the wall clock.
+# Stops the clocks of the page. `skew` moves both of them, `asleep` only the wall clock. Timers run.
 CLOCKS = """window.skew = window.asleep = 0
-const steady = performance.now.bind(performance), wall = Date.now
-performance.now = () => steady() + window.skew
-Date.now = () => wall() + window.skew + window.asleep"""
+const [steady, wall] = [performance.now(), Date.now()]
+performance.now = () => steady + window.skew
+Date.now = () => wall + window.skew + window.asleep"""
 
 
 class Page:
@@ -91,6 +91,10 @@ class Page:
     @property
     def said(self):
         return self.js("document.querySelector('countdown-button').shadowRoot.querySelector('span').textContent")
+
+    def passes(self, seconds):
+        """Lets time pass for a page with CLOCKS."""
+        self.run(f"skew += {seconds * 1_000}")
 
     def until(self, *states):
         eventually(lambda: self.state in states, f"the button is {states}")
