@@ -153,6 +153,23 @@ check-tarball: test-packages tarball ## Build the tarball; unpack and try it
 	@COUNTDOWND_TARBALL=$$(ls -t $(CURDIR)/.build/countdownd-*.tar.gz | head -1) \
 	  scripts/integration-test.sh -q Tests/Integration/test_tarball.py
 
+# The newest one.
+tarball_file = $$(ls -t .build/countdownd-*.tar.gz | head -1)
+
+.PHONY: wheel
+wheel: tarball ## Build a wheel with the Python client and both programs: .build/dist/countdownd-….whl
+	@scripts/build-packages.py wheel "$(tarball_file)"
+
+.PHONY: npm-package
+npm-package: tarball ## Build a package for npm with the client and both programs: .build/dist/countdownd-….tgz
+	@scripts/install-packages.sh node-typescript
+	@scripts/build-packages.py npm "$(tarball_file)"
+
+.PHONY: apt-repository
+apt-repository: deb deb-gateway ## Make a repository for apt with the Debian packages: .build/dist/apt
+	@scripts/install-packages.sh dpkg-dev
+	@scripts/build-packages.py apt $(debs)
+
 # Most integration tests wait rather than compute: three for each core, and not more than 12.
 WORKERS ?= $(shell n=$$((3 * $$(nproc))); echo $$((n < 12 ? n : 12)))
 

@@ -259,6 +259,9 @@ func newToken() string {
 	return tokenPrefix + "-" + strconv.FormatUint(atomic.AddUint64(&tokenCount, 1), 10)
 }
 
+// Some returns a pointer to a value, for options that can be zero.
+func Some[T any](value T) *T { return &value }
+
 // milliseconds are rounded up, so that nothing is early.
 func milliseconds(duration time.Duration) string {
 	return strconv.FormatInt(int64((duration+time.Millisecond-1)/time.Millisecond), 10) + "ms"

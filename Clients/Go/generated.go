@@ -1211,7 +1211,8 @@ func newCommands(call call) Commands {
 // CountdownCommands has the commands COUNTDOWN ….
 type CountdownCommands struct{ call call }
 
-// CountdownStartOptions has the options of Countdown.Start. What is empty is not sent.
+// CountdownStartOptions has the options of Countdown.Start. What is empty is not sent; Some
+// makes a pointer.
 type CountdownStartOptions struct {
 	// A policy of the configuration; it sets the length, the limits and the validity.
 	Policy string
@@ -1219,7 +1220,7 @@ type CountdownStartOptions struct {
 	Count int64
 	// The length of a step, at least 1ms; COUNT times EVERY is at most 3650d. Default:
 	// countdown.every.
-	Every time.Duration
+	Every *time.Duration
 	// Counts the first step at once: COUNT 5 EVERY 1s FIRE lasts 4 s.
 	Fire bool
 	// The text while counting. `%d` is the steps left, `%m:%02s` minutes and seconds rounded up,
@@ -1245,8 +1246,8 @@ func (commands *CountdownCommands) Start(ctx context.Context, key string, option
 	if options.Count != 0 {
 		words = append(words, "COUNT", strconv.FormatInt(options.Count, 10))
 	}
-	if options.Every != 0 {
-		words = append(words, "EVERY", milliseconds(options.Every))
+	if options.Every != nil {
+		words = append(words, "EVERY", milliseconds(*options.Every))
 	}
 	if options.Fire {
 		words = append(words, "FIRE")
@@ -1275,7 +1276,8 @@ func (commands *CountdownCommands) Start(ctx context.Context, key string, option
 	return toCountdownAnswer(asMap(reply)), nil
 }
 
-// CountdownResendOptions has the options of Countdown.Resend. What is empty is not sent.
+// CountdownResendOptions has the options of Countdown.Resend. What is empty is not sent; Some
+// makes a pointer.
 type CountdownResendOptions struct {
 	// Makes a retry safe: a token that was accepted before changes nothing.
 	Token string
@@ -1310,7 +1312,8 @@ func (commands *CountdownCommands) Get(ctx context.Context, key string) (*Countd
 	return toCountdownView(asMap(reply)), nil
 }
 
-// CountdownListOptions has the options of Countdown.List. What is empty is not sent.
+// CountdownListOptions has the options of Countdown.List. What is empty is not sent; Some
+// makes a pointer.
 type CountdownListOptions struct {
 	// Only keys that match the pattern.
 	Match string
@@ -1318,7 +1321,7 @@ type CountdownListOptions struct {
 	Owner string
 	// The cursor of the page before; 0 for the first page, and after the last. Default: 0. 0 to
 	// 4294967295.
-	Cursor int64
+	Cursor *int64
 	// The most views on a page. Default: 100. 1 to 1000.
 	Limit int64
 }
@@ -1332,8 +1335,8 @@ func (commands *CountdownCommands) List(ctx context.Context, options CountdownLi
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
 	}
-	if options.Cursor != 0 {
-		words = append(words, "CURSOR", strconv.FormatInt(options.Cursor, 10))
+	if options.Cursor != nil {
+		words = append(words, "CURSOR", strconv.FormatInt(*options.Cursor, 10))
 	}
 	if options.Limit != 0 {
 		words = append(words, "LIMIT", strconv.FormatInt(options.Limit, 10))
@@ -1356,7 +1359,8 @@ func (commands *CountdownCommands) Why(ctx context.Context, key string) (*Countd
 	return toCountdownWhy(asMap(reply)), nil
 }
 
-// CountdownCancelOptions has the options of Countdown.Cancel. What is empty is not sent.
+// CountdownCancelOptions has the options of Countdown.Cancel. What is empty is not sent; Some
+// makes a pointer.
 type CountdownCancelOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -1376,7 +1380,8 @@ func (commands *CountdownCommands) Cancel(ctx context.Context, key string, optio
 	return asInteger(reply) == 1, nil
 }
 
-// CountdownPauseOptions has the options of Countdown.Pause. What is empty is not sent.
+// CountdownPauseOptions has the options of Countdown.Pause. What is empty is not sent; Some
+// makes a pointer.
 type CountdownPauseOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -1396,7 +1401,8 @@ func (commands *CountdownCommands) Pause(ctx context.Context, key string, option
 	return toCountdownView(asMap(reply)), nil
 }
 
-// CountdownResumeOptions has the options of Countdown.Resume. What is empty is not sent.
+// CountdownResumeOptions has the options of Countdown.Resume. What is empty is not sent; Some
+// makes a pointer.
 type CountdownResumeOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -1416,7 +1422,8 @@ func (commands *CountdownCommands) Resume(ctx context.Context, key string, optio
 	return toCountdownView(asMap(reply)), nil
 }
 
-// CountdownRetimeOptions has the options of Countdown.Retime. What is empty is not sent.
+// CountdownRetimeOptions has the options of Countdown.Retime. What is empty is not sent; Some
+// makes a pointer.
 type CountdownRetimeOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -1437,7 +1444,8 @@ func (commands *CountdownCommands) Retime(ctx context.Context, key string, remai
 	return toCountdownView(asMap(reply)), nil
 }
 
-// CountdownRefundOptions has the options of Countdown.Refund. What is empty is not sent.
+// CountdownRefundOptions has the options of Countdown.Refund. What is empty is not sent; Some
+// makes a pointer.
 type CountdownRefundOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -1455,7 +1463,8 @@ func (commands *CountdownCommands) Refund(ctx context.Context, key string, optio
 	return toCountdownAnswer(asMap(reply)), nil
 }
 
-// CountdownAttemptOptions has the options of Countdown.Attempt. What is empty is not sent.
+// CountdownAttemptOptions has the options of Countdown.Attempt. What is empty is not sent;
+// Some makes a pointer.
 type CountdownAttemptOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -1482,7 +1491,8 @@ func (commands *CountdownCommands) Attempt(ctx context.Context, key string, opti
 	return toCountdownAnswer(asMap(reply)), nil
 }
 
-// CountdownPassOptions has the options of Countdown.Pass. What is empty is not sent.
+// CountdownPassOptions has the options of Countdown.Pass. What is empty is not sent; Some
+// makes a pointer.
 type CountdownPassOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -1505,7 +1515,7 @@ func (commands *CountdownCommands) Pass(ctx context.Context, key string, options
 // HudCommands has the commands HUD ….
 type HudCommands struct{ call call }
 
-// HudShowOptions has the options of Hud.Show. What is empty is not sent.
+// HudShowOptions has the options of Hud.Show. What is empty is not sent; Some makes a pointer.
 type HudShowOptions struct {
 	// What the HUD shows. Default: loading.
 	Kind string
@@ -1513,16 +1523,16 @@ type HudShowOptions struct {
 	Status string
 	// Shows it only if the work takes longer; see EARLY for a dismissal before. Default:
 	// hud.grace.
-	Grace time.Duration
+	Grace *time.Duration
 	// Shows it at least this long; an earlier dismissal is held until then. Default: hud.min.
-	Min time.Duration
+	Min *time.Duration
 	// Releases the hold this long after did-appear, or after a later SHOW. The last hold ends the
 	// HUD with `timed-out`; this wins over MIN.
-	Max time.Duration
+	Max *time.Duration
 	// How long the fade-in takes. Default: hud.fade-in.
-	FadeIn time.Duration
+	FadeIn *time.Duration
 	// How long the fade-out takes. Default: hud.fade-out.
-	FadeOut time.Duration
+	FadeOut *time.Duration
 	// When MIN begins: at did-appear (`visible`), will-appear (`appear`, as in MBProgressHUD), the
 	// first SHOW (`request`) or the dismissal (`stop`). Default: visible.
 	MinFrom string
@@ -1555,20 +1565,20 @@ func (commands *HudCommands) Show(ctx context.Context, screen string, options Hu
 	if options.Status != "" {
 		words = append(words, "STATUS", options.Status)
 	}
-	if options.Grace != 0 {
-		words = append(words, "GRACE", milliseconds(options.Grace))
+	if options.Grace != nil {
+		words = append(words, "GRACE", milliseconds(*options.Grace))
 	}
-	if options.Min != 0 {
-		words = append(words, "MIN", milliseconds(options.Min))
+	if options.Min != nil {
+		words = append(words, "MIN", milliseconds(*options.Min))
 	}
-	if options.Max != 0 {
-		words = append(words, "MAX", milliseconds(options.Max))
+	if options.Max != nil {
+		words = append(words, "MAX", milliseconds(*options.Max))
 	}
-	if options.FadeIn != 0 {
-		words = append(words, "FADEIN", milliseconds(options.FadeIn))
+	if options.FadeIn != nil {
+		words = append(words, "FADEIN", milliseconds(*options.FadeIn))
 	}
-	if options.FadeOut != 0 {
-		words = append(words, "FADEOUT", milliseconds(options.FadeOut))
+	if options.FadeOut != nil {
+		words = append(words, "FADEOUT", milliseconds(*options.FadeOut))
 	}
 	if options.MinFrom != "" {
 		words = append(words, "MINFROM", options.MinFrom)
@@ -1598,7 +1608,8 @@ func (commands *HudCommands) Show(ctx context.Context, screen string, options Hu
 	return toHUDView(asMap(reply)), nil
 }
 
-// HudProgressOptions has the options of Hud.Progress. What is empty is not sent.
+// HudProgressOptions has the options of Hud.Progress. What is empty is not sent; Some makes a
+// pointer.
 type HudProgressOptions struct {
 	// The text.
 	Status string
@@ -1631,7 +1642,8 @@ func (commands *HudCommands) Progress(ctx context.Context, screen string, fracti
 	return toHUDView(asMap(reply)), nil
 }
 
-// HudStatusOptions has the options of Hud.Status. What is empty is not sent.
+// HudStatusOptions has the options of Hud.Status. What is empty is not sent; Some makes a
+// pointer.
 type HudStatusOptions struct {
 	// The level. Default: the topmost one.
 	Level string
@@ -1659,11 +1671,12 @@ func (commands *HudCommands) Status(ctx context.Context, screen string, text str
 	return toHUDView(asMap(reply)), nil
 }
 
-// HudDismissOptions has the options of Hud.Dismiss. What is empty is not sent.
+// HudDismissOptions has the options of Hud.Dismiss. What is empty is not sent; Some makes a
+// pointer.
 type HudDismissOptions struct {
 	// Dismisses this generation after that time. A new SHOW cancels it, a later DISMISS replaces
 	// it.
-	Delay time.Duration
+	Delay *time.Duration
 	// The level. Default: the topmost one.
 	Level string
 	// Applies to this generation only; `STALE` for another one.
@@ -1676,8 +1689,8 @@ type HudDismissOptions struct {
 // The result is nil if there is none.
 func (commands *HudCommands) Dismiss(ctx context.Context, screen string, options HudDismissOptions) (*HUDView, error) {
 	words := []string{"HUD", "DISMISS", screen}
-	if options.Delay != 0 {
-		words = append(words, "DELAY", milliseconds(options.Delay))
+	if options.Delay != nil {
+		words = append(words, "DELAY", milliseconds(*options.Delay))
 	}
 	if options.Level != "" {
 		words = append(words, "LEVEL", options.Level)
@@ -1692,7 +1705,7 @@ func (commands *HudCommands) Dismiss(ctx context.Context, screen string, options
 	return toHUDView(asMap(reply)), nil
 }
 
-// HudPopOptions has the options of Hud.Pop. What is empty is not sent.
+// HudPopOptions has the options of Hud.Pop. What is empty is not sent; Some makes a pointer.
 type HudPopOptions struct {
 	// Releases the hold of this request.
 	Request string
@@ -1724,7 +1737,7 @@ func (commands *HudCommands) Pop(ctx context.Context, screen string, options Hud
 	return toHUDView(asMap(reply)), nil
 }
 
-// HudTapOptions has the options of Hud.Tap. What is empty is not sent.
+// HudTapOptions has the options of Hud.Tap. What is empty is not sent; Some makes a pointer.
 type HudTapOptions struct {
 	// The tap was inside the HUD.
 	Inside bool
@@ -1756,7 +1769,8 @@ func (commands *HudCommands) Tap(ctx context.Context, screen string, options Hud
 	return toHUDView(asMap(reply)), nil
 }
 
-// HudPauseOptions has the options of Hud.Pause. What is empty is not sent.
+// HudPauseOptions has the options of Hud.Pause. What is empty is not sent; Some makes a
+// pointer.
 type HudPauseOptions struct {
 	// The level. Default: the topmost one.
 	Level string
@@ -1783,7 +1797,8 @@ func (commands *HudCommands) Pause(ctx context.Context, screen string, options H
 	return toHUDView(asMap(reply)), nil
 }
 
-// HudResumeOptions has the options of Hud.Resume. What is empty is not sent.
+// HudResumeOptions has the options of Hud.Resume. What is empty is not sent; Some makes a
+// pointer.
 type HudResumeOptions struct {
 	// The level. Default: the topmost one.
 	Level string
@@ -1810,7 +1825,7 @@ func (commands *HudCommands) Resume(ctx context.Context, screen string, options 
 	return toHUDView(asMap(reply)), nil
 }
 
-// HudGetOptions has the options of Hud.Get. What is empty is not sent.
+// HudGetOptions has the options of Hud.Get. What is empty is not sent; Some makes a pointer.
 type HudGetOptions struct {
 	// The level. Default: the topmost one.
 	Level string
@@ -1832,7 +1847,7 @@ func (commands *HudCommands) Get(ctx context.Context, screen string, options Hud
 	return toHUDView(asMap(reply)), nil
 }
 
-// HudWhyOptions has the options of Hud.Why. What is empty is not sent.
+// HudWhyOptions has the options of Hud.Why. What is empty is not sent; Some makes a pointer.
 type HudWhyOptions struct {
 	// The level. Default: the topmost one.
 	Level string
@@ -1863,7 +1878,7 @@ func (commands *HudCommands) Mask(ctx context.Context, url string) (*HudMask, er
 	return toHudMask(asMap(reply)), nil
 }
 
-// HudListOptions has the options of Hud.List. What is empty is not sent.
+// HudListOptions has the options of Hud.List. What is empty is not sent; Some makes a pointer.
 type HudListOptions struct {
 	// Only keys that match the pattern.
 	Match string
@@ -1871,7 +1886,7 @@ type HudListOptions struct {
 	Owner string
 	// The cursor of the page before; 0 for the first page, and after the last. Default: 0. 0 to
 	// 4294967295.
-	Cursor int64
+	Cursor *int64
 	// The most views on a page. Default: 100. 1 to 1000.
 	Limit int64
 }
@@ -1885,8 +1900,8 @@ func (commands *HudCommands) List(ctx context.Context, options HudListOptions) (
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
 	}
-	if options.Cursor != 0 {
-		words = append(words, "CURSOR", strconv.FormatInt(options.Cursor, 10))
+	if options.Cursor != nil {
+		words = append(words, "CURSOR", strconv.FormatInt(*options.Cursor, 10))
 	}
 	if options.Limit != 0 {
 		words = append(words, "LIMIT", strconv.FormatInt(options.Limit, 10))
@@ -1901,7 +1916,8 @@ func (commands *HudCommands) List(ctx context.Context, options HudListOptions) (
 // TimerCommands has the commands TIMER ….
 type TimerCommands struct{ call call }
 
-// TimerSetOptions has the options of Timer.Set. What is empty is not sent.
+// TimerSetOptions has the options of Timer.Set. What is empty is not sent; Some makes a
+// pointer.
 type TimerSetOptions struct {
 	// Repeats, in phase with the first deadline, without drift.
 	Every time.Duration
@@ -1959,7 +1975,8 @@ func (commands *TimerCommands) Get(ctx context.Context, key string) (*TimerView,
 	return toTimerView(asMap(reply)), nil
 }
 
-// TimerPauseOptions has the options of Timer.Pause. What is empty is not sent.
+// TimerPauseOptions has the options of Timer.Pause. What is empty is not sent; Some makes a
+// pointer.
 type TimerPauseOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -1979,7 +1996,8 @@ func (commands *TimerCommands) Pause(ctx context.Context, key string, options Ti
 	return toTimerView(asMap(reply)), nil
 }
 
-// TimerResumeOptions has the options of Timer.Resume. What is empty is not sent.
+// TimerResumeOptions has the options of Timer.Resume. What is empty is not sent; Some makes a
+// pointer.
 type TimerResumeOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -1999,7 +2017,8 @@ func (commands *TimerCommands) Resume(ctx context.Context, key string, options T
 	return toTimerView(asMap(reply)), nil
 }
 
-// TimerRetimeOptions has the options of Timer.Retime. What is empty is not sent.
+// TimerRetimeOptions has the options of Timer.Retime. What is empty is not sent; Some makes a
+// pointer.
 type TimerRetimeOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2020,7 +2039,8 @@ func (commands *TimerCommands) Retime(ctx context.Context, key string, remaining
 	return toTimerView(asMap(reply)), nil
 }
 
-// TimerDeleteOptions has the options of Timer.Delete. What is empty is not sent.
+// TimerDeleteOptions has the options of Timer.Delete. What is empty is not sent; Some makes a
+// pointer.
 type TimerDeleteOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2040,7 +2060,8 @@ func (commands *TimerCommands) Delete(ctx context.Context, key string, options T
 	return asInteger(reply) == 1, nil
 }
 
-// TimerListOptions has the options of Timer.List. What is empty is not sent.
+// TimerListOptions has the options of Timer.List. What is empty is not sent; Some makes a
+// pointer.
 type TimerListOptions struct {
 	// Only keys that match the pattern.
 	Match string
@@ -2048,7 +2069,7 @@ type TimerListOptions struct {
 	Owner string
 	// The cursor of the page before; 0 for the first page, and after the last. Default: 0. 0 to
 	// 4294967295.
-	Cursor int64
+	Cursor *int64
 	// The most views on a page. Default: 100. 1 to 1000.
 	Limit int64
 }
@@ -2062,8 +2083,8 @@ func (commands *TimerCommands) List(ctx context.Context, options TimerListOption
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
 	}
-	if options.Cursor != 0 {
-		words = append(words, "CURSOR", strconv.FormatInt(options.Cursor, 10))
+	if options.Cursor != nil {
+		words = append(words, "CURSOR", strconv.FormatInt(*options.Cursor, 10))
 	}
 	if options.Limit != 0 {
 		words = append(words, "LIMIT", strconv.FormatInt(options.Limit, 10))
@@ -2078,7 +2099,8 @@ func (commands *TimerCommands) List(ctx context.Context, options TimerListOption
 // ThrottleCommands has the commands THROTTLE ….
 type ThrottleCommands struct{ call call }
 
-// ThrottleTakeOptions has the options of Throttle.Take. What is empty is not sent.
+// ThrottleTakeOptions has the options of Throttle.Take. What is empty is not sent; Some makes
+// a pointer.
 type ThrottleTakeOptions struct {
 	// What may be used at once; all of it must come back within 3650d. 1 to 1000000000.
 	Burst int64
@@ -2118,7 +2140,8 @@ func (commands *ThrottleCommands) Take(ctx context.Context, key string, options 
 	return toThrottleAnswer(asMap(reply)), nil
 }
 
-// ThrottleRefundOptions has the options of Throttle.Refund. What is empty is not sent.
+// ThrottleRefundOptions has the options of Throttle.Refund. What is empty is not sent; Some
+// makes a pointer.
 type ThrottleRefundOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2161,7 +2184,8 @@ func (commands *ThrottleCommands) Get(ctx context.Context, key string) (*Throttl
 	return toThrottleView(asMap(reply)), nil
 }
 
-// ThrottleListOptions has the options of Throttle.List. What is empty is not sent.
+// ThrottleListOptions has the options of Throttle.List. What is empty is not sent; Some makes
+// a pointer.
 type ThrottleListOptions struct {
 	// Only keys that match the pattern.
 	Match string
@@ -2169,7 +2193,7 @@ type ThrottleListOptions struct {
 	Owner string
 	// The cursor of the page before; 0 for the first page, and after the last. Default: 0. 0 to
 	// 4294967295.
-	Cursor int64
+	Cursor *int64
 	// The most views on a page. Default: 100. 1 to 1000.
 	Limit int64
 }
@@ -2183,8 +2207,8 @@ func (commands *ThrottleCommands) List(ctx context.Context, options ThrottleList
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
 	}
-	if options.Cursor != 0 {
-		words = append(words, "CURSOR", strconv.FormatInt(options.Cursor, 10))
+	if options.Cursor != nil {
+		words = append(words, "CURSOR", strconv.FormatInt(*options.Cursor, 10))
 	}
 	if options.Limit != 0 {
 		words = append(words, "LIMIT", strconv.FormatInt(options.Limit, 10))
@@ -2199,7 +2223,8 @@ func (commands *ThrottleCommands) List(ctx context.Context, options ThrottleList
 // OnceCommands has the commands ONCE ….
 type OnceCommands struct{ call call }
 
-// OnceBeginOptions has the options of Once.Begin. What is empty is not sent.
+// OnceBeginOptions has the options of Once.Begin. What is empty is not sent; Some makes a
+// pointer.
 type OnceBeginOptions struct {
 	// How long repetitions are recognized, from the first request; DONE does not extend it.
 	TTL time.Duration
@@ -2229,7 +2254,8 @@ func (commands *OnceCommands) Begin(ctx context.Context, key string, options Onc
 	return toOnceAnswer(asMap(reply)), nil
 }
 
-// OnceDoneOptions has the options of Once.Done. What is empty is not sent.
+// OnceDoneOptions has the options of Once.Done. What is empty is not sent; Some makes a
+// pointer.
 type OnceDoneOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2250,7 +2276,8 @@ func (commands *OnceCommands) Done(ctx context.Context, key string, result []byt
 	return toOnceAnswer(asMap(reply)), nil
 }
 
-// OnceCancelOptions has the options of Once.Cancel. What is empty is not sent.
+// OnceCancelOptions has the options of Once.Cancel. What is empty is not sent; Some makes a
+// pointer.
 type OnceCancelOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2283,7 +2310,8 @@ func (commands *OnceCommands) Get(ctx context.Context, key string) (*OnceView, e
 	return toOnceView(asMap(reply)), nil
 }
 
-// OnceListOptions has the options of Once.List. What is empty is not sent.
+// OnceListOptions has the options of Once.List. What is empty is not sent; Some makes a
+// pointer.
 type OnceListOptions struct {
 	// Only keys that match the pattern.
 	Match string
@@ -2291,7 +2319,7 @@ type OnceListOptions struct {
 	Owner string
 	// The cursor of the page before; 0 for the first page, and after the last. Default: 0. 0 to
 	// 4294967295.
-	Cursor int64
+	Cursor *int64
 	// The most views on a page. Default: 100. 1 to 1000.
 	Limit int64
 }
@@ -2305,8 +2333,8 @@ func (commands *OnceCommands) List(ctx context.Context, options OnceListOptions)
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
 	}
-	if options.Cursor != 0 {
-		words = append(words, "CURSOR", strconv.FormatInt(options.Cursor, 10))
+	if options.Cursor != nil {
+		words = append(words, "CURSOR", strconv.FormatInt(*options.Cursor, 10))
 	}
 	if options.Limit != 0 {
 		words = append(words, "LIMIT", strconv.FormatInt(options.Limit, 10))
@@ -2321,7 +2349,8 @@ func (commands *OnceCommands) List(ctx context.Context, options OnceListOptions)
 // GateCommands has the commands GATE ….
 type GateCommands struct{ call call }
 
-// GateCheckOptions has the options of Gate.Check. What is empty is not sent.
+// GateCheckOptions has the options of Gate.Check. What is empty is not sent; Some makes a
+// pointer.
 type GateCheckOptions struct {
 	// Data of the action.
 	Payload []byte
@@ -2357,7 +2386,8 @@ func (commands *GateCommands) Check(ctx context.Context, session string, action 
 	return toGateAnswer(asMap(reply)), nil
 }
 
-// GateOpenOptions has the options of Gate.Open. What is empty is not sent.
+// GateOpenOptions has the options of Gate.Open. What is empty is not sent; Some makes a
+// pointer.
 type GateOpenOptions struct {
 	// How long the session is open. Default: until CLOSE.
 	TTL time.Duration
@@ -2377,7 +2407,8 @@ func (commands *GateCommands) Open(ctx context.Context, session string, options 
 	return toGateView(asMap(reply)), nil
 }
 
-// GateTakeOptions has the options of Gate.Take. What is empty is not sent.
+// GateTakeOptions has the options of Gate.Take. What is empty is not sent; Some makes a
+// pointer.
 type GateTakeOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2397,7 +2428,8 @@ func (commands *GateCommands) Take(ctx context.Context, session string, options 
 	return toGateAnswer(asMap(reply)), nil
 }
 
-// GateDoneOptions has the options of Gate.Done. What is empty is not sent.
+// GateDoneOptions has the options of Gate.Done. What is empty is not sent; Some makes a
+// pointer.
 type GateDoneOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2417,7 +2449,8 @@ func (commands *GateCommands) Done(ctx context.Context, session string, options 
 	return asInteger(reply) == 1, nil
 }
 
-// GateCancelOptions has the options of Gate.Cancel. What is empty is not sent.
+// GateCancelOptions has the options of Gate.Cancel. What is empty is not sent; Some makes a
+// pointer.
 type GateCancelOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2437,7 +2470,8 @@ func (commands *GateCommands) Cancel(ctx context.Context, session string, option
 	return asInteger(reply) == 1, nil
 }
 
-// GateCloseOptions has the options of Gate.Close. What is empty is not sent.
+// GateCloseOptions has the options of Gate.Close. What is empty is not sent; Some makes a
+// pointer.
 type GateCloseOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2470,7 +2504,8 @@ func (commands *GateCommands) Get(ctx context.Context, session string) (*GateVie
 	return toGateView(asMap(reply)), nil
 }
 
-// GateListOptions has the options of Gate.List. What is empty is not sent.
+// GateListOptions has the options of Gate.List. What is empty is not sent; Some makes a
+// pointer.
 type GateListOptions struct {
 	// Only keys that match the pattern.
 	Match string
@@ -2478,7 +2513,7 @@ type GateListOptions struct {
 	Owner string
 	// The cursor of the page before; 0 for the first page, and after the last. Default: 0. 0 to
 	// 4294967295.
-	Cursor int64
+	Cursor *int64
 	// The most views on a page. Default: 100. 1 to 1000.
 	Limit int64
 }
@@ -2492,8 +2527,8 @@ func (commands *GateCommands) List(ctx context.Context, options GateListOptions)
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
 	}
-	if options.Cursor != 0 {
-		words = append(words, "CURSOR", strconv.FormatInt(options.Cursor, 10))
+	if options.Cursor != nil {
+		words = append(words, "CURSOR", strconv.FormatInt(*options.Cursor, 10))
 	}
 	if options.Limit != 0 {
 		words = append(words, "LIMIT", strconv.FormatInt(options.Limit, 10))
@@ -2508,7 +2543,8 @@ func (commands *GateCommands) List(ctx context.Context, options GateListOptions)
 // DebounceCommands has the commands DEBOUNCE ….
 type DebounceCommands struct{ call call }
 
-// DebounceCallOptions has the options of Debounce.Call. What is empty is not sent.
+// DebounceCallOptions has the options of Debounce.Call. What is empty is not sent; Some makes
+// a pointer.
 type DebounceCallOptions struct {
 	// Data for the event.
 	Payload []byte
@@ -2516,7 +2552,7 @@ type DebounceCallOptions struct {
 	// firing by MAXWAIT does not end the burst.
 	Leading bool
 	// Fires at the latest this long after the first pending call; at least the quiet time.
-	MaxWait time.Duration
+	MaxWait *time.Duration
 	// Ends it with this connection or a scope; without it, it ends on its own. Default: none.
 	Owner string
 	// Makes a retry safe: a token that was accepted before changes nothing.
@@ -2534,8 +2570,8 @@ func (commands *DebounceCommands) Call(ctx context.Context, key string, quiet ti
 	if options.Leading {
 		words = append(words, "LEADING")
 	}
-	if options.MaxWait != 0 {
-		words = append(words, "MAXWAIT", milliseconds(options.MaxWait))
+	if options.MaxWait != nil {
+		words = append(words, "MAXWAIT", milliseconds(*options.MaxWait))
 	}
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
@@ -2552,7 +2588,8 @@ func (commands *DebounceCommands) Call(ctx context.Context, key string, quiet ti
 	return toDebounceAnswer(asMap(reply)), nil
 }
 
-// DebounceCancelOptions has the options of Debounce.Cancel. What is empty is not sent.
+// DebounceCancelOptions has the options of Debounce.Cancel. What is empty is not sent; Some
+// makes a pointer.
 type DebounceCancelOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2572,7 +2609,8 @@ func (commands *DebounceCommands) Cancel(ctx context.Context, key string, option
 	return asInteger(reply) == 1, nil
 }
 
-// DebounceFlushOptions has the options of Debounce.Flush. What is empty is not sent.
+// DebounceFlushOptions has the options of Debounce.Flush. What is empty is not sent; Some
+// makes a pointer.
 type DebounceFlushOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2605,7 +2643,8 @@ func (commands *DebounceCommands) Get(ctx context.Context, key string) (*Debounc
 	return toDebounceView(asMap(reply)), nil
 }
 
-// DebounceListOptions has the options of Debounce.List. What is empty is not sent.
+// DebounceListOptions has the options of Debounce.List. What is empty is not sent; Some makes
+// a pointer.
 type DebounceListOptions struct {
 	// Only keys that match the pattern.
 	Match string
@@ -2613,7 +2652,7 @@ type DebounceListOptions struct {
 	Owner string
 	// The cursor of the page before; 0 for the first page, and after the last. Default: 0. 0 to
 	// 4294967295.
-	Cursor int64
+	Cursor *int64
 	// The most views on a page. Default: 100. 1 to 1000.
 	Limit int64
 }
@@ -2627,8 +2666,8 @@ func (commands *DebounceCommands) List(ctx context.Context, options DebounceList
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
 	}
-	if options.Cursor != 0 {
-		words = append(words, "CURSOR", strconv.FormatInt(options.Cursor, 10))
+	if options.Cursor != nil {
+		words = append(words, "CURSOR", strconv.FormatInt(*options.Cursor, 10))
 	}
 	if options.Limit != 0 {
 		words = append(words, "LIMIT", strconv.FormatInt(options.Limit, 10))
@@ -2643,7 +2682,8 @@ func (commands *DebounceCommands) List(ctx context.Context, options DebounceList
 // ScopeCommands has the commands SCOPE ….
 type ScopeCommands struct{ call call }
 
-// ScopeOpenOptions has the options of Scope.Open. What is empty is not sent.
+// ScopeOpenOptions has the options of Scope.Open. What is empty is not sent; Some makes a
+// pointer.
 type ScopeOpenOptions struct {
 	// The scope above: this one closes with it, and its events continue there.
 	Parent string
@@ -2673,7 +2713,8 @@ func (commands *ScopeCommands) Open(ctx context.Context, scope string, options S
 	return toScopeView(asMap(reply)), nil
 }
 
-// ScopeCloseOptions has the options of Scope.Close. What is empty is not sent.
+// ScopeCloseOptions has the options of Scope.Close. What is empty is not sent; Some makes a
+// pointer.
 type ScopeCloseOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2693,7 +2734,8 @@ func (commands *ScopeCommands) Close(ctx context.Context, scope string, options 
 	return asInteger(reply) == 1, nil
 }
 
-// ScopeTouchOptions has the options of Scope.Touch. What is empty is not sent.
+// ScopeTouchOptions has the options of Scope.Touch. What is empty is not sent; Some makes a
+// pointer.
 type ScopeTouchOptions struct {
 	// Changes the lease.
 	TTL time.Duration
@@ -2731,7 +2773,8 @@ func (commands *ScopeCommands) Get(ctx context.Context, scope string) (*ScopeVie
 	return toScopeView(asMap(reply)), nil
 }
 
-// ScopeListOptions has the options of Scope.List. What is empty is not sent.
+// ScopeListOptions has the options of Scope.List. What is empty is not sent; Some makes a
+// pointer.
 type ScopeListOptions struct {
 	// Only keys that match the pattern.
 	Match string
@@ -2739,7 +2782,7 @@ type ScopeListOptions struct {
 	Owner string
 	// The cursor of the page before; 0 for the first page, and after the last. Default: 0. 0 to
 	// 4294967295.
-	Cursor int64
+	Cursor *int64
 	// The most views on a page. Default: 100. 1 to 1000.
 	Limit int64
 }
@@ -2753,8 +2796,8 @@ func (commands *ScopeCommands) List(ctx context.Context, options ScopeListOption
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
 	}
-	if options.Cursor != 0 {
-		words = append(words, "CURSOR", strconv.FormatInt(options.Cursor, 10))
+	if options.Cursor != nil {
+		words = append(words, "CURSOR", strconv.FormatInt(*options.Cursor, 10))
 	}
 	if options.Limit != 0 {
 		words = append(words, "LIMIT", strconv.FormatInt(options.Limit, 10))
@@ -2766,10 +2809,11 @@ func (commands *ScopeCommands) List(ctx context.Context, options ScopeListOption
 	return toScopePage(reply), nil
 }
 
-// ScopeTreeOptions has the options of Scope.Tree. What is empty is not sent.
+// ScopeTreeOptions has the options of Scope.Tree. What is empty is not sent; Some makes a
+// pointer.
 type ScopeTreeOptions struct {
 	// The cursor of the page before; 0 for the first page. Default: 0.
-	Cursor int64
+	Cursor *int64
 	// The most scopes on a page. Default: 100. 1 to 1000.
 	Limit int64
 }
@@ -2778,8 +2822,8 @@ type ScopeTreeOptions struct {
 //   - scope: The scope.
 func (commands *ScopeCommands) Tree(ctx context.Context, scope string, options ScopeTreeOptions) (*ScopePage, error) {
 	words := []string{"SCOPE", "TREE", scope}
-	if options.Cursor != 0 {
-		words = append(words, "CURSOR", strconv.FormatInt(options.Cursor, 10))
+	if options.Cursor != nil {
+		words = append(words, "CURSOR", strconv.FormatInt(*options.Cursor, 10))
 	}
 	if options.Limit != 0 {
 		words = append(words, "LIMIT", strconv.FormatInt(options.Limit, 10))
@@ -2791,7 +2835,8 @@ func (commands *ScopeCommands) Tree(ctx context.Context, scope string, options S
 	return toScopePage(reply), nil
 }
 
-// ScopeHandleOptions has the options of Scope.Handle. What is empty is not sent.
+// ScopeHandleOptions has the options of Scope.Handle. What is empty is not sent; Some makes a
+// pointer.
 type ScopeHandleOptions struct {
 	// Takes events on their way down.
 	Capture bool
@@ -2824,7 +2869,8 @@ func (commands *ScopeCommands) Unhandle(ctx context.Context, scope string, event
 	return asInteger(reply) == 1, nil
 }
 
-// ScopeEmitOptions has the options of Scope.Emit. What is empty is not sent.
+// ScopeEmitOptions has the options of Scope.Emit. What is empty is not sent; Some makes a
+// pointer.
 type ScopeEmitOptions struct {
 	// Data for the handler.
 	Payload []byte
@@ -2850,16 +2896,16 @@ func (commands *ScopeCommands) Emit(ctx context.Context, scope string, event str
 // NavCommands has the commands NAV ….
 type NavCommands struct{ call call }
 
-// NavPushOptions has the options of Nav.Push. What is empty is not sent.
+// NavPushOptions has the options of Nav.Push. What is empty is not sent; Some makes a pointer.
 type NavPushOptions struct {
 	// How far from the edge a swipe may begin; 0 for anywhere. Default: 0.
-	Edge float64
+	Edge *float64
 	// `off` forbids swiping this page away. Default: on.
 	Pop *bool
 	// Whether the page wants the navigation bar; `any` leaves it as it is. Default: any.
 	Bar string
 	// How long the transition takes; `finish`: until FINISH or CANCEL. Default: 0.
-	Duration time.Duration
+	Duration *time.Duration
 	// The scope above the page's scope.
 	Parent string
 	// Ends it with this connection or a scope; without it, it ends on its own. Default: none.
@@ -2870,13 +2916,13 @@ type NavPushOptions struct {
 	// Default: always.
 	Refresh string
 	// A load that takes longer has failed; 0 for no limit. Default: page.timeout.
-	Timeout time.Duration
+	Timeout *time.Duration
 	// The screen of the HUD. Default: the key of the page.
 	Screen string
 	// Shows the HUD only if the load takes longer. Default: hud.grace.
-	Grace time.Duration
+	Grace *time.Duration
 	// Shows the HUD at least this long. Default: hud.min.
-	Min time.Duration
+	Min *time.Duration
 }
 
 // Push: Push a page, which is a scope; the first page creates the stack.
@@ -2884,8 +2930,8 @@ type NavPushOptions struct {
 //   - page: The page.
 func (commands *NavCommands) Push(ctx context.Context, stack string, page string, options NavPushOptions) (*StackAnswer, error) {
 	words := []string{"NAV", "PUSH", stack, page}
-	if options.Edge != 0 {
-		words = append(words, "EDGE", strconv.FormatFloat(options.Edge, 'g', -1, 64))
+	if options.Edge != nil {
+		words = append(words, "EDGE", strconv.FormatFloat(*options.Edge, 'g', -1, 64))
 	}
 	if options.Pop != nil {
 		words = append(words, "POP", onOff(*options.Pop))
@@ -2893,8 +2939,8 @@ func (commands *NavCommands) Push(ctx context.Context, stack string, page string
 	if options.Bar != "" {
 		words = append(words, "BAR", options.Bar)
 	}
-	if options.Duration != 0 {
-		words = append(words, "DURATION", milliseconds(options.Duration))
+	if options.Duration != nil {
+		words = append(words, "DURATION", milliseconds(*options.Duration))
 	}
 	if options.Parent != "" {
 		words = append(words, "PARENT", options.Parent)
@@ -2908,17 +2954,17 @@ func (commands *NavCommands) Push(ctx context.Context, stack string, page string
 	if options.Refresh != "" {
 		words = append(words, "REFRESH", options.Refresh)
 	}
-	if options.Timeout != 0 {
-		words = append(words, "TIMEOUT", milliseconds(options.Timeout))
+	if options.Timeout != nil {
+		words = append(words, "TIMEOUT", milliseconds(*options.Timeout))
 	}
 	if options.Screen != "" {
 		words = append(words, "SCREEN", options.Screen)
 	}
-	if options.Grace != 0 {
-		words = append(words, "GRACE", milliseconds(options.Grace))
+	if options.Grace != nil {
+		words = append(words, "GRACE", milliseconds(*options.Grace))
 	}
-	if options.Min != 0 {
-		words = append(words, "MIN", milliseconds(options.Min))
+	if options.Min != nil {
+		words = append(words, "MIN", milliseconds(*options.Min))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2927,12 +2973,13 @@ func (commands *NavCommands) Push(ctx context.Context, stack string, page string
 	return toStackAnswer(asMap(reply)), nil
 }
 
-// NavPresentOptions has the options of Nav.Present. What is empty is not sent.
+// NavPresentOptions has the options of Nav.Present. What is empty is not sent; Some makes a
+// pointer.
 type NavPresentOptions struct {
 	// Whether the page wants the navigation bar; `any` leaves it as it is. Default: any.
 	Bar string
 	// How long the transition takes; `finish`: until FINISH or CANCEL. Default: 0.
-	Duration time.Duration
+	Duration *time.Duration
 	// The scope above the page's scope.
 	Parent string
 	// Ends it with this connection or a scope; without it, it ends on its own. Default: none.
@@ -2943,13 +2990,13 @@ type NavPresentOptions struct {
 	// Default: always.
 	Refresh string
 	// A load that takes longer has failed; 0 for no limit. Default: page.timeout.
-	Timeout time.Duration
+	Timeout *time.Duration
 	// The screen of the HUD. Default: the key of the page.
 	Screen string
 	// Shows the HUD only if the load takes longer. Default: hud.grace.
-	Grace time.Duration
+	Grace *time.Duration
 	// Shows the HUD at least this long. Default: hud.min.
-	Min time.Duration
+	Min *time.Duration
 }
 
 // Present: The same with a page that cannot be swiped away.
@@ -2960,8 +3007,8 @@ func (commands *NavCommands) Present(ctx context.Context, stack string, page str
 	if options.Bar != "" {
 		words = append(words, "BAR", options.Bar)
 	}
-	if options.Duration != 0 {
-		words = append(words, "DURATION", milliseconds(options.Duration))
+	if options.Duration != nil {
+		words = append(words, "DURATION", milliseconds(*options.Duration))
 	}
 	if options.Parent != "" {
 		words = append(words, "PARENT", options.Parent)
@@ -2975,17 +3022,17 @@ func (commands *NavCommands) Present(ctx context.Context, stack string, page str
 	if options.Refresh != "" {
 		words = append(words, "REFRESH", options.Refresh)
 	}
-	if options.Timeout != 0 {
-		words = append(words, "TIMEOUT", milliseconds(options.Timeout))
+	if options.Timeout != nil {
+		words = append(words, "TIMEOUT", milliseconds(*options.Timeout))
 	}
 	if options.Screen != "" {
 		words = append(words, "SCREEN", options.Screen)
 	}
-	if options.Grace != 0 {
-		words = append(words, "GRACE", milliseconds(options.Grace))
+	if options.Grace != nil {
+		words = append(words, "GRACE", milliseconds(*options.Grace))
 	}
-	if options.Min != 0 {
-		words = append(words, "MIN", milliseconds(options.Min))
+	if options.Min != nil {
+		words = append(words, "MIN", milliseconds(*options.Min))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2994,10 +3041,10 @@ func (commands *NavCommands) Present(ctx context.Context, stack string, page str
 	return toStackAnswer(asMap(reply)), nil
 }
 
-// NavSetOptions has the options of Nav.Set. What is empty is not sent.
+// NavSetOptions has the options of Nav.Set. What is empty is not sent; Some makes a pointer.
 type NavSetOptions struct {
 	// How far from the edge a swipe may begin; 0 for anywhere. Default: 0.
-	Edge float64
+	Edge *float64
 	// `off` forbids swiping this page away. Default: on.
 	Pop *bool
 	// Whether the page wants the navigation bar; `any` leaves it as it is. Default: any.
@@ -3009,8 +3056,8 @@ type NavSetOptions struct {
 //   - page: The page.
 func (commands *NavCommands) Set(ctx context.Context, stack string, page string, options NavSetOptions) (*StackAnswer, error) {
 	words := []string{"NAV", "SET", stack, page}
-	if options.Edge != 0 {
-		words = append(words, "EDGE", strconv.FormatFloat(options.Edge, 'g', -1, 64))
+	if options.Edge != nil {
+		words = append(words, "EDGE", strconv.FormatFloat(*options.Edge, 'g', -1, 64))
 	}
 	if options.Pop != nil {
 		words = append(words, "POP", onOff(*options.Pop))
@@ -3025,10 +3072,10 @@ func (commands *NavCommands) Set(ctx context.Context, stack string, page string,
 	return toStackAnswer(asMap(reply)), nil
 }
 
-// NavPopOptions has the options of Nav.Pop. What is empty is not sent.
+// NavPopOptions has the options of Nav.Pop. What is empty is not sent; Some makes a pointer.
 type NavPopOptions struct {
 	// How long the transition takes; `finish`: until FINISH or CANCEL. Default: 0.
-	Duration time.Duration
+	Duration *time.Duration
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
 }
@@ -3037,8 +3084,8 @@ type NavPopOptions struct {
 //   - stack: The stack.
 func (commands *NavCommands) Pop(ctx context.Context, stack string, options NavPopOptions) (*StackAnswer, error) {
 	words := []string{"NAV", "POP", stack}
-	if options.Duration != 0 {
-		words = append(words, "DURATION", milliseconds(options.Duration))
+	if options.Duration != nil {
+		words = append(words, "DURATION", milliseconds(*options.Duration))
 	}
 	if options.Generation != 0 {
 		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
@@ -3050,7 +3097,7 @@ func (commands *NavCommands) Pop(ctx context.Context, stack string, options NavP
 	return toStackAnswer(asMap(reply)), nil
 }
 
-// NavRootOptions has the options of Nav.Root. What is empty is not sent.
+// NavRootOptions has the options of Nav.Root. What is empty is not sent; Some makes a pointer.
 type NavRootOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -3070,7 +3117,8 @@ func (commands *NavCommands) Root(ctx context.Context, stack string, options Nav
 	return toStackAnswer(asMap(reply)), nil
 }
 
-// NavDismissOptions has the options of Nav.Dismiss. What is empty is not sent.
+// NavDismissOptions has the options of Nav.Dismiss. What is empty is not sent; Some makes a
+// pointer.
 type NavDismissOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -3090,7 +3138,8 @@ func (commands *NavCommands) Dismiss(ctx context.Context, stack string, options 
 	return asInteger(reply) == 1, nil
 }
 
-// NavSwipeOptions has the options of Nav.Swipe. What is empty is not sent.
+// NavSwipeOptions has the options of Nav.Swipe. What is empty is not sent; Some makes a
+// pointer.
 type NavSwipeOptions struct {
 	// Where the swipe begins, from the edge.
 	X float64
@@ -3116,7 +3165,8 @@ func (commands *NavCommands) Swipe(ctx context.Context, stack string, options Na
 	return toStackAnswer(asMap(reply)), nil
 }
 
-// NavProgressOptions has the options of Nav.Progress. What is empty is not sent.
+// NavProgressOptions has the options of Nav.Progress. What is empty is not sent; Some makes a
+// pointer.
 type NavProgressOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -3137,7 +3187,8 @@ func (commands *NavCommands) Progress(ctx context.Context, stack string, fractio
 	return toStackAnswer(asMap(reply)), nil
 }
 
-// NavFinishOptions has the options of Nav.Finish. What is empty is not sent.
+// NavFinishOptions has the options of Nav.Finish. What is empty is not sent; Some makes a
+// pointer.
 type NavFinishOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -3157,7 +3208,8 @@ func (commands *NavCommands) Finish(ctx context.Context, stack string, options N
 	return toStackAnswer(asMap(reply)), nil
 }
 
-// NavCancelOptions has the options of Nav.Cancel. What is empty is not sent.
+// NavCancelOptions has the options of Nav.Cancel. What is empty is not sent; Some makes a
+// pointer.
 type NavCancelOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -3190,13 +3242,13 @@ func (commands *NavCommands) Get(ctx context.Context, stack string) (*StackView,
 	return toStackView(asMap(reply)), nil
 }
 
-// NavListOptions has the options of Nav.List. What is empty is not sent.
+// NavListOptions has the options of Nav.List. What is empty is not sent; Some makes a pointer.
 type NavListOptions struct {
 	// Only keys that match the pattern.
 	Match string
 	// The cursor of the page before; 0 for the first page, and after the last. Default: 0. 0 to
 	// 4294967295.
-	Cursor int64
+	Cursor *int64
 	// The most views on a page. Default: 100. 1 to 1000.
 	Limit int64
 }
@@ -3207,8 +3259,8 @@ func (commands *NavCommands) List(ctx context.Context, options NavListOptions) (
 	if options.Match != "" {
 		words = append(words, "MATCH", options.Match)
 	}
-	if options.Cursor != 0 {
-		words = append(words, "CURSOR", strconv.FormatInt(options.Cursor, 10))
+	if options.Cursor != nil {
+		words = append(words, "CURSOR", strconv.FormatInt(*options.Cursor, 10))
 	}
 	if options.Limit != 0 {
 		words = append(words, "LIMIT", strconv.FormatInt(options.Limit, 10))
@@ -3223,19 +3275,20 @@ func (commands *NavCommands) List(ctx context.Context, options NavListOptions) (
 // PageCommands has the commands PAGE ….
 type PageCommands struct{ call call }
 
-// PageAppearOptions has the options of Page.Appear. What is empty is not sent.
+// PageAppearOptions has the options of Page.Appear. What is empty is not sent; Some makes a
+// pointer.
 type PageAppearOptions struct {
 	// Whether to load when the page appears again; `every`: also if it is visible or has failed.
 	// Default: always.
 	Refresh string
 	// A load that takes longer has failed; 0 for no limit. Default: page.timeout.
-	Timeout time.Duration
+	Timeout *time.Duration
 	// The screen of the HUD. Default: the key of the page.
 	Screen string
 	// Shows the HUD only if the load takes longer. Default: hud.grace.
-	Grace time.Duration
+	Grace *time.Duration
 	// Shows the HUD at least this long. Default: hud.min.
-	Min time.Duration
+	Min *time.Duration
 	// Ends it with this connection or a scope; without it, it ends on its own. Default: none.
 	Owner string
 }
@@ -3247,17 +3300,17 @@ func (commands *PageCommands) Appear(ctx context.Context, page string, options P
 	if options.Refresh != "" {
 		words = append(words, "REFRESH", options.Refresh)
 	}
-	if options.Timeout != 0 {
-		words = append(words, "TIMEOUT", milliseconds(options.Timeout))
+	if options.Timeout != nil {
+		words = append(words, "TIMEOUT", milliseconds(*options.Timeout))
 	}
 	if options.Screen != "" {
 		words = append(words, "SCREEN", options.Screen)
 	}
-	if options.Grace != 0 {
-		words = append(words, "GRACE", milliseconds(options.Grace))
+	if options.Grace != nil {
+		words = append(words, "GRACE", milliseconds(*options.Grace))
 	}
-	if options.Min != 0 {
-		words = append(words, "MIN", milliseconds(options.Min))
+	if options.Min != nil {
+		words = append(words, "MIN", milliseconds(*options.Min))
 	}
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
@@ -3280,10 +3333,11 @@ func (commands *PageCommands) Disappear(ctx context.Context, page string) (*Page
 	return toPageView(asMap(reply)), nil
 }
 
-// PageLoadedOptions has the options of Page.Loaded. What is empty is not sent.
+// PageLoadedOptions has the options of Page.Loaded. What is empty is not sent; Some makes a
+// pointer.
 type PageLoadedOptions struct {
 	// How many items were loaded; 0 is `empty`, the no-data view.
-	Items int64
+	Items *int64
 	// Text to show, as on the error page or the no-data view.
 	Message string
 	// Applies to this generation only; `STALE` for another one.
@@ -3294,8 +3348,8 @@ type PageLoadedOptions struct {
 //   - page: The page.
 func (commands *PageCommands) Loaded(ctx context.Context, page string, options PageLoadedOptions) (*PageAnswer, error) {
 	words := []string{"PAGE", "LOADED", page}
-	if options.Items != 0 {
-		words = append(words, "ITEMS", strconv.FormatInt(options.Items, 10))
+	if options.Items != nil {
+		words = append(words, "ITEMS", strconv.FormatInt(*options.Items, 10))
 	}
 	if options.Message != "" {
 		words = append(words, "MESSAGE", options.Message)
@@ -3310,7 +3364,8 @@ func (commands *PageCommands) Loaded(ctx context.Context, page string, options P
 	return toPageAnswer(asMap(reply)), nil
 }
 
-// PageFailedOptions has the options of Page.Failed. What is empty is not sent.
+// PageFailedOptions has the options of Page.Failed. What is empty is not sent; Some makes a
+// pointer.
 type PageFailedOptions struct {
 	// Text to show, as on the error page or the no-data view.
 	Message string
@@ -3335,7 +3390,8 @@ func (commands *PageCommands) Failed(ctx context.Context, page string, options P
 	return toPageAnswer(asMap(reply)), nil
 }
 
-// PageRetryOptions has the options of Page.Retry. What is empty is not sent.
+// PageRetryOptions has the options of Page.Retry. What is empty is not sent; Some makes a
+// pointer.
 type PageRetryOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -3355,7 +3411,8 @@ func (commands *PageCommands) Retry(ctx context.Context, page string, options Pa
 	return toPageAnswer(asMap(reply)), nil
 }
 
-// PageRefreshOptions has the options of Page.Refresh. What is empty is not sent.
+// PageRefreshOptions has the options of Page.Refresh. What is empty is not sent; Some makes a
+// pointer.
 type PageRefreshOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -3375,7 +3432,8 @@ func (commands *PageCommands) Refresh(ctx context.Context, page string, options 
 	return toPageAnswer(asMap(reply)), nil
 }
 
-// PageCloseOptions has the options of Page.Close. What is empty is not sent.
+// PageCloseOptions has the options of Page.Close. What is empty is not sent; Some makes a
+// pointer.
 type PageCloseOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -3408,7 +3466,8 @@ func (commands *PageCommands) Get(ctx context.Context, page string) (*PageView, 
 	return toPageView(asMap(reply)), nil
 }
 
-// PageListOptions has the options of Page.List. What is empty is not sent.
+// PageListOptions has the options of Page.List. What is empty is not sent; Some makes a
+// pointer.
 type PageListOptions struct {
 	// Only keys that match the pattern.
 	Match string
@@ -3416,7 +3475,7 @@ type PageListOptions struct {
 	Owner string
 	// The cursor of the page before; 0 for the first page, and after the last. Default: 0. 0 to
 	// 4294967295.
-	Cursor int64
+	Cursor *int64
 	// The most views on a page. Default: 100. 1 to 1000.
 	Limit int64
 }
@@ -3430,8 +3489,8 @@ func (commands *PageCommands) List(ctx context.Context, options PageListOptions)
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
 	}
-	if options.Cursor != 0 {
-		words = append(words, "CURSOR", strconv.FormatInt(options.Cursor, 10))
+	if options.Cursor != nil {
+		words = append(words, "CURSOR", strconv.FormatInt(*options.Cursor, 10))
 	}
 	if options.Limit != 0 {
 		words = append(words, "LIMIT", strconv.FormatInt(options.Limit, 10))
@@ -3443,7 +3502,7 @@ func (commands *PageCommands) List(ctx context.Context, options PageListOptions)
 	return toPagePage(reply), nil
 }
 
-// PingOptions has the options of .Ping. What is empty is not sent.
+// PingOptions has the options of .Ping. What is empty is not sent; Some makes a pointer.
 type PingOptions struct {
 	// The text to reply with.
 	Message string
@@ -3487,7 +3546,8 @@ func (commands *Commands) Metrics(ctx context.Context) (string, error) {
 // EventsCommands has the commands EVENTS ….
 type EventsCommands struct{ call call }
 
-// EventsSinceOptions has the options of Events.Since. What is empty is not sent.
+// EventsSinceOptions has the options of Events.Since. What is empty is not sent; Some makes a
+// pointer.
 type EventsSinceOptions struct {
 	// Only channels that match; up to 16 times.
 	Match []string
@@ -3563,33 +3623,35 @@ func (commands *ClockCommands) Suspend(ctx context.Context, duration time.Durati
 	return time.UnixMilli(asInteger(reply)), nil
 }
 
-// ClockRestartOptions has the options of Clock.Restart. What is empty is not sent.
+// ClockRestartOptions has the options of Clock.Restart. What is empty is not sent; Some makes
+// a pointer.
 type ClockRestartOptions struct {
 	// How long the daemon is away. Default: 0.
-	Away time.Duration
+	Away *time.Duration
 }
 
 // Restart: With --virtual-time: restart the daemon, which is away for that time.
 func (commands *ClockCommands) Restart(ctx context.Context, options ClockRestartOptions) error {
 	words := []string{"CLOCK", "RESTART"}
-	if options.Away != 0 {
-		words = append(words, milliseconds(options.Away))
+	if options.Away != nil {
+		words = append(words, milliseconds(*options.Away))
 	}
 	_, err := commands.call(ctx, words, true, false)
 	return err
 }
 
-// ClockRebootOptions has the options of Clock.Reboot. What is empty is not sent.
+// ClockRebootOptions has the options of Clock.Reboot. What is empty is not sent; Some makes a
+// pointer.
 type ClockRebootOptions struct {
 	// How long the machine is off. Default: 0.
-	Off time.Duration
+	Off *time.Duration
 }
 
 // Reboot: With --virtual-time: reboot the machine, which is off for that time.
 func (commands *ClockCommands) Reboot(ctx context.Context, options ClockRebootOptions) error {
 	words := []string{"CLOCK", "REBOOT"}
-	if options.Off != 0 {
-		words = append(words, milliseconds(options.Off))
+	if options.Off != nil {
+		words = append(words, milliseconds(*options.Off))
 	}
 	_, err := commands.call(ctx, words, true, false)
 	return err

@@ -100,7 +100,9 @@ def reply(command):
                 case _: return "string", "asText(reply)"  # fmt: skip
 
 
-def encoded(one, name):
+def encoded(one, name, is_option=False):
+    if is_option and is_pointer(one):
+        name = f"*{name}"
     match one.type:
         case "duration": return f"milliseconds({name})"
         case "integer" | "generation": return f"strconv.FormatInt({name}, 10)"
@@ -110,7 +112,21 @@ def encoded(one, name):
         case _: return name  # fmt: skip
 
 
+def is_pointer(one):
+    """Returns whether zero is a value of an option, and so not the same as none."""
+    if one.is_required or one.repeats:
+        return False
+    return one.type == "number" or one.type in ("duration", "integer") and one.schema["least"] < 1
+
+
+def option_type(one):
+    type_ = ARGUMENT_TYPES[one.type]
+    return f"[]{type_}" if one.repeats else f"*{type_}" if is_pointer(one) else type_
+
+
 def is_given(one, name):
+    if is_pointer(one):
+        return f"{name} != nil"
     match one.type:
         case "duration" | "integer" | "generation" | "number": return f"{name} != 0"
         case "bytes" | "toggle": return f"{name} != nil"
@@ -127,12 +143,11 @@ def method(command):
     repeated = [one for one in command.positions if one.repeats]
     out, members = [], command.options + loose
     if members:
-        out.append(comment(f"{options} has the options of {owner}.{name}. What is empty is not sent."))
+        out.append(comment(f"{options} has the options of {owner}.{name}. What is empty is not sent; Some makes a pointer."))
         out.append(f"type {options} struct {{\n")
         for one in members:
             out.append(comment(names.sentence(one), "\t"))
-            type_ = ARGUMENT_TYPES[one.type]
-            out.append(f"\t{public(one.name)} {'[]' if one.repeats else ''}{type_}\n")
+            out.append(f"\t{public(one.name)} {option_type(one)}\n")
         out.append("}\n\n")
     parameters = ["ctx context.Context"] + [f"{private(one.name)} {ARGUMENT_TYPES[one.type]}" for one in fixed]
     if members:
@@ -151,7 +166,7 @@ def method(command):
     out.append(f"\twords := []string{{{', '.join(words)}}}\n")
     for one in loose:
         its = f"options.{public(one.name)}"
-        out.append(f"\tif {is_given(one, its)} {{\n\t\twords = append(words, {encoded(one, its)})\n\t}}\n")
+        out.append(f"\tif {is_given(one, its)} {{\n\t\twords = append(words, {encoded(one, its, True)})\n\t}}\n")
     for one in repeated:
         out.append(f"\twords = append(words, {private(one.name)}...)\n")
     for one in command.options:
@@ -165,7 +180,7 @@ def method(command):
         elif one.is_required:
             out.append(f'\twords = append(words, "{one.token}", {encoded(one, its)})\n')
         else:
-            out.append(f'\tif {is_given(one, its)} {{\n\t\twords = append(words, "{one.token}", {encoded(one, its)})\n\t}}\n')
+            out.append(f'\tif {is_given(one, its)} {{\n\t\twords = append(words, "{one.token}", {encoded(one, its, True)})\n\t}}\n')
     if command.has_token:
         body = (
             "\town := options.Token == \"\"\n\tif own {\n\t\toptions.Token = newToken()\n\t}\n"

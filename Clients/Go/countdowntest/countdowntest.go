@@ -66,7 +66,7 @@ func (daemon *Daemon) Restart(away time.Duration) {
 	daemon.test.Helper()
 	before, err := os.Stat(daemon.Path)
 	check(daemon.test, err)
-	err = daemon.Client.Clock.Restart(context.Background(), countdownd.ClockRestartOptions{Away: away})
+	err = daemon.Client.Clock.Restart(context.Background(), countdownd.ClockRestartOptions{Away: &away})
 	check(daemon.test, err)
 	Eventually(daemon.test, func() bool {
 		after, err := os.Stat(daemon.Path)

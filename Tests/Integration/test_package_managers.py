@@ -1,0 +1,105 @@
+"""The wheel and the package for npm, made from the program under test, installed and used."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from countdownd import PROJECT, binary
+
+TEST = """
+def test_a_code_a_minute(countdownd):
+    start = countdownd.client.countdown.start
+    assert start("+45", count=60).accepted
+    assert start("+45", count=60).refused
+    countdownd.advance("60s")
+    assert start("+45", count=60).accepted
+"""
+
+NODE_TEST = """
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { startCountdownd } from 'countdownd/testing';
+
+const daemon = await startCountdownd();
+after(() => daemon.close());
+
+test('a code a minute', async () => {
+  const start = () => daemon.client.countdown.start('+45', { count: 60 });
+  assert.ok((await start()).accepted);
+  assert.ok((await start()).refused);
+  await daemon.advance('60s');
+  assert.ok((await start()).accepted);
+});
+"""
+
+# Without the program under test: what is installed has to be found.
+PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("COUNTDOWND")}
+
+
+def run(*words, **options):
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.fixture
+def artefacts(tmp_path):
+    """Returns what makes a package from a tarball with the program, and its folder."""
+    if not shutil.which("strip"):
+        pytest.skip("strip is not installed: Debian's binutils")
+    run("strip", "-o", tmp_path / "countdownd", binary())
+    tarball = tmp_path / "countdownd.tar.gz"
+    with tarfile.open(tarball, "w:gz", compresslevel=1) as archive:
+        archive.add(tmp_path / "countdownd", "countdownd-0.1.0/bin/countdownd")
+    dist = tmp_path / "dist"
+
+    def make(kind):
+        run(sys.executable, PROJECT / "scripts/build-packages.py", kind, tarball,
+            env={**os.environ, "DIST": str(dist), "ANY_SIZE": "1"})
+        (artefact,) = [path for path in dist.iterdir() if path.suffix in (".whl", ".tgz")]
+        assert artefact.name in (dist / f"{artefact.name}.sha256").read_text()
+        bill = json.loads((dist / f"{artefact.name}.spdx.json").read_text())
+        assert "swift-nio" in {package["name"] for package in bill["packages"]}
+        return artefact
+
+    return make
+
+
+def test_the_wheel_brings_programs_client_and_fixture(artefacts, tmp_path):
+    if not (PROJECT / "Package.resolved").exists():
+        pytest.skip("there is no Package.resolved; swift build writes it")
+    site = tmp_path / "site"
+    wheel = artefacts("wheel")
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", site, wheel)
+    environment = {**PLAIN, "PYTHONPATH": str(site)}
+    for name in ("countdownd", "countdownctl"):
+        assert "0." in run(sys.executable, site / "bin" / name, "--version", env=environment)
+    (tmp_path / "test_code.py").write_text(TEST)
+    done = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_code.py",
+               cwd=tmp_path, env=environment)
+    assert "1 passed" in done
+
+
+def test_the_package_for_npm_brings_program_client_and_fixture(artefacts, tmp_path):
+    if not (PROJECT / "Package.resolved").exists():
+        pytest.skip("there is no Package.resolved; swift build writes it")
+    for program in ("tsc", "node"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    if not pathlib.Path("/usr/share/nodejs/redis").exists():
+        pytest.skip("node-redis is not installed: Debian's node-redis")
+    modules = tmp_path / "app/node_modules"
+    modules.mkdir(parents=True)
+    with tarfile.open(artefacts("npm")) as archive:
+        archive.extractall(modules, filter="data")
+    (modules / "package").rename(modules / "countdownd")
+    (modules.parent / "code.test.mjs").write_text(NODE_TEST)
+    environment = {**PLAIN, "NODE_PATH": "/usr/share/nodejs"}
+    assert "# pass 1" in run("node", "--test", "--test-reporter", "tap", ".", cwd=modules.parent, env=environment)
+    assert "0." in run("node", modules / "countdownd/bin/countdownctl.cjs", "--version", env=environment)
