@@ -251,7 +251,8 @@ public final class CountdownClient: Sendable {
 
   /// Registers an observer for the events of an entity. All observers share one connection.
   func observe(
-    _ kind: CountdownEvent.Kind, _ key: String, _ observer: @escaping EventHub.Observer
+    _ kind: CountdownEvent.Kind, _ key: String, followsConnection: Bool = false,
+    _ observer: @escaping EventHub.Observer
   ) -> EventHandle {
     let hub = hub.withLock { existing in
       if let existing, existing.isOpen { return existing }
@@ -263,6 +264,7 @@ public final class CountdownClient: Sendable {
       existing = hub
       return hub
     }
-    return hub.add(channel: "\(kind.rawValue):\(key)", observer: observer)
+    return hub.add(
+      channel: "\(kind.rawValue):\(key)", followsConnection: followsConnection, observer: observer)
   }
 }

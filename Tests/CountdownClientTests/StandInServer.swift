@@ -148,7 +148,9 @@ func missed(
 struct TimedOut: Error {}
 
 /// Waits until a condition holds.
-func eventually(_ condition: () async throws -> Bool) async throws {
+nonisolated(nonsending) func eventually(
+  _ condition: nonisolated(nonsending) () async throws -> Bool
+) async throws {
   for _ in 0..<2_000 {
     if try await condition() { return }
     try await Task.sleep(for: .milliseconds(10))

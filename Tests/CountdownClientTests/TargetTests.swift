@@ -1,4 +1,5 @@
 import CountdownClient
+import Dispatch
 import Synchronization
 import Testing
 
@@ -9,6 +10,15 @@ import Testing
 
     func note(_ text: String) { seen.withLock { $0.append(text) } }
     func see(_ event: CountdownEvent) { seen.withLock { $0.append("\(event.kind) \(event.name)") } }
+    func count(of update: String) -> Int {
+      seen.withLock { $0.count { $0.hasPrefix(update + " ") } }
+    }
+    func observers(of update: String) -> Int {
+      Set(seen.withLock { $0.filter { $0.hasPrefix(update + " ") } }).count
+    }
+    func last(of number: Int) -> String? {
+      seen.withLock { $0.last { $0.hasSuffix(" \(number)") } }
+    }
     func has(seen event: String) -> Bool { seen.withLock { $0.contains(event) } }
   }
 
@@ -97,6 +107,71 @@ import Testing
     let second = try await daemon.start()
     try await eventually { try await second.countdown("ended") == nil }
     #expect(try await second.countdown("kept") != nil)
+  }
+
+  /// What an observer was told, and whether it was on its queue.
+  private static func text(_ update: EntityUpdate<CountdownView>) -> String {
+    switch update {
+    case .event(let event, _): "\(event.name)"
+    case .disconnected: "disconnected"
+    case .resubscribed: "resubscribed"
+    case .gap: "gap"
+    case .end: "end"
+    }
+  }
+
+  @Test func aThousandObserversFollowTheDaemonThroughARestart() async throws {
+    let daemon = Daemon(isDurable: true)
+    let client = try await daemon.start()
+    let screen = Screen()
+    let queue = DispatchQueue(label: "observers")
+    let handles = (0..<1_000).map { number in
+      client.onUpdate(of: CountdownView.self, "k\(number)", target: screen, queue: queue) {
+        screen, update in
+        dispatchPrecondition(condition: .onQueue(queue))
+        screen.note("\(Self.text(update)) \(number)")
+      }
+    }
+    try await eventually { screen.count(of: "snapshot") == 1_000 }
+    daemon.kill()
+    try await eventually { screen.count(of: "disconnected") == 1_000 }
+    _ = try await daemon.start()
+    // Each has another snapshot after the restart.
+    try await eventually { screen.count(of: "snapshot") == 2_000 }
+    for update in ["snapshot", "disconnected", "resubscribed"] {
+      #expect(screen.observers(of: update) == 1_000)
+    }
+    await client.close()
+    try await eventually { screen.count(of: "end") == 1_000 }
+    #expect(screen.last(of: 7) == "end 7")
+    for handle in handles { handle.cancel() }
+  }
+
+  @Test @MainActor func updatesOnTheMainActorEndWithTheirTarget() async throws {
+    final class View: Sendable { let seen = Mutex<[String]>([]) }
+    let server = try await StandInServer { words, peer in
+      guard words[0] == "SUBSCRIBE" else { return nil }
+      peer.push(
+        message("countdown:k", #"{"event":"snapshot","key":"k","state":"ready","seq":1}"#))
+      return nil
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    var view: View? = View()
+    let log = Mutex(0)
+    let handle = client.onUpdate(of: CountdownView.self, "k", mainActor: view!) { view, update in
+      MainActor.assertIsolated()
+      view.seen.withLock { $0.append(Self.text(update)) }
+      log.withLock { $0 += 1 }
+    }
+    try await eventually { view?.seen.withLock { $0 } == ["snapshot"] }
+    for peer in server.connections { peer.hangUp() }
+    try await eventually { view?.seen.withLock { $0.contains("resubscribed") } == true }
+    #expect(view?.seen.withLock { $0.prefix(2) } == ["snapshot", "disconnected"])
+    view = nil
+    let calls = log.withLock { $0 }
+    await client.close()
+    handle.cancel()
+    #expect(log.withLock { $0 } == calls)
   }
 
   @Test func endingNamesTheGenerationThatWasSeen() async throws {

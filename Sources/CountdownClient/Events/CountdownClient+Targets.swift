@@ -28,7 +28,7 @@ extension CountdownClient {
   ) -> EventHandle {
     let seen = LastGeneration()
     let calls = observe(View.kind, key) { [weak target] event in
-      guard let target else { return false }
+      guard let target, let event else { return false }
       seen.note(event.generation)
       if let view = event.view(View.self) { body(target, event, view) }
       return true
@@ -57,7 +57,7 @@ extension CountdownClient {
   ) -> EventHandle {
     let last = LastGeneration()
     return observe(.countdown, key) { [weak target] event in
-      guard let target else { return false }
+      guard let target, let event else { return false }
       let isReady =
         event.name == .ready
         || event.name == .snapshot && event.fields["state"]?.string == "ready"

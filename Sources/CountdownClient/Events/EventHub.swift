@@ -22,11 +22,13 @@ public final class EventHandle: Sendable {
 
 /// Distributes the events of channels to many observers, over one subscription.
 final class EventHub: Sendable {
-  /// Returns false to end the calls.
-  typealias Observer = @Sendable (CountdownEvent) -> Bool
+  /// Receives the events of its channel and, if it asks for them, those of the connection; nil at
+  /// the end of all events. Returns false to end the calls.
+  typealias Observer = @Sendable (CountdownEvent?) -> Bool
 
   private struct Registration {
     let channel: String
+    let followsConnection: Bool
     let observer: Observer
     /// Whether the observer has received its first event, a snapshot.
     var hasBegun = false
@@ -49,6 +51,7 @@ final class EventHub: Sendable {
       } catch {
         // Only a protocol violation or a closed client gets here; see `isOpen`.
       }
+      self?.end()
     }
   }
 
@@ -56,11 +59,14 @@ final class EventHub: Sendable {
 
   var isOpen: Bool { !subscription.isStopped }
 
-  func add(channel: String, observer: @escaping Observer) -> EventHandle {
+  func add(
+    channel: String, followsConnection: Bool, observer: @escaping Observer
+  ) -> EventHandle {
     let id = state.withLock { state in
       state.nextID += 1
       let id = state.nextID
-      state.registrations[id] = Registration(channel: channel, observer: observer)
+      state.registrations[id] = Registration(
+        channel: channel, followsConnection: followsConnection, observer: observer)
       state.idsByChannel[channel, default: []].insert(id)
       // Sent under the lock, as in `remove`: the later of two concurrent calls wins.
       subscription.add(channel: channel)
@@ -85,13 +91,26 @@ final class EventHub: Sendable {
   }
 
   private func receive(_ event: CountdownEvent) {
-    let ids = state.withLock { $0.idsByChannel[event.channel] ?? [] }
+    let ids = state.withLock { state in
+      event.kind == .connection
+        ? Set(state.registrations.filter { $0.value.followsConnection }.keys)
+        : state.idsByChannel[event.channel] ?? []
+    }
     for id in ids.sorted() { notify(id, event) }
+  }
+
+  private func end() {
+    let registrations = state.withLock { $0.registrations }
+    for (id, registration) in registrations.sorted(by: { $0.key < $1.key }) {
+      if registration.followsConnection { _ = registration.observer(nil) }
+      remove(id)
+    }
   }
 
   private func notify(_ id: Int, _ event: CountdownEvent) {
     let observer: Observer? = state.withLock { state in
       guard let registration = state.registrations[id] else { return nil }
+      if event.kind == .connection { return registration.observer }
       guard registration.hasBegun || event.name == .snapshot else { return nil }
       state.registrations[id]?.hasBegun = true
       return registration.observer
