@@ -53,6 +53,9 @@ files() {
   for unit in $package.service $package.socket; do
     echo "644 systemd/user/$unit $prefix/lib/systemd/user/$unit"
   done
+  for unit in countdownd-metrics.service countdownd-metrics.timer; do
+    echo "644 systemd/$unit $prefix/lib/systemd/system/$unit"
+  done
   echo "644 systemd/countdownd.sysusers $prefix/lib/sysusers.d/countdownd.conf"
 }
 
@@ -101,7 +104,10 @@ install_all() {
   unlink_what_is_not_installed
   [ "$package" != countdownd ] || install -d "$root$config.d"
   sed -i "s|/usr/bin/|$prefix/bin/|; s|/etc/|$etc/|g" \
-    "$root$prefix"/lib/systemd/*/"$package.service"
+    "$root$prefix"/lib/systemd/*/"$package"*.service
+  # The pages name the paths of the Debian package.
+  find "$root$doc" -name '*.md' -exec \
+    sed -i "s|/usr/share/doc/countdownd|$share/doc/countdownd|g; s|/usr/bin/|$prefix/bin/|g" {} +
 }
 
 # Replaces links to pages that are not installed by the text of the links.

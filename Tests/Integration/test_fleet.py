@@ -1,6 +1,7 @@
 """Two daemons that share a Redis server. `make test-fleet` tests failovers, cut links and more."""
 
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Fleet"))
 
-from countdownd import Client, Error, binary, eventually, view  # noqa: E402
+from countdownd import PROJECT, Client, Error, binary, eventually, view  # noqa: E402
 from fleet import Fleet  # noqa: E402
 from servers import Single  # noqa: E402
 
@@ -146,6 +147,16 @@ def test_info_metrics_and_countdownctl_report_the_fleet(servers, fleet, clients)
     assert status.returncode == 0 and f"{servers.nodes[0]}  connected" in status.stdout, status
     check = ctl(daemon, "fleet", "check")
     assert (check.returncode, check.stdout) == (0, "fleet test: all is well, 1 server\n"), check
+
+
+def test_rules_and_dashboard_read_metrics_of_fleets_that_exist(clients):
+    known = set(re.findall(r"^countdownd_fleet_\w+", clients[0]("METRICS").decode(), re.M))
+    monitoring = PROJECT / "packaging/monitoring"
+    rules = set(re.findall(r"countdownd_fleet_\w+", (monitoring / "alerts.yaml").read_text()))
+    shown = set(re.findall(r"countdownd_fleet_\w+", (monitoring / "grafana-dashboard.json").read_text()))
+    assert rules and rules <= known
+    # The dashboard shows all of them.
+    assert shown == known
 
 
 def test_countdownctl_says_what_is_wrong(servers, fleet):

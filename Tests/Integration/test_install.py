@@ -58,8 +58,20 @@ def test_prefix_is_used_and_written_into_the_service(place):
     start = "ExecStart=/opt/timers/bin/countdownd --config /opt/timers/etc/countdownd/countdownd.yaml"
     assert start in unit.splitlines()
     assert " /etc/countdownd" not in unit and "/usr/bin" not in unit
+    unit = (units / "system/countdownd-metrics.service").read_text()
+    assert "ExecStart=/opt/timers/bin/countdownctl metrics" in unit and "/usr/bin" not in unit
+    assert (units / "system/countdownd-metrics.timer").exists()
     unit = (units / "user/countdownd.service").read_text()
     assert "ExecStart=/opt/timers/bin/countdownd " in unit and "/usr/bin" not in unit
+
+
+def test_the_pages_name_paths_that_are_installed(place):
+    place.make("install")
+    pages = [place.root / path for path in place.files() if path.endswith(".md")]
+    named = {name for page in pages for name in re.findall(r"/usr/[\w./-]*\w", page.read_text())}
+    own = {name for name in named if "countdownd" in name or "countdownctl" in name}
+    assert own and all((place.root / name.lstrip("/")).exists() or (place.root / name.lstrip("/")).is_symlink()
+                       for name in own), own
 
 
 def test_it_takes_at_most_40_megabytes(place):

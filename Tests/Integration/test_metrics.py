@@ -237,7 +237,10 @@ def test_rules_and_dashboard_read_metrics_that_exist(client):
     known = {re.match(r"\w+", name)[0] for name in metrics(client)}
     dashboard = json.loads((MONITORING / "grafana-dashboard.json").read_text())
     expressions = [t["expr"] for panel in dashboard["panels"] for t in panel["targets"]]
-    shown = set(re.findall(r"\bcountdownd_\w+", " ".join(expressions)))
+    def without_fleets(text):
+        return set(re.findall(r"\bcountdownd_(?!fleet_)\w+", text))
+
+    shown = without_fleets(" ".join(expressions))
     client("NONSENSE")
     known |= {re.match(r"\w+", name)[0] for name in metrics(client)}
     assert shown <= known
@@ -245,7 +248,7 @@ def test_rules_and_dashboard_read_metrics_that_exist(client):
     parts = {name for name in known if re.search("seconds_(sum|count)$", name)}
     assert known - shown == parts
     rules = (MONITORING / "alerts.yaml").read_text()
-    assert set(re.findall(r"\bcountdownd_\w+", rules)) <= known | {"countdownd_up"}
+    assert without_fleets(rules) <= known | {"countdownd_up"}
 
 
 @needs_promtool
@@ -304,6 +307,14 @@ ALERTS = {
     "CountdowndRejectsConnections": (gauge("rejected_connections_total", "0+1x30", "5x30"), 6),
     "CountdowndDisconnectsSlowReaders": (
         gauge("output_limit_disconnections_total", "0+1x30", "5x30"), 6),
+    "CountdowndFleetUnreachable": (
+        gauge("fleet_open_partitions", "16 15x29", "16x30") | gauge("fleet_partitions", "16x30", "16x30"), 3),
+    "CountdowndFleetUnsure": (
+        {f'countdownd_fleet_commands_total{{instance="{host}",result="{result}"}}': values
+         for host, result, values in [("bad", "unsure", "0+1x30"), ("good", "unsure", "5x30"),
+                                      ("good", "changed", "0+9x30")]},
+        6,
+    ),
 }  # fmt: skip
 
 
