@@ -15,7 +15,7 @@ TOOLS = pathlib.Path(sys.executable).parent
 # For tests that start daemons of their own.
 ENVIRONMENT = {
     **os.environ, "COUNTDOWND": str(binary()), "PYTHONPATH": str(CLIENTS / "Python/src"),
-    "NODE_PATH": "/usr/share/nodejs",
+    "NODE_PATH": "/usr/share/nodejs", "COUNTDOWND_TESTING": "1",
 }  # fmt: skip
 
 

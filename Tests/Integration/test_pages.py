@@ -35,6 +35,7 @@ def environment(**more):
     path = [str(binary().parent), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("COUNTDOWND")}
     return plain | {"PATH": ":".join(path), "NO_COLOR": "1", "PYTHONUNBUFFERED": "1",
+                    "COUNTDOWND_TESTING": "1",
                     "PYTHONPATH": str(PROJECT / "Clients/Python/src"), **more}
 
 

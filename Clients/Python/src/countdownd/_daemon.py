@@ -70,7 +70,7 @@ class Daemon:
             "--state-directory", str(self.folder / "state"),
         ] + (["--virtual-time"] if virtual_time else [])  # fmt: skip
         self.process: subprocess.Popen[bytes] | None = None
-        self.client = Client(self.path)
+        self.client = Client(self.path, timeout=PATIENCE)
         self.start()
 
     def start(self) -> None:

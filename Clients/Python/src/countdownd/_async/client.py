@@ -18,10 +18,11 @@ class AsyncClient(AsyncCommands):
 
     It finds the socket as countdownctl does: `path`, else COUNTDOWND_SOCKET, else
     /run/countdownd/countdownd.sock. It connects when it needs to, and fails at once when the daemon
-    is down. Any number of threads or tasks can share it.
+    is down. Any number of threads or tasks can share it. `timeout` is how long to wait for a reply,
+    in seconds: 5 if it is not given.
     """
 
-    def __init__(self, path: str | None = None, *, timeout: float | None = 5) -> None:
+    def __init__(self, path: str | None = None, *, timeout: float | None = None) -> None:
         self._pool = AsyncPool(path, timeout)
         self._bind(self._pool)
 
@@ -49,7 +50,7 @@ class AsyncClient(AsyncCommands):
 
         Use it with `async with`. It is for one task.
         """
-        return AsyncConnected(self._pool.path, self._pool.timeout)
+        return AsyncConnected(self._pool.path, self._pool.given_timeout)
 
     async def aclose(self) -> None:
         await self._pool.close()

@@ -49,7 +49,7 @@ class AsyncPool:
 
     def __init__(self, path: str | None, timeout: float | None) -> None:
         self.given = path
-        self.timeout = timeout
+        self.given_timeout = timeout
         self.used = ""
         self.idle: list[Any] = []
         _pools.add(self)
@@ -58,6 +58,11 @@ class AsyncPool:
     def path(self) -> str:
         """The path of the socket; COUNTDOWND_SOCKET can change while the program runs."""
         return self.given or socket_path()
+
+    @property
+    def timeout(self) -> float:
+        """How long to wait for a reply, in seconds; long in tests, whose machines are busy."""
+        return self.given_timeout or (60 if os.environ.get("COUNTDOWND_TESTING") else 5)
 
     async def take(self) -> tuple[Any, bool]:
         """Returns a connection, and whether it is new."""

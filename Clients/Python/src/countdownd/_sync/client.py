@@ -21,10 +21,11 @@ class Client(Commands):
 
     It finds the socket as countdownctl does: `path`, else COUNTDOWND_SOCKET, else
     /run/countdownd/countdownd.sock. It connects when it needs to, and fails at once when the daemon
-    is down. Any number of threads or tasks can share it.
+    is down. Any number of threads or tasks can share it. `timeout` is how long to wait for a reply,
+    in seconds: 5 if it is not given.
     """
 
-    def __init__(self, path: str | None = None, *, timeout: float | None = 5) -> None:
+    def __init__(self, path: str | None = None, *, timeout: float | None = None) -> None:
         self._pool = Pool(path, timeout)
         self._bind(self._pool)
 
@@ -52,7 +53,7 @@ class Client(Commands):
 
         Use it with `with`. It is for one task.
         """
-        return Connected(self._pool.path, self._pool.timeout)
+        return Connected(self._pool.path, self._pool.given_timeout)
 
     def close(self) -> None:
         self._pool.close()
