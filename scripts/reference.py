@@ -27,7 +27,10 @@ CONFIGURATION_FILE = PROJECT / "config/countdownd.yaml"
 SETTING = r"(?P<indent> *)(?P<name>[a-z-]+):\s*(?P<value>.*)$"
 
 CONFIGURATION = """
+throttles:
+  ip: {windows: [1/1h], passed: {least: 50%, of: 1, in: 1h, block: 1h}}
 policies:
+  limited: {ladder: [10s], validity: 1m, limits: [ip]}
   login: {ladder: [10s], windows: [5/1h], channels: [sms, sms, call], validity: 5m, attempts: 1}
 hud: {max-level: alert}
 """
@@ -53,6 +56,9 @@ TOUR = {
         + 10s
         COUNTDOWN RESEND p
         COUNTDOWN GET p
+        COUNTDOWN START l POLICY limited LIMIT ip:1
+        COUNTDOWN START m POLICY limited LIMIT ip:1
+        COUNTDOWN FORGIVE l
         + 1h
         """,
     "hud": """
@@ -85,6 +91,9 @@ TOUR = {
         THROTTLE TAKE a BURST 2 RATE 1/1s
         THROTTLE REFUND a 1
         THROTTLE GET a
+        COUNTDOWN START l POLICY limited LIMIT ip:2
+        + 1m
+        THROTTLE UNBLOCK ip:2
         + 1h
         """,
     "once": """
@@ -284,7 +293,7 @@ class Knowledge:
                 sys.exit(f"{line}: {error}")
             if isinstance(reply, dict):
                 generation = reply["generation"]
-                for name in reply:
+                for name in reply if words[0].lower() == kind else ():
                     fields.setdefault(name)
         # The subscriber receives all earlier events before this reply.
         listener.call("PING")

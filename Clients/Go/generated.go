@@ -23,10 +23,14 @@ const (
 	ReasonExhausted Reason = "exhausted"
 	// The validity, the lease or TTL is over; a resend replaced the code.
 	ReasonExpired Reason = "expired"
-	// No attempts are left for the code.
+	// No attempts are left for the code; or the lockout after that is not over.
 	ReasonLocked Reason = "locked"
 	// PASS has used the code.
 	ReasonPassed Reason = "passed"
+	// A named limit has no room.
+	ReasonLimit Reason = "limit"
+	// Too few codes of a named limit were entered, so it refuses for a while.
+	ReasonBlocked Reason = "blocked"
 	// It was accepted before: this repetition changed nothing.
 	ReasonRepeated Reason = "repeated"
 	// Another request has begun or finished it.
@@ -146,6 +150,9 @@ type CountdownView struct {
 	SendsLeft *int64
 	// With a policy: its name.
 	Policy string
+	// With a policy that names limits: the key of the one that has room last; null if none
+	// refuses.
+	Limit string
 	// With a policy: the channel of the newest send; null without channels.
 	Channel string
 	// With a policy: the channel of the next send; null if none is left.
@@ -158,6 +165,8 @@ type CountdownView struct {
 	Owner string
 	// META; null without.
 	Meta []byte
+	// In events: The administrator who has forgiven the key.
+	Uid *int64
 	// All fields as they came, unknown ones included.
 	Raw Raw
 }
@@ -185,6 +194,7 @@ func toCountdownView(raw Raw) *CountdownView {
 		view.SendsLeft = &value
 	}
 	view.Policy = raw.text("policy")
+	view.Limit = raw.text("limit")
 	view.Channel = raw.text("channel")
 	view.NextChannel = raw.text("next_channel")
 	if raw["expires_in_ms"] != nil {
@@ -197,6 +207,10 @@ func toCountdownView(raw Raw) *CountdownView {
 	}
 	view.Owner = raw.text("owner")
 	view.Meta = raw.data("meta")
+	if raw["uid"] != nil {
+		value := raw.integer("uid")
+		view.Uid = &value
+	}
 	return view
 }
 
@@ -552,11 +566,11 @@ type ThrottleView struct {
 	Generation int64
 	// Why it was refused, or accepted without effect; in replies that can refuse.
 	Reason Reason
-	// `idle`: nothing is used.
+	// `idle`: nothing is used. `blocked`: too few codes of a named limit were entered.
 	State string
-	// BURST.
+	// BURST; of a named limit, of what has the least left.
 	Limit int64
-	// How much of BURST is left.
+	// How much of it is left.
 	Remaining int64
 	// The time until this COST is accepted, rounded up. GET, LIST and `ready`: for COST 1.
 	RetryAfter time.Duration
@@ -564,9 +578,9 @@ type ThrottleView struct {
 	ResetAfter time.Duration
 	// The daemon's clock.
 	Now time.Time
-	// The count of RATE.
+	// The count of RATE, or of the longest window.
 	RateCount int64
-	// The duration of RATE.
+	// The duration of RATE, or of the longest window.
 	RatePeriod time.Duration
 	// All fields as they came, unknown ones included.
 	Raw Raw
@@ -1071,7 +1085,8 @@ type CountdownWhy struct {
 	Reason Reason
 	// What START would reply.
 	RetryAfter time.Duration
-	// How full each window of the policy in force is, and how many of its channels are used.
+	// How full each window of the policy in force and each named limit is, and how many of its
+	// channels are used.
 	Limits []string
 	// The state of the code; null where codes are not tracked.
 	Code string
@@ -1173,6 +1188,40 @@ func toHudMask(raw Raw) *HudMask {
 	return view
 }
 
+// ThrottleWhy is the reply of THROTTLE WHY.
+type ThrottleWhy struct {
+	// The key.
+	Key string
+	// The state.
+	State string
+	// One sentence: whether one more would be accepted.
+	Why string
+	// Why it would be refused.
+	Reason Reason
+	// The time until one more is accepted.
+	RetryAfter time.Duration
+	// How full the rate and each window are.
+	Limits []string
+	// All fields as they came, unknown ones included.
+	Raw Raw
+}
+
+func toThrottleWhy(raw Raw) *ThrottleWhy {
+	if raw == nil {
+		return nil
+	}
+	view := &ThrottleWhy{Raw: raw}
+	view.Key = raw.text("key")
+	view.State = raw.text("state")
+	view.Why = raw.text("why")
+	view.Reason = Reason(raw.text("reason"))
+	view.RetryAfter = raw.span("retry_after_ms")
+	for _, one := range raw.list("limits") {
+		view.Limits = append(view.Limits, asText(one))
+	}
+	return view
+}
+
 // Commands has all commands, by what they are about.
 type Commands struct {
 	call      call
@@ -1216,6 +1265,9 @@ type CountdownCommands struct{ call call }
 type CountdownStartOptions struct {
 	// A policy of the configuration; it sets the length, the limits and the validity.
 	Policy string
+	// The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or
+	// global need none.
+	Limit []string
 	// The number of steps. Default: countdown.count. 1 to 2147483647.
 	Count int64
 	// The length of a step, at least 1ms; COUNT times EVERY is at most 3650d. Default:
@@ -1242,6 +1294,9 @@ func (commands *CountdownCommands) Start(ctx context.Context, key string, option
 	words := []string{"COUNTDOWN", "START", key}
 	if options.Policy != "" {
 		words = append(words, "POLICY", options.Policy)
+	}
+	for _, one := range options.Limit {
+		words = append(words, "LIMIT", one)
 	}
 	if options.Count != 0 {
 		words = append(words, "COUNT", strconv.FormatInt(options.Count, 10))
@@ -1279,6 +1334,9 @@ func (commands *CountdownCommands) Start(ctx context.Context, key string, option
 // CountdownResendOptions has the options of Countdown.Resend. What is empty is not sent; Some
 // makes a pointer.
 type CountdownResendOptions struct {
+	// The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or
+	// global need none.
+	Limit []string
 	// Makes a retry safe: a token that was accepted before changes nothing.
 	Token string
 }
@@ -1287,6 +1345,9 @@ type CountdownResendOptions struct {
 //   - key: The key, 1 to 512 bytes.
 func (commands *CountdownCommands) Resend(ctx context.Context, key string, options CountdownResendOptions) (*CountdownAnswer, error) {
 	words := []string{"COUNTDOWN", "RESEND", key}
+	for _, one := range options.Limit {
+		words = append(words, "LIMIT", one)
+	}
 	own := options.Token == ""
 	if own {
 		options.Token = newToken()
@@ -1461,6 +1522,32 @@ func (commands *CountdownCommands) Refund(ctx context.Context, key string, optio
 		return nil, err
 	}
 	return toCountdownAnswer(asMap(reply)), nil
+}
+
+// CountdownForgiveOptions has the options of Countdown.Forgive. What is empty is not sent;
+// Some makes a pointer.
+type CountdownForgiveOptions struct {
+	// Also gives back what the key used of its limits.
+	Limits bool
+	// Applies to this generation only; `STALE` for another one.
+	Generation int64
+}
+
+// Forgive: Forget the sends and codes of a key, as if nothing had been sent or tried.
+//   - key: The key, 1 to 512 bytes.
+func (commands *CountdownCommands) Forgive(ctx context.Context, key string, options CountdownForgiveOptions) (*CountdownView, error) {
+	words := []string{"COUNTDOWN", "FORGIVE", key}
+	if options.Limits {
+		words = append(words, "LIMITS")
+	}
+	if options.Generation != 0 {
+		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	}
+	reply, err := commands.call(ctx, words, false, false)
+	if err != nil {
+		return nil, err
+	}
+	return toCountdownView(asMap(reply)), nil
 }
 
 // CountdownAttemptOptions has the options of Countdown.Attempt. What is empty is not sent;
@@ -2102,7 +2189,8 @@ type ThrottleCommands struct{ call call }
 // ThrottleTakeOptions has the options of Throttle.Take. What is empty is not sent; Some makes
 // a pointer.
 type ThrottleTakeOptions struct {
-	// What may be used at once; all of it must come back within 3650d. 1 to 1000000000.
+	// What may be used at once; all of it must come back within 3650d. Named limits have their
+	// own. 1 to 1000000000.
 	Burst int64
 	// `5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is needed.
 	Rate string
@@ -2114,12 +2202,18 @@ type ThrottleTakeOptions struct {
 	Token string
 }
 
-// Take: Take from a rate limit: up to BURST at once, RATE in the long run.
+// Take: Take from a rate limit, or from several named limits, all or none.
 //   - key: The key, 1 to 512 bytes.
-func (commands *ThrottleCommands) Take(ctx context.Context, key string, options ThrottleTakeOptions) (*ThrottleAnswer, error) {
+//   - limit: The keys of more named limits: all have room, or none is taken.
+func (commands *ThrottleCommands) Take(ctx context.Context, key string, options ThrottleTakeOptions, limit ...string) (*ThrottleAnswer, error) {
 	words := []string{"THROTTLE", "TAKE", key}
-	words = append(words, "BURST", strconv.FormatInt(options.Burst, 10))
-	words = append(words, "RATE", options.Rate)
+	words = append(words, limit...)
+	if options.Burst != 0 {
+		words = append(words, "BURST", strconv.FormatInt(options.Burst, 10))
+	}
+	if options.Rate != "" {
+		words = append(words, "RATE", options.Rate)
+	}
 	if options.Cost != 0 {
 		words = append(words, "COST", strconv.FormatInt(options.Cost, 10))
 	}
@@ -2169,6 +2263,42 @@ func (commands *ThrottleCommands) Refund(ctx context.Context, key string, amount
 		return nil, err
 	}
 	return toThrottleAnswer(asMap(reply)), nil
+}
+
+// ThrottleUnblockOptions has the options of Throttle.Unblock. What is empty is not sent; Some
+// makes a pointer.
+type ThrottleUnblockOptions struct {
+	// Applies to this generation only; `STALE` for another one.
+	Generation int64
+}
+
+// Unblock: End the block of a limit of which too few codes were entered.
+//   - key: The key, 1 to 512 bytes.
+//
+// The result is nil if there is none.
+func (commands *ThrottleCommands) Unblock(ctx context.Context, key string, options ThrottleUnblockOptions) (*ThrottleAnswer, error) {
+	words := []string{"THROTTLE", "UNBLOCK", key}
+	if options.Generation != 0 {
+		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	}
+	reply, err := commands.call(ctx, words, false, false)
+	if err != nil {
+		return nil, err
+	}
+	return toThrottleAnswer(asMap(reply)), nil
+}
+
+// Why: Explain in words how full a rate limit is, and when it has room.
+//   - key: The key, 1 to 512 bytes.
+//
+// The result is nil if there is none.
+func (commands *ThrottleCommands) Why(ctx context.Context, key string) (*ThrottleWhy, error) {
+	words := []string{"THROTTLE", "WHY", key}
+	reply, err := commands.call(ctx, words, true, false)
+	if err != nil {
+		return nil, err
+	}
+	return toThrottleWhy(asMap(reply)), nil
 }
 
 // Get: Read a rate limit.

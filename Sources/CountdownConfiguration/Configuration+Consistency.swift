@@ -14,7 +14,56 @@ extension Configuration {
         ))
     }
     if let problem = fleet.inconsistency { problems.append(problem) }
+    problems += limitInconsistencies
     return problems.map { ConfigurationProblem(file: file, setting: $0, message: $1) }
+  }
+}
+
+extension Configuration {
+  /// The problems of policies and the limits that they name.
+  private var limitInconsistencies: [(setting: String, message: String)] {
+    var problems: [(setting: String, message: String)] = []
+    for (name, policy) in engine.policies.sorted(by: { $0.key < $1.key }) {
+      if let shadow = policy.shadow, shadow == name || engine.policies[shadow] == nil {
+        let known = engine.policies.keys.filter { $0 != name }.sorted()
+        let hint =
+          Suggestion.best(for: shadow, among: known).map { "did you mean \($0)?" }
+          ?? "known: " + known.joined(separator: ", ")
+        problems.append(
+          ("policies.\(name).shadow", "no other policy \(shadow); \(hint)"))
+      }
+      let setting = "policies.\(name).limits"
+      for limit in policy.rules.limits {
+        guard let rules = engine.throttles[limit]?.rules else {
+          let known = engine.throttles.keys.sorted()
+          let hint =
+            Suggestion.best(for: limit, among: known).map { "did you mean \($0)?" }
+            ?? (known.isEmpty ? "throttles is empty" : "known: " + known.joined(separator: ", "))
+          problems.append((setting, "no limit \(limit) in throttles; \(hint)"))
+          continue
+        }
+        if rules.passed != nil, policy.rules.validity == nil {
+          problems.append(
+            (
+              setting,
+              "throttles.\(limit).passed counts codes that are entered; set "
+                + "policies.\(name).validity: how long a code is valid"
+            ))
+        }
+      }
+    }
+    let shared = fleet.settings.kinds
+    if fleet.engine != .none, !engine.throttles.isEmpty,
+      shared.contains(.countdown) || shared.contains(.throttle)
+    {
+      problems.append(
+        (
+          "throttles",
+          "named limits are not shared by a fleet yet; take countdown and throttle out of "
+            + "fleet.kinds, or remove throttles"
+        ))
+    }
+    return problems
   }
 }
 

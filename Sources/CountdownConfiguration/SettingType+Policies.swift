@@ -31,28 +31,28 @@ extension SettingType where Value == [String: SendPolicy] {
 /// Reads one policy, and remembers the place of each rule, to report problems of their combination.
 private struct PolicyReader {
   private static let names = [
-    "count", "every", "ladder", "windows", "channels", "validity", "attempts", "on-resend", "title",
-    "ready-title", "unreachable",
+    "count", "every", "ladder", "windows", "channels", "validity", "attempts", "lockout",
+    "on-resend", "limits", "shadow", "title", "ready-title", "unreachable",
   ]
   /// The rules as properties of a JSON Schema.
   static let rules: [RESPValue.Pair] = names.map { name in
     switch name {
     case "count", "attempts": .of(name, .map([.of("type", "integer"), .of("minimum", 1)]))
     case "every", "validity": .of(name, .map(.duration))
-    case "ladder", "windows", "channels": .of(name, .map([.of("type", "array")]))
+    case "ladder", "windows", "channels", "lockout", "limits": .of(name, .map([.of("type", "array")]))
     case "on-resend": .of(name, .map(SettingType<SendPolicy.OnResend>.choice().schema))
     case "unreachable": .of(name, .map(SettingType<FleetSettings.Unreachable>.choice().schema))
     default: .of(name, .map([.of("type", "string")]))
     }
   }
 
-  private static let window = "LIMIT/DURATION, such as 5/10m"
   private static let channel = "1 to 64 of letters, digits, '_', '.' and '-'"
 
   private let section: ValueReader
   private var rules = SendPolicy.Rules()
   private var unreachable: FleetSettings.Unreachable?
-  private var places: [String: ValueReader] = [:]
+  private var shadow: String?
+  private var places = RulePlaces()
 
   init(_ section: ValueReader) { self.section = section }
 
@@ -69,12 +69,9 @@ private struct PolicyReader {
     // Without the unreadable rules, a check of the combination would report wrong problems.
     guard section.problems.problems.count == before else { return nil }
     do {
-      return try SendPolicy(name: name, rules, unreachable: unreachable)
+      return try SendPolicy(name: name, rules, unreachable: unreachable, shadow: shadow)
     } catch {
-      for problem in error.problems {
-        let rule = problem.rule.prefix { $0 != "[" }
-        (places[problem.rule] ?? places[String(rule)] ?? section).report(problem.text)
-      }
+      places.report(error.problems, in: section)
       return nil
     }
   }
@@ -84,16 +81,24 @@ private struct PolicyReader {
     case "count": number(value, 1...Int(Int32.max)).map { rules.count = UInt32($0) }
     case "every": interval(value).map { rules.every = $0 }
     case "ladder":
-      rules.ladder = list(value, DurationText.allowed, DurationText.parse(written:))
-    case "windows": rules.windows = list(value, Self.window) { Self.window($0) }
+      rules.ladder = places.list(value, DurationText.allowed, DurationText.parse(written:))
+    case "windows": rules.windows = places.windows(value)
     case "channels":
-      rules.channels = list(value, Self.channel) { SendPolicy.isName($0) ? $0 : nil }
+      rules.channels = places.list(value, Self.channel) { SendPolicy.isName($0) ? $0 : nil }
+    case "limits":
+      rules.limits = places.list(value, "the name of a limit in throttles") {
+        SendPolicy.isName($0) ? $0 : nil
+      }
+    case "lockout":
+      rules.lockout = places.list(value, DurationText.allowed, DurationText.parse(written:))
     case "validity": rules.validity = interval(value)
     case "attempts":
       number(value, 1...Int(SendPolicy.mostAttempts)).map { rules.attempts = UInt32($0) }
     case "on-resend": SettingType<SendPolicy.OnResend>.choice().read(&rules.onResend, value)
     case "title": rules.title = value.scalar(allowed: "a text").map { Array($0.utf8) }
     case "ready-title": rules.readyTitle = value.scalar(allowed: "a text").map { Array($0.utf8) }
+    case "shadow":
+      shadow = value.value("the name of another policy") { SendPolicy.isName($0) ? $0 : nil }
     case "unreachable":
       var choice = FleetSettings.Unreachable.refuse
       SettingType.choice().read(&choice, value)
@@ -112,31 +117,13 @@ private struct PolicyReader {
   private func interval(_ value: ValueReader) -> Interval? {
     value.value(DurationText.allowed, DurationText.parse(written:))
   }
-
-  private mutating func list<Item>(
-    _ value: ValueReader, _ allowed: String, _ parse: (String) -> Item?
-  ) -> [Item] {
-    guard let items = value.items(allowed: "a list, each item " + allowed) else { return [] }
-    if items.isEmpty { value.report("empty; allowed: a list, each item " + allowed) }
-    return items.enumerated().compactMap { index, item in
-      places["\(value.name.split(separator: ".").last ?? "")[\(index)]"] = item
-      return item.value(allowed, parse)
-    }
-  }
-
-  private static func window(_ text: String) -> SendPolicy.Window? {
-    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-    guard parts.count == 2, let limit = wholeNumber(String(parts[0])),
-      let length = DurationText.parse(written: String(parts[1]))
-    else { return nil }
-    return SendPolicy.Window(limit: limit, length: length)
-  }
 }
 
 extension SendPolicy {
   /// The given rules, in the form in which they can be read back.
   fileprivate var list: [(name: String, value: String)] {
     rules.list + (unreachable.map { [("unreachable", $0.rawValue)] } ?? [])
+      + (shadow.map { [("shadow", $0)] } ?? [])
   }
 }
 
@@ -148,6 +135,8 @@ extension SendPolicy.Rules {
       ("windows", windows.isEmpty ? nil : windows.map(\.text).joined(separator: ",")),
       ("channels", channels.isEmpty ? nil : channels.joined(separator: ",")),
       ("validity", validity?.text), ("attempts", attempts.map { "\($0)" }),
+      ("lockout", lockout.isEmpty ? nil : lockout.map(\.text).joined(separator: ",")),
+      ("limits", limits.isEmpty ? nil : limits.joined(separator: ",")),
       ("on-resend", onResend.rawValue),
       ("title", title.map { String(decoding: $0, as: UTF8.self) }),
       ("ready-title", readyTitle.map { String(decoding: $0, as: UTF8.self) }),

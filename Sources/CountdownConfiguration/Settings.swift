@@ -74,12 +74,12 @@ struct Setting: Sendable {
       "Who may connect. Empty: everybody whom the permissions of the socket admit."),
     Setting(
       "access.admin.users", \.access.admin.users, .users,
-      "Who may use SHUTDOWN, CONFIG, CLIENT LIST and KILL, MONITOR, SLOWLOG, CLOCK and "
-        + "BACKUP."),
+      "Who may use SHUTDOWN, CONFIG, CLIENT LIST and KILL, MONITOR, SLOWLOG, CLOCK, "
+        + "BACKUP, COUNTDOWN FORGIVE and THROTTLE UNBLOCK."),
     Setting(
       "access.admin.groups", \.access.admin.groups, .groups,
-      "Who may use SHUTDOWN, CONFIG, CLIENT LIST and KILL, MONITOR, SLOWLOG, CLOCK and "
-        + "BACKUP."),
+      "Who may use SHUTDOWN, CONFIG, CLIENT LIST and KILL, MONITOR, SLOWLOG, CLOCK, "
+        + "BACKUP, COUNTDOWN FORGIVE and THROTTLE UNBLOCK."),
 
     Setting(
       "countdown.count", \.engine.countdownCount, .count(1...2_147_483_647),
@@ -91,6 +91,9 @@ struct Setting: Sendable {
       "countdown.keep-ready", \.engine.keepReady, .duration(),
       "How long a ready key is remembered for GET, RESEND and TOKEN."),
 
+    Setting(
+      "throttles", \.engine.throttles, .throttles,
+      "Limits that policies and THROTTLE TAKE name, by the name of the limit."),
     Setting(
       "policies", \.engine.policies, .policies,
       "How often a verification code may be sent to a key, by the name of the policy."),

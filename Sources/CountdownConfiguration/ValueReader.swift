@@ -1,3 +1,5 @@
+import Countdowns
+
 /// Reads one value of a file into a setting, and reports problems with its place.
 struct ValueReader {
   let node: YAMLDocument.Node

@@ -17,6 +17,8 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case outputLimit = "57bd005e9d824f488f041d9359318d20"
   case refusedAtLimit = "4004a1558bb64aa4944bd38fe1422ef2"
   case refusedByRules = "fed578211d3142aab19d2ec460284343"
+  case limitBlocked = "6f1d5b9e0c7a4b62a3d8e4915c20f7ab"
+  case forgiven = "b3a90e6d52f14c7e9d0182c64b7fe135"
   case fleetConnected = "ac143bc1c3bd4e3f972af4e720da708f"
   case fleetDisconnected = "bb863db737f9457a84304dc6d99a8815"
   case fleetRefused = "fc8b41cabba745279eff8cb8f2191110"

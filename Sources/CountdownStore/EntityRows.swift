@@ -108,7 +108,7 @@ final class EntityRows {
   private static func checkVersion(
     _ record: Span<UInt8>, _ database: Database
   ) throws(StoreError) {
-    guard let version = EntityRecord.version(of: record), version != EntityRecord.version else {
+    guard let version = EntityRecord.version(of: record), !EntityRecord.isKnown(version) else {
       return
     }
     throw .newerSchema(

@@ -18,6 +18,14 @@ package final class Engine {
   let huds = EntityTable<HUDEntity>()
   let timers = EntityTable<TimerEntity>()
   let throttles = EntityTable<GuardEntity<Throttle>>()
+  /// The limits whose sends are stored at other places than their own; `.max` if it is unknown.
+  var sendPages: [UInt32: UInt32] = [:]
+  /// The policies that are tried out; nil until one of them has something to decide.
+  var shadow: Shadow?
+  /// The number of limits that are blocked.
+  package internal(set) var blockedLimits = 0
+  /// Sends that were restored before their limit.
+  var pagesWithoutLimit: [[UInt8]: [(place: UInt32, sends: [LimitSends.Send])]] = [:]
   let onces = EntityTable<GuardEntity<Once>>()
   let gates = EntityTable<GuardEntity<Gate>>()
   let debounces = EntityTable<GuardEntity<Debounce>>()
@@ -53,6 +61,8 @@ package final class Engine {
   /// The number of the newest event.
   package internal(set) var lastSequence: Int64
   var outbox = Outbox()
+  /// What is to be logged.
+  package var notices: [EngineNotice] = []
   package var observer: (any EventObserver)?
   /// The newest events of entities without an owner.
   package var eventLog: EventLog
@@ -72,6 +82,7 @@ package final class Engine {
   package func reload(_ settings: EngineSettings) {
     self.settings = settings
     defaultPlan = settings.defaultPlan
+    shadow?.reload(settings)
   }
 
   package var entityCount: Int {
@@ -223,6 +234,9 @@ package final class Engine {
     lastGeneration = max(lastGeneration, number)
     lastSequence = max(lastSequence, number)
   }
+
+  /// Gives the next generation a number.
+  func number(next generation: Generation) { lastGeneration = generation.value - 1 }
 
   func newGeneration() -> Generation {
     lastGeneration += 1

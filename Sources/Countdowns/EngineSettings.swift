@@ -33,7 +33,14 @@ package struct EngineSettings: Equatable, Sendable {
   /// How long a ready countdown is retained, for RESEND, TOKEN and GET.
   package var keepReady = Interval.seconds(600)
   /// The policies that START POLICY can name.
-  package var policies: [String: SendPolicy] = [:]
+  package var policies: [String: SendPolicy] = [:] {
+    didSet { isShadowed = policies.values.contains { $0.shadow != nil } }
+  }
+  private var isShadowed = false
+  /// Whether any policy has a shadow.
+  package var hasShadows: Bool { isShadowed }
+  /// The limits that policies and THROTTLE TAKE can name.
+  package var throttles: [String: LimitRules] = [:]
 
   /// How long an action waits for its session to open.
   package var keepPending = Interval.seconds(600)
@@ -131,6 +138,8 @@ package enum EngineError: Error, Equatable {
   /// The change cannot be stored at present: it would be lost if the daemon ended now.
   case readOnly
   case scope(ScopeProblem)
+  /// The limits that a request names are not those that it needs.
+  case limits(LimitProblem)
   /// The command needs something of one host, such as a connection, but the entity is shared.
   case shared
 }

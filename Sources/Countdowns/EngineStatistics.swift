@@ -8,6 +8,10 @@ package struct EngineStatistics {
   package var expired: Int64 = 0
   package var cancelled: Int64 = 0
   package var ownerGone: Int64 = 0
+  /// Limits whose sends were refused from then on, as too few codes were entered.
+  package var blocked: Int64 = 0
+  /// Starts that were refused because of a limit.
+  package var limited: Int64 = 0
   package var events: Int64 = 0
   package var publications: Int64 = 0
   package var snapshots: Int64 = 0

@@ -1,5 +1,5 @@
 import ArgumentParser
-import CountdownConfiguration
+import Countdowns
 
 /// Suggests corrections for a misspelled subcommand.
 enum UnknownCommand {

@@ -11,6 +11,12 @@ import Testing
   }
 
   @Test(arguments: 0..<50)
+  func namedLimitsAgreeWithListsOfMoments(seed: UInt64) throws {
+    var history = LimitSimulation(seed: seed)
+    try history.play(steps: 1_000)
+  }
+
+  @Test(arguments: 0..<50)
   func scopesStacksAndPagesAgreeWithNaiveModels(seed: UInt64) throws {
     var history = InteractionSimulation(seed: seed)
     try history.play(steps: 2_000)

@@ -44,7 +44,10 @@ package final class ConfigurationFuzz: FuzzTarget {
         on-resend: replace
         title: "%ds"
         ready-title: '再次发送'
-      other: {windows: [3/1d]}
+      other: {windows: [3/1d], limits: [ip, all], validity: 1m, attempts: 1, lockout: [5m, 1d]}
+    throttles:
+      ip: {burst: 10, rate: 20/1h, without-last: 4}
+      all: {windows: [9/1h], global: true, passed: {least: 20%, of: 5, in: 1h, block: 1h}}
     access: {connect: {users: [root, 0], groups: []}, admin: {users: [root]}}
     hud: {screens: {pay: {max-level: alert}}, blocking: {paths: [/api/x], verbs: [Create]}}
     """

@@ -9,6 +9,7 @@ package enum GoldenState {
   package static func make(in directory: String) throws {
     var settings = EngineSettings()
     settings.policies = RequestFuzz.policies
+    settings.throttles = RequestFuzz.throttles
     settings.maximumLevel = .alert
     let talk = Conversation(seed: 1, settings, movesTime: false)
     talk.dispatcher.engine.noteChanges()

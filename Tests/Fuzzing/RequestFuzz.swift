@@ -51,6 +51,7 @@ package final class RequestFuzz: FuzzTarget {
   private static func conversation(_ seed: UInt64) -> Conversation {
     var settings = EngineSettings()
     settings.policies = policies
+    settings.throttles = throttles
     settings.maximumLevel = .alert
     settings.eventsKept = 100
     var limits = RESPLimits()
@@ -82,8 +83,26 @@ package final class RequestFuzz: FuzzTarget {
     var other = SendPolicy.Rules()
     other.count = 3
     other.onResend = .replace
-    return [("p", rules), ("q", other)].reduce(into: [:]) { policies, named in
+    var limited = rules
+    limited.lockout = [.seconds(60)]
+    limited.limits = ["ip", "range", "all"]
+    return [("p", rules), ("q", other), ("l", limited)].reduce(into: [:]) { policies, named in
       policies[named.0] = try? SendPolicy(name: named.0, named.1)
+    }
+  }()
+
+  static let throttles: [String: LimitRules] = {
+    var ip = LimitRules.Rules()
+    ip.rate = Throttle.Rate(burst: 2, count: 1, period: .seconds(60))
+    var range = LimitRules.Rules()
+    range.windows = [.init(limit: 9, length: .days(1))]
+    range.withoutLast = 1
+    range.passed = .init(least: 50, of: 2, within: .days(1), block: .seconds(60))
+    var all = LimitRules.Rules()
+    all.windows = [.init(limit: 100, length: .seconds(600))]
+    all.isGlobal = true
+    return [("ip", ip), ("range", range), ("all", all)].reduce(into: [:]) { limits, named in
+      limits[named.0] = try? LimitRules(named.1)
     }
   }()
 

@@ -54,8 +54,12 @@ struct RequestGrammar {
     }
   }
 
-  private static let keys = ["a", "a", "a", "b", "b", "c", "d", "键", "a b", "\u{1B}[2J", "*"]
-  private static let names = ["p", "p", "q", "1", "2", "3", "login", "sms", "tap", "none", "x"]
+  private static let keys = [
+    "a", "a", "a", "b", "b", "c", "d", "ip:1", "all:", "键", "a b", "\u{1B}[2J", "*",
+  ]
+  private static let names = [
+    "p", "p", "q", "l", "1", "2", "3", "login", "sms", "tap", "none", "x",
+  ]
   private static let times = [
     "0", "1", "1ms", "100ms", "1s", "1s", "1s", "2s", "5s", "10s", "30s", "1m", "5m", "1h", "1d",
     "3650d", "3651d", "-1", "1w",
@@ -75,6 +79,8 @@ struct RequestGrammar {
     switch random.isOne(in: 12) ? "" : name {
     case "key", "screen", "scope", "stack", "page", "session", "target":
       return Array(random.one(of: Self.keys).utf8)
+    case "limit":
+      return Array(random.one(of: ["ip:1", "ip:1", "ip:2", "all:", "range:a"]).utf8)
     case "name", "p", "t": return Array(random.one(of: Self.names).utf8)
     case "n/d": return Array(random.one(of: ["1/1s", "5/10m", "1/1d", "1000000/1s"]).utf8)
     case "d": return Array(random.one(of: Self.times).utf8)

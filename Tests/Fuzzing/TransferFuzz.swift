@@ -36,6 +36,7 @@ package final class TransferFuzz: FuzzTarget {
     var random = SeededGenerator(seed: seed)
     var settings = EngineSettings()
     settings.policies = RequestFuzz.policies
+    settings.throttles = RequestFuzz.throttles
     settings.maximumLevel = .alert
     let old = Conversation(seed: seed, settings, movesTime: false)
     for _ in 0..<random.one(of: [3, 30, 100]) {

@@ -294,6 +294,7 @@ ALERTS = {
     ),
     "CountdowndReloadRefused": (gauge("config_last_reload_successful", "1 0x29", "1x30"), 2),
     "CountdowndLoading": (gauge("loading", "1x30", "1x4 0x25"), 5),
+    "CountdowndLimitBlocked": (gauge("blocked_limits", "0x5 1x24", "0x30"), 6),
     "CountdowndLate": (
         histogram("timer_lateness_seconds", "bad", 0.1, 9)
         | histogram("timer_lateness_seconds", "good", 0.1, 10),

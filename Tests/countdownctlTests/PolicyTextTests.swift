@@ -69,6 +69,39 @@ import Testing
         == "  while a fleet's servers cannot be reached: each host decides by what it knows")
   }
 
+  @Test func explainsLimitsAndLockouts() throws {
+    var rules = SendPolicy.Rules()
+    rules.validity = .seconds(300)
+    rules.attempts = 3
+    rules.lockout = [.seconds(300), .days(1)]
+    rules.limits = ["ip", "prefix", "all"]
+    var ip = LimitRules.Rules()
+    ip.rate = Throttle.Rate(burst: 10, count: 20, period: .seconds(3_600))
+    var prefix = LimitRules.Rules()
+    prefix.withoutLast = 4
+    prefix.windows = [.init(limit: 200, length: .seconds(3_600))]
+    prefix.passed = .init(least: 20, of: 50, within: .seconds(3_600), block: .seconds(7_200))
+    var all = LimitRules.Rules()
+    all.isGlobal = true
+    all.windows = [.init(limit: 9, length: .seconds(60)), .init(limit: 20, length: .seconds(600))]
+    let lines = PolicyText.lines(
+      try SendPolicy(name: "p", rules),
+      throttles: [
+        "ip": try LimitRules(ip), "prefix": try LimitRules(prefix), "all": try LimitRules(all),
+      ], style: Style(hasColour: false))
+    let expected = """
+        once a code was tried too often, nothing is sent for 5 m, then 24 h
+        each send counts for ip, for each key that START gives: at most 10 at once, and 20 come \
+      back in 60 m
+        each send counts for prefix, for all keys that differ only in the last 4 characters: at \
+      most 200 in any 60 m
+        prefix refuses for 2 h if fewer than 20% of its newest 50 codes of 60 m are entered
+        each send counts for all, for everybody together: at most 9 in any 60 s; at most 20 in \
+      any 10 m
+      """
+    #expect(lines.suffix(5).joined(separator: "\n") == expected)
+  }
+
   @Test func writesOrdinals() {
     let ordinals = [1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 111].map { PolicyText.ordinal($0) }
     #expect(

@@ -17,10 +17,14 @@ export type Reason =
   | 'exhausted'
   /** The validity, the lease or TTL is over; a resend replaced the code. */
   | 'expired'
-  /** No attempts are left for the code. */
+  /** No attempts are left for the code; or the lockout after that is not over. */
   | 'locked'
   /** PASS has used the code. */
   | 'passed'
+  /** A named limit has no room. */
+  | 'limit'
+  /** Too few codes of a named limit were entered, so it refuses for a while. */
+  | 'blocked'
   /** It was accepted before: this repetition changed nothing. */
   | 'repeated'
   /** Another request has begun or finished it. */
@@ -168,6 +172,11 @@ export interface CountdownView {
   sendsLeft: number | null;
   /** With a policy: its name. */
   policy: string | null;
+  /**
+   * With a policy that names limits: the key of the one that has room last; null if none
+   * refuses.
+   */
+  limit: string | null;
   /** With a policy: the channel of the newest send; null without channels. */
   channel: string | null;
   /** With a policy: the channel of the next send; null if none is left. */
@@ -180,6 +189,8 @@ export interface CountdownView {
   owner: string;
   /** META; null without. */
   meta: Buffer | null;
+  /** In events: The administrator who has forgiven the key. */
+  uid: number | null;
   /** All fields as they came, unknown ones included. */
   raw: Raw;
 }
@@ -203,12 +214,14 @@ export function toCountdownView(raw: Raw): CountdownView {
     sends: number(raw, 'sends') ?? 0,
     sendsLeft: number(raw, 'sends_left'),
     policy: text(raw, 'policy'),
+    limit: text(raw, 'limit'),
     channel: text(raw, 'channel'),
     nextChannel: text(raw, 'next_channel'),
     expiresIn: number(raw, 'expires_in_ms'),
     attemptsLeft: number(raw, 'attempts_left'),
     owner: text(raw, 'owner') ?? "none",
     meta: data(raw, 'meta'),
+    uid: number(raw, 'uid'),
   } as CountdownView;
 }
 
@@ -449,11 +462,11 @@ export interface ThrottleView {
   generation: number;
   /** Why it was refused, or accepted without effect; in replies that can refuse. */
   reason: Reason | null;
-  /** `idle`: nothing is used. */
-  state: 'idle' | 'available' | 'exhausted';
-  /** BURST. */
+  /** `idle`: nothing is used. `blocked`: too few codes of a named limit were entered. */
+  state: 'idle' | 'available' | 'exhausted' | 'blocked';
+  /** BURST; of a named limit, of what has the least left. */
   limit: number;
-  /** How much of BURST is left. */
+  /** How much of it is left. */
   remaining: number;
   /**
    * The time until this COST is accepted, rounded up. GET, LIST and `ready`: for COST 1. In
@@ -464,9 +477,9 @@ export interface ThrottleView {
   resetAfter: number;
   /** The daemon's clock. */
   now: Date;
-  /** The count of RATE. */
+  /** The count of RATE, or of the longest window. */
   rateCount: number;
-  /** The duration of RATE. In milliseconds. */
+  /** The duration of RATE, or of the longest window. In milliseconds. */
   ratePeriod: number;
   /** All fields as they came, unknown ones included. */
   raw: Raw;
@@ -765,7 +778,10 @@ export interface CountdownWhy {
   reason: Reason | null;
   /** What START would reply. In milliseconds. */
   retryAfter: number;
-  /** How full each window of the policy in force is, and how many of its channels are used. */
+  /**
+   * How full each window of the policy in force and each named limit is, and how many of its
+   * channels are used.
+   */
   limits: string[];
   /** The state of the code; null where codes are not tracked. */
   code: 'valid' | 'locked' | 'passed' | 'expired' | null;
@@ -855,6 +871,37 @@ export function toHudMask(raw: Raw): HudMask {
   } as HudMask;
 }
 
+/** The reply of THROTTLE WHY. */
+export interface ThrottleWhy {
+  /** The key. */
+  key: string;
+  /** The state. */
+  state: 'idle' | 'available' | 'exhausted' | 'blocked';
+  /** One sentence: whether one more would be accepted. */
+  why: string;
+  /** Why it would be refused. */
+  reason: Reason | null;
+  /** The time until one more is accepted. In milliseconds. */
+  retryAfter: number;
+  /** How full the rate and each window are. */
+  limits: string[];
+  /** All fields as they came, unknown ones included. */
+  raw: Raw;
+}
+
+/** @internal */
+export function toThrottleWhy(raw: Raw): ThrottleWhy {
+  return {
+    raw,
+    key: text(raw, 'key') ?? "",
+    state: text(raw, 'state') ?? 'idle',
+    why: text(raw, 'why') ?? "",
+    reason: text(raw, 'reason'),
+    retryAfter: number(raw, 'retry_after_ms') ?? 0,
+    limits: list(raw, 'limits').map(String),
+  } as ThrottleWhy;
+}
+
 /** A view of any kind, by its kind. */
 export interface Views {
   countdown: CountdownView;
@@ -896,6 +943,11 @@ export class CountdownCommands {
   async start(key: string, options: {
       /** A policy of the configuration; it sets the length, the limits and the validity. */
       policy?: string;
+      /**
+       * The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived
+       * or global need none.
+       */
+      limit?: string[];
       /** The number of steps. Default: countdown.count. 1 to 2147483647. */
       count?: number;
       /**
@@ -921,6 +973,7 @@ export class CountdownCommands {
     } = {}): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'START', key];
     if (options.policy !== undefined) words.push('POLICY', options.policy);
+    for (const one of options.limit ?? []) words.push('LIMIT', one);
     if (options.count !== undefined) words.push('COUNT', String(options.count));
     if (options.every !== undefined) words.push('EVERY', span(options.every));
     if (options.fire) words.push('FIRE');
@@ -939,10 +992,16 @@ export class CountdownCommands {
    * @param key The key, 1 to 512 bytes.
    */
   async resend(key: string, options: {
+      /**
+       * The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived
+       * or global need none.
+       */
+      limit?: string[];
       /** Makes a retry safe: a token that was accepted before changes nothing. */
       token?: string;
     } = {}): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'RESEND', key];
+    for (const one of options.limit ?? []) words.push('LIMIT', one);
     words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);
     return toAnswer(toCountdownView(fields(reply)));
@@ -1070,6 +1129,24 @@ export class CountdownCommands {
     words.push('GENERATION', String(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toCountdownView(fields(reply)));
+  }
+
+  /**
+   * Forget the sends and codes of a key, as if nothing had been sent or tried.
+   *
+   * @param key The key, 1 to 512 bytes.
+   */
+  async forgive(key: string, options: {
+      /** Also gives back what the key used of its limits. */
+      limits?: boolean;
+      /** Applies to this generation only; `STALE` for another one. */
+      generation?: number;
+    } = {}): Promise<CountdownView> {
+    const words: Word[] = ['COUNTDOWN', 'FORGIVE', key];
+    if (options.limits) words.push('LIMITS');
+    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    const reply = await this.send(words, false);
+    return toCountdownView(fields(reply));
   }
 
   /**
@@ -1542,25 +1619,30 @@ export class ThrottleCommands {
   constructor(private readonly send: Send) {}
 
   /**
-   * Take from a rate limit: up to BURST at once, RATE in the long run.
+   * Take from a rate limit, or from several named limits, all or none.
    *
    * @param key The key, 1 to 512 bytes.
+   * @param limit The keys of more named limits: all have room, or none is taken.
    */
   async take(key: string, options: {
-      /** What may be used at once; all of it must come back within 3650d. 1 to 1000000000. */
-      burst: number;
+      /**
+       * What may be used at once; all of it must come back within 3650d. Named limits have their
+       * own. 1 to 1000000000.
+       */
+      burst?: number;
       /** `5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is needed. */
-      rate: string;
+      rate?: string;
       /** How much this request uses, at most BURST. Default: 1. 1 to 1000000000. */
       cost?: number;
       /** Replies as if asked, and changes nothing. */
       peek?: boolean;
       /** Makes a retry safe: a token that was accepted before changes nothing. */
       token?: string;
-    }): Promise<Answer<ThrottleView>> {
+    } = {}, ...limit: string[]): Promise<Answer<ThrottleView>> {
     const words: Word[] = ['THROTTLE', 'TAKE', key];
-    words.push('BURST', String(options.burst));
-    words.push('RATE', options.rate);
+    words.push(...limit);
+    if (options.burst !== undefined) words.push('BURST', String(options.burst));
+    if (options.rate !== undefined) words.push('RATE', options.rate);
     if (options.cost !== undefined) words.push('COST', String(options.cost));
     if (options.peek) words.push('PEEK');
     if (!options.peek) words.push('TOKEN', options.token ?? newToken());
@@ -1585,6 +1667,32 @@ export class ThrottleCommands {
     words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);
     return reply === null ? null : toAnswer(toThrottleView(fields(reply)));
+  }
+
+  /**
+   * End the block of a limit of which too few codes were entered.
+   *
+   * @param key The key, 1 to 512 bytes.
+   */
+  async unblock(key: string, options: {
+      /** Applies to this generation only; `STALE` for another one. */
+      generation?: number;
+    } = {}): Promise<Answer<ThrottleView> | null> {
+    const words: Word[] = ['THROTTLE', 'UNBLOCK', key];
+    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    const reply = await this.send(words, false);
+    return reply === null ? null : toAnswer(toThrottleView(fields(reply)));
+  }
+
+  /**
+   * Explain in words how full a rate limit is, and when it has room.
+   *
+   * @param key The key, 1 to 512 bytes.
+   */
+  async why(key: string): Promise<ThrottleWhy | null> {
+    const words: Word[] = ['THROTTLE', 'WHY', key];
+    const reply = await this.send(words, true);
+    return reply === null ? null : toThrottleWhy(fields(reply));
   }
 
   /**

@@ -19,8 +19,12 @@ public struct CountdownView: EntityView {
     case degraded
     /// The code is no longer valid.
     case expired
-    /// The code was tried too often.
+    /// The code was tried too often, or nothing is sent for a while because one was.
     case locked
+    /// A limit that the policy names has no room; see `limit`.
+    case limit
+    /// Too few codes of such a limit were entered, so it refuses sends for a while.
+    case blocked
     /// The code was used.
     case passed
   }
@@ -47,6 +51,8 @@ public struct CountdownView: EntityView {
   public var sends: Int { fields["sends"] ?? 0 }
   /// The policy of the key; nil without one.
   public var policy: String? { fields["policy"] }
+  /// The key of the limit that refuses the start; nil if none does.
+  public var limit: String? { fields["limit"] }
   /// The sends that windows and channels still allow; nil if unlimited.
   public var sendsLeft: Int? { fields["sends_left"] }
   /// The channel of the newest send.

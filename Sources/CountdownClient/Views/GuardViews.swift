@@ -2,7 +2,7 @@
 public struct ThrottleView: EntityView {
   public static let kind = CountdownEvent.Kind.throttle
 
-  public enum State: String, Sendable { case idle, available, exhausted }
+  public enum State: String, Sendable { case idle, available, exhausted, blocked }
 
   public let fields: ViewFields<State>
 

@@ -177,6 +177,7 @@ struct Call: ~Escapable {
         + "HUD POP or HUD DISMISS it when the work is done"
     case .scope(let problem):
       return describe(problem, key)
+    case .limits(let problem): return "ERR " + problem.text
     case .shared:
       return
         "ERR '\(key)' is shared with other hosts, where this connection and its scopes are not; "

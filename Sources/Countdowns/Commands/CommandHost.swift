@@ -39,6 +39,8 @@ package protocol CommandHost: AnyObject {
   func restart(
     after pause: Interval, inNextBoot isReboot: Bool, answering connection: UInt64
   ) -> Bool
+  /// Logs a notice of the engine.
+  func note(_ notice: EngineNotice)
   /// Logs a notice about the fleet.
   func note(_ notice: FleetNotice)
   /// The virtual clock; nil if time is real.
@@ -46,6 +48,7 @@ package protocol CommandHost: AnyObject {
 }
 
 extension CommandHost {
+  package func note(_ notice: EngineNotice) {}
   package func note(_ notice: FleetNotice) {}
 }
 

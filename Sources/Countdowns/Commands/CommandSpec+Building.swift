@@ -5,11 +5,12 @@ extension CommandSpec {
   ///
   /// - Parameters:
   ///   - positional: the arguments before the options, as in a syntax line.
+  ///   - place: returns where the options begin, if not after the positional arguments.
   ///   - request: makes the value that the options are read into.
   convenience init<Request>(
     _ name: String, _ subcommand: String? = nil, _ positional: String, _ options: [Option<Request>],
     group: Group, _ flags: Flags, complexity: String = "O(1)", _ summary: String,
-    _ reply: ReplyForm,
+    _ reply: ReplyForm, place optionsPlace: (@Sendable (Call) -> Int)? = nil,
     request: @escaping @Sendable (Call) throws(CommandError) -> Request,
     handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
@@ -21,7 +22,7 @@ extension CommandSpec {
       complexity: complexity, summary, reply, options: options.map(\.argument)
     ) { call throws(CommandError) in
       var read = try request(call)
-      try call.read(options, from: place, into: &read)
+      try call.read(options, from: optionsPlace?(call) ?? place, into: &read)
       try handler(call, &read)
     }
   }
@@ -30,13 +31,13 @@ extension CommandSpec {
   convenience init<Request: Sendable>(
     _ name: String, _ subcommand: String? = nil, _ positional: String, _ options: [Option<Request>],
     group: Group, _ flags: Flags, complexity: String = "O(1)", _ summary: String,
-    _ reply: ReplyForm,
+    _ reply: ReplyForm, place: (@Sendable (Call) -> Int)? = nil,
     into request: Request,
     handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
     self.init(
       name, subcommand, positional, options, group: group, flags, complexity: complexity, summary,
-      reply, request: { _ in request }, handler: handler)
+      reply, place: place, request: { _ in request }, handler: handler)
   }
 
   // MARK: What most kinds have

@@ -213,6 +213,13 @@ package final class Dispatcher {
     touch(session)
     account(session, grownBy: session.output.bytes.count - start)
     if engine.hasOutbox { deliver() }
+    if !engine.notices.isEmpty { giveNotices() }
+  }
+
+  /// Has the host log what the engine has noticed.
+  private func giveNotices() {
+    for notice in engine.notices { host.note(notice) }
+    engine.notices.removeAll()
   }
 
   private func spend(_ microseconds: Int64, _ session: Session, isCommand: Bool) -> Int {
@@ -317,6 +324,7 @@ package final class Dispatcher {
     var isFinished = engine.advance(to: now, budget: budget)
     if let fleet, !fleet.advance(to: now.boot.microseconds, budget: budget) { isFinished = false }
     deliver()
+    if !engine.notices.isEmpty { giveNotices() }
     return isFinished
   }
 

@@ -41,6 +41,8 @@ extension Dispatcher {
       ("protocol_errors", "\(statistics.protocolErrors)"),
       ("starts_accepted", "\(engine.accepted)"),
       ("starts_refused", "\(engine.refused)"),
+      ("starts_limited", "\(engine.limited)"),
+      ("limits_blocked", "\(engine.blocked)"),
       ("sends_refunded", "\(engine.refunded)"),
       ("cancelled", "\(engine.cancelled)"),
       ("owner_gone", "\(engine.ownerGone)"),
@@ -54,6 +56,13 @@ extension Dispatcher {
       ("pubsub_patterns", "\(self.engine.patternCount)"),
       ("slowlog_len", "\(slowLog.entries.count)"),
     ]
+      + self.engine.shadowCounts.map { policy, shadow, counts in
+        (
+          "shadow_\(policy)",
+          "shadow=\(shadow),both=\(counts.both),only_policy=\(counts.onlyPolicy),"
+            + "only_shadow=\(counts.onlyShadow),none=\(counts.none),undecided=\(counts.undecided)"
+        )
+      }
   }
 
   private func timerFacts() -> [(name: String, value: String)] {

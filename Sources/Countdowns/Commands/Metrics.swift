@@ -38,6 +38,22 @@ struct MetricsText {
     for (value, count) in values { sample(name, "\(label)=\"\(value)\"", "\(count)") }
   }
 
+  fileprivate mutating func shadows(
+    _ shadows: [(policy: String, shadow: String, counts: Shadow.Counts)]
+  ) {
+    family(
+      "shadow_starts_total", .counter, "STARTs by which of a policy and its shadow accepted them.")
+    for (policy, shadow, counts) in shadows {
+      for (who, count) in [
+        ("both", counts.both), ("policy", counts.onlyPolicy), ("shadow", counts.onlyShadow),
+        ("none", counts.none), ("undecided", counts.undecided),
+      ] {
+        let labels = "policy=\"\(policy)\",shadow=\"\(shadow)\",accepted=\"\(who)\""
+        sample("shadow_starts_total", labels, "\(count)")
+      }
+    }
+  }
+
   mutating func durations(_ name: String, _ help: String, _ durations: DurationStatistics) {
     family(name, .histogram, help)
     let counts = durations.counts(upTo: Self.bounds)
@@ -86,6 +102,19 @@ extension Dispatcher {
     text.values(
       "starts_total", .counter, by: "result", "Requests to start a countdown.",
       [("accepted", engine.statistics.accepted), ("refused", engine.statistics.refused)])
+    text.value(
+      "limited_starts_total", .counter, "Starts refused because of a named limit.",
+      engine.statistics.limited)
+    text.value(
+      "limits_blocked_total", .counter,
+      "How often a named limit was blocked because too few codes were entered.",
+      engine.statistics.blocked)
+    let shadows = self.engine.shadowCounts
+    if !shadows.isEmpty {
+      text.shadows(shadows)
+    }
+    text.value(
+      "blocked_limits", .gauge, "Named limits that are blocked now.", engine.blockedLimits)
     text.durations(
       "timer_lateness_seconds", "How late what fell due was noticed.", engine.statistics.lateness)
     text.value(

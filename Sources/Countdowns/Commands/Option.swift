@@ -10,6 +10,8 @@ struct Option<Request>: Sendable {
   /// The option in a syntax line, without brackets: `EVERY d`.
   let syntax: String
   let isRequired: Bool
+  /// Whether it may be given several times.
+  let repeats: Bool
   let read: Read
 
   typealias Read = @Sendable (inout Request, inout OptionReader, Call) throws(CommandError) -> Void
@@ -19,7 +21,7 @@ struct Option<Request>: Sendable {
   init(
     _ name: String, _ value: String, _ type: ValueType, _ help: String,
     default fallback: String? = nil,
-    isRequired: Bool = false, _ read: @escaping Read
+    isRequired: Bool = false, repeats: Bool = false, _ read: @escaping Read
   ) {
     self.name = CommandName(name)!
     self.type = type
@@ -27,6 +29,7 @@ struct Option<Request>: Sendable {
     self.fallback = fallback
     syntax = value.isEmpty ? name : "\(name) \(value)"
     self.isRequired = isRequired
+    self.repeats = repeats
     self.read = read
   }
 
@@ -152,7 +155,8 @@ extension Call {
     while let word = reader.nextWord() {
       // By index, as iterating copies each option.
       guard let place = Self.place(of: word, in: options) else { throw reader.unknown() }
-      try reader.begin(options[place].name, isFirst: seen & 1 << UInt64(place) == 0)
+      let isFirst = options[place].repeats || seen & 1 << UInt64(place) == 0
+      try reader.begin(options[place].name, isFirst: isFirst)
       seen |= 1 << UInt64(place)
       try options[place].read(&request, &reader, self)
     }

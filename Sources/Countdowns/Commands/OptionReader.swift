@@ -60,6 +60,11 @@ struct OptionReader: ~Escapable {
     index < arguments.count && Int64(String(decoding: arguments[index])) != nil
   }
 
+  /// Whether there is a next word that is one more value of the same option.
+  func hasWord(_ isValue: (Span<UInt8>) -> Bool) -> Bool {
+    index < arguments.count && isValue(arguments[index])
+  }
+
   /// Returns the error for an option that the command does not have.
   func unknown() -> CommandError { unknown(arguments[index - 1]) }
 

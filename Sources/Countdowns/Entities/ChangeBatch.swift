@@ -39,6 +39,12 @@ package final class ChangeWriter {
     writer.measured(atMost: most, body)
   }
 
+  /// Appends a record that `body` writes.
+  func append(_ kind: EntityKind, at place: UInt32, _ body: (inout StateWriter) -> Void) {
+    begin(kind.rawValue, place)
+    writer.measured(body)
+  }
+
   /// The store's clock is this many microseconds ahead of the boot clock.
   var offset: Int64 { writer.offset }
 

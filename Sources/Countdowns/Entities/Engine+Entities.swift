@@ -34,9 +34,13 @@ protocol ExpiringKind: ArmedKind {
 
   /// Whether events of entities without an owner go to the event log.
   static var isLogged: Bool { get }
+  /// Whether an event goes to the event log although those of the kind do not.
+  static func logs(_ event: Event.Name) -> Bool
   /// The name of the event of an entity's end, which reports `endedView`.
   static var endEvent: Event.Name { get }
   static func endedView(of entity: Entity, at now: Moment) -> View
+  /// Gives up what an entity has besides, before it is removed.
+  static func release(_ index: UInt32, in engine: Engine)
   /// Ends an entity: it was cancelled or closed, or its owner has closed.
   static func end(_ index: UInt32, _ reason: Reason, in engine: Engine, at now: Moment)
 }
@@ -44,6 +48,8 @@ protocol ExpiringKind: ArmedKind {
 extension ExpiringKind {
   static func isOver(_ entity: Entity) -> Bool { false }
   static func releaseAbsent(_ index: UInt32, in engine: Engine, at now: Moment) {}
+  static func release(_ index: UInt32, in engine: Engine) {}
+  static func logs(_ event: Event.Name) -> Bool { isLogged && event.changesState }
   static var isLogged: Bool { canBeDurable }
   static var endEvent: Event.Name { .cancelled }
   static func endedView(of entity: Entity, at now: Moment) -> View { view(of: entity, at: now) }
@@ -177,6 +183,7 @@ extension Engine {
   func remove<K: ExpiringKind>(_ kind: K.Type, _ index: UInt32) {
     let table = K.table(of: self)
     let entity = EntityRef(K.kind, index)
+    K.release(index, in: self)
     if K.canBeDurable { changes.note(entity, isKept: false) }
     _ = arm(table[index].alarm, for: nil, entity, on: K.clock(of: table[index]))
     let removed = table.remove(index)
@@ -215,7 +222,7 @@ extension Engine {
       at: now)
     publish(
       K.kind, entity.key, head,
-      isLogged: decidesForFleet || K.isLogged && name.changesState && entity.owner == .none,
+      isLogged: decidesForFleet || K.logs(name) && entity.owner == .none,
       isEndOfOwned: K.isLogged && reason == .ownerGone
     ) { view(entity) }
   }

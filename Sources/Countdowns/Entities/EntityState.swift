@@ -8,16 +8,31 @@ package protocol EntityState {
   static func blank(_ key: Span<UInt8>) -> Self
 
   var generation: Generation { get }
+  /// The lowest version of records that has everything of this state.
+  var format: UInt8 { get }
 
   /// Visits each field once, always in the same order, without the key. Another order or another
-  /// field is another format: then `EntityRecord.version` rises.
+  /// field is another format, which `format` tells apart.
   mutating func state<Visitor: StateVisitor>(_ visitor: inout Visitor)
+}
+
+extension EntityState {
+  package var format: UInt8 { EntityRecord.plain }
 }
 
 /// The bytes of an entity: a version, the key, the state.
 package enum EntityRecord {
-  /// The version that this program writes, and the only one that it reads.
-  package static let version: UInt8 = 1
+  /// The highest version that this program knows. It reads all versions from 1 to this one, and
+  /// writes the lowest that has everything, so that an older program reads what it can know.
+  package static let version: UInt8 = 3
+  /// A state without anything of the other versions.
+  package static let plain: UInt8 = 1
+  /// A state with limits or lockouts.
+  package static let extended: UInt8 = 2
+  /// Not an entity: some of the sends of a named limit.
+  package static let sends: UInt8 = 3
+
+  package static func isKnown(_ version: UInt8) -> Bool { (plain...self.version).contains(version) }
 
   /// Why a record cannot be restored. The engine is unchanged.
   package enum Problem: Error, Equatable {
@@ -55,7 +70,8 @@ extension Kind {
   /// Writes the record of an entity.
   @inline(__always)
   static func write(_ key: Span<UInt8>, _ state: inout State, to writer: inout StateWriter) {
-    writer.integer(EntityRecord.version)
+    writer.format = state.format
+    writer.integer(writer.format)
     writer.text(key)
     state.state(&writer)
   }
@@ -66,12 +82,19 @@ extension Kind {
   static func restore(
     _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
   ) throws(EntityRecord.Problem) {
-    if let version = record.first, version != EntityRecord.version {
+    try restoreEntity(record, at: index, offset: offset, in: engine, at: now)
+  }
+
+  static func restoreEntity(
+    _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
+  ) throws(EntityRecord.Problem) {
+    if let version = record.first, !(EntityRecord.plain...EntityRecord.extended).contains(version) {
       throw .otherVersion(version)
     }
     guard let range = EntityRecord.key(of: record.span) else { throw .damaged }
     let key = record.span.extracting(range)
     var reader = StateReader(record.dropFirst(range.upperBound), offset: offset)
+    reader.format = record.first!
     var state = State.blank(key)
     state.state(&reader)
     guard !reader.hasFailed, reader.bytesLeft == 0, index < KeyIndex.mostEntries,

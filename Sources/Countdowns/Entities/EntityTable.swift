@@ -9,6 +9,8 @@ import Wire
 final class EntityTable<Entity: KeyedEntity> {
   private var entities = PagedTable<Entity>()
   private var places = Places()
+  /// The number of places that are taken without an entity.
+  private var reserved = 0
   private var index = KeyIndex()
   /// The hashes of the keys, so that the index can grow without reading the keys.
   private var hashes = GrowingArray<KeyIndex.Hash>(capacity: 64)
@@ -49,6 +51,23 @@ final class EntityTable<Entity: KeyedEntity> {
   /// A free index.
   var freeIndex: UInt32 { places.peek() }
 
+  /// Takes a place without an entity, for something that is stored besides. O(1).
+  func reserve() -> UInt32 {
+    reserved += 1
+    return places.take()
+  }
+
+  /// Takes a given place without an entity.
+  func reserve(_ place: UInt32) {
+    reserved += 1
+    places.take(place)
+  }
+
+  func release(_ place: UInt32) {
+    reserved -= 1
+    places.giveBack(place)
+  }
+
   /// Inserts an entity at a given index, which must be free. Its key must not be in the table.
   /// O(1).
   func insert(_ entity: Entity, at place: UInt32) {
@@ -75,7 +94,7 @@ final class EntityTable<Entity: KeyedEntity> {
   }
 
   private func startOverIfEmpty() {
-    guard count == 0 else { return }
+    guard count == 0, reserved == 0 else { return }
     // Releases memory after a peak; cursors start over.
     if indexEnd > Self.few {
       entities = PagedTable()

@@ -23,6 +23,7 @@ extension Stored {
 package struct StateWriter: StateVisitor {
   package static var isReading: Bool { false }
   package let offset: Int64
+  package var format = EntityRecord.plain
   package var hasFailed: Bool { false }
   package private(set) var bytes: [UInt8] = []
 
@@ -99,6 +100,7 @@ package struct StateWriter: StateVisitor {
 package struct StateReader: StateVisitor {
   package static var isReading: Bool { true }
   package let offset: Int64
+  package var format = EntityRecord.plain
   package private(set) var hasFailed = false
   private let bytes: ArraySlice<UInt8>
   private var position: Int

@@ -19,6 +19,8 @@ package protocol StateVisitor {
 
   /// The store's clock is this many microseconds ahead of the boot clock.
   var offset: Int64 { get }
+  /// The version of the record; see `EntityRecord`.
+  var format: UInt8 { get }
   var hasFailed: Bool { get }
   /// The number of bytes left to read; `.max` while writing.
   var bytesLeft: Int { get }

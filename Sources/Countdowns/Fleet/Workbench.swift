@@ -89,7 +89,7 @@ final class Workbench {
     case .otherVersion(let version):
       error(
         "UNAVAILABLE the servers have a \(kind.name) of that name in format \(version), and this "
-          + "daemon reads \(EntityRecord.version): run the same release on all hosts")
+          + "daemon reads up to \(EntityRecord.extended): run the same release on all hosts")
     }
   }
 

@@ -39,6 +39,7 @@ extension Syntax.Parameter {
 
   private static let arguments = [
     argument("key", .key, "The key, 1 to 512 bytes."),
+    argument("limit", .key, "The keys of more named limits: all have room, or none is taken."),
     argument("screen", .key, "The screen."), argument("session", .key, "The session."),
     argument("scope", .key, "The scope."), argument("stack", .key, "The stack."),
     argument("page", .key, "The page."),

@@ -15,6 +15,7 @@ package enum Event {
     case accepted, done, pending, run, taken, dismissed, opened, closed, emitted
     case swiping, progress, finished
     case loading, loaded, failed
+    case full, room, blocked, unblocked, forgiven
 
     /// Whether the entity has changed; a tick or a refusal changes nothing.
     package var changesState: Bool {

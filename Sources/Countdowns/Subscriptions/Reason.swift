@@ -2,7 +2,7 @@
 /// refused request changes nothing.
 package enum Reason: Literal, CaseIterable, Sendable {
   // Sending.
-  case cooldown, window, exhausted, expired, locked, passed
+  case cooldown, window, exhausted, expired, locked, passed, limit, blocked
 
   // Any kind.
   case repeated, duplicate, cancelled
@@ -40,7 +40,9 @@ package enum Reason: Literal, CaseIterable, Sendable {
     case .window: "A window of the policy is full."
     case .exhausted: "The policy has no channel left until sends start over."
     case .expired: "The validity, the lease or TTL is over; a resend replaced the code."
-    case .locked: "No attempts are left for the code."
+    case .locked: "No attempts are left for the code; or the lockout after that is not over."
+    case .limit: "A named limit has no room."
+    case .blocked: "Too few codes of a named limit were entered, so it refuses for a while."
     case .passed: "PASS has used the code."
     case .repeated: "It was accepted before: this repetition changed nothing."
     case .duplicate: "Another request has begun or finished it."

@@ -71,9 +71,10 @@ struct Policy: AsyncParsableCommand {
     @OptionGroup var global: GlobalOptions
 
     func run() async throws {
-      let policies: [String: SendPolicy]
+      let (policies, throttles): ([String: SendPolicy], [String: LimitRules])
       do {
-        policies = try Configuration.load(path: config).engine.policies
+        let engine = try Configuration.load(path: config).engine
+        (policies, throttles) = (engine.policies, engine.throttles)
       } catch {
         for problem in error.problems { Output.error(problem.description, code: "FILE") }
         throw ExitCode.refused
@@ -94,7 +95,7 @@ struct Policy: AsyncParsableCommand {
           Output.line(PolicyText.json(policy).json)
         } else {
           if index > 0 { Output.line("") }
-          Output.lines(PolicyText.lines(policy, style: Output.style))
+          Output.lines(PolicyText.lines(policy, throttles: throttles, style: Output.style))
         }
       }
     }
@@ -119,6 +120,7 @@ extension PolicyText {
       "channels": rules.channels, "validity_ms": rules.validity.map(milliseconds),
       "attempts": rules.attempts.map { Int($0) }, "on_resend": rules.onResend.rawValue,
       "title": rules.title.map(text), "ready_title": rules.readyTitle.map(text),
+      "lockout_ms": rules.lockout.map(milliseconds), "limits": rules.limits,
       "unreachable": policy.unreachable?.rawValue,
     ])
   }

@@ -86,6 +86,9 @@ extension Countdown {
         "is paused with \(view.retryAfter.humanText) left: resume it first"
       case .window: "has reached a limit of its policy: \(again)"
       case .exhausted: "has no channel left: \(again)"
+      case .limit: "has no room in \(view.limit?.printable ?? "a limit"): \(again)"
+      case .blocked: "is blocked by \(view.limit?.printable ?? "a limit"): \(again)"
+      case .locked: "is locked, as a code was tried too often: \(again)"
       default: "is in cooldown: \(again)"
       }
     return style.yellow("refused") + "   \(key) \(why)"

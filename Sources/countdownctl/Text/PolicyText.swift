@@ -3,11 +3,16 @@ import Wire
 
 /// The human-readable description of a policy.
 enum PolicyText {
-  static func lines(_ policy: SendPolicy, style: Style) -> [String] {
+  /// - Parameter throttles: the named limits of the configuration.
+  static func lines(
+    _ policy: SendPolicy, throttles: [String: LimitRules] = [:], style: Style
+  ) -> [String] {
     var lines = [style.bold(policy.name)]
     lines += sends(policy).map { "  " + $0 }
     lines += windows(policy).map { "  " + $0 }
     lines += codes(policy).map { "  " + $0 }
+    lines += lockout(policy).map { "  " + $0 }
+    lines += limits(policy, throttles).map { "  " + $0 }
     lines += titles(policy).map { "  " + $0 }
     lines += fleet(policy).map { "  " + $0 }
     return lines
@@ -57,6 +62,40 @@ enum PolicyText {
       case .replace: "a resend makes earlier codes expire"
       }
     return ["each code is valid for \(validity.humanText)\(times); \(earlier)"]
+  }
+
+  private static func lockout(_ policy: SendPolicy) -> [String] {
+    let steps = policy.rules.lockout.map(\.humanText)
+    guard !steps.isEmpty else { return [] }
+    let text = steps.joined(separator: ", then ")
+    return ["once a code was tried too often, nothing is sent for " + text]
+  }
+
+  private static func limits(
+    _ policy: SendPolicy, _ throttles: [String: LimitRules]
+  ) -> [String] {
+    policy.rules.limits.flatMap { name -> [String] in
+      guard let rules = throttles[name]?.rules else { return ["each send counts for \(name)"] }
+      let key =
+        rules.isGlobal
+        ? "for everybody together"
+        : rules.withoutLast.map { "for all keys that differ only in the last \($0) characters" }
+          ?? "for each key that START gives"
+      var parts = rules.windows.sorted { $0.length < $1.length }.map { window in
+        "at most \(window.limit) in any \(window.length.humanText)"
+      }
+      if let rate = rules.rate {
+        parts.append(
+          "at most \(rate.burst) at once, and \(rate.count) come back in \(rate.period.humanText)")
+      }
+      var lines = ["each send counts for \(name), \(key): " + parts.joined(separator: "; ")]
+      if let passed = rules.passed {
+        lines.append(
+          "\(name) refuses for \(passed.block.humanText) if fewer than \(passed.least)% of its "
+            + "newest \(passed.of) codes of \(passed.within.humanText) are entered")
+      }
+      return lines
+    }
   }
 
   private static func titles(_ policy: SendPolicy) -> [String] {

@@ -29,7 +29,8 @@ import Wire
     "TIMER DEL": ["t", "t"],
     "THROTTLE TAKE": ["k BURST 1 RATE 1/1d", "k RATE 2/1s BURST 2 COST 2 PEEK"],
     "THROTTLE GET": ["k", "none"], "THROTTLE LIST": [""],
-    "THROTTLE REFUND": ["k 1", "none 1"],
+    "THROTTLE REFUND": ["k 1", "none 1"], "THROTTLE UNBLOCK": ["k", "none"],
+    "THROTTLE WHY": ["k", "none"], "COUNTDOWN FORGIVE": ["k"],
     "ONCE BEGIN": ["k TTL 5s", "k TTL 5s OWNER connection"],
     "ONCE DONE": ["k result", "none result"], "ONCE GET": ["k", "none"], "ONCE LIST": [""],
     "ONCE CANCEL": ["k", "k"],
@@ -246,10 +247,10 @@ import Wire
       let docs = try counter.say("COMMAND DOCS")
       #expect(docs.elements.count == all.count * 2)
       let start = docs["countdown"]?["subcommands"]?["countdown|start"]
-      #expect(start?["arguments"]?.elements.count == 11)
+      #expect(start?["arguments"]?.elements.count == 12)
       #expect(start?["group"] == .bulk("countdown"))
       #expect(start?["arguments"]?.elements[0]["type"] == .bulk("key"))
-      #expect(start?["arguments"]?.elements[4]["type"] == .bulk("pure-token"))
+      #expect(start?["arguments"]?.elements[5]["type"] == .bulk("pure-token"))
       let refund = docs["countdown"]?["subcommands"]?["countdown|refund"]
       #expect(refund?["arguments"]?.elements.count == 2)
       #expect(refund?["arguments"]?.elements[1]["token"] == .bulk("GENERATION"))

@@ -35,6 +35,16 @@ final class HostStandIn: CommandHost {
     let key = key.map { " " + String(decoding: $0, as: UTF8.self) } ?? ""
     limitsReached.append("\(name) \(value) uid \(client.uid)" + key)
   }
+  private(set) var notices: [String] = []
+  func note(_ notice: EngineNotice) {
+    switch notice {
+    case .blocked(let key, let passes, _):
+      notices.append(
+        "blocked \(String(decoding: key, as: UTF8.self)) \(passes.entered) of \(passes.of)")
+    case .forgiven(let key, let withLimits, let uid):
+      notices.append("forgiven \(String(decoding: key, as: UTF8.self)) \(withLimits) uid \(uid)")
+    }
+  }
   func reload(_ done: @escaping (ReloadOutcome) -> Void) {
     if let reloadOutcome { done(reloadOutcome) } else { reloads.append(done) }
   }

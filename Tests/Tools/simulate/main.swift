@@ -36,8 +36,10 @@ func play(seed: UInt64, steps: Int) throws(Disagreement) {
   } else {
     var history = Simulation(seed: seed)
     var interactions = InteractionSimulation(seed: seed)
+    var limits = LimitSimulation(seed: seed)
     try history.play(steps: steps)
     try interactions.play(steps: steps)
+    try limits.play(steps: steps)
   }
 }
 

@@ -24,10 +24,14 @@ class Reason(OpenEnum):
     EXHAUSTED = "exhausted"
     #: The validity, the lease or TTL is over; a resend replaced the code.
     EXPIRED = "expired"
-    #: No attempts are left for the code.
+    #: No attempts are left for the code; or the lockout after that is not over.
     LOCKED = "locked"
     #: PASS has used the code.
     PASSED = "passed"
+    #: A named limit has no room.
+    LIMIT = "limit"
+    #: Too few codes of a named limit were entered, so it refuses for a while.
+    BLOCKED = "blocked"
     #: It was accepted before: this repetition changed nothing.
     REPEATED = "repeated"
     #: Another request has begun or finished it.
@@ -249,6 +253,13 @@ class CountdownView(View):
         return text(self.raw, 'policy')
 
     @property
+    def limit(self) -> str | None:
+        """With a policy that names limits: the key of the one that has room last; null if none
+        refuses.
+        """
+        return text(self.raw, 'limit')
+
+    @property
     def channel(self) -> str | None:
         """With a policy: the channel of the newest send; null without channels."""
         return text(self.raw, 'channel')
@@ -279,6 +290,11 @@ class CountdownView(View):
     def meta(self) -> bytes | None:
         """META; null without."""
         return data(self.raw, 'meta')
+
+    @property
+    def uid(self) -> int | None:
+        """In events: The administrator who has forgiven the key."""
+        return self.raw.get('uid')
 
 
 class CountdownAnswer(Answer, CountdownView):
@@ -628,18 +644,18 @@ class ThrottleView(View):
         return None if value is None else Reason(value)
 
     @property
-    def state(self) -> Literal["idle", "available", "exhausted"]:
-        """`idle`: nothing is used."""
+    def state(self) -> Literal["idle", "available", "exhausted", "blocked"]:
+        """`idle`: nothing is used. `blocked`: too few codes of a named limit were entered."""
         return self.raw.get('state', 'idle')  # type: ignore[no-any-return]
 
     @property
     def limit(self) -> int:
-        """BURST."""
+        """BURST; of a named limit, of what has the least left."""
         return self.raw.get('limit') or 0
 
     @property
     def remaining(self) -> int:
-        """How much of BURST is left."""
+        """How much of it is left."""
         return self.raw.get('remaining') or 0
 
     @property
@@ -659,12 +675,12 @@ class ThrottleView(View):
 
     @property
     def rate_count(self) -> int:
-        """The count of RATE."""
+        """The count of RATE, or of the longest window."""
         return self.raw.get('rate_count') or 0
 
     @property
     def rate_period(self) -> timedelta:
-        """The duration of RATE."""
+        """The duration of RATE, or of the longest window."""
         return span(self.raw.get('rate_ms')) or ZERO
 
 
@@ -1102,7 +1118,9 @@ class CountdownWhy(View):
 
     @property
     def limits(self) -> list[str]:
-        """How full each window of the policy in force is, and how many of its channels are used."""
+        """How full each window of the policy in force and each named limit is, and how many of
+        its channels are used.
+        """
         return list(self.raw.get('limits') or [])
 
     @property
@@ -1191,6 +1209,43 @@ class HudMask(View):
     def rule(self) -> str | None:
         """The rule that blocks it; null if none does."""
         return text(self.raw, 'rule')
+
+
+class ThrottleWhy(View):
+    """The reply of THROTTLE WHY."""
+
+    __slots__ = ()
+
+    @property
+    def key(self) -> str:
+        """The key."""
+        return text(self.raw, 'key') or ""
+
+    @property
+    def state(self) -> Literal["idle", "available", "exhausted", "blocked"]:
+        """The state."""
+        return self.raw.get('state', 'idle')  # type: ignore[no-any-return]
+
+    @property
+    def why(self) -> str:
+        """One sentence: whether one more would be accepted."""
+        return text(self.raw, 'why') or ""
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it would be refused."""
+        value = self.raw.get('reason')
+        return None if value is None else Reason(value)
+
+    @property
+    def retry_after(self) -> timedelta:
+        """The time until one more is accepted."""
+        return span(self.raw.get('retry_after_ms')) or ZERO
+
+    @property
+    def limits(self) -> list[str]:
+        """How full the rate and each window are."""
+        return list(self.raw.get('limits') or [])
 
 
 AnyView = Union[CountdownView, HUDView, TimerView, ScopeView, ThrottleView, OnceView, GateView, DebounceView, StackView, PageView]
@@ -1286,5 +1341,6 @@ __all__ = [
     "CountdownWhy",
     "HudWhy",
     "HudMask",
+    "ThrottleWhy",
     "AnyView",
 ]

@@ -103,6 +103,16 @@ package struct Countdown: Equatable, Sendable {
     if case .counting(let deadline) = phase { phase = .counting(until: max(deadline, moment)) }
   }
 
+  /// Makes it count until `moment` or later, also if it was ready.
+  package mutating func wait(until moment: Instant) {
+    if case .ready = phase { phase = .counting(until: moment) } else { hold(until: moment) }
+  }
+
+  /// Ends a countdown that only counts on for somebody else's sake, without an event.
+  package mutating func endWait(at now: Instant) {
+    if case .counting = phase { phase = .ready(since: now) }
+  }
+
   /// Returns false if there is nothing to pause: it is ready or idle.
   package mutating func pause(at now: Instant) -> Bool {
     switch phase {

@@ -5,6 +5,10 @@ extension CountdownEntity: EntityState {
     CountdownEntity(machine: .blank, generation: Generation(0), uid: 0, titles: nil)
   }
 
+  package var format: UInt8 {
+    extras?.sending?.isExtended ?? false ? EntityRecord.extended : EntityRecord.plain
+  }
+
   package mutating func state<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     visitor.generation(&generation)
     visitor.field("uid", &uid)
@@ -163,7 +167,7 @@ struct RecordTemplate {
   func write(
     _ key: Span<UInt8>, _ generation: Generation, _ moment: Instant, to text: inout ShortText
   ) {
-    text.word(UInt64(EntityRecord.version), count: 1)
+    text.word(UInt64(EntityRecord.plain), count: 1)
     text.word(UInt64(UInt32(key.count).bigEndian), count: 4)
     text.raw(key)
     text.word(UInt64(bitPattern: generation.value.bigEndian), count: 8)

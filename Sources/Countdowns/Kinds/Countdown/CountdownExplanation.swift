@@ -15,7 +15,7 @@ package struct CountdownExplanation: Equatable, Sendable {
   package var why = "idle: there is no countdown; START is accepted"
   package var reason: Reason?
   package var retryAfterMS: Int64 = 0
-  /// How full each window is, and how many channels are used.
+  /// How full each window and each named limit is, and how many channels are used.
   package var limits: [String] = []
   /// The status of the newest code; nil if codes are not tracked.
   package var code: Code?
@@ -24,8 +24,12 @@ package struct CountdownExplanation: Equatable, Sendable {
   /// Explains a key without a countdown.
   init(key: [UInt8]) { self.key = key }
 
+  /// - Parameters:
+  ///   - limited: why START is refused, if that is because of a named limit.
+  ///   - named: the named limits, in words.
   init(
-    _ view: CountdownView, _ machine: Countdown, _ sending: Sending?, at now: Instant
+    _ view: CountdownView, _ machine: Countdown, _ sending: Sending?, limited: Refusal?,
+    named: [String], at now: Instant
   ) {
     key = view.key
     state = view.state
@@ -39,8 +43,8 @@ package struct CountdownExplanation: Equatable, Sendable {
 
     // A policy that the last START did not name does not apply.
     let sending = sending?.isInForce == true ? sending : nil
-    if let sending { limits = Self.limits(sending.record, by: sending.policy, at: now) }
-    let refusal = machine.refusal(by: sending?.policy, sending?.record, at: now)
+    if let sending { limits = Self.limits(sending.record, by: sending.policy, at: now) + named }
+    let refusal = limited ?? machine.refusal(by: sending?.policy, sending?.record, at: now)
     reason = refusal?.reason
     why = refusal.map { Self.text($0, machine, sending, at: now) } ?? acceptance(machine)
   }
@@ -69,6 +73,14 @@ package struct CountdownExplanation: Equatable, Sendable {
       let whole = machine.plan.duration
       let of = refusal.until - now <= whole ? " of \(whole.humanText)" : ""
       return "refused: in cooldown\(number ?? ""); \(left)\(of) left"
+    case .limit, .blocked:
+      let limit = refusal.limit.map { quoted($0.span) } ?? ""
+      let what = refusal.reason == .blocked ? "blocked, as too few codes were entered" : "full"
+      return "refused: the limit \(limit) is \(what); \(left) left"
+        + (paused.isEmpty ? "" : "; also \(paused)")
+    case .locked:
+      return "refused: locked, as a code was tried too often; \(left) left"
+        + (paused.isEmpty ? "" : "; also \(paused)")
     default:
       let sending = sending!
       let limit =
@@ -179,6 +191,18 @@ extension Engine {
     }
     return CountdownExplanation(
       countdownView(index, at: now), countdowns.machine(index), countdowns.sending(index),
+      limited: limitRefusal(of: index, at: now), named: limitTexts(of: index, key, at: now),
       at: now.boot)
+  }
+
+  /// Describes how full the named limits of a countdown are.
+  private func limitTexts(of index: UInt32, _ key: Span<UInt8>, at now: Moment) -> [String] {
+    charges(policyInForce(index)?.limits ?? [], at: now).flatMap { charge in
+      let machine =
+        charge.index.map { throttles[$0].machine } ?? Throttle(charge.rules, at: now.boot)
+      return ThrottleExplanation.limits(machine, by: charge.rules, at: now.boot).map {
+        "\(quoted(charge.key.span)): \($0)"
+      }
+    } + (policyInForce(index).flatMap { shadowText(key, $0.policy, at: now) }.map { [$0] } ?? [])
   }
 }

@@ -29,6 +29,32 @@ private struct AttemptRequest {
   var token: [UInt8]?
 }
 
+/// The arguments of FORGIVE, beyond the key.
+private struct ForgiveRequest {
+  var withLimits = false
+  var generation: Generation?
+}
+
+extension Option where Request == StartRequest {
+  /// The keys of limits. Each has a colon, which no option has.
+  fileprivate static var limits: Option {
+    Option(
+      "LIMIT", "limit ...", .text(atMost: EntityRecord.longestKey),
+      "The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or "
+        + "global need none.", repeats: true
+    ) { request, reader, call throws(CommandError) in
+      var limits = request.start.limits
+      repeat {
+        limits.append(Array(try call.key(try reader.value(), "the key of a limit")))
+      } while reader.hasWord { $0.firstIndex(of: UInt8(ascii: ":")) != nil }
+      guard limits.count <= LimitRules.mostAtOnce else {
+        throw call.problem("at most \(LimitRules.mostAtOnce) limits at once")
+      }
+      request.start.limits = limits
+    }
+  }
+}
+
 let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "START", "key",
@@ -39,6 +65,7 @@ let countdownCommands: [CommandSpec] = [
       ) { request, reader, call throws(CommandError) in
         request.start.policy = try call.policy(try reader.value())
       },
+      .limits,
       .integer(
         "COUNT", "The number of steps.", default: "countdown.count",
         { $0.count = $1 }, in: 1...Int64(Int32.max)),
@@ -95,6 +122,7 @@ let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "RESEND", "key",
     [
+      .limits,
       .token({ $0.start.token = $1 }),
       .flag(
         "BRIEF",
@@ -109,7 +137,8 @@ let countdownCommands: [CommandSpec] = [
     let key = try call.key()
     let answer = try call.run { () throws(EngineError) in
       try call.engine.resend(
-        key, token: request.start.token, by: call.client, at: call.now)
+        key, limits: request.start.limits, token: request.start.token, by: call.client, at: call.now
+      )
     }
     call.reply(answer, isBrief: request.isBrief)
   },
@@ -156,6 +185,21 @@ let countdownCommands: [CommandSpec] = [
     }
     call.session.output.view(view, Answer(isFirst: isFirst))
   },
+
+  .call(
+    CountdownKind.self, "FORGIVE",
+    [
+      .flag(
+        "LIMITS", "Also gives back what the key used of its limits.", { $0.withLimits = $1 }),
+      .generation({ $0.generation = $1 }),
+    ],
+    "Forget the sends and codes of a key, as if nothing had been sent or tried.",
+    flags: [.write, .fast, .admin], into: ForgiveRequest(),
+    { call, key, request throws(EngineError) in
+      try call.engine.forgiveCountdown(
+        key, withLimits: request.withLimits, generation: request.generation, by: call.client,
+        at: call.now)
+    }, reply: .view),
 
   .call(
     CountdownKind.self, "ATTEMPT",

@@ -6,6 +6,8 @@ package struct CountdownStart: Sendable {
 
   private struct Details {
     var policy: SendPolicy?
+    /// The keys that START gives for limits.
+    var limits: [[UInt8]] = []
     var owner = Owner.none
     var title: [UInt8]?
     var readyTitle: [UInt8]?
@@ -21,6 +23,10 @@ package struct CountdownStart: Sendable {
   package var policy: SendPolicy? {
     get { isPlain ? nil : details.policy }
     set { if newValue != nil || !isPlain { details.policy = newValue } }
+  }
+  package var limits: [[UInt8]] {
+    get { isPlain ? [] : details.limits }
+    set { if !newValue.isEmpty || !isPlain { details.limits = newValue } }
   }
   package var owner: Owner {
     get { isPlain ? .none : details.owner }
@@ -78,11 +84,11 @@ struct StartAnswer {
   var index: UInt32
   /// The generation of the send that was accepted before.
   var sent: Generation?
-  /// When a start is accepted next, if that is known already.
-  var retryAt: Instant?
+  /// Why a start is refused, and when one is accepted next, if that is known already.
+  var refusal: Refusal?
   /// The fields of a `BRIEF` reply, if they are known already.
   var brief: Brief?
-  /// The last view of a countdown that is forgotten already.
+  /// The view of a countdown that is forgotten already, or that was never there.
   var last: Forgotten?
 
   struct Brief {

@@ -20,6 +20,7 @@ package struct CountdownView: EntityView, Equatable {
     var owner = Owner.none
     var annotations = Annotations()
     var quota: QuotaView?
+    var forgivenBy: UInt32?
   }
 
   private var others: Details {
@@ -46,6 +47,12 @@ package struct CountdownView: EntityView, Equatable {
   package internal(set) var quota: QuotaView? {
     get { rest.isNone ? nil : others.quota }
     set { if newValue != nil || !rest.isNone { others.quota = newValue } }
+  }
+
+  /// The user who has forgiven the key, in an event that reports that.
+  package internal(set) var forgivenBy: UInt32? {
+    get { rest.isNone ? nil : others.forgivenBy }
+    set { if newValue != nil { others.forgivenBy = newValue } }
   }
 
   /// Creates a view whose other fields are zero or nil, for the caller to fill in.
@@ -145,6 +152,11 @@ package struct CountdownView: EntityView, Equatable {
     case .refused:
       writer.field("retry_after_ms", retryAfterMS)
       quota?.write(to: &writer)
+    case .retimed:
+      if let limit = quota?.limit { writer.field("limit", bytes: limit) }
+    case .forgiven:
+      writeSends(to: &writer)
+      writer.field("uid", forgivenBy.map(Int64.init))
     case .refunded, .expired, .locked, .passed:
       writeSends(to: &writer)
     case .started, .snapshot:
@@ -190,9 +202,13 @@ package struct QuotaView: Equatable, Sendable {
   /// Milliseconds until the newest or requested code expires; nil if it is not valid.
   package var expiresInMS: Int64?
   package var attemptsLeft: Int64?
+  /// The key of the limit that a start is refused for.
+  package var limit: [UInt8]?
+  private var hasLimits: Bool
 
   init(_ record: SendRecord, _ policy: SendPolicy, code: Generation?, at now: Instant) {
     self.policy = policy.name
+    hasLimits = !policy.rules.limits.isEmpty
     sendsLeft = record.sendsLeft(by: policy, at: now)
     (channel, nextChannel) = record.channels(by: policy, at: now)
     guard let code = record.code(code, at: now), let expires = code.expires else { return }
@@ -203,6 +219,7 @@ package struct QuotaView: Equatable, Sendable {
   func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("sends_left", sendsLeft.map { Int64($0) })
     writer.field("policy", policy)
+    if hasLimits { writer.field("limit", bytes: limit) }
     writer.field("channel", channel)
     writer.field("next_channel", nextChannel)
     writer.field("expires_in_ms", expiresInMS)
@@ -219,7 +236,10 @@ extension CountdownKind {
         "`idle`: cancelled, with sends on record (and snapshots of an unknown key)."),
       .generation,
     ]
-    + .answer([.cooldown, .window, .exhausted, .repeated, .degraded, .expired, .locked, .passed])
+    + .answer([
+      .cooldown, .window, .exhausted, .limit, .blocked, .repeated, .degraded, .expired, .locked,
+      .passed,
+    ])
     + [
       Field(
         "remaining", .count,
@@ -245,6 +265,10 @@ extension CountdownKind {
       ),
       Field("policy", .text().orNull, "With a policy: its name."),
       Field(
+        "limit", .text().orNull,
+        "With a policy that names limits: the key of the one that has room last; null if none "
+          + "refuses."),
+      Field(
         "channel", .text().orNull,
         "With a policy: the channel of the newest send; null without channels."),
       Field(
@@ -268,13 +292,18 @@ extension CountdownKind {
     .init(.ready, "The cooldown is over."),
     .init(.paused, "PAUSE."),
     .init(.resumed, "RESUME."),
-    .init(.retimed, "The end has changed."),
+    .init(
+      .retimed,
+      "The end has changed: RETIME, or `reason` `limit`, `blocked` or `locked` says why."),
     .init(.cancelled, "`reason` `cancelled` or `owner-gone`."),
     .init(.refunded, "REFUND."),
     .init(
       .locked, "The last attempt of a code was made; `generation` is that of its send."),
     .init(.passed, "A code was used; `generation` is that of its send."),
     .init(.expired, "The validity of a code is over; `generation` is that of its send."),
+    .init(
+      .forgiven, "FORGIVE.",
+      [Field("uid", .count.orNull, "The administrator who has forgiven the key.")]),
   ]
 
   /// The fields of WHY.
@@ -287,7 +316,8 @@ extension CountdownKind {
     Field("retry_after_ms", .duration(), "What START would reply."),
     Field(
       "limits", .list(.text()),
-      "How full each window of the policy in force is, and how many of its channels are used."),
+      "How full each window of the policy in force and each named limit is, and how many of its "
+        + "channels are used."),
     Field(
       "code", .choice(["valid", "locked", "passed", "expired"]).orNull,
       "The state of the code; null where codes are not tracked."),

@@ -16,7 +16,8 @@ extension Engine {
   /// Publishes an event. `generation` is the entity's unless the event is about an earlier code.
   func publish(
     countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
-    due: Instant? = nil, reason: Reason? = nil, retryAt: Instant? = nil, at now: Moment
+    due: Instant? = nil, reason: Reason? = nil, refusal: Refusal? = nil, by uid: UInt32? = nil,
+    at now: Moment
   ) {
     var head = Event.Head(
       name, generation ?? countdowns.generation(index), due: due, reason: reason, at: now)
@@ -27,7 +28,10 @@ extension Engine {
       eventLog.isOn && isLogged(name, ofCountdown: index)
       || reason == .ownerGone && eventLog.takesEndOfOwned(head.sequence)
     guard isForLog || audience != nil else { return }
-    let view = countdowns.view(index, key: false, code: generation, retryAt: retryAt, at: now)
+    var view = countdowns.view(
+      index, key: false, code: generation, retryAt: refusal?.until, at: now)
+    view.quota?.limit = refusal?.limit
+    view.forgivenBy = uid
     countdowns.withKey(index) { key in
       if isForLog { eventLog.append(head, key: key, view) }
       if let audience { send(head, view, .countdown, key, to: audience) }
@@ -83,7 +87,7 @@ extension Event.Name {
   /// Whether the event is about a change to the sends or their codes.
   fileprivate var changesSends: Bool {
     switch self {
-    case .started, .refunded, .expired, .locked, .passed: true
+    case .started, .refunded, .expired, .locked, .passed, .forgiven: true
     default: false
     }
   }

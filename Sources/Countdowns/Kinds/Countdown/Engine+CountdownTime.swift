@@ -25,7 +25,12 @@ extension Engine {
           publish(countdown: index, machine, due: due, at: now)
         }
       case .ready:
+        if let sending, !sending.limits.isEmpty, waitForRoom(index, sending, at: now) {
+          machine = countdowns.machine(index)
+          break
+        }
         countdowns.update(index, machine)
+        sending?.ownUntil = nil
         // It was armed for its deadline, or for a tick that merges into this.
         if case .ready(let deadline) = machine.phase { due = deadline }
         statistics.record(late: (now.boot - due).microseconds)
@@ -54,6 +59,11 @@ extension Engine {
     publish(countdown: index, .cancelled, reason: reason, at: now)
     let entity = countdowns[index]
     guard entity.sending != nil else { return removeCountdown(index) }
+    if reason == .cancelled, !entity.machine.isRefunded,
+      let last = entity.sending?.record.sends.last, last.expires != nil
+    {
+      learn(.ignored, of: last, at: now)
+    }
     _ = countdowns[index].machine.cancel(at: now.boot)
     connections.disown(EntityRef(.countdown, index), entity.owner)
     countdowns[index].owner = .none

@@ -20,6 +20,18 @@ extension Engine {
   func start(
     _ key: Span<UInt8>, _ start: inout CountdownStart, by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
+    let answer = try startOnly(key, &start, by: client, at: now)
+    if settings.hasShadows, !start.isPlain {
+      shadow(
+        key, start.policy, fires: start.plan.firesAtOnce, limits: start.limits, answer, by: client,
+        at: now)
+    }
+    return answer
+  }
+
+  private func startOnly(
+    _ key: Span<UInt8>, _ start: inout CountdownStart, by client: Client, at now: Moment
+  ) throws(EngineError) -> StartAnswer {
     try checkWritable(start.owner)
     if start.policy != nil { try checkWritable(.none) }
     let hash = countdowns.hash(key)
@@ -28,11 +40,16 @@ extension Engine {
       if start.isPlain, !subscriptions.isAnythingWatched {
         return try startPlain(key, hash, start.plan, by: client, at: now)
       }
-      return started(try insertCountdown(key, hash, &start, by: client, at: now), at: now)
+      let limits = try limitKeys(of: start, for: key)
+      guard !limits.isEmpty else {
+        return started(try insertCountdown(key, hash, &start, by: client, at: now), at: now)
+      }
+      return try startNew(key, hash, &start, limits, by: client, at: now)
     }
     try checkSendsWritable(index)
-    return restart(
-      index, plan: start.plan, policy: start.policy, token: start.token, at: now
+    let limits = try limitKeys(of: start, for: key)
+    return try restart(
+      index, plan: start.plan, policy: start.policy, limits, token: start.token, by: client, at: now
     ) { entity, connections in
       let reference = EntityRef(.countdown, index)
       connections.disown(reference, entity.owner)
@@ -44,19 +61,32 @@ extension Engine {
   }
 
   func resend(
-    _ key: Span<UInt8>, token: [UInt8]?, by client: Client, at now: Moment
+    _ key: Span<UInt8>, limits: [[UInt8]] = [], token: [UInt8]?, by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
     guard let index = currentCountdown(key, at: now) else { throw .notFound }
     try checkSendsWritable(index)
-    return restart(
-      index, plan: countdowns.machine(index).plan, policy: policyInForce(index)?.policy,
-      token: token, at: now)
+    let sending = policyInForce(index)
+    var keys = sending?.limits ?? []
+    if !limits.isEmpty {
+      guard let policy = sending?.policy else { throw .limits(.noPolicy) }
+      keys = try limitKeys(of: policy, limits, for: key)
+    }
+    let plan = countdowns.machine(index).plan
+    let answer = try restart(
+      index, plan: plan, policy: sending?.policy, keys, token: token, by: client, at: now)
+    if settings.hasShadows {
+      shadow(
+        key, sending?.policy, fires: plan.firesAtOnce,
+        limits: keys.filter { rules(of: $0.span)?.needsKey ?? false },
+        answer, by: client, at: now)
+    }
+    return answer
   }
 
   /// Returns the whole view for a reply.
   func view(of answer: StartAnswer, at now: Moment) -> CountdownView {
     if let last = answer.last { return last.view }
-    var view = countdownView(answer.index, code: answer.sent, retryAt: answer.retryAt, at: now)
+    var view = countdownView(answer.index, code: answer.sent, refusal: answer.refusal, at: now)
     if let sent = answer.sent { view.generation = sent }
     return view
   }
@@ -71,7 +101,7 @@ extension Engine {
       generation: answer.sent ?? countdowns.generation(answer.index),
       retryAfterMS: CountdownView.retryAfterMS(
         countdowns.machine(answer.index), countdowns.sending(answer.index),
-        retryAt: answer.retryAt, at: now))
+        retryAt: answer.refusal?.until ?? limited(answer.index, at: now)?.until, at: now))
   }
 
   /// Returns false if there was nothing to cancel. Sends stay in the windows of their policy, so
@@ -83,6 +113,9 @@ extension Engine {
     try check(generation, against: countdowns.generation(index))
     if case .idle = countdowns.machine(index).phase { return false }
     try checkWritable(countdowns.owner(index))
+    shadow?.learn { other throws(EngineError) in
+      _ = try other.cancelCountdown(key, generation: generation, at: now)
+    }
     cancelCountdown(index, reason: .cancelled, at: now)
     return true
   }
@@ -107,9 +140,9 @@ extension Engine {
 
   // MARK: Steps
 
-  private func insertCountdown(
-    _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ start: inout CountdownStart, by client: Client,
-    at now: Moment
+  func insertCountdown(
+    _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ start: inout CountdownStart,
+    limits: [[UInt8]] = [], by client: Client, at now: Moment
   ) throws(EngineError) -> UInt32 {
     let generation = newGeneration()
     var sending: Sending?
@@ -117,8 +150,9 @@ extension Engine {
     if let policy = start.policy {
       var record = SendRecord()
       machine = record.accept(
-        generation, firesAtOnce: start.plan.firesAtOnce, by: policy, at: now.boot)
+        generation, firesAtOnce: start.plan.firesAtOnce, by: policy, limits: limits, at: now.boot)
       sending = Sending(policy, record)
+      if !limits.isEmpty { sending?.limits = limits }
     } else {
       machine = Countdown(start.plan, at: now.boot)
     }
@@ -168,24 +202,30 @@ extension Engine {
   }
 
   private func restart(
-    _ index: UInt32, plan: Countdown.Plan, policy: SendPolicy?, token: [UInt8]?, at now: Moment,
+    _ index: UInt32, plan: Countdown.Plan, policy: SendPolicy?, _ limits: [[UInt8]],
+    token: [UInt8]?, by client: Client, at now: Moment,
     change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in }
-  ) -> StartAnswer {
+  ) throws(EngineError) -> StartAnswer {
     if let token, let sent = countdowns[index].tokens.generation(token, of: .start) {
       statistics.repeated += 1
       return StartAnswer(decision: .acceptedBefore, index: index, sent: sent)
     }
-    if let refusal = refusal(of: index, by: policy, at: now) {
+    var charges = limits.isEmpty ? [] : charges(limits, at: now)
+    if let refusal = refusal(of: index, by: policy, charges, at: now) {
       statistics.refused += 1
-      publish(
-        countdown: index, .refused, reason: refusal.reason,
-        retryAt: refusal.until, at: now)
-      return StartAnswer(
-        decision: .refused(refusal.reason), index: index, retryAt: refusal.until)
+      if refusal.limit != nil {
+        statistics.limited += 1
+        publishRefusal(refusal, of: charges, at: now)
+      }
+      publish(countdown: index, .refused, reason: refusal.reason, refusal: refusal, at: now)
+      return StartAnswer(decision: .refused(refusal.reason), index: index, refusal: refusal)
     }
+    let added = newEntities(of: charges)
+    if added > 0 { try checkLimits(client, adding: added) }
     let generation = newGeneration()
     countdowns[index].generation = generation
-    accept(index, plan, by: policy, at: now)
+    accept(index, plan, by: policy, limits, at: now)
+    if !charges.isEmpty { charge(&charges, index, by: client, at: now) }
     if token != nil {
       countdowns[index].tokens.remember(token, of: .start, generation, at: now.boot)
     }
@@ -193,7 +233,7 @@ extension Engine {
     return started(index, at: now)
   }
 
-  private func started(_ index: UInt32, at now: Moment) -> StartAnswer {
+  func started(_ index: UInt32, at now: Moment) -> StartAnswer {
     statistics.accepted += 1
     publish(countdown: index, .started, at: now)
     var answer = StartAnswer(decision: .accepted, index: index)
@@ -218,6 +258,7 @@ extension Engine {
     let before = countdowns.machine(index)
     guard change(&countdowns[index].machine) else { throw .isReady }
     if let sending = policyInForce(index) {
+      sending.ownUntil = nil
       sending.record.hold(&countdowns[index].machine, by: sending.policy, at: now.boot)
     }
     if countdowns.machine(index) != before {
@@ -237,8 +278,11 @@ extension Engine {
   }
 
   func countdownView(
-    _ index: UInt32, code: Generation? = nil, retryAt: Instant? = nil, at now: Moment
+    _ index: UInt32, code: Generation? = nil, refusal: Refusal? = nil, at now: Moment
   ) -> CountdownView {
-    countdowns.view(index, code: code, retryAt: retryAt, at: now)
+    let limited = refusal.map { ($0.until, $0.limit) } ?? limited(index, at: now)
+    var view = countdowns.view(index, code: code, retryAt: limited?.until, at: now)
+    if let limit = limited?.limit { view.quota?.limit = limit }
+    return view
   }
 }

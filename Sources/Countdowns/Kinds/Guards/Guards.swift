@@ -9,6 +9,12 @@ package protocol Guard: Stored, Equatable, Sendable {
   /// Its next deadline.
   var nextExpiry: Instant? { get }
   static var kind: EntityKind { get }
+  /// The lowest version of records that has everything of this machine.
+  var format: UInt8 { get }
+}
+
+extension Guard {
+  package var format: UInt8 { EntityRecord.plain }
 }
 
 package struct GuardEntity<Machine: Guard>: KeyedEntity {
@@ -28,6 +34,8 @@ extension GuardEntity: EntityState {
     GuardEntity(
       key: Array(key), machine: .blank, generation: Generation(0), owner: .none, uid: 0)
   }
+
+  package var format: UInt8 { machine.format }
 
   package mutating func state<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     visitor.generation(&generation)

@@ -9,6 +9,7 @@ extension Engine {
     try check(generation, against: countdowns.generation(index))
     try checkSendsWritable(index)
     let isFirst: Bool
+    let sent = policyInForce(index)?.record.sends.last
     if let sending = policyInForce(index) {
       isFirst = sending.record.refund(
         &countdowns[index].machine, by: sending.policy, at: now.boot)
@@ -22,6 +23,11 @@ extension Engine {
     // Nothing was sent, so a repeated request with the same token is a new one.
     countdowns[index].tokens.forget(generation)
     statistics.refunded += 1
+    if let sent { giveBack(sent, at: now) }
+    policyInForce(index)?.ownUntil = nil
+    shadow?.learn { other throws(EngineError) in
+      _ = try other.refundCountdown(key, generation: generation, at: now)
+    }
     publish(countdown: index, .refunded, at: now)
     return (true, currentView(index, at: now))
   }
@@ -53,8 +59,14 @@ extension Engine {
         armCountdown(index, at: now)
       }
       noteChange(ofCountdown: index, toSends: true)
+      shadow?.learn { other throws(EngineError) in
+        _ = try other.attemptCountdown(key, generation: code, at: now)
+      }
     }
-    if attempt == .accepted(isLast: true) { publish(countdown: index, .locked, code, at: now) }
+    if attempt == .accepted(isLast: true) {
+      publish(countdown: index, .locked, code, at: now)
+      lockOut(index, sending, at: now)
+    }
     return (attempt, countdownView(index, code: code, at: now))
   }
 
@@ -64,10 +76,18 @@ extension Engine {
   ) throws(EngineError) -> (SendRecord.Pass, CountdownView) {
     let (index, sending, code) = try codes(of: key, generation, at: now)
     try checkSendsWritable(index)
+    let (open, lockedUntil) = (openCodes(of: sending), sending.record.lockedUntil)
     let pass = sending.record.pass(code, at: now.boot)
     guard pass == .accepted else {
       if pass == .acceptedBefore { statistics.repeated += 1 }
       return (pass, countdownView(index, code: code, at: now))
+    }
+    if let lockedUntil { endLockout(index, sending, from: lockedUntil, at: now) }
+    for send in open {
+      learn(send.generation == code ? .entered : .missed, of: send, at: now)
+    }
+    shadow?.learn { other throws(EngineError) in
+      _ = try other.passCountdown(key, generation: code, at: now)
     }
     publish(countdown: index, .passed, code, at: now)
     return (pass, currentView(index, at: now))
@@ -81,10 +101,27 @@ extension Engine {
     return sending
   }
 
-  /// Returns why a start is refused; nil if it is accepted.
-  func refusal(of index: UInt32, by policy: SendPolicy?, at now: Moment) -> Refusal? {
-    let record = policy.flatMap { countdowns.sending(index)?.record(for: $0, at: now.boot) }
-    return countdowns.machine(index).refusal(by: policy, record, at: now.boot)
+  /// Returns why a start is refused: what ends last. Nil if it is accepted.
+  func refusal(
+    of index: UInt32, by policy: SendPolicy?, _ charges: [Charge], at now: Moment
+  ) -> Refusal? {
+    let own = ownRefusal(of: index, by: policy, at: now.boot)
+    guard !charges.isEmpty, let limit = refusal(of: charges, at: now) else { return own }
+    return own.map { $0.until >= limit.until ? $0 : limit } ?? limit
+  }
+
+  /// Returns why a start is refused apart from limits.
+  private func ownRefusal(
+    of index: UInt32, by policy: SendPolicy?, at now: Instant
+  ) -> Refusal? {
+    let sending = countdowns.sending(index)
+    let record = policy.flatMap { sending?.record(for: $0, at: now) }
+    var machine = countdowns.machine(index)
+    if let until = sending?.ownUntil, machine.ticks {
+      guard until > now else { return policy.flatMap { record?.block(by: $0, at: now) } }
+      _ = machine.retime(until - now, at: now)
+    }
+    return machine.refusal(by: policy, record, at: now)
   }
 
   /// Throws if a change could not be stored. Sends under a policy are stored whoever owns them.
@@ -94,22 +131,36 @@ extension Engine {
 
   /// Starts an existing countdown, for which `refusal` must be nil.
   func accept(
-    _ index: UInt32, _ plan: Countdown.Plan, by policy: SendPolicy?, at now: Moment
+    _ index: UInt32, _ plan: Countdown.Plan, by policy: SendPolicy?, _ limits: [[UInt8]],
+    at now: Moment
   ) {
     guard let policy else {
       // This start ignores the quota, which is kept for the next start with a policy.
-      countdowns.sending(index)?.isInForce = false
+      if let sending = countdowns.sending(index) {
+        if sending.ownUntil != nil { countdowns[index].machine.endWait(at: now.boot) }
+        (sending.isInForce, sending.ownUntil) = (false, nil)
+      }
       _ = countdowns[index].machine.start(plan, at: now.boot)
       return
     }
     let sending = countdowns.sending(index) ?? Sending(policy)
+    if sending.ownUntil != nil {
+      sending.ownUntil = nil
+      countdowns[index].machine.endWait(at: now.boot)
+    }
     sending.record = sending.record(for: policy, at: now.boot)
     sending.policy = policy
     sending.isInForce = true
+    sending.limits = limits
     countdowns[index].sending = sending
+    let open = openCodes(of: sending)
     sending.record.accept(
       countdowns[index].generation, &countdowns[index].machine, firesAtOnce: plan.firesAtOnce,
-      by: policy, at: now.boot)
+      by: policy, limits: limits, at: now.boot)
+    // Those that a newer one replaces.
+    for send in open where sending.record.code(send.generation, at: now.boot) == nil {
+      learn(.missed, of: send, at: now)
+    }
   }
 
   /// Returns how long a countdown is retained once it is ready or cancelled.
@@ -137,6 +188,7 @@ extension Engine {
       return false
     }
     statistics.record(late: (now.boot - due).microseconds)
+    if !send.limits.isEmpty { learn(.missed, of: send, at: now) }
     publish(countdown: index, .expired, send.generation, due: due, at: now)
     return true
   }

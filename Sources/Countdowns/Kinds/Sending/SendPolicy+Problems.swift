@@ -37,7 +37,7 @@ extension SendPolicy.Rules {
       if let text = problem(ofCooldown: cooldown) { report("ladder[\(index)]", text) }
     }
     found += windowProblems
-    found += channelProblems
+    found += channelProblems + limitProblems + lockoutProblems
     if let validity, validity < .milliseconds(1) || validity > .longest {
       report("validity", "a code is valid for 1ms to 3650d")
     }
@@ -71,32 +71,7 @@ extension SendPolicy.Rules {
   }
 
   private var windowProblems: [SendPolicy.Problem] {
-    var found: [SendPolicy.Problem] = []
-    func report(_ index: Int, _ text: String) {
-      found.append(.init(rule: "windows[\(index)]", text: text))
-    }
-    if windows.count > SendPolicy.mostWindows {
-      found.append(.init(rule: "windows", text: "at most \(SendPolicy.mostWindows)"))
-    }
-    for (index, window) in windows.enumerated() {
-      if !(1...SendPolicy.mostInWindow).contains(window.limit) {
-        report(index, "a window allows 1 to \(SendPolicy.mostInWindow) sends")
-      }
-      if window.length < .milliseconds(1) || window.length > .longest {
-        report(index, "a window is 1ms to 3650d long")
-      }
-      for other in windows[..<index] {
-        let (short, long) = window.length < other.length ? (window, other) : (other, window)
-        if short.length == long.length {
-          report(index, "\(window.text) and \(other.text) are equally long; drop one of them")
-        } else if long.limit <= short.limit {
-          report(
-            index,
-            "\(long.text) allows no more than \(short.text), which so is never reached; a longer "
-              + "window needs a higher limit")
-        }
-      }
-    }
+    var found = SendPolicy.Window.problems(of: windows, atMost: SendPolicy.mostInWindow)
     // Without a ladder, the same rule applies to the only cooldown.
     let plain = every.microseconds.multipliedReportingOverflow(by: Int64(plainCount))
     if ladder.isEmpty, found.isEmpty, !plain.overflow, let longest = windows.map(\.length).max(),
@@ -108,6 +83,39 @@ extension SendPolicy.Rules {
           rule: "windows",
           text: "the longest window, \(longest.text), is not longer than the cooldown, "
             + "\(cooldown.text): when that is over, sends would have started over"))
+    }
+    return found
+  }
+
+  private var limitProblems: [SendPolicy.Problem] {
+    var found: [SendPolicy.Problem] = []
+    if limits.count > LimitRules.mostAtOnce {
+      found.append(.init(rule: "limits", text: "at most \(LimitRules.mostAtOnce)"))
+    }
+    for (index, name) in limits.enumerated() {
+      if !SendPolicy.isName(name) {
+        found.append(
+          .init(rule: "limits[\(index)]", text: "1 to 64 of letters, digits, '_', '.' and '-'"))
+      } else if limits[..<index].contains(name) {
+        found.append(.init(rule: "limits[\(index)]", text: "\(name) is named twice"))
+      }
+    }
+    return found
+  }
+
+  private var lockoutProblems: [SendPolicy.Problem] {
+    var found: [SendPolicy.Problem] = []
+    if lockout.count > SendPolicy.mostSteps {
+      found.append(
+        .init(rule: "lockout", text: "at most \(SendPolicy.mostSteps) steps; the last repeats"))
+    }
+    for (index, step) in lockout.enumerated()
+    where step < .milliseconds(1) || step > .longest {
+      found.append(.init(rule: "lockout[\(index)]", text: "1ms to 3650d"))
+    }
+    if !lockout.isEmpty, attempts == nil {
+      found.append(
+        .init(rule: "lockout", text: "lockout needs attempts: how often a code may be tried"))
     }
     return found
   }
@@ -126,6 +134,45 @@ extension SendPolicy.Rules {
     for (index, channel) in channels.enumerated() where !SendPolicy.isName(channel) {
       found.append(
         .init(rule: "channels[\(index)]", text: "1 to 64 of letters, digits, '_', '.' and '-'"))
+    }
+    return found
+  }
+}
+
+extension SendPolicy.Window {
+  /// Returns the problems of the windows of one rule.
+  ///
+  /// - Parameters:
+  ///   - most: the highest limit of a window.
+  ///   - hint: what to do instead, for a higher limit.
+  static func problems(
+    of windows: [SendPolicy.Window], atMost most: Int, beyond hint: String = ""
+  ) -> [SendPolicy.Problem] {
+    var found: [SendPolicy.Problem] = []
+    func report(_ index: Int, _ text: String) {
+      found.append(.init(rule: "windows[\(index)]", text: text))
+    }
+    if windows.count > SendPolicy.mostWindows {
+      found.append(.init(rule: "windows", text: "at most \(SendPolicy.mostWindows)"))
+    }
+    for (index, window) in windows.enumerated() {
+      if !(1...most).contains(window.limit) {
+        report(index, "a window allows 1 to \(most) sends\(hint)")
+      }
+      if window.length < .milliseconds(1) || window.length > .longest {
+        report(index, "a window is 1ms to 3650d long")
+      }
+      for other in windows[..<index] {
+        let (short, long) = window.length < other.length ? (window, other) : (other, window)
+        if short.length == long.length {
+          report(index, "\(window.text) and \(other.text) are equally long; drop one of them")
+        } else if long.limit <= short.limit {
+          report(
+            index,
+            "\(long.text) allows no more than \(short.text), which so is never reached; a longer "
+              + "window needs a higher limit")
+        }
+      }
     }
     return found
   }

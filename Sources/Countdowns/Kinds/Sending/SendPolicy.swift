@@ -8,18 +8,23 @@ package final class SendPolicy: Sendable, Hashable {
   /// What hosts of a fleet do while its servers are unreachable; nil for the fleet's setting. Not
   /// one of the rules, which a started key keeps: the current configuration applies.
   package let unreachable: FleetSettings.Unreachable?
+  /// The name of a policy that decides beside this one, and is only counted; nil for none. The
+  /// current configuration applies, as above.
+  package let shadow: String?
   /// The length of the longest window; zero without windows.
   package let longest: Interval
 
   /// Throws the problems of the rules; see `Rules.problems`.
   package init(
-    name: String, _ rules: Rules, unreachable: FleetSettings.Unreachable? = nil
+    name: String, _ rules: Rules, unreachable: FleetSettings.Unreachable? = nil,
+    shadow: String? = nil
   ) throws(Invalid) {
     let problems = rules.problems
     guard problems.isEmpty, Self.isName(name) else { throw Invalid(problems: problems) }
     self.name = name
     self.rules = rules
     self.unreachable = unreachable
+    self.shadow = shadow
     longest = rules.windows.map(\.length).max() ?? .zero
   }
 
@@ -60,6 +65,11 @@ package final class SendPolicy: Sendable, Hashable {
     /// How often a code may be tried.
     package var attempts: UInt32?
     package var onResend = OnResend.keep
+    /// How long nothing is sent after a code was tried too often: the first time since a code was
+    /// entered, the second, …; the last one repeats.
+    package var lockout: [Interval] = []
+    /// The names of the limits that each send is charged to as well.
+    package var limits: [String] = []
     package var title: [UInt8]?
     package var readyTitle: [UInt8]?
 
@@ -76,6 +86,16 @@ package final class SendPolicy: Sendable, Hashable {
     let index = Int(max(number, 1)) - 1
     return index < rules.ladder.count ? rules.ladder[index] : last
   }
+
+  /// Returns how long nothing is sent after a code was locked, when so many were locked before; nil
+  /// without lockouts.
+  package func lockout(after locks: UInt32) -> Interval? {
+    guard let last = rules.lockout.last else { return nil }
+    return Int(locks) < rules.lockout.count ? rules.lockout[Int(locks)] : last
+  }
+
+  /// Whether it has anything that only newer versions of records have.
+  var isExtended: Bool { !rules.limits.isEmpty || !rules.lockout.isEmpty }
 
   /// Returns the same cooldown as the plan of a countdown.
   package func plan(after number: UInt32, firesAtOnce: Bool) -> Countdown.Plan {

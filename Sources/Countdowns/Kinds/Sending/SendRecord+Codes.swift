@@ -40,7 +40,12 @@ extension SendRecord {
     let most = policy.rules.attempts ?? .max
     guard sends[index].attempts < most else { return .locked }
     sends[index].attempts += 1
-    return .accepted(isLast: sends[index].attempts == most)
+    let isLast = sends[index].attempts == most
+    if isLast, let step = policy.lockout(after: locks) {
+      locks += 1
+      lockedUntil = max(lockedUntil ?? now, now + step)
+    }
+    return .accepted(isLast: isLast)
   }
 
   /// Marks the code of that generation, or the newest if nil, as used. No code may be tried until
@@ -49,6 +54,7 @@ extension SendRecord {
     if isPassed { return .acceptedBefore }
     guard code(generation, at: now) != nil else { return .expired }
     isPassed = true
+    (locks, lockedUntil) = (0, nil)
     forgetCodes()
     return .accepted
   }
@@ -64,6 +70,9 @@ extension SendRecord {
     prune(by: policy, at: due)
     return send
   }
+
+  /// The sends whose codes a limit may learn about.
+  var openCodes: [Send] { codes.filter { $0.expires != nil && !$0.limits.isEmpty } }
 
   mutating func forgetCodes() {
     for index in sends.indices.suffix(Self.mostCodes) { sends[index].expires = nil }

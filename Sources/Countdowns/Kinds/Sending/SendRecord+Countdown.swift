@@ -7,18 +7,19 @@ extension SendRecord {
   /// Records a send and starts its cooldown. `Countdown.refusal` must be nil.
   package mutating func accept(
     _ generation: Generation, _ countdown: inout Countdown, firesAtOnce: Bool,
-    by policy: SendPolicy, at now: Instant
+    by policy: SendPolicy, limits: [[UInt8]] = [], at now: Instant
   ) {
-    enter(generation, by: policy, at: now)
+    enter(generation, by: policy, limits: limits, at: now)
     _ = countdown.start(policy.plan(after: number, firesAtOnce: firesAtOnce), at: now)
     hold(&countdown, by: policy, at: now)
   }
 
   /// Does the same for a key without a countdown.
   package mutating func accept(
-    _ generation: Generation, firesAtOnce: Bool, by policy: SendPolicy, at now: Instant
+    _ generation: Generation, firesAtOnce: Bool, by policy: SendPolicy, limits: [[UInt8]] = [],
+    at now: Instant
   ) -> Countdown {
-    enter(generation, by: policy, at: now)
+    enter(generation, by: policy, limits: limits, at: now)
     var countdown = Countdown(policy.plan(after: number, firesAtOnce: firesAtOnce), at: now)
     hold(&countdown, by: policy, at: now)
     return countdown

@@ -5,6 +5,11 @@
 ///     (free) --send--> exhausted --longest window empty, sends start over--> (free)
 ///     any --refund of the newest--> (free)
 ///
+/// Locked codes are followed by a lockout, if the policy has one:
+///
+///     (free) --code locked--> locked out --step over--> (free) --code locked--> locked out, longer
+///     any --PASS--> (free), and the steps start over
+///
 /// A `Countdown` has the cooldown after each send; see `SendRecord+Countdown.swift`. The codes are
 /// in `SendRecord+Codes.swift`. All state is in plain fields that can be stored and read back.
 package struct SendRecord: Equatable, Sendable {
@@ -15,14 +20,18 @@ package struct SendRecord: Equatable, Sendable {
     package var expires: Instant?
     /// The number of attempts at its code.
     package var attempts: UInt32
+    /// The keys of the limits that it was charged to.
+    package var limits: [[UInt8]]
 
     package init(
-      generation: Generation, at: Instant, expires: Instant?, attempts: UInt32 = 0
+      generation: Generation, at: Instant, expires: Instant?, attempts: UInt32 = 0,
+      limits: [[UInt8]] = []
     ) {
       self.generation = generation
       self.at = at
       self.expires = expires
       self.attempts = attempts
+      self.limits = limits
     }
   }
 
@@ -33,6 +42,10 @@ package struct SendRecord: Equatable, Sendable {
   package internal(set) var number: UInt32
   /// Whether a code has been used since the newest send.
   package internal(set) var isPassed: Bool
+  /// The number of codes that were locked since one was used, and until when nothing is sent after
+  /// the last of them.
+  package internal(set) var locks: UInt32 = 0
+  package internal(set) var lockedUntil: Instant?
 
   package init(sends: [Send] = [], number: UInt32 = 0, isPassed: Bool = false) {
     self.sends = sends
@@ -40,14 +53,19 @@ package struct SendRecord: Equatable, Sendable {
     self.isPassed = isPassed
   }
 
+  /// Whether only a record of the version with limits has everything of it.
+  var isExtended: Bool { locks > 0 || sends.contains { !$0.limits.isEmpty } }
+
   // MARK: Inputs
 
   /// Records an accepted send: it enters all windows, and its code is valid from now on.
-  mutating func enter(_ generation: Generation, by policy: SendPolicy, at now: Instant) {
+  mutating func enter(
+    _ generation: Generation, by policy: SendPolicy, limits: [[UInt8]], at now: Instant
+  ) {
     number = sendCount(by: policy, at: now) + 1
     if policy.rules.onResend == .replace { forgetCodes() }
     let expires = policy.rules.validity.map { now + $0 }
-    sends.append(Send(generation: generation, at: now, expires: expires))
+    sends.append(Send(generation: generation, at: now, expires: expires, limits: limits))
     if sends.count > Self.mostCodes { sends[sends.count - 1 - Self.mostCodes].expires = nil }
     isPassed = false
     prune(by: policy, at: now)
@@ -135,6 +153,13 @@ package struct SendRecord: Equatable, Sendable {
 
   /// Returns why and until when windows or channels allow no send; nil if they allow one.
   package func block(by policy: SendPolicy, at now: Instant) -> Refusal? {
+    let lock = lockedUntil.flatMap { $0 > now ? Refusal(.locked, until: $0) : nil }
+    guard let block = sendBlock(by: policy, at: now) else { return lock }
+    guard let lock, lock.until > block.until else { return block }
+    return lock
+  }
+
+  private func sendBlock(by policy: SendPolicy, at now: Instant) -> Refusal? {
     guard let last = sends.last else { return nil }
     var block: Refusal?
     for window in policy.rules.windows {
@@ -152,8 +177,15 @@ package struct SendRecord: Equatable, Sendable {
 
   /// Returns until when a send matters, to a window or for its valid code; nil if none does.
   package func matters(to policy: SendPolicy, at now: Instant) -> Instant? {
-    guard let last = sends.last else { return nil }
-    let until = max(last.at + policy.longest, codes.compactMap(\.expires).max() ?? last.at)
+    var until = sends.last.map { last in
+      max(last.at + policy.longest, codes.compactMap(\.expires).max() ?? last.at)
+    }
+    if let lockedUntil {
+      // The next step is for those who come back soon after this one.
+      let known = lockedUntil + (policy.rules.lockout.max() ?? .zero)
+      until = max(until ?? known, known)
+    }
+    guard let until else { return nil }
     return until > now ? until : nil
   }
 }
@@ -162,6 +194,8 @@ package struct SendRecord: Equatable, Sendable {
 package struct Refusal: Equatable, Sendable {
   package var reason: Reason
   package var until: Instant
+  /// The key of the limit that refuses; nil if it is the key's own policy.
+  package var limit: [UInt8]?
 
   init(_ reason: Reason, until: Instant) {
     self.reason = reason

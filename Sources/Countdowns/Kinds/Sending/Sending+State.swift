@@ -9,8 +9,46 @@ extension Sending {
     var (name, rules) = (policy.name, policy.rules)
     visitor.text("policy", &name)
     rules.fields(&visitor)
+    if visitor.format > EntityRecord.plain { newFields(&visitor, &rules) }
     guard Visitor.isReading else { return }
     if let read = try? SendPolicy(name: name, rules) { policy = read } else { visitor.fail() }
+  }
+}
+
+extension Sending {
+  /// Visits what records of the second version have besides.
+  private func newFields<Visitor: StateVisitor>(
+    _ visitor: inout Visitor, _ rules: inout SendPolicy.Rules
+  ) {
+    visitor.list("limit_names", &rules.limits, blank: "") { $0.text("limit", &$1) }
+    visitor.list("lockout", &rules.lockout, blank: .zero) {
+      $0.field("step", &$1.microseconds)
+    }
+    visitor.instant("own_until", &ownUntil)
+    visitor.field("locks", &record.locks)
+    visitor.instant("locked_until", &record.lockedUntil)
+    // Most sends were charged to the same limits as the one before.
+    var limits = limits
+    visitor.keys(&limits)
+    if Visitor.isReading { self.limits = limits }
+    for index in record.sends.indices {
+      var isSame = record.sends[index].limits == limits
+      visitor.field("same_limits", &isSame)
+      if !isSame {
+        var others = record.sends[index].limits
+        visitor.keys(&others)
+        limits = others
+      }
+      if Visitor.isReading { record.sends[index].limits = limits }
+    }
+  }
+}
+
+extension StateVisitor {
+  fileprivate mutating func keys(_ keys: inout [[UInt8]]) {
+    list("limits", &keys, blank: []) { $0.field("key", &$1) }
+    require(keys.count <= LimitRules.mostAtOnce)
+    require(keys.allSatisfy { $0.count <= EntityRecord.longestKey })
   }
 }
 

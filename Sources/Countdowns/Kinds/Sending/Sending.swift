@@ -4,11 +4,18 @@ final class Sending {
   var record: SendRecord
   /// Whether the last START named the policy. If not, it is kept for the next START that does.
   var isInForce = true
+  /// The keys of the limits of the last START.
+  var limits: [[UInt8]] = []
+  /// When the countdown would have been over but for its limits, if it counts on for them. From
+  /// then on START is accepted as soon as there is room.
+  var ownUntil: Instant?
 
   init(_ policy: SendPolicy, _ record: SendRecord = SendRecord()) {
     self.policy = policy
     self.record = record
   }
+
+  var isExtended: Bool { policy.isExtended || !limits.isEmpty || record.isExtended }
 
   /// Returns the record as it counts for a policy, which may succeed this one.
   func record(for policy: SendPolicy, at now: Instant) -> SendRecord {

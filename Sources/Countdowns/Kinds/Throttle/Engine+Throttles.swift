@@ -10,6 +10,8 @@ enum ThrottleKind: GuardKind {
   /// False: rate limits are used so often that their events would crowd all others out of the log.
   static let isLogged = false
 
+  static func logs(_ event: Event.Name) -> Bool { event == .blocked || event == .unblocked }
+
   static func table(of engine: Engine) -> EntityTable<GuardEntity<Throttle>> { engine.throttles }
 
   static func view(of entity: Entity, at now: Moment) -> ThrottleView {
@@ -18,6 +20,9 @@ enum ThrottleKind: GuardKind {
 
   /// Ends a rate limit when all of BURST is available again.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    guard !engine.throttles[index].machine.isNamed else {
+      return engine.fireLimit(index, at: now)
+    }
     engine.statistics.record(late: (now.boot - due).microseconds)
     engine.publish(Self.self, index, .ready, due: due, at: now)
     engine.endGuard(Self.self, index, at: now)
@@ -59,6 +64,12 @@ extension Engine {
       return (false, view)
     }
     try checkWritable(.none)
+    if machine.isNamed {
+      // The configuration has lost the limit, and the client describes it now.
+      if machine.limit?.blockedUntil != nil { blockedLimits -= 1 }
+      ThrottleKind.release(index, in: self)
+      machine.limit = nil
+    }
     throttles[index].machine = machine
     arm(ThrottleKind.self, index)
     return (true, taken(index, answer, token, at: now))
@@ -72,15 +83,13 @@ extension Engine {
     guard let index = current(ThrottleKind.self, key, at: now) else { return nil }
     try check(generation, against: throttles[index].generation)
     try checkWritable(.none)
-    throttles[index].machine.refund(cost, at: now.boot)
+    let hadRoom = throttles[index].machine.limit?.roomAt == nil
+    throttles[index].machine.refundNewest(cost, at: now.boot)
+    syncSends(of: index)
     throttles[index].tokens.remember(token, of: .refund, throttles[index].generation, at: now.boot)
     let view = ThrottleView(throttles[index], at: now)
     publish(ThrottleKind.self, index, .refunded, at: now) { _ in view }
-    if throttles[index].machine.emptyAt <= now.boot {
-      endGuard(ThrottleKind.self, index, at: now)
-    } else {
-      arm(ThrottleKind.self, index)
-    }
+    endIfUnused(index, hadRoom: hadRoom, at: now)
     return view
   }
 

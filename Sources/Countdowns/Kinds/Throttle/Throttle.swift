@@ -58,6 +58,8 @@ package struct Throttle: Guard {
   /// The theoretical arrival time: `arrival` plus `fraction`/`rate.count` of a microsecond.
   package private(set) var arrival: Instant
   package private(set) var fraction: UInt32
+  /// What a limit with named rules has besides: windows, and the sends in them.
+  private var rest = OptionalDetails<Limit>()
 
   /// Creates an unused rate limit.
   package init(_ rate: Rate, at now: Instant) {
@@ -120,11 +122,36 @@ package struct Throttle: Guard {
       resetAfter: rate.time(of: used))
   }
 
-  package var nextExpiry: Instant? { emptyAt }
+  package var nextExpiry: Instant? { rest.isNone ? emptyRate : nextOfLimit }
+
+  /// When nothing is used and nothing is on record any more.
+  var emptyAt: Instant {
+    guard let limit else { return emptyRate }
+    return max(emptyRate, limit.emptySends ?? .zero, limit.blockedUntil ?? .zero)
+  }
 
   /// When everything used is available again, rounded up to a microsecond.
-  var emptyAt: Instant {
+  var emptyRate: Instant {
     fraction == 0 ? arrival : Instant(microseconds: arrival.microseconds + 1)
+  }
+
+  /// Returns when one more use has come back after a moment, rounded up.
+  func refill(after moment: Instant) -> Instant { min(moment + rate.time(of: rate.use), emptyRate) }
+
+  package internal(set) var limit: Limit? {
+    get { rest.value }
+    set { rest.value = newValue }
+  }
+
+  /// Changes the limit, which must exist, in its place.
+  ///
+  /// - Parameter body: receives the rate as well.
+  mutating func changeLimit<R>(_ body: (inout Limit, Throttle) -> R) -> R {
+    guard var limit else { preconditionFailure("only named limits have one") }
+    // Without it here, its sends have one owner, and are not copied.
+    rest.value = nil
+    defer { rest.value = limit }
+    return body(&limit, self)
   }
 
   // MARK: Parts
@@ -156,10 +183,19 @@ extension Throttle {
     visitor.interval("period", &period)
     visitor.instant("arrival", &arrival)
     visitor.field("fraction", &fraction)
+    var limit = limit
+    if visitor.format > EntityRecord.plain {
+      visitor.optional("limit", &limit, blank: .blank) { $1.fields(&$0) }
+    }
     guard Visitor.isReading else { return }
     guard let rate = Rate(burst: Int64(burst), count: Int64(count), period: period),
       let read = Throttle(rate, arrival: arrival, fraction: fraction)
     else { return visitor.fail() }
     self = read
+    guard var limit else { return }
+    limit.adopt(rate)
+    self.limit = limit
   }
+
+  package var format: UInt8 { rest.isNone ? EntityRecord.plain : EntityRecord.extended }
 }

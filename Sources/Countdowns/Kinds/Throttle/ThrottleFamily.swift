@@ -19,20 +19,41 @@ private struct RefundRequest {
 let throttleCommands: [CommandSpec] = [
   takeThrottle,
   refundThrottle,
+  CommandSpec(
+    "THROTTLE", "UNBLOCK", "key", [.generation({ $0 = $1 })], group: .entities(.throttle),
+    [.write, .fast, .admin],
+    "End the block of a limit of which too few codes were entered.",
+    .answerOrNull, into: nil as Generation?
+  ) { call, generation throws(CommandError) in
+    let key = try call.key()
+    let answer = try call.run { () throws(EngineError) in
+      try call.engine.unblockThrottle(key, generation: generation, at: call.now)
+    }
+    guard let answer else { return call.session.output.null() }
+    call.session.output.view(answer.view, Answer(isFirst: answer.isFirst))
+  },
+  CommandSpec(
+    "THROTTLE", "WHY", "key", group: .entities(.throttle), [.readOnly, .fast],
+    "Explain in words how full a rate limit is, and when it has room.",
+    .value(.optional(.record("throttle-why", ThrottleKind.explanation)))
+  ) { call throws(CommandError) in
+    let explanation = call.engine.explainThrottle(try call.key(), at: call.now)
+    guard let explanation else { return call.session.output.null() }
+    explanation.write(to: &call.session.output)
+  },
   .get(ThrottleKind.self, "Read a rate limit."),
   .list(ThrottleKind.self, "List rate limits, page by page."),
 ]
 
 private let takeThrottle = CommandSpec(
-  "THROTTLE", "TAKE", "key",
+  "THROTTLE", "TAKE", "key [limit ...]",
   [
     .integer(
-      "BURST", "What may be used at once; all of it must come back within 3650d.",
-      { $0.burst = $1 }, in: 1...Throttle.Rate.most, isRequired: true),
+      "BURST", "What may be used at once; all of it must come back within 3650d. Named limits have their own.",
+      { $0.burst = $1 }, in: 1...Throttle.Rate.most),
     Option(
       "RATE", "n/d", .rate,
-      "`5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is needed.",
-      isRequired: true
+      "`5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is needed."
     ) { request, reader, call throws(CommandError) in
       request.rate = try call.rate(try reader.value())
     },
@@ -43,12 +64,13 @@ private let takeThrottle = CommandSpec(
     .token({ $0.token = $1 }),
   ],
   group: .entities(.throttle), [.write, .fast],
-  "Take from a rate limit: up to BURST at once, RATE in the long run.", .answer,
-  into: TakeRequest()
+  "Take from a rate limit, or from several named limits, all or none.", .answer,
+  place: placeAfterLimits, into: TakeRequest()
 ) { call, request throws(CommandError) in
-  guard let burst = request.burst, let (count, period) = request.rate else {
-    throw call.problem("BURST and RATE are needed")
-  }
+  let isNamed = call.engine.rules(of: call.arguments[2]) != nil
+  guard let burst = request.burst, let (count, period) = request.rate, !isNamed,
+    call.placeAfterLimits(from: 3) == 3
+  else { return try takeLimits(call, request, isNamed: isNamed) }
   let cost = request.cost ?? 1
   guard cost <= burst else {
     throw call.problem(
@@ -72,6 +94,54 @@ private let takeThrottle = CommandSpec(
     }, refusal: .rate)
 }
 
+private let placeAfterLimits: @Sendable (Call) -> Int = { $0.placeAfterLimits(from: 3) }
+
+/// Takes from named limits.
+private func takeLimits(
+  _ call: Call, _ request: TakeRequest, isNamed: Bool
+) throws(CommandError) {
+  let end = call.placeAfterLimits(from: 3)
+  if request.burst != nil || request.rate != nil {
+    guard isNamed || end > 3 else { throw call.problem("BURST and RATE need each other") }
+    throw call.problem(
+      "named limits have their BURST and RATE in the configuration; leave them out")
+  }
+  var keys: [[UInt8]] = []
+  for index in 2..<end {
+    let key = Array(try call.key(call.arguments[index], "a key"))
+    guard !keys.contains(key) else {
+      throw call.problem("the limit '\(quoted(key.span))' is given twice")
+    }
+    keys.append(key)
+  }
+  guard keys.count <= LimitRules.mostAtOnce else {
+    throw call.problem("at most \(LimitRules.mostAtOnce) limits at once")
+  }
+  guard request.token == nil || !request.isPeek else {
+    throw call.problem("PEEK changes nothing; leave out TOKEN")
+  }
+  let answer = try call.run { () throws(EngineError) in
+    try call.engine.takeLimits(
+      keys, cost: UInt32(request.cost ?? 1), isPeek: request.isPeek, token: request.token,
+      by: call.client, at: call.now)
+  }
+  var reason = answer.refusal?.reason
+  if answer.isRepeated { reason = .repeated }
+  let until = answer.refusal?.until ?? call.now.boot
+  call.session.output.map(5)
+  call.session.output.field("accepted", answer.refusal == nil)
+  if let reason {
+    call.session.output.field("reason", reason.text)
+  } else {
+    call.session.output.null("reason")
+  }
+  call.session.output.field("refused_by", bytes: answer.refusal?.limit)
+  call.session.output.field("retry_after_ms", (until - call.now.boot).millisecondsRoundedUp)
+  call.session.output.bulk("views")
+  call.session.output.array(answer.views.count)
+  for view in answer.views { call.session.output.view(view) }
+}
+
 private let refundThrottle = CommandSpec(
   "THROTTLE", "REFUND", "key n",
   [.generation({ $0.generation = $1 }), .token({ $0.token = $1 })],
@@ -93,6 +163,16 @@ private let refundThrottle = CommandSpec(
   })
 
 extension Call {
+  /// Returns where the keys of named limits end that begin at an argument: each has a colon, which
+  /// no option has.
+  func placeAfterLimits(from index: Int) -> Int {
+    var end = index
+    while end < arguments.count, arguments[end].firstIndex(of: UInt8(ascii: ":")) != nil {
+      end += 1
+    }
+    return end
+  }
+
   /// Parses a rate such as `5/10m`: a count and a period.
   fileprivate func rate(
     _ bytes: Span<UInt8>

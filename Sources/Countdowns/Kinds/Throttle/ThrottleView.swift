@@ -4,6 +4,8 @@ package struct ThrottleView: GuardView, Equatable {
     /// Nothing is used.
     case idle
     case available, exhausted
+    /// Too few codes were entered: nothing is accepted for a while.
+    case blocked
   }
 
   package var key: [UInt8]
@@ -35,8 +37,43 @@ package struct ThrottleView: GuardView, Equatable {
     rateMS = machine.rate.period.millisecondsRoundedUp
   }
 
+  /// Creates the view of a named limit: of its rate and its windows, what has the least left.
+  init(
+    _ key: [UInt8], _ generation: Generation, _ machine: Throttle, by rules: LimitRules,
+    cost: UInt32 = 1, at now: Moment
+  ) {
+    let rate = machine.current(by: rules, at: now.boot)
+    let answer = rate.answer(to: min(cost, rate.rate.burst), at: now.boot)
+    self.init(key, generation, rate, answer, at: now)
+    if rules.rules.rate == nil {
+      remaining = .max
+      if let longest = rules.rules.windows.max(by: { $0.length < $1.length }) {
+        rateCount = Int64(longest.limit)
+        rateMS = longest.length.millisecondsRoundedUp
+      }
+    }
+    for window in rules.rules.windows {
+      let inside = machine.limit?.filling(window, at: now.boot).inside ?? 0
+      let left = Int64(max(window.limit - inside, 0))
+      if left < remaining { (remaining, limit) = (left, Int64(window.limit)) }
+    }
+    let refusal = machine.refusal(of: cost, by: rules, at: now.boot)
+    retryAfterMS = refusal.map { ($0.until - now.boot).millisecondsRoundedUp } ?? 0
+    let empty = machine.emptyAt
+    resetAfterMS = max(empty - now.boot, .zero).millisecondsRoundedUp
+    state =
+      resetAfterMS == 0
+      ? .idle
+      : machine.limit?.blockedUntil.map { $0 > now.boot } ?? false
+        ? .blocked : remaining > 0 ? .available : .exhausted
+  }
+
   init(_ entity: GuardEntity<Throttle>, at now: Moment) {
     let machine = entity.machine
+    if let limit = machine.limit {
+      self.init(entity.key, entity.generation, machine, by: limit.rules, at: now)
+      return
+    }
     self.init(
       entity.key, entity.generation, machine, machine.answer(to: 1, at: now.boot), at: now)
   }
@@ -58,21 +95,34 @@ package struct ThrottleView: GuardView, Equatable {
 
 extension ThrottleKind {
   static let fields =
-    [Field("key", .key, "The key."), .generation] + .answer([.rate, .repeated, .degraded]) + [
-      Field("state", .choice(ThrottleView.State.self), "`idle`: nothing is used."),
-      Field("limit", .count, "BURST."),
-      Field("remaining", .count, "How much of BURST is left."),
+    [Field("key", .key, "The key."), .generation] + .answer([.rate, .repeated, .degraded, .limit, .blocked]) + [
+      Field("state", .choice(ThrottleView.State.self), "`idle`: nothing is used. `blocked`: too few codes of a named limit were entered."),
+      Field("limit", .count, "BURST; of a named limit, of what has the least left."),
+      Field("remaining", .count, "How much of it is left."),
       Field(
         "retry_after_ms", .duration(),
         "The time until this COST is accepted, rounded up. GET, LIST and `ready`: for COST 1."),
       Field("reset_after_ms", .duration(), "The time until all of BURST is back, rounded up."),
       .now,
-      Field("rate_count", .count, "The count of RATE."),
-      Field("rate_ms", .duration(), "The duration of RATE."),
+      Field("rate_count", .count, "The count of RATE, or of the longest window."),
+      Field("rate_ms", .duration(), "The duration of RATE, or of the longest window."),
     ]
 
   static let events: [EventDescription] = [
     .init(.accepted, "The request was accepted."), .init(.refused, "The request was refused."),
     .init(.refunded, "REFUND."), .init(.ready, "All of BURST is back."),
+    .init(.full, "A named limit has no room for one more."), .init(.room, "It has room again."),
+    .init(.blocked, "Too few codes of a named limit were entered; `reason` is `passed`."),
+    .init(.unblocked, "The block is over, or UNBLOCK."),
+  ]
+
+  /// The fields of WHY.
+  static let explanation: [Field] = [
+    Field("key", .key, "The key."),
+    Field("state", .choice(ThrottleView.State.self), "The state."),
+    Field("why", .text(), "One sentence: whether one more would be accepted."),
+    Field("reason", .choice(Reason.self).orNull, "Why it would be refused."),
+    Field("retry_after_ms", .duration(), "The time until one more is accepted."),
+    Field("limits", .list(.text()), "How full the rate and each window are."),
   ]
 }

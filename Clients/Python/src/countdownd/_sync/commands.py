@@ -31,6 +31,7 @@ from .._views import (
     StackView,
     ThrottleAnswer,
     ThrottleView,
+    ThrottleWhy,
     TimerView,
 )
 
@@ -49,6 +50,7 @@ class CountdownCommands:
         key: str,
         *,
         policy: str | None = None,
+        limit: Sequence[str] = (),
         count: int | None = None,
         every: Duration | None = None,
         fire: bool = False,
@@ -63,6 +65,8 @@ class CountdownCommands:
         key: The key, 1 to 512 bytes.
         policy: A policy of the configuration; it sets the length, the limits and the
             validity.
+        limit: The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that
+            are derived or global need none.
         count: The number of steps. Default: countdown.count. 1 to 2147483647.
         every: The length of a step, at least 1ms; COUNT times EVERY is at most 3650d.
             Default: countdown.every.
@@ -79,6 +83,8 @@ class CountdownCommands:
         words: list[Any] = ["COUNTDOWN", "START", key]
         if policy is not None:
             words += ("POLICY", policy)
+        for one in limit:
+            words += ("LIMIT", one)
         if count is not None:
             words += ("COUNT", count)
         if every is not None:
@@ -97,13 +103,23 @@ class CountdownCommands:
         words += ("TOKEN", new_token() if own else token)
         return self._pool.call(words, CountdownAnswer, True, own)
 
-    def resend(self, key: str, *, token: str | None = None) -> CountdownAnswer:
+    def resend(
+        self,
+        key: str,
+        *,
+        limit: Sequence[str] = (),
+        token: str | None = None,
+    ) -> CountdownAnswer:
         """Start a ready countdown again with the options of its last START.
 
         key: The key, 1 to 512 bytes.
+        limit: The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that
+            are derived or global need none.
         token: Makes a retry safe: a token that was accepted before changes nothing.
         """
         words: list[Any] = ["COUNTDOWN", "RESEND", key]
+        for one in limit:
+            words += ("LIMIT", one)
         own = token is None
         words += ("TOKEN", new_token() if own else token)
         return self._pool.call(words, CountdownAnswer, True, own)
@@ -211,6 +227,26 @@ class CountdownCommands:
         words: list[Any] = ["COUNTDOWN", "REFUND", key]
         words += ("GENERATION", generation)
         return self._pool.call(words, CountdownAnswer, False)
+
+    def forgive(
+        self,
+        key: str,
+        *,
+        limits: bool = False,
+        generation: int | None = None,
+    ) -> CountdownView:
+        """Forget the sends and codes of a key, as if nothing had been sent or tried.
+
+        key: The key, 1 to 512 bytes.
+        limits: Also gives back what the key used of its limits.
+        generation: Applies to this generation only; `STALE` for another one.
+        """
+        words: list[Any] = ["COUNTDOWN", "FORGIVE", key]
+        if limits:
+            words.append("LIMITS")
+        if generation is not None:
+            words += ("GENERATION", generation)
+        return self._pool.call(words, CountdownView, False)
 
     def attempt(
         self,
@@ -699,18 +735,19 @@ class ThrottleCommands:
     def take(
         self,
         key: str,
-        *,
-        burst: int,
-        rate: Rate,
+        *limit: str,
+        burst: int | None = None,
+        rate: Rate | None = None,
         cost: int | None = None,
         peek: bool = False,
         token: str | None = None,
     ) -> ThrottleAnswer:
-        """Take from a rate limit: up to BURST at once, RATE in the long run.
+        """Take from a rate limit, or from several named limits, all or none.
 
         key: The key, 1 to 512 bytes.
-        burst: What may be used at once; all of it must come back within 3650d. 1 to
-            1000000000.
+        limit: The keys of more named limits: all have room, or none is taken.
+        burst: What may be used at once; all of it must come back within 3650d. Named limits
+            have their own. 1 to 1000000000.
         rate: `5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is
             needed.
         cost: How much this request uses, at most BURST. Default: 1. 1 to 1000000000.
@@ -718,8 +755,11 @@ class ThrottleCommands:
         token: Makes a retry safe: a token that was accepted before changes nothing.
         """
         words: list[Any] = ["THROTTLE", "TAKE", key]
-        words += ("BURST", burst)
-        words += ("RATE", as_rate(rate))
+        words += limit
+        if burst is not None:
+            words += ("BURST", burst)
+        if rate is not None:
+            words += ("RATE", as_rate(rate))
         if cost is not None:
             words += ("COST", cost)
         if peek:
@@ -750,6 +790,25 @@ class ThrottleCommands:
         own = token is None
         words += ("TOKEN", new_token() if own else token)
         return self._pool.call(words, or_none(ThrottleAnswer), True, own)
+
+    def unblock(self, key: str, *, generation: int | None = None) -> ThrottleAnswer | None:
+        """End the block of a limit of which too few codes were entered.
+
+        key: The key, 1 to 512 bytes.
+        generation: Applies to this generation only; `STALE` for another one.
+        """
+        words: list[Any] = ["THROTTLE", "UNBLOCK", key]
+        if generation is not None:
+            words += ("GENERATION", generation)
+        return self._pool.call(words, or_none(ThrottleAnswer), False)
+
+    def why(self, key: str) -> ThrottleWhy | None:
+        """Explain in words how full a rate limit is, and when it has room.
+
+        key: The key, 1 to 512 bytes.
+        """
+        words: list[Any] = ["THROTTLE", "WHY", key]
+        return self._pool.call(words, or_none(ThrottleWhy), True)
 
     def get(self, key: str) -> ThrottleView | None:
         """Read a rate limit.

@@ -1,0 +1,178 @@
+/// Starts under a policy that names limits, and lockouts.
+extension Engine {
+  /// Returns the keys of the limits of a START.
+  func limitKeys(
+    of start: borrowing CountdownStart, for key: Span<UInt8>
+  ) throws(EngineError) -> [[UInt8]] {
+    guard let policy = start.policy else {
+      guard start.limits.isEmpty else { throw .limits(.noPolicy) }
+      return []
+    }
+    guard !policy.rules.limits.isEmpty || !start.limits.isEmpty else { return [] }
+    return try limitKeys(of: policy, start.limits, for: key)
+  }
+
+  /// Starts a key without a countdown, if its limits have room. A refusal leaves nothing behind.
+  func startNew(
+    _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ start: inout CountdownStart, _ limits: [[UInt8]],
+    by client: Client, at now: Moment
+  ) throws(EngineError) -> StartAnswer {
+    var charges = charges(limits, at: now)
+    if let refusal = refusal(of: charges, at: now) {
+      statistics.refused += 1
+      statistics.limited += 1
+      publishRefusal(refusal, of: charges, at: now)
+      let view = view(ofRefused: Array(key), start, refusal, at: now)
+      let head = Event.Head(.refused, view.generation, reason: refusal.reason, at: now)
+      publish(.countdown, view.key, head) { view }
+      return StartAnswer(
+        decision: .refused(refusal.reason), index: 0, refusal: refusal,
+        last: StartAnswer.Forgotten(view))
+    }
+    try checkLimits(client, adding: 1 + newEntities(of: charges))
+    let index = try insertCountdown(key, hash, &start, limits: limits, by: client, at: now)
+    charge(&charges, index, by: client, at: now)
+    return started(index, at: now)
+  }
+
+  private func view(
+    ofRefused key: [UInt8], _ start: borrowing CountdownStart, _ refusal: Refusal, at now: Moment
+  ) -> CountdownView {
+    var view = CountdownView(key: key, .idle, Generation(0), nowUnixMS: now.unixMilliseconds)
+    guard let policy = start.policy else { return view }
+    let plan = policy.plan(after: 1, firesAtOnce: start.plan.firesAtOnce)
+    view.count = plan.count
+    view.everyMS = plan.every.millisecondsRoundedUp
+    view.retryAfterMS = (refusal.until - now.boot).millisecondsRoundedUp
+    view.annotations = start.annotations
+    view.quota = QuotaView(SendRecord(), policy, code: nil, at: now.boot)
+    view.quota?.limit = refusal.limit
+    return view
+  }
+
+  /// Charges an accepted send, and makes its countdown wait until the limits have room for the
+  /// next one.
+  func charge(_ charges: inout [Charge], _ index: UInt32, by client: Client, at now: Moment) {
+    let hasCode = countdowns.sending(index)?.policy.rules.validity != nil
+    take(&charges, id: countdowns.generation(index), hasCode: hasCode, by: client, at: now)
+    if let sending = policyInForce(index), let room = promisedRoom(of: sending.limits, at: now) {
+      wait(index, sending, until: room.until)
+    }
+  }
+
+  private func wait(_ index: UInt32, _ sending: Sending, until room: Instant) {
+    guard case .counting(let deadline) = countdowns.machine(index).phase, deadline < room else {
+      return
+    }
+    sending.ownUntil = sending.ownUntil ?? deadline
+    countdowns[index].machine.hold(until: room)
+  }
+
+  /// Returns when and by which limit the next start of a countdown is accepted; nil if it has no
+  /// limits.
+  func limited(_ index: UInt32, at now: Moment) -> (until: Instant, limit: [UInt8]?)? {
+    guard !settings.throttles.isEmpty, let sending = policyInForce(index), !sending.limits.isEmpty
+    else { return nil }
+    let refusal = refusal(of: index, by: sending.policy, currentCharges(sending.limits), at: now)
+    return (refusal?.until ?? now.boot, refusal?.limit)
+  }
+
+  /// Returns why a named limit refuses the next start of a countdown; nil if something else or
+  /// nothing does.
+  func limitRefusal(of index: UInt32, at now: Moment) -> Refusal? {
+    guard limited(index, at: now)?.limit != nil, let sending = policyInForce(index) else {
+      return nil
+    }
+    return refusal(of: index, by: sending.policy, currentCharges(sending.limits), at: now)
+  }
+
+  /// Returns the limits with these keys without running what is due for them, which makes no
+  /// difference to what they refuse.
+  private func currentCharges(_ keys: [[UInt8]]) -> [Charge] {
+    keys.compactMap { key in
+      rules(of: key.span).map { rules in
+        let index = throttles.find(key).flatMap { throttles[$0].isOver ? nil : $0 }
+        return Charge(key: key, rules: rules, index: index)
+      }
+    }
+  }
+
+  /// Lets a countdown that would be ready continue to count, if somebody else has used the room of
+  /// its limits meanwhile. Returns false if there is room.
+  func waitForRoom(_ index: UInt32, _ sending: Sending, at now: Moment) -> Bool {
+    guard sending.isInForce, !decidesForFleet, let room = promisedRoom(of: sending.limits, at: now)
+    else { return false }
+    wait(index, sending, until: room.until)
+    publish(countdown: index, .retimed, reason: room.reason, refusal: room, at: now)
+    return true
+  }
+
+  func openCodes(of sending: Sending) -> [SendRecord.Send] {
+    settings.throttles.isEmpty ? [] : sending.record.openCodes
+  }
+
+  // MARK: Lockouts
+
+  /// Lets a countdown whose code was locked count until the lockout is over.
+  func lockOut(_ index: UInt32, _ sending: Sending, at now: Moment) {
+    guard sending.isInForce, let until = sending.record.lockedUntil, until > now.boot else {
+      return
+    }
+    let before = countdowns.machine(index)
+    countdowns[index].machine.wait(until: until)
+    if countdowns.machine(index) != before {
+      publish(countdown: index, .retimed, reason: .locked, at: now)
+    }
+    armOrRun(index, at: now)
+  }
+
+  /// Lets a countdown count for its cooldown only, as the code was right after all.
+  func endLockout(_ index: UInt32, _ sending: Sending, from lockedUntil: Instant, at now: Moment) {
+    guard sending.isInForce, lockedUntil > now.boot,
+      case .counting(lockedUntil) = countdowns.machine(index).phase,
+      let last = sending.record.sends.last
+    else { return }
+    let machine = countdowns.machine(index)
+    let cooldown = machine.isRefunded ? now.boot : last.at + machine.plan.duration
+    _ = countdowns[index].machine.retime(max(cooldown - now.boot, .zero), at: now.boot)
+    sending.record.hold(&countdowns[index].machine, by: sending.policy, at: now.boot)
+    if let room = promisedRoom(of: sending.limits, at: now) {
+      wait(index, sending, until: room.until)
+    }
+  }
+
+  // MARK: Support
+
+  /// Forgets the sends of a key and their codes, as if nothing had been sent or tried.
+  ///
+  /// - Parameter withLimits: whether its limits get back what the key used of them.
+  package func forgiveCountdown(
+    _ key: Span<UInt8>, withLimits: Bool, generation: Generation?, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> CountdownView {
+    guard let index = currentCountdown(key, at: now) else { throw .notFound }
+    try check(generation, against: countdowns.generation(index))
+    try checkSendsWritable(index)
+    if let sending = countdowns.sending(index) {
+      for send in sending.record.sends {
+        if withLimits {
+          giveBack(send, at: now)
+        } else if send.expires != nil {
+          learn(.ignored, of: send, at: now)
+        }
+      }
+      sending.record = SendRecord()
+      sending.ownUntil = nil
+    }
+    _ = countdowns[index].machine.retime(.zero, at: now.boot)
+    notices.append(.forgiven(key: Array(key), withLimits: withLimits, uid: client.uid))
+    shadow?.learn { other throws(EngineError) in
+      _ = try other.forgiveCountdown(
+        key, withLimits: withLimits, generation: nil, by: client, at: now)
+    }
+    publish(countdown: index, .forgiven, by: client.uid, at: now)
+    let last = countdownView(index, at: now)
+    armOrRun(index, at: now)
+    return countdowns.contains(index) ? countdownView(index, at: now) : last
+  }
+}

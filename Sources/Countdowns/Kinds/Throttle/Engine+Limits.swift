@@ -1,0 +1,314 @@
+/// Named limits: several decide together, and all are charged or none.
+extension Engine {
+  /// A limit that a request is charged to.
+  struct Charge {
+    let key: [UInt8]
+    let rules: LimitRules
+    /// The throttle; nil while nothing of the limit is used.
+    var index: UInt32?
+  }
+
+  // MARK: Deciding
+
+  /// Returns the limits with these keys. Keys whose limit is not in the configuration any more
+  /// limit nothing.
+  func charges(_ keys: [[UInt8]], at now: Moment) -> [Charge] {
+    keys.compactMap { key in
+      rules(of: key.span).map {
+        Charge(key: key, rules: $0, index: current(ThrottleKind.self, key.span, at: now))
+      }
+    }
+  }
+
+  /// Returns the rules in force of a key; nil if its limit is not in the configuration.
+  func rules(of key: Span<UInt8>) -> LimitRules? {
+    guard !settings.throttles.isEmpty, let name = LimitRules.name(of: key) else { return nil }
+    return settings.throttles[name]
+  }
+
+  /// Returns why and until when limits refuse a request: what ends last. Nil if all accept it.
+  func refusal(of charges: [Charge], cost: UInt32 = 1, at now: Moment) -> Refusal? {
+    var last: Refusal?
+    for charge in charges {
+      guard let index = charge.index,
+        var refusal = throttles[index].machine.refusal(
+          of: cost, by: charge.rules, at: now.boot), refusal.until > last?.until ?? now.boot
+      else { continue }
+      refusal.limit = charge.key
+      last = refusal
+    }
+    return last
+  }
+
+  /// The number of entities that taking from these limits adds.
+  func newEntities(of charges: [Charge]) -> Int { charges.count { $0.index == nil } }
+
+  // MARK: Charging
+
+  /// Takes from all limits, none of which refuses it.
+  ///
+  /// - Parameters:
+  ///   - id: the generation of the send.
+  ///   - hasCode: whether there is a code, whose outcome comes later.
+  func take(
+    _ charges: inout [Charge], cost: UInt32 = 1, id: Generation, hasCode: Bool,
+    token: [UInt8]? = nil, by client: Client, at now: Moment
+  ) {
+    for place in charges.indices {
+      let charge = charges[place]
+      let index =
+        charge.index
+        ?? insertGuard(
+          ThrottleKind.self, charge.key.span, Throttle(charge.rules, at: now.boot), owner: .none,
+          by: client)
+      charges[place].index = index
+      // A limit that became named while it was in use begins with its rate.
+      if !throttles[index].machine.isNamed {
+        throttles[index].machine.limit = Throttle.Limit(charge.rules)
+      }
+      throttles[index].machine.take(
+        cost, id: id.value, hasCode: hasCode, by: charge.rules, at: now.boot)
+      if token != nil {
+        throttles[index].tokens.remember(
+          token, of: .take, throttles[index].generation, at: now.boot)
+      }
+      limitChanged(index, .accepted, at: now)
+      if throttles[index].machine.limit?.roomAt != nil {
+        publish(ThrottleKind.self, index, .full, at: now)
+      }
+    }
+  }
+
+  /// Gives a send back to the limits that it was charged to.
+  func giveBack(_ send: SendRecord.Send, at now: Moment) {
+    for key in send.limits {
+      guard let index = current(ThrottleKind.self, key.span, at: now),
+        throttles[index].machine.isNamed
+      else { continue }
+      let hadRoom = throttles[index].machine.limit?.roomAt == nil
+      guard throttles[index].machine.refund(id: send.generation.value, at: now.boot) else {
+        continue
+      }
+      limitChanged(index, .refunded, at: now)
+      endIfUnused(index, hadRoom: hadRoom, at: now)
+    }
+  }
+
+  /// Reports to the limits of a send whether its code was entered.
+  func learn(_ outcome: LimitSends.Outcome, of send: SendRecord.Send, at now: Moment) {
+    for key in send.limits {
+      guard let index = current(ThrottleKind.self, key.span, at: now),
+        let limit = throttles[index].machine.limit, limit.sends.count > 0
+      else { continue }
+      let rules = rules(of: key.span) ?? limit.rules
+      let passes = throttles[index].machine.learn(
+        outcome, of: send.generation.value, by: rules, at: now.boot)
+      syncSends(of: index)
+      guard let passes, let passed = rules.rules.passed else { continue }
+      statistics.blocked += 1
+      blockedLimits += 1
+      limitChanged(index, .blocked, reason: .passed, at: now)
+      notices.append(.blocked(key: key, passes, passed))
+    }
+  }
+
+  /// Ends a block. Returns nil if nothing of the limit is used.
+  package func unblockThrottle(
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> (isFirst: Bool, view: ThrottleView)? {
+    guard let index = current(ThrottleKind.self, key, at: now) else { return nil }
+    try check(generation, against: throttles[index].generation)
+    try checkWritable(.none)
+    let isFirst = throttles[index].machine.unblock(at: now.boot)
+    if isFirst {
+      blockedLimits -= 1
+      limitChanged(index, .unblocked, at: now)
+    }
+    let view = ThrottleView(throttles[index], at: now)
+    if isFirst { endIfUnused(index, hadRoom: true, at: now) }
+    return (isFirst, view)
+  }
+
+  /// Returns until when somebody waits who finds no room now; nil if all limits have room.
+  func promisedRoom(of keys: [[UInt8]], at now: Moment) -> Refusal? {
+    var last: Refusal?
+    for charge in charges(keys, at: now) {
+      guard let index = charge.index,
+        var refusal = throttles[index].machine.refusal(of: 1, by: charge.rules, at: now.boot),
+        let room = throttles[index].machine.promise(by: charge.rules, at: now.boot)
+      else { continue }
+      refusal.until = room
+      refusal.limit = charge.key
+      if room > last?.until ?? now.boot { last = refusal }
+    }
+    return last
+  }
+
+  // MARK: Time
+
+  /// Runs what is due for a named limit.
+  func fireLimit(_ index: UInt32, at now: Moment) {
+    while let due = throttles[index].machine.nextOfLimit, due <= now.boot {
+      let limit = throttles[index].machine.limit!
+      statistics.record(late: (now.boot - due).microseconds)
+      if limit.blockedUntil == due {
+        if throttles[index].machine.unblock(at: now.boot) { blockedLimits -= 1 }
+        publish(ThrottleKind.self, index, .unblocked, due: due, at: now)
+      } else if limit.roomAt == due {
+        let key = throttles[index].key
+        let rules = rules(of: key.span) ?? limit.rules
+        if throttles[index].machine.findRoom(by: rules, at: now.boot) {
+          publish(ThrottleKind.self, index, .room, due: due, at: now)
+        } else {
+          noteChange(ThrottleKind.self, index)
+        }
+      } else {
+        publish(ThrottleKind.self, index, .ready, due: due, at: now)
+        ThrottleKind.release(index, in: self)
+        return endGuard(ThrottleKind.self, index, at: now)
+      }
+    }
+  }
+
+  private func limitChanged(
+    _ index: UInt32, _ event: Event.Name, reason: Reason? = nil, at now: Moment
+  ) {
+    syncSends(of: index)
+    arm(ThrottleKind.self, index)
+    publish(ThrottleKind.self, index, event, reason: reason, at: now)
+  }
+
+  func endIfUnused(_ index: UInt32, hadRoom: Bool, at now: Moment) {
+    if throttles[index].machine.emptyAt <= now.boot {
+      ThrottleKind.release(index, in: self)
+      return endGuard(ThrottleKind.self, index, at: now)
+    }
+    if !hadRoom, throttles[index].machine.limit?.roomAt == nil {
+      publish(ThrottleKind.self, index, .room, at: now)
+    }
+    arm(ThrottleKind.self, index)
+  }
+}
+
+/// What the log reports of limits.
+package enum EngineNotice: Equatable, Sendable {
+  /// Sends under a limit are refused, as too few of their codes were entered.
+  case blocked(key: [UInt8], Throttle.Passes, LimitRules.Passed)
+  /// An administrator has forgiven a key.
+  case forgiven(key: [UInt8], withLimits: Bool, uid: UInt32)
+}
+
+// MARK: - Storing
+
+/// The sends of a limit are stored in pages, each at a place of its own among the throttles.
+extension Engine {
+  /// Notes the pages that have changed.
+  func syncSends(of index: UInt32) {
+    guard let limit = throttles[index].machine.limit, limit.sends.hasChanges else { return }
+    let (changed, freed) = throttles[index].machine.changeLimit { limit, _ in
+      limit.sends.takeChanges {
+        let place = throttles.reserve()
+        sendPages[place] = index
+        return place
+      }
+    }
+    for place in changed { changes.note(EntityRef(.throttle, place), isKept: true) }
+    for place in freed { releasePage(place) }
+  }
+
+  fileprivate func releasePage(_ place: UInt32) {
+    sendPages[place] = nil
+    changes.note(EntityRef(.throttle, place), isKept: false)
+    throttles.release(place)
+  }
+}
+
+extension ThrottleKind {
+  static func release(_ index: UInt32, in engine: Engine) {
+    guard engine.throttles[index].machine.isNamed else { return }
+    let places = engine.throttles[index].machine.changeLimit { limit, _ in
+      limit.sends.removeAll()
+    }
+    for place in places { engine.releasePage(place) }
+  }
+
+  static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
+    !engine.throttles.contains(index) && engine.sendPages[index] == nil
+  }
+
+  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
+    if let limit = engine.sendPages[index] { return engine.throttles.contains(limit) }
+    return state(index, in: engine).flatMap(stored) != nil
+  }
+
+  /// Appends a page of sends.
+  static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool {
+    guard let limit = engine.sendPages[index], engine.throttles.contains(limit) else {
+      return false
+    }
+    let entity = engine.throttles[limit]
+    var sends = entity.machine.limit?.sends.page(at: index) ?? []
+    batch.append(kind, at: index) { writer in
+      writer.integer(EntityRecord.sends)
+      writer.text(entity.key)
+      writer.list("sends", &sends)
+    }
+    return true
+  }
+
+  static func writeAll(of engine: Engine, to batch: ChangeWriter) {
+    for index in 0..<UInt32(indexEnd(in: engine)) where !append(index, of: engine, to: batch) {
+      guard var state = state(index, in: engine) else { continue }
+      batch.append(Self.self, key(index, in: engine).span, &state, at: index)
+    }
+  }
+
+  static func restore(
+    _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
+  ) throws(EntityRecord.Problem) {
+    guard record.first == EntityRecord.sends else {
+      try restoreEntity(record, at: index, offset: offset, in: engine, at: now)
+      if engine.throttles[index].machine.limit?.blockedUntil != nil { engine.blockedLimits += 1 }
+      guard let range = EntityRecord.key(of: record.span),
+        let pages = engine.pagesWithoutLimit.removeValue(
+          forKey: Array(record.span.extracting(range)))
+      else { return }
+      for (place, sends) in pages where !engine.attach(sends, at: place, to: index) {
+        engine.releasePage(place)
+      }
+      return
+    }
+    guard let range = EntityRecord.key(of: record.span) else { throw .damaged }
+    var reader = StateReader(record.dropFirst(range.upperBound), offset: offset)
+    var sends: [LimitSends.Send] = []
+    reader.list("sends", &sends)
+    guard !reader.hasFailed, reader.bytesLeft == 0, !sends.isEmpty, index < KeyIndex.mostEntries,
+      isFree(index, in: engine)
+    else { throw .damaged }
+    let key = Array(record.span.extracting(range))
+    if let limit = find(key.span, in: engine) {
+      engine.throttles.reserve(index)
+      guard engine.attach(sends, at: index, to: limit) else {
+        engine.throttles.release(index)
+        throw .damaged
+      }
+    } else {
+      engine.throttles.reserve(index)
+      engine.sendPages[index] = .max
+      engine.pagesWithoutLimit[key, default: []].append((index, sends))
+    }
+    engine.changes.setKept(EntityRef(.throttle, index), true)
+  }
+}
+
+extension Engine {
+  /// Adds a stored page to its limit. Returns false if the limit cannot have it.
+  fileprivate func attach(_ sends: [LimitSends.Send], at place: UInt32, to index: UInt32) -> Bool {
+    guard throttles[index].machine.isNamed, !throttles[index].isOver,
+      throttles[index].machine.changeLimit({ limit, _ in limit.sends.attach(sends, at: place) })
+    else { return false }
+    sendPages[place] = index
+    arm(ThrottleKind.self, index)
+    return true
+  }
+}

@@ -1,0 +1,160 @@
+/// What is wrong with the limits that a request names.
+package enum LimitProblem: Error, Equatable {
+  case noPolicy
+  /// The policy does not name this limit.
+  case notOfPolicy(key: [UInt8], policy: String, limits: [String])
+  case twice(name: String)
+  case missing(name: String, policy: String)
+  /// The limit takes its key from the countdown, or has one for all.
+  case isDerived(name: String, isGlobal: Bool)
+  case tooLong(name: String, count: Int)
+  /// The configuration has no such limit.
+  case unknown(key: [UInt8], known: [String])
+  case costTooHigh(name: String, most: Int64)
+
+  var text: String {
+    switch self {
+    case .noPolicy: "LIMIT needs a POLICY, which names its limits"
+    case .notOfPolicy(let key, let policy, let limits):
+      "policy '\(policy)' has no limit for '\(quoted(key.span))'; "
+        + Self.hint(key, limits, none: "it names none")
+    case .twice(let name): "the limit '\(name)' is given twice"
+    case .missing(let name, let policy):
+      "policy '\(policy)' needs a key for its limit '\(name)': LIMIT \(name):KEY"
+    case .isDerived(let name, let isGlobal):
+      "the limit '\(name)' "
+        + (isGlobal ? "has one key for all" : "takes its key from the countdown's")
+        + "; leave it out of LIMIT"
+    case .tooLong(let name, let count):
+      "the key of the limit '\(name)' has 1 to \(EntityRecord.longestKey) bytes, this one \(count)"
+    case .unknown(let key, let known):
+      "no limit for '\(quoted(key.span))'; "
+        + Self.hint(key, known, none: "the configuration has no throttles")
+        + ". A limit without a name needs BURST and RATE"
+    case .costTooHigh(let name, let most):
+      "COST is more than \(most), the most that '\(name)' ever allows at once"
+    }
+  }
+
+  private static func hint(_ key: [UInt8], _ known: [String], none: String) -> String {
+    guard !known.isEmpty else { return none }
+    let name = LimitRules.name(of: key.span) ?? String(decoding: key, as: UTF8.self)
+    let guess = Suggestion.best(for: name, among: known)
+    let most = 20
+    let list = known.prefix(most).joined(separator: ", ") + (known.count > most ? ", …" : "")
+    return (guess.map { "did you mean '\($0)'? " } ?? "") + "known: \(list)"
+  }
+}
+
+extension Engine {
+  /// Returns the keys of the limits of a policy, in its order.
+  ///
+  /// - Parameters:
+  ///   - given: the keys that the request gives.
+  ///   - key: the key of the countdown.
+  func limitKeys(
+    of policy: SendPolicy, _ given: [[UInt8]], for key: Span<UInt8>
+  ) throws(EngineError) -> [[UInt8]] {
+    var left: [String: [UInt8]] = [:]
+    for limit in given {
+      guard let name = LimitRules.name(of: limit.span), policy.rules.limits.contains(name) else {
+        throw .limits(
+          .notOfPolicy(key: limit, policy: policy.name, limits: policy.rules.limits))
+      }
+      guard left.updateValue(limit, forKey: name) == nil else { throw .limits(.twice(name: name)) }
+    }
+    var keys: [[UInt8]] = []
+    for name in policy.rules.limits {
+      // A key keeps its policy, also when the configuration has lost one of its limits.
+      guard let rules = settings.throttles[name]?.rules else { continue }
+      let limit: [UInt8]
+      if let given = left[name] {
+        guard !rules.isGlobal, rules.withoutLast == nil else {
+          throw .limits(.isDerived(name: name, isGlobal: rules.isGlobal))
+        }
+        limit = given
+      } else if rules.isGlobal {
+        limit = LimitRules.key(name, [])
+      } else if let count = rules.withoutLast {
+        limit = LimitRules.key(name, LimitRules.shortened(key, by: count))
+      } else {
+        throw .limits(.missing(name: name, policy: policy.name))
+      }
+      guard limit.count <= EntityRecord.longestKey else {
+        throw .limits(.tooLong(name: name, count: limit.count))
+      }
+      keys.append(limit)
+    }
+    return keys
+  }
+}
+
+/// The answer to THROTTLE TAKE for named limits.
+package struct LimitsAnswer {
+  package var refusal: Refusal?
+  package var isRepeated = false
+  package var views: [ThrottleView] = []
+}
+
+extension Engine {
+  /// Takes `cost` from all named limits, or from none.
+  package func takeLimits(
+    _ keys: [[UInt8]], cost: UInt32, isPeek: Bool, token: [UInt8]? = nil, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> LimitsAnswer {
+    for key in keys {
+      guard let rules = rules(of: key.span) else {
+        throw .limits(.unknown(key: key, known: settings.throttles.keys.sorted()))
+      }
+      guard Int64(cost) <= rules.mostCost else {
+        throw .limits(
+          .costTooHigh(name: LimitRules.name(of: key.span) ?? "", most: rules.mostCost))
+      }
+    }
+    var charges = charges(keys, at: now)
+    if let token {
+      let isRepeated = keys.contains { key in
+        throttles.find(key).map {
+          throttles[$0].tokens.generation(token, of: .take) != nil
+        } ?? false
+      }
+      if isRepeated {
+        statistics.repeated += 1
+        return LimitsAnswer(isRepeated: true, views: views(of: charges, at: now))
+      }
+    }
+    if let refusal = refusal(of: charges, cost: cost, at: now) {
+      if !isPeek { publishRefusal(refusal, of: charges, at: now) }
+      return LimitsAnswer(refusal: refusal, views: views(of: charges, cost: cost, at: now))
+    }
+    guard !isPeek else { return LimitsAnswer(views: views(of: charges, at: now)) }
+    try checkWritable(.none)
+    let added = newEntities(of: charges)
+    if added > 0 { try checkLimits(client, adding: added) }
+    take(
+      &charges, cost: cost, id: newGeneration(), hasCode: false, token: token, by: client, at: now)
+    shadow?.learn { other throws(EngineError) in
+      _ = try other.takeLimits(keys, cost: cost, isPeek: false, by: client, at: now)
+    }
+    return LimitsAnswer(views: views(of: charges, at: now))
+  }
+
+  /// Publishes that a limit has refused a request.
+  func publishRefusal(_ refusal: Refusal, of charges: [Charge], at now: Moment) {
+    guard let index = charges.first(where: { $0.key == refusal.limit })?.index else { return }
+    publish(ThrottleKind.self, index, .refused, reason: refusal.reason, at: now)
+  }
+
+  private func views(of charges: [Charge], cost: UInt32 = 1, at now: Moment) -> [ThrottleView] {
+    charges.map { charge in
+      guard let index = charge.index, throttles.contains(index) else {
+        return ThrottleView(
+          charge.key, Generation(0), Throttle(charge.rules, at: now.boot), by: charge.rules,
+          at: now)
+      }
+      let entity = throttles[index]
+      return ThrottleView(
+        entity.key, entity.generation, entity.machine, by: charge.rules, cost: cost, at: now)
+    }
+  }
+}

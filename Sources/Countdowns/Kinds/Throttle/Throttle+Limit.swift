@@ -1,0 +1,288 @@
+/// A named limit: a throttle whose rules have a name. Besides the rate it has windows, and stops
+/// sends whose codes nobody enters.
+///
+///     open --last room taken--> full --room--> open
+///     open, full --too few codes entered--> blocked --block over, UNBLOCK--> open | full
+///
+/// The rules in force decide, so the caller passes them: those of the limit are the rules of its
+/// newest send, by which it stays on record.
+extension Throttle {
+  /// What only a named limit has.
+  package struct Limit: Equatable, Sendable {
+    package internal(set) var rules: LimitRules
+    package internal(set) var sends = LimitSends()
+    /// The id of the first send since the rate was last unused: an earlier one has come back.
+    package internal(set) var busySince: Int64 = 0
+    /// Sends up to this id do not count for `passed` any more.
+    package internal(set) var countedAfter: Int64 = 0
+    package internal(set) var blockedUntil: Instant?
+    /// When there is room again; nil while there is.
+    package internal(set) var roomAt: Instant?
+    /// The latest room that was promised to somebody who waits. Not stored.
+    var promised: Instant?
+
+    init(_ rules: LimitRules) { self.rules = rules }
+  }
+
+  /// The codes that were looked at when a limit was blocked.
+  package struct Passes: Equatable, Sendable {
+    package var entered: UInt32
+    package var of: UInt32
+  }
+
+  /// Creates an unused named limit.
+  package init(_ rules: LimitRules, at now: Instant) {
+    self.init(rules.rate, at: now)
+    limit = Limit(rules)
+  }
+
+  // MARK: Inputs
+
+  /// Takes `cost` from a limit that does not refuse it.
+  mutating func take(
+    _ cost: UInt32, id: Int64, hasCode: Bool, by rules: LimitRules, at now: Instant
+  ) {
+    adopt(rules, at: now)
+    let isUnused = emptyRate <= now
+    _ = take(cost, at: now)
+    changeLimit { limit, rate in
+      if isUnused { limit.busySince = id }
+      if rules.retention > .zero {
+        limit.prune(at: now)
+        let outcome: LimitSends.Outcome = hasCode ? .unknown : .ignored
+        // Without a window, only the newest matter: they alone can count for `passed`.
+        let excess = limit.sends.count + Int(cost) - LimitRules.mostInWindow
+        if excess > 0 { limit.sends.removeFirst(min(excess, limit.sends.count)) }
+        for _ in 0..<cost { limit.sends.append(.init(at: now, id: id, outcome)) }
+      }
+      limit.roomAt = limit.fullUntil(rate, at: now)
+    }
+  }
+
+  /// Gives one send back, as if it had not been. Returns false if it does not matter any more.
+  mutating func refund(id: Int64, at now: Instant) -> Bool {
+    guard let limit else { return false }
+    let isUsed = id >= limit.busySince && emptyRate > now
+    if isUsed { refund(1, at: now) }
+    return changeLimit { limit, rate in
+      let isOnRecord = limit.sends.remove(id)
+      limit.roomAt = limit.fullUntil(rate, at: now)
+      return isUsed || isOnRecord
+    }
+  }
+
+  /// Gives back the newest `cost`.
+  mutating func refundNewest(_ cost: UInt32, at now: Instant) {
+    refund(cost, at: now)
+    guard isNamed else { return }
+    changeLimit { limit, rate in
+      limit.sends.removeLast(Int(cost))
+      limit.roomAt = limit.fullUntil(rate, at: now)
+    }
+  }
+
+  /// Learns whether the code of a send was entered. Returns the codes that count, if they are too
+  /// few and sends are refused from now on.
+  mutating func learn(
+    _ outcome: LimitSends.Outcome, of id: Int64, by rules: LimitRules, at now: Instant
+  ) -> Passes? {
+    changeLimit { limit, _ in
+      guard limit.sends.set(outcome, of: id), outcome != .ignored, limit.blockedUntil == nil,
+        let passed = rules.rules.passed, let passes = limit.passes(by: passed, at: now),
+        UInt64(passes.entered) * 100 < UInt64(passed.least) * UInt64(passes.of)
+      else { return nil }
+      limit.blockedUntil = now + passed.block
+      limit.countedAfter = limit.sends.last?.id ?? limit.countedAfter
+      limit.roomAt = nil
+      return passes
+    }
+  }
+
+  /// Ends a block. Returns false if there is none.
+  mutating func unblock(at now: Instant) -> Bool {
+    guard limit?.blockedUntil != nil else { return false }
+    changeLimit { limit, rate in
+      limit.blockedUntil = nil
+      limit.roomAt = limit.fullUntil(rate, at: now)
+    }
+    return true
+  }
+
+  /// Notes whether there is room, once `roomAt` has come. Returns whether there is.
+  mutating func findRoom(by rules: LimitRules, at now: Instant) -> Bool {
+    let until = refusal(of: 1, by: rules, at: now)?.until
+    return changeLimit { limit, _ in
+      limit.roomAt = until
+      return until == nil
+    }
+  }
+
+  /// Returns when somebody who waits for room may expect it, if nobody else comes: each one a room
+  /// later than the one before, and at the latest when the limit is unused.
+  mutating func promise(by rules: LimitRules, at now: Instant) -> Instant? {
+    guard let first = refusal(of: 1, by: rules, at: now)?.until else { return nil }
+    let rate = current(by: rules, at: now)
+    return changeLimit { limit, _ in
+      var room = first
+      if let promised = limit.promised, promised >= first {
+        let later = max(rate.refill(after: promised), limit.leaves(after: promised, by: rules))
+        room = max(first, min(later, max(rate.emptyRate, limit.emptyWindows(by: rules))))
+      }
+      limit.promised = room
+      return room
+    }
+  }
+
+  // MARK: State
+
+  var isNamed: Bool { limit != nil }
+
+  /// Returns why and until when `cost` is refused; nil if it is accepted.
+  package func refusal(of cost: UInt32, by rules: LimitRules, at now: Instant) -> Refusal? {
+    guard let limit else { return nil }
+    var until = now
+    let answer = current(by: rules, at: now).answer(to: min(cost, rules.rate.burst), at: now)
+    if !answer.isAccepted { until = now + answer.retryAfter }
+    for window in rules.rules.windows {
+      guard let free = limit.room(in: window, for: Int(cost), at: now) else { continue }
+      until = max(until, free)
+    }
+    if let blocked = limit.blockedUntil, blocked >= until, blocked > now {
+      return Refusal(.blocked, until: blocked)
+    }
+    return until > now ? Refusal(.limit, until: until) : nil
+  }
+
+  /// The earliest of what happens by itself.
+  var nextOfLimit: Instant? {
+    guard let limit else { return nil }
+    let events = [limit.blockedUntil, limit.roomAt].compactMap(\.self)
+    return ([emptyAt] + events).min()
+  }
+
+  // MARK: Parts
+
+  /// Returns the rate as it is by the rules in force. Its limit is the same.
+  func current(by rules: LimitRules, at now: Instant) -> Throttle {
+    guard rules.rate != rate else { return self }
+    var changed = self
+    changed.change(rules.rate, at: now)
+    return changed
+  }
+
+  private mutating func adopt(_ rules: LimitRules, at now: Instant) {
+    change(rules.rate, at: now)
+    if limit?.rules !== rules { changeLimit { limit, _ in limit.rules = rules } }
+  }
+}
+
+extension Throttle.Limit {
+  /// When nothing is on record any more.
+  var emptySends: Instant? { sends.last.map { $0.at + rules.retention } }
+
+  fileprivate func emptyWindows(by rules: LimitRules) -> Instant {
+    sends.last.map { $0.at + rules.longest } ?? .zero
+  }
+
+  /// Returns the number of sends in a window. `changes` is when the oldest leaves.
+  func filling(
+    _ window: SendPolicy.Window, at now: Instant
+  ) -> (inside: Int, changes: Instant?) {
+    let first = sends.firstIndex(at: now, within: window.length)
+    guard first < sends.count else { return (0, nil) }
+    return (sends.count - first, sends[first].at + window.length)
+  }
+
+  /// Returns when a window has room for `cost`; nil if it has.
+  fileprivate func room(in window: SendPolicy.Window, for cost: Int, at now: Instant) -> Instant? {
+    let inside = sends.count - sends.firstIndex(at: now, within: window.length)
+    guard inside + cost > window.limit else { return nil }
+    let leaving = min(sends.count - 1, sends.count - window.limit + cost - 1)
+    return leaving >= 0 ? sends[leaving].at + window.length : nil
+  }
+
+  /// Returns when the first send leaves a window after a moment.
+  fileprivate func leaves(after moment: Instant, by rules: LimitRules) -> Instant {
+    var latest = moment
+    for window in rules.rules.windows {
+      let first = sends.firstIndex(at: moment, within: window.length)
+      if first < sends.count { latest = max(latest, sends[first].at + window.length) }
+    }
+    return latest
+  }
+
+  /// Returns when one more is accepted by the limit's own rules; nil if it is now, or blocked.
+  fileprivate func fullUntil(_ rate: Throttle, at now: Instant) -> Instant? {
+    guard blockedUntil == nil else { return nil }
+    var until = now + rate.answer(to: 1, at: now).retryAfter
+    for window in rules.rules.windows {
+      if let free = room(in: window, for: 1, at: now) { until = max(until, free) }
+    }
+    return until > now ? until : nil
+  }
+
+  /// Completes the rules that were read: the rate is the throttle's.
+  mutating func adopt(_ rate: Throttle.Rate) {
+    var complete = rules.rules
+    complete.rate = rate == .unlimited && !complete.windows.isEmpty ? nil : rate
+    if let read = try? LimitRules(complete) { rules = read }
+  }
+
+  fileprivate mutating func prune(at now: Instant) {
+    let stale = sends.firstIndex(at: now, within: rules.retention)
+    if stale > 0 { sends.removeFirst(stale) }
+  }
+
+  /// Returns how many of the newest codes were entered; nil while too few are known.
+  fileprivate func passes(
+    by passed: LimitRules.Passed, at now: Instant
+  ) -> Throttle.Passes? {
+    var passes = Throttle.Passes(entered: 0, of: 0)
+    for send in sends.newestFirst {
+      guard send.at + passed.within > now, send.id > countedAfter else { return nil }
+      switch send.outcome {
+      case .unknown, .ignored: continue
+      case .entered: passes.entered += 1
+      case .missed: break
+      }
+      passes.of += 1
+      if passes.of == passed.of { return passes }
+    }
+    return nil
+  }
+}
+
+extension Throttle.Limit: Stored {
+  package static var blank: Throttle.Limit {
+    var rules = LimitRules.Rules()
+    rules.rate = .unlimited
+    guard let blank = try? LimitRules(rules) else { preconditionFailure("valid rules") }
+    return Throttle.Limit(blank)
+  }
+
+  /// Visits all fields but the rate, which is the throttle's, and the sends, which have pages.
+  package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    var rules = rules.rules
+    let none = SendPolicy.Window(limit: 0, length: .zero)
+    visitor.list("windows", &rules.windows, blank: none) {
+      var limit = UInt32($1.limit)
+      $0.field("limit", &limit)
+      $1.limit = Int(limit)
+      $0.field("length", &$1.length.microseconds)
+    }
+    let blank = LimitRules.Passed(least: 1, of: 1, within: .zero, block: .zero)
+    visitor.optional("passed", &rules.passed, blank: blank) {
+      $0.field("least", &$1.least)
+      $0.field("of", &$1.of)
+      $0.field("in", &$1.within.microseconds)
+      $0.field("block", &$1.block.microseconds)
+    }
+    visitor.field("busy_since", &busySince)
+    visitor.field("counted_after", &countedAfter)
+    visitor.instant("blocked_until", &blockedUntil)
+    visitor.instant("room_at", &roomAt)
+    guard Visitor.isReading else { return }
+    rules.rate = .unlimited
+    if let read = try? LimitRules(rules) { self.rules = read } else { visitor.fail() }
+  }
+}

@@ -1,0 +1,373 @@
+import Testing
+
+@testable import Countdowns
+
+/// Named limits on the wire: TAKE of several, START and RESEND under a policy with limits.
+@Suite struct LimitTests {
+  let counter: DispatcherHarness
+
+  private static func settings() throws -> EngineSettings {
+    var ip = LimitRules.Rules()
+    ip.rate = Throttle.Rate(burst: 2, count: 1, period: .seconds(60))
+    var range = LimitRules.Rules()
+    range.windows = [.init(limit: 3, length: .seconds(600))]
+    range.withoutLast = 2
+    range.passed = .init(least: 50, of: 2, within: .seconds(3_600), block: .seconds(1_800))
+    var all = LimitRules.Rules()
+    all.rate = Throttle.Rate(burst: 5, count: 5, period: .days(1))
+    all.isGlobal = true
+    var phone = SendPolicy.Rules()
+    phone.ladder = [.seconds(30)]
+    phone.validity = .seconds(300)
+    phone.attempts = 2
+    phone.lockout = [.seconds(300), .seconds(1_200)]
+    phone.limits = ["ip", "range", "all"]
+    var settings = EngineSettings()
+    settings.throttles = [
+      "ip": try LimitRules(ip), "range": try LimitRules(range), "all": try LimitRules(all),
+    ]
+    settings.policies = ["phone": try SendPolicy(name: "phone", phone)]
+    return settings
+  }
+
+  init() throws { counter = DispatcherHarness(engine: try Self.settings()) }
+
+  private func start(_ key: String, _ ip: String = "1") throws -> Reply {
+    try counter.say("COUNTDOWN START \(key) POLICY phone LIMIT ip:\(ip)")
+  }
+
+  /// Returns the answer as a line: `accepted`, `limit ip:1 60000`.
+  private func line(_ reply: Reply) -> String {
+    guard reply["accepted"] == .integer(0) else { return "accepted" }
+    return "\(reply["reason"]!.text) \(reply["limit"]!.text) \(reply["retry_after_ms"]!.text)"
+  }
+
+  private func left(_ key: String) throws -> String {
+    try counter.say("THROTTLE GET \(key)")["remaining"]?.text ?? "unused"
+  }
+
+  // MARK: TAKE
+
+  @Test func takesFromAllLimitsOrFromNone() throws {
+    let taken = try counter.say("THROTTLE TAKE ip:1 all: COST 2")
+    #expect(taken["accepted"] == .integer(1) && taken["reason"] == .null)
+    #expect(taken["refused_by"] == .null && taken["retry_after_ms"] == .integer(0))
+    #expect(taken["views"]!.elements.map { $0["key"]!.text } == ["ip:1", "all:"])
+    #expect(taken["views"]!.elements.map { $0["remaining"]!.text } == ["0", "3"])
+    let refused = try counter.say("THROTTLE TAKE all: ip:1")
+    #expect(refused["accepted"] == .integer(0) && refused["reason"] == .bulk("limit"))
+    #expect(refused["refused_by"] == .bulk("ip:1"))
+    #expect(refused["retry_after_ms"] == .integer(60_000))
+    #expect(try left("all:") == "3")
+    counter.pass(60_000)
+    #expect(try counter.say("THROTTLE TAKE all: ip:1 PEEK")["accepted"] == .integer(1))
+    #expect(try counter.say("THROTTLE TAKE all: ip:1")["accepted"] == .integer(1))
+  }
+
+  @Test func aRepetitionWithItsTokenTakesNothing() throws {
+    _ = try counter.say("THROTTLE TAKE ip:1 all: TOKEN t")
+    let again = try counter.say("THROTTLE TAKE ip:1 all: TOKEN t")
+    #expect(again["accepted"] == .integer(1) && again["reason"] == .bulk("repeated"))
+    #expect(try left("ip:1") == "1" && left("all:") == "4")
+  }
+
+  @Test func badRequestsSayWhatToDoAndChangeNothing() throws {
+    try counter.expectError("THROTTLE TAKE ipp:1", "no limit for 'ipp:1'", "did you mean 'ip'?")
+    try counter.expectError("THROTTLE TAKE k", "no limit for 'k'", "needs BURST and RATE")
+    try counter.expectError("THROTTLE TAKE ip:1 ip:1", "'ip:1' is given twice")
+    try counter.expectError("THROTTLE TAKE ip:1 BURST 9 RATE 1/1s", "leave them out")
+    try counter.expectError("THROTTLE TAKE ip:1 range:4 COST 4", "COST is more than 2", "'ip'")
+    try counter.expectError("THROTTLE TAKE ip:1 PEEK TOKEN t", "leave out TOKEN")
+    let long = String(repeating: "x", count: 600)
+    try counter.expectError("THROTTLE TAKE ip:\(long)", "1 to 512 bytes")
+    try counter.expectError("COUNTDOWN START k LIMIT ip:1", "LIMIT needs a POLICY")
+    try counter.expectError("COUNTDOWN START k POLICY phone", "needs a key", "LIMIT ip:KEY")
+    try counter.expectError(
+      "COUNTDOWN START k POLICY phone LIMIT ip:1 ip:2", "the limit 'ip' is given twice")
+    try counter.expectError(
+      "COUNTDOWN START k POLICY phone LIMIT ip:1 LIMIT user:1", "has no limit for 'user:1'")
+    try counter.expectError(
+      "COUNTDOWN START k POLICY phone LIMIT ip:1 range:4", "takes its key from the countdown's")
+    try counter.expectError(
+      "COUNTDOWN START k POLICY phone LIMIT ip:1 all:", "has one key for all")
+    try counter.expectError(
+      "COUNTDOWN START k POLICY phone LIMIT ip:\(long)", "key of a limit has 1 to 512 bytes")
+    let key = String(repeating: "k", count: 512)
+    try counter.expectError(
+      "COUNTDOWN START \(key) POLICY phone LIMIT ip:1", "'range' has 1 to 512 bytes, this one 516")
+    #expect(try counter.say("DBSIZE") == .integer(0))
+  }
+
+  @Test func whyNamesEachLimitAndWhenItHasRoom() throws {
+    _ = try counter.say("THROTTLE TAKE ip:1 COST 2")
+    let why = try counter.say("THROTTLE WHY ip:1")
+    #expect(why["why"] == .bulk("refused: full; room in 60 s"))
+    #expect(why["reason"] == .bulk("limit") && why["state"] == .bulk("exhausted"))
+    let limits = why["limits"]!.elements.map(\.text)
+    #expect(limits == ["2 of 2 used; 1 come back in 60 s; room in 60 s"])
+    #expect(try counter.say("THROTTLE WHY ip:2")["why"] == .bulk("idle: nothing is used"))
+    #expect(try counter.say("THROTTLE WHY nothing") == .null)
+    _ = try counter.say("THROTTLE TAKE plain BURST 1 RATE 1/1s")
+    #expect(
+      try counter.say("THROTTLE WHY plain")["why"]
+        == .bulk("refused: exhausted; one comes back in 1 s"))
+  }
+
+  // MARK: START
+
+  @Test func startIsAcceptedOnlyIfItsPolicyAndAllLimitsAccept() throws {
+    #expect(line(try start("4511")) == "accepted")
+    #expect(line(try start("4512")) == "accepted")
+    // The address is full, and nothing of the others is charged.
+    #expect(line(try start("4513")) == "limit ip:1 60000")
+    #expect(try left("range:45") == "1" && left("all:") == "3")
+    #expect(try counter.say("COUNTDOWN GET 4513") == .null)
+    #expect(line(try start("4513", "2")) == "accepted")
+    #expect(line(try start("4514", "2")) == "limit range:45 600000")
+    // The cooldown ends before the limits do.
+    #expect(line(try start("4511", "2")) == "limit range:45 600000")
+    let why = try counter.say("COUNTDOWN WHY 4511")
+    #expect(why["limits"]!.elements.map(\.text).contains("range:45: 3 of 3 in 10 m; room in 10 m"))
+    #expect(why["reason"] == .bulk("limit"))
+  }
+
+  @Test func aRefundGivesBackEverywhereACancelNowhere() throws {
+    let first = try start("4511")["generation"]!.text
+    _ = try counter.say("COUNTDOWN REFUND 4511 GENERATION \(first)")
+    #expect(try left("ip:1") == "unused" && left("range:45") == "unused")
+    _ = try start("4511")
+    _ = try counter.say("COUNTDOWN CANCEL 4511")
+    #expect(try left("ip:1") == "1" && left("range:45") == "2" && left("all:") == "4")
+  }
+
+  @Test func aRepeatedStartChargesNothing() throws {
+    for reason in [Reply.null, .bulk("repeated")] {
+      let view = try counter.say("COUNTDOWN START 4511 POLICY phone LIMIT ip:1 TOKEN t")
+      #expect(view["accepted"] == .integer(1) && view["reason"] == reason)
+    }
+    #expect(try left("ip:1") == "1")
+  }
+
+  @Test func resendUsesTheLimitsOfTheLastStartOrItsOwn() throws {
+    _ = try start("4511")
+    counter.pass(30_000)
+    #expect(line(try counter.say("COUNTDOWN RESEND 4511")) == "accepted")
+    #expect(try left("ip:1") == "0")
+    counter.pass(30_000)
+    #expect(line(try counter.say("COUNTDOWN RESEND 4511 LIMIT ip:9")) == "accepted")
+    #expect(try left("ip:9") == "1")
+    try counter.expectError("COUNTDOWN RESEND 4511 LIMIT user:9", "has no limit for 'user:9'")
+  }
+
+  @Test func aCountdownIsReadyOnlyWhenItsLimitsHaveRoom() throws {
+    let listener = counter.open()
+    counter.run(["PSUBSCRIBE", "countdown:*"], by: listener)
+    _ = try start("4511")
+    counter.pass(10_000)
+    _ = try start("4512")
+    _ = try counter.take(listener)
+    // The first is due after 30 s. The address has room after 60 s, for which the second waits,
+    // and again after 120 s.
+    counter.pass(20_000)
+    let text =
+      try counter.take(listener).map { $0.elements.last?.text ?? "" }
+      .first { $0.contains("retimed") } ?? ""
+    #expect(text.contains(#""reason":"limit""#) && text.contains(#""limit":"ip:1""#))
+    #expect(try counter.say("COUNTDOWN GET 4511")["remaining_ms"] == .integer(90_000))
+    #expect(try counter.say("COUNTDOWN GET 4511")["retry_after_ms"] == .integer(30_000))
+    counter.pass(30_000)
+    #expect(try counter.say("COUNTDOWN GET 4512")["state"] == .bulk("ready"))
+    #expect(line(try counter.say("COUNTDOWN RESEND 4512")) == "accepted")
+  }
+
+  @Test func thoseWhoWaitForOneLimitAreReadyOneAfterTheOther() throws {
+    let counter = DispatcherHarness(engine: try Self.settings())
+    // Five keys of five ranges; then all is used by somebody else.
+    for key in 0..<5 {
+      _ = try counter.say("COUNTDOWN START \(key)00 POLICY phone LIMIT ip:\(key)")
+    }
+    counter.pass(30_000)
+    let waits = try (0..<5).map {
+      Int(try counter.say("COUNTDOWN GET \($0)00")["remaining_ms"]!.text)!
+    }
+    // One comes back each 4.8 hours, the fifth when nothing is used any more.
+    let room = 86_400_000 / 5
+    #expect(waits.sorted() == (1...5).map { $0 * room - 30_000 })
+    // That spreads `ready` only: whoever asks first gets the first room.
+    counter.pass(Int64(room) - 30_000)
+    let last = waits.firstIndex(of: waits.max()!)!
+    #expect(line(try counter.say("COUNTDOWN RESEND \(last)00")) == "accepted")
+  }
+
+  // MARK: passed
+
+  @Test func aRangeWhoseCodesNobodyEntersIsBlockedForAWhile() throws {
+    let listener = counter.open()
+    counter.run(["SUBSCRIBE", "throttle:range:45"], by: listener)
+    _ = try start("4511", "1")
+    _ = try start("4512", "2")
+    _ = try counter.take(listener)
+    counter.pass(300_000)
+    let events = try counter.take(listener).map { $0.elements.last?.text ?? "" }
+    #expect(events.contains { $0.contains(#""event":"blocked""#) && $0.contains("\"passed\"") })
+    #expect(line(try start("4513", "3")) == "blocked range:45 1800000")
+    #expect(line(try start("4611", "3")) == "accepted")
+    #expect(counter.host.notices == ["blocked range:45 0 of 2"])
+    counter.pass(1_800_000)
+    #expect(line(try start("4513", "4")) == "accepted")
+    // It counts anew: one that is not entered is too few to judge.
+    counter.pass(300_000)
+    #expect(line(try start("4514", "5")) == "accepted")
+  }
+
+  @Test func enteredCodesKeepARangeOpenAndUnblockOpensIt() throws {
+    for key in ["4511", "4512"] {
+      _ = try start(key, key)
+      _ = try counter.say("COUNTDOWN PASS \(key)")
+    }
+    #expect(line(try start("4513", "3")) == "accepted")
+    counter.pass(600_000)
+    for key in ["4611", "4612"] { _ = try start(key, key) }
+    counter.pass(300_000)
+    let peeked = try counter.say("THROTTLE TAKE range:46 PEEK")
+    #expect(peeked["reason"] == .bulk("blocked") && peeked["refused_by"] == .bulk("range:46"))
+    #expect(peeked["retry_after_ms"] == .integer(1_800_000))
+    #expect(try counter.say("THROTTLE GET range:46")["state"] == .bulk("blocked"))
+    let view = try counter.say("THROTTLE UNBLOCK range:46")
+    #expect(view["accepted"] == .integer(1) && view["state"] == .bulk("available"))
+    #expect(try counter.say("THROTTLE UNBLOCK range:46")["reason"] == .bulk("repeated"))
+    #expect(try counter.say("THROTTLE UNBLOCK range:99") == .null)
+  }
+
+  @Test func cancelledAndRefundedSendsDoNotCountForPassed() throws {
+    let first = try start("4511", "1")["generation"]!.text
+    _ = try counter.say("COUNTDOWN REFUND 4511 GENERATION \(first)")
+    _ = try start("4512", "2")
+    _ = try counter.say("COUNTDOWN CANCEL 4512")
+    _ = try start("4513", "3")
+    counter.pass(300_000)
+    #expect(line(try start("4514", "4")) == "accepted")
+  }
+
+  // MARK: Lockout and FORGIVE
+
+  private func lock(_ key: String) throws {
+    for _ in 0..<2 { _ = try counter.say("COUNTDOWN ATTEMPT \(key)") }
+  }
+
+  @Test func eachLockedCodeIsFollowedByALongerLockout() throws {
+    _ = try start("4511")
+    try lock("4511")
+    let refused = try counter.say("COUNTDOWN RESEND 4511")
+    #expect(refused["reason"] == .bulk("locked") && refused["retry_after_ms"] == .integer(300_000))
+    #expect(try counter.say("COUNTDOWN GET 4511")["remaining_ms"] == .integer(300_000))
+    #expect(
+      try counter.say("COUNTDOWN WHY 4511")["why"]
+        == .bulk("refused: locked, as a code was tried too often; 5 m left"))
+    counter.pass(300_000)
+    #expect(line(try counter.say("COUNTDOWN RESEND 4511 LIMIT ip:2")) == "accepted")
+    try lock("4511")
+    #expect(
+      try counter.say("COUNTDOWN RESEND 4511")["retry_after_ms"] == .integer(1_200_000))
+    // The last attempt was right after all: only the cooldown is left.
+    _ = try counter.say("COUNTDOWN PASS 4511")
+    #expect(try counter.say("COUNTDOWN GET 4511")["remaining_ms"] == .integer(30_000))
+    counter.pass(30_000)
+    _ = try counter.say("COUNTDOWN RESEND 4511 LIMIT ip:3")
+    try lock("4511")
+    #expect(try counter.say("COUNTDOWN RESEND 4511")["retry_after_ms"] == .integer(300_000))
+  }
+
+  @Test func aReadyKeyGoesOnCountingWhenItsCodeIsLocked() throws {
+    let listener = counter.open()
+    _ = try start("4511")
+    counter.pass(30_000)
+    counter.run(["SUBSCRIBE", "countdown:4511"], by: listener)
+    _ = try counter.take(listener)
+    try lock("4511")
+    let events = try counter.take(listener).map { $0.elements.last?.text ?? "" }
+    #expect(events.count == 2 && events[0].contains(#""event":"locked""#))
+    #expect(events[1].contains(#""event":"retimed""#) && events[1].contains("300000"))
+    counter.pass(300_000)
+    #expect(try counter.say("COUNTDOWN GET 4511")["state"] == .bulk("ready"))
+  }
+
+  @Test func forgiveEndsEverythingThatWaitsAndWithLimitsGivesBack() throws {
+    _ = try start("4511")
+    try lock("4511")
+    let forgiven = try counter.say("COUNTDOWN FORGIVE 4511")
+    #expect(forgiven["state"] == .bulk("ready") && forgiven["sends"] == .integer(0))
+    #expect(try left("ip:1") == "1")
+    try counter.expectError("COUNTDOWN FORGIVE 99", "NOTFOUND")
+    #expect(line(try start("4511")) == "accepted")
+    _ = try counter.say("COUNTDOWN FORGIVE 4511 LIMITS")
+    #expect(try left("ip:1") == "1" && left("range:45") == "2")
+    let notices = ["false", "true"].map { "forgiven 4511 \($0) uid 1000" }
+    #expect(counter.host.notices == notices)
+    let stranger = counter.open(as: Peer(uid: 4_711))
+    for command in ["COUNTDOWN FORGIVE 4511", "THROTTLE UNBLOCK range:45"] {
+      guard case .error(let text) = try counter.say(command, by: stranger) else {
+        Issue.record("\(command) is no error")
+        continue
+      }
+      #expect(text.hasPrefix("NOPERM"))
+    }
+  }
+
+  // MARK: Shadow
+
+  @Test func aShadowDecidesBesideThePolicyAndIsOnlyCounted() throws {
+    var settings = try Self.settings()
+    var strict = settings.policies["phone"]!.rules
+    strict.ladder = [.seconds(90)]
+    strict.limits = ["ip"]
+    settings.policies["strict"] = try SendPolicy(name: "strict", strict)
+    settings.policies["phone"] = try SendPolicy(
+      name: "phone", settings.policies["phone"]!.rules, shadow: "strict")
+    let counter = DispatcherHarness(engine: settings)
+    func info() throws -> String {
+      let text = try counter.say("INFO stats").text
+      return text.split(whereSeparator: \.isNewline).first { $0.hasPrefix("shadow_phone:") }
+        .map { String($0.dropFirst(13)) } ?? ""
+    }
+    func start(_ key: String, _ ip: String = "1") throws -> Bool {
+      try counter.say("COUNTDOWN START \(key) POLICY phone LIMIT ip:\(ip)")["accepted"]
+        == .integer(1)
+    }
+    #expect(try start("4511"))
+    #expect(try !start("4511"))
+    counter.pass(30_000)
+    // Its cooldown is longer, so it refuses this one.
+    #expect(try start("4511"))
+    #expect(
+      try info() == "shadow=strict,both=1,only_policy=1,only_shadow=0,none=1,undecided=0")
+    // The address has room for it that is used in force.
+    #expect(try !start("4712"))
+    #expect(
+      try info() == "shadow=strict,both=1,only_policy=1,only_shadow=1,none=1,undecided=0")
+    let limits = try counter.say("COUNTDOWN WHY 4511")["limits"]!.elements.map(\.text)
+    #expect(
+      limits.last
+        == "shadow strict: START would be refused for 60 s; 1 accepted by both, 1 only by phone, "
+        + "1 only by strict")
+    // A refund is learned as well.
+    let sent = try counter.say("COUNTDOWN START 4813 POLICY phone LIMIT ip:3")
+    _ = try counter.say("COUNTDOWN REFUND 4813 GENERATION \(sent["generation"]!.text)")
+    #expect(try start("4813", "3"))
+    #expect(
+      try info() == "shadow=strict,both=3,only_policy=1,only_shadow=1,none=1,undecided=0")
+    // Nothing of it is an entity.
+    #expect(try counter.say("COUNTDOWN GET 4712") == .null)
+  }
+
+  // MARK: Quotas
+
+  @Test func limitsCountAsEntitiesAndAllOrNothingOfThemIsMade() throws {
+    var settings = try Self.settings()
+    settings.limits.entities = 3
+    let counter = DispatcherHarness(engine: settings)
+    try counter.expectError(
+      "COUNTDOWN START 4511 POLICY phone LIMIT ip:1", "LIMIT max-entities is 3")
+    #expect(try counter.say("DBSIZE") == .integer(0))
+  }
+}

@@ -1,0 +1,126 @@
+"""Named limits over restarts, kill -9, reloads and wrong configurations; and the attack that they end."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from countdownd import PROJECT, Error, binary, check, ctl_binary, eventually, view
+
+RULES = """
+throttles:
+  ip: {burst: 3, rate: 1/1h}
+  range: {without-last: 2, windows: [20/1h, 30/1d]}
+  all: {windows: [100/1d], global: true}
+policies:
+  phone: {ladder: [60s], validity: 5m, limits: [ip, range, all]}
+  other: {ladder: [60s], limits: [all]}
+"""
+
+
+def start(client, key, address="a", policy="phone"):
+    limit = ["LIMIT", f"ip:{address}"] if policy == "phone" else []
+    return view(client("COUNTDOWN", "START", key, "POLICY", policy, *limit))
+
+
+def figures(client):
+    """Returns how much is left of each limit."""
+    _, views = client("THROTTLE", "LIST", "LIMIT", "1000")
+    return {view(each)["key"]: view(each)["remaining"] for each in views}
+
+
+@pytest.mark.daemon(config=RULES)
+def test_limits_survive_kill_9_with_each_of_their_sends(daemon):
+    client = daemon.connect()
+    # Enough for several pages of sends.
+    sent = [start(client, f"45{key:02}", address=key // 3) for key in range(18)]
+    assert all(each["accepted"] for each in sent)
+    client("COUNTDOWN", "REFUND", "4507", "GENERATION", sent[7]["generation"])
+    before = figures(client)
+    assert before[b"range:45"] == 3 and before[b"all:"] == 83 and before[b"ip:2"] == 1
+    for how in ("kill", "terminate", "kill"):
+        daemon.restart(how)
+        client = daemon.connect()
+        assert figures(client) == before
+    # A send of an earlier life can be given back, and what is left is exact.
+    client("COUNTDOWN", "REFUND", "4517", "GENERATION", sent[17]["generation"])
+    more = [start(client, f"45{key}", address=key) for key in range(50, 55)]
+    assert [each["accepted"] for each in more] == [1, 1, 1, 1, 0]
+    assert (more[4]["reason"], more[4]["limit"]) == (b"limit", b"range:45")
+    daemon.restart("kill")
+    client = daemon.connect()
+    assert figures(client)[b"range:45"] == 0
+    daemon.terminate()
+    assert check(daemon.state).returncode == 0
+
+
+@pytest.mark.daemon(config=RULES)
+def test_a_reload_changes_the_rules_and_a_wrong_file_leaves_the_old_ones_in_force(daemon):
+    client = daemon.connect()
+    assert start(client, "4501")["accepted"]
+    file = daemon.config_path
+    file.write_text(RULES.replace("limits: [all]", "limits: [al]"))
+    answer = client("CONFIG", "RELOAD")
+    assert isinstance(answer, Error) and "no limit al in throttles; did you mean all?" in answer
+    assert start(client, "4502")["accepted"]
+    file.write_text(RULES.replace("burst: 3", "burst: 2"))
+    assert not isinstance(client("CONFIG", "RELOAD"), Error)
+    # What was used stays used.
+    refused = start(client, "4503")
+    assert (refused["accepted"], refused["limit"]) == (0, b"ip:a")
+
+
+@pytest.mark.parametrize(
+    "rules, problem",
+    [
+        ("throttles: {a: {windows: [10001/1d]}}", "1 to 10000 sends; for more, use rate and burst"),
+        ("throttles: {a: {burst: 3}}", "burst needs rate"),
+        ("throttles: {a: {rate: 3/1h}}", "rate needs burst"),
+        ("throttles: {a: {global: true}}", "limits nothing; it needs rate and burst, or windows"),
+        ("throttles: {a: {windows: [1/1h], global: true, without-last: 4}}", "drop one of them"),
+        ("throttles: {a: {windows: [1/1h], passed: {least: 20}}}", "1% to 100%"),
+        ("throttles: {a: {windows: [1/1h], passed: {least: 20%}}}", "needs of, in, block"),
+        ("throttles: {a: {window: [1/1h]}}", "did you mean windows?"),
+        ("policies: {p: {limits: [a]}}", "no limit a in throttles; throttles is empty"),
+        ("throttles: {a: {windows: [1/1h]}}\npolicies: {p: {limits: [a, a]}}", "a is named twice"),
+        (
+            "throttles: {a: {windows: [1/1h], passed: {least: 1%, of: 1, in: 1h, block: 1h}}}\n"
+            "policies: {p: {limits: [a]}}",
+            "set policies.p.validity",
+        ),
+        ("policies: {p: {validity: 5m, lockout: [5m]}}", "lockout needs attempts"),
+        (
+            "fleet: {engine: redis, nodes: [\"a:1\"]}\nthrottles: {a: {windows: [1/1h]}}",
+            "named limits are not shared by a fleet yet",
+        ),
+    ],
+)  # fmt: skip
+def test_a_configuration_that_makes_no_sense_is_refused_by_name(tmp_path, rules, problem):
+    file = tmp_path / "countdownd.yaml"
+    file.write_text(rules)
+    done = subprocess.run(
+        [ctl_binary(), "policy", "check", file], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and problem in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("rules", ["--protected", "--unprotected"])
+def test_an_attack_ends_after_a_few_codes_and_honest_users_lose_none(rules):
+    # A fifth of the attack that the page plays.
+    words = [PROJECT / "Examples/attack/attack.py", "--numbers", "2000", "--honest", "200", rules]
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], capture_output=True, text=True,
+        env=os.environ | {"COUNTDOWND": str(binary())}, timeout=600)
+    attacker, honest = (int(line.split()[0]) for line in done.stdout.splitlines())
+    assert honest == 200
+    assert attacker < 100 if rules == "--protected" else attacker == 2_000
+
+
+@pytest.mark.daemon(config=RULES)
+def test_figures_count_what_limits_refuse(daemon):
+    client = daemon.connect()
+    for key in range(4):
+        start(client, f"45{key:02}")
+    assert daemon.info("stats")["starts_limited"] == "1"
+    eventually(
+        lambda: b"countdownd_limited_starts_total 1" in client("METRICS"), "METRICS has it as well")

@@ -1,0 +1,446 @@
+import Countdowns
+import SeededRandom
+
+/// A random history of starts under policies that name limits, and of THROTTLE TAKE, against plain
+/// lists of moments. The engine is replaced by one that reads its state, and rules are reloaded.
+package struct LimitSimulation: ~Copyable {
+  private let seed: UInt64
+  private var random: SeededGenerator
+  private var engine: Engine
+  private var settings = EngineSettings()
+  private var lists = LimitLists()
+  private var now = Moment(
+    boot: Instant(microseconds: 5_000_000), wall: Instant(microseconds: 1_790_000_000_000_000))
+  private var step = 0
+  /// The accepted sends of each key, oldest first.
+  private var sent: [String: [Sent]] = [:]
+  private let keys: [String]
+  private var recent: [String] = []
+  /// When the cooldown of each key is over.
+  private var ownUntil: [String: Int64] = [:]
+  /// The generation of the newest send. In the lists, a TAKE is between two sends.
+  private var newest: Int64 = 0
+
+  private struct Sent {
+    let generation: Int64
+    let limits: [[UInt8]]
+    /// When the code expires; nil once its outcome is known.
+    var expires: Int64?
+    var isRefunded = false
+  }
+
+  private static let client = Client(connection: 1, uid: 1_000)
+
+  package init(seed: UInt64) {
+    self.seed = seed
+    random = SeededGenerator(seed: seed)
+    keys = (0..<[2, 6, 20][Int(seed % 3)]).map { "+45\($0 % 3)\($0)" }
+    settings.throttles = Self.rules(&random)
+    lists.rules = settings.throttles
+    let limitsOf = [
+      ("one", ["ip"]), ("two", ["range", "all"]), ("three", ["ip", "range", "all"]),
+    ]
+    for (name, limits) in limitsOf {
+      var rules = SendPolicy.Rules()
+      rules.every = .milliseconds(100)
+      rules.ladder = [.milliseconds(500), .seconds(2)]
+      rules.validity = .milliseconds(Int64.random(in: 1...8_000, using: &random))
+      rules.limits = limits
+      settings.policies[name] = try! SendPolicy(name: name, rules)
+    }
+    engine = Engine(settings: settings, at: now)
+    open()
+  }
+
+  private func open() {
+    engine.observer = SentEvents()
+    engine.connect(1)
+    for kind in [EntityKind.throttle, .countdown] {
+      _ = engine.subscribe(Self.client, toPattern: kind.channelPrefix + [0x2A])
+    }
+  }
+
+  /// Returns the rules of three limits, of which one is for each address, one for the key without
+  /// its last digit, and one for all.
+  private static func rules(_ random: inout SeededGenerator) -> [String: LimitRules] {
+    func rate(_ random: inout SeededGenerator) -> Throttle.Rate? {
+      Throttle.Rate(
+        burst: Int64.random(in: 1...5, using: &random),
+        count: Int64.random(in: 1...7, using: &random),
+        period: .milliseconds(Int64.random(in: 500...9_000, using: &random)))
+    }
+    func windows(_ random: inout SeededGenerator) -> [SendPolicy.Window] {
+      let first = Int.random(in: 1...4, using: &random)
+      let short = SendPolicy.Window(
+        limit: first, length: .milliseconds(Int64.random(in: 400...4_000, using: &random)))
+      let long = SendPolicy.Window(
+        limit: first + Int.random(in: 1...12, using: &random), length: .seconds(30))
+      return Bool.random(using: &random) ? [short] : [short, long]
+    }
+    var ip = LimitRules.Rules()
+    ip.rate = rate(&random)
+    var range = LimitRules.Rules()
+    range.windows = windows(&random)
+    range.withoutLast = 1
+    range.passed = .init(
+      least: UInt32.random(in: 1...100, using: &random),
+      of: UInt32.random(in: 1...5, using: &random),
+      within: .seconds(Int64.random(in: 2...40, using: &random)),
+      block: .milliseconds(Int64.random(in: 1...9_000, using: &random)))
+    var all = LimitRules.Rules()
+    all.rate = rate(&random)
+    all.isGlobal = true
+    if Bool.random(using: &random) { all.windows = windows(&random) }
+    return [
+      "ip": try! LimitRules(ip), "range": try! LimitRules(range), "all": try! LimitRules(all),
+    ]
+  }
+
+  package mutating func play(steps: Int) throws(Disagreement) {
+    for _ in 0..<steps {
+      step += 1
+      try pass(Interval(microseconds: Int64.random(in: 1...700_000, using: &random)))
+      switch Int.random(in: 0..<40, using: &random) {
+      case 0..<17: try start(key(), isReady: false)
+      case 17..<24: try takeSeveral()
+      case 24..<27: try refund()
+      case 27..<30: try passCode()
+      case 30: try cancel()
+      case 31: try unblock()
+      case 32: try refundTaken()
+      case 33: reload()
+      case 34: try restart()
+      case 35: try pass(.seconds(60))
+      default: try compare()
+      }
+    }
+  }
+
+  private mutating func key() -> String { keys.randomElement(using: &random)! }
+  private var boot: Int64 { now.boot.microseconds }
+
+  private mutating func address() -> [UInt8] {
+    Array("ip:10.0.0.\(Int.random(in: 1...2, using: &random))".utf8)
+  }
+
+  private func limits(_ policy: SendPolicy, _ key: String, _ address: [UInt8]) -> [[UInt8]] {
+    policy.rules.limits.map { name in
+      switch name {
+      case "ip": address
+      case "range": Array("range:\(key.dropLast())".utf8)
+      default: Array("all:".utf8)
+      }
+    }
+  }
+
+  private func disagreement(_ text: String) -> Disagreement {
+    Disagreement(
+      description: "limits: seed \(seed), step \(step), at \(boot) µs: \(text)\n"
+        + recent.suffix(30).joined(separator: "\n"))
+  }
+
+  private mutating func note(_ text: String) {
+    if recent.count > 200 { recent.removeFirst(100) }
+    recent.append("  step \(step), \(boot): \(text)")
+  }
+
+  // MARK: Time
+
+  /// Moves from deadline to deadline. Sometimes starts a key at the moment that it is ready.
+  private mutating func pass(_ interval: Interval) throws(Disagreement) {
+    let end = now.boot + interval
+    while let next = engine.nextDeadline.boot, next <= end {
+      move(to: max(next, now.boot))
+      lists.pass(to: boot)
+      while !engine.advance(to: now, budget: 3) {}
+      expire()
+      for event in engine.takeOutbox() {
+        try hear(event)
+        guard event.kind == .countdown, event.name == .ready,
+          Int.random(in: 0..<3, using: &random) == 0
+        else { continue }
+        // Only the first: the others may find that it has taken the room.
+        try start(String(decoding: event.key, as: UTF8.self), isReady: true)
+        break
+      }
+    }
+    move(to: end)
+    lists.pass(to: boot)
+  }
+
+  private mutating func move(to boot: Instant) {
+    now.wall = now.wall + (boot - now.boot)
+    now.boot = boot
+  }
+
+  private mutating func expire() {
+    let now = boot
+    var due: [(at: Int64, key: String, index: Int)] = []
+    for (key, sends) in sent {
+      for (index, send) in sends.enumerated() {
+        if let expires = send.expires, expires <= now { due.append((expires, key, index)) }
+      }
+    }
+    for (_, key, index) in due.sorted(by: { ($0.at, $0.index) < ($1.at, $1.index) }) {
+      sent[key]![index].expires = nil
+      let send = sent[key]![index]
+      lists.learn(false, 2 * send.generation, send.limits, at: now)
+    }
+  }
+
+  private func hear(_ event: SentEvent) throws(Disagreement) {
+    guard event.kind == .throttle else { return }
+    let refusal = lists.refusal([event.key], at: boot)
+    let blocked = lists.limits[event.key]?.blockedUntil != nil
+    let isRight =
+      switch event.name {
+      case .full: refusal != nil
+      case .room: refusal == nil
+      case .blocked: blocked
+      case .unblocked: !blocked
+      default: true
+      }
+    if !isRight {
+      throw disagreement("\(event.name) of \(String(decoding: event.key, as: UTF8.self))")
+    }
+  }
+
+  private func hearAll() throws(Disagreement) {
+    for event in engine.takeOutbox() where event.name != .snapshot { try hear(event) }
+  }
+
+  // MARK: Commands
+
+  private mutating func start(_ key: String, isReady: Bool) throws(Disagreement) {
+    let before = engine.countdown(key.utf8.span, at: now)
+    let name = ["one", "two", "three"].randomElement(using: &random)!
+    // At `ready` with the limits of the last start.
+    let isResend = isReady || before != nil && Int.random(in: 0..<3, using: &random) == 0
+    let policy = settings.policies[name]!
+    let address = address()
+    let used = isResend ? sent[key]!.last!.limits : limits(policy, key, address)
+    let own = before?.state == .counting ? ownUntil[key].flatMap { $0 > boot ? $0 : nil } : nil
+    let refusal = lists.refusal(used, at: boot)
+    let views = listing()
+    var start = CountdownStart(Countdown.Plan(count: 1, every: .seconds(1))!)
+    start.policy = policy
+    if policy.rules.limits.contains("ip") { start.limits = [address] }
+    let clock = now
+    let client = Self.client
+    let given = start
+    let answer = Result { () throws(EngineError) in
+      isResend
+        ? try engine.resendCountdown(key.utf8.span, token: nil, by: client, at: clock)
+        : try engine.startCountdown(key.utf8.span, given, by: client, at: clock)
+    }
+    guard case .success(let (decision, view)) = answer else {
+      throw disagreement("START of \(key): \(answer)")
+    }
+    note("\(isResend ? "RESEND" : "START \(name)") \(key): \(decision), \(view.retryAfterMS) ms")
+    guard decision.isAccepted == (own == nil && refusal == nil) else {
+      throw disagreement("\(decision), but \(own ?? 0), \(String(describing: refusal))")
+    }
+    if isReady, !decision.isAccepted { throw disagreement("refused at ready") }
+    guard decision.isAccepted else {
+      let until = max(own ?? 0, refusal?.until ?? 0)
+      guard view.retryAfterMS == (until - boot).roundedUp else {
+        throw disagreement("retry after \(view.retryAfterMS) ms, not \((until - boot).roundedUp)")
+      }
+      let isOwn = until == own
+      guard decision.reason == (isOwn ? .cooldown : refusal!.reason),
+        view.quota?.limit == (isOwn ? nil : refusal!.key)
+      else {
+        throw disagreement("\(String(describing: decision.reason)) of \(view.quota?.limit ?? [])")
+      }
+      guard listing() == views else { throw disagreement("the refusal has changed a limit") }
+      return try hearAll()
+    }
+    let validity = (isResend ? settings.policies[view.quota!.policy]! : policy).rules.validity!
+    newest = view.generation.value
+    lists.take(used, id: 2 * newest, hasCode: true, at: boot)
+    sent[key, default: []].append(
+      Sent(
+        generation: view.generation.value, limits: used, expires: boot + validity.microseconds))
+    // More codes than a key can have are missed.
+    let open = sent[key]!.indices.filter { sent[key]![$0].expires != nil }
+    for index in open.dropLast(SendRecord.mostCodes) {
+      sent[key]![index].expires = nil
+      lists.learn(false, 2 * sent[key]![index].generation, sent[key]![index].limits, at: boot)
+    }
+    let cooldown = Int64(view.count) * view.everyMS
+    ownUntil[key] = boot + cooldown * 1_000
+    let room = lists.refusal(used, at: boot).map { ($0.until - boot).roundedUp } ?? 0
+    let after = max(cooldown, room)
+    guard view.remainingMS >= after else { throw disagreement("ready before it is accepted") }
+    guard view.retryAfterMS == after else {
+      throw disagreement("the next after \(view.retryAfterMS) ms, not \(after)")
+    }
+    try hearAll()
+  }
+
+  private mutating func takeSeveral() throws(Disagreement) {
+    let range = "range:+45\(Int.random(in: 0...2, using: &random))"
+    let all: [[UInt8]] = [address(), Array(range.utf8), Array("all:".utf8)]
+    let keys = all.filter { _ in Bool.random(using: &random) }
+    guard !keys.isEmpty else { return }
+    let most = keys.map { lists.rules(of: $0).mostCost }.min()!
+    let cost = Int64.random(in: 1...min(most, 3), using: &random)
+    let isPeek = Int.random(in: 0..<4, using: &random) == 0
+    let refusal = lists.refusal(keys, cost: cost, at: boot)
+    let views = listing()
+    let clock = now
+    let asked = Result { () throws(EngineError) in
+      try engine.takeLimits(
+        keys, cost: UInt32(cost), isPeek: isPeek, by: Self.client, at: clock)
+    }
+    guard case .success(let answer) = asked else { throw disagreement("TAKE: \(asked)") }
+    let names = keys.map { String(decoding: $0, as: UTF8.self) }
+    note("TAKE \(names) \(cost): \(String(describing: answer.refusal))")
+    guard answer.refusal?.until.microseconds == refusal?.until,
+      answer.refusal?.limit == refusal?.key, answer.refusal?.reason == refusal?.reason
+    else { throw disagreement("TAKE: \(answer), but \(String(describing: refusal))") }
+    if refusal != nil || isPeek {
+      guard listing() == views else { throw disagreement("a refused TAKE has changed a limit") }
+    } else {
+      lists.take(keys, cost: cost, id: 2 * newest + 1, hasCode: false, at: boot)
+    }
+    try hearAll()
+  }
+
+  /// Returns a number between the sends before and after.
+  private mutating func refund() throws(Disagreement) {
+    let key = key()
+    guard let last = sent[key]?.last, let view = engine.countdown(key.utf8.span, at: now),
+      view.generation.value == last.generation
+    else { return }
+    let clock = now
+    let answer = Result { () throws(EngineError) in
+      try engine.refundCountdown(key.utf8.span, generation: view.generation, at: clock).isFirst
+    }
+    note("REFUND \(key): \(answer)")
+    guard answer == .success(!last.isRefunded) else { throw disagreement("REFUND: \(answer)") }
+    if !last.isRefunded {
+      lists.giveBack(2 * last.generation, last.limits, at: boot)
+      ownUntil[key] = nil
+      sent[key]![sent[key]!.count - 1].isRefunded = true
+      sent[key]![sent[key]!.count - 1].expires = nil
+    }
+    try hearAll()
+  }
+
+  private mutating func passCode() throws(Disagreement) {
+    let key = key()
+    guard let index = sent[key]?.indices.last, sent[key]![index].expires ?? 0 > boot,
+      engine.countdown(key.utf8.span, at: now) != nil
+    else { return }
+    let clock = now
+    let answer = Result { () throws(EngineError) in
+      try engine.passCountdown(key.utf8.span, generation: nil, at: clock).0
+    }
+    note("PASS \(key): \(answer)")
+    guard answer == .success(.accepted) else { throw disagreement("PASS: \(answer)") }
+    for place in sent[key]!.indices where sent[key]![place].expires != nil {
+      sent[key]![place].expires = nil
+      let send = sent[key]![place]
+      lists.learn(place == index, 2 * send.generation, send.limits, at: boot)
+    }
+    try hearAll()
+  }
+
+  private mutating func cancel() throws(Disagreement) {
+    let key = key()
+    let clock = now
+    let answer = Result { () throws(EngineError) in
+      try engine.cancelCountdown(key.utf8.span, generation: nil, at: clock)
+    }
+    guard case .success(let isDone) = answer else { throw disagreement("CANCEL: \(answer)") }
+    if isDone, let last = sent[key]?.last, last.expires != nil {
+      lists.ignore(2 * last.generation, last.limits)
+    }
+    note("CANCEL \(key): \(isDone)")
+    try hearAll()
+  }
+
+  private mutating func unblock() throws(Disagreement) {
+    let key = Array("range:+45\(Int.random(in: 0...2, using: &random))".utf8)
+    let wasBlocked = lists.limits[key]?.blockedUntil != nil
+    let clock = now
+    let answer = Result { () throws(EngineError) in
+      try engine.unblockThrottle(key.span, generation: nil, at: clock)?.isFirst ?? false
+    }
+    guard answer == .success(wasBlocked) else { throw disagreement("UNBLOCK: \(answer)") }
+    lists.unblock(key)
+    note("UNBLOCK \(String(decoding: key, as: UTF8.self)): \(wasBlocked)")
+    try hearAll()
+  }
+
+  private mutating func refundTaken() throws(Disagreement) {
+    let key = Array("all:".utf8)
+    let count = Int64.random(in: 1...3, using: &random)
+    let clock = now
+    let answer = Result { () throws(EngineError) in
+      try engine.refundThrottle(key.span, cost: UInt32(count), generation: nil, at: clock) != nil
+    }
+    if answer == .success(true) { lists.refund(key, count, at: boot) }
+    note("THROTTLE REFUND all: \(count): \(answer)")
+    try hearAll()
+  }
+
+  /// Changes what `passed` demands; changed rates have their own tests.
+  private mutating func reload() {
+    let new = Self.rules(&random)
+    for (name, rules) in new {
+      var changed = rules.rules
+      changed.rate = settings.throttles[name]!.rules.rate
+      // A longer window would look back at sends that are not on record any more.
+      changed.windows = settings.throttles[name]!.rules.windows
+      changed.passed?.within = settings.throttles[name]!.rules.passed!.within
+      settings.throttles[name] = try! LimitRules(changed)
+    }
+    note("reload")
+    engine.reload(settings)
+    lists.rules = settings.throttles
+  }
+
+  /// Replaces the engine by one that reads its state.
+  private mutating func restart() throws(Disagreement) {
+    let state = engine.wholeState()
+    let bytes = state.bytes(offset: 7)
+    guard let read = WholeState(bytes: bytes, offset: 7) else {
+      throw disagreement("the state cannot be read")
+    }
+    engine = Engine(settings: settings, at: now)
+    guard engine.restore(read, at: now)?.isEmpty == true else {
+      throw disagreement("the state cannot be restored")
+    }
+    note("restart")
+    open()
+    try compare()
+  }
+
+  // MARK: Comparing
+
+  private func listing() -> [UInt8] {
+    var query = ListQuery()
+    query.limit = 1_000
+    return engine.replies(listing: .throttle, query, at: now).replies
+  }
+
+  private func compare() throws(Disagreement) {
+    for key in lists.limits.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+      let view = engine.throttle(key.span, at: now)
+      let rules = lists.rules(of: key)
+      let left = lists.left(key, at: boot)
+      let wait = lists.refusal([key], at: boot).map { ($0.until - boot).roundedUp } ?? 0
+      let isSame =
+        view.map { $0.remaining == left && $0.retryAfterMS == wait }
+        ?? (left == rules.mostCost && wait == 0)
+      guard isSame else {
+        let name = String(decoding: key, as: UTF8.self)
+        throw disagreement(
+          "\(name): \(String(describing: view)), but \(left) left, \(wait) ms")
+      }
+    }
+    try hearAll()
+  }
+}
