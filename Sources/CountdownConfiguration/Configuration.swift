@@ -14,6 +14,7 @@ package struct Configuration: Equatable, Sendable {
   /// The size of a segment of the change log, in bytes. Two segments are reserved on the disk.
   package var segmentSize = 16 << 20
   package var logLevel = LogLevel.info
+  package var logFormat = LogFormat.text
   package var access = Access()
   /// The defaults of commands, and the limits of what they make.
   package var engine = EngineSettings()
@@ -54,6 +55,9 @@ package struct Configuration: Equatable, Sendable {
     case error
     case critical
   }
+
+  /// How lines of standard error look. The journal has fields in any case.
+  package enum LogFormat: String, CaseIterable, Sendable { case text, json }
 
   /// What is shared with daemons on other hosts, and how.
   package struct Fleet: Equatable, Sendable {

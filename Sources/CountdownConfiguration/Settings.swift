@@ -33,7 +33,10 @@ struct Setting: Sendable {
   /// Whether it takes effect at a start only.
   var needsRestart: Bool {
     name.hasPrefix("socket.") || name.hasPrefix("fleet.")
-      || ["state-directory", "durability", "events.keep", "log.segment-size"].contains(name)
+      || [
+        "state-directory", "durability", "events.keep", "log.segment-size",
+        "log-format",
+      ].contains(name)
   }
 
   /// All settings, in the order of `config/countdownd.yaml`.
@@ -55,6 +58,11 @@ struct Setting: Sendable {
         + "failures too; each reply waits for the disk) or none (nothing: the state is in "
         + "memory only)."),
     Setting(
+      "on-damage", \.dispatcher.onDamage, .choice(),
+      "What happens while damage to the state is not acknowledged (`countdownctl state "
+        + "acknowledge`): continue (with what can be read: sends and keys that are lost are "
+        + "allowed again) or refuse (all that decides anything is answered with DAMAGED)."),
+    Setting(
       "events.keep", \.engine.eventsKept, .count(0...100_000_000),
       "How many events the event log retains for EVENTS SINCE, newest first. Each takes "
         + "about 60 bytes of memory, and of disk if state is persisted."),
@@ -65,6 +73,10 @@ struct Setting: Sendable {
       "log-level", \.logLevel, .choice(),
       "The least severe messages that are logged: trace, debug, info, notice, warning, "
         + "error or critical. `countdownctl log-level` sets it until the next reload."),
+    Setting(
+      "log-format", \.logFormat, .choice(),
+      "How lines of standard error look: text, or json (an object on each line, for "
+        + "containers). Under systemd the journal has fields in any case."),
 
     Setting(
       "access.connect.users", \.access.connect.users, .users,
@@ -75,11 +87,11 @@ struct Setting: Sendable {
     Setting(
       "access.admin.users", \.access.admin.users, .users,
       "Who may use SHUTDOWN, CONFIG, CLIENT LIST and KILL, MONITOR, SLOWLOG, CLOCK, "
-        + "BACKUP, COUNTDOWN FORGIVE and THROTTLE UNBLOCK."),
+        + "BACKUP, CLEAR, STATE, COUNTDOWN FORGIVE and THROTTLE UNBLOCK."),
     Setting(
       "access.admin.groups", \.access.admin.groups, .groups,
       "Who may use SHUTDOWN, CONFIG, CLIENT LIST and KILL, MONITOR, SLOWLOG, CLOCK, "
-        + "BACKUP, COUNTDOWN FORGIVE and THROTTLE UNBLOCK."),
+        + "BACKUP, CLEAR, STATE, COUNTDOWN FORGIVE and THROTTLE UNBLOCK."),
 
     Setting(
       "countdown.count", \.engine.countdownCount, .count(1...2_147_483_647),
@@ -237,6 +249,10 @@ struct Setting: Sendable {
     Setting(
       "limits.max-connections-per-uid", \.connections.perUser, .count(1...1_000_000),
       "Connections of one user. Keep it lower than the limit of all users."),
+    Setting(
+      "limits.reserved-connections", \.connections.reserved, .count(0...1_000),
+      "Connections beyond these two limits for root, the user that the daemon runs as, and "
+        + "access.admin."),
     // A table has 2²⁷ places, for entities and for those that have ended but are still stored.
     Setting(
       "limits.max-entities", \.engine.limits.entities, .count(1...67_000_000),
@@ -244,6 +260,10 @@ struct Setting: Sendable {
     Setting(
       "limits.max-entities-per-uid", \.engine.limits.entitiesPerUser, .count(1...67_000_000),
       "Entities of one user. Keep it lower than the limit of all users."),
+    Setting(
+      "limits.max-memory", \.engine.limits.memory, .bytes(0...1 << 46),
+      "Resident memory beyond which no entities are added; 0 for no limit. Keep it below "
+        + "MemoryMax= of the service."),
     Setting(
       "limits.max-subscriptions", \.engine.limits.subscriptions, .count(1...10_000_000),
       "Channels and patterns that one connection subscribes to."),

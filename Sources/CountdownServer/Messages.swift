@@ -5,6 +5,7 @@ import Logging
 package enum LogMessage: String, CaseIterable, Sendable {
   case started = "73cb9d7caefb4861900749e15f29d046"
   case cannotStart = "5d1f9c0de08c4b0f9a3c1f0a6c6f7b42"
+  case uncleanEnd = "5c9abb7a74f345a2b7bdbcaade1a08be"
   case ready = "1296cce2cfff46f5997fdd9bc923c531"
   case reloaded = "4a171f9e048645b09e9f9fd68e409a44"
   case reloadRefused = "943d138b0a47447aa5e6050b6f8ca05b"
@@ -14,6 +15,12 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case foldingWorks = "ef4c32145c1d425f82e9d9ee7aa6af0f"
   case cannotStore = "12b2138444c1461d87d1355bc5f5dd0e"
   case stateReplaced = "49f62b56f7cf4793a7e5730fbfc86548"
+  case changesLost = "2590d8d239454ada9d65c3ae461ec9a2"
+  case eventsLost = "a3d0203f618c4a2ea48a1bd76aeecdfb"
+  case stateEmptied = "1db8bf6a119e4d709fa1c56424c75528"
+  case logSetAside = "1d653cc71f374434ba2abd5a8cbe116e"
+  case damageAcknowledged = "e0deb44ba3864581bf4ba7addc09c43f"
+  case cleared = "b4676413b45e48048b30755fe1f58598"
   case outputLimit = "57bd005e9d824f488f041d9359318d20"
   case refusedAtLimit = "4004a1558bb64aa4944bd38fe1422ef2"
   case refusedByRules = "fed578211d3142aab19d2ec460284343"
@@ -28,6 +35,7 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case fleetReplicaForgotten = "787f210c01ec47aabe639f236f3bc6ff"
   case fleetBehind = "288e1ee5024443ef9e021201dfc207ac"
   case fleetUnreadable = "8aaf242cbfaa4c4294db9305745bbf6f"
+  case fleetHides = "a30880fb1c9c43f99cd8dd61105afa88"
   case fleetPolicies = "5b0c1f1f4a4e4e0d9f6a7d0a3c2b9e61"
 
   /// The metadata key of the id.

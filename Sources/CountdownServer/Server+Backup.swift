@@ -3,14 +3,14 @@ import Countdowns
 
 /// Only the daemon may use the state directory, so a copy of the state travels over the socket.
 extension Server {
-  package func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 {
+  package func beginBackup(for connection: UInt64) throws(StateError) -> Int64 {
     guard let writer = storing.writer else {
-      throw BackupError(
+      throw StateError(
         "ERR the state is in memory only, so there is nothing to back up; durability in the "
           + "configuration can change that")
     }
     guard backup == nil else {
-      throw BackupError("LIMIT one backup at a time; try again when the other one is done")
+      throw StateError("LIMIT one backup at a time; try again when the other one is done")
     }
     lastBackup += 1
     let new = Backup(id: lastBackup, for: connection, path: writer.options.backupPath)
@@ -24,17 +24,17 @@ extension Server {
     return new.id
   }
 
-  package func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? {
+  package func backupSize(_ id: Int64, of connection: UInt64) throws(StateError) -> Int64? {
     try find(id, connection).result?.get().size
   }
 
   package func readBackup(
     _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
-  ) throws(BackupError) -> [UInt8] {
+  ) throws(StateError) -> [UInt8] {
     try find(id, connection).read(at: offset, count: count)
   }
 
-  package func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError) {
+  package func endBackup(_ id: Int64, of connection: UInt64) throws(StateError) {
     end(try find(id, connection))
   }
 
@@ -47,9 +47,9 @@ extension Server {
     if ended.result != nil { backup = nil }
   }
 
-  private func find(_ id: Int64, _ connection: UInt64) throws(BackupError) -> Backup {
+  private func find(_ id: Int64, _ connection: UInt64) throws(StateError) -> Backup {
     guard let backup, backup.id == id, backup.connection == connection, !backup.isEnded else {
-      throw BackupError("NOTFOUND no backup \(id) of this connection; BACKUP BEGIN makes one")
+      throw StateError("NOTFOUND no backup \(id) of this connection; BACKUP BEGIN makes one")
     }
     return backup
   }

@@ -14,6 +14,10 @@ extension Server {
     var touched: [Session] = []
     /// The connection whose snapshots continued last.
     var lastSnapshot: UInt64 = 0
+    /// When the memory in use was last read, and last returned because of its limit, in
+    /// microseconds of the boot clock.
+    var memoryRead: Int64 = 0
+    var memoryTrimmed: Int64 = 0
   }
 
   /// Begins a batch, unless one is open. The batch ends after this iteration of the loop.
@@ -111,7 +115,23 @@ extension Server {
   /// disconnected. Takes about 0.1 ms for each MiB.
   private func returnMemory() {
     if dispatcher.takePeak() { malloc_trim(0) }
+    let most = settings.engine.limits.memory
+    guard most > 0 || dispatcher.engine.isMemoryFull else { return }
+    let now = Int64(BootClock.now)
+    guard now - batch.memoryRead >= Self.memoryMicroseconds else { return }
+    batch.memoryRead = now
+    var isFull = most > 0 && ProcessMemory.residentBytes > most
+    // Entities that have ended may have left memory that is free.
+    if isFull, !dispatcher.engine.isMemoryFull || now - batch.memoryTrimmed >= 1_000_000 {
+      batch.memoryTrimmed = now
+      malloc_trim(0)
+      isFull = ProcessMemory.residentBytes > most
+    }
+    if isFull != dispatcher.engine.isMemoryFull { dispatcher.engine.isMemoryFull = isFull }
   }
+
+  /// How long a reading of the memory in use is good for.
+  private static let memoryMicroseconds: Int64 = 20_000
 
   // MARK: Storing
 

@@ -51,11 +51,13 @@ extension Server {
         ["uid": "\(peer.uid)", "pid": "\(peer.pid)"])
       throw Refusal(text: error.text)
     }
-    guard connections.count < settings.connections.all else {
+    let reserved =
+      settings.dispatcher.access.isAdmin(peer) ? settings.connections.reserved : 0
+    guard connections.count < settings.connections.all + reserved else {
       throw refuse("max-connections", settings.connections.all, peer)
     }
     let ofUser = dispatcher.users[peer.uid]?.connections ?? 0
-    guard ofUser < settings.connections.perUser else {
+    guard ofUser < settings.connections.perUser + reserved else {
       throw refuse("max-connections-per-uid", settings.connections.perUser, peer)
     }
   }

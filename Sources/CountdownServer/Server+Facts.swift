@@ -34,6 +34,17 @@ extension Server {
 
   package func note(_ notice: FleetNotice) { fleetServers?.note(notice) }
 
+  package func hasCleared(
+    _ count: Int, _ kind: EntityKind, _ pattern: [UInt8], for client: Client
+  ) {
+    logger.log(
+      .cleared, .notice, "entities were ended by an administrator",
+      [
+        "uid": "\(client.uid)", "kind": "\(kind.name)", "count": "\(count)",
+        "match": "\(String(decoding: pattern, as: UTF8.self))",
+      ])
+  }
+
   package var metrics: HostMetrics {
     var metrics = HostMetrics()
     metrics.rejectedConnections = connections.rejected
@@ -57,10 +68,15 @@ extension Server {
   }
 
   private var storeFacts: [(name: String, value: String)] {
+    let damage = [
+      ("damaged", dispatcher.damage.isEmpty ? "0" : "1"),
+      ("damage", dispatcher.damage.joined(separator: "; ")),
+      ("on_damage", settings.dispatcher.onDamage.rawValue),
+    ]
     guard let writer = storing.writer else {
-      return [("durability", settings.state?.durability.rawValue ?? "none")]
+      return [("durability", settings.state?.durability.rawValue ?? "none")] + damage
     }
-    return [
+    return damage + [
       ("durability", writer.options.durability.rawValue),
       ("state_directory", writer.options.directory),
       ("read_only", isReadOnly ? "1" : "0"),
@@ -95,6 +111,7 @@ extension Server {
     let entities = dispatcher.engine.entityCount
     return [
       ("used_memory_rss", "\(resident)"),
+      ("maxmemory", "\(settings.engine.limits.memory)"),
       ("used_memory_rss_human", ProcessMemory.humanReadable(resident)),
       ("entities", "\(entities)"),
       // Covers all memory of the process, so it is meaningful only with many entities.

@@ -76,11 +76,26 @@ extension Server {
     }
     dispatcher.isLoading = false
     if loading.unreadableEvents > 0 {
-      logger.warning(
+      logger.log(
+        .eventsLost, .error,
         """
         some of the events that were kept cannot be read, and were left out with those before them; \
         EVENTS SINCE says so to whoever asks for them
-        """, metadata: ["turns": "\(loading.unreadableEvents)"])
+        """, ["turns": "\(loading.unreadableEvents)"])
+      noteDamage("some events could not be read and are lost")
+      // The next start has nothing left to report.
+      if let batch = storing.writer?.batch {
+        batch.append(.none, missingThrough: 0)
+        appendEvents(to: batch)
+      }
+    }
+    if dispatcher.engine.hiddenCount > 0 {
+      logger.log(
+        .fleetHides, .warning,
+        """
+        the state has entities of kinds that the fleet shares. They are hidden, not lost: a start \
+        without the fleet has them again
+        """, ["count": "\(dispatcher.engine.hiddenCount)"])
     }
     logger.info("state loaded", metadata: loadedFacts)
     openBatch()

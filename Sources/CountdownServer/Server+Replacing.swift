@@ -5,46 +5,68 @@ import Logging
 /// Continues with everything that can be read of a corrupt state, which stays as it is. See
 /// `Replacement` for why nothing is lost on the way.
 extension Server {
+  ///
+  /// - Parameter damage: receives what is found damaged or lost.
   static func openStore(
-    _ state: Store.Options, _ logger: Logger, at reading: StoreClock.Reading
+    _ state: Store.Options, _ logger: Logger, at reading: StoreClock.Reading,
+    _ damage: inout DamageRecord
   ) throws(StoreError) -> Store {
     do throws(StoreError) {
-      return try Store(state, at: reading) { announce($0, logger) }
+      return try Store(state, at: reading) { finding in
+        if let text = announce(finding, logger) { damage.note(text, at: reading, logger) }
+      }
     } catch {
       guard error.kind == .corrupt else { throw error }
       // No part of the state can be read.
       let replacement = try Replacement(of: nil, state, at: reading)
-      announce(error, replacement, logger)
+      damage.note(announce(error, replacement, logger), at: reading, logger)
       try replacement.finish()
       return try replacement.open(at: reading)
     }
   }
 
-  private static func announce(_ finding: Store.Finding, _ logger: Logger) {
+  /// Logs a finding. Returns it in words if it is damage.
+  private static func announce(_ finding: Store.Finding, _ logger: Logger) -> String? {
     switch finding {
+    case .uncleanEnd(let pid):
+      logger.log(
+        .uncleanEnd, .warning,
+        """
+        the daemon before this one did not end in order: it was killed, failed or ran out of memory, \
+        or the machine did; the kernel's log has more
+        """, ["process": "\(pid)"])
     case .lostChanges(let error):
-      logger.error(
+      logger.log(
+        .changesLost, .error,
         """
         the newest changes are lost, as the machine ended without warning. The durability `power` \
         keeps them
-        """, metadata: ["file": "\(error.path)", "error": "\(error.detail)"])
+        """, ["file": "\(error.path)", "error": "\(error.detail)"])
+      return "the newest changes are lost, as the machine ended without warning"
     case .otherLog(let place):
       logger.log(
-        .stateReplaced, .notice,
-        "a part of the log belongs to another state, which this file has replaced, and is set aside",
-        ["file": "\(place)"])
+        .logSetAside, .notice,
+        """
+        a part of the log belongs to another state, which this file has replaced, and is set aside; \
+        delete it if you do not need it
+        """, ["file": "\(place)"])
     case .emptied(let path):
-      logger.warning(
+      logger.log(
+        .stateEmptied, .error,
         "there was a state, and now it is empty: starting without it. Restore a backup if it matters",
-        metadata: ["file": "\(path)"])
+        ["file": "\(path)"])
+      return "there was a state, and \(path) is empty"
     case .writableByAll(let path):
       logger.warning(
         "every user may write there, and so read, forge or remove the state: try `chmod o-w`",
         metadata: ["file": "\(path)"])
     }
+    return nil
   }
 
-  private static func announce(_ error: StoreError, _ replacement: Replacement, _ logger: Logger) {
+  private static func announce(
+    _ error: StoreError, _ replacement: Replacement, _ logger: Logger
+  ) -> String {
     logger.log(
       .stateReplaced, .critical,
       """
@@ -57,6 +79,7 @@ extension Server {
         "file": "\(replacement.replaced)", "new": "\(replacement.path)",
         "error": "\(error.detail)",
       ])
+    return "the state was corrupt and is kept as \(replacement.replaced)"
   }
 
   /// Continues with what could be read of a corrupt state.
@@ -68,24 +91,65 @@ extension Server {
     // Generations and sequence numbers keep rising.
     state.firstNumber = max(loading.loaded.firstNumber, engine.lastSequence + 1)
     let replacement = try Replacement(of: loading.loaded, state, at: reading)
-    Self.announce(error, replacement, logger)
+    noteDamage(Self.announce(error, replacement, logger))
     engine.noteEverything()
     try replacement.fill { batch in
-      let missing = engine.eventLog.droppedThrough
-      let portions = engine.eventLog.portions
-      // Some events may be older than the missing ones.
-      let older = portions.prefix { $0.lastSequence <= missing }
-      for events in older { batch.append(events, missingThrough: 0) }
-      if missing > older.last?.lastSequence ?? 0 {
-        batch.append(
-          EventLog.Portion(lastSequence: missing, count: 0, bytes: []), missingThrough: missing)
-      }
-      for events in portions[older.endIndex...] { batch.append(events, missingThrough: 0) }
+      appendEvents(to: batch)
       engine.takeChanges(into: batch)
     }
     try replacement.finish()
     loading.close()
     nonisolated(unsafe) let store = try replacement.open(at: reading)
     unsafe try keep(store)
+  }
+}
+
+extension Server {
+  /// Appends all events that were read.
+  func appendEvents(to batch: ChangeWriter) {
+    let log = dispatcher.engine.eventLog
+    let (missing, portions) = (log.droppedThrough, log.portions)
+    // Some events may be older than the missing ones.
+    let older = portions.prefix { $0.lastSequence <= missing }
+    for events in older { batch.append(events, missingThrough: 0) }
+    if missing > older.last?.lastSequence ?? 0 {
+      batch.append(
+        EventLog.Portion(lastSequence: missing, count: 0, bytes: []), missingThrough: missing)
+    }
+    for events in portions[older.endIndex...] { batch.append(events, missingThrough: 0) }
+  }
+}
+
+/// What administrators have to look at.
+extension Server {
+  /// Keeps a finding until it is acknowledged.
+  func noteDamage(_ finding: String) {
+    damage?.note(finding, at: reading, logger)
+    dispatcher.damage = damage?.findings ?? []
+  }
+
+  package func acknowledgeDamage(for client: Client) throws(StateError) -> Int {
+    guard let findings = damage?.findings, !findings.isEmpty else { return 0 }
+    do throws(StoreError) {
+      try damage?.acknowledge()
+    } catch {
+      throw StateError("ERR the damage cannot be acknowledged: \(error)")
+    }
+    dispatcher.damage = []
+    logger.log(
+      .damageAcknowledged, .notice,
+      "the damage is acknowledged: \(findings.joined(separator: "; "))", ["uid": "\(client.uid)"])
+    hooks.isAlive(status)
+    return findings.count
+  }
+}
+
+extension DamageRecord {
+  mutating func note(_ finding: String, at now: StoreClock.Reading, _ logger: Logger) {
+    do throws(StoreError) {
+      try note(finding, atUnixMicroseconds: now.wallMicroseconds)
+    } catch {
+      logger.error("the next start will not know of the damage, as it cannot be written: \(error)")
+    }
   }
 }

@@ -1,10 +1,15 @@
 /// The status that is shown to administrators.
 extension Server {
-  var status: ServerStatus {
+  package var status: ServerStatus {
     ServerStatus(
       troubles: [
+        dispatcher.damage.first.map {
+          "damaged: \($0). Look at it, then `countdownctl state acknowledge`"
+        },
+        reloadProblem.map { "the new configuration is refused, the old one stays: \($0)" },
         storing.problem.map { "read-only: \($0)" },
         storing.writer?.foldingProblem.map { "folding fails: \($0)" }, fleetServers?.trouble,
+        dispatcher.fleet?.trouble,
       ].compactMap(\.self),
       load: "\(connections.count) connections, \(dispatcher.engine.count(.countdown)) countdowns, "
         + "\(dispatcher.engine.count(.hud)) HUDs, \(dispatcher.engine.count(.timer)) timers")

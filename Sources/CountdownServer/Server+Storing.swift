@@ -75,7 +75,8 @@ extension Server {
         .foldingFails, .error,
         """
         the log of changes cannot be brought to the state file, so it grows with each change; nothing is \
-        lost, and all is accepted while there is room: \(error)
+        lost, and \(isReadOnly ? "changes are refused" : "changes are accepted until the log is full"): \
+        \(error)
         """)
     } else {
       logger.log(.foldingWorks, .notice, "the log of changes is brought to the state file again")

@@ -45,6 +45,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// The clocks when this daemon started. All later readings are of the same boot.
   let startReading: StoreClock.Reading
   var storing = Storing()
+  /// What was found damaged in the state; nil if nothing is persisted.
+  var damage: DamageRecord?
   var backup: Backup?
   var lastBackup: Int64 = 0
   let connections = ConnectionTable()
@@ -104,11 +106,13 @@ package final class Server: CommandHost, @unchecked Sendable {
       settings.virtualStart ?? StoreClock.Reading(bootID: BootID.current, machineClocks.now)
     // Opening may take long: it migrates a file of another version, and reads the change log.
     if settings.state != nil { hooks.isLoading(0) }
-    let store = try settings.state.map { state throws(StoreError) in
-      var state = state
+    var store: Store?
+    if var state = settings.state {
       state.isTimeVirtual = settings.isTimeVirtual
       state.continuesClocks = settings.isTimeVirtual && settings.virtualStart == nil
-      return try Self.openStore(state, logger, at: reading)
+      var damage = try DamageRecord(directory: state.directory)
+      store = try Self.openStore(state, logger, at: reading, &damage)
+      self.damage = damage
     }
     if settings.isTimeVirtual, let store { reading = store.clock.reading }
     loading = .opened(store)
@@ -128,6 +132,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       engine: Engine(settings: engine, at: startedAt), settings: settings.dispatcher,
       host: self)
     dispatcher.isLoading = store != nil
+    dispatcher.damage = damage?.findings ?? []
   }
 
   private func openFleet(_ settings: FleetSettings) throws(FleetError) {
@@ -193,7 +198,9 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// Takes new settings, which apply to new entities and new connections. Keeps the listener, the
   /// kind of time, the fleet and the watchdog. Callable from any thread; `done` is called on the
   /// loop once the settings are in force.
-  package func reload(_ new: ServerSettings, _ done: @escaping @Sendable () -> Void) {
+  package func reload(
+    _ new: ServerSettings, _ done: @escaping @Sendable (ServerStatus) -> Void
+  ) {
     runOnLoop { server in
       var new = new
       new.listener = server.settings.listener
@@ -205,13 +212,19 @@ package final class Server: CommandHost, @unchecked Sendable {
       server.dispatcher.reload(new.dispatcher)
       server.dispatcher.engine.reload(new.engine)
       (server.configuredAt, server.reloadProblem) = (server.now.wall, nil)
-      done()
+      done(server.status)
     }
   }
 
-  /// Notes why a new configuration is refused, for INFO and METRICS. Callable from any thread.
-  package func noteRefusedReload(_ problem: String) {
-    runOnLoop { $0.reloadProblem = problem }
+  /// Notes why a new configuration is refused. Callable from any thread; `done` receives the status
+  /// on the loop.
+  package func noteRefusedReload(
+    _ problem: String, _ done: @escaping @Sendable (ServerStatus) -> Void
+  ) {
+    runOnLoop { server in
+      server.reloadProblem = problem
+      done(server.status)
+    }
   }
 
   package func setLogLevel(_ level: String) -> Bool {

@@ -51,6 +51,13 @@ struct StateFiles {
   /// The state that would take the place of this one.
   var next: StateFiles { StateFiles(directory, (number ?? 0) + 1) }
 
+  /// The state after all that the directory has a file of, be it only a segment of a log.
+  static func unused(in directory: String) throws(StoreError) -> StateFiles {
+    let numbers = try names(in: directory).filter { $0.hasPrefix(prefix) }
+      .compactMap { Int($0.dropFirst(prefix.count).prefix(while: \.isWholeNumber)) }
+    return StateFiles(directory, (numbers.filter { $0 < highest }.max() ?? 0) + 1)
+  }
+
   /// What the names of the log's segments begin with; nil if there is no log.
   var logPrefix: String? { number.map { Self.prefix + String($0) + "-changes-" } }
 
@@ -213,7 +220,7 @@ struct StateFiles {
     return target
   }
 
-  private static func stamp(_ unixMicroseconds: Int64) -> String {
+  static func stamp(_ unixMicroseconds: Int64) -> String {
     var seconds = time_t(unixMicroseconds / 1_000_000)
     var parts = unsafe tm()
     unsafe gmtime_r(&seconds, &parts)

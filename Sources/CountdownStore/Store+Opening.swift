@@ -10,6 +10,8 @@ extension Store {
     case otherLog(place: String)
     /// The file is empty, although the directory once had a state.
     case emptied(path: String)
+    /// The process that has used the directory last was killed or has crashed.
+    case uncleanEnd(pid: Int32)
     /// Every user of the system may write to `path`, so its content cannot be trusted.
     case writableByAll(path: String)
   }
@@ -28,6 +30,7 @@ extension Store {
     try StateFiles.createDirectory(options.directory)
     let lock = if let lock { lock } else { try DirectoryLock(options.directory) }
     let files = try StateFiles(directory: options.directory)
+    if let pid = lock.lostBy { announce(.uncleanEnd(pid: pid)) }
     try files.removeLeftovers()
     for path in [files.directory, files.database] where StateFiles.isWritableByAll(path) {
       announce(.writableByAll(path: path))

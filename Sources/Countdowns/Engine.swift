@@ -41,6 +41,8 @@ package final class Engine {
   var recordTemplate = RecordTemplate()
   /// Kinds whose entities are copies of shared ones: only the fleet changes them.
   package var copies = KindSet() { didSet { changes.copies = copies } }
+  /// How many stored entities a fleet hides, as it shares their kind.
+  package internal(set) var hiddenCount = 0
   /// Called when something is due for a copy.
   var copyIsDue: (FleetKey) -> Void = { _ in }
   /// Whether this engine decides for a fleet. Then no entity has an owner: owners are on one host.
@@ -48,6 +50,13 @@ package final class Engine {
   /// Whether commands must not change persisted entities, as changes cannot be stored at present.
   /// Time still passes: what becomes ready becomes ready.
   package var isReadOnly = false
+
+  /// Whether `settings.limits.memory` is reached, which only the process knows.
+  package var isMemoryFull = false { didSet { limitEntities() } }
+  /// The most entities at present.
+  private var mostEntities: Int
+
+  private func limitEntities() { mostEntities = isMemoryFull ? 0 : settings.limits.entities }
 
   /// The wheels of the boot clock and of the wall clock, in microseconds.
   private var wheel: TimerWheel
@@ -69,6 +78,7 @@ package final class Engine {
 
   package init(settings: EngineSettings = EngineSettings(), at now: Moment) {
     self.settings = settings
+    mostEntities = settings.limits.entities
     defaultPlan = settings.defaultPlan
     countdowns = CountdownTable(keyMemory: settings.limits.keyMemory)
     wheel = TimerWheel(startingAt: now.boot.tick)
@@ -81,6 +91,7 @@ package final class Engine {
   /// Applies new settings. Running entities keep the settings they were started with.
   package func reload(_ settings: EngineSettings) {
     self.settings = settings
+    limitEntities()
     defaultPlan = settings.defaultPlan
     shadow?.reload(settings)
   }
@@ -249,7 +260,8 @@ package final class Engine {
 
   /// Refuses new entities beyond the limits.
   func checkLimits(_ client: Client, adding count: Int = 1) throws(EngineError) {
-    guard entityCount <= settings.limits.entities - count else {
+    guard entityCount <= mostEntities - count else {
+      if isMemoryFull { throw .limit(name: "max-memory", value: settings.limits.memory) }
       throw .limit(name: "max-entities", value: settings.limits.entities)
     }
     try checkUserLimit(client, adding: count)

@@ -3,6 +3,8 @@ package struct EngineSettings: Equatable, Sendable {
   package struct Limits: Equatable, Sendable {
     package var entities = 20_000_000
     package var entitiesPerUser = 10_000_000
+    /// Bytes of resident memory beyond which no entities are added; 0 for no limit.
+    package var memory = 0
     /// Bytes of the keys of all countdowns: as many as an arena can address. Not configurable.
     package var keyMemory = KeyArena.mostBytes
     /// Channels and patterns of one connection.

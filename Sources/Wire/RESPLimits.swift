@@ -28,6 +28,8 @@ package struct ConnectionLimits: Equatable, Sendable {
   package var all = 20_000
   /// Connections of one user.
   package var perUser = 10_000
+  /// Connections beyond both for those who manage the daemon.
+  package var reserved = 8
   /// Commands of one connection in a round before other connections continue.
   package var commandsPerTurn = 128
 

@@ -67,9 +67,9 @@ struct Countdownctl: AsyncParsableCommand {
       CommandGroup(
         name: "Daemon",
         subcommands: [
-          Watch.self, Top.self, Monitor.self, Ping.self, Info.self, Metrics.self, Policy.self,
-          Reload.self, LogLevel.self, Backup.self, State.self, Fleet.self, Bench.self,
-          Play.self, SchemaCommand.self, Raw.self,
+          Watch.self, Top.self, Monitor.self, Ping.self, Health.self, Info.self, Metrics.self,
+          Policy.self, Reload.self, LogLevel.self, Backup.self, Restore.self, State.self,
+          Clear.self, Fleet.self, Bench.self, Play.self, SchemaCommand.self, Raw.self,
         ]),
     ])
 

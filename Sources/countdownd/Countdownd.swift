@@ -124,10 +124,16 @@ struct Countdownd: ParsableCommand {
         "--virtual-time cannot be used with fleet: the servers have clocks of their own", 78)
     }
     if checkConfig {
+      let problems = config == nil ? ServiceFiles.problems(configuration) : []
+      guard problems.isEmpty else {
+        complain("the service cannot use its configuration:\n" + problems.joined(separator: "\n"))
+        throw ExitCode(78)
+      }
       for (name, value) in configuration.settings { say("\(name): \(value)") }
       return
     }
 
+    Self.format.store(configuration.logFormat == .json, ordering: .relaxed)
     let logger = makeLogger(configuration)
     logger.log(.started, .info, "\(Product.name) \(Product.version) starts")
 
@@ -170,7 +176,7 @@ struct Countdownd: ParsableCommand {
     } catch is StoppedWhileLoading {
       return logger.info("ended", metadata: ["by": "\(stopping.signal ?? "SHUTDOWN")"])
     }
-    status.isListening()
+    status.isListening(server.status)
     reloading.pass(to: server)
     greet(settings, logger)
     restart?.answer()
@@ -193,12 +199,17 @@ struct Countdownd: ParsableCommand {
     }
   }
 
+  /// Whether the log is JSON. Set once the configuration is loaded.
+  private var readsJSON: Bool { Self.format.load(ordering: .relaxed) }
+  private static let format = Atomic(false)
+
   /// Says why the daemon cannot start: on a terminal as it is, in the journal at critical, and as
   /// the status of the service.
   ///
   /// - Parameter logger: nil if there is none yet.
   private func refuseStart(_ text: String, _ status: Int32, _ logger: Logger? = nil) -> ExitCode {
-    if Journal.isStandardError() {
+    // Whoever reads JSON needs each line of it, once there is a configuration that says so.
+    if Journal.isStandardError() || readsJSON {
       let logger = logger ?? makeLogger(Configuration())
       logger.log(.cannotStart, .critical, "cannot start: \(text)")
     } else {
@@ -253,7 +264,10 @@ struct Countdownd: ParsableCommand {
   }
 
   private func makeLogger(_ configuration: Configuration) -> Logger {
-    let destination: LogDestination = Journal.isStandardError() ? .journal : .standardError
+    let destination: LogDestination =
+      if Journal.isStandardError() { .journal } else {
+        configuration.logFormat == .json ? .json : .standardError
+      }
     let output = LogOutput { destination.write($0) }
     LoggingSystem.bootstrap { _ in DaemonLogHandler(output: output) }
     let logger = Logger(label: Product.name)
@@ -284,7 +298,11 @@ struct Countdownd: ParsableCommand {
         stopping.pass(to: $0)
       }
     } catch let error as ListenError {
-      throw refuseStart(error.description, 69, logger)
+      // Under systemd the socket comes from its unit.
+      let advice =
+        notifier.isUnderSystemd
+        ? "; systemd has passed no socket: `systemctl start countdownd.socket`" : ""
+      throw refuseStart(error.description + advice, 69, logger)
     } catch let error as FleetError {
       throw refuseStart("cannot use the servers of the fleet: \(error)", 78, logger)
     } catch let error as StoreError {

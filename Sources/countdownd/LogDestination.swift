@@ -9,6 +9,8 @@ enum LogDestination {
   case journal
   /// Human-readable.
   case standardError
+  /// An object on each line of standard error.
+  case json
 
   func write(_ line: LogLine) {
     switch self {
@@ -18,6 +20,8 @@ enum LogDestination {
       StandardError.write(line: "<\(line.level.priority)>\(line.wholeText)")
     case .standardError:
       StandardError.write(line: "\(Self.time()) \(line.level): \(line.wholeText)")
+    case .json:
+      StandardError.write(line: Self.object(of: line))
     }
   }
 
@@ -35,16 +39,29 @@ enum LogDestination {
     "COUNTDOWND_" + name.uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }
   }
 
-  private static func time() -> String {
+  private static func object(of line: LogLine) -> String {
+    var members = [
+      ("time", time(isUTC: true)), ("level", "\(line.level)"), ("message", line.text),
+    ]
+    if let id = line.messageID { members.append(("message-id", id)) }
+    // Unprintable characters are escaped already.
+    func quoted(_ text: String) -> String {
+      "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+    }
+    members += line.about.map { ($0.name, $0.value) }
+    return "{" + members.map { quoted($0.0) + ":" + quoted($0.1) }.joined(separator: ",") + "}"
+  }
+
+  private static func time(isUTC: Bool = false) -> String {
     var now = timespec()
     unsafe clock_gettime(CLOCK_REALTIME, &now)
     var fields = unsafe tm()
-    unsafe localtime_r(&now.tv_sec, &fields)
+    _ = unsafe isUTC ? gmtime_r(&now.tv_sec, &fields) : localtime_r(&now.tv_sec, &fields)
     var text = [CChar](repeating: 0, count: 32)
-    let length = unsafe strftime(&text, text.count, "%F %T", &fields)
+    let length = unsafe strftime(&text, text.count, isUTC ? "%FT%T" : "%F %T", &fields)
     let milliseconds = String(now.tv_nsec / 1_000_000 + 1_000).dropFirst()
     let seconds = String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    return seconds + "." + milliseconds
+    return seconds + "." + milliseconds + (isUTC ? "Z" : "")
   }
 }
 

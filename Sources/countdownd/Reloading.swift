@@ -74,8 +74,9 @@ final class Reloading: Sendable {
         logger.log(
           .reloadRefused, .error, "the configuration is refused, the old one stays: \(problem)")
       }
-      status.hasReloaded(refusedFor: problems.first ?? "")
-      server.noteRefusedReload(problems.first ?? "")
+      server.noteRefusedReload(problems.first ?? "") { [status] in
+        status.hasReloaded($0, isRefused: true)
+      }
       return .refused(problems)
     }
   }
@@ -95,7 +96,10 @@ final class Reloading: Sendable {
     let settings = ServerSettings(
       new, listener: .path(new.socket.path, mode: new.socket.mode))
     let done = DispatchSemaphore(value: 0)
-    server.reload(settings) { done.signal() }
+    server.reload(settings) { [status] in
+      status.hasReloaded($0, isRefused: false)
+      done.signal()
+    }
     // A server that has ended does not signal any more.
     _ = done.wait(timeout: .now() + .seconds(5))
     logger.set(new.logLevel)
@@ -105,7 +109,6 @@ final class Reloading: Sendable {
         "policies": "\(new.engine.policies.count)",
         "changed": "\(changed.map(\.name).joined(separator: ","))",
       ])
-    status.hasReloaded()
     return .taken(changed: changed, kept: kept)
   }
 }

@@ -6,13 +6,9 @@ import SystemdSupport
 final class StatusLine: Sendable {
   private struct State {
     var troubles: [String] = []
-    /// Why the newest configuration was refused; nil if it was not.
-    var refusal: String?
     var news: String?
 
-    var text: String {
-      (troubles + [refusal, news].compactMap(\.self)).joined(separator: "; ")
-    }
+    var text: String { (troubles + [news].compactMap(\.self)).joined(separator: "; ") }
   }
 
   private let notifier: ServiceNotifier
@@ -30,8 +26,9 @@ final class StatusLine: Sendable {
     }
   }
 
-  func isListening() {
+  func isListening(_ status: ServerStatus) {
     state.withLock { state in
+      state.troubles = status.troubles
       state.news = "listening"
       notifier.ready(status: state.text)
     }
@@ -39,11 +36,10 @@ final class StatusLine: Sendable {
 
   func isReloading() { notifier.reloading() }
 
-  /// - Parameter problem: why the new configuration was refused; nil if it was not.
-  func hasReloaded(refusedFor problem: String? = nil) {
+  func hasReloaded(_ status: ServerStatus, isRefused: Bool) {
     state.withLock { state in
-      state.refusal = problem.map { "the new configuration is refused, the old one stays: \($0)" }
-      state.news = problem == nil ? "configuration reloaded" : nil
+      state.troubles = status.troubles
+      state.news = isRefused ? nil : "configuration reloaded"
       notifier.ready(status: state.text)
     }
   }

@@ -123,11 +123,11 @@ final class FuzzHost: CommandHost {
     after pause: Interval, inNextBoot isReboot: Bool, answering connection: UInt64
   ) -> Bool { false }
   func shutDown() {}
-  func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 { 1 }
-  func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? { 3 }
+  func beginBackup(for connection: UInt64) throws(StateError) -> Int64 { 1 }
+  func backupSize(_ id: Int64, of connection: UInt64) throws(StateError) -> Int64? { 3 }
   func readBackup(
     _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
-  ) throws(BackupError) -> [UInt8] { [1, 2, 3] }
-  func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError) {}
+  ) throws(StateError) -> [UInt8] { [1, 2, 3] }
+  func endBackup(_ id: Int64, of connection: UInt64) throws(StateError) {}
   func endBackup(of connection: UInt64) {}
 }

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from countdownd import FIRST_STATE, KEPT, PATIENCE, PROJECT, SECOND_STATE, Error
+from countdownd import FIRST_STATE, KEPT, PATIENCE, SECOND_STATE, Error
 from countdownd import binary, check, eventually, files_of, put, request, segments, state_file, states, view
 
 # The page size of the database, in bytes.
@@ -30,12 +30,12 @@ def ctl_state(*words):
         [CTL, "state", *map(str, words)], capture_output=True, text=True, timeout=PATIENCE)
 
 
-def restore(file, state):
-    """Runs the commands of docs/howto/backup.md."""
-    lines = (PROJECT / "docs/howto/backup.md").read_text().split("    cd /var/lib/countdownd &&\n")[1]
-    commands = lines.split("\n    countdownctl state check")[0].replace("FILE", str(file))
-    assert "mv" in commands
-    subprocess.run(["sh", "-ec", commands], cwd=state, check=True)
+def restore(file, state, status=0):
+    done = subprocess.run(
+        [CTL, "restore", file, "--state-directory", state],
+        capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
+    assert done.returncode == status, done
+    return done.stdout + done.stderr
 
 
 def leftovers(daemon):
@@ -132,6 +132,17 @@ def test_the_log_of_a_state_that_a_backup_has_overwritten_is_set_aside(daemon):
     assert "belongs to another state" in daemon.log and "lost" not in daemon.log
     daemon.restart("kill")
     assert daemon.connect()("DBSIZE") == 1
+
+
+def test_a_backup_goes_to_standard_output(daemon, tmp_path):
+    daemon.connect()("COUNTDOWN", "START", "k")
+    file = tmp_path / "copy.db"
+    with open(file, "wb") as output:
+        done = subprocess.run(
+            [CTL, "backup", "-", "--socket", str(daemon.path)], stdout=output, stderr=subprocess.PIPE,
+            timeout=PATIENCE)  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "countdowns: 1" in check(file).stdout
 
 
 def test_the_file_is_whole_or_not_there(start_daemon, tmp_path):
@@ -268,6 +279,9 @@ def test_check_says_what_is_wrong(start_daemon, tmp_path):
     in_use = check(daemon.directory / "state")
     assert in_use.returncode == 1 and str(daemon.pid) in in_use.stderr
     daemon.back_up(tmp_path / "copy.db")
+    # A daemon that runs keeps its state.
+    assert str(daemon.pid) in restore(tmp_path / "copy.db", daemon.state, status=1)
+    assert len(states(daemon.state)) == 1
     daemon.terminate()
     fine = check(daemon.directory / "state")
     assert fine.returncode == 0 and "countdowns: 2000" in fine.stdout and "no problems" in fine.stdout
@@ -278,6 +292,9 @@ def test_check_says_what_is_wrong(start_daemon, tmp_path):
     file.write_bytes(content)
     damaged = check(daemon.directory / "state")
     assert damaged.returncode == 65, damaged
+    # A damaged file is no backup.
+    assert restore(file, daemon.state, status=65)
+    assert len(states(daemon.state)) == 1
     assert "problem: " in damaged.stdout or "corrupt" in damaged.stderr
     listed = ctl_state("list", "--json", "--kind", "countdown", file)
     assert listed.returncode == 65 and listed.stderr, listed

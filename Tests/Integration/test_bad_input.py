@@ -127,7 +127,7 @@ def test_configured_limits_are_enforced_and_named(start_daemon, name, value, dat
 
 @pytest.mark.parametrize("name", ["max-connections", "max-connections-per-uid"])
 def test_connections_beyond_the_limit_are_refused(start_daemon, name):
-    daemon = start_daemon(config=f"limits: {{{name}: 3}}")
+    daemon = start_daemon(config=f"limits: {{{name}: 3, reserved-connections: 0}}")
     clients = [eventually(lambda: can_ping(daemon) and daemon.connect(), "it answers")]
     eventually(lambda: b"connected_clients:1\r" in clients[0]("INFO", "clients"), "none but it")
     clients += [daemon.connect() for _ in range(2)]

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from countdownd import PATIENCE, binary, eventually
+from test_ctl import ctl
 
 pytestmark = pytest.mark.alone
 
@@ -102,6 +103,10 @@ def test_countdowns_are_kept_under_the_prefix_in_the_report(daemon, client):
     _, page = client("COUNTDOWN", "LIST", "MATCH", shown["key_prefix"] + "*", "LIMIT", 1000)
     assert len(page) == 100
     assert int(daemon.info()["countdowns"]) == 100
+    client("COUNTDOWN", "START", "other")
+    done = ctl("clear", "--kind", "countdown", "--match", shown["key_prefix"] + "*", "--socket", daemon.path)
+    assert (done.returncode, done.stdout) == (0, "ended: 100\n")
+    assert client("DBSIZE") == 1
 
 
 def test_latency_counts_from_when_a_command_should_have_been_sent(daemon):
@@ -167,7 +172,7 @@ def test_a_terminal_shows_a_progress_bar(daemon):
     assert b"\r\x1b[K" in output.split(b"start: 500")[0][-30:], output
 
 
-@pytest.mark.daemon(config="limits:\n  max-connections: 5\n")
+@pytest.mark.daemon(config="limits:\n  max-connections: 5\n  reserved-connections: 0\n")
 def test_bench_reports_too_many_connections(daemon):
     error = run(daemon, "-n", 100, "-c", 10, status=4).stderr
     assert "LIMIT max-connections is 5" in error

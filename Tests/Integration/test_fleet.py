@@ -1,5 +1,6 @@
 """Two daemons that share a Redis server. `make test-fleet` tests failovers, cut links and more."""
 
+import os
 import pathlib
 import re
 import socket
@@ -11,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Fleet"))
 
-from countdownd import PROJECT, Client, Error, binary, eventually, view  # noqa: E402
+from countdownd import PROJECT, Client, Daemon, Error, binary, eventually, view  # noqa: E402
 from fleet import Fleet  # noqa: E402
 from servers import Single  # noqa: E402
 
@@ -157,6 +158,79 @@ def test_rules_and_dashboard_read_metrics_of_fleets_that_exist(clients):
     assert rules and rules <= known
     # The dashboard shows all of them.
     assert shown == known
+
+
+def test_a_server_that_may_evict_keys_is_not_used_any_more(servers, fleet, clients):
+    a, _ = clients
+    assert view(a("ONCE", "BEGIN", "kept", "TTL", "1h"))["accepted"] == 1
+
+    def is_refused():
+        reply = a("ONCE", "BEGIN", "evicted", "TTL", "1h")
+        return isinstance(reply, Error) and "its maxmemory-policy is allkeys-lru" in reply
+
+    assert servers.server("CONFIG", "SET", "maxmemory-policy", "allkeys-lru") == "OK"
+    try:
+        # The error says why, and so do the others.
+        eventually(is_refused, "it is noticed")
+        daemon = fleet.daemons[0]
+        assert "maxmemory-policy is allkeys-lru" in daemon.log
+        done = ctl(daemon, "health")
+        assert done.returncode == 1 and "maxmemory-policy is allkeys-lru" in done.stdout, done
+        assert b"countdownd_fleet_open_partitions 0\n" in a("METRICS")
+    finally:
+        assert servers.server("CONFIG", "SET", "maxmemory-policy", "noeviction") == "OK"
+    for number in range(2):
+        fleet.wait_until_open(fleet.daemons[number])
+    eventually(lambda: not isinstance(a("ONCE", "BEGIN", "evicted", "TTL", "1h"), Error), "it is used again")
+
+
+def test_a_host_that_joins_says_how_far_it_is(servers, fleet, told):
+    servers.server.stop()
+    try:
+        daemon = Daemon(config=fleet.text, environment={**os.environ, **told.environment})
+        try:
+            assert b"countdownd_loading 1\n" in daemon.connect()("METRICS")
+            eventually(lambda: "0 of 4 partitions are loaded" in told.status(), told.status)
+            servers.server.go_on()
+            fleet.wait_until_open(daemon)
+            assert b"countdownd_loading 0\n" in daemon.connect()("METRICS")
+        finally:
+            daemon.close()
+    finally:
+        servers.server.go_on()
+    for number in range(2):
+        fleet.wait_until_open(fleet.daemons[number])
+
+
+def test_local_entities_that_a_fleet_hides_are_counted(fleet, start_daemon):
+    daemon = start_daemon()
+    client = daemon.connect()
+    for number in range(3):
+        client("COUNTDOWN", "START", f"local{number}", "EVERY", "1h")
+    client("TIMER", "SET", "local", "1h")
+    daemon.terminate()
+    daemon.config_path.write_text(fleet.text)
+    fleet.start_again(daemon)
+    assert re.search("They are hidden, not lost.* count=4", daemon.log)
+    assert daemon.connect()("COUNTDOWN", "GET", "local1") is None
+    daemon.terminate()
+    daemon.config_path.write_text("")
+    daemon.start_again()
+    assert daemon.connect()("DBSIZE") == 4
+
+
+def test_lost_records_are_one_line_in_the_log(servers, fleet, clients):
+    a, _ = clients
+    for number in range(40):
+        a("COUNTDOWN", "START", f"lost{number}")
+    daemon = fleet.daemons[0]
+    before = daemon.log.count("the servers have lost records")
+    servers.server("FLUSHALL")
+    eventually(lambda: daemon.log.count("the servers have lost records") > before, "it is noticed")
+    for number in range(2):
+        fleet.wait_until_open(fleet.daemons[number])
+    text = daemon.log.split("the servers have lost records")[-1].splitlines()[0]
+    assert re.search(r"partitions=[1-4]\b", text), text
 
 
 def test_countdownctl_says_what_is_wrong(servers, fleet):

@@ -287,6 +287,7 @@ ALERTS = {
         16,
     ),
     "CountdowndReadOnly": (gauge("read_only", "0x5 1x24", "0x30"), 7),
+    "CountdowndDamaged": (gauge("damaged", "0x3 1x26", "0x30"), 4),
     "CountdowndFoldingFails": (gauge("folding_fails", "0 1x29", "0 1x4 0x24"), 6),
     "CountdowndFewDescriptors": (
         gauge("process_open_fds", "90 91x29", "90x30") | gauge("process_max_fds", "100x30", "100x30"),
@@ -310,6 +311,9 @@ ALERTS = {
         gauge("output_limit_disconnections_total", "0+1x30", "5x30"), 6),
     "CountdowndFleetUnreachable": (
         gauge("fleet_open_partitions", "16 15x29", "16x30") | gauge("fleet_partitions", "16x30", "16x30"), 3),
+    "CountdowndFleetLostRecords": (gauge("fleet_refuses", "0x4 1x25", "0x30"), 5),
+    "CountdowndFleetClockAhead": (gauge("fleet_partitions_with_clock_ahead", "0 2x29", "0x30"), 2),
+    "CountdowndFleetPoliciesDiffer": (gauge("fleet_policies_differ", "1x30", "1x5 0x24"), 10),
     "CountdowndFleetUnsure": (
         {f'countdownd_fleet_commands_total{{instance="{host}",result="{result}"}}': values
          for host, result, values in [("bad", "unsure", "0+1x30"), ("good", "unsure", "5x30"),

@@ -1,6 +1,7 @@
 """The daemon's process: its socket, arguments, configuration and end."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -13,7 +14,7 @@ import time
 
 import pytest
 
-from countdownd import PROJECT, Client, Simple, binary, check, eventually, request, view
+from countdownd import PATIENCE, PROJECT, Client, Simple, binary, check, eventually, request, view
 
 
 def run(*arguments, timeout=10):
@@ -461,3 +462,22 @@ def test_nothing_runs_while_nothing_is_due(daemon):
 
     # Idle threads end after some seconds.
     eventually(rests, "nothing wakes up", seconds=30)
+
+
+def test_the_log_is_json_if_configured(start_daemon):
+    daemon = start_daemon(config="log-format: json\nlimits: {max-entities: 1}\n")
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "first")
+    client("COUNTDOWN", "START", 'a"b\\c\n')
+    lines = [json.loads(line) for line in daemon.log.splitlines()]
+    assert {"time", "level", "message"} <= set.intersection(*map(set, lines))
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines)
+    (refused,) = [line for line in lines if "max-entities" in line["message"]]
+    assert refused["level"] == "warning" and refused["key"].startswith('a"b\\c')
+    assert re.fullmatch("[0-9a-f]{32}", refused["message-id"]) and refused["uid"].isdigit()
+    # A start that fails is JSON, too.
+    second = subprocess.run(
+        [binary(), *daemon.arguments], capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
+    assert second.returncode == 73 or second.returncode == 69
+    last = [json.loads(line) for line in second.stderr.splitlines()][-1]
+    assert last["level"] == "critical" and "cannot start" in last["message"]

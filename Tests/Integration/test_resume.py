@@ -119,7 +119,7 @@ def fill(daemon, count):
 
 
 def test_a_reconnection_waits_for_room(start_daemon, watch):
-    daemon = start_daemon(config="limits: {max-connections: 4}\n")
+    daemon = start_daemon(config="limits: {max-connections: 4, reserved-connections: 0}\n")
     watcher = watch(daemon.path)
     eventually(lambda: watchers(daemon.path) == 1, "it watches")
     watcher.process.send_signal(signal.SIGSTOP)

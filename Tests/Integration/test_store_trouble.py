@@ -54,29 +54,6 @@ def small(tmp_path):
     disk.close()
 
 
-@pytest.fixture
-def told(tmp_path):
-    """The notifications that systemd receives."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-        notify.bind(str(tmp_path / "notify"))
-        notify.setblocking(False)
-
-        class Told:
-            environment = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
-            lines = []
-
-            def status(self):
-                """Returns the newest STATUS= line, or an empty string."""
-                try:
-                    while True:
-                        self.lines += notify.recv(1 << 16).decode().split("\n")
-                except BlockingIOError:
-                    pass
-                return next((line for line in reversed(self.lines) if line.startswith("STATUS=")), "")
-
-        yield Told()
-
-
 def is_writable(daemon):
     return daemon.info("persistence")["read_only"] == "0"
 

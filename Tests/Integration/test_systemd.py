@@ -312,12 +312,24 @@ def test_the_drop_in_of_fleets_opens_the_network_to_it(machine):
     credential = "LoadCredential=fleet-password:/etc/countdownd/fleet-password\n"
     assert f"\n{credential}" in text
 
+    def checked():
+        return machine.run("/usr/bin/countdownd", "--check-config", check=False)
+
+    # Root can read all files, but the service cannot.
+    password = "/etc/countdownd/fleet-password"
+    machine.path(password).chmod(0o600)
+    assert "has no LoadCredential=fleet-password" in checked()
+
     def is_connected():
         with Client(machine.path(SOCKET)) as client:
             return b"fleet_servers_connected:1" in client("INFO", "fleet")
 
     # The credential alone is not enough: the unit has no network.
     machine.drop_in("countdownd.service", f"[Service]\n{credential}")
+    assert "fleet.engine: redis" in checked()
+    machine.path(password).rename(machine.path("/etc/countdownd/elsewhere"))
+    assert f"there is no {password}, which LoadCredential=fleet-password" in checked()
+    machine.path("/etc/countdownd/elsewhere").rename(machine.path(password))
     machine.run("systemctl", "start", "countdownd.service")
     time.sleep(1)
     assert not is_connected()
@@ -329,6 +341,76 @@ def test_the_drop_in_of_fleets_opens_the_network_to_it(machine):
         reply = eventually(lambda: started(client), "it is accepted")
     assert view(reply)["accepted"] == 1
     assert machine.run("redis-cli", "-a", "secret", "--no-auth-warning", "KEYS", "cd:{default.*}:records")
+
+
+def test_check_config_finds_a_file_that_the_service_cannot_read(machine):
+    secret = machine.path("/etc/countdownd/secret")
+    machine.write("/etc/countdownd/secret", "secret\n")
+    machine.write(
+        f"{CONFIGURATION}.d/fleet.yaml",
+        "fleet: {engine: redis, nodes: ['127.0.0.1:6379'], password-file: /etc/countdownd/secret}\n")
+    for mode, is_readable in [(0o600, False), (0o644, True)]:
+        secret.chmod(mode)
+        text = machine.run("/usr/bin/countdownd", "--check-config", check=False)
+        assert ("the service's user cannot read /etc/countdownd/secret" in text) != is_readable, text
+        machine.run("systemctl", "reset-failed", check=False)
+        machine.run("systemctl", "start", "countdownd.service", check=False)
+        assert (machine.show("ActiveState") == "active") == is_readable
+
+
+@pytest.mark.parametrize("was_running", [True, False])
+def test_restore_is_one_command_and_the_service_runs_afterwards(machine, was_running):
+    machine.run("ln", "-s", "countdownd", "/usr/bin/countdownctl")
+    machine.run("systemctl", "start", "countdownd.service")
+    with Client(machine.path(SOCKET)) as client:
+        view(client("COUNTDOWN", "START", "old", "EVERY", "1h"))
+    machine.run("countdownctl", "backup", "/root/copy.db")
+    with Client(machine.path(SOCKET)) as client:
+        view(client("COUNTDOWN", "START", "new", "EVERY", "1h"))
+    if not was_running:
+        machine.run("systemctl", "stop", "countdownd.socket", "countdownd.service")
+    assert machine.run("countdownctl", "restore", "/root/copy.db") == "state: /var/lib/countdownd/state-2.db"
+    assert machine.show("ActiveState") == "active"
+    with Client(machine.path(SOCKET)) as client:
+        assert view(client("COUNTDOWN", "GET", "old")) and client("COUNTDOWN", "GET", "new") is None
+    # Nothing of it looks like damage.
+    ids = message_ids()
+    for name in ("state replaced", "changes lost", "state emptied", "unclean end"):
+        assert entries(machine, "MESSAGE_ID=" + ids[name]) == [], name
+    assert machine.run("countdownctl", "health") == "all is well"
+    # A file that cannot be restored leaves the service as it is.
+    machine.write("/root/wrong.db", "no database")
+    first = machine.show("MainPID")
+    machine.run("countdownctl", "restore", "/root/wrong.db", check=False)
+    assert machine.show("MainPID") == first and machine.show("ActiveState") == "active"
+
+
+def test_damage_is_in_the_journal_and_the_status(machine):
+    ids = message_ids()
+    machine.run("systemctl", "start", "countdownd.service")
+    machine.run("systemctl", "stop", "countdownd.socket", "countdownd.service")
+    machine.run("sh", "-c", "rm /var/lib/countdownd/state-1*")
+    machine.run("systemctl", "start", "countdownd.service")
+    (entry,) = entries(machine, "MESSAGE_ID=" + ids["state emptied"])
+    assert entry["PRIORITY"] == "3"
+    machine.eventually("the status", lambda: "damaged: " in machine.show("StatusText"))
+    assert b":1" in ping(machine.path(SOCKET), command=b"STATE ACKNOWLEDGE\r\n")
+    machine.eventually("the status", lambda: "damaged: " not in machine.show("StatusText"))
+    (entry,) = entries(machine, "MESSAGE_ID=" + ids["damage acknowledged"])
+    assert entry["COUNTDOWND_UID"] == "0"
+    machine.run("systemctl", "kill", "--kill-whom=main", "-s", "KILL", "countdownd.service")
+    found = "MESSAGE_ID=" + ids["unclean end"]
+    machine.eventually("it says so", lambda: entries(machine, found))
+    assert entries(machine, found)[0]["PRIORITY"] == "4"
+
+
+def test_no_socket_from_systemd_is_said(machine):
+    machine.run(
+        "systemd-run", "--unit=alone", "-p", "Type=notify", "-p", "DynamicUser=yes", "-p", "StateDirectory=alone",
+        "/usr/bin/countdownd", "--state-directory", "/var/lib/alone", check=False)  # fmt: skip
+    machine.eventually(
+        "it says so", lambda: "systemd has passed no socket" in machine.show("StatusText", "alone.service")
+        or "systemd has passed no socket" in machine.journal("alone.service"))
 
 
 def started(client):

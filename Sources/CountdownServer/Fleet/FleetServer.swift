@@ -46,6 +46,7 @@ final class FleetServer {
     var engine: Int64?
   }
 
+  private static let memoryMilliseconds: UInt64 = 5_000
   private static let patienceMilliseconds: UInt64 = 1_000
   private static let oldestVersion = (7, 0)
   /// The oldest version that has `WAITAOF`.
@@ -186,6 +187,20 @@ final class FleetServer {
       FleetStream(self, means.connection, means.settings, servers, $0)
     }
     servers.connected(partitions.sorted())
+    checkMemoryLater(of: connection)
+  }
+
+  /// Asks again for as long as the connection lasts: somebody may change the policy.
+  private func checkMemoryLater(of connection: FleetConnection?) {
+    means.connection.loop.schedule(inMilliseconds: Self.memoryMilliseconds) {
+      [weak self, weak connection] in
+      guard let self, let connection, connection === self.connection, isReady else { return }
+      var bytes: [UInt8] = []
+      RESPRequest.append(["INFO", "memory"].map(\.utf8Array), to: &bytes)
+      expected.append(.memory)
+      send(bytes, replies: 1)
+      checkMemoryLater(of: connection)
+    }
   }
 
   /// Reports that the server cannot be used until somebody changes its configuration.

@@ -1,5 +1,6 @@
 import CountdownStore
 import Countdowns
+import DispatchTimers
 import Glibc
 import Logging
 import Wire
@@ -19,6 +20,9 @@ package final class FleetServers: FleetLink {
   private var reportedReplicas: [FleetSettings.Node: Int] = [:]
   /// The problem that was logged last about each server that cannot be used.
   private var problems: [FleetSettings.Node: String] = [:]
+  /// Partitions whose records were lost, and until when changes are refused, in microseconds; they
+  /// are logged together.
+  private var lost: [Int: Int64] = [:]
 
   /// The receiver of answers and entries, which outlives all connections.
   weak var client: (any FleetLinkClient)?
@@ -78,8 +82,16 @@ package final class FleetServers: FleetLink {
     means.connection.loop.enqueue { [self] in
       means.beginBatch()
       answer(
-        FleetAnswer(.failed(mayBeDone: false, "no server"), engine: nil, sent: now), to: id)
+        FleetAnswer(.failed(mayBeDone: false, problem(of: partition)), engine: nil, sent: now),
+        to: id)
     }
+  }
+
+  /// Why a partition has no server.
+  package func problem(of partition: Int) -> String {
+    guard let owner = owners[partition] else { return "no server is known" }
+    guard !owner.isReady, !owner.lastError.isEmpty else { return "the servers do not answer" }
+    return "\(owner.node.text) cannot be used: \(owner.lastError)"
   }
 
   package func flush() { for server in servers.values { server.flush() } }
@@ -222,10 +234,12 @@ package final class FleetServers: FleetLink {
   func note(_ notice: FleetNotice) {
     switch notice {
     case .lost(let partition, let until):
-      logger.log(
-        .fleetLost, .critical,
-        "the servers have lost the records of a partition; changes of it are refused for a while",
-        about(partition, ["refused-until-unix-ms": "\(until / 1_000)"]))
+      if lost.isEmpty {
+        means.connection.loop.schedule(inMilliseconds: Self.lostMilliseconds) { [self] in
+          logLost()
+        }
+      }
+      lost[partition] = until
     case .behind(let partition, let entries, let confirmed):
       logger.log(
         .fleetBehind, confirmed > 0 ? .critical : .warning,
@@ -249,6 +263,23 @@ package final class FleetServers: FleetLink {
         .fleetPolicies, .warning,
         "another host of the fleet has other policies; the same section policies: belongs on all")
     }
+  }
+
+  private static let lostMilliseconds: UInt64 = 500
+
+  private func logLost() {
+    let until = lost.values.max() ?? 0
+    let isRefused = until > Int64(WallClock.now)
+    logger.log(
+      .fleetLost, .critical,
+      isRefused
+        ? "the servers have lost records; changes of these partitions are refused for a while"
+        : "the servers have lost records; no policy looks back so far that changes are refused",
+      [
+        "partitions": "\(lost.count)",
+        "refused-until-unix-ms": isRefused ? "\(until / 1_000)" : "",
+      ])
+    lost = [:]
   }
 
   private func about(_ partition: Int, _ more: Logger.Metadata = [:]) -> Logger.Metadata {

@@ -8,7 +8,7 @@ final class Backup {
   let connection: UInt64
   let path: String
   /// The open copy, or why there is none; nil while it is being made.
-  private(set) var result: Result<(descriptor: Int32, size: Int64), BackupError>?
+  private(set) var result: Result<(descriptor: Int32, size: Int64), StateError>?
   /// Whether the copy is not needed any more.
   private(set) var isEnded = false
 
@@ -26,7 +26,7 @@ final class Backup {
     defer { unsafe unlink(path) }
     guard !isEnded else { return }
     if let error {
-      result = .failure(BackupError("ERR no copy could be made: \(error)"))
+      result = .failure(StateError("ERR no copy could be made: \(error)"))
       return
     }
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
@@ -34,7 +34,7 @@ final class Backup {
     guard descriptor >= 0, unsafe fstat(descriptor, &status) == 0 else {
       let reason = unsafe String(cString: strerror(errno))
       if descriptor >= 0 { close(descriptor) }
-      result = .failure(BackupError("ERR the copy cannot be read: \(reason)"))
+      result = .failure(StateError("ERR the copy cannot be read: \(reason)"))
       return
     }
     result = .success((descriptor, Int64(status.st_size)))
@@ -42,9 +42,9 @@ final class Backup {
 
   func end() { isEnded = true }
 
-  func read(at offset: Int64, count: Int) throws(BackupError) -> [UInt8] {
+  func read(at offset: Int64, count: Int) throws(StateError) -> [UInt8] {
     guard let result else {
-      throw BackupError("ERR the copy is being made; BACKUP SIZE tells when it is done")
+      throw StateError("ERR the copy is being made; BACKUP SIZE tells when it is done")
     }
     let file = try result.get()
     var failure: Int32 = 0
@@ -54,7 +54,7 @@ final class Backup {
       filled = max(got, 0)
     }
     guard failure == 0 else {
-      throw BackupError(unsafe "ERR the copy cannot be read: \(String(cString: strerror(failure)))")
+      throw StateError(unsafe "ERR the copy cannot be read: \(String(cString: strerror(failure)))")
     }
     return bytes
   }

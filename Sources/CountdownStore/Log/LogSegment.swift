@@ -83,7 +83,7 @@ final class LogSegment: @unchecked Sendable {
   func grow(to size: Int, lineage: Int64, filled: Bool) throws(StoreError) {
     let code = fallocate(descriptor, 0, 0, off_t(size)) == 0 ? 0 : errno
     guard code == 0 || code == EOPNOTSUPP else {
-      throw StoreError(systemError: code, path: path, doing: "reserve room")
+      throw StoreError(systemError: code, path: path, doing: "reserve \(size >> 10) KiB")
     }
     if filled || code == EOPNOTSUPP { try fill(to: size) }
     var header = Self.magic + [UInt8](repeating: 0, count: Self.headerLength - Self.magic.count)

@@ -55,12 +55,14 @@ package struct AccessRules: Equatable, Sendable {
   }
 
   func checkAdmin(_ peer: Peer, for command: String) throws(CommandError) {
-    guard !isTrusted(peer), !admin.include(peer) else { return }
+    guard !isAdmin(peer) else { return }
     let others = daemonUser == 0 ? "" : ", uid \(daemonUser) that the daemon runs as"
     throw CommandError(
       "NOPERM \(command) is for root\(others) and whom access.admin in the configuration names; "
         + "access.admin.users: [\(peer.uid)] would allow it to you")
   }
+
+  package func isAdmin(_ peer: Peer) -> Bool { isTrusted(peer) || admin.include(peer) }
 
   private func isTrusted(_ peer: Peer) -> Bool { peer.uid == 0 || peer.uid == daemonUser }
 }

@@ -1,7 +1,7 @@
 import Wire
 
-/// Why a copy of the state fails, as the text of an error reply.
-package struct BackupError: Error, Equatable {
+/// Why a command about the stored state fails, as the text of an error reply.
+package struct StateError: Error, Equatable {
   package let text: String
   package init(_ text: String) { self.text = text }
 }
@@ -14,7 +14,7 @@ let backupCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     let host = call.dispatcher.host
     let connection = call.session.client.connection
-    let id = try run { () throws(BackupError) in try host.beginBackup(for: connection) }
+    let id = try run { () throws(StateError) in try host.beginBackup(for: connection) }
     call.session.output.integer(id)
   },
 
@@ -24,7 +24,7 @@ let backupCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     let (id, host) = (try call.backupID(), call.dispatcher.host)
     let connection = call.session.client.connection
-    let size = try run { () throws(BackupError) in try host.backupSize(id, of: connection) }
+    let size = try run { () throws(StateError) in try host.backupSize(id, of: connection) }
     if let size { call.session.output.integer(size) } else { call.session.output.null() }
   },
 
@@ -38,7 +38,7 @@ let backupCommands: [CommandSpec] = [
     let offset = try call.integer(call.arguments[3], "offset", in: 0...Int64.max / 2)
     let count = Int(try call.integer(call.arguments[4], "count", in: 1...1_048_576))
     call.session.output.bulk(
-      try run { () throws(BackupError) in
+      try run { () throws(StateError) in
         try host.readBackup(id, of: connection, at: offset, count: count)
       })
   },
@@ -49,12 +49,22 @@ let backupCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     let (id, host) = (try call.backupID(), call.dispatcher.host)
     let connection = call.session.client.connection
-    try run { () throws(BackupError) in try host.endBackup(id, of: connection) }
+    try run { () throws(StateError) in try host.endBackup(id, of: connection) }
     call.ok()
+  },
+
+  CommandSpec(
+    "STATE", "ACKNOWLEDGE", group: .server, [.admin, .afterLoading],
+    "Acknowledge all damage to the state that was found; return how many findings.",
+    .value(.count)
+  ) { call throws(CommandError) in
+    let (host, client) = (call.dispatcher.host, call.session.client)
+    let count = try run { () throws(StateError) in try host.acknowledgeDamage(for: client) }
+    call.session.output.integer(Int64(count))
   },
 ]
 
-private func run<R>(_ body: () throws(BackupError) -> R) throws(CommandError) -> R {
+private func run<R>(_ body: () throws(StateError) -> R) throws(CommandError) -> R {
   do {
     return try body()
   } catch {

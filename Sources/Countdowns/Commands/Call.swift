@@ -167,8 +167,8 @@ struct Call: ~Escapable {
       return "ERR the policy '\(policy)' of '\(key)' has no validity, so its codes are not "
         + "tracked; set policies.\(policy).validity in the configuration"
     case .readOnly:
-      return "READONLY state cannot be stored now; INFO persistence says why. "
-        + "OWNER connection needs no storing"
+      return "READONLY state cannot be stored now, and nothing has changed; INFO persistence "
+        + "says why"
     case .levelNotAllowed(let level, let maximum):
       return "ERR '\(key)' allows no level above \(maximum.rawValue), so not \(level.rawValue); "
         + "hud.max-level or hud.screens in the configuration can allow it"

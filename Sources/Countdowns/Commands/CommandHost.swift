@@ -21,17 +21,21 @@ package protocol CommandHost: AnyObject {
   /// Sets the log level until the next reload. Returns false if there is no such level.
   func setLogLevel(_ level: String) -> Bool
   /// Begins a copy of the state for one connection. Returns the copy's id.
-  func beginBackup(for connection: UInt64) throws(BackupError) -> Int64
+  func beginBackup(for connection: UInt64) throws(StateError) -> Int64
   /// Returns the size of a copy in bytes; nil while the copy is being made.
-  func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64?
+  func backupSize(_ id: Int64, of connection: UInt64) throws(StateError) -> Int64?
   /// Returns up to `count` bytes of a copy; none at its end.
   func readBackup(
     _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
-  ) throws(BackupError) -> [UInt8]
+  ) throws(StateError) -> [UInt8]
   /// Removes a copy.
-  func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError)
+  func endBackup(_ id: Int64, of connection: UInt64) throws(StateError)
   /// Removes the copy of a connection, if it has one.
   func endBackup(of connection: UInt64)
+  /// Forgets what was found damaged. Returns how many findings there were.
+  func acknowledgeDamage(for client: Client) throws(StateError) -> Int
+  /// Logs that a client has ended the entities of a kind whose keys match a pattern.
+  func hasCleared(_ count: Int, _ kind: EntityKind, _ pattern: [UInt8], for client: Client)
   /// Ends the daemon, as SIGTERM does.
   func shutDown()
   /// Restarts the daemon, with virtual time later by `pause`, in the same boot of the machine or in
@@ -50,6 +54,10 @@ package protocol CommandHost: AnyObject {
 extension CommandHost {
   package func note(_ notice: EngineNotice) {}
   package func note(_ notice: FleetNotice) {}
+  package func hasCleared(
+    _ count: Int, _ kind: EntityKind, _ pattern: [UInt8], for client: Client
+  ) {}
+  package func acknowledgeDamage(for client: Client) throws(StateError) -> Int { 0 }
 }
 
 package enum FleetNotice: Equatable, Sendable {

@@ -54,6 +54,12 @@ package final class CommandSpec: Sendable {
     return group.kind != nil || flags.contains(.afterLoading)
   }
 
+  /// Whether it is answered while damage is to be acknowledged: it decides nothing.
+  var worksWhenDamaged: Bool {
+    group == .connection || subcommand == "HELP"
+      || ["INFO", "METRICS", "HELP", "COMMAND", "STATE"].contains(name)
+  }
+
   typealias Handler = @Sendable (Call) throws(CommandError) -> Void
 
   /// The name in capitals: `COUNTDOWN`, and `START` if there are several commands under one name.

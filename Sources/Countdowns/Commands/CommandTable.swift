@@ -46,7 +46,7 @@ package struct CommandTable: Sendable {
       countdownCommands + hudCommands + timerCommands + guardCommands + scopeCommands
       + navigationCommands + pageCommands + connectionCommands
       + transactionCommands + clientCommands + pubSubCommands + eventCommands
-      + serverCommands + clockCommands + backupCommands
+      + serverCommands + clearCommands + clockCommands + backupCommands
       + introspectionCommands
     rows = commands + helpCommands(for: commands)
     for (index, row) in rows.enumerated() {

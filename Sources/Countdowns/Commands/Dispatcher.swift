@@ -12,6 +12,7 @@ package final class Dispatcher {
     /// user are refused, and each event for the user closes one of its connections.
     package var maxOutputPerUser = 256 << 20
     package var access = AccessRules()
+    package var onDamage = OnDamage.continue
     /// Commands that take at least this long are logged.
     package var slowCommand = Interval.milliseconds(10)
     package var slowLogLength = 128
@@ -20,6 +21,9 @@ package final class Dispatcher {
 
     package init() {}
   }
+
+  /// What happens while damage to the state is not acknowledged.
+  package enum OnDamage: String, CaseIterable, Sendable { case `continue`, refuse }
 
   package let engine: Engine
   package internal(set) var table: CommandTable
@@ -54,7 +58,11 @@ package final class Dispatcher {
   /// Held-back connections whose users have room for output again.
   var roomFreed: [UInt64] = []
   /// Whether the state is still being read, so that commands about entities are refused.
-  package var isLoading = false
+  package var isLoading = false { didSet { restrict() } }
+  /// What was found damaged in the state, until it is acknowledged.
+  package var damage: [String] = [] { didSet { restrict() } }
+  /// Whether some commands are refused: one look for all, as every command asks.
+  private var isRestricted = false
   /// The fleet that this daemon belongs to; nil if there is none.
   package var fleet: Fleet?
 
@@ -71,7 +79,22 @@ package final class Dispatcher {
   /// Applies new settings.
   package func reload(_ settings: Settings) {
     self.settings = settings
+    restrict()
     slowLog.reload(threshold: settings.slowCommand.microseconds, length: settings.slowLogLength)
+  }
+
+  private var refusesAsDamaged: Bool { settings.onDamage == .refuse && !damage.isEmpty }
+
+  private func restrict() { isRestricted = isLoading || refusesAsDamaged }
+
+  private func checkRestriction(_ spec: CommandSpec) throws(CommandError) {
+    if isLoading, spec.needsState {
+      throw CommandError("LOADING state is being read; INFO persistence shows the progress")
+    }
+    guard refusesAsDamaged, !spec.worksWhenDamaged else { return }
+    throw CommandError(
+      "DAMAGED \(damage[0]): nothing is decided until an administrator has looked at it and "
+        + "acknowledges it with `countdownctl state acknowledge`")
   }
 
   // MARK: Sessions
@@ -303,9 +326,7 @@ package final class Dispatcher {
       try settings.access.checkAdmin(session.peer, for: spec.fullName)
     }
     if !spec.flags.contains(.makesRoom) { try checkRoom(session) }
-    if isLoading, spec.needsState {
-      throw CommandError("LOADING state is being read; INFO persistence shows the progress")
-    }
+    if isRestricted { try checkRestriction(spec) }
     if let fleet, fleet.isLoading, fleet.lists(spec) {
       throw CommandError("LOADING what hosts share is being read; INFO fleet shows the progress")
     }

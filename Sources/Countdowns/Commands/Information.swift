@@ -71,6 +71,7 @@ extension Dispatcher {
     let left = [boot.map { $0 - now.boot }, wall.map { $0 - now.wall }].compactMap { $0 }.min()
     return [
       ("entities", "\(engine.entityCount)"),
+      ("max_entities", "\(engine.settings.limits.entities)"),
       ("countdowns", "\(engine.count(.countdown))"),
       ("huds", "\(engine.count(.hud))"),
       ("timers", "\(engine.count(.timer))"),

@@ -126,10 +126,15 @@ extension Dispatcher {
       "output_limit_disconnections_total", .counter,
       "Connections closed because their client did not read.",
       statistics.outputLimitDisconnections)
-    text.value("loading", .gauge, "1 while the state is being read.", isLoading ? 1 : 0)
+    text.value(
+      "loading", .gauge, "1 while the state, or what a fleet shares, is being read.",
+      isLoading || fleet?.isLoading == true ? 1 : 0)
     text.value(
       "read_only", .gauge, "1 while the state cannot be stored and changes are refused.",
       engine.isReadOnly ? 1 : 0)
+    text.value(
+      "damaged", .gauge, "1 while damage to the state is not acknowledged.",
+      damage.isEmpty ? 0 : 1)
     text.durations(
       "batch_commit_seconds", "How long it took to append a batch of changes to the log.",
       host.commits)

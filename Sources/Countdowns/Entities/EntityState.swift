@@ -147,6 +147,8 @@ extension Engine {
       if !copies.contains(kind) {
         kind.behavior.restore(
           entities, next..<end, offset: offset, in: self, at: now, &refused)
+      } else {
+        hiddenCount += end - next
       }
       next = end
     }

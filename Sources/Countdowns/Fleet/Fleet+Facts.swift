@@ -42,11 +42,30 @@ extension Fleet {
     return lines
   }
 
+  /// What is wrong while this host joins; nil once it has all copies.
+  package var trouble: String? {
+    let loaded = partitions.count { $0.hasCopies }
+    guard loaded < partitions.count else { return nil }
+    return "fleet: \(loaded) of \(partitions.count) partitions are loaded; listings are refused"
+  }
+
   func write(to text: inout MetricsText) {
     text.value("fleet_partitions", .gauge, "Parts of what is shared.", partitions.count)
     text.value(
       "fleet_open_partitions", .gauge, "Parts whose server can be reached.",
       partitions.count { $0.isOpen && !$0.isBroken })
+    text.value(
+      "fleet_loaded_partitions", .gauge, "Parts that are copied to this host.",
+      partitions.count { $0.hasCopies })
+    text.value(
+      "fleet_refuses", .gauge, "1 while changes are refused, as the servers have lost records.",
+      partitions.contains { $0.refusedUntil > dispatcher.host.now.wall.microseconds } ? 1 : 0)
+    text.value(
+      "fleet_policies_differ", .gauge, "1 while another host has other policies.",
+      policiesDiffer ? 1 : 0)
+    text.value(
+      "fleet_partitions_with_clock_ahead", .gauge, "Parts whose server's clock is too far ahead.",
+      partitions.count { $0.clock.isTooFarAhead })
     text.value("fleet_copies", .gauge, "Shared entities.", copyCount)
     text.value("fleet_requests_total", .counter, "Requests to servers.", statistics.requests)
     text.values(

@@ -111,12 +111,12 @@ extension Fleet {
     }
     guard partitions[index].isOpen else {
       if partitions[index].isBroken, !operation.isDue {
-        return failForNow(operation, "the servers do not answer")
+        return failForNow(operation, link.problem(of: index))
       }
       return park(operation)
     }
     if partitions[index].isBroken, !operation.isDue {
-      return failForNow(operation, "the servers do not answer")
+      return failForNow(operation, link.problem(of: index))
     }
     guard !partitions[index].clock.isTooFarAhead, let now = partitions[index].clock.now(at: boot)
     else { return failByClock(operation) }

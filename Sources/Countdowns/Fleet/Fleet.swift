@@ -81,6 +81,9 @@ package final class Fleet {
     return spec.keyPosition > 0
   }
 
+  /// Returns whether the entities of a kind are shared.
+  func shares(_ kind: EntityKind) -> Bool { kinds.contains(kind) }
+
   /// Returns whether a command is about all entities of a shared kind.
   func lists(_ spec: CommandSpec) -> Bool {
     guard let kind = spec.group.kind else { return false }

@@ -4,6 +4,8 @@
 /// Everything happens on the event loop. Times called `boot` are microseconds of this host's boot
 /// clock; times called `engine` are microseconds since 1970 on the server's clock.
 package protocol FleetLink: AnyObject {
+  /// Returns why the server of a partition does not answer.
+  func problem(of partition: Int) -> String
   /// Sends a request to the server of a partition, once `flush` is called. Exactly one answer comes
   /// through `Fleet.receive`, never before this returns. Requests of a partition run in order.
   func send(_ request: FleetRequest, id: UInt64, to partition: Int)
@@ -15,6 +17,10 @@ package protocol FleetLink: AnyObject {
   func follow(_ partition: Int, after number: Int64)
   /// Reports all records of a partition with `Fleet.load`, then calls `Fleet.endLoading`.
   func load(_ partition: Int)
+}
+
+extension FleetLink {
+  package func problem(of partition: Int) -> String { "the servers do not answer" }
 }
 
 /// The receiver of a link's reports: the fleet, or a test.

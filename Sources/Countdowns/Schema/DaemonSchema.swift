@@ -98,6 +98,7 @@ enum ErrorCode: String, CaseIterable {
   case limit = "LIMIT"
   case noPermission = "NOPERM"
   case readOnly = "READONLY"
+  case damaged = "DAMAGED"
   case loading = "LOADING"
   case unavailable = "UNAVAILABLE"
   case unsure = "UNSURE"
@@ -112,6 +113,7 @@ enum ErrorCode: String, CaseIterable {
     case .limit: "A limit is reached; the text names it."
     case .noPermission: "This user may not connect, or not use this command."
     case .readOnly: "State cannot be stored now; nothing was changed."
+    case .damaged: "The state was damaged, and nothing is decided, as `on-damage: refuse` says."
     case .loading: "The daemon has just started and is reading its state."
     case .unavailable: "The fleet cannot decide now; nothing was done."
     case .unsure: "The command may have been done for the fleet, or not."
@@ -128,6 +130,7 @@ enum ErrorCode: String, CaseIterable {
     case .limit: "Raise the limit in the configuration, or use less."
     case .noPermission: "The text names the rule of `access:` that would allow it."
     case .readOnly: "`INFO persistence` says why; make room or repair the disk."
+    case .damaged: "An administrator looks at it, and acknowledges it with `STATE ACKNOWLEDGE`."
     case .loading: "Ask again soon."
     case .unavailable:
       "Try again. If the text names a format, run the same release on all hosts."

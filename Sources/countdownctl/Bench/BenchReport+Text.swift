@@ -36,7 +36,9 @@ extension BenchReport {
         style.green("all accepted" + (events == nil ? "" : ", none early, none lost"))
       }
     lines.append(row("checked", verdict))
-    if options.keep { lines.append(row("kept", "\(prefix)*")) }
+    if options.keep {
+      lines.append(row("kept", "countdownctl clear --kind countdown --match '\(prefix)*'"))
+    }
     return lines.flatMap { DisplayWidth.wrap($0, width, indent: Self.indent) }
   }
 

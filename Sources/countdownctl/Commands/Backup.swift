@@ -9,15 +9,13 @@ struct Backup: SessionCommand {
     discussion: """
       The file is an SQLite database that only this user can read. It gets its name once it is \
       complete and on the disk; then it replaces a file of that name, but never a symbolic link or \
-      a device. Ctrl-C leaves nothing behind.
+      a device. Ctrl-C leaves nothing behind. With - as FILE the copy goes to standard output.
 
-      To restore a backup, stop the daemon and copy the file into the state directory under the \
-      number after the highest there: with a state-1.db, as state-2.db. `countdownctl state` lists \
-      and checks a backup.
+      `countdownctl restore` puts it back, and `countdownctl state` lists and checks it.
 
       Examples:
         countdownctl backup /var/backups/countdownd.db
-        countdownctl state list /var/backups/countdownd.db
+        countdownctl backup - | ssh backup 'cat > countdownd.db'
         countdownctl state check /var/backups/countdownd.db
       """)
 
@@ -32,6 +30,15 @@ struct Backup: SessionCommand {
     defer { connection.close() }
     // Handles signals from here on, because there is a file to remove.
     let signals = Signals([SIGINT, SIGTERM, SIGHUP], leavingIgnored: true)
+    if file == "-" {
+      guard !Output.isTerminal else {
+        throw ValidationError("a backup is no text for a terminal: redirect standard output")
+      }
+      _ = try await unlessEnded(by: signals) {
+        try await copy(connection) { Output.bytes($0) }
+      }
+      return
+    }
     let target: FileBeingWritten
     do {
       target = try FileBeingWritten(file)
@@ -40,7 +47,9 @@ struct Backup: SessionCommand {
       throw ExitCode.refused
     }
     do {
-      let size = try await unlessEnded(by: signals) { try await copy(connection, to: target) }
+      let size = try await unlessEnded(by: signals) {
+        try await copy(connection) { try target.write($0) }
+      }
       try target.finish()
       if session.json {
         Output.line(RESPValue.object(["bytes": size]).json)
@@ -73,7 +82,7 @@ struct Backup: SessionCommand {
   }
 
   private func copy(
-    _ connection: Connection, to target: FileBeingWritten
+    _ connection: Connection, _ write: ([UInt8]) throws -> Void
   ) async throws -> Int {
     func send(_ words: String...) async throws -> RESPValue {
       let reply = try await connection.send(words.map { Array($0.utf8) })
@@ -95,7 +104,7 @@ struct Backup: SessionCommand {
       guard let bytes = reply.bytes, !bytes.isEmpty else {
         throw CountdownClientError.protocolViolation("a backup that ends too early")
       }
-      try target.write(bytes)
+      try write(bytes)
       offset += bytes.count
     }
     _ = try await send("BACKUP", "END", id)

@@ -65,7 +65,7 @@ struct Bench: SessionCommand {
 
   @Option(help: "Threads that send commands.") var threads = 1
 
-  @Flag(help: "Leave the countdowns running; the report says how their keys begin.")
+  @Flag(help: "Leave the countdowns running; the report says how to clear them.")
   var keep = false
   @OptionGroup var global: GlobalOptions
 

@@ -7,9 +7,9 @@ import Wire
 struct State: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "state",
-    abstract: "List or check stored state; no daemon is needed.",
+    abstract: "List or check stored state, or acknowledge damage to it.",
     discussion: """
-      PATH is a state directory that no daemon uses, whose newest state is read; a state-N.db \
+      List and check need no daemon. PATH is a state directory that no daemon uses, whose newest state is read; a state-N.db \
       there, with its log; or a backup. Nothing is changed.
 
       Examples:
@@ -17,9 +17,9 @@ struct State: AsyncParsableCommand {
         countdownctl state list --kind timer --json /var/lib/countdownd
         countdownctl state check /var/backups/countdownd.db
       """,
-    subcommands: [List.self, Check.self])
+    subcommands: [List.self, Check.self, Acknowledge.self])
 
-  /// The options of both subcommands.
+  /// The options of list and check.
   struct Source: ParsableArguments {
     @Argument(
       help: "A state directory, a backup, or an older state there.", completion: .file())
@@ -148,6 +148,27 @@ struct State: AsyncParsableCommand {
       if !state.problems.isEmpty { throw ExitCode.damaged }
     }
   }
+
+  // MARK: Acknowledge
+
+  struct Acknowledge: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Acknowledge damage that the daemon has found.",
+      discussion: """
+        Until then `info persistence`, `health`, the metrics and the status of the service report \
+        it, and with on-damage: refuse the daemon decides nothing. Only for root, the daemon's own \
+        user, and users in access.admin. Exit status 1 if there is nothing to acknowledge.
+        """)
+
+    @OptionGroup var global: GlobalOptions
+
+    func run(_ session: Session) async throws {
+      let findings = try await session.reply(["STATE", "ACKNOWLEDGE"])
+      try session.show(
+        findings.int == 0 ? .null : findings, absent: "there is no damage to acknowledge"
+      ) { "acknowledged: \($0.int ?? 0)" }
+    }
+  }
 }
 
 extension RESPValue {
@@ -160,5 +181,5 @@ extension RESPValue {
 
 extension ExitCode {
   /// A state is damaged.
-  fileprivate static let damaged = ExitCode(65)
+  static let damaged = ExitCode(65)
 }

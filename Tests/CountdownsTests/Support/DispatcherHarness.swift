@@ -58,12 +58,12 @@ final class HostStandIn: CommandHost {
     restarts.append("\(isReboot ? "REBOOT" : "RESTART") \(pause.microseconds)")
     return true
   }
-  func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 { 1 }
-  func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? { 3 }
+  func beginBackup(for connection: UInt64) throws(StateError) -> Int64 { 1 }
+  func backupSize(_ id: Int64, of connection: UInt64) throws(StateError) -> Int64? { 3 }
   func readBackup(
     _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
-  ) throws(BackupError) -> [UInt8] { [1, 2, 3] }
-  func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError) {}
+  ) throws(StateError) -> [UInt8] { [1, 2, 3] }
+  func endBackup(_ id: Int64, of connection: UInt64) throws(StateError) {}
   func endBackup(of connection: UInt64) {}
 }
 

@@ -23,12 +23,12 @@ final class ModelHost: CommandHost {
   func restart(
     after pause: Interval, inNextBoot isReboot: Bool, answering connection: UInt64
   ) -> Bool { false }
-  func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 { 0 }
-  func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? { nil }
+  func beginBackup(for connection: UInt64) throws(StateError) -> Int64 { 0 }
+  func backupSize(_ id: Int64, of connection: UInt64) throws(StateError) -> Int64? { nil }
   func readBackup(
     _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
-  ) throws(BackupError) -> [UInt8] { [] }
-  func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError) {}
+  ) throws(StateError) -> [UInt8] { [] }
+  func endBackup(_ id: Int64, of connection: UInt64) throws(StateError) {}
   func endBackup(of connection: UInt64) {}
   var virtualClock: VirtualClock? { nil }
 }

@@ -1,0 +1,59 @@
+import Glibc
+
+/// Puts a backup into a state directory, as the state that the next daemon continues with.
+package enum StateRestore {
+  private static let chunk = 1 << 20
+
+  /// Copies a backup under the next number. The states that are there stay as they are.
+  ///
+  /// Keeps daemons away meanwhile. The copy belongs to the owner of the directory.
+  ///
+  /// - Returns: the path of the new state.
+  package static func restore(_ file: String, to directory: String) throws(StoreError) -> String {
+    var owner = stat()
+    guard unsafe stat(directory, &owner) == 0 else {
+      throw StoreError(systemError: errno, path: directory, doing: "open")
+    }
+    let lock = try DirectoryLock(directory)
+    defer { withExtendedLifetime(lock) {} }
+    // A lock file that was made just now must be the daemon's, too.
+    _ = unsafe chown(directory + "/lock", owner.st_uid, owner.st_gid)
+    let target = try StateFiles.unused(in: directory)
+    // A start removes it if this process is killed.
+    let partial = StateFiles.backup(in: directory)
+    do throws(StoreError) {
+      try copy(file, to: partial, owner)
+      try target.move(partial, to: target.database)
+    } catch {
+      unsafe unlink(partial)
+      throw error
+    }
+    try target.synchronize()
+    return target.database
+  }
+
+  private static func copy(
+    _ file: String, to partial: String, _ owner: stat
+  ) throws(StoreError) {
+    let source = unsafe open(file, O_RDONLY | O_CLOEXEC)
+    guard source >= 0 else { throw StoreError(systemError: errno, path: file, doing: "open") }
+    defer { close(source) }
+    let copy = unsafe open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard copy >= 0 else { throw StoreError(systemError: errno, path: partial, doing: "open") }
+    defer { close(copy) }
+    var bytes = [UInt8](repeating: 0, count: chunk)
+    while true {
+      let count = unsafe read(source, &bytes, bytes.count)
+      guard count >= 0 else { throw StoreError(systemError: errno, path: file, doing: "read") }
+      guard count > 0 else { break }
+      let written = unsafe write(copy, bytes, count)
+      guard written == count else {
+        throw StoreError(
+          systemError: written < 0 ? errno : ENOSPC, path: partial, doing: "write")
+      }
+    }
+    guard fchown(copy, owner.st_uid, owner.st_gid) == 0, fsync(copy) == 0 else {
+      throw StoreError(systemError: errno, path: partial, doing: "write")
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import Wire
+
+/// Ends many entities at once, for administrators.
+let clearCommands: [CommandSpec] = [
+  CommandSpec(
+    "CLEAR", nil, "kind glob", group: .server, [.admin, .write, .afterLoading],
+    complexity: "O(entities)",
+    "End the entities of a kind whose keys match the pattern, and return how many.",
+    .value(.count)
+  ) { call throws(CommandError) in
+    let name = call.text(1).lowercased()
+    guard let kind = EntityKind.clearable.first(where: { "\($0.name)" == name }) else {
+      let known = EntityKind.clearable.map { "\($0.name)" }.joined(separator: ", ")
+      throw call.problem("'\(quoted(call.arguments[1]))' is no kind that can be cleared: \(known)")
+    }
+    guard call.dispatcher.fleet?.shares(kind) != true else {
+      throw CommandError("ERR the fleet shares \(name)s; end them one by one")
+    }
+    let (session, client, pattern) = (call.session, call.client, call.bytes(2))
+    guard pattern.count <= 1_024 else { throw call.problem("a pattern has at most 1024 bytes") }
+    let dispatcher = call.dispatcher
+    var query = ListQuery()
+    (query.pattern, query.limit) = (pattern, 32)
+    var count = 0
+    let part: Unfinished.Part = { now throws(CommandError) in
+      let keys: [[UInt8]]
+      (query.cursor, keys) = dispatcher.engine.keys(of: kind, query, at: now)
+      for key in keys {
+        do throws(EngineError) {
+          if try dispatcher.engine.clear(kind, key.span, at: now) { count += 1 }
+        } catch {
+          throw CommandError(
+            "READONLY state cannot be stored now; \(count) were ended, the others are as they were")
+        }
+      }
+      guard query.cursor == 0 else { return false }
+      dispatcher.host.hasCleared(count, kind, pattern, for: client)
+      session.output.integer(Int64(count))
+      return true
+    }
+    if try !part(call.now) { session.unfinished = Unfinished(part: part) }
+  }
+]
+
+extension EntityKind {
+  /// The kinds whose entities outlive connections and interfaces.
+  package static let clearable: [EntityKind] = [
+    .countdown, .timer, .throttle, .once, .gate, .debounce,
+  ]
+}
+
+extension Engine {
+  /// Returns the keys of a page of a listing, and the cursor of the next.
+  fileprivate func keys(
+    of kind: EntityKind, _ query: ListQuery, at now: Moment
+  ) -> (cursor: Int, keys: [[UInt8]]) {
+    func list<K: Kind>(_ kind: K.Type) -> (Int, [[UInt8]]) {
+      let page = self.list(kind, query, at: now)
+      return (page.cursor, page.views.map(\.key))
+    }
+    return list(kind.behavior)
+  }
+
+  /// Ends an entity, and returns whether there was one.
+  fileprivate func clear(
+    _ kind: EntityKind, _ key: Span<UInt8>, at now: Moment
+  ) throws(EngineError) -> Bool {
+    switch kind {
+    case .countdown: try cancelCountdown(key, generation: nil, at: now)
+    case .timer: try cancel(TimerKind.self, key, generation: nil, at: now)
+    case .throttle: try cancel(ThrottleKind.self, key, generation: nil, at: now)
+    case .once: try cancel(OnceKind.self, key, generation: nil, at: now)
+    case .gate:
+      // A session that is open, or else a pending action.
+      if try closeGate(key, generation: nil, at: now) {
+        true
+      } else {
+        try cancel(GateKind.self, key, generation: nil, at: now)
+      }
+    case .debounce: try cancel(DebounceKind.self, key, generation: nil, at: now)
+    case .hud, .scope, .nav, .page: false
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import ArgumentParser
+import CountdownConfiguration
+import CountdownStore
+import Glibc
+
+struct Restore: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Continue with the state of a backup.",
+    discussion: """
+      Checks FILE, stops countdownd.socket and countdownd.service, copies FILE into the state \
+      directory under the next number, and starts both again. The state from before stays there. \
+      With --state-directory it leaves the units alone, and no daemon may use that directory.
+
+      Exit status 65 if FILE is damaged, and 1 if it cannot be restored; then the units are as they \
+      were.
+
+      Examples:
+        countdownctl restore /var/backups/countdownd.db
+        countdownctl restore countdownd.db --state-directory ./state
+      """)
+
+  @Argument(help: "A file that `countdownctl backup` has made.", completion: .file())
+  var file: String
+
+  @Option(
+    help: .init(
+      "The state directory (default: \(Configuration().stateDirectory), and its service).",
+      valueName: "path"), completion: .directory)
+  var stateDirectory: String?
+  @OptionGroup var global: GlobalOptions
+
+  func run() async throws {
+    try check()
+    let service = stateDirectory == nil ? Service.installed : nil
+    let wasActive = service?.isActive ?? false
+    service?.stop()
+    do throws(StoreError) {
+      let path = try StateRestore.restore(
+        file, to: stateDirectory ?? Configuration().stateDirectory)
+      Output.line(global.json ? "{\"state\":\"\(path.printable)\"}" : "state: \(path.printable)")
+    } catch {
+      if wasActive { _ = service?.start() }
+      var text = error.problem
+      if case .inUse = error.kind { text += "; stop it first" }
+      Output.error(text, code: "FILE")
+      throw ExitCode.refused
+    }
+    guard service?.start() ?? true else {
+      Output.error("the service does not start: systemctl status countdownd", code: "FILE")
+      throw ExitCode.refused
+    }
+  }
+
+  private func check() throws {
+    let backup: StateInspection
+    do throws(StoreError) {
+      backup = try StateInspection(file, isThorough: true)
+    } catch {
+      Output.error(error.problem, code: "FILE")
+      throw error.kind == .corrupt ? ExitCode.damaged : .refused
+    }
+    let problems = backup.product.isEmpty ? ["\(file) is empty"] : backup.problems
+    for problem in problems { Output.error(problem, code: "DAMAGE") }
+    if !problems.isEmpty { throw ExitCode.damaged }
+  }
+}
+
+/// The units of the daemon, as systemctl knows them.
+private struct Service {
+  private static let units = ["countdownd.socket", "countdownd.service"]
+
+  /// Nil if there is no such service.
+  static var installed: Service? {
+    systemctl(["cat", "countdownd.service"]) ? Service() : nil
+  }
+
+  /// Whether any of the units is active.
+  var isActive: Bool { Self.systemctl(["is-active"] + Self.units) }
+
+  func stop() { _ = Self.systemctl(["stop"] + Self.units) }
+
+  /// Starts the units, and returns whether the daemon answers.
+  func start() -> Bool {
+    _ = Self.systemctl(["reset-failed"] + Self.units)
+    return Self.systemctl(["start"] + Self.units)
+  }
+
+  private static func systemctl(_ words: [String]) -> Bool {
+    var actions = unsafe posix_spawn_file_actions_t()
+    unsafe posix_spawn_file_actions_init(&actions)
+    defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+    for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] {
+      unsafe posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
+    }
+    var arguments = unsafe (["systemctl"] + words).map { unsafe strdup($0) } + [nil]
+    defer { while unsafe !arguments.isEmpty { unsafe free(arguments.removeLast()) } }
+    var process = pid_t()
+    guard unsafe posix_spawnp(&process, "systemctl", &actions, nil, &arguments, environ) == 0
+    else { return false }
+    var status: Int32 = 0
+    while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
+    return status == 0
+  }
+}

@@ -1,0 +1,70 @@
+"""Each row of docs/howto/operate.md names what really happens: these tests show it."""
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+from countdownd import PROJECT
+
+PAGE = (PROJECT / "docs/howto/operate.md").read_text()
+FOLDER = pathlib.Path(__file__).parent
+
+# The tests of each row, which begin with its first words. An alert has a test by promtool, too.
+ROWS = {
+    "the daemon does not run": ["test_health::test_health_of_a_daemon_that_is_not_there",
+                                "test_metrics::test_textfile_says_that_there_is_no_daemon"],
+    "it cannot start": ["test_systemd::test_a_configuration_that_is_refused_is_not_tried_again",
+                        "test_systemd::test_a_state_that_cannot_be_read_is_said_in_the_status_after_all_tries",
+                        "test_systemd::test_no_socket_from_systemd_is_said"],
+    "it was killed": ["test_health::test_an_unclean_end_is_logged_at_the_next_start",
+                      "test_systemd::test_damage_is_in_the_journal_and_the_status"],
+    "nobody writes its figures": ["test_metrics::test_node_exporter_serves_whether_the_daemon_answers"],
+    "the disk is full": ["test_store_trouble::test_a_full_disk_refuses_changes_before_they_are_made"],
+    "the change log cannot be folded": ["test_store_trouble::test_folding_that_fails_is_reported"],
+    "the state is damaged": ["test_health::test_damage_is_reported_until_it_is_acknowledged",
+                             "test_systemd::test_damage_is_in_the_journal_and_the_status"],
+    "a reload is refused": ["test_metrics::test_a_refused_reload_is_reported_until_one_is_taken",
+                            "test_health::test_health_reports_a_refused_reload"],
+    "connections are refused": ["test_health::test_root_is_let_in_beyond_the_limits",
+                                "test_bad_input::test_connections_beyond_the_limit_are_refused"],
+    "a client does not read": ["test_events::test_beyond_max_output_the_connection_is_closed"],
+    "a limit is nearly reached": ["test_health::test_health_reports_limits_that_are_nearly_reached",
+                                  "test_clear::test_keys_that_match_are_ended"],
+    "too much memory": ["test_health::test_memory_beyond_its_limit_refuses_new_entities_only"],
+    "no file can be opened": ["test_store_trouble::test_a_daemon_without_descriptors_closes_none_twice"],
+    "loading takes long": ["test_loading::test_commands_that_need_state_get_loading_and_others_are_answered"],
+    "events are late": ["test_terminal::test_top_shows_the_load"],
+    "the disk is slow": ["test_metrics::test_buckets_never_fall_and_end_with_the_count"],
+    "servers of a fleet cannot be used": ["test_fleet::test_a_server_that_may_evict_keys_is_not_used_any_more"],
+    "servers of a fleet have lost records": ["test_fleet::test_lost_records_are_one_line_in_the_log"],
+    "a server's clock is ahead": ["test_metrics::test_an_alert_fires_for_a_bad_host_alone"],
+    "hosts of a fleet have different policies": ["test_metrics::test_an_alert_fires_for_a_bad_host_alone"],
+    "replicas do not confirm": ["test_metrics::test_an_alert_fires_for_a_bad_host_alone"],
+}
+
+
+def rows():
+    table = PAGE.partition("|---|---|---|\n")[2].partition("\n\n")[0]
+    return [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()]
+
+
+def test_each_row_has_its_tests():
+    assert len(rows()) == len(ROWS)
+    for row, begin in zip(rows(), ROWS):
+        assert row.startswith(begin)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_tests_of_a_row_exist(row):
+    for name in ROWS[row]:
+        file, _, function = name.partition("::")
+        tree = ast.parse((FOLDER / f"{file}.py").read_text())
+        known = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        assert function in known
+
+
+def test_each_alert_is_in_a_row():
+    rules = (PROJECT / "packaging/monitoring/alerts.yaml").read_text()
+    assert set(re.findall(r"- alert: (\w+)", rules)) == set(re.findall(r"alert `(\w+)`", PAGE))
