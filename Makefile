@@ -199,6 +199,7 @@ check: test-packages ## Run the tests for a small change, in about two minutes o
 
 .PHONY: gateway
 gateway: packages ## Build Gateway/.build/release/countdown-gateway, its man page and completions (takes minutes)
+	@scripts/install-packages.sh zlib1g-dev
 	@cd Gateway && swift build $(RELEASE_FLAGS) --product countdown-gateway
 	@scripts/install-packages.sh python3
 	@scripts/man-pages.py Gateway/.build/release Gateway/.build/man
@@ -208,6 +209,7 @@ gateway: packages ## Build Gateway/.build/release/countdown-gateway, its man pag
 PORT ?= 8788
 .PHONY: showcase
 showcase: build ## Serve a page that shows every kind, with a daemon of its own: http://127.0.0.1:8788 (PORT=)
+	@scripts/install-packages.sh zlib1g-dev
 	@cd Gateway && swift build $(SWIFT_FLAGS) --product showcase
 	@exec Gateway/.build/debug/showcase $(RELEASE)/countdownd --port $(PORT)
 
@@ -217,7 +219,9 @@ showcase: build ## Serve a page that shows every kind, with a daemon of its own:
 test-screen: WORKERS = $(shell echo $$(($$(nproc) + 1)))
 test-screen: test-packages ## Test countdown-gateway with browsers, curl and promtool (WORKERS=)
 	@scripts/install-packages.sh prometheus chromium curl nodejs node-typescript node-react \
-	  node-react-dom libjs-vue
+	  node-react-dom libjs-vue nginx openssl zlib1g-dev
+	@[ -d .build/schemathesis ] || { python3 -m venv .build/schemathesis \
+	  && .build/schemathesis/bin/pip install --quiet 'schemathesis >=4,<5'; }
 	@scripts/integration-test.sh --version >/dev/null
 	@[ -d .build/axe ] || .build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
 	  --target .build/axe axe-playwright-python==0.1.8

@@ -14,13 +14,11 @@ struct Dashboard: Sendable {
       type: "text/html; charset=utf-8", bytes: PackageResources.dashboard_html,
       contentSecurityPolicy: "default-src 'none'; script-src 'self'; style-src 'self'; "
         + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-    router.page("dashboard") { _, _ in page.response }
-    router.page("dashboard/dashboard.js") { _, _ in
-      Page.script(PackageResources.dashboard_js).response
-    }
-    router.page("dashboard/dashboard.css") { _, _ in
-      Page(type: "text/css; charset=utf-8", bytes: PackageResources.dashboard_css).response
-    }
+    let script = Page.script(PackageResources.dashboard_js)
+    let style = Page(type: "text/css; charset=utf-8", bytes: PackageResources.dashboard_css)
+    router.page("dashboard") { request, _ in page.response(to: request) }
+    router.page("dashboard/dashboard.js") { request, _ in script.response(to: request) }
+    router.page("dashboard/dashboard.css") { request, _ in style.response(to: request) }
     router.page("dashboard/data") { request, _ in
       if let site = request.headers[.secFetchSite], site != "same-origin" {
         throw Problem(.forbidden, "this is for the dashboard only")

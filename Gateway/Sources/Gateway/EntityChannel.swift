@@ -34,10 +34,10 @@ struct EntityChannel: Hashable, Sendable {
 extension RESPValue {
   /// Returns the fields of a view or an event that a page may see, with its alias: neither keys nor
   /// the private data of apps.
-  func page(alias: String) -> RESPValue {
+  func page(alias: String, adding more: [Pair] = []) -> RESPValue {
     .map(
       [Pair(.simpleString("alias"), .simpleString(alias))]
-        + (pairs ?? []).filter { !Self.withheld.contains($0.key.string ?? "") })
+        + (pairs ?? []).filter { !Self.withheld.contains($0.key.string ?? "") } + more)
   }
 
   private static let withheld = Set(

@@ -2,60 +2,53 @@ import CountdownClient
 import NIOCore
 import Synchronization
 
-/// The unread lines of one page.
+/// The stream of one page, which writes to the page's connection.
 ///
 /// Writers never wait. If a page does not read, its connection is closed.
 final class EventStream: Sendable {
-  /// The number of unread bytes above which the stream ends.
+  /// The number of unwritten bytes above which the stream ends.
   static let mostUnread = 64 << 10
 
   /// Aliases by channel: one channel may have several.
   let aliases: [String: [String]]
-  let ticket: String
+  let ticket: Ticket
   let address: String
   let begins = ContinuousClock.now
   let ends: ContinuousClock.Instant
+  private let channel: any Channel
 
   private struct State {
-    var unread = ByteBuffer()
+    /// What comes before the held lines: a greeting, and the missed events.
+    var greeting = ByteBuffer()
+    /// Lines that wait until the stream has its connection; nil afterwards.
+    var held: ByteBuffer? = ByteBuffer()
     /// The number of the first snapshot of each channel; events before it are dropped.
     var snapshots: [String: Int] = [:]
     /// Waits for the first snapshots.
     var opener: CheckedContinuation<Void, Never>?
-    /// Whether lines are held back, until the stream begins.
-    var isHeld = true
-    var reader: CheckedContinuation<ByteBuffer?, Never>?
     var isFinished = false
     var lastOffer = ContinuousClock.now
-
-    mutating func take() -> ByteBuffer? {
-      guard unread.readableBytes > 0 else { return nil }
-      defer { unread = ByteBuffer() }
-      return unread
-    }
   }
 
-  private let state: Mutex<State>
-  /// Closes the connection.
-  private let close: @Sendable () -> Void
+  private let state = Mutex(State())
 
-  init(
-    _ ticket: Ticket, address: String, ends: ContinuousClock.Instant,
-    close: @escaping @Sendable () -> Void
-  ) {
+  init(_ ticket: Ticket, address: String, ends: ContinuousClock.Instant, channel: any Channel) {
     aliases = Dictionary(grouping: ticket.watch.keys.sorted()) { ticket.watch[$0]! }
-    self.ticket = ticket.id
+    self.ticket = ticket
     self.address = address
     self.ends = ends
-    self.close = close
-    state = Mutex(State())
+    self.channel = channel
   }
+
+  /// The event loop on which events are offered.
+  var loop: any EventLoop { channel.eventLoop }
 
   // MARK: Writing
 
-  /// Appends an event of one of the stream's channels; drops it before the channel's first
-  /// snapshot.
-  func offer(_ event: inout EventLines) {
+  /// Writes an event of one of the stream's channels; drops it before the channel's first snapshot.
+  ///
+  /// - Returns: the number of bytes.
+  func offer(_ event: inout EventLines) -> Int {
     let (isWanted, opener) = state.withLock { state in
       var opener: CheckedContinuation<Void, Never>?
       if event.isSnapshot, state.snapshots[event.channel] == nil {
@@ -64,58 +57,51 @@ final class EventStream: Sendable {
       }
       return (state.snapshots[event.channel] != nil, opener)
     }
-    if isWanted { offer(event.lines(for: aliases[event.channel] ?? [])) }
-    opener?.resume()
+    defer { opener?.resume() }
+    guard isWanted else { return 0 }
+    let lines = event.lines(for: aliases[event.channel] ?? [])
+    offer(lines)
+    return lines.readableBytes
   }
 
-  /// Appends a message of the gateway itself.
+  /// Writes a message of the gateway itself.
   func offer(notice: String) { offer(ByteBuffer(string: Self.notice(notice))) }
 
-  private static func notice(_ name: String, _ fields: [(String, Int)] = []) -> String {
-    let pairs = fields.map { RESPValue.Pair(.simpleString($0.0), .integer($0.1)) }
+  private static func notice(_ name: String, _ fields: [RESPValue.Pair] = []) -> String {
     let event = RESPValue.Pair(.simpleString("event"), .simpleString(name))
-    return "data: \(RESPValue.map([event] + pairs).json)\n\n"
+    let now = RESPValue.Pair(.simpleString("now_ms"), .integer(SteadyClock.milliseconds))
+    return "data: \(RESPValue.map([event] + fields + [now]).json)\n\n"
   }
 
-  /// Appends a comment if nothing was sent for this long.
+  /// Writes a comment with the time if nothing was sent for this long.
   func keepAlive(after silence: Duration, at now: ContinuousClock.Instant) {
-    if state.withLock({ now - $0.lastOffer >= silence && !$0.isHeld }) {
-      offer(Self.comment)
+    if state.withLock({ now - $0.lastOffer >= silence && $0.held == nil }) {
+      offer(ByteBuffer(string: ": \(SteadyClock.milliseconds)\n\n"))
     }
   }
 
-  private static let comment = ByteBuffer(string: ":\n\n")
-
   private func offer(_ lines: ByteBuffer) {
-    let (reader, bytes, isFull) = state.withLock { state in
-      guard !state.isFinished else {
-        return (nil as CheckedContinuation<ByteBuffer?, Never>?, nil as ByteBuffer?, false)
-      }
+    let (flows, isFull) = state.withLock { state in
+      guard !state.isFinished else { return (false, false) }
       state.lastOffer = .now
-      // The lines are shared by all streams, as long as nothing is before them.
-      if state.unread.readableBytes == 0 {
-        state.unread = lines
-      } else {
-        state.unread.writeImmutableBuffer(lines)
-      }
-      if state.unread.readableBytes > Self.mostUnread { return (nil, nil, true) }
-      guard let reader = state.reader, !state.isHeld else { return (nil, nil, false) }
-      state.reader = nil
-      return (reader, state.take(), false)
+      guard state.held != nil else { return (true, !channel.isWritable) }
+      state.held?.writeImmutableBuffer(lines)
+      return (false, state.held!.readableBytes > Self.mostUnread)
     }
     if isFull {
       finish()
-      close()
+    } else if flows {
+      channel.writeAndFlush(lines, promise: nil)
     }
-    reader?.resume(returning: bytes)
   }
 
   // MARK: Beginning
 
   /// Waits for the first snapshot of each channel.
   ///
-  /// - Returns: the number up to which they include events; nil if the stream has ended instead.
-  func snapshots() async -> Int? {
+  /// - Returns: their numbers by channel, up to which they include events; nil if the stream has
+  ///   ended instead.
+  func snapshots() async -> [String: Int]? {
     await withCheckedContinuation { continuation in
       let isNow = state.withLock { state in
         guard state.snapshots.count < aliases.count, !state.isFinished else { return true }
@@ -124,9 +110,7 @@ final class EventStream: Sendable {
       }
       if isNow { continuation.resume() }
     }
-    return state.withLock { state in
-      state.snapshots.count == aliases.count ? state.snapshots.values.min() : nil
-    }
+    return state.withLock { $0.snapshots.count == aliases.count ? $0.snapshots : nil }
   }
 
   /// Whether it waits for snapshots.
@@ -136,57 +120,58 @@ final class EventStream: Sendable {
   /// snapshots. The lines offered before follow.
   ///
   /// - Parameter position: the number of the last event before the stream.
-  func begin(
+  func greet(
     at position: Int, endsIn life: Double, missed: [CountdownEvent] = [], isComplete: Bool = true
   ) {
-    let (reader, bytes) = state.withLock { state in
-      var before = ByteBuffer(string: "id: \(position)\n")
-      before.writeString(Self.notice("hello", [("ends_in_ms", Int(life * 1_000))]))
-      if !isComplete { before.writeString(Self.notice("gap")) }
+    var greeting = ByteBuffer(string: "id: \(position)\n")
+    let names = ticket.watch.keys.sorted().map { RESPValue.simpleString($0) }
+    greeting.writeString(
+      Self.notice(
+        "hello",
+        [
+          .init(.simpleString("ends_in_ms"), .integer(Int(life * 1_000))),
+          .init(.simpleString("aliases"), .array(names)),
+        ]))
+    if !isComplete { greeting.writeString(Self.notice("gap")) }
+    state.withLock { state in
       for event in missed {
         // A snapshot has the number of the newest event that it includes.
         guard let seq = event.seq, seq <= state.snapshots[event.channel] ?? .max else { continue }
-        var event = EventLines(event)
-        before.writeImmutableBuffer(event.lines(for: aliases[event.channel] ?? []))
+        // The time that it had left has passed meanwhile.
+        var event = EventLines(event, at: nil)
+        greeting.writeImmutableBuffer(event.lines(for: aliases[event.channel] ?? []))
       }
-      var rest = state.unread
-      before.writeBuffer(&rest)
-      state.unread = before
-      state.isHeld = false
-      guard let reader = state.reader, let bytes = state.take() else {
-        return (nil as CheckedContinuation<ByteBuffer?, Never>?, nil as ByteBuffer?)
-      }
-      state.reader = nil
-      return (reader, bytes)
-    }
-    reader?.resume(returning: bytes)
-  }
-
-  // MARK: Reading
-
-  /// Returns everything unread, waiting if there is nothing; nil at the end.
-  func next() async -> ByteBuffer? {
-    await withCheckedContinuation { continuation in
-      let (isNow, bytes) = state.withLock { state in
-        if state.unread.readableBytes > 0, !state.isHeld { return (true, state.take()) }
-        if state.isFinished { return (true, nil) }
-        state.reader = continuation
-        return (false, nil)
-      }
-      if isNow { continuation.resume(returning: bytes) }
+      state.greeting = greeting
     }
   }
 
-  /// Ends the stream once everything has been read.
+  /// Writes the head of the response, and everything held. From now on, lines are written at once.
+  func flow(after head: ByteBuffer) {
+    loop.assertInEventLoop()
+    let (bytes, isFinished) = state.withLock { state in
+      var bytes = head
+      bytes.writeImmutableBuffer(state.greeting)
+      bytes.writeImmutableBuffer(state.held ?? ByteBuffer())
+      state.held = nil
+      state.greeting = ByteBuffer()
+      return (bytes, state.isFinished)
+    }
+    channel.writeAndFlush(bytes, promise: nil)
+    if isFinished { channel.close(promise: nil) }
+  }
+
+  // MARK: Ending
+
+  /// Ends the stream, and its connection.
   func finish() {
-    let (reader, opener) = state.withLock { state in
-      defer { (state.reader, state.opener) = (nil, nil) }
+    let (opener, flows) = state.withLock { state in
+      defer { state.opener = nil }
+      let wasFinished = state.isFinished
       state.isFinished = true
-      state.isHeld = false
-      return (state.reader, state.opener)
+      return (state.opener, state.held == nil && !wasFinished)
     }
-    reader?.resume(returning: nil)
     opener?.resume()
+    if flows { channel.close(promise: nil) }
   }
 }
 
@@ -195,12 +180,32 @@ extension EventStream: Hashable {
   func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
+/// A clock that nobody can set, in milliseconds. It runs in suspend, too.
+enum SteadyClock {
+  private static let start = ContinuousClock.now
+
+  static var milliseconds: Int { Int((ContinuousClock.now - start) / .milliseconds(1)) }
+}
+
 /// An event as pages receive it, encoded once for all pages that use the same alias.
 struct EventLines {
   private let event: CountdownEvent
+  private let times: [RESPValue.Pair]
   private var encoded: [String: ByteBuffer] = [:]
 
-  init(_ event: CountdownEvent) { self.event = event }
+  /// - Parameter now: when the event has arrived, by the steady clock; nil if it is an old one.
+  init(_ event: CountdownEvent, at now: Int?) {
+    self.event = event
+    guard let now else {
+      times = []
+      return
+    }
+    var times = [RESPValue.Pair(.simpleString("now_ms"), .integer(now))]
+    if let left = event.fields["remaining_ms"]?.int {
+      times.append(.init(.simpleString("deadline_ms"), .integer(now + left)))
+    }
+    self.times = times
+  }
 
   var channel: String { event.channel }
   var isSnapshot: Bool { event.name == .snapshot }
@@ -216,7 +221,8 @@ struct EventLines {
   private mutating func lines(for alias: String) -> ByteBuffer {
     if let lines = encoded[alias] { return lines }
     let id = event.seq.map { "id: \($0)\n" } ?? ""
-    let lines = ByteBuffer(string: "\(id)data: \(event.fields.page(alias: alias).json)\n\n")
+    let fields = event.fields.page(alias: alias, adding: times)
+    let lines = ByteBuffer(string: "\(id)data: \(fields.json)\n\n")
     encoded[alias] = lines
     return lines
   }

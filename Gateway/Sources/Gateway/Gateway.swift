@@ -37,6 +37,8 @@ public struct Gateway: Sendable {
   private let hub: Hub
   private let metrics: Cached<String>
   private let readiness: Cached<Bool>
+  private let revocations: Revocations
+  private let figures = Figures()
   private let dashboard: Dashboard
   private let perTicket = RateLimit(burst: 20, perSecond: 5)
   private let perAddress = RateLimit(burst: 200, perSecond: 50)
@@ -54,7 +56,8 @@ public struct Gateway: Sendable {
     var limits = Hub.Limits()
     limits.streamsPerTicket = options.mostStreamsPerTicket
     limits.streamsPerAddress = options.mostStreamsPerAddress
-    hub = Hub(daemon, limits: limits)
+    hub = Hub(daemon, figures, limits: limits)
+    revocations = Revocations(daemon)
     metrics = Cached { try await daemon.ask(["METRICS"]).string ?? "" }
     readiness = Cached { try await daemon.ask(["PING"]).string == "PONG" }
     dashboard = Dashboard(daemon)
@@ -81,21 +84,23 @@ public struct Gateway: Sendable {
 
   private var router: Router<RequestFacts> {
     let router = Router(context: RequestFacts.self)
-    router.add(middleware: Doorman(options: options))
+    router.add(middleware: Doorman(options: options, figures: figures))
     router.page("healthz") { _, _ in text("ok\n") }
     router.page("readyz") { _, _ in
       guard try await readiness.value else { throw Problem.daemonDown("countdownd is not ready") }
       return text("ok\n")
     }
     router.page("metrics") { _, _ in
-      text(try await metrics.value, type: "text/plain; version=0.0.4; charset=utf-8")
+      text(
+        try await metrics.value + figures.text(streams: hub.streamCount),
+        type: "text/plain; version=0.0.4; charset=utf-8")
     }
-    router.page("openapi.json") { _, _ in Page.openapi.response }
-    router.page("components/:file") { _, context in
-      guard let page = Page.components[context.parameters.get("file") ?? ""] else {
-        throw Problem(.notFound, "there is nothing here")
+    router.page("openapi.json") { request, _ in Page.openapi.response(to: request) }
+    for (file, page) in Page.components {
+      router.page("components/\(file)") { request, _ in page.response(to: request) }
+      router.page("components/\(CountdownClient.version)/\(file)") { request, _ in
+        page.response(to: request, isForever: true)
       }
-      return page.response
     }
     router.route(
       "v1/events",
@@ -103,7 +108,7 @@ public struct Gateway: Sendable {
         .get: { request, context in try await events(request, context) },
         // Opens no stream.
         .head: { request, context in
-          _ = try ticket(request, context)
+          _ = try await ticket(request, context)
           return Response(status: .ok, headers: Self.streamHeaders)
         },
         .options: { _, _ in preflight },
@@ -118,6 +123,8 @@ public struct Gateway: Sendable {
       router.route(
         "v1/commands",
         [.post: { request, context in try await command(request, context, serverKey) }])
+      router.route(
+        "v1/revoke", [.post: { request, context in try await revoke(request, context, serverKey) }])
     }
     if options.hasDashboard { dashboard.add(to: router) }
     return router
@@ -148,33 +155,26 @@ public struct Gateway: Sendable {
 
   private func ticket(
     _ request: Request, _ context: RequestFacts
-  ) throws(Problem) -> Ticket {
-    guard let tickets else { throw .ticket("the gateway runs without --ticket-keys") }
-    guard let text = request.bearer else { throw .ticket("send a ticket: Authorization: Bearer …") }
+  ) async throws -> Ticket {
+    guard let tickets else { throw Problem.ticket("the gateway runs without --ticket-keys") }
+    guard let text = request.bearer else {
+      throw Problem.ticket("send a ticket: Authorization: Bearer …")
+    }
     let ticket = try tickets.ticket(String(text), now: now)
     // Each request here asks the daemon; other routes for pages ask at most once per second.
     guard perTicket.take(ticket.id), perAddress.take(address(request, context)) else {
       throw Problem(.tooManyRequests, "too many requests in a row; slow down", retryAfter: 1)
     }
+    try await revocations.check(ticket)
     return ticket
   }
 
   private func events(_ request: Request, _ context: RequestFacts) async throws -> Response {
-    let ticket = try ticket(request, context)
+    let ticket = try await ticket(request, context)
     let last = request.headers[.lastEventID].map { Int($0) ?? 0 }
-    let channel = context.channel
-    let stream = try await hub.open(
-      ticket, now: now, from: address(request, context), after: last
-    ) { channel.close(promise: nil) }
-    // Removes the stream even if its response is never written.
-    channel.closeFuture.whenComplete { [hub] _ in hub.remove(stream) }
-    return Response(
-      status: .ok, headers: Self.streamHeaders,
-      body: .init { [hub] writer in
-        defer { hub.remove(stream) }
-        while let bytes = await stream.next() { try await writer.write(bytes) }
-        try await writer.finish(nil)
-      })
+    context.opened.stream = try await hub.open(
+      ticket, now: now, from: address(request, context), after: last, on: context.channel)
+    return Response(status: .ok, headers: Self.streamHeaders)
   }
 
   private static let streamHeaders: HTTPFields = [
@@ -192,7 +192,7 @@ public struct Gateway: Sendable {
   }
 
   private func view(_ request: Request, _ context: RequestFacts) async throws -> Response {
-    let ticket = try ticket(request, context)
+    let ticket = try await ticket(request, context)
     let alias = context.parameters.get("alias") ?? ""
     guard let channel = ticket.watch[alias].flatMap({ EntityChannel($0) }) else {
       throw Problem(.forbidden, "the ticket has no channel of this alias")
@@ -213,21 +213,8 @@ public struct Gateway: Sendable {
   private func command(
     _ request: Request, _ context: RequestFacts, _ key: ServerKey
   ) async throws -> Response {
-    // Browsers send these headers, and no page may hold the key.
-    guard request.headers[.origin] == nil, request.headers[.secFetchSite] == nil else {
-      throw Problem(.forbidden, "commands are for servers, not for browsers")
-    }
-    guard let text = request.bearer, key.matches(text) else {
-      throw Problem(.unauthorized, "send the server key: Authorization: Bearer …")
-    }
-    guard request.headers[.contentType]?.hasPrefix("application/json") == true else {
-      throw Problem(.unsupportedMediaType, "send application/json")
-    }
-    let body = try await request.body.collect(upTo: context.maxUploadSize)
-    guard
-      let words = try? JSONDecoder().decode([Word].self, from: Data(body.readableBytesView)),
-      let name = words.first?.text.uppercased()
-    else {
+    let words: [Word]? = try await decode(request, context, key)
+    guard let words, let name = words.first?.text.uppercased() else {
       throw Problem(
         .badRequest, "send an array of texts and numbers: [\"COUNTDOWN\",\"GET\",\"key\"]")
     }
@@ -238,6 +225,41 @@ public struct Gateway: Sendable {
           + Self.families.sorted().joined(separator: ", "))
     }
     return json(try await daemon.ask(words.map(\.text)))
+  }
+
+  /// Ends the streams of a user, and refuses the tickets that the user has until now.
+  private func revoke(
+    _ request: Request, _ context: RequestFacts, _ key: ServerKey
+  ) async throws -> Response {
+    let user: Revoked? = try await decode(request, context, key)
+    guard let user, (1...256).contains(user.sub.utf8.count) else {
+      throw Problem(.badRequest, "send an object with the user of the tickets: {\"sub\":\"42\"}")
+    }
+    try await revocations.revoke(user.sub, now: now)
+    hub.end(of: user.sub)
+    return Response(status: .noContent, headers: [.cacheControl: "no-store"])
+  }
+
+  private struct Revoked: Decodable {
+    let sub: String
+  }
+
+  /// Returns the body of a request from a server; nil if it is something else.
+  private func decode<Body: Decodable>(
+    _ request: Request, _ context: RequestFacts, _ key: ServerKey
+  ) async throws -> Body? {
+    // Browsers send these headers, and no page may hold the key.
+    guard request.headers[.origin] == nil, request.headers[.secFetchSite] == nil else {
+      throw Problem(.forbidden, "this address is for servers, not for browsers")
+    }
+    guard let text = request.bearer, key.matches(text) else {
+      throw Problem(.unauthorized, "send the server key: Authorization: Bearer …")
+    }
+    guard request.headers[.contentType]?.hasPrefix("application/json") == true else {
+      throw Problem(.unsupportedMediaType, "send application/json")
+    }
+    let body = try await request.body.collect(upTo: context.maxUploadSize)
+    return try? JSONDecoder().decode(Body.self, from: Data(body.readableBytesView))
   }
 
   private struct Word: Decodable {

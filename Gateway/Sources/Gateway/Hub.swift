@@ -1,4 +1,6 @@
 import CountdownClient
+import NIOCore
+import NIOPosix
 import ServiceLifecycle
 import Synchronization
 
@@ -26,12 +28,17 @@ final class Hub: Service {
 
   private let daemon: Daemon
   private let limits: Limits
+  private let figures: Figures
+  private let missed: MissedEvents
+  private let loops = Array(MultiThreadedEventLoopGroup.singleton.makeIterator())
   private let subscription: ChannelSubscription
   private let state = Mutex(State())
 
-  init(_ daemon: Daemon, limits: Limits = Limits()) {
+  init(_ daemon: Daemon, _ figures: Figures, limits: Limits) {
     self.daemon = daemon
+    self.figures = figures
     self.limits = limits
+    missed = MissedEvents(daemon)
     subscription = daemon.client.subscription(ticks: false)
   }
 
@@ -56,31 +63,42 @@ final class Hub: Service {
   ///
   /// - Parameters:
   ///   - last: the number of the last event that the page has seen.
-  ///   - close: closes the connection.
+  ///   - channel: the connection that the stream will write to.
   func open(
-    _ ticket: Ticket, now: Int, from address: String, after last: Int?,
-    close: @escaping @Sendable () -> Void
+    _ ticket: Ticket, now: Int, from address: String, after last: Int?, on channel: any Channel
   ) async throws -> EventStream {
     let life = min(Double(ticket.expires - now), Double.random(in: limits.life))
     let stream = EventStream(
-      ticket, address: address, ends: .now + .seconds(life), close: close)
+      ticket, address: address, ends: .now + .seconds(life), channel: channel)
     // Checks the limits first, so that refused streams cost the daemon nothing.
     try admit(stream)
+    channel.closeFuture.whenComplete { [weak self, weak stream] _ in
+      if let stream { self?.remove(stream) }
+    }
     do {
       // Without a daemon, this fails at once; snapshots would be awaited until the limit.
       if !state.withLock({ $0.isLive }) { _ = try await daemon.ask(["PING"]) }
       // `tend` ends a stream that waits for too long.
       join(stream)
-      guard let position = await stream.snapshots() else {
+      guard let snapshots = await stream.snapshots(), let position = snapshots.values.min() else {
         throw Problem.daemonDown("countdownd does not answer")
       }
       // The snapshots include everything up to the position, so there is nothing else to ask for.
       if let last, last != position {
-        let (missed, isComplete) = try await missed(by: stream, after: last)
-        stream.begin(at: last, endsIn: life, missed: missed, isComplete: isComplete)
+        var events: [CountdownEvent] = []
+        var isComplete = true
+        for (name, seq) in snapshots {
+          // The snapshot must be there first, so that no event is lost or repeated.
+          let answer = try await missed.answer(.init(channel: name, last: last), through: seq)
+          events += answer.events
+          isComplete = isComplete && answer.isComplete
+        }
+        events.sort { ($0.seq ?? 0) < ($1.seq ?? 0) }
+        stream.greet(at: last, endsIn: life, missed: events, isComplete: isComplete)
       } else {
-        stream.begin(at: position, endsIn: life)
+        stream.greet(at: position, endsIn: life)
       }
+      figures.hasOpened()
       return stream
     } catch {
       remove(stream)
@@ -88,10 +106,17 @@ final class Hub: Service {
     }
   }
 
+  /// Ends the streams of a user.
+  func end(of subject: String) {
+    for stream in state.withLock({ $0.streams }) where stream.ticket.subject == subject {
+      end(stream)
+    }
+  }
+
   private func admit(_ stream: EventStream) throws(Problem) {
     let refusal: Problem? = state.withLock { state in
       if state.isEnding { return .daemonDown("the gateway is shutting down") }
-      if state.perTicket[stream.ticket, default: 0] >= limits.streamsPerTicket {
+      if state.perTicket[stream.ticket.id, default: 0] >= limits.streamsPerTicket {
         return Problem(
           .tooManyRequests,
           "a ticket has at most \(limits.streamsPerTicket) streams at a time; close another one",
@@ -105,7 +130,7 @@ final class Hub: Service {
       if state.channels.count + stream.aliases.count > limits.channels {
         return Problem(.serviceUnavailable, "too many channels are watched", retryAfter: 5)
       }
-      state.perTicket[stream.ticket, default: 0] += 1
+      state.perTicket[stream.ticket.id, default: 0] += 1
       state.perAddress[stream.address, default: 0] += 1
       state.streams.insert(stream)
       return nil
@@ -129,7 +154,7 @@ final class Hub: Service {
   func remove(_ stream: EventStream) {
     state.withLock { state in
       guard state.streams.remove(stream) != nil else { return }
-      Self.countDown(&state.perTicket[stream.ticket])
+      Self.countDown(&state.perTicket[stream.ticket.id])
       Self.countDown(&state.perAddress[stream.address])
       for channel in stream.aliases.keys {
         guard state.channels[channel]?.leave(stream) == true else { continue }
@@ -144,37 +169,6 @@ final class Hub: Service {
     count = count.flatMap { $0 > 1 ? $0 - 1 : nil }
   }
 
-  /// Reads the events between the last one that the page has seen and the snapshots, which must be
-  /// there, so that no event is lost or repeated.
-  private func missed(
-    by stream: EventStream, after last: Int
-  ) async throws -> (events: [CountdownEvent], isComplete: Bool) {
-    var missed: [CountdownEvent] = []
-    var isComplete = true
-    for channel in stream.aliases.keys.sorted() {
-      guard let pattern = EntityChannel(channel)?.pattern else { continue }
-      var position = last
-      var hasMore = true
-      while hasMore {
-        let reply = try await daemon.ask(["EVENTS", "SINCE", "\(position)", "MATCH", pattern])
-        for entry in reply["events"]?.elements ?? [] {
-          guard let pair = entry.elements, pair.count == 2, let line = pair[1].bytes else {
-            continue
-          }
-          missed.append(try CountdownEvent(channel: channel, message: line))
-        }
-        isComplete = isComplete && reply["complete"]?.bool == true
-        hasMore = reply["more"]?.bool == true && missed.count < Self.mostMissed
-        if reply["more"]?.bool == true, !hasMore { isComplete = false }
-        position = reply["last_seq"]?.int ?? position
-      }
-    }
-    return (missed.sorted { ($0.seq ?? 0) < ($1.seq ?? 0) }, isComplete)
-  }
-
-  /// The number of missed events after which reading stops; more than a page can use.
-  private static let mostMissed = 200
-
   // MARK: Events
 
   private func deliver() async {
@@ -186,14 +180,30 @@ final class Hub: Service {
           tellAll("outage")
         case .resubscribed: tellAll("recovered")
         case .gap: tellAll("gap")
-        default:
-          var lines = EventLines(event)
-          for stream in readers(of: event) { stream.offer(&lines) }
+        default: deliver(event, at: .now)
         }
       }
     } catch {
       // Only a violation of the protocol ends the subscription.
       endAll()
+    }
+  }
+
+  /// Writes an event on the event loops of its streams, so that no stream needs a task.
+  private func deliver(_ event: CountdownEvent, at time: ContinuousClock.Instant) {
+    let streams = readers(of: event)
+    let lines = EventLines(event, at: SteadyClock.milliseconds)
+    let loops = streams.count == 1 ? streams.map(\.loop) : loops
+    for loop in streams.isEmpty ? [] : loops {
+      loop.execute { [figures] in
+        var lines = lines
+        var (count, bytes) = (0, 0)
+        for stream in streams where stream.loop === loop {
+          bytes += stream.offer(&lines)
+          count += 1
+        }
+        if count > 0 { figures.hasDelivered(count, bytes: bytes, in: .now - time) }
+      }
     }
   }
 

@@ -1,18 +1,31 @@
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import Synchronization
 
 /// The context of a request: the connection on which it arrived.
 struct RequestFacts: RequestContext {
   var coreContext: CoreRequestContextStorage
   let channel: any Channel
+  /// The stream that a handler has opened: it follows the response.
+  let opened = Opened()
+
+  final class Opened: Sendable {
+    private let box = Mutex<EventStream?>(nil)
+
+    var stream: EventStream? {
+      get { box.withLock { $0 } }
+      set { box.withLock { $0 = newValue } }
+    }
+  }
 
   init(source: ApplicationRequestContextSource) {
     coreContext = .init(source: source)
     channel = source.channel
   }
 
-  var maxUploadSize: Int { 64 << 10 }
+  static let longestBody = 64 << 10
+  var maxUploadSize: Int { Self.longestBody }
 }
 
 extension HTTPField.Name {
@@ -50,7 +63,7 @@ extension Request {
 typealias Handler = @Sendable (Request, RequestFacts) async throws -> Response
 
 extension Router<RequestFacts> {
-  private static var methods: [HTTPRequest.Method] {
+  static var methods: [HTTPRequest.Method] {
     [.get, .head, .post, .put, .delete, .patch, .options, .trace, .connect]
   }
 
@@ -77,6 +90,7 @@ extension Router<RequestFacts> {
 /// Checks host and origin, turns errors into problems, and sets the headers of all responses.
 struct Doorman: RouterMiddleware {
   let options: Gateway.Options
+  let figures: Figures
 
   func handle(
     _ request: Request, context: RequestFacts,
@@ -92,13 +106,15 @@ struct Doorman: RouterMiddleware {
       if problem.status == .internalServerError {
         context.logger.error("a request failed", metadata: ["error": "\(error)"])
       }
+      figures.hasRefused(with: problem.status.code)
       response = problem.response
     }
     if let origin, isShared(request), options.allowedOrigins.contains(origin) {
       response.headers[.accessControlAllowOrigin] = origin
     }
-    // Each answer depends on the origin, if only by a refusal.
-    response.headers[.vary] = "Origin"
+    // Each answer depends on the origin, if only by a refusal; files also on the encoding.
+    response.headers[.vary] =
+      response.headers[.eTag] == nil ? "Origin" : "Origin, Accept-Encoding"
     response.headers[.xContentTypeOptions] = "nosniff"
     response.headers[.referrerPolicy] = "no-referrer"
     if response.headers[.contentSecurityPolicy] == nil {

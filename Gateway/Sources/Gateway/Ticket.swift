@@ -12,6 +12,10 @@ public struct Ticket: Sendable {
   let expires: Int
   /// Channels by alias.
   let watch: [String: String]
+  /// The user, whose tickets the app can revoke.
+  let subject: String?
+  /// When the ticket was issued, in seconds since 1970.
+  let issued: Int?
 
   static let mostChannels = 16
   /// The maximum validity, in seconds.
@@ -60,6 +64,8 @@ public struct Ticket: Sendable {
     }
     self.expires = expires
     watch = claims.watch
+    subject = claims.sub
+    issued = claims.iat.map { Int($0.rounded(.down).clamped) }
     id = claims.jti.map { "\(kid) \($0)" } ?? String(parts[2])
   }
 
@@ -68,7 +74,8 @@ public struct Ticket: Sendable {
   ///
   /// - Throws: if there is no such key, or if the gateway would refuse the ticket.
   public static func text(
-    watching watch: [String: String], seconds: Int, keyFile: String, kid: String? = nil
+    watching watch: [String: String], seconds: Int, keyFile: String, kid: String? = nil,
+    subject: String? = nil
   ) throws(StartError) -> String {
     let keys = try TicketKeys(file: keyFile)
     let kid = kid ?? keys.first
@@ -77,7 +84,7 @@ public struct Ticket: Sendable {
     let header = Header(alg: "HS256", typ: "JWT", kid: kid)
     let claims = Claims(
       exp: Double(now + seconds), jti: String(UInt64.random(in: .min ... .max), radix: 36),
-      watch: watch)
+      sub: subject, iat: Double(now), watch: watch)
     do {
       let encoder = JSONEncoder()
       let signed =
@@ -103,6 +110,8 @@ public struct Ticket: Sendable {
     var exp: Double
     var nbf: Double?
     var jti: String?
+    var sub: String?
+    var iat: Double?
     var watch: [String: String]
   }
 

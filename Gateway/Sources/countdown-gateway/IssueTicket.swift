@@ -22,6 +22,9 @@ struct IssueTicket: ParsableCommand {
   var watch: [String]
   @Option(help: "The file of the keys.", completion: .file()) var keys: String
   @Option(help: "The key to sign with (default: the first of the file).") var kid: String?
+  @Option(
+    help: .init("The user, whose tickets POST /v1/revoke ends.", valueName: "user"))
+  var subject: String?
   @Option(help: "How long it is valid: 1 to 15 minutes.") var minutes = 5
 
   func run() throws {
@@ -39,7 +42,8 @@ struct IssueTicket: ParsableCommand {
     }
     do {
       print(
-        try Ticket.text(watching: channels, seconds: minutes * 60, keyFile: keys, kid: kid))
+        try Ticket.text(
+          watching: channels, seconds: minutes * 60, keyFile: keys, kid: kid, subject: subject))
     } catch {
       throw ValidationError("\(error)")
     }

@@ -228,7 +228,7 @@ export function follow({gateway, ticket}, alias, body) {
 
 // The gateway that serves this file; the page's own origin if a bundler or another server does.
 const home = () =>
-  /^(https?:(?!.*\/node_modules\/).*\/)components\/countdown-/.exec(import.meta.url)?.[1] ?? '/'
+  /^(https?:(?!.*\/node_modules\/).*\/)components\/(?:[\d.]+\/)?countdown-/.exec(import.meta.url)?.[1] ?? '/'
 
 // Returns the addresses in an element's attributes.
 export const source = element => ({
