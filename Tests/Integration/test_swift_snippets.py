@@ -49,7 +49,7 @@ def functions():
     found = []
     for page in PAGES:
         for text in re.findall(r"^```swift\n(.*?)^```$", (PROJECT / page).read_text(), re.M | re.S):
-            if text.startswith(".package("):
+            if ".package(" in text:
                 continue
             lines = [line for line in text.splitlines() if not line.startswith("import ")]
             body = "\n".join(lines).replace("{ … }", "{}")
