@@ -9,6 +9,18 @@ let settings: [SwiftSetting] =
 /// be marked `unsafe`.
 let strict = settings + [.enableExperimentalFeature("Lifetimes"), .strictMemorySafety()]
 
+extension Target.Dependency {
+  /// A product that only the daemon and its tools need.
+  static func daemon(_ name: String, _ package: String) -> Self {
+    .product(name: name, package: package, condition: .when(traits: ["Daemon"]))
+  }
+
+  /// A product that the client needs, too.
+  static func client(_ name: String, _ package: String) -> Self {
+    .product(name: name, package: package, condition: .when(traits: ["Daemon", "Client"]))
+  }
+}
+
 let package = Package(
   name: "countdownd",
   products: [
@@ -19,6 +31,14 @@ let package = Package(
     // One program with two names.
     .executable(name: "countdownd", targets: ["Programs"]),
     .executable(name: "countdownctl", targets: ["Programs"]),
+  ],
+  // What a user of one library has to fetch: nothing for the timers with `traits: []`, SwiftNIO for
+  // the client with `traits: ["Client"]`. Only one trait is enabled at a time: the order of several
+  // in the compiler's arguments differs from build to build, and each order recompiles everything.
+  traits: [
+    .trait(name: "Daemon", description: "The daemon, countdownctl and the client"),
+    .trait(name: "Client", description: "The client library alone"),
+    .default(enabledTraits: ["Daemon"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-collections", from: "1.1.0"),
@@ -45,8 +65,8 @@ let package = Package(
       name: "Countdowns",
       dependencies: [
         "TimerWheel", "Wire",
-        .product(name: "DequeModule", package: "swift-collections"),
-        .product(name: "Histogram", package: "hdrhistogram-swift"),
+        .daemon("DequeModule", "swift-collections"),
+        .daemon("Histogram", "hdrhistogram-swift"),
       ],
       swiftSettings: strict),
 
@@ -65,8 +85,8 @@ let package = Package(
       name: "CountdownServer",
       dependencies: [
         "CEpoll", "CMalloc", "COpenSSL", "Countdowns", "CountdownStore", "DispatchTimers", "Wire",
-        .product(name: "DequeModule", package: "swift-collections"),
-        .product(name: "Logging", package: "swift-log"),
+        .daemon("DequeModule", "swift-collections"),
+        .daemon("Logging", "swift-log"),
       ],
       swiftSettings: strict),
     .systemLibrary(
@@ -83,8 +103,8 @@ let package = Package(
       dependencies: [
         "CountdownServer", "CountdownConfiguration", "DispatchTimers", "Wire",
         "SystemdSupport",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Logging", package: "swift-log"),
+        .daemon("ArgumentParser", "swift-argument-parser"),
+        .daemon("Logging", "swift-log"),
       ],
       swiftSettings: strict),
 
@@ -93,18 +113,18 @@ let package = Package(
       name: "CountdownClient",
       dependencies: [
         "Wire",
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOPosix", package: "swift-nio"),
+        .client("NIOCore", "swift-nio"),
+        .client("NIOPosix", "swift-nio"),
       ],
       swiftSettings: strict),
     .target(
       name: "countdownctl",
       dependencies: [
         "CountdownClient", "CountdownConfiguration", "Countdowns", "CountdownStore", "Wire",
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "Histogram", package: "hdrhistogram-swift"),
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .client("NIOCore", "swift-nio"),
+        .client("NIOPosix", "swift-nio"),
+        .daemon("Histogram", "hdrhistogram-swift"),
+        .daemon("ArgumentParser", "swift-argument-parser"),
       ],
       swiftSettings: strict),
 
@@ -139,7 +159,7 @@ let package = Package(
       name: "Simulation",
       dependencies: [
         "Countdowns", "SeededRandom", "Wire",
-        .product(name: "HeapModule", package: "swift-collections"),
+        .daemon("HeapModule", "swift-collections"),
       ],
       path: "Tests/Simulation", swiftSettings: settings),
     .executableTarget(
@@ -151,8 +171,8 @@ let package = Package(
       name: "store-bench",
       dependencies: [
         "Countdowns", "CountdownStore",
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOPosix", package: "swift-nio"),
+        .client("NIOCore", "swift-nio"),
+        .client("NIOPosix", "swift-nio"),
       ],
       path: "Tests/Tools/store-bench", swiftSettings: settings),
 
@@ -189,7 +209,7 @@ let package = Package(
       name: "CountdownServerTests",
       dependencies: [
         "CountdownServer", "CountdownStore", "Countdowns", "SeededRandom", "Simulation", "Wire",
-        .product(name: "Logging", package: "swift-log"),
+        .daemon("Logging", "swift-log"),
       ],
       swiftSettings: settings),
   ],

@@ -2,7 +2,7 @@
 """Packs the program of a tarball for package managers: build-packages.py wheel|npm|apt TARBALL_OR_DEB...
 
 wheel: .build/dist/countdownd-VERSION-py3-none-manylinux_2_36_ARCHITECTURE.whl, with the Python client.
-npm:   .build/dist/countdownd-VERSION.tgz, with the TypeScript client.
+npm:   .build/dist/countdownd-VERSION.tgz, with the TypeScript client and the web components.
 apt:   .build/dist/apt, a repository with the given Debian packages.
 
 Each artefact has its SHA-256 and an SPDX list of what it contains beside it.
@@ -141,6 +141,7 @@ def npm(tarball):
         package = pathlib.Path(folder, "package")
         package.mkdir()
         subprocess.run(["tsc", "-p", source, "--outDir", package / "dist"], check=True)
+        shutil.copytree(PROJECT / "Gateway/Sources/Gateway/Components", package / "components")
         manifest = json.loads((source / "package.json").read_text())
         manifest["bin"] = {"countdownd": "bin/countdownd", "countdownctl": "bin/countdownctl.cjs"}
         manifest |= {"os": ["linux"], "cpu": [{"x86_64": "x64", "aarch64": "arm64"}[platform.machine()]]}

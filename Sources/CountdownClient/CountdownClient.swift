@@ -3,8 +3,8 @@ import NIOPosix
 import Synchronization
 import Wire
 
-/// A reply of the daemon: see `Wire.RESPValue`.
-public typealias RESPValue = Wire.RESPValue
+// Users see replies and their properties without an import of their own.
+@_exported public import enum Wire.RESPValue
 
 /// A client of the timer daemon countdownd.
 ///

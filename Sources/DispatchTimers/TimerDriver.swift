@@ -46,6 +46,8 @@ final class TimerDriver: Sendable {
 
   var count: Int { state.withLock { $0.table.count } }
 
+  var places: Int { state.withLock { $0.table.places } }
+
   /// Adds a timer and returns the handle that cancels it.
   func schedule(
     at deadline: UInt64, every interval: Duration? = nil, tolerance: Duration = .zero,

@@ -71,6 +71,9 @@ public final class TimerQueue: Sendable {
     others.withLock { $0 }.reduce(main.count) { $0 + ($1?.count ?? 0) }
   }
 
+  /// The number of timers that the queue's table has memory for. For tests.
+  package var places: Int { main.places }
+
   /// The driver of delays.
   var driver: TimerDriver { main }
 

@@ -83,6 +83,9 @@ struct TimerTable: ~Copyable {
   /// call. O(1).
   var count: Int { wheel.count + callCount }
 
+  /// The number of entries, in use or not.
+  var places: Int { entries.count }
+
   /// The exact earliest deadline in the wheel. O(1), or O(timers in the first occupied slot).
   var nextDeadline: UInt64? { mutating get { wheel.nextDeadline } }
 

@@ -225,6 +225,17 @@ import Testing
     handle.cancel()
   }
 
+  @Test func aRepeatingTimerOnAnActorIsArmedAgainAfterEachCall() async throws {
+    let timers = TimerQueue()
+    let mailbox = Mailbox(calls)
+    let handle = timers.schedule(after: .zero, repeating: .milliseconds(1), actor: mailbox) {
+      mailbox, firing in
+      mailbox.poll(firing)
+    }
+    try await eventually { calls.all.count >= 3 }
+    handle.cancel()
+  }
+
   @Test func aTimerEndsWithItsActor() async {
     var mailbox: Mailbox? = Mailbox(calls)
     let handle = timers.schedule(after: .seconds(1), repeating: .seconds(1), actor: mailbox!) {

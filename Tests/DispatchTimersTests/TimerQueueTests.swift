@@ -58,6 +58,17 @@ import Testing
     withExtendedLifetime(kept) {}
   }
 
+  @Test func timersOneAfterTheOtherUseOnePlaceDetachedOrNot() async throws {
+    let called = Counter()
+    for round in 1...50 {
+      timers.schedule(after: .zero) { called.add() }.detach()
+      let kept = timers.schedule(after: .zero) { called.add() }
+      try await eventually { called.value == 2 * round }
+      withExtendedLifetime(kept) {}
+    }
+    #expect(timers.places <= 4)
+  }
+
   @Test(arguments: bothClocks)
   func aRepeatingTimerStaysInPhaseWithItsFirstDeadlineHoweverSlowItsCallback(
     clock: TimeBase

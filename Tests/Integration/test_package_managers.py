@@ -103,3 +103,15 @@ def test_the_package_for_npm_brings_program_client_and_fixture(artefacts, tmp_pa
     environment = {**PLAIN, "NODE_PATH": "/usr/share/nodejs"}
     assert "# pass 1" in run("node", "--test", "--test-reporter", "tap", ".", cwd=modules.parent, env=environment)
     assert "0." in run("node", modules / "countdownd/bin/countdownctl.cjs", "--version", env=environment)
+    # The components, as a server and a compiler find them.
+    script = "import('countdownd/components/countdown-button.js').then(it => console.log(Object.keys(it)))"
+    assert "CountdownButton" in run("node", "-e", script, cwd=modules.parent)
+    manifest = json.loads((modules / "countdownd/package.json").read_text())
+    assert (modules / "countdownd" / manifest["customElements"]).exists()
+    (modules.parent / "page.mts").write_text(
+        "/// <reference types='countdownd/components/countdown-hud.js' />\n"
+        "import 'countdownd/components/countdown-button.js'\n"
+        "document.createElement('countdown-button').view = {state: 'ready'}\n"
+        "document.createElement('countdown-hud').patience = 5\n")
+    run("tsc", "--strict", "--noEmit", "--module", "node16", "--moduleResolution", "node16", "--target", "es2022",
+        modules.parent / "page.mts", cwd=modules.parent)

@@ -33,6 +33,7 @@ def test_a_hud_appears_progresses_and_disappears(site, open_page, client):
     page = open_page("/hud")
     panel = page.part("panel")
     assert not panel.is_displayed()
+    eventually(lambda: "snapshot" in page.js("states"), "it follows")
     show(client, "STATUS", "Loading…", "MASK", "black")
     eventually(lambda: panel.is_displayed(), "it appears")
     assert panel.text == "Loading…" and panel.get_attribute("role") == "status"
