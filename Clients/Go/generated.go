@@ -2189,8 +2189,8 @@ type ThrottleCommands struct{ call call }
 // ThrottleTakeOptions has the options of Throttle.Take. What is empty is not sent; Some makes
 // a pointer.
 type ThrottleTakeOptions struct {
-	// What may be used at once; all of it must come back within 3650d. Named limits have their
-	// own. 1 to 1000000000.
+	// What may be used at once; it comes back within 3650d. Named limits have their own. 1 to
+	// 1000000000.
 	Burst int64
 	// `5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is needed.
 	Rate string

@@ -39,7 +39,8 @@ private struct PolicyReader {
     switch name {
     case "count", "attempts": .of(name, .map([.of("type", "integer"), .of("minimum", 1)]))
     case "every", "validity": .of(name, .map(.duration))
-    case "ladder", "windows", "channels", "lockout", "limits": .of(name, .map([.of("type", "array")]))
+    case "ladder", "windows", "channels", "lockout", "limits":
+      .of(name, .map([.of("type", "array")]))
     case "on-resend": .of(name, .map(SettingType<SendPolicy.OnResend>.choice().schema))
     case "unreachable": .of(name, .map(SettingType<FleetSettings.Unreachable>.choice().schema))
     default: .of(name, .map([.of("type", "string")]))

@@ -1626,8 +1626,8 @@ export class ThrottleCommands {
    */
   async take(key: string, options: {
       /**
-       * What may be used at once; all of it must come back within 3650d. Named limits have their
-       * own. 1 to 1000000000.
+       * What may be used at once; it comes back within 3650d. Named limits have their own. 1 to
+       * 1000000000.
        */
       burst?: number;
       /** `5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is needed. */

@@ -49,7 +49,8 @@ private let takeThrottle = CommandSpec(
   "THROTTLE", "TAKE", "key [limit ...]",
   [
     .integer(
-      "BURST", "What may be used at once; all of it must come back within 3650d. Named limits have their own.",
+      "BURST",
+      "What may be used at once; it comes back within 3650d. Named limits have their own.",
       { $0.burst = $1 }, in: 1...Throttle.Rate.most),
     Option(
       "RATE", "n/d", .rate,

@@ -95,8 +95,11 @@ package struct ThrottleView: GuardView, Equatable {
 
 extension ThrottleKind {
   static let fields =
-    [Field("key", .key, "The key."), .generation] + .answer([.rate, .repeated, .degraded, .limit, .blocked]) + [
-      Field("state", .choice(ThrottleView.State.self), "`idle`: nothing is used. `blocked`: too few codes of a named limit were entered."),
+    [Field("key", .key, "The key."), .generation]
+    + .answer([.rate, .repeated, .degraded, .limit, .blocked]) + [
+      Field(
+        "state", .choice(ThrottleView.State.self),
+        "`idle`: nothing is used. `blocked`: too few codes of a named limit were entered."),
       Field("limit", .count, "BURST; of a named limit, of what has the least left."),
       Field("remaining", .count, "How much of it is left."),
       Field(

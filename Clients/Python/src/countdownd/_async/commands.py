@@ -746,8 +746,8 @@ class AsyncThrottleCommands:
 
         key: The key, 1 to 512 bytes.
         limit: The keys of more named limits: all have room, or none is taken.
-        burst: What may be used at once; all of it must come back within 3650d. Named limits
-            have their own. 1 to 1000000000.
+        burst: What may be used at once; it comes back within 3650d. Named limits have their
+            own. 1 to 1000000000.
         rate: `5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is
             needed.
         cost: How much this request uses, at most BURST. Default: 1. 1 to 1000000000.
