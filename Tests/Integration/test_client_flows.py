@@ -95,7 +95,10 @@ def call(commands, words, language):
     """Returns a command as owner, method, positions and options."""
     command = commands[" ".join(words[:2]).upper()]
     words, positions, options = words[2:], [], {}
+    tokens = {one.token for one in command.options}
     for one in command.positions:
+        if words and not one.is_required and words[0].upper() in tokens:
+            break
         if words and language == "go" and not one.is_required:  # Go has no optional arguments.
             options[one.name] = value(one, words.pop(0))
         elif words:
@@ -103,7 +106,8 @@ def call(commands, words, language):
     while words:
         (one,) = [one for one in command.options if one.token == words[0].upper()]
         words.pop(0)
-        options[one.name] = True if one.type == "flag" else value(one, words.pop(0))
+        its = True if one.type == "flag" else value(one, words.pop(0))
+        options[one.name] = options.get(one.name, []) + [its] if one.repeats else its
     return command.owner, command.method, positions, options
 
 

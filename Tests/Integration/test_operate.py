@@ -37,6 +37,8 @@ ROWS = {
     "loading takes long": ["test_loading::test_commands_that_need_state_get_loading_and_others_are_answered"],
     "events are late": ["test_terminal::test_top_shows_the_load"],
     "the disk is slow": ["test_metrics::test_buckets_never_fall_and_end_with_the_count"],
+    "codes are bought that nobody enters": [
+        "test_metrics::test_an_alert_fires_for_a_bad_host_alone", "test_limits::test_figures_count_what_limits_refuse"],
     "servers of a fleet cannot be used": ["test_fleet::test_a_server_that_may_evict_keys_is_not_used_any_more"],
     "servers of a fleet have lost records": ["test_fleet::test_lost_records_are_one_line_in_the_log"],
     "a server's clock is ahead": ["test_metrics::test_an_alert_fires_for_a_bad_host_alone"],

@@ -22,10 +22,9 @@ README = PROJECT / "README.md"
 # Pages that start their own daemon.
 WALKED = ["README.md", "docs/tutorial/login.md", "docs/tutorial/virtual-time.md", "docs/howto/migrate.md"]
 PAGE_OF_POLICIES = PROJECT / "docs/explanation/policies.md"
-# The YAML blocks of the page as one file; each block begins with `policies:`.
-POLICIES = "policies:\n" + "".join(
-    block.text.removeprefix("policies:\n") for block in blocks(PAGE_OF_POLICIES) if block.language == "yaml"
-)
+# The YAML blocks of the page as one file; their policies come last.
+YAML = [block.text.partition("policies:\n") for block in blocks(PAGE_OF_POLICIES) if block.language == "yaml"]
+POLICIES = "".join(before for before, _, _ in YAML) + "policies:\n" + "".join(after for _, _, after in YAML)
 CLONE = os.environ.get("CLONE")
 RUN = "mkdir -p .build/run && countdownd --socket .build/run/countdownd.sock --state-directory .build/run/state"
 

@@ -150,7 +150,7 @@ def test_command_docs(speaker):
     start = view(view(countdown["subcommands"])["countdown|start"])
     arguments = [view(argument) for argument in start["arguments"]]
     assert arguments[0]["name"] == b"key" and arguments[0]["type"] == b"key"
-    assert [argument.get("token") for argument in arguments[2:5]] == [b"COUNT", b"EVERY", b"FIRE"]
+    assert [argument.get("token") for argument in arguments[2:6]] == [b"LIMIT", b"COUNT", b"EVERY", b"FIRE"]
     owner = next(one for one in arguments if one.get("token") == b"OWNER")
     assert [view(choice)["token"] for choice in owner["arguments"]] == [b"none", b"connection", b"scope:ID"]
     assert list(view(speaker("COMMAND", "DOCS", "ping", "nonsense", "ping"))) == ["ping"]

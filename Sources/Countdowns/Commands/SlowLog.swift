@@ -95,9 +95,14 @@ private struct Secrecy {
       values.left -= 1
       return values.areSecret
     }
-    if let parameter = positional.popFirst() { return parameter.isSecret }
     let word = String(decoding: argument).uppercased()
-    guard !isLost, let option = options.first(where: { $0.token == word }) else {
+    let option = options.first { $0.token == word }
+    if let parameter = positional.first, !parameter.isOptional || option == nil {
+      if !parameter.repeats { positional.removeFirst() }
+      return parameter.isSecret
+    }
+    positional = []
+    guard !isLost, let option else {
       isLost = true
       return true
     }

@@ -67,6 +67,8 @@ extension Syntax.Parameter {
     argument("EVENTS SINCE LIMIT", .integer(1...10_000), "The most events.", default: "1000"),
     argument("channel", .text(), "A channel, such as `countdown:KEY`."),
     argument("pattern", .text(atMost: 1_024), "A glob pattern: `*` `?` `[a-z]` `[^a]`."),
+    argument("kind", .text(), "A kind: countdown, timer, throttle, once, gate or debounce."),
+    argument("glob", .text(atMost: 1_024), "A glob pattern for keys: `*` `?` `[a-z]` `[^a]`."),
     argument("message", .text(), "The text to reply with."),
     argument("protover", .integer(2...3), "The version of the protocol."),
     argument("AUTH", .text(), "A user and a password; refused, as there are none."),

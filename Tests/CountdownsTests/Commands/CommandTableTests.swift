@@ -67,6 +67,7 @@ import Wire
     "EVENTS SINCE": ["0", "5 MATCH * LIMIT 3 SUBSCRIBED"],
     "EVENTS LAST": [""], "BACKUP BEGIN": [""], "BACKUP SIZE": ["1"],
     "BACKUP READ": ["1 0 100"], "BACKUP END": ["1"],
+    "STATE ACKNOWLEDGE": [""], "CLEAR": ["countdown none*"],
     "DBSIZE": [""], "TIME": [""], "INFO": ["", "stats", "nonsense"],
     "CONFIG GET": ["*", "limits.* countdown.*"], "CONFIG RESETSTAT": [""],
     "CONFIG SET": ["log-level debug"], "CONFIG RELOAD": [""],

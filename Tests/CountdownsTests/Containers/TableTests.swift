@@ -413,7 +413,7 @@ import TimerWheel
 
   @Test func aCountdownsRecordTakes36BytesRareFieldsAreStoredBesideIt() {
     #expect(MemoryLayout<CountdownRecord>.stride == 36)
-    #expect(MemoryLayout<SendRecord.Send>.stride == 32)
+    #expect(MemoryLayout<SendRecord.Send>.stride == 40)
   }
 
   @Test

@@ -43,6 +43,13 @@ func set(target reflect.Value, value any) {
 		target.Set(reflect.New(target.Type().Elem()))
 		set(target.Elem(), value)
 	case reflect.Slice:
+		if list, ok := value.([]any); ok {
+			target.Set(reflect.MakeSlice(target.Type(), len(list), len(list)))
+			for index, one := range list {
+				set(target.Index(index), one)
+			}
+			return
+		}
 		target.SetBytes([]byte(value.(string)))
 	case reflect.Float64:
 		target.SetFloat(value.(float64))
