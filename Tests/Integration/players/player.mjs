@@ -6,7 +6,8 @@ const client = new Client({ path: process.argv[2], timeout: 60_000 });
 const named = new Map();
 const say = (what) => process.stdout.write(`${JSON.stringify(what)}\n`);
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
-const argument = (value) => (typeof value === 'object' ? value.ms : value);
+const argument = (value) =>
+  Array.isArray(value) ? value.map(argument) : typeof value === 'object' ? value.ms : value;
 const raw = (value) => {
   if (Buffer.isBuffer(value)) return value.toString();
   if (Array.isArray(value)) return value.map(raw);
