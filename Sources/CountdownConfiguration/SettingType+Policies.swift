@@ -2,29 +2,13 @@ import Countdowns
 import Wire
 
 extension SettingType where Value == [String: SendPolicy] {
-  /// A later policy replaces the whole policy of the same name: its rules belong together.
   static var policies: SettingType {
-    SettingType(
-      schema: [
-        .of("type", "object"),
-        .of(
-          "additionalProperties",
-          .map([
-            .of("type", "object"), .of("additionalProperties", false),
-            .of("properties", .map(PolicyReader.rules)),
-          ])),
-      ],
-      read: { policies, reader in
-        for (name, section) in reader.entries(allowed: "policies by name") {
-          var policy = PolicyReader(section)
-          if let read = policy.policy(name) { policies[name] = read }
-        }
-      },
-      list: { policies in
-        policies.sorted { $0.key < $1.key }.flatMap { name, policy in
-          policy.list.map { (".\(name).\($0.name)", $0.value) }
-        }
-      })
+    named(
+      "policies by name", rules: PolicyReader.rules,
+      read: { name, section in
+        var policy = PolicyReader(section)
+        return policy.policy(name)
+      }, list: { $0.list })
   }
 }
 

@@ -2,29 +2,13 @@ import Countdowns
 import Wire
 
 extension SettingType where Value == [String: LimitRules] {
-  /// A later limit replaces the whole limit of the same name: its rules belong together.
   static var throttles: SettingType {
-    SettingType(
-      schema: [
-        .of("type", "object"),
-        .of(
-          "additionalProperties",
-          .map([
-            .of("type", "object"), .of("additionalProperties", false),
-            .of("properties", .map(LimitReader.rules)),
-          ])),
-      ],
-      read: { throttles, reader in
-        for (name, section) in reader.entries(allowed: "limits by name") {
-          var limit = LimitReader(section)
-          if let read = limit.rules(name) { throttles[name] = read }
-        }
-      },
-      list: { throttles in
-        throttles.sorted { $0.key < $1.key }.flatMap { name, limit in
-          limit.rules.list.map { (".\(name).\($0.name)", $0.value) }
-        }
-      })
+    named(
+      "limits by name", rules: LimitReader.rules,
+      read: { name, section in
+        var limit = LimitReader(section)
+        return limit.rules(name)
+      }, list: { $0.rules.list })
   }
 }
 

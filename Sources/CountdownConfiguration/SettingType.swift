@@ -33,6 +33,41 @@ struct SettingType<Value: Sendable>: Sendable {
   }
 }
 
+extension SettingType {
+  /// A section of items by name. A later item replaces the whole item of the same name: its rules
+  /// belong together.
+  ///
+  /// - Parameters:
+  ///   - rules: the rules of an item as properties of a JSON Schema.
+  ///   - read: returns the item in a section; nil after reporting what is wrong.
+  static func named<Item: Sendable>(
+    _ allowed: String, rules: [RESPValue.Pair],
+    read: @escaping @Sendable (_ name: String, _ section: ValueReader) -> Item?,
+    list: @escaping @Sendable (Item) -> [(name: String, value: String)]
+  ) -> SettingType where Value == [String: Item] {
+    SettingType(
+      schema: [
+        .of("type", "object"),
+        .of(
+          "additionalProperties",
+          .map([
+            .of("type", "object"), .of("additionalProperties", false),
+            .of("properties", .map(rules)),
+          ])),
+      ],
+      read: { items, reader in
+        for (name, section) in reader.entries(allowed: allowed) {
+          if let item = read(name, section) { items[name] = item }
+        }
+      },
+      list: { items in
+        items.sorted { $0.key < $1.key }.flatMap { name, item in
+          list(item).map { (".\(name).\($0.name)", $0.value) }
+        }
+      })
+  }
+}
+
 extension SettingType where Value: FixedWidthInteger & Sendable {
   static func count(_ range: ClosedRange<Int>) -> SettingType {
     SettingType(

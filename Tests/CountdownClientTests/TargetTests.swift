@@ -109,7 +109,7 @@ import Testing
     #expect(try await second.countdown("kept") != nil)
   }
 
-  /// What an observer was told, and whether it was on its queue.
+  /// What an observer received, and whether it ran on its queue.
   private static func text(_ update: EntityUpdate<CountdownView>) -> String {
     switch update {
     case .event(let event, _): "\(event.name)"

@@ -1,4 +1,4 @@
-"""What an operator is told: damage until it is acknowledged, unclean ends, limits, and health."""
+"""What an operator sees: damage until it is acknowledged, unclean ends, limits, and health."""
 
 import json
 import os

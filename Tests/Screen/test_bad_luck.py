@@ -23,7 +23,7 @@ def counting(page):
 def goes_on(page):
     before = page.seconds()
     page.passes(2)
-    eventually(lambda: page.seconds() == before - 2, "it goes on counting")
+    eventually(lambda: page.seconds() == before - 2, "it continues to count")
 
 
 # Servers

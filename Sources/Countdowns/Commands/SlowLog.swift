@@ -95,9 +95,13 @@ private struct Secrecy {
       values.left -= 1
       return values.areSecret
     }
+    if let parameter = positional.first, !parameter.isOptional {
+      positional.removeFirst()
+      return parameter.isSecret
+    }
     let word = String(decoding: argument).uppercased()
     let option = options.first { $0.token == word }
-    if let parameter = positional.first, !parameter.isOptional || option == nil {
+    if option == nil, let parameter = positional.first {
       if !parameter.repeats { positional.removeFirst() }
       return parameter.isSecret
     }

@@ -36,6 +36,14 @@ private struct ForgiveRequest {
 }
 
 extension Option where Request == StartRequest {
+  fileprivate static var brief: Option {
+    .flag(
+      "BRIEF",
+      "Replies `[accepted, generation, retry_after_ms]`, a tenth of the bytes. `accepted` "
+        + "is 0 (refused), 1 (accepted) or 2 (`repeated`).",
+      { $0.isBrief = $1 })
+  }
+
   /// The keys of limits. Each has a colon, which no option has.
   fileprivate static var limits: Option {
     Option(
@@ -91,11 +99,7 @@ let countdownCommands: [CommandSpec] = [
         "META", "!bytes", "Data of your own; shown in views, never logged.",
         { $0.start.annotations.meta = $1 }, atMost: TextLimits.meta),
       .token({ $0.start.token = $1 }),
-      .flag(
-        "BRIEF",
-        "Replies `[accepted, generation, retry_after_ms]`, a tenth of the bytes. `accepted` "
-          + "is 0 (refused), 1 (accepted) or 2 (`repeated`).",
-        { $0.isBrief = $1 }),
+      .brief,
     ],
     group: .entities(.countdown), [.write, .fast],
     "Start a countdown, or refuse and report how long to wait.", .answer,
@@ -124,11 +128,7 @@ let countdownCommands: [CommandSpec] = [
     [
       .limits,
       .token({ $0.start.token = $1 }),
-      .flag(
-        "BRIEF",
-        "Replies `[accepted, generation, retry_after_ms]`, a tenth of the bytes. `accepted` "
-          + "is 0 (refused), 1 (accepted) or 2 (`repeated`).",
-        { $0.isBrief = $1 }),
+      .brief,
     ],
     group: .entities(.countdown), [.write, .fast],
     "Start a ready countdown again with the options of its last START.", .answer,

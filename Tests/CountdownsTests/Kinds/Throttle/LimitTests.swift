@@ -215,7 +215,7 @@ import Testing
     #expect(counter.host.notices == ["blocked range:45 0 of 2"])
     counter.pass(1_800_000)
     #expect(line(try start("4513", "4")) == "accepted")
-    // It counts anew: one that is not entered is too few to judge.
+    // Counting starts over: one that is not entered is too few to judge.
     counter.pass(300_000)
     #expect(line(try start("4514", "5")) == "accepted")
   }
