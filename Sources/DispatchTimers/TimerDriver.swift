@@ -203,7 +203,7 @@ final class TimerDriver: Sendable {
     let now = max(clock.now, due.deadline)
     guard due.repeats else { return Phase.once(due.deadline, at: now) }
     return state.withLock { $0.table.fire(due.index, at: now) }
-      // Cancelled since it was popped, by another thread: this call was due already.
+      // Cancelled or moved since it was popped, by another thread: this call was due already.
       ?? Phase.once(due.deadline, at: now)
   }
 

@@ -234,10 +234,13 @@ struct TimerTable: ~Copyable {
     return Due(index: index, action: action, deadline: deadline, repeats: false)
   }
 
-  /// Returns the firing of a repeating timer, and moves it to its next deadline.
+  /// Returns the firing of a repeating timer, and moves it to its next deadline; nil if it has been
+  /// cancelled or moved since it was popped. Then the call was due before, and happens once.
   mutating func fire(_ index: Index, at now: UInt64) -> Firing? {
-    // Otherwise it was cancelled, and the place may belong to another timer.
-    running == index ? entries[Int(index)].course?.phase.fire(at: now) : nil
+    // After a cancellation the place may belong to another timer.
+    guard running == index, let course = entries[Int(index)].course, course.phase.deadline <= now
+    else { return nil }
+    return course.phase.fire(at: now)
   }
 
   /// Schedules a repeating timer again after the call of its action, or ends it.

@@ -34,7 +34,7 @@ import Testing
     #expect(timers.count == 0 && handles.allSatisfy { !$0.isPending })
   }
 
-  @Test(.disabled("it crashes in TimerDriver.schedule in some runs: a defect")) func handlesReleasedAndRescheduledFromEightThreadsNeverDisturbOthers() async throws {
+  @Test func handlesReleasedAndRescheduledFromEightThreadsNeverDisturbOthers() async throws {
     let timers = TimerQueue()
     let wrong = Counter()
     let living = Counter()
