@@ -100,8 +100,8 @@ var (
 	ErrStale = &Error{Code: "STALE"}
 	// A limit is reached; the text names it. Raise the limit in the configuration, or use less.
 	ErrLimit = &Error{Code: "LIMIT"}
-	// This user may not connect, or not use this command. The text names the rule of `access:`
-	// that would allow it.
+	// This user may not connect, use this command, or use this key. The text names the rule of
+	// `access:` that would allow it.
 	ErrNotPermitted = &Error{Code: "NOPERM"}
 	// State cannot be stored now; nothing was changed. `INFO persistence` says why; make room or
 	// repair the disk.

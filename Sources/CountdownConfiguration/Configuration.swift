@@ -38,6 +38,19 @@ package struct Configuration: Equatable, Sendable {
     package var connect = Principals()
     /// Who may use the commands that manage the daemon.
     package var admin = Principals()
+    /// Who may use which keys, by the name of the rule. Empty: everybody all.
+    package var rules: [String: Rule] = [:]
+
+    package struct Rule: Equatable, Sendable {
+      /// Empty: everybody.
+      package var who = Principals()
+      /// Nil: all.
+      package var kinds: [EntityKind]?
+      package var keys: [String] = []
+      package var role = KeyRule.Role.readWrite
+
+      package init() {}
+    }
 
     package struct Principals: Equatable, Sendable {
       package var users: [Principal] = []

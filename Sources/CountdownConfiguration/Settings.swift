@@ -94,6 +94,12 @@ struct Setting: Sendable {
         + "BACKUP, CLEAR, STATE, COUNTDOWN FORGIVE and THROTTLE UNBLOCK."),
 
     Setting(
+      "access.rules", \.access.rules, .keyRules,
+      "Who may read and change which keys, by the name of the rule. Empty: everybody all. With "
+        + "rules, what none of them allows is refused, except to root, the user that the daemon "
+        + "runs as, and access.admin."),
+
+    Setting(
       "countdown.count", \.engine.countdownCount, .count(1...2_147_483_647),
       "Number of steps; count times every is at most 3650d."),
     Setting(

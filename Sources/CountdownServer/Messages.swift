@@ -20,6 +20,7 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case stateEmptied = "1db8bf6a119e4d709fa1c56424c75528"
   case logSetAside = "1d653cc71f374434ba2abd5a8cbe116e"
   case damageAcknowledged = "e0deb44ba3864581bf4ba7addc09c43f"
+  case foreignChange = "2f0d0c4d5b7f4e0c8a5c6b1e9d3a7f10"
   case cleared = "b4676413b45e48048b30755fe1f58598"
   case outputLimit = "57bd005e9d824f488f041d9359318d20"
   case refusedAtLimit = "4004a1558bb64aa4944bd38fe1422ef2"

@@ -34,6 +34,17 @@ extension Server {
 
   package func note(_ notice: FleetNotice) { fleetServers?.note(notice) }
 
+  package func note(_ change: ForeignChange, by client: Client) {
+    logger.log(
+      .foreignChange, .notice, "an entity of another user was changed",
+      [
+        "uid": "\(client.uid)", "connection": "\(client.connection)",
+        "command": .string(change.command), "maker": "\(change.maker)",
+        "key": .string("\(change.kind.name):" + String(decoding: change.key, as: UTF8.self)),
+        "allowed-by": .string(change.permission),
+      ])
+  }
+
   package func hasCleared(
     _ count: Int, _ kind: EntityKind, _ pattern: [UInt8], for client: Client
   ) {

@@ -26,6 +26,8 @@ struct LogLine: Sendable {
     line = event.line
   }
 
+  var isAudit: Bool { messageID == LogMessage.foreignChange.rawValue }
+
   /// The message, then the metadata.
   var wholeText: String { text + about.map { " \($0.name)=\($0.value)" }.joined() }
 

@@ -21,8 +21,8 @@ final class LogOutput: Sendable {
   init(_ write: @escaping @Sendable (LogLine) -> Void) { self.write = write }
 
   func take(_ line: LogLine) {
-    // Debugging needs all lines, and critical ones are not repeated.
-    guard line.level > .debug, line.level < .critical else { return write(line) }
+    // Debugging needs all lines, as does an audit, and critical ones are not repeated.
+    guard line.level > .debug, line.level < .critical, !line.isAudit else { return write(line) }
     let kind = Kind(file: line.file, line: line.line, level: line.level.rawValue)
     let now = Int64(BootClock.now)
     switch gate.withLock({ $0.admit(kind, at: now) }) {

@@ -15,7 +15,9 @@ extension ServerSettings {
     dispatcher.maxRequestLength = request.requestLength
     dispatcher.access = AccessRules(
       connect: Principals(configuration.access.connect),
-      admin: Principals(configuration.access.admin), daemonUser: geteuid())
+      admin: Principals(configuration.access.admin),
+      keys: configuration.access.rules.sorted { $0.key < $1.key }.map(KeyRule.init),
+      daemonUser: geteuid())
     shown = configuration.settings
     if configuration.durability != .none {
       var options = Store.Options(
@@ -26,6 +28,14 @@ extension ServerSettings {
       state = options
     }
     if configuration.fleet.engine == .redis { fleet = configuration.fleet.settings }
+  }
+}
+
+extension KeyRule {
+  fileprivate init(_ name: String, _ rule: Configuration.Access.Rule) {
+    self.init(
+      name, who: Principals(rule.who), kinds: rule.kinds ?? EntityKind.allCases,
+      keys: rule.keys.map { Array($0.utf8) }, role: rule.role)
   }
 }
 

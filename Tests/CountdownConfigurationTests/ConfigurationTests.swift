@@ -17,6 +17,7 @@ import Testing
         access:
           connect: {users: [root, 1000], groups: [root]}
           admin: {users: [4294967294], groups: [0]}
+          rules: {shop: {users: [5], kinds: [once], keys: ["shop:*"], role: read-only}}
         countdown: {count: 5, every: 500ms, keep-ready: 2h}
         hud:
           grace: 1ms
@@ -52,6 +53,10 @@ import Testing
     expected.access.connect.groups = [.init(text: "root", id: 0)]
     expected.access.admin.users = [.init(text: "4294967294", id: 4_294_967_294)]
     expected.access.admin.groups = [.init(text: "0", id: 0)]
+    var rule = Configuration.Access.Rule()
+    rule.who.users = [.init(text: "5", id: 5)]
+    (rule.kinds, rule.keys, rule.role) = ([.once], ["shop:*"], .readOnly)
+    expected.access.rules["shop"] = rule
     expected.engine.countdownCount = 5
     expected.engine.countdownEvery = .milliseconds(500)
     expected.engine.keepReady = .seconds(7200)

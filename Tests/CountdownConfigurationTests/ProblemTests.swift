@@ -40,6 +40,32 @@ import Wire
       ])
   }
 
+  @Test func rulesAboutKeysMustBeWhole() {
+    #expect(
+      problems(
+        """
+        access:
+          rules:
+            a: {users: [root], groups: [], keys: ["shop:*"]}
+            b: {user: [root], keys: ["*"]}
+            c: {kinds: [countdowns], keys: [""], role: write}
+            d: {users: [root]}
+            "e f": {keys: ["*"]}
+        """) == [
+          "f.yaml:3: access.rules.a.groups: empty; name at least one, or leave it out for everybody",
+          "f.yaml:4: access.rules.b.user: unknown setting; did you mean users?",
+          "f.yaml:5: access.rules.c.kinds[0]: \"countdowns\" is not allowed; allowed: one of "
+            + "countdown, hud, timer, scope, throttle, once, gate, debounce, nav, page",
+          "f.yaml:5: access.rules.c.keys[0]: \"\" is not allowed; allowed: a pattern of 1 to 1024 "
+            + "bytes, such as \"shop:*\"",
+          "f.yaml:5: access.rules.c.role: \"write\" is not allowed; allowed: one of read-write, "
+            + "read-only",
+          "f.yaml:6: access.rules.d: no keys; add keys: [\"shop:*\"], or keys: [\"*\"] for all",
+          "f.yaml:7: access.rules.e f: the name of a rule has 1 to 64 of letters, digits, '_', '.' "
+            + "and '-'",
+        ])
+  }
+
   @Test func aSettingInTheWrongSectionIsReportedWithTheRightOne() {
     #expect(
       problems("max-connections: 5") == [

@@ -15,6 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Fleet"))
 from countdownd import PROJECT, Client, Daemon, Error, binary, eventually, view  # noqa: E402
 from fleet import Fleet  # noqa: E402
 from servers import Single  # noqa: E402
+from test_access import needs_root, open_up  # noqa: E402
+from test_rights import connect_as, is_refused, keys  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +223,26 @@ def test_local_entities_that_a_fleet_hides_are_counted(fleet, start_daemon):
     daemon.config_path.write_text("")
     daemon.start_again()
     assert daemon.connect()("DBSIZE") == 4
+
+
+@needs_root
+def test_rules_about_keys_are_those_of_each_host(fleet, clients, start_daemon):
+    host = start_daemon(config=fleet.text + 'access: {rules: {shop: {users: [1000], keys: ["shop:*"]}}}\n')
+    fleet.wait_until_open(host)
+    open_up(host)
+    here, root, shop = clients[0], connect_as(0, host), connect_as(1000, host)
+    here("COUNTDOWN", "START", "unruled:1")
+    assert is_refused(shop("COUNTDOWN", "GET", "unruled:1"))
+    assert is_refused(shop("COUNTDOWN", "START", "unruled:2"))
+    here("COUNTDOWN", "START", "shop:here")
+    assert view(shop("COUNTDOWN", "START", "shop:there"))["accepted"] == 1
+    eventually(lambda: len(shop("COUNTDOWN", "LIST")[1]) == 2, "it has copies of both, and shows no other")
+    assert set(keys(shop("COUNTDOWN", "LIST"))) == {b"shop:here", b"shop:there"}
+    assert root("COUNTDOWN", "CANCEL", "shop:there") == 1
+    changes = [line for line in host.log.splitlines() if "an entity of another user was changed" in line]
+    assert len(changes) == 1, changes
+    assert "allowed-by=access.admin command=COUNTDOWN CANCEL" in changes[0]
+    assert "key=countdown:shop:there maker=1000 uid=0" in changes[0]
 
 
 def test_lost_records_are_one_line_in_the_log(servers, fleet, clients):

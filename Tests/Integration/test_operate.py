@@ -27,6 +27,8 @@ ROWS = {
                              "test_systemd::test_damage_is_in_the_journal_and_the_status"],
     "a reload is refused": ["test_metrics::test_a_refused_reload_is_reported_until_one_is_taken",
                             "test_health::test_health_reports_a_refused_reload"],
+    "a client gets `NOPERM` for a key": ["test_rights::test_each_user_reads_and_changes_what_the_rules_say"],
+    "somebody has changed": ["test_rights::test_the_log_says_who_was_let_change_anothers_entity"],
     "connections are refused": ["test_health::test_root_is_let_in_beyond_the_limits",
                                 "test_bad_input::test_connections_beyond_the_limit_are_refused"],
     "a client does not read": ["test_events::test_beyond_max_output_the_connection_is_closed"],

@@ -98,8 +98,8 @@ export class Stale extends CountdowndError {}
 export class LimitReached extends CountdowndError {}
 
 /**
- * This user may not connect, or not use this command. The text names the rule of `access:` that
- * would allow it.
+ * This user may not connect, use this command, or use this key. The text names the rule of
+ * `access:` that would allow it.
  */
 export class NotPermitted extends CountdowndError {}
 

@@ -35,14 +35,18 @@ package struct AccessRules: Equatable, Sendable {
   /// Who may connect. If empty: everybody whom the permissions of the socket admit.
   package var connect: Principals
   package var admin: Principals
+  /// Who may use which keys. If empty: everybody all.
+  package var keys: [KeyRule]
   /// The user that the daemon runs as.
   package var daemonUser: UInt32
 
   package init(
-    connect: Principals = Principals(), admin: Principals = Principals(), daemonUser: UInt32 = 0
+    connect: Principals = Principals(), admin: Principals = Principals(), keys: [KeyRule] = [],
+    daemonUser: UInt32 = 0
   ) {
     self.connect = connect
     self.admin = admin
+    self.keys = keys
     self.daemonUser = daemonUser
   }
 

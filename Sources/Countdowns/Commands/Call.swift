@@ -83,12 +83,13 @@ struct Call: ~Escapable {
     return interval
   }
 
-  /// Parses the owner of a new entity.
-  func owner(_ bytes: Span<UInt8>) throws(CommandError) -> Owner {
+  /// Parses the owner of a new entity, or of entities to be listed.
+  func owner(_ bytes: Span<UInt8>, isListed: Bool = false) throws(CommandError) -> Owner {
     if dispatcher.engine.decidesForFleet, String(decoding: bytes).lowercased() != "none" {
       throw CommandError(describe(.shared))
     }
     if let scope = scope(ownedBy: bytes) {
+      try authorize(.scope, scope, isChange: !isListed)
       return try run { () throws(EngineError) in
         try dispatcher.engine.scopeOwner(scope, at: now)
       }

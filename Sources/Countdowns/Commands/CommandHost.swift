@@ -43,6 +43,8 @@ package protocol CommandHost: AnyObject {
   func restart(
     after pause: Interval, inNextBoot isReboot: Bool, answering connection: UInt64
   ) -> Bool
+  /// Logs that a client was let change an entity that another user has made.
+  func note(_ change: ForeignChange, by client: Client)
   /// Logs a notice of the engine.
   func note(_ notice: EngineNotice)
   /// Logs a notice about the fleet.
@@ -52,6 +54,7 @@ package protocol CommandHost: AnyObject {
 }
 
 extension CommandHost {
+  package func note(_ change: ForeignChange, by client: Client) {}
   package func note(_ notice: EngineNotice) {}
   package func note(_ notice: FleetNotice) {}
   package func hasCleared(

@@ -58,6 +58,7 @@ extension CommandSpec {
       group: .entities(K.kind), [.readOnly], complexity: "O(LIMIT)", summary, .page,
       into: ListQuery()
     ) { call, query throws(CommandError) in
+      query.rights = call.session.rights
       let page = call.dispatcher.engine.list(kind, query, at: call.now)
       call.reply(cursor: "\(page.cursor)", page.views)
     }
@@ -223,6 +224,6 @@ extension Call {
       throw problem(
         "OWNER '\(quoted(bytes))' is not one of none, connection, connection:ID, scope:ID")
     }
-    return try owner(bytes)
+    return try owner(bytes, isListed: true)
   }
 }

@@ -78,6 +78,9 @@ package final class Dispatcher {
 
   /// Applies new settings.
   package func reload(_ settings: Settings) {
+    if settings.access != self.settings.access {
+      for session in sessions.values { session.rights = settings.access.rights(of: session.peer) }
+    }
     self.settings = settings
     restrict()
     slowLog.reload(threshold: settings.slowCommand.microseconds, length: settings.slowLogLength)
@@ -105,6 +108,7 @@ package final class Dispatcher {
     users[session.client.uid] = user
     user.connections += 1
     session.user = user
+    session.rights = settings.access.rights(of: session.peer)
     engine.connect(session.client.connection)
     statistics.connections += 1
   }
@@ -330,12 +334,18 @@ package final class Dispatcher {
     if let fleet, fleet.isLoading, fleet.lists(spec) {
       throw CommandError("LOADING what hosts share is being read; INFO fleet shows the progress")
     }
-    guard session.output.version == .resp2, !spec.flags.contains(.whileSubscribed),
+    if session.output.version == .resp2, !spec.flags.contains(.whileSubscribed),
       engine.subscriptionCount(of: session.client.connection) > 0
-    else { return }
-    throw CommandError(
-      "ERR Can't execute '\(spec.fullName.lowercased())': only (P)SUBSCRIBE, (P)UNSUBSCRIBE, PING, "
-        + "QUIT and RESET are allowed while subscribed, unless the connection says HELLO 3")
+    {
+      throw CommandError(
+        "ERR Can't execute '\(spec.fullName.lowercased())': only (P)SUBSCRIBE, (P)UNSUBSCRIBE, "
+          + "PING, QUIT and RESET are allowed while subscribed, unless the connection says HELLO 3")
+    }
+    // Without rules, this is all that they cost a command.
+    guard session.rights != nil, let kind = spec.group.kind, spec.keyPosition > 0 else { return }
+    try authorize(
+      spec, kind, arguments[spec.keyPosition], isChange: !spec.flags.contains(.readOnly),
+      for: session)
   }
 
   // MARK: Time

@@ -54,6 +54,7 @@ private func eventsSince(_ call: Call) throws(CommandError) {
     }
   }
   let dispatcher = call.dispatcher
+  let rights = call.session.rights
   let connection = call.session.client.connection
   var events = RESPEncoder(call.session.output.version)
   var count = 0
@@ -65,6 +66,7 @@ private func eventsSince(_ call: Call) throws(CommandError) {
       return Glob.matches(pattern, kind.channelPrefix + key)
     }
     guard isMatch || patterns.isEmpty else { return false }
+    if let rights, !rights.mayRead(kind, key, budget: &budget) { return false }
     return !isOwn
       || dispatcher.engine.isSubscribed(connection, to: kind, key, budget: &budget)
   } _: { event in

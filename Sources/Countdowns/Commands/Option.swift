@@ -81,12 +81,15 @@ struct Option<Request>: Sendable {
     }
   }
 
-  /// Makes an option whose value is the key of another entity.
+  /// Makes an option whose value is the key of another entity, which the command uses.
   static func key(
-    _ name: String, _ value: String, _ help: String, _ put: @escaping Put<[UInt8]>
+    _ name: String, _ value: String, of kind: EntityKind, _ help: String,
+    _ put: @escaping Put<[UInt8]>
   ) -> Option {
     Option(name, value, .key, help) { request, reader, call throws(CommandError) in
-      put(&request, Array(try call.key(try reader.value(), name)))
+      let key = try call.key(try reader.value(), name)
+      try call.authorize(kind, key)
+      put(&request, Array(key))
     }
   }
 

@@ -8,6 +8,7 @@ let pubSubCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     let client = call.session.client
     let channels = try call.channelNames()
+    for channel in channels { try call.authorize(channel) }
     try call.run { () throws(EngineError) in
       try call.dispatcher.engine.checkLimits(client, channels: channels)
     }
@@ -70,6 +71,7 @@ let pubSubCommands: [CommandSpec] = [
     complexity: "O(channels)", "Count the subscribers of channels."
   ) { call throws(CommandError) in
     // Redis replies with an array in RESP3, too, and its libraries read nothing else.
+    for index in 2..<call.arguments.count { try call.authorize(call.bytes(index)) }
     call.session.output.array((call.arguments.count - 2) * 2)
     for index in 2..<call.arguments.count {
       call.session.output.bulk(call.arguments[index])
@@ -99,6 +101,11 @@ private func listChannels(_ call: Call) throws(CommandError) {
     let (id, name) = channel
     guard dispatcher.engine.isFirst(id, of: name) else { return }
     if let pattern, !Glob.matches(pattern, name) { return }
+    if let rights = session.rights, let (kind, key) = Subscriptions.parse(name),
+      !rights.mayRead(kind, key.span)
+    {
+      return
+    }
     count += 1
     session.collected.bulk(name)
     let most = dispatcher.settings.maxOutput
@@ -114,6 +121,12 @@ private func listChannels(_ call: Call) throws(CommandError) {
 }
 
 extension Call {
+  /// Refuses a channel whose entity the rules do not let the client read.
+  fileprivate func authorize(_ channel: [UInt8]) throws(CommandError) {
+    guard session.rights != nil, let (kind, key) = Subscriptions.parse(channel) else { return }
+    try authorize(kind, key.span, isChange: false)
+  }
+
   /// Ends the subscriptions that the arguments name, or all of them.
   ///
   /// - Parameter end: ends one; returns how many are left.

@@ -61,6 +61,8 @@ package final class Session {
 
   /// The user of the connection, set by `Dispatcher.open`.
   var user: User?
+  /// What it may do with keys; nil without rules.
+  var rights: Rights?
   /// The most bytes to reserve: the output of one slice of a mass expiry.
   private static let mostRoom = 512 << 10
   /// Bytes of output in the batch before, at most `mostRoom`.

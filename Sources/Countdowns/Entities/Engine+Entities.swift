@@ -147,8 +147,8 @@ extension Engine {
     let end = K.indexEnd(in: self)
     K.runDue(query.range(below: end), in: self, at: now)
     return query.page(
-      below: K.indexEnd(in: self), { K.entry(at: $0, in: self, now: now) }, parts: K.parts,
-      view: { K.view($0, in: self, at: now) })
+      of: K.kind, below: K.indexEnd(in: self), { K.entry(at: $0, in: self, now: now) },
+      parts: K.parts, view: { K.view($0, in: self, at: now) })
   }
 
   /// Cancels an entity. Returns false if it does not exist.

@@ -8,6 +8,8 @@ package struct Page<View> {
 package struct ListQuery: Sendable {
   package var pattern: [UInt8]?
   package var owner: Owner?
+  /// Only entities that these let a user read; nil for all.
+  package var rights: Rights?
   package var cursor = 0
   package var limit = 100
 
@@ -32,7 +34,7 @@ extension ListQuery {
   ///   - look: returns the entity at an index, if there is one.
   ///   - parts: returns the number of variable parts of a view, such as the pages of a stack.
   func page<View>(
-    below indexEnd: Int, _ look: (UInt32) -> (owner: Owner, key: [UInt8])?,
+    of kind: EntityKind, below indexEnd: Int, _ look: (UInt32) -> (owner: Owner, key: [UInt8])?,
     parts: (View) -> Int, view: (UInt32) -> View
   ) -> Page<View> {
     var page = Page<View>(cursor: 0, views: [])
@@ -47,6 +49,7 @@ extension ListQuery {
         budget -= Glob.cost(pattern, found.key.count)
         guard Glob.matches(pattern, found.key) else { continue }
       }
+      if let rights, !rights.mayRead(kind, found.key, budget: &budget) { continue }
       let view = view(next)
       budget -= parts(view)
       page.views.append(view)

@@ -59,6 +59,8 @@ package protocol Kind: SendableMetatype {
   // MARK: State
 
   static func key(_ index: UInt32, in engine: Engine) -> [UInt8]
+  /// Returns the user who has made an entity.
+  static func uid(_ index: UInt32, in engine: Engine) -> UInt32
   /// Returns the state of an entity; nil if there is none at that index.
   static func state(_ index: UInt32, in engine: Engine) -> State?
   /// Returns whether there is no entity at that index.
@@ -132,6 +134,7 @@ extension TableKind {
   }
 
   static func key(_ index: UInt32, in engine: Engine) -> [UInt8] { table(of: engine)[index].key }
+  static func uid(_ index: UInt32, in engine: Engine) -> UInt32 { table(of: engine)[index].uid }
 
   static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
     !table(of: engine).contains(index)

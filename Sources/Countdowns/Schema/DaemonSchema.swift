@@ -111,7 +111,7 @@ enum ErrorCode: String, CaseIterable {
     case .notFound: "There is no such entity."
     case .stale: "The entity has another generation."
     case .limit: "A limit is reached; the text names it."
-    case .noPermission: "This user may not connect, or not use this command."
+    case .noPermission: "This user may not connect, use this command, or use this key."
     case .readOnly: "State cannot be stored now; nothing was changed."
     case .damaged: "The state was damaged, and nothing is decided, as `on-damage: refuse` says."
     case .loading: "The daemon has just started and is reading its state."

@@ -32,6 +32,7 @@ extension Dispatcher {
   private func send(_ message: Message) {
     var place = -1
     for target in targets.all where !target.session.isClosing {
+      if let rights = target.session.rights, !rights.mayRead(message.kind, message.key) { continue }
       // All who receive it by the same pattern share one frame.
       if target.place != place {
         frame.begin()

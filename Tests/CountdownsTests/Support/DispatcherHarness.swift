@@ -35,6 +35,8 @@ final class HostStandIn: CommandHost {
     let key = key.map { " " + String(decoding: $0, as: UTF8.self) } ?? ""
     limitsReached.append("\(name) \(value) uid \(client.uid)" + key)
   }
+  private(set) var foreignChanges: [ForeignChange] = []
+  func note(_ change: ForeignChange, by client: Client) { foreignChanges.append(change) }
   private(set) var notices: [String] = []
   func note(_ notice: EngineNotice) {
     switch notice {

@@ -121,8 +121,8 @@ class LimitReached(CountdowndError):
 
 
 class NotPermitted(CountdowndError):
-    """This user may not connect, or not use this command. The text names the rule of `access:`
-    that would allow it.
+    """This user may not connect, use this command, or use this key. The text names the rule of
+    `access:` that would allow it.
     """
 
     code = "NOPERM"

@@ -77,6 +77,7 @@ extension Countdown: Stored {
 
 extension CountdownKind {
   static func key(_ index: UInt32, in engine: Engine) -> [UInt8] { engine.countdowns.key(index) }
+  static func uid(_ index: UInt32, in engine: Engine) -> UInt32 { engine.countdowns.uid(index) }
 
   static func state(_ index: UInt32, in engine: Engine) -> CountdownEntity? {
     engine.countdowns.entity(at: Int(index))

@@ -53,7 +53,9 @@ extension Option where Request == StartRequest {
     ) { request, reader, call throws(CommandError) in
       var limits = request.start.limits
       repeat {
-        limits.append(Array(try call.key(try reader.value(), "the key of a limit")))
+        let key = try call.key(try reader.value(), "the key of a limit")
+        try call.authorize(.throttle, key)
+        limits.append(Array(key))
       } while reader.hasWord { $0.firstIndex(of: UInt8(ascii: ":")) != nil }
       guard limits.count <= LimitRules.mostAtOnce else {
         throw call.problem("at most \(LimitRules.mostAtOnce) limits at once")

@@ -110,7 +110,9 @@ private func push(
       .choice(
         "BAR", "Whether the page wants the navigation bar; `any` leaves it as it is.",
         default: "any", { $0.push.bar = ($1 as BarWish).bar }), .pace({ $0.push.pace = $1 }),
-      .key("PARENT", "scope", "The scope above the page's scope.", { $0.push.opening.parent = $1 }),
+      .key(
+        "PARENT", "scope", of: .scope, "The scope above the page's scope.",
+        { $0.push.opening.parent = $1 }),
       .owner({ $0.push.opening.owner = $1 }),
       .flag(
         "PAGE", "The page loads, and appears and disappears with the stack.", { $0.loads = $1 }),
@@ -118,6 +120,8 @@ private func push(
     group: .entities(.nav), [.write], summary, .answer, request: PushRequest.init
   ) { call, request throws(CommandError) in
     let key = try call.key()
+    try call.authorize(.scope, request.push.page.span)
+    if request.loads { try call.authorize(.page, request.push.page.span) }
     guard request.loads || request.appearance == PageAppearance() else {
       throw call.problem("REFRESH, TIMEOUT, SCREEN, GRACE and MIN are of a load; they need PAGE")
     }

@@ -85,7 +85,8 @@ func loadOptions<Request>(
     .duration(
       "TIMEOUT", "A load that takes longer has failed; 0 for no limit.", default: "page.timeout",
       { request, timeout in change(&request) { $0.timeout = timeout } }),
-    .key("SCREEN", "s", "The screen of the HUD. Default: the key of the page.") { request, screen in
+    .key("SCREEN", "s", of: .hud, "The screen of the HUD. Default: the key of the page.") {
+      request, screen in
       change(&request) { $0.screen = screen }
     },
     .duration(

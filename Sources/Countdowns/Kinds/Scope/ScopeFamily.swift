@@ -11,7 +11,7 @@ let scopeCommands: [CommandSpec] = [
     ScopeKind.self, "OPEN",
     [
       .key(
-        "PARENT", "scope",
+        "PARENT", "scope", of: .scope,
         "The scope above: this one closes with it, and its events continue there.",
         { $0.parent = $1 }), .owner({ $0.owner = $1 }),
       .duration(
@@ -59,7 +59,11 @@ let scopeCommands: [CommandSpec] = [
     { call, key, request throws(EngineError) in
       try call.engine.scopeTree(
         key, cursor: request.cursor, limit: Int(request.limit), at: call.now)
-    }, reply: .init(.page) { $0.reply(cursor: "\($1.cursor)", $1.views) }),
+    },
+    reply: .init(.page) { call, page in
+      let views = page.views.filter { call.session.rights?.mayRead(.scope, $0.key.span) ?? true }
+      call.reply(cursor: "\(page.cursor)", views)
+    }),
 
   CommandSpec(
     "SCOPE", "HANDLE", "scope event",

@@ -113,6 +113,7 @@ private func takeLimits(
     guard !keys.contains(key) else {
       throw call.problem("the limit '\(quoted(key.span))' is given twice")
     }
+    if index > 2 { try call.authorize(.throttle, key.span) }
     keys.append(key)
   }
   guard keys.count <= LimitRules.mostAtOnce else {
