@@ -32,6 +32,12 @@ extension Server {
     }
   }
 
+  package var storeOffset: Int64 { storing.writer?.batch.offset ?? 0 }
+
+  package func forgetStored(_ kind: EntityKind, at place: UInt32) {
+    storing.writer?.batch.appendGone(kind, at: place)
+  }
+
   package func note(_ notice: FleetNotice) { fleetServers?.note(notice) }
 
   package func note(_ change: ForeignChange, by client: Client) {

@@ -94,7 +94,7 @@ extension Server {
         .fleetHides, .warning,
         """
         the state has entities of kinds that the fleet shares. They are hidden, not lost: a start \
-        without the fleet has them again
+        without the fleet has them again, and `countdownctl fleet import` moves them into the fleet
         """, ["count": "\(dispatcher.engine.hiddenCount)"])
     }
     logger.info("state loaded", metadata: loadedFacts)

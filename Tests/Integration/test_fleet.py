@@ -283,3 +283,87 @@ def test_a_transaction_takes_no_command_of_a_shared_kind(clients):
     assert isinstance(refused, Error) and "cannot be queued by MULTI: its servers" in refused
     assert a("EXEC").startswith("EXECABORT")
     assert a("COUNTDOWN", "GET", "in-multi") is None and a("HUD", "GET", "x") is None
+
+
+def test_import_moves_hidden_entities_once_and_leaves_taken_keys(fleet, clients, start_daemon, tmp_path):
+    policy = "policies: {import: {every: 1h, count: 1, windows: [3/1d], validity: 1h, attempts: 2}}\n"
+    host = start_daemon(config=policy)
+    client = host.connect()
+    client("COUNTDOWN", "START", "moves", "POLICY", "import", "META", "m")
+    client("COUNTDOWN", "ATTEMPT", "moves")
+    client("COUNTDOWN", "START", "taken", "EVERY", "1h")
+    client("TIMER", "SET", "moves", "1h")
+    client("THROTTLE", "TAKE", "moves", "BURST", 2, "RATE", "1/1h")
+    client("ONCE", "BEGIN", "moves", "TTL", "1h")
+    client("ONCE", "DONE", "moves", "result")
+    client("GATE", "OPEN", "moves", "TTL", "1h")
+    client("DEBOUNCE", "CALL", "moves", "1h")
+    due = view(client("TIMER", "GET", "moves"))["deadline_unix_ms"]
+    generations = {kind: view(client(kind, "GET", "moves"))["generation"] for kind in ("COUNTDOWN", "TIMER", "ONCE")}
+    host.terminate()
+
+    a, b = clients
+    a("COUNTDOWN", "START", "taken", "EVERY", "2h")
+    theirs = view(a("COUNTDOWN", "GET", "taken"))["generation"]
+    host.config_path.write_text(fleet.text + policy)
+    fleet.start_again(host)
+    assert "hidden 7 stored before it joined" in " ".join(ctl(host, "fleet", "status").stdout.split())
+
+    def imported():
+        done = subprocess.run(
+            [binary().parent / "countdownctl", "fleet", "import", "--socket", host.path],
+            capture_output=True, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 0, done
+        assert list(tmp_path.iterdir()) == [], "the copy is removed"
+        return done.stdout
+
+    skipped = "skipped  countdown:taken: the fleet has this key\n"
+    assert imported() == skipped + "moved: 6, skipped: 1\n"
+    # Another host has them as they were, with their times and their history.
+    moved = view(b("COUNTDOWN", "GET", "moves"))
+    assert (moved["state"], moved["meta"], moved["attempts_left"]) == (b"counting", b"m", 1)
+    for kind, generation in generations.items():
+        assert view(b(kind, "GET", "moves"))["generation"] == generation
+    assert abs(view(b("TIMER", "GET", "moves"))["deadline_unix_ms"] - due) < 600_000
+    assert view(b("THROTTLE", "TAKE", "moves", "BURST", 2, "RATE", "1/1h"))["accepted"] == 1
+    assert view(b("THROTTLE", "TAKE", "moves", "BURST", 2, "RATE", "1/1h"))["accepted"] == 0
+    assert view(b("ONCE", "GET", "moves"))["result"] == b"result"
+    assert view(b("GATE", "GET", "moves"))["state"] == b"open"
+    assert view(b("COUNTDOWN", "GET", "taken"))["generation"] == theirs
+    # Again: nothing is moved twice. A start without the fleet has what was not moved.
+    assert imported() == skipped + "moved: 0, skipped: 1\n"
+    host.terminate()
+    host.config_path.write_text(policy)
+    host.start_again()
+    assert host.connect()("DBSIZE") == 1
+    assert host.connect()("COUNTDOWN", "GET", "taken") is not None
+
+
+def test_import_says_what_is_wrong(servers, fleet, start_daemon):
+    alone = start_daemon()
+    assert ctl(alone, "fleet", "import").returncode == 1
+    record = alone.connect()("FLEET", "IMPORT", "timer", 0, "no record")
+    assert record.startswith("ERR this is no record of a kind")
+    host = start_daemon()
+    client = host.connect()
+    for number in range(600):
+        client("TIMER", "SET", f"later{number}", "1h")
+    host.terminate()
+    host.config_path.write_text(fleet.text)
+    fleet.start_again(host)
+    servers.server.stop()
+    try:
+        done = ctl(host, "fleet", "import")
+        assert done.returncode != 0 and re.search("UNAVAILABLE|UNSURE", done.stderr), done
+    finally:
+        servers.server.go_on()
+    fleet.wait_until_open(host)
+
+    def repeated():
+        done = ctl(host, "fleet", "import")
+        return done.returncode == 0 and "skipped: 0" in done.stdout
+
+    eventually(repeated, "what the server had not confirmed is moved, too")
+    assert host.info("fleet")["fleet_hidden"] == "0"
+    eventually(lambda: len(host.connect()("TIMER", "LIST", "MATCH", "later*", "LIMIT", 1000)[1]) == 600, "all are there")

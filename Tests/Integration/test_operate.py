@@ -42,6 +42,7 @@ ROWS = {
     "codes are bought that nobody enters": [
         "test_metrics::test_an_alert_fires_for_a_bad_host_alone", "test_limits::test_figures_count_what_limits_refuse"],
     "servers of a fleet cannot be used": ["test_fleet::test_a_server_that_may_evict_keys_is_not_used_any_more"],
+    "a host that joins a fleet hides": ["test_fleet::test_import_moves_hidden_entities_once_and_leaves_taken_keys"],
     "servers of a fleet have lost records": ["test_fleet::test_lost_records_are_one_line_in_the_log"],
     "a server's clock is ahead": ["test_metrics::test_an_alert_fires_for_a_bad_host_alone"],
     "hosts of a fleet have different policies": ["test_metrics::test_an_alert_fires_for_a_bad_host_alone"],

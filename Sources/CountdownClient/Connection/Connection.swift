@@ -139,7 +139,11 @@ package final class Connection: Sendable {
 
   /// Sends commands in one write and returns their future replies in order.
   package func pipeline(_ commands: [[String]]) -> [EventLoopFuture<RESPValue>] {
-    write(commands.map { $0.map { Array($0.utf8) } }, expectingReplies: true).map(\.futureResult)
+    pipeline(commands.map { $0.map { Array($0.utf8) } })
+  }
+
+  package func pipeline(_ commands: [[[UInt8]]]) -> [EventLoopFuture<RESPValue>] {
+    write(commands, expectingReplies: true).map(\.futureResult)
   }
 
   /// Sends commands that are answered by pushes, in one write.

@@ -36,6 +36,10 @@ package protocol CommandHost: AnyObject {
   func acknowledgeDamage(for client: Client) throws(StateError) -> Int
   /// Logs that a client has ended the entities of a kind whose keys match a pattern.
   func hasCleared(_ count: Int, _ kind: EntityKind, _ pattern: [UInt8], for client: Client)
+  /// The store's clock is this many microseconds ahead of the boot clock.
+  var storeOffset: Int64 { get }
+  /// Removes an entity from the store that is not in the engine.
+  func forgetStored(_ kind: EntityKind, at place: UInt32)
   /// Ends the daemon, as SIGTERM does.
   func shutDown()
   /// Restarts the daemon, with virtual time later by `pause`, in the same boot of the machine or in
@@ -55,6 +59,8 @@ package protocol CommandHost: AnyObject {
 
 extension CommandHost {
   package func note(_ change: ForeignChange, by client: Client) {}
+  package var storeOffset: Int64 { 0 }
+  package func forgetStored(_ kind: EntityKind, at place: UInt32) {}
   package func note(_ notice: EngineNotice) {}
   package func note(_ notice: FleetNotice) {}
   package func hasCleared(

@@ -41,6 +41,8 @@ package final class CommandSpec: Sendable {
     package static let makesRoom = Flags(rawValue: 256)
     /// Executed at once between MULTI and EXEC.
     package static let immediate = Flags(rawValue: 512)
+    /// Decided by the fleet, though its kind is an argument.
+    package static let decidedByFleet = Flags(rawValue: 1_024)
 
     static let names: [(Flags, StaticString)] = [
       (.write, "write"), (.readOnly, "readonly"), (.fast, "fast"), (.admin, "admin"),

@@ -47,7 +47,7 @@ package struct CommandTable: Sendable {
       + navigationCommands + pageCommands + connectionCommands
       + transactionCommands + clientCommands + pubSubCommands + eventCommands
       + serverCommands + clearCommands + clockCommands + backupCommands
-      + introspectionCommands
+      + fleetCommands + introspectionCommands
     rows = commands + helpCommands(for: commands)
     for (index, row) in rows.enumerated() {
       let name = CommandName(row.name)!

@@ -273,7 +273,7 @@ package final class Dispatcher {
       case .found(let index) = table.find(
         arguments[0], arguments.count > 1 ? arguments[1] : nil)
     else { return true }
-    return !fleet.shares(table.rows[index])
+    return !fleet.shares(table.rows[index]) && !table.rows[index].flags.contains(.decidedByFleet)
   }
 
   /// Writes the pending replies that are next in order. After the last, runs the deferred command.

@@ -46,7 +46,7 @@ package final class ChangeWriter {
   }
 
   /// The store's clock is this many microseconds ahead of the boot clock.
-  var offset: Int64 { writer.offset }
+  package var offset: Int64 { writer.offset }
 
   /// Appends the removal of an entity.
   package func appendGone(_ kind: EntityKind, at place: UInt32) {

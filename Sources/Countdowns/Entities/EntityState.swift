@@ -54,7 +54,7 @@ package enum EntityRecord {
   static let headerLength = 1 + 4
 
   /// Returns the key of a record, as a range of its bytes; nil if it has none.
-  static func key(of record: Span<UInt8>) -> Range<Int>? {
+  package static func key(of record: Span<UInt8>) -> Range<Int>? {
     guard record.count >= headerLength else { return nil }
     let count = Int(
       UInt32(

@@ -16,6 +16,7 @@ extension Fleet {
       ("fleet_partitions_with_clock_ahead", "\(partitions.count { $0.clock.isTooFarAhead })"),
       ("fleet_policies_differ", policiesDiffer ? "1" : "0"),
       ("fleet_copies", "\(copyCount)"),
+      ("fleet_hidden", "\(dispatcher.engine.hiddenCount)"),
       ("fleet_under_way", "\(lanes.count)"),
       ("fleet_requests", "\(statistics.requests)"),
       ("fleet_commands", "\(statistics.commands)"),

@@ -7,7 +7,10 @@ extension Fleet {
 
   /// Takes a command. Its reply comes later, in its place among the replies of the session.
   func submit(_ call: borrowing Call) throws(CommandError) {
-    let key = FleetKey(call.spec.group.kind!, Array(try call.key()))
+    submit(call, about: FleetKey(call.spec.group.kind!, Array(try call.key())))
+  }
+
+  func submit(_ call: borrowing Call, about key: FleetKey) {
     let reply = PendingReply(for: call.session)
     let command = FleetCommand(
       spec: call.spec, arguments: KeptArguments(call.arguments), client: call.session.client,
@@ -198,6 +201,7 @@ extension Fleet {
 
   /// Decides a command without the servers. Returns false if the policy does not allow that.
   private func decideAlone(_ operation: FleetOperation) -> Bool {
+    guard operation.command?.spec.flags.contains(.decidedByFleet) != true else { return false }
     let outcome = localOutcome(operation)
     let policy = outcome.policy.flatMap { dispatcher.engine.settings.policies[$0] }
     guard policy?.unreachable ?? settings.unreachable == .local else { return false }
@@ -322,6 +326,7 @@ extension Fleet {
       dispatcher.engine.publishShared(operation.outcome.events)
     }
     dispatcher.engine.statistics.add(operation.outcome.statistics)
+    noteMoved(operation)
     end(operation, operation.outcome.reply)
   }
 

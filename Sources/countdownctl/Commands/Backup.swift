@@ -35,7 +35,7 @@ struct Backup: SessionCommand {
         throw ValidationError("a backup is no text for a terminal: redirect standard output")
       }
       _ = try await unlessEnded(by: signals) {
-        try await copy(connection) { Output.bytes($0) }
+        try await Self.copy(connection) { Output.bytes($0) }
       }
       return
     }
@@ -48,7 +48,7 @@ struct Backup: SessionCommand {
     }
     do {
       let size = try await unlessEnded(by: signals) {
-        try await copy(connection) { try target.write($0) }
+        try await Self.copy(connection) { try target.write($0) }
       }
       try target.finish()
       if session.json {
@@ -81,7 +81,8 @@ struct Backup: SessionCommand {
     }
   }
 
-  private func copy(
+  /// Passes a copy of the state to `write`, in parts. Returns its length in bytes.
+  static func copy(
     _ connection: Connection, _ write: ([UInt8]) throws -> Void
   ) async throws -> Int {
     func send(_ words: String...) async throws -> RESPValue {

@@ -5,8 +5,8 @@ import Glibc
 struct Fleet: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fleet",
-    abstract: "Show or check how the daemon shares entities with other hosts.",
-    subcommands: [Status.self, Check.self])
+    abstract: "Show, check or begin what the daemon shares with other hosts.",
+    subcommands: [Status.self, Check.self, Import.self])
 
   struct Status: SessionCommand {
     static let configuration = CommandConfiguration(
@@ -58,7 +58,7 @@ struct Fleet: AsyncParsableCommand {
   }
 
   /// Returns the reply to `INFO fleet`, raw and parsed. Throws exit status 1 without a fleet.
-  private static func facts(_ session: Session) async throws -> (String, FleetFacts) {
+  static func facts(_ session: Session) async throws -> (String, FleetFacts) {
     let info = try await session.reply(["INFO", "fleet"]).string ?? ""
     guard let facts = FleetFacts(info: info) else {
       Output.error(

@@ -91,6 +91,13 @@ extension FleetFacts {
           + "\(grouped(number("unsure"))) unsure, \(grouped(number("degraded"))) degraded"
       ),
     ]
+    if number("hidden") > 0 {
+      rows.append(
+        (
+          "hidden",
+          "\(grouped(number("hidden"))) stored before it joined; `countdownctl fleet import` moves them"
+        ))
+    }
     let width = rows.map(\.0.count).max() ?? 0
     return rows.map { style.dim(DisplayWidth.fit($0.0, width)) + "  " + $0.1.printable }
       + (servers.isEmpty ? [] : [""] + serverLines(style))

@@ -1,0 +1,110 @@
+import ArgumentParser
+import CountdownClient
+import CountdownStore
+import Countdowns
+import Glibc
+
+extension Fleet {
+  struct Import: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Move what was stored before the daemon joined into the fleet.",
+      discussion: """
+        A daemon that joins a fleet hides its own entities of the kinds that the fleet shares. This \
+        moves them to the servers, with their times, and removes them from the daemon's state. A \
+        key that the fleet has already stays as it is on both sides, and is printed. Repeat it after \
+        an error: nothing is moved twice. Only for root, the daemon's own user, and users in \
+        access.admin.
+
+        Examples:
+          countdownctl fleet status
+          countdownctl fleet import
+        """)
+
+    @OptionGroup var global: GlobalOptions
+
+    /// How many records are on their way at once.
+    private static let window = 256
+
+    /// What has become of the records.
+    private struct Result {
+      var moved = 0
+      var skipped: [String] = []
+      var error: CountdownClientError?
+    }
+
+    func run(_ session: Session) async throws {
+      let (_, facts) = try await Fleet.facts(session)
+      var result = Result()
+      if facts.number("hidden") > 0 {
+        let names = (facts.facts["kinds"] ?? "").split(separator: ",")
+        let kinds = EntityKind.allCases.filter { kind in names.contains { $0 == "\(kind.name)" } }
+        result = try await move(Set(kinds), session)
+      }
+      if session.json {
+        Output.line(
+          RESPValue.object(["moved": result.moved, "skipped": result.skipped]).json)
+      } else {
+        Output.lines(result.skipped.map { "skipped  \($0.printable): the fleet has this key" })
+        Output.line("moved: \(result.moved), skipped: \(result.skipped.count)")
+      }
+      if let error = result.error { throw error }
+    }
+
+    private func move(_ kinds: Set<EntityKind>, _ session: Session) async throws -> Result {
+      let connection = try await Connection.open(path: session.path, name: "countdownctl") { _ in }
+      defer { connection.close() }
+      let records = try await records(connection, kinds)
+      var result = Result()
+      for start in stride(from: 0, to: records.count, by: Self.window) where result.error == nil {
+        let portion = records[start..<min(start + Self.window, records.count)]
+        let replies = connection.pipeline(
+          portion.map { entity in
+            ["FLEET", "IMPORT", "\(entity.kind.name)", "\(entity.place)"].map { Array($0.utf8) }
+              + [Array(entity.record)]
+          })
+        for (entity, reply) in zip(portion, replies) {
+          switch try await reply.get() {
+          case .integer(1): result.moved += 1
+          case .error(let text): result.error = result.error ?? CountdownClientError(reply: text)
+          default:
+            let key = String(decoding: entity.key, as: UTF8.self)
+            result.skipped.append("\(entity.kind.name):\(key)")
+          }
+        }
+      }
+      return result
+    }
+
+    /// Reads the hidden records from a copy of the state, which exists only meanwhile.
+    private func records(
+      _ connection: Connection, _ kinds: Set<EntityKind>
+    ) async throws -> [StoredRecords.Entry] {
+      // A directory of its own, as SQLite also believes files with other names.
+      let temporary = Output.environment("TMPDIR") ?? "/tmp"
+      var template = Array("\(temporary)/countdownctl-XXXXXX".utf8CString)
+      guard unsafe mkdtemp(&template) != nil else {
+        Output.error("cannot make a directory in TMPDIR", code: "FILE")
+        throw ExitCode.refused
+      }
+      let folder = String(
+        decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      let path = folder + "/state.db"
+      defer {
+        for suffix in ["", "-wal", "-shm", "-journal"] { unsafe unlink(path + suffix) }
+        unsafe rmdir(folder)
+      }
+      do {
+        let file = try FileBeingWritten(path)
+        defer { file.remove() }
+        _ = try await Backup.copy(connection) { try file.write($0) }
+        try file.finish()
+        return try StoredRecords(ofBackup: path, kinds).all
+      } catch let error as FileError {
+        Output.error(error.text, code: "FILE")
+      } catch let error as StoreError {
+        Output.error(error.problem, code: "FILE")
+      }
+      throw ExitCode.refused
+    }
+  }
+}
