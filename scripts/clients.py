@@ -10,10 +10,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import clients.go  # noqa: E402
 import clients.python  # noqa: E402
+import clients.swift  # noqa: E402
 import clients.typescript  # noqa: E402
 from reference import PROJECT, schema  # noqa: E402
 
-LANGUAGES = [clients.python, clients.typescript, clients.go]
+LANGUAGES = [clients.python, clients.typescript, clients.go, clients.swift]
 
 
 def main():

@@ -3,8 +3,8 @@
 /// Calls throw nothing else, but for `CancellationError` when their task is cancelled:
 ///
 ///     do {
-///       try await client.cancelCountdown("+4512345678")
-///     } catch CountdownClientError.server("NOTFOUND", _) {
+///       try await client.countdown.pause("+4512345678")
+///     } catch CountdownClientError.server(.notFound, _) {
 ///       // there is none
 ///     } catch let error as CountdownClientError {
 ///       print(error)
@@ -22,8 +22,8 @@ public enum CountdownClientError: Error, Hashable, Sendable {
   case pathTooLong(path: String, limit: Int)
   /// Connecting failed for another reason.
   case connectionFailed(path: String, reason: String)
-  /// The daemon replied with an error: `code` is its first word, such as `NOTFOUND`.
-  case server(code: String, message: String)
+  /// The daemon replied with an error: `code` is its first word.
+  case server(code: ErrorCode, message: String)
   /// The connection was closed before the reply came. Whether the daemon ran the command is
   /// unknown; the next call connects again.
   case connectionClosed
@@ -39,7 +39,8 @@ public enum CountdownClientError: Error, Hashable, Sendable {
   /// Reads an error reply: `CODE text`.
   public init(reply: String) {
     let words = reply.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
-    self = .server(code: String(words[0]), message: words.count > 1 ? String(words[1]) : "")
+    self = .server(
+      code: .init(rawValue: String(words[0])), message: words.count > 1 ? String(words[1]) : "")
   }
 
   /// Converts an error of any layer below: to one of this type, or a `CancellationError`.
@@ -54,8 +55,8 @@ public enum CountdownClientError: Error, Hashable, Sendable {
 extension CountdownClientError: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .daemonNotRunning(CountdownClient.defaultPath):
-      return "no countdownd listens at \(CountdownClient.defaultPath); start it with "
+    case .daemonNotRunning(Client.defaultPath):
+      return "no countdownd listens at \(Client.defaultPath); start it with "
         + "'systemctl start countdownd.socket', or give the path of another socket"
     case .daemonNotRunning(let path):
       return "no countdownd listens at \(path); start one with 'countdownd --socket \(path)', or "
@@ -72,7 +73,7 @@ extension CountdownClientError: CustomStringConvertible {
       return "the path of a Unix socket has at most \(limit) bytes, this one has "
         + "\(path.utf8.count): \(path)"
     case .connectionFailed(let path, let reason): return "cannot connect to \(path): \(reason)"
-    case .server(let code, let message): return message.isEmpty ? code : "\(code) \(message)"
+    case .server(let code, let message): return message.isEmpty ? "\(code)" : "\(code) \(message)"
     case .connectionClosed: return "countdownd closed the connection before it answered"
     case .timedOut(let limit): return "countdownd did not answer within \(limit)"
     case .invalidUse(let what): return what

@@ -47,7 +47,7 @@ struct Countdownctl: AsyncParsableCommand {
         COUNTDOWND_SOCKET  the socket to use without --socket
         NO_COLOR           disable colour if non-empty
       """,
-    version: CountdownClient.version,
+    version: Client.version,
     groupedSubcommands: [
       CommandGroup(
         name: "Countdown",

@@ -49,13 +49,13 @@ struct Session {
   let path: String
   let json: Bool
   let style: Style
-  let client: CountdownClient
+  let client: Client
   let patience: Duration?
 
   init(
     socket: String?, json: Bool = false, showsGenerations: Bool = false, patience: Duration?
   ) {
-    path = socket ?? Output.environment("COUNTDOWND_SOCKET") ?? CountdownClient.defaultPath
+    path = socket ?? Output.environment("COUNTDOWND_SOCKET") ?? Client.defaultPath
     self.json = json
     self.patience = patience
     var style = Output.style
@@ -73,7 +73,7 @@ struct Session {
 
   /// Sends a command and waits at most `patience` for its reply.
   ///
-  /// - Throws: `NoAnswer`, and the errors of `CountdownClient.send`.
+  /// - Throws: `NoAnswer`, and the errors of `Client.send`.
   func reply(_ words: [[UInt8]]) async throws -> RESPValue {
     guard let patience else { return try await client.send(bytes: words) }
     // The first outcome counts; nothing waits for a cancelled client, which continues to connect.
@@ -104,14 +104,14 @@ struct Session {
     _ words: any CommandWord..., options: KeyValuePairs<String, (any CommandWord)?> = [:],
     limit: Int = 1_000, _ body: ([RESPValue]) throws -> Bool
   ) async throws {
-    var cursor = "0"
+    var cursor = 0
     repeat {
-      let paging: Command.Options = ["CURSOR": cursor == "0" ? nil : cursor, "LIMIT": limit]
+      let paging: Command.Options = ["CURSOR": cursor == 0 ? nil : cursor, "LIMIT": limit]
       let reply = try await reply(Command(words, options).words + Command([], paging).words)
       let page = try reply.page
       cursor = page.cursor
       guard try body(page.elements) else { return }
-    } while cursor != "0"
+    } while cursor != 0
   }
 
   /// Prints a view on one line. Throws exit status 1 for a refusal or null.
@@ -140,8 +140,8 @@ struct Session {
 
   func explain(_ error: CountdownClientError) -> String {
     switch error {
-    case .daemonNotRunning(CountdownClient.defaultPath):
-      return "no countdownd listens at \(CountdownClient.defaultPath); start it with "
+    case .daemonNotRunning(Client.defaultPath):
+      return "no countdownd listens at \(Client.defaultPath); start it with "
         + "'systemctl start countdownd.socket', or give --socket"
     case .daemonNotRunning(let path):
       return "no countdownd listens at \(path); start one with 'countdownd --socket "
@@ -156,7 +156,7 @@ struct Session {
       return "a socket's path has at most \(limit) bytes, this one has \(path.utf8.count): "
         + "\(path); use a shorter one, or a relative one from its directory"
     // These codes add nothing to the message.
-    case .server("ERR", let message), .server("NOTFOUND", let message): return message
+    case .server(.invalid, let message), .server(.notFound, let message): return message
     case .server(let code, let message): return "\(code) \(message)"
     case .connectionFailed, .notCountdownd, .connectionClosed, .clientClosed, .protocolViolation,
       .timedOut, .invalidUse:
@@ -169,7 +169,7 @@ struct Session {
     case .daemonNotRunning, .notASocket, .notCountdownd, .permissionDenied, .pathTooLong,
       .connectionFailed:
       return .unreachable
-    case .server("NOTFOUND", _): return .refused
+    case .server(.notFound, _): return .refused
     case .server, .connectionClosed, .clientClosed, .protocolViolation, .timedOut, .invalidUse:
       return .serverError
     }
@@ -180,7 +180,7 @@ extension CountdownClientError {
   /// The code of the error for `--json`.
   fileprivate var code: String {
     switch self {
-    case .server(let code, _): code
+    case .server(let code, _): code.rawValue
     case .daemonNotRunning, .notASocket, .permissionDenied, .pathTooLong, .connectionFailed:
       "UNREACHABLE"
     case .notCountdownd, .protocolViolation: "PROTOCOL"

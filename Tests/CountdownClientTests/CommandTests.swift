@@ -1,5 +1,6 @@
 import CountdownClient
 import Foundation
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct CommandTests {
@@ -13,8 +14,8 @@ import Testing
 
   @Test func startSendsAllOptionsAndReadsTheView() async throws {
     let server = try await StandInServer { _, _ in Self.counting }
-    let client = try await CountdownClient.connect(path: server.path)
-    let view = try await client.startCountdown(
+    let client = try await Client.connect(path: server.path)
+    let view = try await client.countdown.start(
       "+45", count: 60, every: .microseconds(999_001), fire: true, title: "%ds后重发",
       readyTitle: "r", owner: .connection, meta: Array("m".utf8), token: "t")
     #expect(
@@ -25,16 +26,16 @@ import Testing
         ]
       ])
     #expect(view.state == .counting)
-    #expect(view.accepted == true)
+    #expect(view.decision == .accepted)
     #expect(view.reason == nil)
     #expect(view.generation == 5)
-    #expect(view.remainingTime == .seconds(60))
+    #expect(view.timeLeft == .seconds(60))
     #expect(view.every == .seconds(1))
     #expect(view.title == "60s后重发")
     await client.close()
     await #expect(throws: CountdownClientError.clientClosed) { try await client.send("PING") }
     await #expect(throws: CountdownClientError.clientClosed) {
-      for try await _ in client.events(patterns: ["*"]) {}
+      for try await _ in client.events(.everything) {}
     }
   }
 
@@ -47,21 +48,58 @@ import Testing
         ("policy", bulk("login")), ("channel", bulk("sms")), ("next_channel", "_\r\n"),
         ("expires_in_ms", ":1500\r\n"), ("attempts_left", ":2\r\n"))
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    let view = try await client.startCountdown("+45", policy: "login", token: "t")
-    #expect(view.accepted == false && view.reason == .window && view.retryAfter == .seconds(7))
+    let client = try await Client.connect(path: server.path)
+    let view = try await client.countdown.start("+45", policy: "login", token: "t")
+    #expect(view.decision == .refused(reason: .window, retryAfter: .seconds(7)))
     #expect(view.policy == "login" && view.sends == 3 && view.sendsLeft == 0)
     #expect(view.channel == "sms" && view.nextChannel == nil)
     #expect(view.expiresIn == .milliseconds(1_500) && view.attemptsLeft == 2)
-    #expect(try await client.attemptCountdown("+45", generation: 5).reason == .locked)
-    try await client.refundCountdown("+45", generation: 5)
-    try await client.passCountdown("+45")
+    #expect(try await client.countdown.attempt("+45", generation: 5, token: "a").reason == .locked)
+    try await client.countdown.refund("+45", generation: 5)
+    try await client.countdown.pass("+45")
     #expect(
       server.commands == [
         ["COUNTDOWN", "START", "+45", "POLICY", "login", "TOKEN", "t"],
-        ["COUNTDOWN", "ATTEMPT", "+45", "GENERATION", "5"],
+        ["COUNTDOWN", "ATTEMPT", "+45", "GENERATION", "5", "TOKEN", "a"],
         ["COUNTDOWN", "REFUND", "+45", "GENERATION", "5"], ["COUNTDOWN", "PASS", "+45"],
       ])
+  }
+
+  /// Answers the first request by closing the connection, and the next one as a repetition.
+  private func losing() async throws -> StandInServer {
+    let isLost = Mutex(false)
+    return try await StandInServer { words, peer in
+      let wasLost = isLost.withLock { isLost in
+        defer { isLost = true }
+        return isLost
+      }
+      if !wasLost { peer.hangUp() }
+      let view = map(
+        ("key", bulk("k")), ("state", bulk("counting")), ("generation", ":5\r\n"),
+        ("accepted", "#t\r\n"), ("reason", bulk("repeated")))
+      return wasLost ? view : nil
+    }
+  }
+
+  @Test func aLostReplyIsAskedForAgainIfThatIsSafe() async throws {
+    // With a token that the client has made for this, the answer is that to the first request.
+    var server = try await losing()
+    var client = try await Client.connect(path: server.path)
+    let answer = try await client.countdown.start("k")
+    #expect(answer.decision == .accepted && answer.reason == nil)
+    #expect(server.commands.count == 2 && server.commands[0] == server.commands[1])
+    #expect(server.commands[0].dropLast() == ["COUNTDOWN", "START", "k", "TOKEN"])
+    // With the caller's, the daemon's answer.
+    server = try await losing()
+    client = try await Client.connect(path: server.path)
+    #expect(try await client.countdown.start("k", token: "t").decision == .repeated)
+    // Without one, nobody knows whether it ran.
+    server = try await losing()
+    client = try await Client.connect(path: server.path)
+    await #expect(throws: CountdownClientError.connectionClosed) {
+      try await client.countdown.pause("k")
+    }
+    #expect(server.commands.count == 1)
   }
 
   @Test func aHostThatDecidesAloneIsReported() async throws {
@@ -70,13 +108,13 @@ import Testing
         ("key", bulk("+45")), ("state", bulk("counting")), ("generation", ":5\r\n"),
         ("accepted", "#t\r\n"), ("reason", bulk("degraded")))
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    let view = try await client.startCountdown("+45", policy: "login")
-    #expect(view.accepted == true && view.reason == .degraded)
+    let client = try await Client.connect(path: server.path)
+    let view = try await client.countdown.start("+45", policy: "login")
+    #expect(view.decision == .accepted && view.isDegraded)
   }
 
   @Test func whatNoCommandCanBeIsRefusedWithoutAConnection() async {
-    let client = CountdownClient.unconnected(path: "/nowhere")
+    let client = Client.unconnected(path: "/nowhere")
     for commands in [[["PING"], ["psubscribe", "*"]], [[]], [["PING"], []]] {
       await #expect { try await client.pipeline(commands) } throws: { isInvalidUse($0) }
     }
@@ -91,8 +129,8 @@ import Testing
 
   @Test func aSecondIterationOfEventsThrows() async throws {
     let server = try await StandInServer { _, _ in nil }
-    let client = try await CountdownClient.connect(path: server.path)
-    let events = client.events(channels: ["countdown:k"])
+    let client = try await Client.connect(path: server.path)
+    let events = client.events(.countdown("k"))
     let first = events.makeAsyncIterator()
     await #expect {
       for try await _ in events {}
@@ -108,8 +146,8 @@ import Testing
         ("limits", "*1\r\n" + bulk("3 of 3 in 10 m")), ("code", bulk("locked")),
         ("code_why", bulk("refused: 2 of 2 attempts made")))
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    let view = try await client.explainCountdown("+45")
+    let client = try await Client.connect(path: server.path)
+    let view = try await client.countdown.why("+45")
     #expect(view.state == .counting && view.reason == .window && view.retryAfter == .seconds(7))
     #expect(view.why == "refused: 3 of 3 in 10 m" && view.limits == ["3 of 3 in 10 m"])
     #expect(view.code == .locked && view.codeWhy == "refused: 2 of 2 attempts made")
@@ -118,7 +156,7 @@ import Testing
 
   @Test func concurrentCommandsEachGetTheirOwnReply() async throws {
     let server = try await StandInServer { words, _ in bulk(words[1]) }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<1000 {
         group.addTask {
@@ -136,11 +174,11 @@ import Testing
     let server = try await StandInServer { words, _ in
       words[1] == "LIST" ? "*2\r\n$1\r\n0\r\n*0\r\n" : "-STALE it has generation 7 by now\r\n"
     }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     await #expect(
-      throws: CountdownClientError.server(code: "STALE", message: "it has generation 7 by now")
-    ) { try await client.cancelCountdown("k", generation: 5) }
-    let page = try await client.countdowns(matching: "k*")
+      throws: CountdownClientError.server(code: .stale, message: "it has generation 7 by now")
+    ) { try await client.countdown.cancel("k", generation: 5) }
+    let page = try await client.countdown.list(match: "k*")
     #expect(page.isLast && page.elements.isEmpty)
   }
 
@@ -149,7 +187,7 @@ import Testing
       if words == ["DIE"] { peer.hangUp() }
       return words == ["PING"] ? "+PONG\r\n" : nil
     }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     let unanswered = Task { try await client.send("SLOW") }
     try await eventually { server.commands.contains(["SLOW"]) }
     await #expect(throws: CountdownClientError.connectionClosed) { try await client.send("DIE") }
@@ -162,7 +200,7 @@ import Testing
   @Test func aReleasedClientClosesItsConnection() async throws {
     let server = try await StandInServer { _, _ in "+PONG\r\n" }
     do {
-      let client = try await CountdownClient.connect(path: server.path)
+      let client = try await Client.connect(path: server.path)
       _ = try await client.send("PING")
       #expect(server.connections.count == 1)
     }
@@ -171,7 +209,7 @@ import Testing
 
   @Test func malformedRepliesAreAProtocolViolation() async throws {
     let server = try await StandInServer { _, _ in "?what\r\n" }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     await #expect {
       try await client.send("PING")
     } throws: { error in
@@ -182,7 +220,7 @@ import Testing
 
   @Test func aCancelledTaskStopsWaiting() async throws {
     let server = try await StandInServer { words, _ in words == ["PING"] ? "+PONG\r\n" : nil }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     let task = Task { try await client.send("SLOW") }
     try await eventually { server.commands.contains(["SLOW"]) }
     task.cancel()
@@ -192,18 +230,18 @@ import Testing
   @Test func connectionErrorsSayWhatToDo() async throws {
     let missing = "/tmp/there-is-no-such.sock"
     await #expect(throws: CountdownClientError.daemonNotRunning(path: missing)) {
-      try await CountdownClient.connect(path: missing)
+      try await Client.connect(path: missing)
     }
     #expect(
       "\(CountdownClientError.daemonNotRunning(path: missing))".contains("countdownd --socket"))
-    let usual = CountdownClientError.daemonNotRunning(path: CountdownClient.defaultPath)
+    let usual = CountdownClientError.daemonNotRunning(path: Client.defaultPath)
     #expect("\(usual)".contains("systemctl start"))
     await #expect(throws: CountdownClientError.notASocket(path: "/etc/passwd")) {
-      try await CountdownClient.connect(path: "/etc/passwd")
+      try await Client.connect(path: "/etc/passwd")
     }
     let long = "/tmp/" + String(repeating: "x", count: 200)
     await #expect(throws: CountdownClientError.pathTooLong(path: long, limit: 107)) {
-      try await CountdownClient.connect(path: long)
+      try await Client.connect(path: long)
     }
   }
 
@@ -219,15 +257,13 @@ import Testing
       default: return map(("key", bulk("t")), ("state", bulk("running")), ("every_ms", ":5\r\n"))
       }
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    var options = CountdownClient.HUDOptions()
-    options.minimum = .milliseconds(500)
-    #expect(try await client.showHUD("main", options).state == .visible)
-    #expect(try await client.setHUDProgress("main", fraction: 0.5).fraction == 0.5)
-    #expect(try await client.popHUD("main") == nil)
-    #expect(try await client.setTimer("t", after: .seconds(1)).every == .milliseconds(5))
-    #expect(try await client.timer("t") == nil)
-    #expect(try await client.deleteTimer("t"))
+    let client = try await Client.connect(path: server.path)
+    #expect(try await client.hud.show("main", min: .milliseconds(500)).state == .visible)
+    #expect(try await client.hud.progress("main", fraction: 0.5)?.fraction == 0.5)
+    #expect(try await client.hud.pop("main") == nil)
+    #expect(try await client.timer.set("t", after: .seconds(1)).every == .milliseconds(5))
+    #expect(try await client.timer.get("t") == nil)
+    #expect(try await client.timer.delete("t"))
     #expect(
       server.commands == [
         ["HUD", "SHOW", "main", "MIN", "500"], ["HUD", "PROGRESS", "main", "0.5"],

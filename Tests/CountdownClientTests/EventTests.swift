@@ -27,28 +27,32 @@ import Testing
       """#
     let server = try await StandInServer { words, _ in
       guard words == ["PSUBSCRIBE", "countdown:*"] else { return Self.subscribed(words) }
-      return message("later:later", "{}") + ">4\r\n" + bulk("pmessage") + bulk("countdown:*")
+      return message("later:later", "{}") + message("later:a:b", #"{"event":"new"}"#) + ">4\r\n"
+        + bulk("pmessage") + bulk("countdown:*")
         + bulk("countdown:é\"+45")
         + bulk(tick)
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    var iterator = client.events(channels: ["hud:main"], patterns: ["countdown:*"])
+    let client = try await Client.connect(path: server.path)
+    var iterator = client.events(.hud("main"), .all(.countdown))
       .makeAsyncIterator()
     let first = try #require(try await iterator.next())
     #expect(first.kind == .hud && first.name == .snapshot && first.key == "main")
+    // A kind that this client does not know.
+    let later = try #require(try await iterator.next())
+    #expect(later.kind == "later" && later.key == "a:b" && later.name == "new")
     let second = try #require(try await iterator.next())
     #expect(second.kind == .countdown && second.name == .tick && second.key == "é\"+45")
-    #expect(second.seq == 19 && second.generation == 5 && second.lateMicroseconds == 143)
-    #expect(second.dueUnixMS == 1_790_000_001_000)
-    #expect(second.countdown?.remaining == 58)
-    #expect(second.countdown?.remainingTime == .milliseconds(57_999))
+    #expect(second.seq == 19 && second.generation == 5 && second.late == .microseconds(143))
+    #expect(second.due?.timeIntervalSince1970 == 1_790_000_001)
+    #expect(second.countdown?.stepsLeft == 58)
+    #expect(second.countdown?.timeLeft == .milliseconds(57_999))
     #expect(second.countdown?.title == "你😀")
   }
 
   @Test func eventsComeBackAfterAReconnection() async throws {
     let server = try await StandInServer { words, _ in Self.subscribed(words) }
-    let client = try await CountdownClient.connect(path: server.path)
-    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    let client = try await Client.connect(path: server.path)
+    var iterator = client.events(.countdown("k")).makeAsyncIterator()
     #expect(try await iterator.next()?.name == .snapshot)
     try await server.stop()
     #expect(try await iterator.next()?.name == .disconnected)
@@ -98,8 +102,8 @@ import Testing
         ],
         last: 13)
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    let client = try await Client.connect(path: server.path)
+    var iterator = client.events(.countdown("k")).makeAsyncIterator()
     #expect(try await iterator.next()?.name == .snapshot)
     try await eventually { server.questions == [["EVENTS", "LAST"]] }
     isBack.withLock { $0 = true }
@@ -132,8 +136,8 @@ import Testing
         [("countdown:k", Self.line("started", last))].filter { _ in from < last }, last: last,
         isComplete: from <= last)
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    let client = try await Client.connect(path: server.path)
+    var iterator = client.events(.countdown("k")).makeAsyncIterator()
     #expect(try await iterator.next()?.name == .snapshot)
     try await eventually { !server.questions.isEmpty }
     newest.withLock { $0 = 20 }
@@ -157,8 +161,8 @@ import Testing
 
   @Test func aReconnectionBeyondALimitIsRetried() async throws {
     let server = try await StandInServer { words, _ in Self.subscribed(words) }
-    let client = try await CountdownClient.connect(path: server.path)
-    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    let client = try await Client.connect(path: server.path)
+    var iterator = client.events(.countdown("k")).makeAsyncIterator()
     #expect(try await iterator.next()?.name == .snapshot)
     try await server.stop()
     #expect(try await iterator.next()?.name == .disconnected)
@@ -178,19 +182,19 @@ import Testing
     // Whether it reads or writes first.
     for _ in 0..<20 {
       await #expect(throws: CountdownClientError(reply: text)) {
-        try await CountdownClient.connect(path: server.path)
+        try await Client.connect(path: server.path)
       }
     }
-    let client = CountdownClient.unconnected(path: server.path)
+    let client = Client.unconnected(path: server.path)
     await #expect(throws: CountdownClientError(reply: text)) {
-      for try await _ in client.events(patterns: ["*"]) {}
+      for try await _ in client.events(.everything) {}
     }
   }
 
   @Test func aReconnectionWithoutPermissionEndsTheSequence() async throws {
     let server = try await StandInServer { words, _ in Self.subscribed(words) }
-    let client = try await CountdownClient.connect(path: server.path)
-    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    let client = try await Client.connect(path: server.path)
+    var iterator = client.events(.countdown("k")).makeAsyncIterator()
     #expect(try await iterator.next()?.name == .snapshot)
     try await server.stop()
     #expect(try await iterator.next()?.name == .disconnected)
@@ -203,9 +207,9 @@ import Testing
 
   @Test func eachNameIsACommandOfItsOwn() async throws {
     let server = try await StandInServer { words, _ in Self.subscribed(words) }
-    let client = try await CountdownClient.connect(path: server.path)
-    let channels = (0..<20_000).map { "countdown:\($0)" }
-    var iterator = client.events(channels: channels, patterns: ["hud:*", "timer:*"])
+    let client = try await Client.connect(path: server.path)
+    let channels = (0..<20_000).map { EventChannel.countdown("\($0)") }
+    var iterator = client.events(channels + [.all(.hud), .all(.timer)])
       .makeAsyncIterator()
     for _ in channels { #expect(try await iterator.next()?.name == .snapshot) }
     try await eventually { server.commands.count == channels.count + 2 }
@@ -224,8 +228,8 @@ import Testing
       }
       return nil
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    let client = try await Client.connect(path: server.path)
+    var iterator = client.events(.countdown("k")).makeAsyncIterator()
     #expect(try await iterator.next()?.name == .snapshot)
     #expect(tries.withLock { $0 } == 3)
   }
@@ -234,8 +238,8 @@ import Testing
     let server = try await StandInServer { words, _ in
       words[0] == "EVENTS" ? "-ERR unknown command 'EVENTS'\r\n" : Self.subscribed(words)
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    let client = try await Client.connect(path: server.path)
+    var iterator = client.events(.countdown("k")).makeAsyncIterator()
     #expect(try await iterator.next()?.name == .snapshot)
     try await server.stop()
     #expect(try await iterator.next()?.name == .disconnected)
@@ -246,33 +250,33 @@ import Testing
   }
 
   @Test func theFirstConnectionHasToSucceed() async throws {
-    let client = CountdownClient.unconnected(path: "/tmp/there-is-no-such.sock")
+    let client = Client.unconnected(path: "/tmp/there-is-no-such.sock")
     await #expect(throws: CountdownClientError.daemonNotRunning(path: client.path)) {
-      for try await _ in client.events(patterns: ["*"]) {}
+      for try await _ in client.events(.everything) {}
     }
   }
 
   @Test func aRefusedSubscriptionEndsTheSequence() async throws {
     let server = try await StandInServer { _, _ in "-LIMIT max-subscriptions is 1\r\n" }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     await #expect(
-      throws: CountdownClientError.server(code: "LIMIT", message: "max-subscriptions is 1")
+      throws: CountdownClientError.server(code: .limitReached, message: "max-subscriptions is 1")
     ) {
-      for try await _ in client.events(channels: ["timer:a", "timer:b"]) {}
+      for try await _ in client.events(.timer("a"), .timer("b")) {}
     }
   }
 
   @Test func aSequenceThatIsNoLongerReadUnsubscribes() async throws {
     let server = try await StandInServer { words, _ in Self.subscribed(words) }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     let reader = Task {
-      for try await _ in client.events(channels: ["countdown:k"]) {}
+      for try await _ in client.events(.countdown("k")) {}
     }
     try await eventually { server.connections.count == 2 }
     reader.cancel()
     try await eventually { server.connections.count == 1 }
     do {
-      var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+      var iterator = client.events(.countdown("k")).makeAsyncIterator()
       _ = try await iterator.next()
       #expect(server.connections.count == 2)
     }
@@ -288,8 +292,8 @@ import Testing
       peer.push(flood) { written.withLock { $0 = true } }
       return nil
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    let client = try await Client.connect(path: server.path)
+    var iterator = client.events(.countdown("k")).makeAsyncIterator()
     #expect(try await iterator.next()?.name == .tick)
     try await Task.sleep(for: .milliseconds(200))
     #expect(!written.withLock { $0 }, "7 MB cannot be in a socket's buffer and 512 events")
@@ -315,7 +319,7 @@ import Testing
     let server = try await StandInServer { words, _ in
       EventTests.subscribed(words, state: isReady.withLock { $0 ? "ready" : "counting" })
     }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     let button = Button()
     let handle = client.onReady("k", target: button) { button, event in
       #expect(event.key == "k")
@@ -358,7 +362,7 @@ import Testing
     let server = try await StandInServer { words, _ in
       EventTests.subscribed(words, state: "ready")
     }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     let button = Button()
     let handle = client.onReady("k", target: button) { button, _ in
       button.taps.withLock { $0 += 1 }
@@ -369,7 +373,7 @@ import Testing
 
   @Test func theTargetIsHeldWeaklyAndAReleasedHandleEndsTheCalls() async throws {
     let server = try await StandInServer { words, _ in EventTests.subscribed(words) }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     weak var observed: Button?
     var handle: EventHandle?
     do {

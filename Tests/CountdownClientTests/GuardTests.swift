@@ -9,17 +9,18 @@ import Testing
       ("remaining", ":0\r\n"), ("retry_after_ms", ":1500\r\n"), ("reset_after_ms", ":4500\r\n"),
       ("now_unix_ms", ":1790000000000\r\n"), ("rate_count", ":2\r\n"), ("rate_ms", ":3000\r\n"))
     let server = try await StandInServer { words, _ in words[1] == "REFUND" ? "_\r\n" : view }
-    let client = try await CountdownClient.connect(path: server.path)
-    let refused = try await client.takeThrottle(
-      "k", burst: 3, count: 2, per: .seconds(3), cost: 2, token: "t")
-    #expect(refused.accepted == false && refused.reason == "rate")
+    let client = try await Client.connect(path: server.path)
+    let refused = try await client.throttle.take(
+      "k", burst: 3, rate: .init(2, per: .seconds(3)), cost: 2, token: "t")
+    #expect(refused.reason == .rate)
     #expect(refused.state == .exhausted && refused.remaining == 0 && refused.limit == 3)
     #expect(refused.retryAfter == .milliseconds(1_500))
     #expect(refused.resetAfter == .milliseconds(4_500))
     #expect(refused.rateCount == 2 && refused.ratePeriod == .seconds(3))
-    try await client.takeThrottle("k", burst: 3, count: 2, per: .seconds(3), peek: true)
-    #expect(try await client.refundThrottle("k", 2, generation: 5, token: "t") == nil)
-    #expect(try await client.throttle("k")?.generation == 5)
+    _ = try await client.throttle.take(
+      "k", burst: 3, rate: .init(2, per: .seconds(3)), peek: true)
+    #expect(try await client.throttle.refund("k", amount: 2, generation: 5, token: "t") == nil)
+    #expect(try await client.throttle.get("k")?.generation == 5)
     #expect(
       server.commands == [
         ["THROTTLE", "TAKE", "k", "BURST", "3", "RATE", "2/3000ms", "COST", "2", "TOKEN", "t"],
@@ -37,13 +38,13 @@ import Testing
       ("remaining_ms", ":900\r\n"), ("deadline_unix_ms", ":1790000000900\r\n"),
       ("now_unix_ms", ":1790000000000\r\n"), ("owner", bulk("none")))
     let server = try await StandInServer { words, _ in words[1] == "CANCEL" ? ":1\r\n" : view }
-    let client = try await CountdownClient.connect(path: server.path)
-    let again = try await client.beginOnce("k", ttl: .seconds(60), owner: .connection, token: "t")
-    #expect(again.accepted == false && again.reason == "duplicate" && again.state == .done)
-    #expect(again.result == "paid" && again.remainingTime == .milliseconds(900))
-    try await client.finishOnce("k", result: Array("r".utf8), generation: 5)
-    #expect(try await client.cancelOnce("k"))
-    #expect(try await client.once("k")?.owner == "none")
+    let client = try await Client.connect(path: server.path)
+    let again = try await client.once.begin("k", ttl: .seconds(60), owner: .connection, token: "t")
+    #expect(again.reason == .duplicate && again.state == .done)
+    #expect(again.result == Array("paid".utf8) && again.timeLeft == .milliseconds(900))
+    try await client.once.done("k", result: Array("r".utf8), generation: 5)
+    #expect(try await client.once.cancel("k"))
+    #expect(try await client.once.get("k")?.owner == .nobody)
     #expect(
       server.commands == [
         ["ONCE", "BEGIN", "k", "TTL", "60000", "OWNER", "connection", "TOKEN", "t"],
@@ -63,16 +64,16 @@ import Testing
     let server = try await StandInServer { words, _ in
       ["CANCEL", "CLOSE", "DONE"].contains(words[1]) ? ":0\r\n" : view
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    let asked = try await client.checkGate(
-      "s", action: "buy", payload: Array("p".utf8), isRequired: false, ttl: .seconds(1))
-    #expect(asked.accepted == false && asked.reason == "login" && asked.state == .pending)
-    #expect(asked.action == "buy" && asked.payload == "p" && asked.remainingTime == nil)
-    try await client.openGate("s", ttl: .seconds(2))
-    #expect(try await client.takeGate("s", generation: 5).isTaken)
-    #expect(try await !client.finishGate("s", generation: 5))
-    #expect(try await !client.cancelGate("s"))
-    #expect(try await !client.closeGate("s", generation: 5))
+    let client = try await Client.connect(path: server.path)
+    let asked = try await client.gate.check(
+      "s", action: "buy", payload: Array("p".utf8), required: false, ttl: .seconds(1))
+    #expect(asked.reason == .login && asked.state == .pending)
+    #expect(asked.action == "buy" && asked.payload == Array("p".utf8) && asked.timeLeft == nil)
+    try await client.gate.open("s", ttl: .seconds(2))
+    #expect(try await client.gate.take("s", generation: 5).isTaken)
+    #expect(try await !client.gate.done("s", generation: 5))
+    #expect(try await !client.gate.cancel("s"))
+    #expect(try await !client.gate.close("s", generation: 5))
     #expect(
       server.commands == [
         ["GATE", "CHECK", "s", "buy", "PAYLOAD", "p", "REQUIRED", "off", "TTL", "1000"],
@@ -96,14 +97,14 @@ import Testing
     let server = try await StandInServer { words, _ in
       ["CANCEL", "FLUSH"].contains(words[1]) ? ":1\r\n" : view
     }
-    let client = try await CountdownClient.connect(path: server.path)
-    let called = try await client.callDebounce(
-      "k", quiet: .seconds(1), payload: Array("p".utf8), leading: true, maximumWait: .seconds(3),
+    let client = try await Client.connect(path: server.path)
+    let called = try await client.debounce.call(
+      "k", quiet: .seconds(1), payload: Array("p".utf8), leading: true, maxWait: .seconds(3),
       token: "t")
-    #expect(called.state == .waiting && called.calls == 2 && called.payload == "p")
-    #expect(called.quiet == .seconds(1) && called.maximumWait == nil && called.isLeading)
-    #expect(try await client.flushDebounce("k"))
-    #expect(try await client.cancelDebounce("k", generation: 5))
+    #expect(called.state == .waiting && called.calls == 2 && called.payload == Array("p".utf8))
+    #expect(called.quiet == .seconds(1) && called.maxWait == nil && called.isLeading)
+    #expect(try await client.debounce.flush("k"))
+    #expect(try await client.debounce.cancel("k", generation: 5))
     #expect(
       server.commands == [
         [

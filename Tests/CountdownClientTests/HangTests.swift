@@ -26,12 +26,12 @@ import Testing
     _ = try await daemon.start()
     daemon.suspend()
     await expectCancellation { [path = daemon.path] in
-      _ = try await CountdownClient.connect(path: path, connectTimeout: nil)
+      _ = try await Client.connect(path: path, connectTimeout: nil)
     }
     // A task that is cancelled already.
     let task = Task { [path = daemon.path] in
       withUnsafeCurrentTask { $0?.cancel() }
-      _ = try await CountdownClient.connect(path: path, connectTimeout: nil)
+      _ = try await Client.connect(path: path, connectTimeout: nil)
     }
     await #expect(throws: CancellationError.self) { try await task.value }
   }
@@ -42,11 +42,11 @@ import Testing
     daemon.suspend()
     let limit = Duration.milliseconds(50)
     await #expect(throws: CountdownClientError.timedOut(limit)) {
-      try await CountdownClient.connect(path: daemon.path, connectTimeout: limit)
+      try await Client.connect(path: daemon.path, connectTimeout: limit)
     }
     await #expect(throws: CountdownClientError.timedOut(limit)) {
-      let client = CountdownClient.unconnected(path: daemon.path, connectTimeout: limit)
-      for try await _ in client.events(channels: ["countdown:k"]) {}
+      let client = Client.unconnected(path: daemon.path, connectTimeout: limit)
+      for try await _ in client.events(.countdown("k")) {}
     }
   }
 
@@ -54,7 +54,7 @@ import Testing
     let daemon = Daemon()
     _ = try await daemon.start()
     daemon.suspend()
-    let client = CountdownClient.unconnected(path: daemon.path, connectTimeout: nil, timeout: nil)
+    let client = Client.unconnected(path: daemon.path, connectTimeout: nil, timeout: nil)
     let others = (0..<10).map { _ in Task { try await client.send("PING").string } }
     await expectCancellation { _ = try await client.send("PING") }
     daemon.resume()
@@ -66,7 +66,7 @@ import Testing
     let client = try await daemon.start()
     daemon.suspend()
     await expectCancellation { _ = try await client.send("ECHO", "first") }
-    await expectCancellation { _ = try await client.startCountdown("k") }
+    await expectCancellation { _ = try await client.countdown.start("k") }
     await expectCancellation {
       _ = try await client.pipeline((0..<100).map { ["ECHO", "piped \($0)"] })
     }
@@ -75,7 +75,7 @@ import Testing
     #expect(try await last.value == "last")
     #expect(try await client.send("ECHO", "next").string == "next")
     // The daemon runs what it has received, also for callers that no longer wait.
-    #expect(try await client.countdown("k") != nil)
+    #expect(try await client.countdown.get("k") != nil)
   }
 
   @Test func callsAndPipelinesHaveATimeLimit() async throws {
@@ -89,7 +89,7 @@ import Testing
     await #expect(throws: CountdownClientError.timedOut(limit)) {
       try await client.withTimeout(limit) { try await client.pipeline([["PING"], ["PING"]]) }
     }
-    let other = CountdownClient.unconnected(path: daemon.path, timeout: limit)
+    let other = Client.unconnected(path: daemon.path, timeout: limit)
     daemon.resume()
     #expect(try await other.withTimeout(nil) { try await other.send("PING").string } == "PONG")
     #expect(try await client.send("ECHO", "a").string == "a")
@@ -101,7 +101,7 @@ import Testing
     let daemon = Daemon()
     let client = try await daemon.start()
     // It waits for events.
-    let sequence = client.events(channels: ["countdown:k"])
+    let sequence = client.events(.countdown("k"))
     let live = Mutex(false)
     let task = Task {
       for try await _ in sequence { live.withLock { $0 = true } }
@@ -112,8 +112,8 @@ import Testing
     await #expect(throws: CancellationError.self) { try await task.value }
     // It connects.
     await expectCancellation { [path = daemon.path] in
-      let client = CountdownClient.unconnected(path: path, connectTimeout: nil)
-      for try await _ in client.events(channels: ["countdown:k"]) {}
+      let client = Client.unconnected(path: path, connectTimeout: nil)
+      for try await _ in client.events(.countdown("k")) {}
     }
     daemon.resume()
     #expect(try await client.send("PING").string == "PONG")
@@ -124,7 +124,7 @@ import Testing
     let client = try await daemon.start()
     daemon.suspend()
     let call = Task { try await client.send("PING") }
-    let connecting = CountdownClient.unconnected(path: daemon.path, connectTimeout: nil)
+    let connecting = Client.unconnected(path: daemon.path, connectTimeout: nil)
     let first = Task { try await connecting.send("PING") }
     try await Task.sleep(for: .milliseconds(20))
     await client.close()

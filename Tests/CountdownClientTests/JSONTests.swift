@@ -46,14 +46,15 @@ import Testing
   @Test func bytesThatAreNotUTF8AreBase64() throws {
     let event = try event(
       #"{"event":"set","key_base64":"/wA=","state":"running","payload_base64":"gA=="}"#)
-    #expect(event.timer?.key == "/wA=" && event.timer?.payload == "gA==")
+    #expect(event.timer?.keyBytes == [0xFF, 0x00] && event.timer?.payload == [0x80])
+    #expect(event.timer?.key == "\u{FFFD}\0")
     let reply = RESPValue.map([
       .init(.simpleString("key"), .bulkString([0xFF, 0x00])),
       .init(.simpleString("state"), .simpleString("running")),
       .init(.simpleString("payload"), .bulkString([0x80])),
     ])
     let view = try TimerView(reply)
-    #expect(view.key == "/wA=" && view.payload == "gA==")
+    #expect(view.keyBytes == [0xFF, 0x00] && view.payload == [0x80])
   }
 
   @Test func refusesAViewWithoutAKnownState() {

@@ -47,11 +47,11 @@ import Testing
     for kind in ["countdown", "hud", "timer", "page", "gate"] {
       try await eventually { screen.has(seen: "\(kind) snapshot") }
     }
-    _ = try await client.startCountdown("k", count: 2)
-    try await client.showHUD("k")
-    try await client.setTimer("k", after: .seconds(1))
-    _ = try await client.checkGate("k", action: "open")
-    try await client.pageAppeared("k")
+    _ = try await client.countdown.start("k", count: 2)
+    try await client.hud.show("k")
+    try await client.timer.set("k", after: .seconds(1))
+    _ = try await client.gate.check("k", action: "open")
+    try await client.page.appear("k")
     _ = try await client.send("CLOCK", "ADVANCE", "1s")
     for event in [
       "countdown tick", "hud will-appear", "timer fired", "gate pending", "page loading",
@@ -73,8 +73,8 @@ import Testing
     let daemon = Daemon()
     let client = try await daemon.start()
     let screen = Screen()
-    try await client.setTimer("kept", after: .seconds(9))
-    try await client.setTimer("ended", after: .seconds(9))
+    try await client.timer.set("kept", after: .seconds(9))
+    try await client.timer.set("ended", after: .seconds(9))
     var handles = ["kept", "ended"].map { key in
       client.onEvent(of: TimerView.self, key, target: screen, endsEntity: key == "ended") {
         $0.see($1)
@@ -83,16 +83,16 @@ import Testing
     }
     #expect(handles.count == 2)
     handles = []
-    try await eventually { try await client.timer("ended") == nil }
-    #expect(try await client.timer("kept") != nil)
+    try await eventually { try await client.timer.get("ended") == nil }
+    #expect(try await client.timer.get("kept") != nil)
   }
 
   @Test func anEntityEndsAfterTheNextStartIfTheDaemonIsKilledMeanwhile() async throws {
     let daemon = Daemon(isDurable: true)
     let client = try await daemon.start()
     let screen = Screen()
-    _ = try await client.startCountdown("ended", count: 600, every: .seconds(1))
-    _ = try await client.startCountdown("kept", count: 600, every: .seconds(1))
+    _ = try await client.countdown.start("ended", count: 600, every: .seconds(1))
+    _ = try await client.countdown.start("kept", count: 600, every: .seconds(1))
     var handles = ["kept", "ended"].map { key in
       client.onEvent(of: CountdownView.self, key, target: screen, endsEntity: key == "ended") {
         screen, event, view in screen.note("\(event.name) \(view.key)")
@@ -105,8 +105,8 @@ import Testing
     daemon.kill()
     handles = []
     let second = try await daemon.start()
-    try await eventually { try await second.countdown("ended") == nil }
-    #expect(try await second.countdown("kept") != nil)
+    try await eventually { try await second.countdown.get("ended") == nil }
+    #expect(try await second.countdown.get("kept") != nil)
   }
 
   /// What an observer received, and whether it ran on its queue.
@@ -155,7 +155,7 @@ import Testing
         message("countdown:k", #"{"event":"snapshot","key":"k","state":"ready","seq":1}"#))
       return nil
     }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     var view: View? = View()
     let log = Mutex(0)
     let handle = client.onUpdate(of: CountdownView.self, "k", mainActor: view!) { view, update in
@@ -182,7 +182,7 @@ import Testing
           "timer:k", #"{"event":"snapshot","key":"k","state":"running","generation":7,"seq":1}"#))
       return nil
     }
-    let client = try await CountdownClient.connect(path: server.path)
+    let client = try await Client.connect(path: server.path)
     let screen = Screen()
     var handle: EventHandle? = client.onEvent(
       of: TimerView.self, "k", target: screen, endsEntity: true
@@ -194,43 +194,61 @@ import Testing
   }
 
   @Test func aScopeClosesWithItsObject() async throws {
+    final class Controller: Sendable {
+      let scope: ScopeHandle
+      init(_ scope: ScopeHandle) { self.scope = scope }
+    }
     let daemon = Daemon()
     let client = try await daemon.start()
-    try await client.openScope("app")
-    do {
-      let screen = Screen()
-      let scope = try await client.scope(for: screen, parent: "app")
-      #expect(scope.parent == "app" && scope.key.hasPrefix("Screen-"))
-      try await client.setTimer("refresh", after: .seconds(30), owner: .scope(scope.key))
-      try await Task.sleep(for: .milliseconds(300))
-      #expect(try await client.timer("refresh") != nil)
-      withExtendedLifetime(screen) {}
-    }
-    try await eventually { try await client.timer("refresh") == nil }
-    #expect(try await client.scopeTree("app").elements.map(\.key) == ["app"])
-    // A second object is watched as well, after the first watch has ended.
-    do {
-      let screen = Screen()
-      _ = try await client.scope(for: screen, id: "second")
-      #expect(try await client.scope("second") != nil)
-      withExtendedLifetime(screen) {}
-    }
-    try await eventually { try await client.scope("second") == nil }
+    try await client.scope.open("app")
+    var controller: Controller? = Controller(try await client.openScope(parent: "app"))
+    let key = try #require(controller?.scope.key)
+    try await client.timer.set("refresh", after: .seconds(30), owner: .scope(key))
+    #expect(try await client.scope.get(key)?.parent == "app")
+    controller = nil
+    try await eventually { try await client.timer.get("refresh") == nil }
+    #expect(try await client.scope.tree("app").elements.map(\.key) == ["app"])
+  }
+
+  @Test func aScopeIsOpenedAgainAfterARestartWhileItsObjectLives() async throws {
+    let daemon = Daemon()
+    let client = try await daemon.start()
+    let app = try await client.openScope("app")
+    var page: ScopeHandle? = try await client.openScope("page", parent: "app")
+    let closed = try await client.openScope("closed", parent: "app")
+    var released: ScopeHandle? = try await client.openScope("released")
+    var events = client.events(.scope("closed")).makeAsyncIterator()
+    #expect(try await events.next()?.name == .snapshot)
+    #expect(try await client.scope.close("closed"))
+    while try await events.next()?.name != .closed {}
+    daemon.kill()
+    #expect(released != nil)
+    released = nil
+    let second = try await daemon.start()
+    // The scope above may come back later.
+    try await eventually { try await second.scope.get("page")?.parent == "app" }
+    #expect(try await second.scope.get("closed") == nil)
+    #expect(try await second.scope.get("released") == nil)
+    #expect(page?.key == "page")
+    page = nil
+    try await eventually { try await second.scope.get("page") == nil }
+    #expect(try await second.scope.get("app") != nil)
+    withExtendedLifetime((app, closed)) {}
   }
 
   @Test func timersHUDsAndListsHaveTheirCalls() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()
-    try await client.setTimer("t", after: .seconds(9))
-    #expect(try await client.pauseTimer("t").state == .paused)
-    #expect(try await client.resumeTimer("t").state == .running)
-    #expect(try await client.retimeTimer("t", remaining: .seconds(3)).remainingTime == .seconds(3))
-    try await client.showHUD("main")
-    #expect(try await client.pauseHUD("main").isPaused)
-    #expect(try await client.resumeHUD("main").isPaused == false)
-    try await client.pushPage("home", on: "main")
-    #expect(try await client.stacks().elements.map(\.key) == ["main"])
-    try await client.pageAppeared("home")
-    #expect(try await client.pages(matching: "h*").elements.map(\.key) == ["home"])
+    try await client.timer.set("t", after: .seconds(9))
+    #expect(try await client.timer.pause("t").state == .paused)
+    #expect(try await client.timer.resume("t").state == .running)
+    #expect(try await client.timer.retime("t", remaining: .seconds(3)).timeLeft == .seconds(3))
+    try await client.hud.show("main")
+    #expect(try await client.hud.pause("main")?.isPaused == true)
+    #expect(try await client.hud.resume("main")?.isPaused == false)
+    try await client.nav.push("main", page: "home")
+    #expect(try await client.nav.list().elements.map(\.key) == ["main"])
+    try await client.page.appear("home")
+    #expect(try await client.page.list(match: "h*").elements.map(\.key) == ["home"])
   }
 }

@@ -8,7 +8,7 @@ import Testing
   private struct Mistake: Error {}
 
   /// The number of holds: a HUD without any may still be fading out.
-  private func holds(_ client: CountdownClient) async throws -> Int {
+  private func holds(_ client: Client) async throws -> Int {
     let reply = try await client.send("HUD", "GET", "main")
     return reply["holds"]?.elements?.count ?? 0
   }
@@ -52,11 +52,11 @@ import Testing
     let daemon = Daemon()
     let client = try await daemon.start()
     try await client.withScope("page") { scope in
-      #expect(try await client.scope("page")?.generation == scope.generation)
-      try await client.setTimer("t", after: .seconds(9), owner: .scope(scope.key))
+      #expect(try await client.scope.get("page")?.generation == scope.generation)
+      try await client.timer.set("t", after: .seconds(9), owner: .scope(scope.key))
     }
-    #expect(try await client.scope("page") == nil)
-    try await eventually { try await client.timer("t") == nil }
+    #expect(try await client.scope.get("page") == nil)
+    try await eventually { try await client.timer.get("t") == nil }
   }
 
   @Test func workRunsOnceAndItsResultIsStored() async throws {
@@ -85,8 +85,8 @@ import Testing
     let daemon = Daemon()
     let client = try await daemon.start()
     #expect(try await client.withGate("s", action: "buy") { 1 } == nil)
-    #expect(try await client.gate("s")?.action == "buy")
-    try await client.openGate("s")
+    #expect(try await client.gate.get("s")?.action == "buy")
+    try await client.gate.open("s")
     #expect(try await client.withGate("s", action: "buy") { 1 } == 1)
   }
 }

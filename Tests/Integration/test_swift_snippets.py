@@ -25,11 +25,12 @@ import TimerWheel
 enum Answer { case tooManyRequests(retryAfter: Duration) }
 @MainActor final class Label { var text: String? }
 @MainActor final class Button { var isEnabled = false }
+@MainActor final class Controller { var scope: ScopeHandle? }
 @MainActor final class Screen { func show(_ hud: HUDView?) {} }
 final class Box: Sendable { func poll() {} }
-var client: CountdownClient { fatalError() }
+var client: Client { fatalError() }
 let requestID = "r", phone = "+4512345678"
-@MainActor let label = Label(), button = Button(), screen = Screen(), controller = Button()
+@MainActor let label = Label(), button = Button(), screen = Screen(), controller = Controller()
 let mailbox = Box()
 let timers = TimerQueue()
 let messages = AsyncStream<Int> { _ in }
@@ -37,7 +38,7 @@ let messages = AsyncStream<Int> { _ in }
 func sendCode() async throws {}
 func sendCode(to phone: String) async throws {}
 func reply(_ status: Int, retryAfter: Duration) {}
-func order(_ payload: String?) {}
+func order(_ payload: [UInt8]) {}
 func load() async throws -> [String] { [] }
 func buy() async throws -> [UInt8] { [] }
 func handle(_ payload: UInt64) {}
@@ -80,5 +81,5 @@ def test_swift_snippets_compile(tmp_path: pathlib.Path):
     done = compile(APP + "\n".join(texts), tmp_path)
     assert done.returncode == 0, done.stderr
     # What does not exist is noticed.
-    wrong = compile(APP + texts[0].replace("startCountdown", "beginCountdown"), tmp_path)
-    assert wrong.returncode != 0 and "beginCountdown" in wrong.stderr
+    wrong = compile(APP + texts[0].replace("countdown.start", "countdown.begin"), tmp_path)
+    assert wrong.returncode != 0 and "begin" in wrong.stderr

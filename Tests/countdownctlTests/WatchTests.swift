@@ -357,13 +357,16 @@ import Testing
   // MARK: Arguments and event lines
 
   @Test func namesBecomeChannelsAndPatterns() {
-    #expect(WatchTarget(names: [], kinds: []).patterns == ["*"])
-    #expect(WatchTarget(names: [], kinds: ["hud"]).patterns == ["hud:*"])
-    #expect(WatchTarget(names: ["a"], kinds: []).channels == ["countdown:a"])
+    #expect(WatchTarget(names: [], kinds: []).channels == [.everything])
+    #expect(WatchTarget(names: [], kinds: ["hud"]).channels == [.all(.hud)])
+    #expect(WatchTarget(names: ["a"], kinds: []).channels == [.countdown("a")])
     let both = WatchTarget(
       names: ["a", "b*", "hud:main", "timer:?"], kinds: ["countdown", "timer"])
-    #expect(both.channels == ["countdown:a", "timer:a", "hud:main"])
-    #expect(both.patterns == ["countdown:b*", "timer:b*", "timer:?"])
+    #expect(
+      both.channels == [
+        .countdown("a"), .timer("a"), .matching(.countdown, "b*"), .matching(.timer, "b*"),
+        .hud("main"), .matching(.timer, "?"),
+      ])
   }
 
   @Test func eventsAreLinesForPipes() throws {

@@ -12,15 +12,19 @@ import Synchronization
 final class OrdersController: Sendable {
   static let alive = Atomic(0)
 
+  private let scope: ScopeHandle
   private let handles = Mutex<[EventHandle]>([])
   private let seen = Mutex<Set<String>>([])
 
-  init() { Self.alive.add(1, ordering: .relaxed) }
+  init(_ client: Client) async throws {
+    scope = try await client.openScope()
+    Self.alive.add(1, ordering: .relaxed)
+  }
+
   deinit { Self.alive.subtract(1, ordering: .relaxed) }
 
   /// Does the work of `viewDidLoad`.
-  func load(_ client: CountdownClient) async throws -> String {
-    let scope = try await client.scope(for: self)
+  func load(_ client: Client) async throws -> String {
     handles.withLock {
       $0 = [
         client.onEvent(of: CountdownView.self, "orders", target: self) {
@@ -36,12 +40,14 @@ final class OrdersController: Sendable {
         },
       ]
     }
-    let owner = Owner.scope(scope.key)
-    _ = try await client.startCountdown("orders", count: 2, every: .milliseconds(100), owner: owner)
-    try await client.setTimer("orders", after: .milliseconds(50), every: .seconds(60), owner: owner)
-    try await client.pageAppeared("orders", owner: owner)
-    try await client.pageLoaded("orders", items: 3)
-    _ = try await client.checkGate("orders", action: "open", owner: owner)
+    let owner = scope.owner
+    _ = try await client.countdown.start(
+      "orders", count: 2, every: .milliseconds(100), owner: owner)
+    try await client.timer.set(
+      "orders", after: .milliseconds(50), every: .seconds(60), owner: owner)
+    try await client.page.appear("orders", owner: owner)
+    try await client.page.loaded("orders", items: 3)
+    _ = try await client.gate.check("orders", action: "open", owner: owner)
     return scope.key
   }
 
@@ -52,21 +58,21 @@ final class OrdersController: Sendable {
 }
 
 /// Returns the number of live controllers, and of their scopes and entities in the daemon.
-func left(_ scope: String, _ client: CountdownClient) async throws -> [Int] {
+func left(_ scope: String, _ client: Client) async throws -> [Int] {
   [
     OrdersController.alive.load(ordering: .relaxed),
-    try await client.scope(scope) == nil ? 0 : 1,
-    try await client.countdowns(matching: "orders").elements.count,
-    try await client.timers(matching: "orders").elements.count,
-    try await client.pages(matching: "orders").elements.count,
-    try await client.gates(matching: "orders").elements.count,
+    try await client.scope.get(scope) == nil ? 0 : 1,
+    try await client.countdown.list(match: "orders").elements.count,
+    try await client.timer.list(match: "orders").elements.count,
+    try await client.page.list(match: "orders").elements.count,
+    try await client.gate.list(match: "orders").elements.count,
   ]
 }
 
-let path = ProcessInfo.processInfo.environment["COUNTDOWND_SOCKET"] ?? CountdownClient.defaultPath
+let path = ProcessInfo.processInfo.environment["COUNTDOWND_SOCKET"] ?? Client.defaultPath
 do {
-  let client = try await CountdownClient.connect(path: path)
-  var controller: OrdersController? = OrdersController()
+  let client = try await Client.connect(path: path)
+  var controller: OrdersController? = try await OrdersController(client)
   let scope = try await controller!.load(client)
   try await Task.sleep(for: .milliseconds(500))
   print(

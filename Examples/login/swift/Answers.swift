@@ -21,8 +21,8 @@ struct Button: Encodable {
     guard let view else { return }
     state = view.state.rawValue
     title = view.title
-    remaining = view.remaining
-    remainingMs = view.remainingTime.milliseconds
+    remaining = view.stepsLeft
+    remainingMs = view.timeLeft.milliseconds
     stepMs = view.every.milliseconds
   }
 }

@@ -6,16 +6,16 @@ actor LoginService {
   enum Verdict: Equatable {
     case right
     case wrong(attemptsLeft: Int?)
-    case refused(CountdownView.Reason)
+    case refused(Reason)
   }
 
-  private let daemon: CountdownClient
+  private let daemon: Client
   private let sendSMS: @Sendable (_ phone: String, _ text: String) async throws -> Void
   /// The newest send and its code, by phone number. With several servers, use a database.
   private var codes: [String: (generation: Int, code: String)] = [:]
 
   init(
-    daemon: CountdownClient,
+    daemon: Client,
     sendSMS: @escaping @Sendable (_ phone: String, _ text: String) async throws -> Void
   ) {
     self.daemon = daemon
@@ -24,29 +24,31 @@ actor LoginService {
 
   /// Returns the state of the button; nil if nothing has been sent.
   func status(_ phone: String) async throws -> CountdownView? {
-    try await daemon.countdown(key(phone))
+    try await daemon.countdown.get(key(phone))
   }
 
   /// - Parameter token: identifies a request, and is the same when it is repeated.
   func send(
     _ phone: String, token: String
   ) async throws -> (result: Sending, button: CountdownView?) {
-    let answer = try await daemon.startCountdown(key(phone), policy: "login", token: token)
-    guard answer.accepted == true else { return (.refused, answer) }
-    if answer.reason == .repeated { return (.sent, answer) }
+    let answer = try await daemon.countdown.start(key(phone), policy: "login", token: token)
+    switch answer.decision {
+    case .accepted: break
+    case .repeated: return (.sent, answer.view)
+    case .refused: return (.refused, answer.view)
+    }
     let digits = String(Int.random(in: 0..<1_000_000))
     let code = String(repeating: "0", count: 6 - digits.count) + digits
     codes[phone] = (answer.generation, code)
     do {
       try await sendSMS(phone, code)
-      return (.sent, answer)
+      return (.sent, answer.view)
     } catch {
       do {
-        return (
-          .failed, try await daemon.refundCountdown(key(phone), generation: answer.generation)
-        )
+        let refund = try await daemon.countdown.refund(key(phone), generation: answer.generation)
+        return (.failed, refund.view)
       } catch {
-        guard error.isServer("STALE") else { throw error }
+        guard error.isServer(.stale) else { throw error }
         // Sending took so long that a newer code was sent.
         return (.failed, try await status(phone))
       }
@@ -57,27 +59,28 @@ actor LoginService {
     guard let (generation, right) = codes[phone] else { return .refused(.expired) }
     // Count the attempt before comparing the code, so that guessing is limited.
     do {
-      let attempt = try await daemon.attemptCountdown(key(phone), generation: generation)
-      guard attempt.accepted == true else { return .refused(attempt.reason ?? .expired) }
+      let attempt = try await daemon.countdown.attempt(key(phone), generation: generation)
+      if case .refused(let reason, _) = attempt.decision { return .refused(reason) }
       guard code == right else { return .wrong(attemptsLeft: attempt.attemptsLeft) }
       // If two requests with the right code come at once, PASS accepts one of them.
-      let pass = try await daemon.passCountdown(key(phone), generation: generation)
-      guard pass.accepted == true else { return .refused(.expired) }
-      guard pass.reason != .repeated else { return .refused(.passed) }
+      switch try await daemon.countdown.pass(key(phone), generation: generation).decision {
+      case .accepted: return .right
+      case .repeated: return .refused(.passed)
+      case .refused: return .refused(.expired)
+      }
     } catch {
-      guard error.isServer("STALE") || error.isServer("NOTFOUND") else { throw error }
+      guard error.isServer(.stale) || error.isServer(.notFound) else { throw error }
       return .refused(.expired)
     }
-    return .right
   }
 
   private func key(_ phone: String) -> String { "login:\(phone)" }
 }
 
-extension CountdownClientError {
+extension Error {
   /// Whether the daemon replied with this error.
-  func isServer(_ code: String) -> Bool {
-    guard case .server(code, _) = self else { return false }
+  func isServer(_ code: ErrorCode) -> Bool {
+    guard case .server(code, _) = self as? CountdownClientError else { return false }
     return true
   }
 }

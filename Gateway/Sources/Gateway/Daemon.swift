@@ -3,7 +3,7 @@ import Synchronization
 
 /// Requests to the daemon, with a time limit.
 struct Daemon: Sendable {
-  let client: CountdownClient
+  let client: Client
 
   /// How long a request waits for an answer.
   static let patience = Duration.seconds(3)

@@ -10,8 +10,9 @@ struct EntityChannel: Hashable, Sendable {
 
   init?(_ channel: String) {
     let parts = channel.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2, let kind = CountdownEvent.Kind(rawValue: String(parts[0])),
-      kind != .connection, (1...Self.longestKey).contains(parts[1].utf8.count)
+    let kind = CountdownEvent.Kind(rawValue: String(parts[0]))
+    guard parts.count == 2, CountdownEvent.Kind.allCases.contains(kind),
+      (1...Self.longestKey).contains(parts[1].utf8.count)
     else { return nil }
     self.kind = kind
     key = String(parts[1])
@@ -19,6 +20,8 @@ struct EntityChannel: Hashable, Sendable {
 
   /// The command that reads the entity.
   var get: [String] { [kind.rawValue.uppercased(), "GET", key] }
+
+  var events: EventChannel { EventChannel(kind, key) }
 
   /// The channel as a pattern that matches nothing else.
   var pattern: String {

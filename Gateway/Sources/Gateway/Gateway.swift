@@ -8,7 +8,7 @@ import ServiceLifecycle
 /// The gateway between browsers and countdownd.
 public struct Gateway: Sendable {
   public struct Options: Sendable {
-    public var socket = CountdownClient.defaultPath
+    public var socket = Client.defaultPath
     public var host = "127.0.0.1"
     public var port = 8_787
     /// A socket that systemd has opened, in place of `host` and `port`.
@@ -98,7 +98,7 @@ public struct Gateway: Sendable {
     router.page("openapi.json") { request, _ in Page.openapi.response(to: request) }
     for (file, page) in Page.components {
       router.page("components/\(file)") { request, _ in page.response(to: request) }
-      router.page("components/\(CountdownClient.version)/\(file)") { request, _ in
+      router.page("components/\(Client.version)/\(file)") { request, _ in
         page.response(to: request, isForever: true)
       }
     }

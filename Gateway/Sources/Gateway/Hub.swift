@@ -145,7 +145,7 @@ final class Hub: Service {
       for channel in stream.aliases.keys.sorted()
       where state.channels[channel, default: Watchers()].join(stream) {
         // Under the lock, so that the daemon receives commands in the order of the changes.
-        subscription.add(channel)
+        if let channel = EntityChannel(channel) { subscription.add(channel.events) }
       }
     }
   }
@@ -159,7 +159,7 @@ final class Hub: Service {
       for channel in stream.aliases.keys {
         guard state.channels[channel]?.leave(stream) == true else { continue }
         if state.channels[channel]?.isIdle == true { state.channels[channel] = nil }
-        subscription.remove(channel)
+        if let channel = EntityChannel(channel) { subscription.remove(channel.events) }
       }
     }
     stream.finish()

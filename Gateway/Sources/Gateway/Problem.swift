@@ -39,14 +39,14 @@ struct Problem: Error, Hashable {
     case .server(let code, let message):
       let status: HTTPResponse.Status =
         switch code {
-        case "NOTFOUND": .notFound
-        case "NOPERM": .forbidden
-        case "STALE": .conflict
-        case "LIMIT": .tooManyRequests
-        case "LOADING", "READONLY", "UNAVAILABLE", "UNSURE": .serviceUnavailable
+        case .notFound: .notFound
+        case .notPermitted: .forbidden
+        case .stale: .conflict
+        case .limitReached: .tooManyRequests
+        case .loading, .readOnly, .unavailable, .unsure: .serviceUnavailable
         default: .badRequest
         }
-      self.init(status, message.isEmpty ? code : "\(code) \(message)")
+      self.init(status, message.isEmpty ? "\(code)" : "\(code) \(message)")
     // The messages of other errors contain paths, which clients need not know.
     default: self = .daemonDown("countdownd does not answer")
     }

@@ -22,10 +22,10 @@ struct CountdownGateway: AsyncParsableCommand {
         countdown-gateway --ticket-keys keys --allowed-origin http://127.0.0.1:5000
         countdown-gateway --dashboard
       """,
-    version: CountdownClient.version, subcommands: [IssueTicket.self])
+    version: Client.version, subcommands: [IssueTicket.self])
 
   @Option(help: "The socket of countdownd.")
-  var socket = CountdownClient.defaultPath
+  var socket = Client.defaultPath
 
   @Option(
     help: .init(

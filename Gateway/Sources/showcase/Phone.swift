@@ -16,9 +16,11 @@ actor Phone: Service {
 
     """
 
+  private static let rowNames = ["row-1", "row-2", "row-3"]
+
   /// The channels that the page watches, by alias.
   static let channels: [String: String] = {
-    let scopes = ["phone", "taps", "table"] + Row.names
+    let scopes = ["phone", "taps", "table"] + rowNames
     var channels = Dictionary(uniqueKeysWithValues: scopes.map { ($0, "scope:\($0)") })
     channels["login"] = "countdown:login"
     channels["session"] = "gate:session"
@@ -32,7 +34,7 @@ actor Phone: Service {
   private static let animation = Duration.milliseconds(250)
 
   private let daemon: PrivateDaemon
-  private let client: CountdownClient
+  private let client: Client
   private var handles: [EventHandle] = []
   /// The pages on the stack, to push them again after the daemon was killed.
   private var pages = ["home"]
@@ -53,7 +55,7 @@ actor Phone: Service {
     ]
     // The phone's scope closes with its connection or the daemon. The first event is a snapshot.
     let scope = client.subscription()
-    scope.add("scope:phone")
+    scope.add(.scope("phone"))
     for try await event in scope.events.cancelOnGracefulShutdown() {
       if event.scope?.state == .closed { try? await untilTheDaemonIsBack { try await self.open() } }
     }
@@ -61,18 +63,19 @@ actor Phone: Service {
   }
 
   private func open() async throws {
-    guard try await client.scope("phone") == nil else { return }
-    _ = try await client.scope(for: self, id: "phone")
+    guard try await client.scope.get("phone") == nil else { return }
+    try await client.scope.open("phone", owner: .connection)
     for page in pages { _ = try await push(page, lasting: nil) }
   }
 
   /// Returns the state that the page shows besides the events.
   func state() async throws -> RESPValue {
-    let stack = try await client.stack("phone")
+    let stack = try await client.nav.get("phone")
     if let stack { pages = stack.pages }
-    let scopes = try await client.scope("phone") == nil ? [] : client.scopeTree("phone").elements
-    let why = try await client.explainCountdown("login")
-    let attempts = try await client.countdown("login")?.attemptsLeft
+    let isOpen = try await client.scope.get("phone") != nil
+    let scopes = isOpen ? try await client.scope.tree("phone").elements : []
+    let why = try await client.countdown.why("login")
+    let attempts = try await client.countdown.get("login")?.attemptsLeft
     return object([
       ("stack", stack?.fields.reply ?? .null), ("scopes", .array(scopes.map(\.fields.reply))),
       ("why", why.fields.reply), ("attempts", attempts.map { .integer($0) } ?? .null),
@@ -95,13 +98,13 @@ actor Phone: Service {
     case "verify": return try await verify(input["code"] ?? "")
     case "logout": return try await logOut()
     case "answer": answer = input["value"] ?? answer
-    case "retry": return try await client.retryPage("list").fields.reply
-    case "refresh": return try await client.refreshPage("list").fields.reply
+    case "retry": return try await client.page.retry("list").fields.reply
+    case "refresh": return try await client.page.refresh("list").fields.reply
     case "submit": return try await submit(input["text"] ?? "")
-    case "another": try await client.cancelOnce("order")
+    case "another": try await client.once.cancel("order")
     case "taker": try await handleTaps(at: input["value"] ?? "")
     case "tap-row": return try await tapRow(page)
-    case "remove-row": rows.removeAll { $0.name == page }
+    case "remove-row": rows.removeAll { $0.key == page }
     case "work": return try await work(milliseconds: Int(input["ms"] ?? "") ?? 0)
     case "stuck": return try await stuck()
     case "upload": return try await upload()
@@ -132,26 +135,31 @@ actor Phone: Service {
     let view =
       switch page {
       case "login", "modal":
-        try await client.presentPage(page, on: "phone", duration: duration, parent: "phone")
+        try await client.nav.present("phone", page: page, duration: duration, parent: "phone")
       case "list":
-        try await client.pushPage(
-          page, on: "phone", duration: duration, parent: "phone",
-          load: .init(
-            timeout: .seconds(4), screen: "phone", grace: .milliseconds(300), minimum: .seconds(1)))
+        try await client.nav.push(
+          "phone", page: page, duration: duration, parent: "phone", loads: true,
+          timeout: .seconds(4), screen: "phone", grace: .milliseconds(300), min: .seconds(1))
       default:
-        try await client.pushPage(
-          page, on: "phone", edge: page == "edge" ? 24 : nil, canBeSwipedAway: page != "locked",
+        try await client.nav.push(
+          "phone", page: page, edge: page == "edge" ? 24 : nil, pop: page != "locked",
           duration: duration, parent: "phone")
       }
-    if page == "taps", view.accepted == true { try await openTable() }
+    guard page == "taps", view.decision == .accepted else { return view.fields.reply }
+    // After a restart of the daemon, the scopes of the objects come back by themselves.
+    if time == nil, table != nil {
+      try await handleTaps(at: taker)
+    } else {
+      try await openTable()
+    }
     return view.fields.reply
   }
 
   private func pop() async throws -> RESPValue {
-    let page = try await client.stack("phone")?.page
-    let view = try await client.popPage(of: "phone", duration: .lasting(Self.animation))
+    let page = try await client.nav.get("phone")?.page
+    let view = try await client.nav.pop("phone", duration: .lasting(Self.animation))
     // A user who leaves the login does not want the action that waits for it.
-    if page == "login", view.accepted == true { try await client.cancelGate("session") }
+    if page == "login", view.decision == .accepted { try await client.gate.cancel("session") }
     return view.fields.reply
   }
 
@@ -160,14 +168,14 @@ actor Phone: Service {
     let generation = input["generation"].flatMap { Int($0) }
     return switch action {
     case "swipe":
-      try await client.beginSwipe(on: "phone", x: number("x"), dx: number("dx")).fields.reply
+      try await client.nav.swipe("phone", x: number("x"), dx: number("dx")).fields.reply
     case "progress":
-      try await client.setTransitionProgress(
-        on: "phone", fraction: number("fraction"), generation: generation
+      try await client.nav.progress(
+        "phone", fraction: number("fraction"), generation: generation
       ).fields.reply
     case "finish":
-      try await client.finishTransition(on: "phone", generation: generation).fields.reply
-    default: try await client.cancelTransition(on: "phone", generation: generation).fields.reply
+      try await client.nav.finish("phone", generation: generation).fields.reply
+    default: try await client.nav.cancel("phone", generation: generation).fields.reply
     }
   }
 
@@ -176,13 +184,13 @@ actor Phone: Service {
   private var code: (generation: Int, text: String)?
 
   private func openOrders() async throws -> RESPValue {
-    let gate = try await client.checkGate("session", action: "orders")
-    return try await push(gate.accepted == true ? "orders" : "login", lasting: Self.animation)
+    let gate = try await client.gate.check("session", action: "orders")
+    return try await push(gate.decision == .accepted ? "orders" : "login", lasting: Self.animation)
   }
 
   private func sendCode() async throws -> RESPValue {
-    let countdown = try await client.startCountdown("login", policy: "login")
-    guard countdown.accepted == true else { return countdown.fields.reply }
+    let countdown = try await client.countdown.start("login", policy: "login")
+    guard countdown.decision == .accepted else { return countdown.fields.reply }
     let text = "\(Int.random(in: 100_000...999_999))"
     code = (countdown.generation, text)
     return object([("sms", .simpleString(text))])
@@ -191,22 +199,22 @@ actor Phone: Service {
   private func verify(_ text: String) async throws -> RESPValue {
     guard let code else { return say("Ask for a code first.") }
     // Count the attempt before comparing the code, so that guessing is limited.
-    let attempt = try await client.attemptCountdown("login", generation: code.generation)
-    guard attempt.accepted == true else { return attempt.fields.reply }
+    let attempt = try await client.countdown.attempt("login", generation: code.generation)
+    guard attempt.decision == .accepted else { return attempt.fields.reply }
     guard text == code.text else {
       return say("This is not the code. Attempts left: \(attempt.attemptsLeft ?? 0).")
     }
-    try await client.passCountdown("login", generation: code.generation)
-    let session = try await client.openGate("session", ttl: .seconds(600))
-    try await client.popPage(of: "phone")
+    try await client.countdown.pass("login", generation: code.generation)
+    let session = try await client.gate.open("session", ttl: .seconds(600))
+    try await client.nav.pop("phone")
     guard let page = session.action else { return say("You are logged in.") }
     _ = try await push(page, lasting: Self.animation)
-    try await client.finishGate("session", generation: session.generation)
+    try await client.gate.done("session", generation: session.generation)
     return say("You are logged in. What you wanted before runs now.")
   }
 
   private func logOut() async throws -> RESPValue {
-    try await client.closeGate("session")
+    try await client.gate.close("session")
     return try await pop()
   }
 
@@ -218,7 +226,7 @@ actor Phone: Service {
 
   private func load(_ page: PageView) async {
     if page.isAnimated {
-      record(at: page.nowUnixMS, grace: .milliseconds(300), minimum: .seconds(1), maximum: nil)
+      record(at: page.now, grace: .milliseconds(300), min: .seconds(1), max: nil)
     }
     let answer = answer
     try? await Task.sleep(for: .milliseconds(1_200))
@@ -227,12 +235,12 @@ actor Phone: Service {
       switch answer {
       case "items":
         items = ["Aarhus", "Lyon", "Porto"].map { "\($0), \(Int.random(in: 5...25)) °C" }
-        try await client.pageLoaded("list", items: items.count, generation: page.generation)
+        try await client.page.loaded("list", items: items.count, generation: page.generation)
       case "nothing":
         items = []
-        try await client.pageLoaded("list", items: 0, generation: page.generation)
+        try await client.page.loaded("list", items: 0, generation: page.generation)
       case "error":
-        try await client.pageFailed(
+        try await client.page.failed(
           "list", message: "The server answered 503.", generation: page.generation)
       default: break
       }
@@ -244,25 +252,22 @@ actor Phone: Service {
   private var orders: [String] = []
 
   private func submit(_ text: String) async throws -> RESPValue {
-    let once = try await client.beginOnce("order", ttl: .seconds(600))
-    guard once.accepted == true else {
-      return say(once.result.map { "Not sent again: \($0)" } ?? "It is being sent already.")
+    let once = try await client.once.begin("order", ttl: .seconds(600))
+    guard once.decision == .accepted else {
+      let result = once.result.map { String(decoding: $0, as: UTF8.self) }
+      return say(result.map { "Not sent again: \($0)" } ?? "It is being sent already.")
     }
-    var options = CountdownClient.HUDOptions()
-    options.status = "Sending…"
-    options.minimum = .milliseconds(500)
     // The daemon blocks the screen for a Submit, according to its configuration.
-    options.request = "/api/Order/Submit"
-    options.isDurable = true
-    try await show(options)
+    let request = "/api/Order/Submit"
+    try await show("Sending…", min: .milliseconds(500), request: request, durable: true)
     Task {
       try await Task.sleep(for: .milliseconds(1_500))
       let result = "Order \(orders.count + 1): \(text)"
       orders.append(result)
       try await untilTheDaemonIsBack {
-        try await client.finishOnce(
+        try await client.once.done(
           "order", result: Array(result.utf8), generation: once.generation)
-        _ = try await client.popHUD("phone", request: options.request)
+        _ = try await client.hud.pop("phone", request: request)
         _ = try await message("success", "Sent")
       }
     }
@@ -271,26 +276,18 @@ actor Phone: Service {
 
   // MARK: Taps
 
-  /// Objects on the screen: their scopes close when they are released.
-  private final class Table: Sendable {}
-  private final class Row: Sendable {
-    static let names = ["row-1", "row-2", "row-3"]
-    let name: String
-    init(_ name: String) { self.name = name }
-  }
-
-  private var table: Table?
-  private var rows: [Row] = []
+  /// The scopes of objects on the screen: they close when these are released.
+  private var table: ScopeHandle?
+  private var rows: [ScopeHandle] = []
   /// The scope that handles taps; `capture` means the phone's scope, on their way down.
   private var taker = "taps"
   private var handler: Task<Void, any Error>?
 
   private func openTable() async throws {
-    let table = Table()
-    _ = try await client.scope(for: table, id: "table", parent: "taps")
-    let rows = Row.names.map(Row.init)
-    for row in rows { _ = try await client.scope(for: row, id: row.name, parent: "table") }
-    (self.table, self.rows) = (table, rows)
+    (table, rows) = (try await client.openScope("table", parent: "taps"), [])
+    for row in Self.rowNames {
+      rows.append(try await client.openScope(row, parent: "table"))
+    }
     try await handleTaps(at: taker)
   }
 
@@ -308,7 +305,7 @@ actor Phone: Service {
   }
 
   private func tapRow(_ row: String) async throws -> RESPValue {
-    let scope = try await client.emit("tap", to: row)
+    let scope = try await client.scope.emit(row, event: "tap")
     return object([
       ("target", .simpleString(row)), ("took", scope.map { .simpleString($0) } ?? .null),
     ])
@@ -317,76 +314,66 @@ actor Phone: Service {
   // MARK: HUDs
 
   private func work(milliseconds: Int) async throws -> RESPValue {
-    var options = CountdownClient.HUDOptions()
-    options.status = "Working…"
-    options.grace = .milliseconds(400)
-    options.minimum = .seconds(1)
-    let hud = try await show(options)
+    let hud = try await show("Working…", grace: .milliseconds(400), min: .seconds(1))
     Task {
       try await Task.sleep(for: .milliseconds(milliseconds))
-      try await client.popHUD("phone", generation: hud.generation)
+      try await client.hud.pop("phone", generation: hud.generation)
     }
     return hud.fields.reply
   }
 
   /// Shows a HUD for work that never ends; the HUD does, after its maximum time.
   private func stuck() async throws -> RESPValue {
-    var options = CountdownClient.HUDOptions()
-    options.status = "Waiting…"
-    options.maximum = .seconds(3)
-    return try await show(options).fields.reply
+    try await show("Waiting…", max: .seconds(3)).fields.reply
   }
 
   private func upload() async throws -> RESPValue {
-    var options = CountdownClient.HUDOptions()
-    options.kind = .progress
-    options.status = "Uploading…"
-    options.minimum = .seconds(1)
-    let hud = try await show(options)
+    let hud = try await show("Uploading…", kind: .progress, min: .seconds(1))
     Task {
       for part in 1...10 {
-        try await client.setHUDProgress(
+        try await client.hud.progress(
           "phone", fraction: Double(part) / 10, generation: hud.generation)
         try await Task.sleep(for: .milliseconds(200))
       }
-      try await client.popHUD("phone", generation: hud.generation)
+      try await client.hud.pop("phone", generation: hud.generation)
     }
     return hud.fields.reply
   }
 
   private func message(_ kind: String, _ text: String) async throws -> RESPValue {
-    var options = CountdownClient.HUDOptions()
-    options.kind = HUDView.Kind(rawValue: kind)
-    options.status = text
-    options.minimum = .milliseconds(500)
-    return try await show(options).fields.reply
+    try await show(text, kind: HUDView.Kind(rawValue: kind), min: .milliseconds(500)).fields.reply
   }
 
   private func tap(inside: Bool) async throws -> RESPValue {
-    let hud = try await client.tapHUD("phone", inside: inside)
+    guard let hud = try await client.hud.tap("phone", inside: inside) else { return .null }
     // The daemon dismisses a HUD after a tap outside; here, a tap on a message does so, too.
     if inside, hud.holds.isEmpty {
-      try await client.dismissHUD("phone", generation: hud.generation)
+      try await client.hud.dismiss("phone", generation: hud.generation)
     }
     return hud.fields.reply
   }
 
   @discardableResult
-  private func show(_ options: CountdownClient.HUDOptions) async throws -> HUDView {
-    let hud = try await client.showHUD("phone", options)
-    record(
-      at: hud.nowUnixMS, grace: options.grace, minimum: options.minimum, maximum: options.maximum)
+  private func show(
+    _ status: String, kind: HUDView.Kind? = nil, grace: Duration? = nil, min: Duration? = nil,
+    max: Duration? = nil, request: String? = nil, durable: Bool = false
+  ) async throws -> HUDView {
+    let hud = try await client.hud.show(
+      "phone", kind: kind, status: status, grace: grace, min: min, max: max, request: request,
+      durable: durable)
+    record(at: hud.now, grace: grace, min: min, max: max)
     return hud
   }
 
-  private func record(at time: Int?, grace: Duration?, minimum: Duration?, maximum: Duration?) {
+  private func record(at time: Date?, grace: Duration?, min: Duration?, max: Duration?) {
     func milliseconds(_ duration: Duration?) -> RESPValue {
       .integer(Int((duration ?? .zero) / .milliseconds(1)))
     }
+    let now = Int(((time?.timeIntervalSince1970 ?? 0) * 1_000).rounded())
     shows.append(
       object([
-        ("at", .integer(time ?? 0)), ("grace", milliseconds(grace)), ("min", milliseconds(minimum)),
-        ("max", milliseconds(maximum)),
+        ("at", .integer(now)), ("grace", milliseconds(grace)), ("min", milliseconds(min)),
+        ("max", milliseconds(max)),
       ]))
     shows = shows.suffix(8)
   }
@@ -396,7 +383,7 @@ extension CountdownClientError {
   /// Whether the daemon is down, or still loading its state.
   var isAway: Bool {
     switch self {
-    case .daemonNotRunning, .connectionFailed, .connectionClosed, .server("LOADING", _): true
+    case .daemonNotRunning, .connectionFailed, .connectionClosed, .server(.loading, _): true
     default: false
     }
   }

@@ -4,29 +4,61 @@ import Wire
 package struct Command: Sendable {
   package typealias Options = KeyValuePairs<String, (any CommandWord)?>
 
-  package let words: [[UInt8]]
+  package private(set) var words: [[UInt8]] = []
+  /// Whether the command may be sent again if its reply is lost.
+  private(set) var isRepeatable = false
+  /// Whether the client has made the token, only to send the command again.
+  private(set) var hasOwnToken = false
 
-  /// - Parameter options: omitted if nil; a `Bool` is a flag, sent only if true.
-  package init(_ words: [any CommandWord], _ options: Options) {
-    var all = words.map(\.bytes)
+  /// - Parameters:
+  ///   - words: omitted if nil.
+  ///   - options: omitted if nil; a `Bool` is a flag, sent only if true.
+  package init(_ words: [(any CommandWord)?], _ options: Options = [:]) {
+    for case let word? in words { self.words += word.words }
     for (name, value) in options {
       switch value {
       case nil: break
-      case let isSet as Bool: if isSet { all.append(name.bytes) }
-      case let value?: all += [name.bytes, value.bytes]
+      case let isSet as Bool: if isSet { self.words.append(name.bytes) }
+      case let value?: for word in value.words { self.words += [name.bytes, word] }
       }
     }
-    self.words = all
   }
 
-  package init(_ words: any CommandWord..., options: Options = [:]) {
+  package init(_ words: (any CommandWord)?..., options: Options = [:]) {
     self.init(words, options)
+  }
+
+  /// Creates a command with a token; the client makes one if nil.
+  ///
+  /// - Parameter isPeek: whether the command changes nothing, and so has no token.
+  init(
+    _ words: (any CommandWord)?..., options: Options = [:], token: String?, isPeek: Bool = false
+  ) {
+    self.init(words, options)
+    isRepeatable = true
+    guard !isPeek else { return }
+    hasOwnToken = token == nil
+    self.words += ["TOKEN".bytes, (token ?? Self.newToken).bytes]
+  }
+
+  static var newToken: String { String(UInt64.random(in: 0 ... .max), radix: 36) }
+
+  /// Creates a command that changes nothing.
+  static func reading(_ words: (any CommandWord)?..., options: Options = [:]) -> Command {
+    var command = Command(words, options)
+    command.isRepeatable = true
+    return command
   }
 }
 
 /// A value that a command can carry.
 package protocol CommandWord: Sendable {
   var bytes: [UInt8] { get }
+  var words: [[UInt8]] { get }
+}
+
+extension CommandWord {
+  package var words: [[UInt8]] { [bytes] }
 }
 
 extension String: CommandWord {
@@ -58,46 +90,103 @@ extension Duration: CommandWord {
   package var bytes: [UInt8] { String(millisecondsRoundedUp).bytes }
 }
 
-extension Owner: CommandWord {
-  package var bytes: [UInt8] { text.bytes }
+/// `on` or `off`.
+struct Toggle: CommandWord {
+  let isOn: Bool
+
+  init(_ isOn: Bool) { self.isOn = isOn }
+  package var bytes: [UInt8] { (isOn ? "on" : "off").bytes }
 }
 
-extension CountdownClient {
-  /// Sends a command whose reply is a view.
-  func view<View: EntityView>(
-    _ words: any CommandWord..., options: Command.Options = [:]
-  ) async throws -> View {
-    try View(try await send(Command(words, options)))
-  }
+/// Several words, or an option that is given several times.
+struct Repeated: CommandWord {
+  let texts: [String]
 
-  /// Sends a command whose reply is a view or null.
-  func viewIfAny<View: EntityView>(
-    _ words: any CommandWord..., options: Command.Options = [:]
-  ) async throws -> View? {
-    let reply = try await send(Command(words, options))
-    return reply.isNull ? nil : try View(reply)
-  }
+  init(_ texts: [String]) { self.texts = texts }
+  package var bytes: [UInt8] { [] }
+  package var words: [[UInt8]] { texts.map(\.bytes) }
+}
 
-  /// Sends a command whose reply is 1 or 0.
-  func flag(
-    _ words: any CommandWord..., options: Command.Options = [:]
-  ) async throws -> Bool {
-    guard let flag = try await send(Command(words, options)).bool else {
-      throw CountdownClientError.protocolViolation("a reply that is neither 1 nor 0")
+/// What the generated commands expect as a reply.
+extension Client {
+  func reply(to command: Command) async throws -> RESPValue {
+    do {
+      return try await send(bytes: command.words)
+    } catch CountdownClientError.connectionClosed where command.isRepeatable {
+      let reply = try await send(bytes: command.words)
+      return command.hasOwnToken ? reply.withoutRepetition : reply
     }
-    return flag
   }
 
-  /// Sends a `LIST` command.
-  func page<View: EntityView>(
-    _ family: String, cursor: String, matching: String?, owner: String? = nil, limit: Int?
-  ) async throws -> Page<View> {
-    let command = Command(
-      [family, "LIST"],
-      [
-        "MATCH": matching, "OWNER": owner, "CURSOR": cursor == "0" ? nil : cursor,
-        "LIMIT": limit,
-      ])
-    return try Page(try await send(command))
+  private func ifAny<Value>(
+    _ command: Command, _ read: (RESPValue) throws -> Value
+  ) async throws -> Value? {
+    let reply = try await reply(to: command)
+    return reply.isNull ? nil : try read(reply)
+  }
+
+  private func expecting<Value>(
+    _ what: String, _ command: Command, _ read: (RESPValue) -> Value?
+  ) async throws -> Value {
+    guard let value = read(try await reply(to: command)) else {
+      throw CountdownClientError.protocolViolation("a reply that is not \(what)")
+    }
+    return value
+  }
+
+  func view<View: EntityView>(_ command: Command) async throws -> View {
+    try View(try await reply(to: command))
+  }
+
+  func viewIfAny<View: EntityView>(_ command: Command) async throws -> View? {
+    try await ifAny(command) { try View($0) }
+  }
+
+  func answer<View: EntityView>(_ command: Command) async throws -> Answer<View> {
+    Answer(view: try await view(command))
+  }
+
+  func answerIfAny<View: EntityView>(_ command: Command) async throws -> Answer<View>? {
+    try await ifAny(command) { Answer(view: try View($0)) }
+  }
+
+  func record<Value: ReplyRecord>(_ command: Command) async throws -> Value {
+    Value(try await reply(to: command))
+  }
+
+  func recordIfAny<Value: ReplyRecord>(_ command: Command) async throws -> Value? {
+    try await ifAny(command) { Value($0) }
+  }
+
+  func list<View: EntityView>(_ command: Command) async throws -> Page<View> {
+    try Page(try await reply(to: command))
+  }
+
+  func done(_ command: Command) async throws -> Bool {
+    try await expecting("1 or 0", command) { $0.bool }
+  }
+
+  func text(_ command: Command) async throws -> String {
+    try await expecting("a text", command) { $0.string }
+  }
+
+  func textIfAny(_ command: Command) async throws -> String? {
+    try await reply(to: command).string
+  }
+
+  func moment(_ command: Command) async throws -> Date {
+    try await expecting("a time", command) { Date.value(of: $0) }
+  }
+
+  func ok(_ command: Command) async throws { _ = try await reply(to: command) }
+}
+
+extension RESPValue {
+  /// The reply as to the first of two equal requests.
+  fileprivate var withoutRepetition: RESPValue {
+    guard case .map(let pairs) = self, self["reason"]?.string == Reason.repeated.rawValue else {
+      return self
+    }
+    return .map(pairs.map { $0.key.string == "reason" ? .init($0.key, .null) : $0 })
   }
 }

@@ -43,7 +43,7 @@ package final class Connection: Sendable {
       let replies = connection.write(
         [
           hello, ["CLIENT", "SETINFO", "LIB-NAME", "countdown-client"],
-          ["CLIENT", "SETINFO", "LIB-VER", CountdownClient.version],
+          ["CLIENT", "SETINFO", "LIB-VER", Client.version],
         ].map { $0.map { Array($0.utf8) } }, expectingReplies: true)
       // A daemon that refuses the client answers this one, and closes the connection.
       let answer = try await connection.wait(for: [replies[0]], timeout)[0]

@@ -1,7 +1,7 @@
 /// A subscription whose channels can change. It waits for a daemon that is not running yet, and
 /// survives a refused channel.
 ///
-/// It yields the events of `CountdownClient.events(channels:patterns:)`, until `close()`, its
+/// It yields the events of `Client.events(_:)`, until `close()`, its
 /// release, or a protocol violation.
 public final class ChannelSubscription: Sendable {
   /// The events of all channels. Iterate them once.
@@ -16,8 +16,8 @@ public final class ChannelSubscription: Sendable {
   deinit { subscription.finish() }
 
   /// Subscribes to a channel. A `snapshot` follows, even if the channel was already subscribed.
-  public func add(_ channel: String) { subscription.add(channel: channel) }
+  public func add(_ channel: EventChannel) { subscription.add(channel: channel.name) }
 
   /// Unsubscribes from a channel. Events already in transit still arrive.
-  public func remove(_ channel: String) { subscription.remove(channel: channel) }
+  public func remove(_ channel: EventChannel) { subscription.remove(channel: channel.name) }
 }

@@ -2,71 +2,22 @@ import Wire
 
 /// An event of a countdown, HUD, timer or other entity, or of the connection.
 public struct CountdownEvent: Sendable, Hashable {
-  /// The kind of entity.
-  public enum Kind: String, Sendable, CaseIterable {
-    case countdown, hud, timer, scope
-    case throttle, once, gate, debounce
-    case navigation = "nav"
-    case page
+  /// The kind of entity. A newer daemon may send kinds not listed here.
+  public struct Kind: ProtocolWord {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
     /// The connection of the sequence. The client itself creates these events.
-    case connection
+    public static let connection: Kind = "connection"
   }
 
   /// The event's name in the protocol. A newer daemon may send names not listed here.
-  public struct Name: RawRepresentable, Sendable, Hashable, ExpressibleByStringLiteral,
-    CustomStringConvertible
-  {
+  public struct Name: ProtocolWord {
     public let rawValue: String
-
     public init(rawValue: String) { self.rawValue = rawValue }
-    public init(stringLiteral value: String) { rawValue = value }
-    public var description: String { rawValue }
 
     /// The current state: the first event of each channel, repeated after each reconnection.
     public static let snapshot: Name = "snapshot"
-    public static let started: Name = "started"
-    public static let tick: Name = "tick"
-    public static let ready: Name = "ready"
-    public static let refused: Name = "refused"
-    public static let paused: Name = "paused"
-    public static let resumed: Name = "resumed"
-    public static let retimed: Name = "retimed"
-    public static let cancelled: Name = "cancelled"
-    public static let refunded: Name = "refunded"
-    /// A code is no longer valid.
-    public static let expired: Name = "expired"
-    /// A code was tried too often.
-    public static let locked: Name = "locked"
-    /// A code was used.
-    public static let passed: Name = "passed"
-    public static let willAppear: Name = "will-appear"
-    public static let didAppear: Name = "did-appear"
-    public static let updated: Name = "updated"
-    public static let touched: Name = "touched"
-    public static let willDisappear: Name = "will-disappear"
-    public static let didDisappear: Name = "did-disappear"
-    public static let set: Name = "set"
-    public static let fired: Name = "fired"
-    public static let accepted: Name = "accepted"
-    public static let done: Name = "done"
-    /// An action is pending until its session opens.
-    public static let pending: Name = "pending"
-    /// The pending action is ready to run: one client takes it.
-    public static let run: Name = "run"
-    /// A client has taken the action.
-    public static let taken: Name = "taken"
-    /// The action was dropped, or a navigation stack has no page left.
-    public static let dismissed: Name = "dismissed"
-    public static let opened: Name = "opened"
-    public static let closed: Name = "closed"
-    public static let swiping: Name = "swiping"
-    public static let progress: Name = "progress"
-    public static let finished: Name = "finished"
-    public static let loading: Name = "loading"
-    public static let loaded: Name = "loaded"
-    public static let failed: Name = "failed"
-    /// A client emitted an event that this client handles: see `emission`.
-    public static let emitted: Name = "emitted"
     /// The connection was lost; the client reconnects by itself.
     public static let disconnected: Name = "disconnected"
     /// The client has reconnected. Missed events follow, then snapshots. An entity that matches a
@@ -90,28 +41,17 @@ public struct CountdownEvent: Sendable, Hashable {
   public var generation: Int? { fields.field("generation") }
   /// The sequence number, which rises across the whole daemon, with gaps.
   public var seq: Int? { fields.field("seq") }
-  /// When the event was due, in milliseconds since 1970; nil if a command caused it.
-  public var dueUnixMS: Int? { fields.field("due_unix_ms") }
-  /// The lateness of the event, in microseconds; nil if a command caused it.
-  public var lateMicroseconds: Int? { fields.field("late_us") }
-  /// Why the event happened, such as `expired` or `replaced`; nil for most events.
-  public var reason: String? { fields.field("reason") }
+  /// When the event was due; nil if a command caused it.
+  public var due: Date? { fields.field("due_unix_ms") }
+  /// The lateness of the event; nil if a command caused it.
+  public var late: Duration? { fields.field("late_us").map { .microseconds($0 as Int) } }
+  /// Why the event happened; nil for most events.
+  public var reason: Reason? { (fields.field("reason") as String?).map(Reason.init) }
 
   /// Returns the entity after the event; nil for another kind, or if the event has no state.
   public func view<View: EntityView>(_: View.Type = View.self) -> View? {
     kind == View.kind ? try? View(fields) : nil
   }
-
-  public var countdown: CountdownView? { view() }
-  public var hud: HUDView? { view() }
-  public var timer: TimerView? { view() }
-  public var throttle: ThrottleView? { view() }
-  public var once: OnceView? { view() }
-  public var gate: GateView? { view() }
-  public var debounce: DebounceView? { view() }
-  public var scope: ScopeView? { view() }
-  public var navigation: NavigationView? { view() }
-  public var page: PageView? { view() }
 
   /// The emitted event that this client handles; nil unless the name is `emitted`.
   public var emission: Emission? { name == .emitted ? Emission(fields) : nil }
@@ -128,13 +68,13 @@ public struct CountdownEvent: Sendable, Hashable {
     guard let name: String = fields.field("event") else {
       throw .protocolViolation("an event without a name on \(channel)")
     }
-    guard let kind = Kind(channel: channel) else {
+    guard let colon = channel.firstIndex(of: ":") else {
       throw .protocolViolation("a channel of no kind: \(channel)")
     }
     self.channel = channel
-    self.kind = kind
+    kind = Kind(rawValue: String(channel[..<colon]))
     self.name = Name(rawValue: name)
-    key = String(channel.dropFirst(kind.rawValue.utf8.count + 1))
+    key = String(channel[colon...].dropFirst())
     json = String(decoding: message, as: UTF8.self)
   }
 
@@ -148,7 +88,7 @@ public struct CountdownEvent: Sendable, Hashable {
     fields = .map([.init(.simpleString("event"), .simpleString(name.rawValue))])
   }
 
-  /// Reads a push; nil for an answer to `SUBSCRIBE`, and for a kind that this client does not know.
+  /// Reads a push; nil for an answer to `SUBSCRIBE`.
   init?(push: [RESPValue]) throws(CountdownClientError) {
     let message: ArraySlice<RESPValue>
     switch push.first?.string {
@@ -161,22 +101,42 @@ public struct CountdownEvent: Sendable, Hashable {
     try self.init(from: channel, json)
   }
 
-  /// Reads an event; nil for a kind that this client does not know, which a newer daemon may have.
+  /// Reads a message; nil if it is no event, which a kind that this client does not know may send.
   init?(from channel: String, _ message: [UInt8]) throws(CountdownClientError) {
-    guard Kind(channel: channel) != nil else { return nil }
-    try self.init(channel: channel, message: message)
+    do throws(CountdownClientError) {
+      try self.init(channel: channel, message: message)
+    } catch {
+      guard Kind.allCases.contains(where: { channel.hasPrefix("\($0):") }) else { return nil }
+      throw error
+    }
   }
 }
 
-extension CountdownEvent.Kind {
-  /// Reads the kind of a channel, `KIND:KEY`; nil for an unknown kind.
-  fileprivate init?(channel: String) {
-    guard let colon = channel.firstIndex(of: ":"),
-      let kind = Self(rawValue: String(channel[..<colon])),
-      kind != .connection
-    else { return nil }
-    self = kind
+/// A channel of events: of one entity, or a pattern of channels.
+public struct EventChannel: Sendable, Hashable {
+  /// The channel in the protocol, such as `countdown:KEY`, or the pattern.
+  package let name: String
+  package let isPattern: Bool
+
+  /// The events of one entity.
+  public init(_ kind: CountdownEvent.Kind, _ key: String) {
+    self.init(name: "\(kind):\(key)", isPattern: false)
   }
+
+  package init(name: String, isPattern: Bool) {
+    (self.name, self.isPattern) = (name, isPattern)
+  }
+
+  /// The events of all entities of a kind.
+  public static func all(_ kind: CountdownEvent.Kind) -> Self { matching(kind, "*") }
+
+  /// The events of the entities of a kind whose keys match a glob pattern.
+  public static func matching(_ kind: CountdownEvent.Kind, _ pattern: String) -> Self {
+    .init(name: "\(kind):\(pattern)", isPattern: true)
+  }
+
+  /// The events of all entities.
+  public static let everything = Self(name: "*", isPattern: true)
 }
 
 /// An event that a client emitted to a scope.
@@ -187,13 +147,13 @@ public struct Emission: Sendable, Hashable {
   public let target: String
   /// `capture` on its way down, `bubble` on its way up.
   public let phase: String
-  /// The payload of the event; base64 if it is not UTF-8.
-  public let payload: String?
+  public let payload: [UInt8]?
 
   init?(_ fields: RESPValue) {
     guard let name: String = fields.field("name"), let target: String = fields.field("target"),
       let phase: String = fields.field("phase")
     else { return nil }
-    (self.name, self.target, self.phase, payload) = (name, target, phase, fields.field("payload"))
+    (self.name, self.target, self.phase) = (name, target, phase)
+    payload = fields.member("payload")?.bytes
   }
 }

@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// The events of a subscription: see `CountdownClient.events(channels:patterns:)`.
+/// The events of a subscription: see `Client.events(_:)`.
 public struct CountdownEvents: AsyncSequence, Sendable {
   public typealias Element = CountdownEvent
   public typealias Failure = any Error

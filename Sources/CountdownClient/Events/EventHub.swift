@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A registration by `CountdownClient.onEvent` or `onReady`; releasing it ends the calls.
+/// A registration by `Client.onEvent` or `onReady`; releasing it ends the calls.
 public final class EventHandle: Sendable {
   private let onCancel: Mutex<(@Sendable () -> Void)?>
 

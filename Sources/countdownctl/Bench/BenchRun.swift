@@ -7,7 +7,7 @@ import NIOPosix
 actor BenchRun {
   private let options: BenchOptions
   private let path: String
-  private let client: CountdownClient
+  private let client: Client
   /// The prefix of all keys, which no other client uses.
   let prefix: String
   private let group: MultiThreadedEventLoopGroup
@@ -22,7 +22,7 @@ actor BenchRun {
   /// How long to wait for events after the last one is due.
   private static let patience = TimeAmount.seconds(30)
 
-  init(_ options: BenchOptions, path: String, client: CountdownClient) {
+  init(_ options: BenchOptions, path: String, client: Client) {
     self.options = options
     self.path = path
     self.client = client

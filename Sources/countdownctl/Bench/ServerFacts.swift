@@ -13,7 +13,7 @@ struct ServerFacts: Sendable {
     self.values = values
   }
 
-  static func ask(_ client: CountdownClient) async throws -> ServerFacts {
+  static func ask(_ client: Client) async throws -> ServerFacts {
     ServerFacts(info: try await client.send("INFO").string ?? "")
   }
 

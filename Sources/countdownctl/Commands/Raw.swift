@@ -78,7 +78,7 @@ struct Raw: SessionCommand {
   /// Returns whether the reply is an error.
   private func execute(_ words: [[UInt8]], _ session: Session) async throws -> Bool {
     let name = String(decoding: words[0], as: UTF8.self).uppercased()
-    if CountdownClient.answersWithPushes(words[0]) || name == "MONITOR" {
+    if Client.answersWithPushes(words[0]) || name == "MONITOR" {
       try await session.stream(words) { print($0, session) }
       return false
     }
@@ -86,7 +86,7 @@ struct Raw: SessionCommand {
       print(try await session.reply(words), session)
       return false
     } catch CountdownClientError.server(let code, let message) {
-      print(.error(message.isEmpty ? code : "\(code) \(message)"), session)
+      print(.error(message.isEmpty ? "\(code)" : "\(code) \(message)"), session)
       return true
     }
   }

@@ -71,7 +71,7 @@ extension Countdown {
   static func answer(_ view: CountdownView, _ style: Style) -> String {
     let key = view.key.printable
     let again = "try again in \(view.retryAfter.humanText)"
-    let ready = "ready in \(view.remainingTime.humanText)\(style.generation(view.generation))"
+    let ready = "ready in \(view.timeLeft.humanText)\(style.generation(view.generation))"
     if view.accepted != false {
       guard view.reason != .repeated else {
         return style.yellow("repeated") + "  \(key) was accepted before; \(ready)"

@@ -17,16 +17,16 @@ enum Countdown: Entity {
   static var columns: [ListColumn<CountdownView>] {
     [
       .init("LEFT", alignRight: true) {
-        $0.remainingTime == .zero ? "" : $0.remainingTime.humanText
+        $0.timeLeft == .zero ? "" : $0.timeLeft.humanText
       },
-      .init("STEPS", alignRight: true) { "\($0.remaining)/\($0.count)" },
+      .init("STEPS", alignRight: true) { "\($0.stepsLeft)/\($0.count)" },
       .init("SENDS", alignRight: true) { String($0.sends) },
       .owner, .init("TITLE") { $0.title ?? "" },
     ]
   }
 
   static func line(_ view: CountdownView, style: Style) -> String {
-    let left = view.remainingTime == .zero ? nil : "\(view.remainingTime.humanText) left"
+    let left = view.timeLeft == .zero ? nil : "\(view.timeLeft.humanText) left"
     return line(view, [left], style: style)
   }
 
@@ -35,12 +35,12 @@ enum Countdown: Entity {
     var details: [String?] = []
     switch event.name {
     case .started: details.append("\(view.count) × \(view.every.humanText)")
-    case .tick: details.append("\(view.remaining) left")
-    case .refused: details.append("try again in \(view.remainingTime.humanText)")
+    case .tick: details.append("\(view.stepsLeft) left")
+    case .refused: details.append("try again in \(view.timeLeft.humanText)")
     case .ready, .cancelled: break
     default:
       details.append(view.state.rawValue)
-      if view.remainingTime > .zero { details.append("\(view.remainingTime.humanText) left") }
+      if view.timeLeft > .zero { details.append("\(view.timeLeft.humanText) left") }
     }
     return (details + [view.title, event.name == .ready ? event.lateness : nil])
       .compactMap(\.self)
@@ -188,7 +188,7 @@ struct Why: SessionCommand {
   func run(_ session: Session) async throws {
     let reply = try await session.send(.init("COUNTDOWN", "WHY", target.key))
     if session.json { return Output.line(reply.json) }
-    let view = try CountdownExplanation(reply)
+    let view = CountdownWhy(reply)
     let style = session.style
     let head = view.why.prefix { $0 != ":" }
     let colour = view.reason == nil ? style.state(String(head), "\(head)") : style.yellow("\(head)")

@@ -25,9 +25,9 @@ struct Debounce: AsyncParsableCommand, Entity {
 
   static var columns: [ListColumn<DebounceView>] {
     [
-      .init("IN", alignRight: true) { $0.remainingTime.humanText },
+      .init("IN", alignRight: true) { $0.timeLeft.humanText },
       .init("CALLS", alignRight: true) { String($0.calls) },
-      .owner, .init("PAYLOAD") { $0.payload ?? "" },
+      .owner, .init("PAYLOAD") { $0.payload?.textOrBase64 ?? "" },
     ]
   }
 
@@ -37,12 +37,13 @@ struct Debounce: AsyncParsableCommand, Entity {
     let calls =
       view.calls == 0 ? "nothing waits" : "\(view.calls) \(view.calls == 1 ? "call" : "calls")"
     let when = view.state == .waiting ? "fires in" : "quiet in"
-    return line(view, ["\(calls), \(when) \(view.remainingTime.humanText)"], style: style)
+    return line(view, ["\(calls), \(when) \(view.timeLeft.humanText)"], style: style)
   }
 
   static func details(_ event: CountdownEvent) -> [String] {
     let calls = event.debounce.flatMap { $0.calls > 0 ? "× \($0.calls)" : nil }
-    return [event.state, calls, event.debounce?.payload, event.lateness].compactMap(\.self)
+    return [event.state, calls, event.debounce?.payload?.textOrBase64, event.lateness].compactMap(
+      \.self)
   }
 
   // MARK: Subcommands

@@ -73,5 +73,5 @@ struct ListColumn<View> {
 
 extension ListColumn where View: EntityView {
   static var generation: Self { .init("GENERATION", alignRight: true) { String($0.generation) } }
-  static var owner: Self { .init("OWNER") { $0.owner ?? "" } }
+  static var owner: Self { .init("OWNER") { $0.fields["owner"] ?? "" } }
 }

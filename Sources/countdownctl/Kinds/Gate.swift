@@ -30,9 +30,9 @@ struct Gate: AsyncParsableCommand, Entity {
 
   static var columns: [ListColumn<GateView>] {
     [
-      .init("FOR", alignRight: true) { $0.remainingTime?.humanText ?? "for good" },
+      .init("FOR", alignRight: true) { $0.timeLeft?.humanText ?? "for good" },
       .owner, .init("ACTION") { $0.action ?? "" },
-      .init("PAYLOAD") { $0.payload ?? "" },
+      .init("PAYLOAD") { $0.payload?.textOrBase64 ?? "" },
     ]
   }
 
@@ -43,22 +43,23 @@ struct Gate: AsyncParsableCommand, Entity {
   static func line(_ view: GateView, style: Style) -> String {
     let state = style.state(view.state.rawValue, view.state.rawValue)
     let action = view.action.map { "'\($0.printable)'" }
-    if view.accepted == false, view.reason != "login" || action == nil {
-      return line(view, refusal: view.reason, [action], style: style)
+    if view.accepted == false, view.reason != .login || action == nil {
+      return line(view, refusal: view.reason?.rawValue, [action], style: style)
     }
     if view.accepted == false {
-      let (action, left) = (action ?? "", view.remainingTime?.humanText ?? "")
+      let (action, left) = (action ?? "", view.timeLeft?.humanText ?? "")
       return style.yellow("login") + "     \(view.key.printable): \(action) waits for \(left)"
         + style.generation(view.generation)
     }
-    let left = view.remainingTime.map { "  for \($0.humanText)" } ?? ""
+    let left = view.timeLeft.map { "  for \($0.humanText)" } ?? ""
     let word = view.accepted == nil ? "" : style.green("run") + "       "
-    let parts = [action, view.payload?.printable].compactMap(\.self).map { "  \($0)" }
+    let parts = [action, view.payload?.textOrBase64.printable].compactMap(\.self).map { "  \($0)" }
     return word + "\(view.key.printable)  \(state)\(left)\(parts.joined())"
   }
 
   static func details(_ event: CountdownEvent) -> [String] {
-    [event.state, event.gate?.action, event.gate?.payload, event.lateness].compactMap(\.self)
+    [event.state, event.gate?.action, event.gate?.payload?.textOrBase64, event.lateness]
+      .compactMap(\.self)
   }
 
   // MARK: Subcommands

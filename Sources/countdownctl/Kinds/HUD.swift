@@ -36,7 +36,7 @@ struct HUD: AsyncParsableCommand, Entity {
   static var columns: [ListColumn<HUDView>] {
     [
       .init("LEVEL") { $0.level?.rawValue ?? "" }, .init("KIND") { $0.kind?.rawValue ?? "" },
-      .init("LEFT", alignRight: true) { $0.remainingTime?.humanText ?? "" },
+      .init("LEFT", alignRight: true) { $0.timeLeft?.humanText ?? "" },
       .init("HOLDS", alignRight: true) { String($0.holds.count) },
       .owner, .init("STATUS") { $0.status ?? "" },
     ]
@@ -52,8 +52,8 @@ struct HUD: AsyncParsableCommand, Entity {
         view.holds.count > 1 ? "\(view.holds.count) holds" : nil,
         view.mask.flatMap { $0 == .none ? nil : "mask \($0.rawValue)" },
         view.isDismissing && view.state != .hidden ? "dismissing" : nil,
-        view.isPaused ? "paused" : nil, view.remainingTime.map { "\($0.humanText) left" },
-        view.end.map { "end: \($0)" },
+        view.isPaused ? "paused" : nil, view.timeLeft.map { "\($0.humanText) left" },
+        view.end.map { "end: \($0.rawValue)" },
       ], style: style)
   }
 
@@ -62,7 +62,7 @@ struct HUD: AsyncParsableCommand, Entity {
     return [
       view.state.rawValue, view.kind?.rawValue, view.fraction.map { "\(Int($0 * 100)) %" },
       view.status, view.holds.count > 1 ? "\(view.holds.count) holds" : nil,
-      view.end.map { "end: \($0)" },
+      view.end.map { "end: \($0.rawValue)" },
     ].compactMap(\.self)
   }
 
@@ -213,7 +213,7 @@ struct HUD: AsyncParsableCommand, Entity {
       let reply = try await session.send(
         .init("HUD", "WHY", target.key, options: ["LEVEL": target.level]))
       if session.json { return Output.line(reply.json) }
-      let view = try HUDExplanation(reply)
+      let view = HUDWhy(reply)
       let state = view.state.rawValue
       Output.line(
         "\(view.key.printable)  \(session.style.state(state, state))"
@@ -237,9 +237,9 @@ struct HUD: AsyncParsableCommand, Entity {
     func run(_ session: Session) async throws {
       let reply = try await session.send(.init("HUD", "MASK", request))
       if session.json { return Output.line(reply.json) }
-      let rule = try HUDMaskRule(reply)
+      let rule = HUDMask(reply)
       let why = rule.rule.map { "blocked by \($0.printable)" } ?? "no rule blocks it"
-      Output.line("\(rule.request.printable)  mask \(rule.mask.rawValue)  \(why)")
+      Output.line("\(rule.request.printable)  mask \(rule.mask?.rawValue ?? "none")  \(why)")
     }
   }
 }

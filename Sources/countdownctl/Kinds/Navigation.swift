@@ -2,7 +2,7 @@ import ArgumentParser
 import CountdownClient
 
 struct Navigation: AsyncParsableCommand, Entity {
-  typealias View = NavigationView
+  typealias View = StackView
   typealias Filter = NoFilter
 
   static let configuration = CommandConfiguration(
@@ -25,11 +25,11 @@ struct Navigation: AsyncParsableCommand, Entity {
       GetCommand<Navigation>.self, ListCommand<Navigation>.self,
     ])
 
-  static let kind = CountdownEvent.Kind.navigation
+  static let kind = CountdownEvent.Kind.nav
   static let noun = "navigation stack"
   static var argument: ArgumentHelp { .init("The stack.", valueName: "stack") }
 
-  static var columns: [ListColumn<NavigationView>] {
+  static var columns: [ListColumn<StackView>] {
     [
       .init("PAGE") { $0.page ?? "" },
       .init("PAGES", alignRight: true) { String($0.pages.count) },
@@ -37,7 +37,7 @@ struct Navigation: AsyncParsableCommand, Entity {
     ]
   }
 
-  static func line(_ view: NavigationView, style: Style) -> String {
+  static func line(_ view: StackView, style: Style) -> String {
     let pages = view.pages.map(\.printable).joined(separator: " › ")
     return line(
       view, refusal: view.reason?.rawValue,

@@ -25,8 +25,8 @@ struct Once: AsyncParsableCommand, Entity {
 
   static var columns: [ListColumn<OnceView>] {
     [
-      .init("KNOWN FOR", alignRight: true) { $0.remainingTime.humanText },
-      .owner, .init("RESULT") { $0.result ?? "" },
+      .init("KNOWN FOR", alignRight: true) { $0.timeLeft.humanText },
+      .owner, .init("RESULT") { $0.result?.textOrBase64 ?? "" },
     ]
   }
 
@@ -34,17 +34,17 @@ struct Once: AsyncParsableCommand, Entity {
 
   static func line(_ view: OnceView, style: Style) -> String {
     let state = style.state(view.state.rawValue, view.state.rawValue)
-    let result = view.result.map { ": \($0.printable)" } ?? ""
+    let result = view.result.map { ": \($0.textOrBase64.printable)" } ?? ""
     if view.accepted == false {
       return style.yellow("refused") + "   \(view.key.printable) was used before: "
         + "\(state)\(result)"
     }
     return style.accepted(view.accepted) + "\(view.key.printable)  \(state)\(result)  known for "
-      + view.remainingTime.humanText + style.generation(view.generation)
+      + view.timeLeft.humanText + style.generation(view.generation)
   }
 
   static func details(_ event: CountdownEvent) -> [String] {
-    [event.state, event.once?.result, event.lateness].compactMap(\.self)
+    [event.state, event.once?.result?.textOrBase64, event.lateness].compactMap(\.self)
   }
 
   // MARK: Subcommands

@@ -30,18 +30,18 @@ struct Page: AsyncParsableCommand, Entity {
     [
       .init("ITEMS", alignRight: true) { $0.items.map { String($0) } ?? "" },
       .init("VISIBLE") { $0.isVisible ? "yes" : "no" },
-      .init("FAILS IN", alignRight: true) { $0.remainingTime?.humanText ?? "" },
+      .init("FAILS IN", alignRight: true) { $0.timeLeft?.humanText ?? "" },
       .owner, .init("MESSAGE") { $0.message ?? "" },
     ]
   }
 
   static func line(_ view: PageView, style: Style) -> String {
     line(
-      view, refusal: view.reason,
+      view, refusal: view.reason?.rawValue,
       [
         view.items.map { "\($0) items" }, view.message?.printable,
         view.isVisible ? nil : "not on the screen",
-        view.remainingTime.map { "fails in \($0.humanText)" },
+        view.timeLeft.map { "fails in \($0.humanText)" },
       ], style: style)
   }
 

@@ -35,7 +35,7 @@ struct Scope: AsyncParsableCommand, Entity {
       .init("BELOW", alignRight: true) { String($0.children) },
       .init("OWNS", alignRight: true) { String($0.owned) },
       .init("HANDLERS", alignRight: true) { String($0.handlers) },
-      .init("LEASE", alignRight: true) { $0.remainingTime?.humanText ?? "" },
+      .init("LEASE", alignRight: true) { $0.timeLeft?.humanText ?? "" },
       .owner,
     ]
   }
@@ -52,7 +52,8 @@ struct Scope: AsyncParsableCommand, Entity {
 
   static func details(_ event: CountdownEvent) -> [String] {
     if let emission = event.emission {
-      return [emission.name, emission.target, emission.phase, emission.payload].compactMap(\.self)
+      return [emission.name, emission.target, emission.phase, emission.payload?.textOrBase64]
+        .compactMap(\.self)
     }
     guard let view = event.scope else { return [] }
     return [view.state.rawValue, view.parent.map { "below \($0)" }, lease(view)]
@@ -60,7 +61,7 @@ struct Scope: AsyncParsableCommand, Entity {
   }
 
   private static func lease(_ view: ScopeView) -> String? {
-    view.remainingTime.map { "lease of \($0.humanText) left" }
+    view.timeLeft.map { "lease of \($0.humanText) left" }
   }
 
   // MARK: Subcommands

@@ -23,17 +23,17 @@ struct Timer: AsyncParsableCommand, Entity {
 
   static var columns: [ListColumn<TimerView>] {
     [
-      .init("DUE IN", alignRight: true) { $0.remainingTime.humanText },
+      .init("DUE IN", alignRight: true) { $0.timeLeft.humanText },
       .init("EVERY", alignRight: true) { $0.every?.humanText ?? "once" },
       .init("FIRED", alignRight: true) { String($0.fired) },
       .init("MISSED", alignRight: true) { String($0.missed) },
-      .owner, .init("PAYLOAD") { $0.payload ?? "" },
+      .owner, .init("PAYLOAD") { $0.payload?.textOrBase64 ?? "" },
     ]
   }
 
   static func line(_ view: TimerView, style: Style) -> String {
     let every = view.every.map { ", then every \($0.humanText)" } ?? ""
-    return line(view, ["due in \(view.remainingTime.humanText)\(every)"], style: style)
+    return line(view, ["due in \(view.timeLeft.humanText)\(every)"], style: style)
   }
 
   static func details(_ event: CountdownEvent) -> [String] {
@@ -47,7 +47,7 @@ struct Timer: AsyncParsableCommand, Entity {
     guard let view = event.timer else { return [] }
     return [
       view.state.rawValue,
-      view.state == .idle ? nil : "due in \(view.remainingTime.humanText)",
+      view.state == .idle ? nil : "due in \(view.timeLeft.humanText)",
       view.every.map { "every \($0.humanText)" },
     ].compactMap(\.self)
   }

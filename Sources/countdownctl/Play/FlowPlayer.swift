@@ -85,7 +85,7 @@ final class FlowPlayer {
     let name = words.prefix(2).map { $0.uppercased() }
     note(.command(line: line.number), by: line.client)
     let client = try await client(line.client)
-    if CountdownClient.answersWithPushes(words[0].utf8) {
+    if Client.answersWithPushes(words[0].utf8) {
       try await client.subscribe(words)
       return try await settle()
     }

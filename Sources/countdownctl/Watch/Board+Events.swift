@@ -13,8 +13,9 @@ extension Board {
     case .timer: apply(timer: event, at: now)
     case .throttle, .once, .gate, .debounce: apply(guarded: event, at: now)
     case .scope: apply(scope: event, at: now)
-    case .navigation: apply(navigation: event, at: now)
+    case .nav: apply(navigation: event, at: now)
     case .page: apply(page: event, at: now)
+    default: break
     }
   }
 
@@ -29,8 +30,8 @@ extension Board {
     line.title = view.title
     switch view.state {
     case .counting, .paused:
-      line.run(view, view.remainingTime, of: view.every * view.count, at: now)
-      if view.state == .paused { line.phase = .still(left: view.remainingTime) }
+      line.run(view, view.timeLeft, of: view.every * view.count, at: now)
+      if view.state == .paused { line.phase = .still(left: view.timeLeft) }
     case .ready:
       // A repeated event must not make the line stay longer.
       if lines[id]?.isOver == true, lines[id]?.state == line.state { return }
@@ -46,13 +47,13 @@ extension Board {
     guard let view = event.hud else { return }
     // A screen has a HUD of each level, and one channel for all of them.
     let id = event.channel + "\u{0}" + (view.level?.rawValue ?? "")
-    guard view.state != .hidden else { return end(id, view.end ?? "hidden", at: now) }
+    guard view.state != .hidden else { return end(id, view.end?.rawValue ?? "hidden", at: now) }
     var line = known(id, event)
     line.state = view.isPaused ? "paused" : view.state.rawValue
     line.title = view.status ?? view.kind?.rawValue ?? line.title
     line.fraction = view.fraction
-    line.run(view, view.remainingTime, at: now)
-    if view.isPaused { line.phase = .still(left: view.remainingTime) }
+    line.run(view, view.timeLeft, at: now)
+    if view.isPaused { line.phase = .still(left: view.timeLeft) }
     put(id, line)
   }
 
@@ -64,13 +65,13 @@ extension Board {
     }
     guard let view = event.timer else { return }
     // An idle timer with a deadline exists, and fires now.
-    guard view.state != .idle || view.deadlineUnixMS != nil else { return remove(id) }
+    guard view.state != .idle || view.deadline != nil else { return remove(id) }
     var line = known(id, event)
     line.state = view.state.rawValue
-    line.title = view.payload ?? line.title
+    line.title = view.payload?.textOrBase64 ?? line.title
     line.isPeriodic = line.isPeriodic || view.every != nil
-    line.run(view, view.remainingTime, of: view.every, at: now)
-    if view.state == .paused { line.phase = .still(left: view.remainingTime) }
+    line.run(view, view.timeLeft, of: view.every, at: now)
+    if view.state == .paused { line.phase = .still(left: view.timeLeft) }
     put(id, line)
   }
 
@@ -78,8 +79,8 @@ extension Board {
   private mutating func apply(guarded event: CountdownEvent, at now: Duration) {
     let id = event.channel
     let title =
-      event.throttle.map(Throttle.left) ?? event.once?.result
-      ?? event.gate?.action ?? event.debounce?.payload
+      event.throttle.map(Throttle.left) ?? event.once?.result?.textOrBase64
+      ?? event.gate?.action ?? event.debounce?.payload?.textOrBase64
     // The entity has ended or never existed.
     guard let state = event.state, state != "idle", state != "closed" else {
       return leave(id, event, event.name.rawValue, at: now, title: title)
@@ -88,8 +89,8 @@ extension Board {
     line.state = state
     line.title = title
     let left =
-      event.throttle?.resetAfter ?? event.once?.remainingTime ?? event.gate?.remainingTime
-      ?? event.debounce?.remainingTime
+      event.throttle?.resetAfter ?? event.once?.timeLeft ?? event.gate?.timeLeft
+      ?? event.debounce?.timeLeft
     line.run(left, at: now)
     put(id, line)
   }
@@ -104,13 +105,13 @@ extension Board {
     var line = known(id, event)
     line.state = view.state.rawValue
     line.title = view.parent.map { "in \($0)" }
-    line.run(view, view.remainingTime, of: view.ttl, at: now)
+    line.run(view, view.timeLeft, of: view.ttl, at: now)
     put(id, line)
   }
 
   private mutating func apply(navigation event: CountdownEvent, at now: Duration) {
     let id = event.channel
-    guard let view = event.navigation else { return }
+    guard let view = event.nav else { return }
     guard view.state != .empty else {
       return leave(id, event, "empty", at: now)
     }
@@ -124,7 +125,7 @@ extension Board {
       line.title = depth > 1 ? "\(page), \(depth) pages" : page
     }
     line.fraction = view.fraction
-    line.run(view, view.remainingTime, at: now)
+    line.run(view, view.timeLeft, at: now)
     put(id, line)
   }
 
@@ -140,7 +141,7 @@ extension Board {
       view.items.map { "\($0) items" }, view.message, view.isVisible ? nil : "not on the screen",
     ]
     line.title = parts.compactMap(\.self).joined(separator: ", ")
-    line.run(view, view.remainingTime, at: now)
+    line.run(view, view.timeLeft, at: now)
     put(id, line)
   }
 
@@ -170,7 +171,9 @@ extension Board.Line {
     // Uses the daemon's clock, which may differ from this host's. The deadline is rounded up and
     // the clock down, so that the difference may exceed the remaining time by 1 ms, which would
     // show as 0.1 s.
-    if let deadline = view.deadlineUnixMS, let clock = view.nowUnixMS {
+    if let deadline: Int = view.fields["deadline_unix_ms"],
+      let clock: Int = view.fields["now_unix_ms"]
+    {
       let distance = Duration.milliseconds(deadline - clock)
       left = remaining.map { $0 > .zero ? min($0, distance) : distance }
     }

@@ -48,7 +48,7 @@ extension CountdownEvent {
   var state: String? { fields["state"]?.textOrBase64 }
 
   /// The daemon's lateness, as a detail.
-  var lateness: String? { lateMicroseconds.map { "\($0) µs late" } }
+  var lateness: String? { fields["late_us"]?.int.map { "\($0) µs late" } }
 }
 
 enum WallClock {

@@ -43,7 +43,7 @@ struct Watch: SessionCommand {
   func validate() throws {
     guard exitWhenReady else { return }
     let target = target
-    guard target.patterns.isEmpty, target.channels.allSatisfy({ $0.hasPrefix("countdown:") })
+    guard target.channels.allSatisfy({ !$0.isPattern && $0.name.hasPrefix("countdown:") })
     else { throw ValidationError("--exit-when-ready needs the keys of countdowns") }
   }
 
@@ -62,7 +62,7 @@ struct Watch: SessionCommand {
     let screen = Screen(content, style: session.style)
     let target = target
     let events = session.client.events(
-      channels: target.channels, patterns: target.patterns, ticks: content.shown.contains)
+      target.channels, ticks: content.shown.contains)
     let waiting = waiting
     let status = try await screen.show {
       try await Self.follow(events, waiting: waiting) { event in
@@ -75,7 +75,7 @@ struct Watch: SessionCommand {
   /// Prints one line per event.
   private func printEvents(_ session: Session) async throws -> ExitCode {
     let target = target
-    let events = session.client.events(channels: target.channels, patterns: target.patterns)
+    let events = session.client.events(target.channels)
     let isASCII = Output.isTerminal && !Terminal.showsUnicode()
     let (json, style, waiting) = (session.json, session.style, waiting)
     let status = try await Signals.end {
@@ -88,7 +88,7 @@ struct Watch: SessionCommand {
   }
 
   /// The channels to wait for; nil without `--exit-when-ready`.
-  private var waiting: Set<String>? { exitWhenReady ? Set(target.channels) : nil }
+  private var waiting: Set<String>? { exitWhenReady ? Set(target.channels.map(\.name)) : nil }
 
   /// Shows the events; returns the exit status when there is nothing left to wait for.
   private static func follow(

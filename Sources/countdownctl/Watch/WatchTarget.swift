@@ -3,8 +3,7 @@ import CountdownClient
 
 /// The channels and patterns that `watch` subscribes to.
 struct WatchTarget: Equatable {
-  var channels: [String] = []
-  var patterns: [String] = []
+  var channels: [EventChannel] = []
 
   /// - Parameters:
   ///   - names: keys, patterns of keys, or whole channels (`hud:main`); none means all.
@@ -12,20 +11,20 @@ struct WatchTarget: Equatable {
   ///     everything if there are no names either.
   init(names: [String], kinds: [String]) {
     guard !names.isEmpty || !kinds.isEmpty else {
-      patterns = ["*"]
+      channels = [.everything]
       return
     }
     let kinds = kinds.isEmpty ? ["countdown"] : kinds
     for name in names.isEmpty ? ["*"] : names {
       let isChannel = Self.kinds.contains { name.hasPrefix($0 + ":") }
       for channel in isChannel ? [name] : kinds.map({ "\($0):\(name)" }) {
-        if Self.isPattern(name) { patterns.append(channel) } else { channels.append(channel) }
+        channels.append(.init(name: channel, isPattern: Self.isPattern(name)))
       }
     }
   }
 
   /// The prefixes of channels.
-  static let kinds = CountdownEvent.Kind.allCases.filter { $0 != .connection }.map(\.rawValue)
+  static let kinds = CountdownEvent.Kind.allCases.map(\.rawValue)
 
   /// Returns whether a name contains special characters of patterns.
   static func isPattern(_ name: String) -> Bool {

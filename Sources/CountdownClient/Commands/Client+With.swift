@@ -2,26 +2,27 @@ import Wire
 
 /// Work between two commands: the second one is sent too if the work throws, or its task is
 /// cancelled, and again until the daemon has answered it.
-extension CountdownClient {
+extension Client {
   /// Shows a HUD while `body` runs.
   ///
-  ///     let orders = try await client.withHUD("checkout", options) { try await load() }
+  ///     let orders = try await client.withHUD("checkout") { try await load() }
   ///
-  /// Without an owner in `options`, the hold also ends with this client's connection.
+  /// - Parameters:
+  ///   - owner: ends the hold, too.
+  ///   - isolation: leave it out.
+  /// The others are those of `hud.show`.
   public func withHUD<Result>(
-    _ screen: String, _ options: HUDOptions = .init(),
-    isolation: isolated (any Actor)? = #isolation,
-    _ body: () async throws -> Result
+    _ screen: String, kind: HUDView.Kind? = nil, status: String? = nil, grace: Duration? = nil,
+    min: Duration? = nil, max: Duration? = nil, mask: HUDView.Mask? = nil,
+    level: HUDView.Level? = nil, request: String? = nil, owner: Owner = .connection,
+    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
   ) async throws -> Result {
-    var options = options
-    if options.owner == .nobody, !options.isDurable { options.owner = .connection }
-    let hud = try await showHUD(screen, options)
+    let shown = try await hud.show(
+      screen, kind: kind, status: status, grace: grace, min: min, max: max, mask: mask,
+      level: level, request: request, owner: owner)
     let end = Command(
       ["HUD", "POP", screen],
-      [
-        "REQUEST": options.request, "LEVEL": options.level?.rawValue,
-        "GENERATION": hud.generation,
-      ])
+      ["REQUEST": request, "LEVEL": level?.rawValue, "GENERATION": shown.generation])
     return try await with(end, body)
   }
 
@@ -34,7 +35,7 @@ extension CountdownClient {
     _ id: String, parent: String? = nil, isolation: isolated (any Actor)? = #isolation,
     _ body: (ScopeView) async throws -> Result
   ) async throws -> Result {
-    let scope = try await openScope(id, parent: parent, owner: .connection)
+    let scope = try await scope.open(id, parent: parent, owner: .connection)
     let end = Command(["SCOPE", "CLOSE", id], ["GENERATION": scope.generation])
     return try await with(end) { try await body(scope) }
   }
@@ -47,8 +48,8 @@ extension CountdownClient {
     _ session: String, action: String, payload: [UInt8]? = nil,
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
   ) async throws -> Result? {
-    let gate = try await checkGate(session, action: action, payload: payload)
-    return gate.accepted == true ? try await body() : nil
+    let answer = try await gate.check(session, action: action, payload: payload)
+    return answer.decision == .accepted ? try await body() : nil
   }
 
   /// What became of a request that runs at most once.
@@ -78,12 +79,9 @@ extension CountdownClient {
     _ key: String, ttl: Duration, owner: Owner = .connection,
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> [UInt8]
   ) async throws -> OnceOutcome {
-    // If the reply is lost and the caller asks again, it is a new request: it has a new token.
-    let token = String(UInt64.random(in: 0 ... .max), radix: 36)
-    let once = try await beginOnce(key, ttl: ttl, owner: owner, token: token)
-    guard once.accepted == true else {
-      let result = once.fields.reply["result"]
-      return if let bytes = result?.bytes { .known(bytes) } else { .running }
+    let once = try await once.begin(key, ttl: ttl, owner: owner)
+    guard once.decision == .accepted else {
+      return once.result.map { .known($0) } ?? .running
     }
     let result: [UInt8]
     do {
@@ -130,11 +128,11 @@ extension CountdownClient {
   /// Returns whether no other attempt is needed: the daemon has answered, or nothing helps.
   private func attempt(_ command: Command) async -> Bool {
     do {
-      _ = try await send(command)
+      _ = try await reply(to: command)
       return true
     } catch CountdownClientError.server(let code, _) {
       // Any other error means that the entity has ended, or that it belongs to somebody else.
-      return !["LOADING", "READONLY", "LIMIT", "UNAVAILABLE", "UNSURE"].contains(code)
+      return ![.loading, .readOnly, .limitReached, .unavailable, .unsure].contains(code)
     } catch CountdownClientError.clientClosed {
       return true
     } catch {

@@ -8,21 +8,22 @@ import Wire
 
 /// A client of the timer daemon countdownd.
 ///
-///     let client = try await CountdownClient.connect()
-///     let countdown = try await client.startCountdown("+4512345678", count: 60)
-///     guard countdown.accepted == true else {
-///       return "try again in \(countdown.retryAfter)"
+///     let client = try await Client.connect()
+///     let answer = try await client.countdown.start("+4512345678", count: 60)
+///     if case .refused(_, let retryAfter) = answer.decision {
+///       return "try again in \(retryAfter)"
 ///     }
-///     for try await event in client.events(channels: ["countdown:+4512345678"]) {
-///       print(event.name, event.countdown?.remaining ?? 0)
+///     for try await event in client.events(.countdown("+4512345678")) {
+///       print(event.name, event.countdown?.stepsLeft ?? 0)
 ///     }
 ///
-/// Commands share one connection; concurrent calls are pipelined. When the connection is lost,
-/// unanswered calls fail with `connectionClosed`, and the next call connects again. Whether the
-/// daemon ran them is unknown: `token` and `generation` make it safe to repeat a call.
+/// Commands share one connection; concurrent calls are pipelined. When the connection is lost, the
+/// client connects again. It repeats a call if that is safe, with a token of its own if the command
+/// takes one and the caller gave none. Other unanswered calls fail with `connectionClosed`: whether
+/// the daemon ran them is unknown, and `generation` makes it safe to repeat them.
 ///
 /// Each `events` sequence uses its own connection and reconnects automatically.
-public final class CountdownClient: Sendable {
+public final class Client: Sendable {
   /// The default path of the daemon's socket.
   public static let defaultPath = "/run/countdownd/countdownd.sock"
 
@@ -40,7 +41,6 @@ public final class CountdownClient: Sendable {
   /// The open subscriptions; nil after `close()`.
   private let subscriptions = Mutex<[ObjectIdentifier: Subscription]?>([:])
   private let hub = Mutex<EventHub?>(nil)
-  let objectScopes = ObjectScopes()
 
   /// The limit of `withTimeout`.
   @TaskLocal private static var taskTimeout: Duration??
@@ -68,7 +68,7 @@ public final class CountdownClient: Sendable {
   public static func connect(
     path: String = defaultPath, name: String? = nil, connectTimeout: Duration? = .seconds(10),
     timeout: Duration? = .seconds(30), group: (any EventLoopGroup)? = nil
-  ) async throws -> CountdownClient {
+  ) async throws -> Client {
     let client = unconnected(
       path: path, name: name, connectTimeout: connectTimeout, timeout: timeout, group: group)
     _ = try await client.link.connection()
@@ -79,8 +79,8 @@ public final class CountdownClient: Sendable {
   public static func unconnected(
     path: String = defaultPath, name: String? = nil, connectTimeout: Duration? = .seconds(10),
     timeout: Duration? = .seconds(30), group: (any EventLoopGroup)? = nil
-  ) -> CountdownClient {
-    CountdownClient(
+  ) -> Client {
+    Client(
       path: path, name: name, connectTimeout: connectTimeout, timeout: timeout,
       group: group ?? MultiThreadedEventLoopGroup.singleton)
   }
@@ -122,10 +122,6 @@ public final class CountdownClient: Sendable {
     return reply
   }
 
-  func send(_ command: Command) async throws -> RESPValue {
-    try await send(bytes: command.words)
-  }
-
   /// Sends commands in one write and returns their replies in order, with error replies as values.
   ///
   /// - Throws: if connecting fails, or the connection is lost before the last reply.
@@ -139,7 +135,7 @@ public final class CountdownClient: Sendable {
   /// Runs calls with another time limit for each reply.
   ///
   ///     try await client.withTimeout(.seconds(1)) {
-  ///       try await client.startCountdown("+4512345678", count: 60)
+  ///       try await client.countdown.start("+4512345678", count: 60)
   ///     }
   ///
   /// - Parameter timeout: nil: none.
@@ -152,20 +148,12 @@ public final class CountdownClient: Sendable {
 
   private var effectiveTimeout: Duration? { Self.taskTimeout ?? timeout }
 
-  /// Returns the status of the daemon as Prometheus text, version 0.0.4.
-  public func metrics() async throws -> String {
-    guard let text = try await send("METRICS").string else {
-      throw CountdownClientError.protocolViolation("metrics that are no text")
-    }
-    return text
-  }
-
   private static func check(
     name: (some Collection<UInt8>)?
   ) throws(CountdownClientError) {
     guard let name else { throw .invalidUse("a command has a name") }
     // No reply would follow, so later replies would go to the wrong commands.
-    if answersWithPushes(name) { throw .invalidUse("subscribe with events(channels:patterns:)") }
+    if answersWithPushes(name) { throw .invalidUse("subscribe with events(_:)") }
   }
 
   /// Returns whether pushes answer a command in RESP3, so that no reply follows.
@@ -176,7 +164,9 @@ public final class CountdownClient: Sendable {
 
   // MARK: Events
 
-  /// Subscribes to channels, such as `countdown:KEY`, and to patterns of channels, such as `hud:*`.
+  /// Subscribes to the events of entities.
+  ///
+  ///     for try await event in client.events(.countdown("+4512345678"), .all(.hud)) { … }
   ///
   /// The first event of each channel is a `snapshot` of its entity. The sequence uses its own
   /// connection. When the connection is lost, the sequence yields `disconnected`, retries, soon at
@@ -190,16 +180,22 @@ public final class CountdownClient: Sendable {
   ///
   /// - Throws: during iteration: `CountdownClientError` if the first connection fails or the daemon
   ///   refuses the client, `CancellationError` when the task is cancelled.
-  public func events(channels: [String] = [], patterns: [String] = []) -> CountdownEvents {
-    subscribe(.init(channels: Set(channels), patterns: Set(patterns)))
+  public func events(_ channels: EventChannel...) -> CountdownEvents { events(channels) }
+
+  /// Subscribes to the events of entities, as `events(_:)` does.
+  public func events(_ channels: [EventChannel]) -> CountdownEvents {
+    events(channels, ticks: nil)
   }
 
-  /// Subscribes as `events(channels:patterns:)` does, but drops ticks unparsed on channels for
-  /// which `ticks` returns false.
+  /// Subscribes as `events(_:)` does, but drops ticks unparsed on channels for which `ticks`
+  /// returns false.
   package func events(
-    channels: [String], patterns: [String], ticks: @escaping @Sendable (String) -> Bool
+    _ channels: [EventChannel], ticks: (@Sendable (String) -> Bool)?
   ) -> CountdownEvents {
-    subscribe(.init(channels: Set(channels), patterns: Set(patterns), ticks: ticks))
+    subscribe(
+      .init(
+        channels: Set(channels.filter { !$0.isPattern }.map(\.name)),
+        patterns: Set(channels.filter(\.isPattern).map(\.name)), ticks: ticks))
   }
 
   /// Creates a subscription whose channels are added later.
@@ -218,7 +214,7 @@ public final class CountdownClient: Sendable {
   /// Handles the events that clients emit at a scope and below it.
   ///
   /// The sequence yields an `emitted` event for each one; `emission` has its name and payload. It
-  /// uses its own connection, as `events(channels:patterns:)` does, and fails if the scope is
+  /// uses its own connection, as `events(_:)` does, and fails if the scope is
   /// closed when it reconnects.
   ///
   /// - Parameters:

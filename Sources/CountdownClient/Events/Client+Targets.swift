@@ -4,7 +4,7 @@ import Synchronization
 ///
 /// All handles of a client share one connection and call their closures one at a time: return soon.
 /// The target is held weakly: the calls end when the target or the handle is released.
-extension CountdownClient {
+extension Client {
   /// Calls a closure with each event of an entity.
   ///
   ///     handle = client.onEvent(of: HUDView.self, "checkout", target: screen) { screen, event, hud in
@@ -98,9 +98,9 @@ extension CountdownEvent.Kind {
     case .gate: ["GATE", "CLOSE"]
     case .debounce: ["DEBOUNCE", "CANCEL"]
     case .scope: ["SCOPE", "CLOSE"]
-    case .navigation: ["NAV", "DISMISS"]
+    case .nav: ["NAV", "DISMISS"]
     case .page: ["PAGE", "CLOSE"]
-    case .throttle, .connection: nil
+    default: nil
     }
   }
 }

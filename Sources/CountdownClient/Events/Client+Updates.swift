@@ -1,6 +1,6 @@
 import Dispatch
 
-/// What `CountdownClient.onUpdate` reports about an entity.
+/// What `Client.onUpdate` reports about an entity.
 public enum EntityUpdate<View: EntityView>: Sendable {
   /// An event with the entity after it; the first one is a `snapshot`.
   case event(CountdownEvent, View)
@@ -14,7 +14,7 @@ public enum EntityUpdate<View: EntityView>: Sendable {
   case end
 }
 
-extension CountdownClient {
+extension Client {
   /// Calls a closure on a queue with each update of an entity, as long as its target lives.
   ///
   ///     handle = client.onUpdate(of: HUDView.self, "checkout", target: screen, queue: queue) {
