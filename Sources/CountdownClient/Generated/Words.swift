@@ -185,8 +185,8 @@ extension ErrorCode {
   public static let stale: Self = "STALE"
   /// A limit is reached; the text names it. Raise the limit in the configuration, or use less.
   public static let limitReached: Self = "LIMIT"
-  /// This user may not connect, or not use this command. The text names the rule of `access:` that
-  /// would allow it.
+  /// This user may not connect, use this command, or use this key. The text names the rule of
+  /// `access:` that would allow it.
   public static let notPermitted: Self = "NOPERM"
   /// State cannot be stored now; nothing was changed. `INFO persistence` says why; make room or
   /// repair the disk.
