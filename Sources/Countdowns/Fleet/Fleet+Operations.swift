@@ -121,12 +121,24 @@ extension Fleet {
     if partitions[index].isBroken, !operation.isDue {
       return failForNow(operation, link.problem(of: index))
     }
-    guard !partitions[index].clock.isTooFarAhead, let now = partitions[index].clock.now(at: boot)
+    guard !partitions[index].clock.isTooFarAhead, let now = partitions[index].clock.now(at: boot),
+      let latest = partitions[index].clock.latest(at: boot)
     else { return failByClock(operation) }
     let known = partitions[index].copies[operation.key]?.record
-    operation.outcome = workbench.decide(
-      operation.command, about: operation.key, known?.bytes, at: now,
-      settings: dispatcher.engine.settings)
+    var decided = now
+    operation.outcome = outcome(operation, known, at: now)
+    if startsTime(operation), latest > now {
+      if let due = operation.outcome.nextDue, due <= latest {
+        return hold(operation, for: due - now)
+      }
+      // What begins now may begin at the latest time: so it does not end early.
+      let later = outcome(operation, known, at: latest)
+      // But nothing is decided otherwise because it may be later.
+      if later.statistics == operation.outcome.statistics {
+        operation.outcome = later
+        decided = latest
+      }
+    }
     if let known, isRepetition(operation), settings.waitsForReplicas {
       // It was accepted before, but perhaps no replica has the record yet. The same record is
       // written again, so that replicas can confirm it.
@@ -157,8 +169,23 @@ extension Fleet {
           FleetChange(
             epoch: partitions[index].epoch, expected: known?.version, version: version,
             record: new, events: operation.outcome.events, earliest: now,
-            latest: now + settings.maximumClockSkew.microseconds)), to: index, for: operation)
+            latest: decided + settings.maximumClockSkew.microseconds)), to: index, for: operation)
     }
+  }
+
+  private func outcome(
+    _ operation: FleetOperation, _ known: FleetRecord?, at time: Int64
+  ) -> Workbench.Outcome {
+    workbench.decide(
+      operation.command, about: operation.key, known?.bytes, at: time,
+      settings: dispatcher.engine.settings)
+  }
+
+  /// Whether a command has changed the entity. What is due is decided by the earliest time, and so
+  /// is a pause, which keeps the time that is left.
+  private func startsTime(_ operation: FleetOperation) -> Bool {
+    guard let command = operation.command, operation.outcome.change != .none else { return false }
+    return command.spec.subcommand != "PAUSE"
   }
 
   private func isRepetition(_ operation: FleetOperation) -> Bool {
@@ -298,14 +325,18 @@ extension Fleet {
 
   /// Handles a change that reached the server too early or too late by the server's clock.
   private func waitForClock(_ operation: FleetOperation, _ engine: Int64?) {
-    let boot = boot
     let now = partitions[operation.partition].clock.now(at: boot)
     guard let engine, let now, engine < now else {
       return tryAgain(operation, "the command waited for too long; try again")
     }
     // The clock was set back: nothing happens until it has caught up.
-    let due = boot + (now - engine)
+    hold(operation, for: now - engine)
+  }
+
+  /// Decides an operation again after some time.
+  private func hold(_ operation: FleetOperation, for microseconds: Int64) {
     if operation.isDue { return postpone(operation) }
+    let due = boot + microseconds
     guard due < operation.deadline else { return failByClock(operation) }
     held.append((due, operation))
   }

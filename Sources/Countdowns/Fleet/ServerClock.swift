@@ -1,15 +1,24 @@
-/// A lower bound of the time on a server's clock. Deadlines are on that clock, so nothing is early.
+/// Bounds of the time on a server's clock. Deadlines are on that clock: they begin at the latest time
+/// that it may show, and are over at the earliest, so nothing is early.
 ///
 /// Each answer bounds how far the server's clock is ahead of this host's boot clock: at least by
-/// the server's time less the time at which the answer came. The best bound stays valid, less the
-/// drift between the two clocks. So this time is late by about the fastest round trip, never early.
+/// the server's time less the time at which the answer came, at most by the server's time less the
+/// time at which the question was sent. The best bounds stay valid, but for the drift between the
+/// two clocks. So the bounds are about the fastest round trip apart.
 struct ServerClock {
-  /// The most that two clocks drift apart, in parts per million.
-  private static let drift: Int64 = 200
+  private struct Bound {
+    /// How far the server's clock is ahead, in microseconds.
+    let ahead: Int64
+    /// When this was found, on the boot clock.
+    let since: Int64
+
+    /// The most that the two clocks have drifted apart meanwhile, at 200 parts per million.
+    func drift(at boot: Int64) -> Int64 { max(boot - since, 0) / 1_000_000 * 200 }
+  }
 
   private let maximumSkew: Int64
-  /// The best bound, and when it was found on the boot clock.
-  private var best: (ahead: Int64, since: Int64)?
+  private var least: Bound?
+  private var most: Bound?
   /// The latest time returned. If the server's clock goes back, time stops, but never goes back.
   private var last = Int64.min
   /// Whether the server's clock was set too far forward. Then nothing is decided until it is back.
@@ -17,42 +26,46 @@ struct ServerClock {
 
   init(maximumSkew: Interval) { self.maximumSkew = maximumSkew.microseconds }
 
-  private func ahead(at boot: Int64) -> Int64? { best.map { $0.ahead - drift(at: boot) } }
+  private func leastAhead(at boot: Int64) -> Int64? { least.map { $0.ahead - $0.drift(at: boot) } }
 
-  /// Returns how far the clocks may have drifted apart since the best bound was found.
-  private func drift(at boot: Int64) -> Int64 {
-    best.map { max(boot - $0.since, 0) / 1_000_000 * Self.drift } ?? 0
-  }
+  private func mostAhead(at boot: Int64) -> Int64? { most.map { $0.ahead + $0.drift(at: boot) } }
 
   /// Returns a time that the server's clock has reached; nil before the first answer.
   mutating func now(at boot: Int64) -> Int64? {
-    guard let ahead = ahead(at: boot) else { return nil }
+    guard let ahead = leastAhead(at: boot) else { return nil }
     last = max(last, boot + ahead)
     return last
   }
 
+  /// Returns a time that the server's clock has not passed; nil before the first answer.
+  mutating func latest(at boot: Int64) -> Int64? {
+    guard let now = now(at: boot), let ahead = mostAhead(at: boot) else { return nil }
+    return max(now, boot + ahead)
+  }
+
   /// Notes that the server's clock showed `engine` between these two times on the boot clock.
   mutating func note(_ engine: Int64, sent: Int64, received: Int64) {
-    let atLeast = engine - received
-    guard let best, let ahead = ahead(at: received) else {
-      self.best = (atLeast, received)
+    let lower = Bound(ahead: engine - received, since: received)
+    let upper = Bound(ahead: engine - sent, since: received)
+    guard let least, let known = leastAhead(at: received), let limit = mostAhead(at: received)
+    else {
+      (self.least, most) = (lower, upper)
       return
     }
-    isTooFarAhead = atLeast > best.ahead + drift(at: received) + maximumSkew
+    isTooFarAhead = lower.ahead > least.ahead + least.drift(at: received) + maximumSkew
     guard !isTooFarAhead else { return }
     // If it was less far ahead even at `sent`, it was set back, or is another server's clock.
-    if atLeast > ahead || engine - sent < ahead {
-      self.best = (atLeast, received)
-    }
+    if lower.ahead > known || upper.ahead < known { self.least = lower }
+    // If it was further ahead even at `received`, it was set forward.
+    if upper.ahead < limit || lower.ahead > limit { most = upper }
   }
 
   /// Notes that the server's clock had reached `engine` by this time on the boot clock.
   mutating func note(atLeast engine: Int64, at boot: Int64) {
-    let atLeast = engine - boot
-    guard let ahead = ahead(at: boot), atLeast > ahead, atLeast <= ahead + maximumSkew else {
-      return
-    }
-    best = (atLeast, boot)
+    let lower = Bound(ahead: engine - boot, since: boot)
+    guard let known = leastAhead(at: boot), lower.ahead > known, lower.ahead <= known + maximumSkew
+    else { return }
+    least = lower
   }
 
   /// Returns how far the server's clock is ahead of the boot clock, to convert its times.

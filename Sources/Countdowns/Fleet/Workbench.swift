@@ -15,6 +15,8 @@ final class Workbench {
     /// Events for the stream.
     var events: [UInt8] = []
     var statistics = EngineStatistics.Decisions()
+    /// When something was due next, before the command ran.
+    var nextDue: Int64?
     /// The name of the policy in force.
     var policy: String?
   }
@@ -67,6 +69,8 @@ final class Workbench {
     if let index = kind.find(key.key.span, in: engine) {
       _ = kind.runDue(index, in: engine, at: now)
     }
+    let (boot, wall) = engine.nextDeadline
+    outcome.nextDue = [boot, wall].compactMap { $0?.microseconds }.min()
     if let command { outcome.reply = run(command, isDegraded, at: now) }
     if key.kind == .countdown {
       outcome.policy = engine.countdowns.find(key.key).flatMap(engine.policyInForce)?.policy.name

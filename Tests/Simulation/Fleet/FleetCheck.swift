@@ -81,7 +81,7 @@ struct FleetCheck {
       let generation = Int(new)
       if sends[generation] == nil {
         sends[generation] = Send(
-          generation: generation, decided: execution.change.earliest, execution: execution)
+          generation: generation, decided: execution.decided, execution: execution)
       }
     }
     var granted: Set<Int> = []
@@ -159,7 +159,7 @@ struct FleetCheck {
     init(_ execution: Execution, _ specification: FleetSpecification) {
       self.execution = execution
       byTime = specification.apply(
-        nil, about: execution.key, execution.before?.bytes, at: execution.change.earliest)
+        nil, about: execution.key, execution.before?.bytes, at: execution.decided)
       isByTime = byTime.agrees(with: execution.change)
       events = byTime.events
     }
@@ -189,10 +189,18 @@ struct FleetCheck {
         case .done: guard command.ended! >= execution.at else { continue }
         }
         let outcome = specification.apply(
-          command.words, about: key, execution.before?.bytes, at: execution.change.earliest,
+          command.words, about: key, execution.before?.bytes, at: execution.decided,
           generation: generation ?? 1)
         guard outcome.agrees(with: execution.change) else {
           near.append(command.text)
+          continue
+        }
+        // What it starts must not end early.
+        guard
+          world.settings.trouble.clocks || command.words[1] == "PAUSE"
+            || execution.decided >= FleetWorld.clockStart + command.began
+        else {
+          near.append("\(command.text)\n  decided at a time before it came")
           continue
         }
         if case .done(let reply) = command.result, plain(reply) != plain(outcome.reply ?? .null) {
@@ -204,9 +212,9 @@ struct FleetCheck {
       }
       if causes[index].candidates.isEmpty {
         return "nothing explains the change \(execution.number) at \(execution.at) µs by "
-          + "\(execution.change.version), decided at \(execution.change.earliest); before it: "
-          + describe(key, execution.before?.bytes, at: execution.change.earliest) + "; after it: "
-          + describe(key, execution.change.record, at: execution.change.earliest)
+          + "\(execution.change.version), decided at \(execution.decided); before it: "
+          + describe(key, execution.before?.bytes, at: execution.decided) + "; after it: "
+          + describe(key, execution.change.record, at: execution.decided)
           + near.suffix(4).map { "\n  " + $0 }.joined()
       }
     }

@@ -13,6 +13,9 @@ struct Execution {
   let clock: Int64
   let before: FleetRecord?
   let change: FleetChange
+
+  /// The time at which it was decided, by the server's clock.
+  var decided: Int64 { change.latest - FleetSettings().maximumClockSkew.microseconds }
 }
 
 /// All that the servers did, recorded by an observer who sees them all at once.
