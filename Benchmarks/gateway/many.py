@@ -3,6 +3,8 @@
 
 Opens COUNT streams over loopback from one process, of one countdown and each of its own, and
 publishes one event. nchan is a module of nginx (Debian: libnginx-mod-nchan), here with two workers.
+Then the gateway is killed and started again, while the countdowns change: all pages connect at the
+same time, each with the last event that it has seen. With `--stay`, all pages then stay connected.
 Everything runs on this machine, and stops by itself.
 
 | column | |
@@ -11,6 +13,8 @@ Everything runs on this machine, and stops by itself.
 | memory | resident, of the server, for each stream, in kB |
 | last page | the time from publishing until the last page has the event, in milliseconds |
 | CPU of an event | of the server, for each page, in microseconds |
+| again | the time from the start after a kill until the last page has what it missed, in ms |
+| not received | events that did not come, of all these |
 """
 
 import argparse
@@ -38,9 +42,10 @@ NCHAN = pathlib.Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
 # Streams that are being opened at a time: a browser's connections come in waves, too.
 WAVE = 200
 EVENTS = 5
-# Seconds without a byte after which a run is given up.
+# Seconds without an event after which a run is given up.
 PATIENCE = 20
 TICK = os.sysconf("SC_CLK_TCK")
+ID = re.compile(rb"^id: ?(.+)\r?\n", re.MULTILINE)
 
 
 class Usage:
@@ -59,20 +64,45 @@ class Pages:
     """Streams, read by one thread."""
 
     def __init__(self, port):
-        self.port, self.selector, self.sockets, self.seen = port, selectors.EpollSelector(), [], {}
+        self.port, self.selector, self.sockets = port, selectors.EpollSelector(), []
+        # The id of the last event of each page.
+        self.last = {}
 
     def open(self, requests, ready):
         """Opens a stream for each request, and waits until all have received `ready`."""
         for first in range(0, len(requests), WAVE):
-            wave = []
-            for request in requests[first : first + WAVE]:
-                page = socket.create_connection(("127.0.0.1", self.port))
-                page.sendall(request)
-                page.setblocking(False)
-                self.selector.register(page, selectors.EVENT_READ)
-                wave.append(page)
+            wave = [self.connect(request) for request in requests[first : first + WAVE]]
             self.sockets += wave
             self.wait(ready, wave)
+
+    def connect(self, request):
+        page = socket.create_connection(("127.0.0.1", self.port))
+        page.sendall(request)
+        page.setblocking(False)
+        self.selector.register(page, selectors.EVENT_READ)
+        return page
+
+    def reopen(self, requests):
+        """Connects all pages again, at once."""
+        seen = [self.last[page] for page in self.sockets]
+        for page in self.sockets:
+            page.close()
+        self.selector.close()
+        self.selector, self.last = selectors.EpollSelector(), {}
+        self.sockets = [
+            self.connect(request[:-2] + b"Last-Event-ID: " + last + b"\r\n\r\n")
+            for request, last in zip(requests, seen, strict=True)]
+
+    def lost(self, seconds):
+        """Reads for that long; returns how many streams have ended."""
+        end = time.monotonic() + seconds
+        ended = set()
+        while (left := end - time.monotonic()) > 0:
+            for key, _ in self.selector.select(left):
+                if not key.fileobj.recv(1 << 16):
+                    self.selector.unregister(key.fileobj)
+                    ended.add(key.fileobj)
+        return len(ended)
 
     def wait(self, text, pages=None):
         """Waits until each page has received the text; returns how many have not."""
@@ -80,7 +110,7 @@ class Pages:
         last = time.monotonic()
         while missing and time.monotonic() - last < PATIENCE:
             for key, _ in self.selector.select(1):
-                page, last = key.fileobj, time.monotonic()
+                page = key.fileobj
                 try:
                     data = page.recv(1 << 16)
                 except OSError:
@@ -89,9 +119,12 @@ class Pages:
                     self.selector.unregister(page)
                     continue
                 data = tails.get(page, b"") + data
-                tails[page] = data[-len(text) :]
-                if text in data:
+                tails[page] = data[-64:]
+                if identifiers := ID.findall(data):
+                    self.last[page] = identifiers[-1]
+                if text in data and page in missing:
                     missing.discard(page)
+                    last = time.monotonic()
         if missing:
             print(f"  {len(missing)} pages did not receive {text.decode()}")
         return len(missing)
@@ -127,6 +160,14 @@ class GatewayRun:
         for _ in channels:
             self.client.receive()
         return b'"started"' if number % 2 == 0 else b'"cancelled"'
+
+    def again(self, pages, requests, channels):
+        """Kills the gateway, changes each countdown, and starts it; returns the events not received."""
+        self.gateway.stop(signal.SIGKILL)
+        event = self.publish(EVENTS, channels)
+        self.gateway.start()
+        pages.reopen(requests)
+        return pages.wait(event)
 
     def close(self):
         self.client.close()
@@ -185,7 +226,7 @@ http {{
         self.process.wait(timeout=10)
 
 
-def measure(name, kind, count, channels):
+def measure(name, kind, count, channels, stay):
     with tempfile.TemporaryDirectory() as directory:
         run = kind(directory)
         pages = Pages(run.port)
@@ -201,13 +242,22 @@ def measure(name, kind, count, channels):
                 missing += pages.wait(run.publish(number, range(channels)))
                 late.append((time.monotonic() - begin) * 1e3)
             after = Usage(*run.pids)
+            again = ""
+            if kind is GatewayRun:
+                begin = time.monotonic()
+                missing += run.again(pages, requests, range(channels))
+                again = f"{(time.monotonic() - begin) * 1e3:.0f}"
+            lost = pages.lost(stay)
             each = 1e6 / count
             print(
                 f"| {name} | {count} | {channels} | {(opened.cpu - before.cpu) * each:.0f}"
                 + (f" + {daemon * each:.0f}" if run.beside else "")
                 + f" | {(opened.memory - before.memory) / count:.1f}"
                 f" | {sorted(late)[len(late) // 2]:.0f}"
-                f" | {(after.cpu - opened.cpu) * each / EVENTS:.0f} | {missing} |", flush=True)
+                f" | {(after.cpu - opened.cpu) * each / EVENTS:.0f} | {again} | {missing} |",
+                flush=True)
+            if stay:
+                print(f"  {lost} of {count} streams ended within {stay} s")
         finally:
             pages.close()
             run.close()
@@ -216,6 +266,8 @@ def measure(name, kind, count, channels):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("counts", type=int, nargs="*", default=[500, 1_000, 5_000])
+    parser.add_argument(
+        "--stay", type=float, default=0, metavar="SECONDS", help="how long all pages stay at the end")
     options = parser.parse_args()
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
@@ -228,11 +280,11 @@ def main():
         print("nchan is not installed: apt install libnginx-mod-nchan")
     print(
         "| server | pages | countdowns | CPU to open (µs) | memory (kB) | last page (ms) "
-        "| CPU of an event (µs) | not received |\n|---|---|---|---|---|---|---|---|")
+        "| CPU of an event (µs) | again (ms) | not received |\n|---|---|---|---|---|---|---|---|---|")
     for count in options.counts:
         for channels in (1, count):
             for name, kind in kinds:
-                measure(name, kind, count, channels)
+                measure(name, kind, count, channels, options.stay)
 
 
 main()

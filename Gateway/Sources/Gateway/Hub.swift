@@ -85,16 +85,11 @@ final class Hub: Service {
       }
       // The snapshots include everything up to the position, so there is nothing else to ask for.
       if let last, last != position {
-        var events: [CountdownEvent] = []
-        var isComplete = true
-        for (name, seq) in snapshots {
-          // The snapshot must be there first, so that no event is lost or repeated.
-          let answer = try await missed.answer(.init(channel: name, last: last), through: seq)
-          events += answer.events
-          isComplete = isComplete && answer.isComplete
-        }
-        events.sort { ($0.seq ?? 0) < ($1.seq ?? 0) }
-        stream.greet(at: last, endsIn: life, missed: events, isComplete: isComplete)
+        // The snapshots must be there first, so that no event is lost or repeated.
+        var answer = try await missed.answer(Array(snapshots.keys), after: last)
+        answer.events.sort { ($0.seq ?? 0) < ($1.seq ?? 0) }
+        stream.greet(
+          at: last, endsIn: life, missed: answer.events, isComplete: answer.isComplete)
       } else {
         stream.greet(at: position, endsIn: life)
       }

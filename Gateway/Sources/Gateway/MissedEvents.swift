@@ -1,68 +1,132 @@
 import CountdownClient
-import Synchronization
 
 /// The events that pages have missed, read from the daemon's log.
 ///
-/// After an outage, the pages of one countdown ask the same question: the daemon answers it once.
-final class MissedEvents: Sendable {
-  struct Question: Hashable {
-    let channel: String
-    /// The number of the last event that the page has seen.
-    let last: Int
-  }
-
+/// After an outage, all pages ask within moments. Questions that come while the daemon is being
+/// asked wait, and one reading of the log then answers them all.
+actor MissedEvents {
   struct Answer {
-    fileprivate(set) var events: [CountdownEvent] = []
-    fileprivate(set) var isComplete = true
-    /// The number up to which the answer has everything.
-    fileprivate(set) var end = 0
+    var events: [CountdownEvent] = []
+    /// False if events are missing before these.
+    var isComplete = true
   }
 
-  /// The number of missed events after which reading stops; more than a page can use.
+  private struct Question {
+    let channels: [String]
+    let last: Int
+    let answer: CheckedContinuation<Answer, any Error>
+  }
+
+  /// The number of missed events of a channel that a page receives; more than it can use.
   private static let most = 200
-  private static let mostQuestions = 10_000
+  /// Up to this many channels, the daemon picks their events; beyond, it sends those of all.
+  private static let mostPatterns = 16
+  /// How many events the daemon sends of all channels.
+  private static let mostOfAll = 100_000
 
   private let daemon: Daemon
-  private let asked = Mutex<[Question: Task<Answer, any Error>]>([:])
+  private var waiting: [Question] = []
+  private var isAsking = false
 
   init(_ daemon: Daemon) { self.daemon = daemon }
 
-  /// - Parameter needed: the number up to which the events are needed. An answer to an earlier page
-  ///   may end before it.
-  func answer(_ question: Question, through needed: Int) async throws -> Answer {
-    var tooOld: Task<Answer, any Error>?
-    while true {
-      let (task, isMine) = asked.withLock { asked in
-        if let task = asked[question], task != tooOld { return (task, false) }
-        if asked.count >= Self.mostQuestions { asked = [:] }
-        let task = Task { [daemon] in try await Self.ask(question, daemon) }
-        asked[question] = task
-        return (task, true)
-      }
-      if isMine { return try await task.value }
-      if let answer = try? await task.value, answer.end >= needed { return answer }
-      tooOld = task
+  /// Returns the events of channels after a number, each channel's in order; at least those that
+  /// have happened by now.
+  func answer(_ channels: [String], after last: Int) async throws -> Answer {
+    try await withCheckedThrowingContinuation { answer in
+      waiting.append(Question(channels: channels, last: last, answer: answer))
+      guard !isAsking else { return }
+      isAsking = true
+      Task { await askAll() }
     }
   }
 
-  private static func ask(_ question: Question, _ daemon: Daemon) async throws -> Answer {
-    var answer = Answer(end: question.last)
-    guard let pattern = EntityChannel(question.channel)?.pattern else { return answer }
-    var hasMore = true
-    while hasMore {
-      let reply = try await daemon.ask(["EVENTS", "SINCE", "\(answer.end)", "MATCH", pattern])
-      for entry in reply["events"]?.elements ?? [] {
-        guard let pair = entry.elements, pair.count == 2, let line = pair[1].bytes else { continue }
-        answer.events.append(try CountdownEvent(channel: question.channel, message: line))
-      }
-      answer.isComplete = answer.isComplete && reply["complete"]?.bool == true
-      answer.end = reply["last_seq"]?.int ?? answer.end
-      hasMore = reply["more"]?.bool == true
-      if hasMore, answer.events.count >= most {
-        answer.isComplete = false
-        hasMore = false
+  private func askAll() async {
+    while !waiting.isEmpty {
+      let questions = waiting
+      waiting = []
+      do {
+        let reading = try await read(for: questions)
+        for question in questions {
+          question.answer.resume(returning: reading.answer(question.channels, question.last))
+        }
+      } catch {
+        for question in questions { question.answer.resume(throwing: error) }
       }
     }
-    return answer
+    isAsking = false
+  }
+
+  private func read(for questions: [Question]) async throws -> Reading {
+    var reading = Reading(channels: Set(questions.flatMap(\.channels)))
+    var next = questions.map(\.last).min() ?? 0
+    var patterns: [String] = []
+    if reading.events.count <= Self.mostPatterns {
+      patterns = reading.events.keys.compactMap(EntityChannel.init).flatMap {
+        ["MATCH", $0.pattern]
+      }
+    } else {
+      let newest = try await daemon.ask(["EVENTS", "LAST"]).int ?? 0
+      next = min(max(next, newest - Self.mostOfAll), newest)
+    }
+    reading.begin = next
+    var hasMore = true
+    while hasMore {
+      let reply = try await daemon.ask(["EVENTS", "SINCE", "\(next)"] + patterns)
+      if next == reading.begin, reply["complete"]?.bool != true {
+        reading.begin = try await beginning(of: next)
+      }
+      for entry in reply["events"]?.elements ?? [] {
+        guard let pair = entry.elements, pair.count == 2, let channel = pair[0].string,
+          let line = pair[1].bytes
+        else { continue }
+        try reading.add(line, of: channel)
+      }
+      next = reply["last_seq"]?.int ?? next
+      hasMore = reply["more"]?.bool == true
+    }
+    reading.end = next
+    return reading
+  }
+
+  /// Returns the number of the event before the oldest in the log.
+  private func beginning(of last: Int) async throws -> Int {
+    let reply = try await daemon.ask(["EVENTS", "SINCE", "\(last)", "LIMIT", "1"])
+    guard let line = reply["events"]?.elements?.first?.elements?.last?.bytes,
+      let seq = try CountdownEvent(channel: "", message: line).seq
+    else { return reply["last_seq"]?.int ?? last }
+    return seq - 1
+  }
+
+  /// What was read: all events of some channels from `begin` to `end`, but at most the newest of
+  /// each channel.
+  private struct Reading {
+    var events: [String: [CountdownEvent]]
+    var begin = 0
+    var end = 0
+
+    init(channels: Set<String>) {
+      events = Dictionary(uniqueKeysWithValues: channels.map { ($0, []) })
+    }
+
+    mutating func add(_ line: [UInt8], of channel: String) throws {
+      guard let index = events.index(forKey: channel) else { return }
+      let event = try CountdownEvent(channel: channel, message: line)
+      // Twice as many are kept now and then, so that each is moved at most once.
+      if events.values[index].count >= 2 * MissedEvents.most {
+        events.values[index].removeFirst(MissedEvents.most)
+      }
+      events.values[index].append(event)
+    }
+
+    func answer(_ channels: [String], _ last: Int) -> Answer {
+      var answer = Answer(isComplete: last >= begin && last <= end)
+      for channel in channels {
+        let missed = events[channel, default: []].reversed().prefix { $0.seq ?? 0 > last }
+        answer.events += missed.prefix(MissedEvents.most).reversed()
+        if missed.count > MissedEvents.most { answer.isComplete = false }
+      }
+      return answer
+    }
   }
 }
