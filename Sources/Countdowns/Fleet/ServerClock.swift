@@ -1,5 +1,5 @@
-/// Bounds of the time on a server's clock. Deadlines are on that clock: they begin at the latest time
-/// that it may show, and are over at the earliest, so nothing is early.
+/// Bounds of the time on a server's clock. Deadlines are on that clock: they begin at the latest
+/// time that it may show, and are over at the earliest, so nothing is early.
 ///
 /// Each answer bounds how far the server's clock is ahead of this host's boot clock: at least by
 /// the server's time less the time at which the answer came, at most by the server's time less the
