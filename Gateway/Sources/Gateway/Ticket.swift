@@ -26,8 +26,9 @@ public struct Ticket: Sendable {
 
   /// - Throws: `Problem` with the status 401.
   init(_ text: some StringProtocol, keys: TicketKeys, now: Int) throws(Problem) {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard text.utf8.count <= Self.longestText, parts.count == 3,
+    let bytes = Data(text.utf8)
+    let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    guard bytes.count <= Self.longestText, parts.count == 3,
       let header: Header = Self.decode(parts[0]), let signature = Data(base64URL: parts[2])
     else { throw .ticket("the ticket is not a JSON Web Token of at most 8 KiB") }
     guard header.alg == "HS256", header.crit == nil else {
@@ -36,7 +37,7 @@ public struct Ticket: Sendable {
     guard let kid = header.kid, let key = keys.secret(kid) else {
       throw .ticket("the ticket names no key (kid) that the gateway knows")
     }
-    let signed = Data("\(parts[0]).\(parts[1])".utf8)
+    let signed = bytes[..<parts[1].endIndex]
     guard
       HMAC<SHA256>.isValidAuthenticationCode(signature, authenticating: signed, using: key)
     else { throw .ticket("the signature of the ticket is wrong") }
@@ -66,7 +67,7 @@ public struct Ticket: Sendable {
     watch = claims.watch
     subject = claims.sub
     issued = claims.iat.map { Int($0.rounded(.down).clamped) }
-    id = claims.jti.map { "\(kid) \($0)" } ?? String(parts[2])
+    id = claims.jti.map { "\(kid) \($0)" } ?? String(decoding: parts[2], as: UTF8.self)
   }
 
   /// Returns the text of a ticket for channels by alias, signed with the first key of a file, or
@@ -115,7 +116,7 @@ public struct Ticket: Sendable {
     var watch: [String: String]
   }
 
-  private static func decode<Value: Decodable>(_ part: some StringProtocol) -> Value? {
+  private static func decode<Value: Decodable>(_ part: Data) -> Value? {
     Data(base64URL: part).flatMap { try? JSONDecoder().decode(Value.self, from: $0) }
   }
 
@@ -140,11 +141,18 @@ extension Double {
 
 extension Data {
   /// Decodes base64url without padding (RFC 4648, section 5).
-  fileprivate init?(base64URL text: some StringProtocol) {
-    guard !text.utf8.contains(where: { "+/=".utf8.contains($0) }) else { return nil }
-    var base64 = text.map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }
-    base64 += repeatElement("=", count: (4 - base64.count % 4) % 4)
-    self.init(base64Encoded: String(base64))
+  fileprivate init?(base64URL text: Data) {
+    var base64 = Data(capacity: text.count + 2)
+    for byte in text {
+      switch byte {
+      case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
+      case UInt8(ascii: "-"): base64.append(UInt8(ascii: "+"))
+      case UInt8(ascii: "_"): base64.append(UInt8(ascii: "/"))
+      default: base64.append(byte)
+      }
+    }
+    base64.append(contentsOf: repeatElement(UInt8(ascii: "="), count: -text.count & 3))
+    self.init(base64Encoded: base64)
   }
 
   fileprivate var base64URL: String {
