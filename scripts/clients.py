@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what clients are generated from `countdownctl schema`: `make clients`. With --check it only
-compares. The program is COUNTDOWND's neighbour if that is set, else the newest build.
+"""Writes the parts of clients and of countdownctl that are generated from `countdownctl schema`: `make
+clients`. With --check it only compares. The program is COUNTDOWND's neighbour if that is set, else the newest build.
 """
 
 import pathlib
@@ -8,13 +8,14 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import clients.countdownctl  # noqa: E402
 import clients.go  # noqa: E402
 import clients.python  # noqa: E402
 import clients.swift  # noqa: E402
 import clients.typescript  # noqa: E402
 from reference import PROJECT, schema  # noqa: E402
 
-LANGUAGES = [clients.python, clients.typescript, clients.go, clients.swift]
+LANGUAGES = [clients.python, clients.typescript, clients.go, clients.swift, clients.countdownctl]
 
 
 def main():

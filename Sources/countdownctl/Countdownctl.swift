@@ -51,13 +51,7 @@ struct Countdownctl: AsyncParsableCommand {
     groupedSubcommands: [
       CommandGroup(
         name: "Countdown",
-        subcommands: [
-          Start.self, Resend.self, GetCommand<Countdown>.self, Why.self,
-          ListCommand<Countdown>.self,
-          VerbCommand<Countdown.Pause>.self, VerbCommand<Countdown.Resume>.self,
-          Countdown.Retime.self, VerbCommand<Countdown.Cancel>.self, Refund.self, Attempt.self,
-          Pass.self,
-        ]),
+        subcommands: [Start.self] + Countdown.commands),
       CommandGroup(
         name: "Timing",
         subcommands: [Timer.self, Throttle.self, Once.self, Gate.self, Debounce.self]),

@@ -114,12 +114,15 @@ struct Session {
     } while cursor != 0
   }
 
-  /// Prints a view on one line. Throws exit status 1 for a refusal or null.
-  func show<Shown: Entity>(_ reply: RESPValue, of: Shown.Type, key: String) throws {
-    try show(reply, absent: Shown.absent(key)) {
-      Shown.line(try Shown.View($0), style: style)
+  /// Prints a view on one line. Throws exit status 1 for a refusal or null, and 2 for a repetition.
+  func show<Shown: Entity>(
+    _ reply: RESPValue, of: Shown.Type, key: String, after verb: String, hasToken: Bool = false
+  ) throws {
+    try show(reply, absent: Shown.absent(key, after: verb)) {
+      Shown.line(try Shown.View($0), after: verb, style: style)
     }
     if reply["accepted"]?.bool == false { throw ExitCode.refused }
+    if hasToken, reply["reason"]?.string == "repeated" { throw ExitCode.repeated }
   }
 
   /// Prints a reply; for null, prints `absent` and throws exit status 1.

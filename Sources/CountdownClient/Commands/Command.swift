@@ -99,10 +99,10 @@ struct Toggle: CommandWord {
 }
 
 /// Several words, or an option that is given several times.
-struct Repeated: CommandWord {
+package struct Repeated: CommandWord {
   let texts: [String]
 
-  init(_ texts: [String]) { self.texts = texts }
+  package init(_ texts: [String]) { self.texts = texts }
   package var bytes: [UInt8] { [] }
   package var words: [[UInt8]] { texts.map(\.bytes) }
 }

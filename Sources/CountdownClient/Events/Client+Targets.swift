@@ -90,17 +90,14 @@ extension Client {
 extension CountdownEvent.Kind {
   /// The command that ends an entity, without its key; nil where there is none.
   fileprivate var end: [String]? {
+    let verb: String
     switch self {
-    case .countdown: ["COUNTDOWN", "CANCEL"]
-    case .timer: ["TIMER", "DEL"]
-    case .hud: ["HUD", "DISMISS"]
-    case .once: ["ONCE", "CANCEL"]
-    case .gate: ["GATE", "CLOSE"]
-    case .debounce: ["DEBOUNCE", "CANCEL"]
-    case .scope: ["SCOPE", "CLOSE"]
-    case .nav: ["NAV", "DISMISS"]
-    case .page: ["PAGE", "CLOSE"]
-    default: nil
+    case .countdown, .once, .debounce: verb = "CANCEL"
+    case .timer: verb = "DEL"
+    case .hud, .nav: verb = "DISMISS"
+    case .gate, .scope, .page: verb = "CLOSE"
+    default: return nil
     }
+    return [rawValue.uppercased(), verb]
   }
 }

@@ -1,72 +1,19 @@
-import ArgumentParser
 import CountdownClient
 
-struct Refund: SessionCommand {
-  static let configuration = CommandConfiguration(
-    abstract: "Undo a send that failed: it no longer counts, and the cooldown ends.",
-    discussion: """
-      'start --generations' prints the generation of a send. A refund of a send is done once, and \
-      refused once a newer code was sent.
-
-      Example:
-        countdownctl refund +4512345678 --generation 1795232670109792
-      """)
-
-  @Option(help: .init("The generation of the send.", valueName: "g")) var generation: Int
-  @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
-  @OptionGroup var global: GlobalOptions
-
-  func run(_ session: Session) async throws {
-    let reply = try await session.send(
-      .init("COUNTDOWN", "REFUND", key, options: ["GENERATION": generation]))
-    try session.answer(reply) { view, style in
-      let word = view.reason == .repeated ? "refunded before" : "refunded"
-      return style.green(word) + "  " + Countdown.line(view, style: style)
-    }
-  }
-}
-
-struct Attempt: SessionCommand {
-  static let configuration = CommandConfiguration(
-    abstract: "Count an attempt to enter the code, before checking it.",
-    discussion: "Exit status 1 if the code has expired, was tried too often, or was used.")
-
-  @OptionGroup var generation: GenerationOption
-  @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
-  @OptionGroup var token: TokenOption
-  @OptionGroup var global: GlobalOptions
-
-  func run(_ session: Session) async throws {
-    let reply = try await session.send(
-      .init(
-        "COUNTDOWN", "ATTEMPT", key,
-        options: ["GENERATION": generation.value, "TOKEN": token.value]))
-    try session.answer(reply, Countdown.attempt)
-    if try CountdownView(reply).reason == .repeated { throw ExitCode.repeated }
-  }
-}
-
-struct Pass: SessionCommand {
-  static let configuration = CommandConfiguration(
-    abstract: "Mark the code as used. The send still counts towards the limits.",
-    discussion: "Exit status 1 if the code has expired.")
-
-  @OptionGroup var generation: GenerationOption
-  @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
-  @OptionGroup var global: GlobalOptions
-
-  func run(_ session: Session) async throws {
-    let reply = try await session.send(
-      .init("COUNTDOWN", "PASS", key, options: ["GENERATION": generation.value]))
-    try session.answer(reply) { view, style in
-      guard view.accepted == true else { return Countdown.attempt(view, style) }
-      return style.green(view.reason == .repeated ? "passed before" : "passed") + "  "
-        + Countdown.line(view, style: style)
-    }
-  }
-}
-
 extension Countdown {
+  static func line(_ view: CountdownView, after verb: String, style: Style) -> String {
+    switch verb {
+    case "start", "resend": return answer(view, style)
+    case "attempt": return attempt(view, style)
+    case "pass", "refund":
+      guard view.accepted == true else { return attempt(view, style) }
+      let done = verb == "pass" ? "passed" : "refunded"
+      return style.green(view.reason == .repeated ? "\(done) before" : done) + "  "
+        + line(view, style: style)
+    default: return line(view, style: style)
+    }
+  }
+
   /// Returns the text of an answer to START or RESEND.
   static func answer(_ view: CountdownView, _ style: Style) -> String {
     let key = view.key.printable
@@ -109,14 +56,5 @@ extension Countdown {
     let left = view.attemptsLeft.map { "\($0) \($0 == 1 ? "attempt" : "attempts") left, " } ?? ""
     let good = view.expiresIn.map { "valid for \($0.humanText)" } ?? ""
     return style.green("accepted") + "  the code of \(key) may be checked; \(left)\(good)"
-  }
-}
-
-extension Session {
-  /// Prints the answer to a request. Throws exit status 1 for a refusal.
-  func answer(_ reply: RESPValue, _ text: (CountdownView, Style) -> String) throws {
-    let view = try CountdownView(reply)
-    Output.line(json ? reply.json : text(view, style))
-    if view.accepted == false { throw ExitCode.refused }
   }
 }

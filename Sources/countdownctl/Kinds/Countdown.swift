@@ -45,44 +45,6 @@ enum Countdown: Entity {
     return (details + [view.title, event.name == .ready ? event.lateness : nil])
       .compactMap(\.self)
   }
-
-  // MARK: Subcommands
-
-  enum Cancel: Verb {
-    typealias Shown = Countdown
-    static let abstract = "Cancel a countdown. Sends still count towards the limits of its policy."
-    static let discussion = "Exit status 1 if there is none."
-    static let done: String? = "cancelled"
-  }
-
-  enum Pause: Verb {
-    typealias Shown = Countdown
-    static let abstract = "Pause a countdown; it keeps its time left."
-  }
-
-  enum Resume: Verb {
-    typealias Shown = Countdown
-    static let abstract = "Continue a paused countdown."
-  }
-
-  struct Retime: EntityCommand {
-    static let abstract = "Set the time left of a countdown."
-    static let discussion = """
-      A paused countdown stays paused. 0 makes it ready at once.
-
-      Example:
-        countdownctl retime +4512345678 30s
-      """
-
-    @OptionGroup var generation: GenerationOption
-    @OptionGroup var target: Target<Countdown>
-    @Argument(duration: "The time left, such as 30s.") var duration: Duration
-    @OptionGroup var global: GlobalOptions
-
-    var command: Command {
-      .init("COUNTDOWN", "RETIME", target.key, duration, options: ["GENERATION": generation.value])
-    }
-  }
 }
 
 struct Start: SessionCommand {
@@ -112,6 +74,9 @@ struct Start: SessionCommand {
       "A policy of the configuration; it sets the duration, the limits and how long codes are valid.",
       valueName: "name"), completion: Completion.policies)
   var policy: String?
+
+  @Option(help: .init("The key of a limit that the policy names.", valueName: "key"))
+  var limit: [String] = []
 
   @Option(
     duration: "The length of a step; titles show the steps left (default: 1s).")
@@ -164,62 +129,11 @@ struct Start: SessionCommand {
       .init(
         "COUNTDOWN", "START", key,
         options: [
-          "FIRE": fire, "POLICY": policy, "COUNT": steps?.count, "EVERY": steps?.every ?? every,
+          "FIRE": fire, "POLICY": policy, "LIMIT": Repeated(limit), "COUNT": steps?.count,
+          "EVERY": steps?.every ?? every,
           "TITLE": title, "READYTITLE": readyTitle, "META": meta, "TOKEN": token.value,
           "OWNER": owner.value,
         ]))
-    try session.answerToSend(reply)
-  }
-}
-
-struct Why: SessionCommand {
-  static let configuration = CommandConfiguration(
-    abstract: "Explain why a countdown is as it is, and why sends or codes are refused.",
-    discussion: """
-      It changes nothing, so ask as often as you like.
-
-      Example:
-        countdownctl why +4512345678
-      """)
-
-  @OptionGroup var target: Target<Countdown>
-  @OptionGroup var global: GlobalOptions
-
-  func run(_ session: Session) async throws {
-    let reply = try await session.send(.init("COUNTDOWN", "WHY", target.key))
-    if session.json { return Output.line(reply.json) }
-    let view = CountdownWhy(reply)
-    let style = session.style
-    let head = view.why.prefix { $0 != ":" }
-    let colour = view.reason == nil ? style.state(String(head), "\(head)") : style.yellow("\(head)")
-    Output.lines(
-      ["\(view.key.printable)  \(colour)\(view.why.dropFirst(head.count))"]
-        + view.limits.map { "  limit  \($0)" } + (view.codeWhy.map { ["  code   \($0)"] } ?? []))
-  }
-}
-
-struct Resend: SessionCommand {
-  static let configuration = CommandConfiguration(
-    abstract: "Start a countdown again with its last options.",
-    discussion: """
-      While the countdown is running or paused, nothing changes, and the exit status is 1.
-      """)
-
-  @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
-
-  @OptionGroup var token: TokenOption
-  @OptionGroup var global: GlobalOptions
-
-  func run(_ session: Session) async throws {
-    try session.answerToSend(
-      try await session.send(.init("COUNTDOWN", "RESEND", key, options: ["TOKEN": token.value])))
-  }
-}
-
-extension Session {
-  /// Prints the answer to START or RESEND. Throws exit status 2 for a repetition.
-  fileprivate func answerToSend(_ reply: RESPValue) throws {
-    try answer(reply, Countdown.answer)
-    if try CountdownView(reply).reason == .repeated { throw ExitCode.repeated }
+    try session.show(reply, of: Countdown.self, key: key, after: "start", hasToken: true)
   }
 }

@@ -13,10 +13,7 @@ struct Debounce: AsyncParsableCommand, Entity {
         countdownctl debounce flush draft-3
         countdownctl watch --debounce
       """,
-    subcommands: [
-      Call.self, VerbCommand<Cancel>.self, VerbCommand<Flush>.self, GetCommand<Debounce>.self,
-      ListCommand<Debounce>.self,
-    ])
+    subcommands: commands)
 
   static let kind = CountdownEvent.Kind.debounce
   static let noun = "debouncer"
@@ -33,6 +30,10 @@ struct Debounce: AsyncParsableCommand, Entity {
 
   static func absent(_ key: String) -> String { "debouncer '\(key)' is idle" }
 
+  static func absent(_ key: String, after verb: String) -> String {
+    verb == "flush" ? "no call of debouncer '\(key)' waits" : absent(key)
+  }
+
   static func line(_ view: DebounceView, style: Style) -> String {
     let calls =
       view.calls == 0 ? "nothing waits" : "\(view.calls) \(view.calls == 1 ? "call" : "calls")"
@@ -44,40 +45,5 @@ struct Debounce: AsyncParsableCommand, Entity {
     let calls = event.debounce.flatMap { $0.calls > 0 ? "× \($0.calls)" : nil }
     return [event.state, calls, event.debounce?.payload?.textOrBase64, event.lateness].compactMap(
       \.self)
-  }
-
-  // MARK: Subcommands
-
-  struct Call: TokenCommand {
-    static let abstract = "Report a call."
-
-    @OptionGroup var target: Target<Debounce>
-    @Argument(duration: "Fire once no call has followed for this long.") var quiet: Duration
-    @Option(help: "A text for the event; that of the newest call is used.") var payload: String?
-    @Flag(help: "Fire at once for the first call.") var leading = false
-    @Option(duration: "Fire at the latest this long after the first call.") var maxWait: Duration?
-    @OptionGroup var token: TokenOption
-    @OptionGroup var global: GlobalOptions
-
-    var command: Command {
-      .init(
-        "DEBOUNCE", "CALL", target.key, quiet,
-        options: ["LEADING": leading, "PAYLOAD": payload, "MAXWAIT": maxWait, "TOKEN": token.value])
-    }
-  }
-
-  enum Cancel: Verb {
-    typealias Shown = Debounce
-    static let abstract = "Drop the calls that wait."
-    static let discussion = "Exit status 1 if there are none."
-    static let done: String? = "cancelled"
-  }
-
-  enum Flush: Verb {
-    typealias Shown = Debounce
-    static let abstract = "Fire at once for the calls that wait."
-    static let discussion = "Exit status 1 if there are none."
-    static let done: String? = "fired"
-    static func absent(_ key: String) -> String { "no call of debouncer '\(key)' waits" }
   }
 }

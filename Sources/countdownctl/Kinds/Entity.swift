@@ -26,10 +26,12 @@ protocol Entity: SendableMetatype {
   static var listed: String { get }
   static var listExamples: String { get }
 
-  /// Returns the message for a missing entity.
+  /// Returns the message for a missing entity, and for a subcommand that found nothing to do.
   static func absent(_ key: String) -> String
+  static func absent(_ key: String, after verb: String) -> String
   /// Returns a view on one line, after a command changed the entity.
   static func line(_ view: View, style: Style) -> String
+  static func line(_ view: View, after verb: String, style: Style) -> String
   /// Returns the details of an event, in a few words each.
   static func details(_ event: CountdownEvent) -> [String]
 }
@@ -42,6 +44,10 @@ extension Entity {
   static var listed: String { plural }
   static var listExamples: String { "" }
   static func absent(_ key: String) -> String { "there is no \(noun) '\(key)'" }
+  static func absent(_ key: String, after verb: String) -> String { absent(key) }
+  static func line(_ view: View, after verb: String, style: Style) -> String {
+    line(view, style: style)
+  }
 
   /// The first word of the kind's commands.
   static var family: String { kind.rawValue.uppercased() }

@@ -2,31 +2,41 @@ import ArgumentParser
 import CountdownClient
 import Wire
 
-/// A subcommand whose reply is a view, or null if there is no such entity.
+/// A subcommand that sends one command about an entity, and shows its reply.
 protocol EntityCommand: SessionCommand {
   associatedtype Shown: Entity
+  static var verb: String { get }
+  static var aliases: [String] { get }
   static var abstract: String { get }
   static var discussion: String { get }
-  var target: Target<Shown> { get }
+  /// The word for the state after a reply of 1; nil if the reply is a view.
+  static var done: String? { get }
+  /// Whether `--token` makes a retry safe.
+  static var hasToken: Bool { get }
+  var key: String { get }
   /// The command to send.
   var command: Command { get }
 }
 
 extension EntityCommand {
+  static var aliases: [String] { [] }
   static var discussion: String { "" }
+  static var done: String? { nil }
+  static var hasToken: Bool { false }
 
   static var configuration: CommandConfiguration {
-    .init(abstract: abstract, discussion: discussion)
+    .init(commandName: verb, abstract: abstract, discussion: discussion, aliases: aliases)
   }
 
   func run(_ session: Session) async throws {
-    try session.show(try await session.send(command), of: Shown.self, key: target.key)
+    let reply = try await session.send(command)
+    guard let done = Self.done else {
+      return try session.show(
+        reply, of: Shown.self, key: key, after: Self.verb, hasToken: Self.hasToken)
+    }
+    try session.show(
+      done: reply, yes: "\(key.printable)  \(done)", no: Shown.absent(key, after: Self.verb))
   }
-}
-
-/// A subcommand whose retry `--token` makes safe. The exit status of a repetition is 2.
-protocol TokenCommand: EntityCommand {
-  var token: TokenOption { get }
 }
 
 struct TokenOption: ParsableArguments {
@@ -36,67 +46,12 @@ struct TokenOption: ParsableArguments {
   var value: String?
 }
 
-extension TokenCommand {
-  func run(_ session: Session) async throws {
-    let reply = try await session.send(command)
-    try session.show(reply, of: Shown.self, key: target.key)
-    if reply["reason"]?.string == "repeated" { throw ExitCode.repeated }
-  }
-}
-
 /// The entity that a subcommand acts on.
 struct Target<Shown: Entity>: ParsableArguments {
   @Argument(help: Shown.argument, completion: Shown.keys) var key: String
   @OptionGroup var selector: Shown.Selector
 
   var level: String? { selector.level }
-}
-
-/// A subcommand that sends one command for one key, such as `SCOPE CLOSE app`.
-protocol Verb {
-  associatedtype Shown: Entity
-  /// The name of the subcommand, and the second word of the command.
-  static var name: String { get }
-  static var word: String { get }
-  static var aliases: [String] { get }
-  static var abstract: String { get }
-  static var discussion: String { get }
-  /// The word for the state after a reply of 1; nil if the reply is a view.
-  static var done: String? { get }
-  /// Returns the message for a reply of 0 or null.
-  static func absent(_ key: String) -> String
-}
-
-extension Verb {
-  static var name: String { "\(Self.self)".lowercased() }
-  static var word: String { name.uppercased() }
-  static var aliases: [String] { [] }
-  static var discussion: String { "" }
-  static var done: String? { nil }
-  static func absent(_ key: String) -> String { Shown.absent(key) }
-}
-
-struct VerbCommand<V: Verb>: SessionCommand {
-  static var configuration: CommandConfiguration {
-    .init(
-      commandName: V.name, abstract: V.abstract, discussion: V.discussion, aliases: V.aliases)
-  }
-
-  @OptionGroup var generation: GenerationOption
-  @OptionGroup var target: Target<V.Shown>
-  @OptionGroup var global: GlobalOptions
-
-  func run(_ session: Session) async throws {
-    let reply = try await session.send(
-      .init(
-        V.Shown.family, V.word, target.key,
-        options: ["LEVEL": target.level, "GENERATION": generation.value]))
-    guard let done = V.done else {
-      return try session.show(reply, of: V.Shown.self, key: target.key)
-    }
-    let key = target.key
-    try session.show(done: reply, yes: "\(key.printable)  \(done)", no: V.absent(key))
-  }
 }
 
 /// The option that limits a subcommand to one generation.
@@ -133,6 +88,36 @@ struct GetCommand<Shown: Entity>: SessionCommand {
       .init(Shown.family, "GET", target.key, options: ["LEVEL": target.level]))
     try session.show(reply, absent: Shown.absent(target.key)) {
       FieldTable.text($0, style: session.style)
+    }
+  }
+}
+
+// MARK: Why
+
+struct WhyCommand<Shown: Entity>: SessionCommand {
+  static var configuration: CommandConfiguration {
+    .init(
+      commandName: "why",
+      abstract: "Explain why a \(Shown.noun) is as it is, and what would be refused.",
+      discussion: "It changes nothing, so ask as often as you like.")
+  }
+
+  @OptionGroup var target: Target<Shown>
+  @OptionGroup var global: GlobalOptions
+
+  func run(_ session: Session) async throws {
+    let reply = try await session.send(
+      .init(Shown.family, "WHY", target.key, options: ["LEVEL": target.level]))
+    try session.show(reply, absent: Shown.absent(target.key)) { reply in
+      let (style, why) = (session.style, reply["why"]?.string ?? "")
+      let head = String(why.prefix { $0 != ":" })
+      let colour = reply["reason"]?.string == nil ? style.state(head, head) : style.yellow(head)
+      let limits = (reply["limits"]?.elements ?? []).compactMap(\.string)
+      let code = reply["code_why"]?.string
+      return
+        (["\(target.key.printable)  \(colour)\(why.dropFirst(head.count))"]
+        + limits.map { "  limit  \($0)" } + (code.map { ["  code   \($0)"] } ?? []))
+        .joined(separator: "\n")
     }
   }
 }

@@ -15,11 +15,7 @@ struct Gate: AsyncParsableCommand, Entity {
         countdownctl gate close session-9
         countdownctl watch --gate
       """,
-    subcommands: [
-      Check.self, Open.self, Take.self, VerbCommand<Done>.self, VerbCommand<Cancel>.self,
-      VerbCommand<Close>.self,
-      GetCommand<Gate>.self, ListCommand<Gate>.self,
-    ])
+    subcommands: commands + [Take.self])
 
   static let kind = CountdownEvent.Kind.gate
   static let noun = "session"
@@ -38,6 +34,15 @@ struct Gate: AsyncParsableCommand, Entity {
 
   static func absent(_ key: String) -> String {
     "session '\(key)' is closed and no action waits for it"
+  }
+
+  static func absent(_ key: String, after verb: String) -> String {
+    switch verb {
+    case "done": "session '\(key)' has no action to run, or another client runs it"
+    case "cancel": "no action waits for session '\(key)'"
+    case "close": "session '\(key)' is not open"
+    default: absent(key)
+    }
   }
 
   static func line(_ view: GateView, style: Style) -> String {
@@ -64,36 +69,6 @@ struct Gate: AsyncParsableCommand, Entity {
 
   // MARK: Subcommands
 
-  struct Check: EntityCommand {
-    static let abstract =
-      "Ask whether an action may run now; if not, it waits for the session."
-    static let discussion = "Exit status 1 if it waits: show the login."
-
-    @OptionGroup var target: Target<Gate>
-    @Argument(help: "The action.") var action: String
-    @Option(help: "A text for the event.") var payload: String?
-    @Option(oneOf: ["on", "off"], help: "on (default), or off: the action needs no open session.")
-    var required: String?
-    @Option(duration: "How long the action waits.") var ttl: Duration?
-    @OptionGroup var global: GlobalOptions
-
-    var command: Command {
-      .init(
-        "GATE", "CHECK", target.key, action,
-        options: ["PAYLOAD": payload, "REQUIRED": required, "TTL": ttl])
-    }
-  }
-
-  struct Open: EntityCommand {
-    static let abstract = "Open a session; the action that waits for it is to run."
-
-    @OptionGroup var target: Target<Gate>
-    @Option(duration: "Close it after this (default: never).") var ttl: Duration?
-    @OptionGroup var global: GlobalOptions
-
-    var command: Command { .init("GATE", "OPEN", target.key, options: ["TTL": ttl]) }
-  }
-
   struct Take: SessionCommand {
     static let configuration = CommandConfiguration(
       abstract: "Take the action of an open session, to run it once.",
@@ -113,33 +88,7 @@ struct Gate: AsyncParsableCommand, Entity {
         _ = try await session.send(
           .init("GATE", "DONE", target.key, options: ["GENERATION": reply["generation"]?.int]))
       }
-      try session.show(reply, of: Gate.self, key: target.key)
+      try session.show(reply, of: Gate.self, key: target.key, after: "take")
     }
-  }
-
-  enum Done: Verb {
-    typealias Shown = Gate
-    static let abstract = "Report that the action has run."
-    static let discussion = "Exit status 1 if there is none, or another client runs it."
-    static let done: String? = "done"
-    static func absent(_ key: String) -> String {
-      "session '\(key)' has no action to run, or another client runs it"
-    }
-  }
-
-  enum Cancel: Verb {
-    typealias Shown = Gate
-    static let abstract = "Drop the action that waits."
-    static let discussion = "Exit status 1 if none waits."
-    static let done: String? = "dismissed"
-    static func absent(_ key: String) -> String { "no action waits for session '\(key)'" }
-  }
-
-  enum Close: Verb {
-    typealias Shown = Gate
-    static let abstract = "Close a session."
-    static let discussion = "Exit status 1 if it is not open."
-    static let done: String? = "closed"
-    static func absent(_ key: String) -> String { "session '\(key)' is not open" }
   }
 }

@@ -13,10 +13,7 @@ struct Once: AsyncParsableCommand, Entity {
         countdownctl once get order-7
         countdownctl once cancel order-7
       """,
-    subcommands: [
-      Begin.self, Done.self, VerbCommand<Cancel>.self, GetCommand<Once>.self,
-      ListCommand<Once>.self,
-    ])
+    subcommands: commands)
 
   static let kind = CountdownEvent.Kind.once
   static let noun = "idempotency key"
@@ -45,43 +42,5 @@ struct Once: AsyncParsableCommand, Entity {
 
   static func details(_ event: CountdownEvent) -> [String] {
     [event.state, event.once?.result?.textOrBase64, event.lateness].compactMap(\.self)
-  }
-
-  // MARK: Subcommands
-
-  struct Begin: TokenCommand {
-    static let abstract = "Begin the work of a key, unless it was begun before."
-    static let discussion =
-      "Exit status 1 if it was; then the answer shows the first one's result."
-
-    @OptionGroup var target: Target<Once>
-    @Option(duration: "How long the daemon remembers the key.") var ttl: Duration
-    @OptionGroup var token: TokenOption
-    @OptionGroup var global: GlobalOptions
-
-    var command: Command {
-      .init("ONCE", "BEGIN", target.key, options: ["TTL": ttl, "TOKEN": token.value])
-    }
-  }
-
-  struct Done: EntityCommand {
-    static let abstract = "Store the result of the work."
-    static let discussion = "Exit status 1 if there is a result already."
-
-    @OptionGroup var generation: GenerationOption
-    @OptionGroup var target: Target<Once>
-    @Argument(help: "The result; repetitions get it.") var result: String
-    @OptionGroup var global: GlobalOptions
-
-    var command: Command {
-      .init("ONCE", "DONE", target.key, result, options: ["GENERATION": generation.value])
-    }
-  }
-
-  enum Cancel: Verb {
-    typealias Shown = Once
-    static let abstract = "Forget a key whose work failed, so that it can be tried again."
-    static let discussion = "Exit status 1 if there is none."
-    static let done: String? = "cancelled"
   }
 }

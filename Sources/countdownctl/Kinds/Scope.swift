@@ -19,10 +19,7 @@ struct Scope: AsyncParsableCommand, Entity {
         countdownctl scope tree app
         countdownctl scope close app
       """,
-    subcommands: [
-      Open.self, VerbCommand<Close>.self, Touch.self, GetCommand<Scope>.self, Tree.self,
-      Handle.self, Emit.self, ListCommand<Scope>.self,
-    ])
+    subcommands: commands + [Tree.self, Handle.self, Emit.self])
 
   static let kind = CountdownEvent.Kind.scope
   static let noun = "scope"
@@ -65,43 +62,6 @@ struct Scope: AsyncParsableCommand, Entity {
   }
 
   // MARK: Subcommands
-
-  struct Open: EntityCommand {
-    static let abstract = "Open a scope, or renew the lease of an open one."
-
-    @OptionGroup var target: Target<Scope>
-    @Option(help: "The scope above: it closes this one with it, and gets its events next.")
-    var parent: String?
-    @OptionGroup var owner: OwnerOption
-    @Option(duration: "Its lease: close it unless it is touched within this time.") var ttl:
-      Duration?
-    @OptionGroup var global: GlobalOptions
-
-    var command: Command {
-      .init(
-        "SCOPE", "OPEN", target.key, options: ["PARENT": parent, "TTL": ttl, "OWNER": owner.value])
-    }
-  }
-
-  enum Close: Verb {
-    typealias Shown = Scope
-    static let abstract = "Close a scope and all scopes below it."
-    static let discussion = "Exit status 1 if there is none."
-    static let done: String? = "closed"
-  }
-
-  struct Touch: EntityCommand {
-    static let abstract = "Renew the lease of a scope."
-
-    @OptionGroup var generation: GenerationOption
-    @OptionGroup var target: Target<Scope>
-    @Option(duration: "The length of the lease, from now on.") var ttl: Duration?
-    @OptionGroup var global: GlobalOptions
-
-    var command: Command {
-      .init("SCOPE", "TOUCH", target.key, options: ["TTL": ttl, "GENERATION": generation.value])
-    }
-  }
 
   struct Tree: SessionCommand {
     static let configuration = CommandConfiguration(

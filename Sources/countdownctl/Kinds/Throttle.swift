@@ -15,7 +15,7 @@ struct Throttle: AsyncParsableCommand, Entity {
         countdownctl throttle refund mail 20
         countdownctl watch --throttle
       """,
-    subcommands: [Take.self, Refund.self, GetCommand<Throttle>.self, ListCommand<Throttle>.self])
+    subcommands: commands)
 
   static let kind = CountdownEvent.Kind.throttle
   static let noun = "rate limit"
@@ -51,46 +51,4 @@ struct Throttle: AsyncParsableCommand, Entity {
   }
 
   static func left(_ view: ThrottleView) -> String { "\(view.remaining) of \(view.limit) left" }
-
-  // MARK: Subcommands
-
-  struct Take: TokenCommand {
-    static let abstract = "Ask whether this may happen now, and count it if so."
-    static let discussion = "Exit status 1 if it may not."
-
-    @OptionGroup var target: Target<Throttle>
-    @Option(help: "The most at once.", transform: integer(1...1_000_000_000)) var burst: Int
-    @Option(
-      help: .init("The most in the long run, such as 5/10m.", valueName: "n/duration"),
-      transform: countdownctl.rate)
-    var rate: String
-    @Option(help: "How much this uses (default: 1).", transform: integer(1...1_000_000_000))
-    var cost: Int?
-    @Flag(help: "Only ask; count nothing.") var peek = false
-    @OptionGroup var token: TokenOption
-    @OptionGroup var global: GlobalOptions
-
-    var command: Command {
-      .init(
-        "THROTTLE", "TAKE", target.key,
-        options: ["PEEK": peek, "BURST": burst, "RATE": rate, "COST": cost, "TOKEN": token.value])
-    }
-  }
-
-  struct Refund: TokenCommand {
-    static let abstract = "Give back what was not used."
-    static let discussion = "Exit status 1 if the rate limit is unused."
-
-    @OptionGroup var generation: GenerationOption
-    @OptionGroup var target: Target<Throttle>
-    @Argument(help: "How much.", transform: integer(1...1_000_000_000)) var count: Int = 1
-    @OptionGroup var token: TokenOption
-    @OptionGroup var global: GlobalOptions
-
-    var command: Command {
-      .init(
-        "THROTTLE", "REFUND", target.key, count,
-        options: ["GENERATION": generation.value, "TOKEN": token.value])
-    }
-  }
 }

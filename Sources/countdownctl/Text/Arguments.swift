@@ -20,25 +20,8 @@ extension Option where Value == Duration? {
   }
 }
 
-extension Option where Value == Duration {
-  init(duration help: String) {
-    self.init(help: .init(help, valueName: "duration"), transform: countdownctl.duration)
-  }
-}
-
 extension Argument where Value == Duration? {
   init(duration help: ArgumentHelp) { self.init(help: help, transform: countdownctl.duration) }
-}
-
-extension Argument where Value == Duration {
-  init(duration help: ArgumentHelp) { self.init(help: help, transform: countdownctl.duration) }
-}
-
-extension Option where Value == String? {
-  /// Creates an option for one of a few words, which the daemon checks.
-  init(oneOf words: [String], help: ArgumentHelp) {
-    self.init(help: help, completion: .list(words))
-  }
 }
 
 /// Returns a parser of integers within a range, for `transform:`.

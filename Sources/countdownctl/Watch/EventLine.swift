@@ -26,7 +26,7 @@ enum EventLine {
     return text.dropLast() + ",\"channel\":" + RESPValue.text(event.channel).json + "}"
   }
 
-  private static let entities: [CountdownEvent.Kind: any Entity.Type] = Dictionary(
+  static let entities: [CountdownEvent.Kind: any Entity.Type] = Dictionary(
     uniqueKeysWithValues: [
       Countdown.self, HUD.self, Timer.self, Throttle.self, Once.self, Gate.self, Debounce.self,
       Scope.self, Navigation.self, Page.self,

@@ -37,17 +37,7 @@ enum WatchKind: String, EnumerableFlag {
   case countdown, hud, timer, throttle, once, gate, debounce, scope, nav, page
 
   static func help(for kind: WatchKind) -> ArgumentHelp? {
-    switch kind {
-    case .countdown: "Names are keys of countdowns (default)."
-    case .hud: "Names are screens of HUDs."
-    case .timer: "Names are keys of timers."
-    case .throttle: "Names are keys of rate limits."
-    case .once: "Names are idempotency keys."
-    case .gate: "Names are sessions of gates."
-    case .debounce: "Names are keys of debouncers."
-    case .scope: "Names are scopes."
-    case .nav: "Names are navigation stacks."
-    case .page: "Names are pages."
-    }
+    let plural = EventLine.entities[.init(rawValue: kind.rawValue)]?.plural ?? ""
+    return "Names are those of \(plural)\(kind == .countdown ? " (default)" : "")."
   }
 }
