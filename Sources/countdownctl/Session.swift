@@ -28,11 +28,6 @@ extension SessionCommand {
       // With a time limit, even long work such as watch begins only if the daemon answers.
       if patience != nil { _ = try await session.reply(["PING"]) }
       try await run(session)
-    } catch let error as NoAnswer {
-      Output.error(
-        "\(session.path) did not answer within \(error.patience.humanText)", code: "TIMEOUT")
-      try failed()
-      throw ExitCode.unreachable
     } catch let error as CountdownClientError {
       Output.error(session.explain(error), code: error.code)
       try failed()
@@ -41,28 +36,23 @@ extension SessionCommand {
   }
 }
 
-/// The daemon did not answer in time.
-struct NoAnswer: Error { let patience: Duration }
-
 /// A subcommand's access to the daemon, and the output of its results.
 struct Session {
   let path: String
   let json: Bool
   let style: Style
   let client: Client
-  let patience: Duration?
 
   init(
     socket: String?, json: Bool = false, showsGenerations: Bool = false, patience: Duration?
   ) {
     path = socket ?? Output.environment("COUNTDOWND_SOCKET") ?? Client.defaultPath
     self.json = json
-    self.patience = patience
     var style = Output.style
     style.showsGenerations = showsGenerations
     self.style = style
     client = .unconnected(
-      path: path, name: "countdownctl", connectTimeout: nil, timeout: nil)
+      path: path, name: "countdownctl", connectTimeout: patience, timeout: patience)
   }
 
   func send(_ command: Command) async throws -> RESPValue { try await reply(command.words) }
@@ -71,31 +61,7 @@ struct Session {
     try await reply(words.map { Array($0.utf8) })
   }
 
-  /// Sends a command and waits at most `patience` for its reply.
-  ///
-  /// - Throws: `NoAnswer`, and the errors of `Client.send`.
-  func reply(_ words: [[UInt8]]) async throws -> RESPValue {
-    guard let patience else { return try await client.send(bytes: words) }
-    // The first outcome counts; nothing waits for a cancelled client, which continues to connect.
-    let (outcomes, outcome) = AsyncStream.makeStream(of: Result<RESPValue, any Error>.self)
-    let asking = Task {
-      do {
-        outcome.yield(.success(try await client.send(bytes: words)))
-      } catch {
-        outcome.yield(.failure(error))
-      }
-    }
-    let waiting = Task {
-      try await Task.sleep(for: patience)
-      outcome.yield(.failure(NoAnswer(patience: patience)))
-    }
-    defer {
-      asking.cancel()
-      waiting.cancel()
-    }
-    for await first in outcomes { return try first.get() }
-    throw CancellationError()
-  }
+  func reply(_ words: [[UInt8]]) async throws -> RESPValue { try await client.send(bytes: words) }
 
   /// Reads a list page by page until `body` returns false.
   ///
@@ -161,8 +127,9 @@ struct Session {
     // These codes add nothing to the message.
     case .server(.invalid, let message), .server(.notFound, let message): return message
     case .server(let code, let message): return "\(code) \(message)"
+    case .timedOut(let limit): return "\(path) did not answer within \(limit.humanText)"
     case .connectionFailed, .notCountdownd, .connectionClosed, .clientClosed, .protocolViolation,
-      .timedOut, .invalidUse:
+      .invalidUse:
       return "\(error)"
     }
   }
@@ -170,10 +137,10 @@ struct Session {
   func exitCode(_ error: CountdownClientError) -> ExitCode {
     switch error {
     case .daemonNotRunning, .notASocket, .notCountdownd, .permissionDenied, .pathTooLong,
-      .connectionFailed:
+      .connectionFailed, .timedOut:
       return .unreachable
     case .server(.notFound, _): return .refused
-    case .server, .connectionClosed, .clientClosed, .protocolViolation, .timedOut, .invalidUse:
+    case .server, .connectionClosed, .clientClosed, .protocolViolation, .invalidUse:
       return .serverError
     }
   }
@@ -187,7 +154,8 @@ extension CountdownClientError {
     case .daemonNotRunning, .notASocket, .permissionDenied, .pathTooLong, .connectionFailed:
       "UNREACHABLE"
     case .notCountdownd, .protocolViolation: "PROTOCOL"
-    case .connectionClosed, .clientClosed, .timedOut, .invalidUse: "CLOSED"
+    case .timedOut: "TIMEOUT"
+    case .connectionClosed, .clientClosed, .invalidUse: "CLOSED"
     }
   }
 }

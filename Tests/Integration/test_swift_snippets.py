@@ -1,5 +1,5 @@
-"""The Swift programs and parts of programs in the README, the how-to pages and the DocC catalogs
-compile, in Swift 6 mode."""
+"""The Swift programs and parts of programs in the README, the how-to pages, the DocC catalogs and
+their tutorials compile, in Swift 6 mode."""
 
 import pathlib
 import re
@@ -46,17 +46,24 @@ func handle(_ payload: UInt64) {}
 
 
 def functions():
-    """Returns each block of the pages as a function."""
+    """Returns each block of the pages, and each file of the tutorials, as a function."""
     found = []
+
+    def add(page, text):
+        lines = [line for line in text.splitlines() if not line.startswith("import ")]
+        body = "\n".join(lines).replace("{ … }", "{}")
+        found.append(
+            f"// {page}\n@MainActor func snippet{len(found)}() async throws -> Answer? {{\n"
+            f"{body}\nreturn nil\n}}\n")  # fmt: skip
+
     for page in PAGES:
         for text in re.findall(r"^```swift\n(.*?)^```$", (PROJECT / page).read_text(), re.M | re.S):
             if ".package(" in text:
                 continue
-            lines = [line for line in text.splitlines() if not line.startswith("import ")]
-            body = "\n".join(lines).replace("{ … }", "{}")
-            found.append(
-                f"// {page}\n@MainActor func snippet{len(found)}() async throws -> Answer? {{\n"
-                f"{body}\nreturn nil\n}}\n")  # fmt: skip
+            add(page, text)
+    for page in PROJECT.glob("Sources/*/*.docc/*.tutorial"):
+        for file in re.findall('file: "(.*)"', page.read_text()):
+            add(page.name, (page.parent / file).read_text())
     return found
 
 

@@ -26,9 +26,6 @@ struct Health: SessionCommand {
     let session = Session(socket: global.socket, json: global.json, patience: patience)
     do {
       try await run(session)
-    } catch let error as NoAnswer {
-      try report(
-        ["\(session.path) did not answer within \(error.patience.humanText)"], .notServing)
     } catch let error as CountdownClientError {
       try report([session.explain(error)], .notServing)
     }

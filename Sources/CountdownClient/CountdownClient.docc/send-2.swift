@@ -1,0 +1,10 @@
+import CountdownClient
+
+let client = try await Client.connect(path: "/tmp/countdownd.sock")
+let answer = try await client.countdown.start(
+  "+4512345678", count: 60, every: .seconds(1), token: "request-81")
+switch answer.decision {
+case .accepted: print("send the code")
+case .repeated: print("the code of this request was sent")
+case .refused(_, let retryAfter): print("try again in \(retryAfter)")
+}

@@ -1,0 +1,20 @@
+import CountdownClient
+
+let client = try await Client.connect(path: "/tmp/countdownd.sock")
+let answer = try await client.countdown.start(
+  "+4512345678", count: 60, every: .seconds(1))
+switch answer.decision {
+case .accepted: print("send the code")
+case .repeated: print("the code of this request was sent")
+case .refused(_, let retryAfter): print("try again in \(retryAfter)")
+}
+
+for try await event in client.events(.countdown("+4512345678")) {
+  switch event.name {
+  case .disconnected: print("the daemon is away")
+  case .resubscribed: print("it is back")
+  case .snapshot, .tick: print(event.countdown?.stepsLeft ?? 0, "seconds to go")
+  default: break
+  }
+  if event.name == .ready { break }
+}
