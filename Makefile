@@ -32,8 +32,12 @@ SWIFT_FLAGS := --no-color-diagnostics
 RELEASE_FLAGS := $(SWIFT_FLAGS) -c release --static-swift-stdlib -Xswiftc -enforce-exclusivity=unchecked \
   -Xswiftc -use-ld=lld -Xlinker --no-export-dynamic
 
+.PHONY: commit
+commit:
+	@scripts/commit.sh
+
 .PHONY: build
-build: packages ## Build the release binaries: .build/release/countdownd and countdownctl
+build: packages commit ## Build the release binaries: .build/release/countdownd and countdownctl
 	@swift build $(RELEASE_FLAGS) --product countdownd
 	@swift build $(RELEASE_FLAGS) --product countdownctl
 

@@ -58,7 +58,8 @@ let package = Package(
       name: "DispatchTimersTesting", dependencies: ["DispatchTimers"], swiftSettings: strict),
 
     // The protocol between the daemon and its clients: RESP, its limits, the version.
-    .target(name: "Wire", swiftSettings: strict),
+    .target(name: "CCommit"),
+    .target(name: "Wire", dependencies: ["CCommit"], swiftSettings: strict),
 
     // The daemon's logic: the engine, a folder for each kind, the commands. No clock, no I/O.
     .target(

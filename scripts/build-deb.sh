@@ -23,7 +23,8 @@ if ldd "$program" | grep -q libswiftCore; then
   exit 1
 fi
 version=$($program --version)
-version=${version##* }-1
+version=${version##* }
+version=${version%%+*}-1
 architecture=$(dpkg --print-architecture)
 maintainer="${DEBFULLNAME:-countdownd packagers} <${DEBEMAIL:-countdownd@$(hostname -f)}>"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}

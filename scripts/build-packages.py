@@ -66,7 +66,7 @@ def version_of(program):
         path.write_bytes(program)
         path.chmod(0o755)
         done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
-    return done.stdout.split()[-1]
+    return done.stdout.split()[-1].partition("+")[0]
 
 
 def describe(artefact, version):

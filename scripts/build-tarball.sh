@@ -37,7 +37,8 @@ if [ "$(printf '%s\n' $newest_glibc "${glibc#GLIBC_}" | sort -V | tail -1)" != $
 fi
 
 version=$($program --version)
-name=countdownd-${version##* }-linux-$(uname -m)
+version=${version##* }
+name=countdownd-${version%%+*}-linux-$(uname -m)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 work=.build/tarball
 tree=$work/$name

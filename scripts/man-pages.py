@@ -354,7 +354,7 @@ def main(binaries, directory):
         pages.append(configuration_page((PROJECT / "config/countdownd.yaml").read_text()))
     version = subprocess.run(
         [f"{binaries}/{program}", "--version"], check=True, capture_output=True, text=True
-    ).stdout.split()[-1]
+    ).stdout.split()[-1].partition("+")[0]
     for page in pages:
         page.write(directory, version)
 

@@ -17,7 +17,7 @@ extension Server {
     backup = new
     nonisolated(unsafe) let begun = new
     writer.backUp(to: new.path, at: isReadOnly ? nil : reading) { [self] error in
-      unsafe begun.made(error)
+      unsafe begun.made(error, inMemory: storing.writer?.takeCopyInMemory())
       // Not earlier: another backup would have the same path.
       if unsafe begun.isEnded { backup = nil }
     }
@@ -25,7 +25,7 @@ extension Server {
   }
 
   package func backupSize(_ id: Int64, of connection: UInt64) throws(StateError) -> Int64? {
-    try find(id, connection).result?.get().size
+    try find(id, connection).size
   }
 
   package func readBackup(
@@ -44,7 +44,7 @@ extension Server {
 
   private func end(_ ended: Backup) {
     ended.end()
-    if ended.result != nil { backup = nil }
+    if ended.isMade { backup = nil }
   }
 
   private func find(_ id: Int64, _ connection: UInt64) throws(StateError) -> Backup {

@@ -102,14 +102,40 @@ final class Checkpoint: @unchecked Sendable {
     return try StateCopy(of: database, to: path)
   }
 
-  /// Gives a complete copy its name. Its new lineage separates it from the log of this state.
+  /// Gives a complete copy its name.
   func finish(_ copy: StateCopy) throws(StoreError) {
+    try copy.finish(metaOfCopy, product: options.product)
+  }
+
+  /// Its new lineage separates a copy from the log of this state.
+  private var metaOfCopy: Meta {
     var meta = meta
     meta.lineage = Meta.newLineage
     meta.folded = 0
     // With a lower floor, a restored copy knows that numbers were given out after it was made.
     meta.clocks.numberFloor -= 1
-    try copy.finish(meta, product: options.product)
+    return meta
+  }
+
+  /// The largest copy that is made in memory, in bytes.
+  private static let mostInMemory: Int64 = 1 << 30
+
+  /// Copies the tables in memory, and applies the batches of segments to the copy: for a disk that
+  /// has room for neither. Returns the bytes of its file.
+  func copyInMemory(
+    with segments: [FoundSegment], through number: UInt64
+  ) throws(StoreError) -> [UInt8] {
+    let size = try database.number("PRAGMA page_count") * database.number("PRAGMA page_size")
+    guard size <= Self.mostInMemory else {
+      throw StoreError(
+        .full, database.path,
+        "a copy has \(size >> 20) MiB, and one in memory at most \(Self.mostInMemory >> 20) MiB")
+    }
+    let copy = try Database.inMemory(copyOf: database)
+    let checkpoint = try Checkpoint(options, copy, meta)
+    try checkpoint.fold(segments, through: number)
+    try checkpoint.metaOfCopy.write(copy, product: options.product)
+    return copy.bytes
   }
 
   /// Throws if a copy does not fit: it would take the space of commits before it failed.

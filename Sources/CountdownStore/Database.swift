@@ -14,15 +14,22 @@ import Glibc
   private static let isConfigured = countdownd_count_no_memory() == SQLITE_OK
 
   /// Opens an existing file without reading it.
-  init(_ path: String, _ access: Access, lock: DirectoryLock? = nil) throws(StoreError) {
+  convenience init(
+    _ path: String, _ access: Access, lock: DirectoryLock? = nil
+  ) throws(StoreError) {
+    // The first connection that reads the file locks it for this process, until the last one closes
+    // it: other processes cannot change a state that the engine has in memory, several of our
+    // connections can work at once, and no transaction has to take a lock.
+    try self.init(path, access, lock: lock, system: "unix-excl")
+  }
+
+  private init(
+    _ path: String, _ access: Access, lock: DirectoryLock?, system: String
+  ) throws(StoreError) {
     self.path = path
     self.lock = lock
     _ = Self.isConfigured
     var handle: OpaquePointer?
-    // The first connection that reads the file locks it for this process, until the last one closes
-    // it: other processes cannot change a state that the engine has in memory, several of our
-    // connections can work at once, and no transaction has to take a lock.
-    let system = "unix-excl"
     // One thread at a time: SQLite's own mutexes would only cost time at each call.
     let flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     let mode = access == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
@@ -37,6 +44,28 @@ import Glibc
     if access == .readWrite, isReadOnlyForSQLite {
       throw StoreError(.inputOutput, path, "it is writable, and could be opened only for reading")
     }
+  }
+
+  /// Copies a database in memory.
+  ///
+  /// Source: SQLite, memdb.c; it keeps at most 1 GiB.
+  static func inMemory(copyOf other: Database) throws(StoreError) -> Database {
+    let copy = try Database("a copy in memory", .readWrite, lock: nil, system: "memdb")
+    try copy.execute("PRAGMA journal_mode = OFF")
+    let backup = unsafe sqlite3_backup_init(copy.handle, "main", other.handle, "main")
+    guard let backup = unsafe backup else { throw unsafe copy.error(sqlite3_errcode(copy.handle)) }
+    unsafe sqlite3_backup_step(backup, -1)
+    let code = unsafe sqlite3_backup_finish(backup)
+    guard code == SQLITE_OK else { throw copy.error(code) }
+    return copy
+  }
+
+  /// The file of a database in memory.
+  var bytes: [UInt8] {
+    var size: sqlite3_int64 = 0
+    let flags = UInt32(SQLITE_SERIALIZE_NOCOPY)
+    guard let start = unsafe sqlite3_serialize(handle, "main", &size, flags) else { return [] }
+    return unsafe Array(UnsafeBufferPointer(start: start, count: Int(size)))
   }
 
   deinit {
@@ -68,7 +97,10 @@ import Glibc
   /// Returns the first problems that `quick_check` or `integrity_check` finds, if any.
   func problems(_ check: String, most: Int) throws(StoreError) -> [String] {
     do throws(StoreError) {
+      // A row can have several lines, the first of which names the database.
       let problems = try texts("PRAGMA \(check)(\(most))")
+        .flatMap { $0.split(separator: "\n").map(String.init) }
+        .filter { !$0.hasPrefix("*** in database") }
       guard problems != ["ok"] else { return [] }
       // A page that cannot be read is reported, too: that is an I/O error, not corruption.
       let error = corrupt(problems.joined(separator: "; "))

@@ -52,6 +52,8 @@ package final class StoreWriter: @unchecked Sendable {
     var filled: Int64 = .min
     /// Copies to be made.
     var requests: [CopyRequest] = []
+    /// The last copy, if the disk had no room for it.
+    var copyInMemory: [UInt8]?
   }
 
   private struct CopyRequest {
@@ -372,7 +374,29 @@ package final class StoreWriter: @unchecked Sendable {
       try checkpoint.fold(segments.filter { log.has($0) }, through: last)
       copying = (try checkpoint.beginCopy(to: request.path), request.answer)
     } catch {
+      guard error.kind == .full else { return end(request.answer, error) }
+      beginInMemory(request, checkpoint)
+    }
+  }
+
+  /// Makes a copy where there is no room for one. Folding has to wait; it has no room either.
+  private func beginInMemory(_ request: CopyRequest, _ checkpoint: Checkpoint) {
+    let (segments, last) = request.log
+    do throws(StoreError) {
+      let copy = try checkpoint.copyInMemory(
+        with: segments.filter { log.has($0) }, through: last)
+      upkeepState.withLock { $0.copyInMemory = copy }
+      end(request.answer, nil)
+    } catch {
       end(request.answer, error)
+    }
+  }
+
+  /// Takes the copy that was made last, if it is not in a file because there was no room.
+  package func takeCopyInMemory() -> [UInt8]? {
+    upkeepState.withLock { state in
+      defer { state.copyInMemory = nil }
+      return state.copyInMemory
     }
   }
 

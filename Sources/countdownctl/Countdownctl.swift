@@ -2,6 +2,7 @@ import ArgumentParser
 import CountdownClient
 import Dispatch
 import Glibc
+import Wire
 
 /// Runs the program as countdownctl.
 package func runCountdownctl() -> Never {
@@ -47,7 +48,7 @@ struct Countdownctl: AsyncParsableCommand {
         COUNTDOWND_SOCKET  the socket to use without --socket
         NO_COLOR           disable colour if non-empty
       """,
-    version: Client.version,
+    version: ProductVersion.built,
     groupedSubcommands: [
       CommandGroup(
         name: "Countdown",

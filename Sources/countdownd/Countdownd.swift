@@ -49,7 +49,7 @@ struct Countdownd: ParsableCommand {
         74  cannot store a change: the log says why; a restart continues with what was stored
         78  the configuration has an error: the message says where
       """,
-    version: "\(Product.name) \(Product.version)")
+    version: "\(Product.name) \(ProductVersion.built)")
 
   @Option(
     help: .init(

@@ -102,7 +102,8 @@ import Testing
     let store = try open(directory)
     #expect(try store.all().count == 10)
     #expect(try store.all().allSatisfy { $0.bytes.count > long.count })
-    #expect(store.meta.folded > 1_000)
+    // A segment has about 60 batches, and there are fewer than 30.
+    #expect(store.meta.folded > 100)
     #expect(life.failures.first == nil)
   }
 

@@ -92,6 +92,24 @@ def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
     assert files_of(state / FIRST_STATE) == replaced
 
 
+def test_check_prints_each_problem_on_a_line_of_its_own(daemon):
+    client = daemon.connect()
+    for number in range(2_000):
+        client("COUNTDOWN", "START", f"k{number}", "EVERY", "1h")
+    copy = daemon.directory / "copy.db"
+    daemon.back_up(copy)
+    with open(copy, "r+b") as file:
+        for page in range(10, 14):
+            file.seek(page * PAGE + 8)
+            file.write(bytes(200))
+    looked = check(copy)
+    assert looked.returncode == 65, looked
+    problems = [line for line in looked.stdout.splitlines() if "Tree" in line or "page" in line]
+    assert len(problems) > 1, looked.stdout
+    assert all(line.startswith("problem: ") for line in problems), problems
+    assert "u{" not in looked.stdout and "***" not in looked.stdout
+
+
 def test_a_restored_backup_has_the_next_number(daemon):
     """Also if lower numbers are free, and after more than nine states."""
     daemon.connect()("COUNTDOWN", "START", "k")

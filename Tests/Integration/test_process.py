@@ -266,6 +266,40 @@ def test_virtual_time_leaves_the_configured_state_alone(tmp_path):
         assert process.wait(timeout=5) == 0
 
 
+def test_a_build_names_its_commit_unless_it_is_a_release(tmp_path):
+    """The sources of the version, with a git repository of their own and without one."""
+    sources = ["scripts/commit.sh", "Sources/Wire/ProductVersion.swift"]
+    sources += ["Sources/CCommit/commit.c", "Sources/CCommit/include/CCommit.h"]
+    for name in sources:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((PROJECT / name).read_bytes())
+    (tmp_path / "main.c").write_text(
+        '#include "CCommit.h"\nint puts(const char *);\nint main(void) { puts(countdownd_commit()); }\n')
+
+    def commit():
+        subprocess.run(["bash", "scripts/commit.sh"], cwd=tmp_path, check=True)
+        build = ["gcc", "-ISources/CCommit/include", "main.c", "Sources/CCommit/commit.c", "-o", "main"]
+        subprocess.run(build, cwd=tmp_path, check=True)
+        return subprocess.run(["./main"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
+
+    def git(*words):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        return subprocess.run(["git", *identity, *words], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    assert commit() == "", "nobody knows of a commit"
+    git("init", "--quiet")
+    git("add", *sources)
+    git("commit", "--quiet", "-m", "all")
+    head = git("rev-parse", "--short=9", "HEAD").strip()
+    assert commit() == head
+    (tmp_path / sources[1]).write_text((tmp_path / sources[1]).read_text() + "\n")
+    assert commit() == f"{head}.changed"
+    git("checkout", "--quiet", sources[1])
+    version = re.search('current = "(.*)"', (tmp_path / sources[1]).read_text())[1]
+    git("tag", f"v{version}")
+    assert commit() == "", "it is the release"
+
+
 def test_version_and_help_are_printed():
     assert run("--version").stdout.startswith("countdownd ")
     text = run("--help").stdout

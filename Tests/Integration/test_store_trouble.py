@@ -117,10 +117,6 @@ def test_a_full_disk_refuses_changes_before_they_are_made(start_daemon, small, t
     info = daemon.info("persistence")
     assert info["read_only"] == "1" and "no space left" in info["last_error"]
     assert "Free space" in daemon.log and "Free space" in told.status()
-    # There is no room for a backup, either.
-    copy = backup(client)
-    assert isinstance(copy, Error) and "Free space" in copy
-    assert not list((small.directory / "state").glob("backup*"))
     # Deadlines still fire, and each event is sent once.
     heard = []
     while (b"countdown:soon", "ready") not in heard:
@@ -142,6 +138,46 @@ def test_a_full_disk_refuses_changes_before_they_are_made(start_daemon, small, t
     assert keys == {b"kept", b"soon", b"y", *(b"x%d" % n for n in range(count))}
     assert view(client("COUNTDOWN", "GET", "soon"))["state"] == b"ready"
     assert view(client("TIMER", "GET", "timer"))["state"] == b"running"
+
+
+@pytest.mark.parametrize("to", ["file", "standard output"])
+def test_a_full_disk_can_be_backed_up_to_another_one(start_daemon, small, tmp_path, to):
+    daemon = start_daemon(state=small.directory / "state", segment_size="64KiB")
+    client = daemon.connect()
+    for number in range(2_000):
+        start(client, f"before{number}")
+    client("COUNTDOWN", "CANCEL", "before7")
+    small.fill()
+    # The newest of these are in the log only, as there is no room to fold it.
+    count = start_until_refused(client)
+    assert count > 0 and not is_writable(daemon)
+    copy = tmp_path / "copy.db"
+    command = [binary().parent / "countdownctl", "--socket", daemon.path, "backup"]
+    if to == "file":
+        done = subprocess.run([*command, copy], capture_output=True, timeout=PATIENCE)
+    else:
+        with open(copy, "wb") as output:
+            done = subprocess.run([*command, "-"], stdout=output, stderr=subprocess.PIPE, timeout=PATIENCE)
+    assert done.returncode == 0, done
+    assert not list((small.directory / "state").glob("backup*"))
+    looked = subprocess.run(
+        [command[0], "state", "check", copy], capture_output=True, text=True, timeout=PATIENCE)
+    assert looked.returncode == 0 and f"countdowns: {1_999 + count}\n" in looked.stdout, looked
+    # A daemon continues with it, elsewhere.
+    other = start_daemon(is_waited_for=False)
+    other.wait_until_started()
+    other.terminate()
+    restored = subprocess.run(
+        [command[0], "restore", copy, "--state-directory", other.state], capture_output=True, timeout=PATIENCE)
+    assert restored.returncode == 0, restored
+    other.start_again()
+    assert other.connect()("DBSIZE") == 1_999 + count
+    assert is_stored(other.connect(), f"x{count - 1}")
+    # It was no loss of the daemon that is short of room.
+    assert client("DBSIZE") == 1_999 + count
+    small.empty()
+    eventually(lambda: is_writable(daemon), "it can write again")
+    assert isinstance(backup(client), int)
 
 
 @pytest.mark.parametrize("is_read_only", [False, True])

@@ -7,8 +7,15 @@ final class Backup {
   let id: Int64
   let connection: UInt64
   let path: String
-  /// The open copy, or why there is none; nil while it is being made.
-  private(set) var result: Result<(descriptor: Int32, size: Int64), StateError>?
+  private enum Copy {
+    case file(descriptor: Int32, size: Int64)
+    /// For want of room on the disk.
+    case memory([UInt8])
+  }
+
+  /// The copy, or why there is none; nil while it is being made.
+  private var result: Result<Copy, StateError>?
+  var isMade: Bool { result != nil }
   /// Whether the copy is not needed any more.
   private(set) var isEnded = false
 
@@ -18,15 +25,30 @@ final class Backup {
     self.path = path
   }
 
-  deinit { if case .success(let file)? = result { close(file.descriptor) } }
+  deinit { if case .success(.file(let descriptor, _))? = result { close(descriptor) } }
+
+  /// The length in bytes; nil while the copy is being made.
+  var size: Int64? {
+    get throws(StateError) {
+      switch try result?.get() {
+      case .file(_, let size)?: size
+      case .memory(let bytes)?: Int64(bytes.count)
+      case nil: nil
+      }
+    }
+  }
 
   /// Opens the finished copy, or keeps the error that prevented it.
-  func made(_ error: StoreError?) {
+  func made(_ error: StoreError?, inMemory bytes: [UInt8]?) {
     // The open descriptor is enough, and the copy disappears with the daemon, however that ends.
     defer { unsafe unlink(path) }
     guard !isEnded else { return }
     if let error {
       result = .failure(StateError("ERR no copy could be made: \(error)"))
+      return
+    }
+    if let bytes {
+      result = .success(.memory(bytes))
       return
     }
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
@@ -37,7 +59,7 @@ final class Backup {
       result = .failure(StateError("ERR the copy cannot be read: \(reason)"))
       return
     }
-    result = .success((descriptor, Int64(status.st_size)))
+    result = .success(.file(descriptor: descriptor, size: Int64(status.st_size)))
   }
 
   func end() { isEnded = true }
@@ -46,10 +68,14 @@ final class Backup {
     guard let result else {
       throw StateError("ERR the copy is being made; BACKUP SIZE tells when it is done")
     }
-    let file = try result.get()
+    let descriptor: Int32
+    switch try result.get() {
+    case .memory(let bytes): return Array(bytes.dropFirst(Int(offset)).prefix(count))
+    case .file(let open, _): descriptor = open
+    }
     var failure: Int32 = 0
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-      let got = unsafe pread(file.descriptor, buffer.baseAddress, count, Int(offset))
+      let got = unsafe pread(descriptor, buffer.baseAddress, count, Int(offset))
       failure = got < 0 ? errno : 0
       filled = max(got, 0)
     }
