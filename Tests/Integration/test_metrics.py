@@ -251,6 +251,22 @@ def test_rules_and_dashboard_read_metrics_that_exist(client):
     assert without_fleets(rules) <= known | {"countdownd_up"}
 
 
+def test_rules_dashboard_and_docs_know_the_figures_of_the_gateway():
+    """They are those of its source: the gateway is a build of its own."""
+    source = (PROJECT / "Gateway/Sources/Gateway/Figures.swift").read_text()
+    known = {f"countdown_gateway_{name}" for name in re.findall(r'family\(\s*"(\w+)"', source)}
+    assert len(known) == 6
+
+    def named(text):
+        return {re.sub("_(bucket|sum|count)$", "", name) for name in re.findall(r"\bcountdown_gateway_\w+", text)}
+
+    panels = json.loads((MONITORING / "grafana-dashboard.json").read_text())["panels"]
+    assert named(" ".join(target["expr"] for panel in panels for target in panel["targets"])) == known
+    assert named((PROJECT / "docs/howto/monitor.md").read_text()) == known
+    rules = (MONITORING / "alerts.yaml").read_text()
+    assert named(rules) == {"countdown_gateway_refusals_total", "countdown_gateway_streams_opened_total"}
+
+
 @needs_promtool
 def test_promtool_finds_nothing_wrong_with_metrics(client):
     client("NONSENSE")
@@ -272,6 +288,11 @@ def histogram(name, instance, bound, below):
 
 def gauge(name, bad, good):
     return {f'countdownd_{name}{{instance="bad"}}': bad, f'countdownd_{name}{{instance="good"}}': good}
+
+
+def refusals(status, bad, good):
+    return {f'countdown_gateway_refusals_total{{instance="{instance}",status="{status}"}}': values
+            for instance, values in [("bad", bad), ("good", good)]}  # fmt: skip
 
 
 def mtime(instance, file=FILE):
@@ -309,6 +330,14 @@ ALERTS = {
     "CountdowndRejectsConnections": (gauge("rejected_connections_total", "0+1x30", "5x30"), 6),
     "CountdowndDisconnectsSlowReaders": (
         gauge("output_limit_disconnections_total", "0+1x30", "5x30"), 6),
+    "CountdownGatewayUnavailable": (refusals(503, "0+1x30", "5x30") | refusals(404, "5x30", "0+1x30"), 6),
+    "CountdownGatewayAtLimit": (refusals(429, "0+1x30", "5x30") | refusals(404, "5x30", "0+1x30"), 6),
+    "CountdownGatewayTicketsRefused": (
+        refusals(401, "0+5x30", "0+5x30")
+        | {f'countdown_gateway_streams_opened_total{{instance="{instance}"}}': values
+           for instance, values in [("bad", "7x30"), ("good", "0+1x30")]},
+        8,
+    ),
     "CountdowndFleetUnreachable": (
         gauge("fleet_open_partitions", "16 15x29", "16x30") | gauge("fleet_partitions", "16x30", "16x30"), 3),
     "CountdowndFleetLostRecords": (gauge("fleet_refuses", "0x4 1x25", "0x30"), 5),
