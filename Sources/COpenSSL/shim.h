@@ -1,6 +1,8 @@
 #pragma once
 #include <dlfcn.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stddef.h>
@@ -15,7 +17,7 @@
   f(SSL_set1_host) f(SSL_set_fd) f(SSL_set_connect_state) f(SSL_do_handshake) f(SSL_read)        \
   f(SSL_write) f(SSL_get_error) f(SSL_get_verify_result) f(X509_VERIFY_PARAM_set1_ip_asc)        \
   f(X509_verify_cert_error_string) f(ERR_clear_error) f(ERR_peek_error) f(ERR_get_error)         \
-  f(ERR_reason_error_string)
+  f(ERR_reason_error_string) f(HMAC) f(EVP_sha256)
 
 struct countdownd_openssl {
 #define COUNTDOWND_MEMBER(name) __typeof__(name) *name;

@@ -1,4 +1,6 @@
+import CountdownStore
 import Countdowns
+import Glibc
 
 extension Configuration {
   /// Returns the problems of settings that are valid alone, but not together. `file` only appears
@@ -15,7 +17,48 @@ extension Configuration {
     }
     if let problem = fleet.inconsistency { problems.append(problem) }
     problems += limitInconsistencies
+    if let problem = journalInconsistency { problems.append(problem) }
     return problems.map { ConfigurationProblem(file: file, setting: $0, message: $1) }
+  }
+}
+
+extension Configuration {
+  private var journalInconsistency: (setting: String, message: String)? {
+    if journal.keys == .hmac, journal.secretFile == nil {
+      return ("journal.secret-file", "empty, but journal.keys is hmac; name a file with a secret")
+    }
+    guard journal.isOn else { return nil }
+    if journal.size < 1 << 20 {
+      return ("journal.size", "\(journal.size) bytes; at least 1MiB, or 0 for no journal")
+    }
+    let shared = fleet.settings.kinds
+    if fleet.engine != .none,
+      shared.contains(.countdown) || shared.contains(.throttle) || shared.contains(.once)
+    {
+      return (
+        "journal.size",
+        "a journal has the decisions of one daemon; take countdown, throttle and once out of "
+          + "fleet.kinds, or set journal.size to 0"
+      )
+    }
+    return nil
+  }
+
+  /// Reads the secret of the journal. Throws what is wrong with its file.
+  package mutating func readSecret(file: String) throws(ConfigurationError) {
+    guard journal.isOn, journal.keys == .hmac, let path = journal.secretFile else { return }
+    var problem = "the first line of \(path) needs 16 to 4096 bytes"
+    do {
+      let bytes = try FileContents.read(path, atMost: 4_097)
+      let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+      journal.secret = Array(line)
+      if (16...4_096).contains(line.count) { return }
+    } catch {
+      problem = unsafe "\(path) cannot be read: \(String(cString: strerror(error.code)))"
+    }
+    throw ConfigurationError(problems: [
+      ConfigurationProblem(file: file, setting: "journal.secret-file", message: problem)
+    ])
   }
 }
 

@@ -22,6 +22,7 @@ package struct Configuration: Equatable, Sendable {
   package var request = RESPLimits()
   package var connections = ConnectionLimits()
   package var fleet = Fleet()
+  package var journal = Journal.Settings()
 
   package init() {}
 

@@ -117,6 +117,21 @@ struct Setting: Sendable {
       "How often a verification code may be sent to a key, by the name of the policy."),
 
     Setting(
+      "journal.size", \.journal.size, .bytes(0...1 << 40),
+      "Keep the decisions about countdowns, rate limits and idempotency keys in so many bytes on the "
+        + "disk, at least 1MiB, for `countdownctl journal` and `policy replay`; 0 keeps none."),
+    Setting(
+      "journal.entries", \.journal.entries, .count(1_000...1_000_000_000),
+      "The most entries of the journal. The oldest eighth makes room."),
+    Setting(
+      "journal.keys", \.journal.keys, .choice(),
+      "How the journal has keys: plain, or hmac (hashed with HMAC-SHA256, so that it names nobody)."
+    ),
+    Setting(
+      "journal.secret-file", \.journal.secretFile, .optionalPath,
+      "A file whose first line is the secret for hmac, such as a credential of systemd."),
+
+    Setting(
       "hud.grace", \.engine.presentation.grace, .duration(),
       "Show a HUD only if the work takes longer than this."),
     Setting(

@@ -27,6 +27,8 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case refusedByRules = "fed578211d3142aab19d2ec460284343"
   case limitBlocked = "6f1d5b9e0c7a4b62a3d8e4915c20f7ab"
   case forgiven = "b3a90e6d52f14c7e9d0182c64b7fe135"
+  case journalFails = "5f0e6a1c27d94b0e8a7d3c9b41f2e680"
+  case journalWorks = "c81d97e2b5344f6f9d20a6e4073b15fd"
   case fleetConnected = "ac143bc1c3bd4e3f972af4e720da708f"
   case fleetDisconnected = "bb863db737f9457a84304dc6d99a8815"
   case fleetRefused = "fc8b41cabba745279eff8cb8f2191110"

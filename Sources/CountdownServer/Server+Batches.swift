@@ -37,6 +37,7 @@ extension Server {
       fleetServers.flush()
     }
     commitBatch()
+    keepJournal()
     resumeHeldBack()
     armAlarms()
     returnMemory()

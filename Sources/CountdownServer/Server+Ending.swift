@@ -61,6 +61,7 @@ extension Server {
       dispatcher.engine.takeChanges(into: writer.batch)
       writer.close(at: reading)
     }
+    closeJournal()
     listening?.remove()
   }
 }

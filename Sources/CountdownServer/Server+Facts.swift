@@ -25,7 +25,7 @@ extension Server {
         ("loading_entities", dispatcher.isLoading ? "\(dispatcher.engine.entityCount)" : ""),
         ("events_kept", "\(dispatcher.engine.eventLog.count)"),
       ]
-        + storeFacts
+        + storeFacts + journalFacts
     case .systemd: hooks.systemdFacts()
     case .fleet: fleetServers?.facts ?? []
     case .stats, .timers, .lateness, .commandstats, .users: []
@@ -70,6 +70,7 @@ extension Server {
       metrics.stateBytes = writer.stateBytes
       metrics.foldingFails = writer.foldingProblem != nil
     }
+    metrics.journal = journalMetrics
     metrics.hasReloaded = reloadProblem == nil
     metrics.configuredMicroseconds = UInt64(clamping: configuredAt.microseconds)
     metrics.fleet = fleetServers.map {

@@ -19,7 +19,7 @@ extension Server {
   /// with LOADING.
   func load() {
     guard case .opened(let store?) = loading else {
-      loading = .ended(.success(()))
+      loading = .ended(Result { try openJournal() })
       return
     }
     dispatcher.engine.noteChanges()
@@ -70,6 +70,7 @@ extension Server {
         nonisolated(unsafe) let given = loading.loaded
         unsafe try keep(given)
       }
+      try openJournal()
     } catch {
       self.loading = .ended(.failure(error))
       return

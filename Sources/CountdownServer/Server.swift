@@ -47,6 +47,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   var storing = Storing()
   /// What was found damaged in the state; nil if nothing is persisted.
   var damage: DamageRecord?
+  var journal = JournalKeeping()
   var backup: Backup?
   var lastBackup: Int64 = 0
   let connections = ConnectionTable()
@@ -208,9 +209,11 @@ package final class Server: CommandHost, @unchecked Sendable {
       new.virtualStart = server.settings.virtualStart
       new.fleet = server.settings.fleet
       new.watchdogInterval = server.settings.watchdogInterval
+      let old = server.settings
       server.settings = new
       server.dispatcher.reload(new.dispatcher)
       server.dispatcher.engine.reload(new.engine)
+      server.reloadJournal(from: old)
       (server.configuredAt, server.reloadProblem) = (server.now.wall, nil)
       done(server.status)
     }

@@ -18,6 +18,9 @@ package struct ServerSettings: Sendable {
   package var dispatcher = Dispatcher.Settings()
   /// Where and how state is persisted; nil if it is in memory only.
   package var state: Store.Options?
+  /// How decisions are kept, and where.
+  package var journal = Journal.Settings()
+  package var journalDirectory = ""
   /// What is shared with other daemons, and how; nil without a fleet.
   package var fleet: FleetSettings?
   /// Whether time is virtual: frozen until CLOCK moves it.

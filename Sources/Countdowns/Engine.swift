@@ -73,6 +73,10 @@ package final class Engine {
   /// What is to be logged.
   package var notices: [EngineNotice] = []
   package var observer: (any EventObserver)?
+  /// Keeps what is decided; nil if nobody wants to know.
+  package var journal: Journal?
+  /// The keys of derived limits, by name, where the key of the countdown is not known.
+  var derivedKeys: [String: [UInt8]] = [:]
   /// The newest events of entities without an owner.
   package var eventLog: EventLog
 

@@ -40,6 +40,13 @@ package struct KeptArguments: Sendable {
     }
   }
 
+  package init(_ words: [[UInt8]]) {
+    for word in words {
+      ranges.append(ArgumentRange(start: UInt32(bytes.count), count: UInt32(word.count)))
+      bytes += word
+    }
+  }
+
   package func withArguments<R>(_ body: (Arguments) -> R) -> R {
     body(Arguments(bytes.span, ranges.span))
   }

@@ -63,8 +63,8 @@ struct Countdownctl: AsyncParsableCommand {
         name: "Daemon",
         subcommands: [
           Watch.self, Top.self, Monitor.self, Ping.self, Health.self, Info.self, Metrics.self,
-          Policy.self, Reload.self, LogLevel.self, Backup.self, Restore.self, State.self,
-          Clear.self, Fleet.self, Bench.self, Play.self, SchemaCommand.self, Raw.self,
+          Policy.self, JournalCommand.self, Reload.self, LogLevel.self, Backup.self, Restore.self,
+          State.self, Clear.self, Fleet.self, Bench.self, Play.self, SchemaCommand.self, Raw.self,
         ]),
     ])
 

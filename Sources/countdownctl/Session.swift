@@ -85,7 +85,8 @@ struct Session {
     _ reply: RESPValue, of: Shown.Type, key: String, after verb: String, hasToken: Bool = false
   ) throws {
     try show(reply, absent: Shown.absent(key, after: verb)) {
-      Shown.line(try Shown.View($0), after: verb, style: style)
+      try Shown.several($0, style: style)
+        ?? Shown.line(try Shown.View($0), after: verb, style: style)
     }
     if reply["accepted"]?.bool == false { throw ExitCode.refused }
     if hasToken, reply["reason"]?.string == "repeated" { throw ExitCode.repeated }

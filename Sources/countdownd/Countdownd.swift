@@ -246,7 +246,9 @@ struct Countdownd: ParsableCommand {
     if let durability { configuration.durability = durability }
     // A test must not change the state directory of a configuration that others use.
     if virtualTime, stateDirectory == nil { configuration.durability = .none }
+    if virtualTime, stateDirectory == nil { configuration.journal.size = 0 }
     if let logLevel { configuration.logLevel = logLevel }
+    try configuration.readSecret(file: config ?? Configuration.standardPath)
     return configuration
   }
 

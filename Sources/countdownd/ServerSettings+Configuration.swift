@@ -27,6 +27,8 @@ extension ServerSettings {
       options.segmentSize = configuration.segmentSize
       state = options
     }
+    journal = configuration.journal
+    journalDirectory = configuration.stateDirectory + "/journal"
     if configuration.fleet.engine == .redis { fleet = configuration.fleet.settings }
   }
 }

@@ -124,3 +124,23 @@ def test_figures_count_what_limits_refuse(daemon):
     assert daemon.info("stats")["starts_limited"] == "1"
     eventually(
         lambda: b"countdownd_limited_starts_total 1" in client("METRICS"), "METRICS has it as well")
+
+
+@pytest.mark.daemon(config=RULES)
+def test_countdownctl_takes_limits_and_forgives(daemon):
+    def says(status, part, *words):
+        done = subprocess.run(
+            [ctl_binary(), *words, "--socket", daemon.path], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, part in done.stdout + done.stderr) == (status, True), done
+
+    policy = ["--policy", "phone", "--limit"]
+    says(0, "accepted  4501", "start", "4501", *policy, "ip:a")
+    says(4, "LIMIT needs a POLICY", "start", "4502", "--limit", "ip:a")
+    says(0, "ip:a 1 of 3 left, all: 98 of 100 left", "throttle", "take", "ip:a", "all:")
+    says(1, "ip:a has no room: try again in", "throttle", "take", "ip:a", "all:", "--cost", "2")
+    says(4, "leave them out", "throttle", "take", "ip:a", "all:", "--burst", "1", "--rate", "1/1s")
+    says(0, "forgiven  4501", "forgive", "4501", "--limits")
+    says(0, "accepted  4501", "resend", "4501", "--limit", "ip:b")
+    says(0, "", "throttle", "unblock", "range:45")
+    says(1, "is unused", "throttle", "unblock", "range:99")
+    assert figures(daemon.connect())[b"ip:b"] == 2

@@ -137,3 +137,24 @@ package struct FleetError: Error, Equatable, CustomStringConvertible {
 
   init(_ description: String) { self.description = description }
 }
+
+/// HMAC-SHA256, of which a hash has the first 16 bytes, as hexadecimal digits.
+struct KeyedHash {
+  private let secret: [UInt8]
+
+  /// Fails if OpenSSL is not installed.
+  init?(_ secret: [UInt8]) {
+    guard unsafe loaded != nil else { return nil }
+    self.secret = secret
+  }
+
+  func callAsFunction(_ bytes: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: 32)
+    var count: UInt32 = 32
+    _ = unsafe openSSL.pointee.HMAC(
+      openSSL.pointee.EVP_sha256(), secret, Int32(secret.count), bytes, bytes.count, &digest, &count
+    )
+    let digits = Array("0123456789abcdef".utf8)
+    return digest.prefix(16).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+  }
+}

@@ -65,6 +65,11 @@ extension Engine {
   fileprivate func clear(
     _ kind: EntityKind, _ key: Span<UInt8>, at now: Moment
   ) throws(EngineError) -> Bool {
+    journal?.willEnd(kind, Array(key), .cancelled, at: now)
+    return try end(kind, key, at: now)
+  }
+
+  func end(_ kind: EntityKind, _ key: Span<UInt8>, at now: Moment) throws(EngineError) -> Bool {
     switch kind {
     case .countdown: try cancelCountdown(key, generation: nil, at: now)
     case .timer: try cancel(TimerKind.self, key, generation: nil, at: now)

@@ -32,6 +32,8 @@ package protocol CommandHost: AnyObject {
   func endBackup(_ id: Int64, of connection: UInt64) throws(StateError)
   /// Removes the copy of a connection, if it has one.
   func endBackup(of connection: UInt64)
+  /// Returns a part of the journal.
+  func readJournal(at position: Int64, count: Int) throws(StateError) -> JournalPart
   /// Forgets what was found damaged. Returns how many findings there were.
   func acknowledgeDamage(for client: Client) throws(StateError) -> Int
   /// Logs that a client has ended the entities of a kind whose keys match a pattern.
@@ -63,6 +65,9 @@ extension CommandHost {
   package func forgetStored(_ kind: EntityKind, at place: UInt32) {}
   package func note(_ notice: EngineNotice) {}
   package func note(_ notice: FleetNotice) {}
+  package func readJournal(at position: Int64, count: Int) throws(StateError) -> JournalPart {
+    throw StateError("ERR there is no journal; set journal.size in the configuration")
+  }
   package func hasCleared(
     _ count: Int, _ kind: EntityKind, _ pattern: [UInt8], for client: Client
   ) {}
@@ -94,6 +99,18 @@ package struct FleetReplicas {
   }
 }
 
+/// What METRICS reports of the journal.
+package struct JournalMetrics {
+  package var bytes: Int64
+  package var entries: UInt64
+  package var lost: Int
+  package var fails: Bool
+
+  package init(bytes: Int64, entries: UInt64, lost: Int, fails: Bool) {
+    (self.bytes, self.entries, self.lost, self.fails) = (bytes, entries, lost, fails)
+  }
+}
+
 /// The host's part of METRICS. Durations and sizes are zero where nothing is stored.
 package struct HostMetrics {
   package var rejectedConnections = 0
@@ -107,6 +124,8 @@ package struct HostMetrics {
   /// Of the process: when it started, in Unix time, and the processor time of all its threads.
   package var startMicroseconds: UInt64 = 0
   package var processorMicroseconds: UInt64 = 0
+  /// Nil without a journal.
+  package var journal: JournalMetrics?
   /// Of a fleet's replicas; nil without a fleet.
   package var fleet: FleetReplicas?
   package var residentBytes = 0

@@ -46,7 +46,7 @@ package struct CommandTable: Sendable {
       countdownCommands + hudCommands + timerCommands + guardCommands + scopeCommands
       + navigationCommands + pageCommands + connectionCommands
       + transactionCommands + clientCommands + pubSubCommands + eventCommands
-      + serverCommands + clearCommands + clockCommands + backupCommands
+      + serverCommands + clearCommands + clockCommands + backupCommands + journalCommands
       + fleetCommands + introspectionCommands
     rows = commands + helpCommands(for: commands)
     for (index, row) in rows.enumerated() {

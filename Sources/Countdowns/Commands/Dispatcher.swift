@@ -177,7 +177,13 @@ package final class Dispatcher {
       dispatcher: self, session: session, spec: spec, arguments: arguments, now: now)
     let before = fairness.lapBegin
     do throws(CommandError) {
-      if let fleet, fleet.shares(spec) { try fleet.submit(call) } else { try spec.handler(call) }
+      if let fleet, fleet.shares(spec) {
+        try fleet.submit(call)
+      } else if let journal = engine.journal, Journal.takes(spec) {
+        try performForJournal(journal, call)
+      } else {
+        try spec.handler(call)
+      }
     } catch {
       took = fairness.lap(since: before)
       statistics.record(index, microseconds: took, failed: true)

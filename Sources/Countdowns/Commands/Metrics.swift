@@ -142,6 +142,14 @@ extension Dispatcher {
     text.value(
       "folding_fails", .gauge, "1 while the change log cannot be folded into the database.",
       host.foldingFails ? 1 : 0)
+    if let journal = host.journal {
+      text.value("journal_bytes", .gauge, "Size of the journal of decisions.", journal.bytes)
+      text.value("journal_entries", .gauge, "Entries of the journal.", journal.entries)
+      text.value(
+        "journal_lost_entries_total", .counter, "Entries that could not be kept.", journal.lost)
+      text.value(
+        "journal_fails", .gauge, "1 while the journal cannot be written.", journal.fails ? 1 : 0)
+    }
     text.value(
       "config_last_reload_successful", .gauge, "0 while the newest configuration is refused.",
       host.hasReloaded ? 1 : 0)

@@ -45,6 +45,13 @@ package struct Tokens: Equatable, Sendable {
     entries.append(Entry(command: command, token: token, generation: generation, at: now))
   }
 
+  /// Returns the same tokens in other words.
+  func map(_ transform: ([UInt8]) -> [UInt8]) -> Tokens {
+    var tokens = self
+    for index in entries.indices { tokens.entries[index].token = transform(entries[index].token) }
+    return tokens
+  }
+
   /// Returns the generation that an accepted command with that token had; nil if there was none.
   package func generation(_ token: [UInt8], of command: Command) -> Generation? {
     entries.last { $0.command == command && $0.token == token }?.generation

@@ -94,6 +94,8 @@ extension Syntax.Parameter {
     argument("section", .text(), "A section, such as `stats`; `everything` for all."),
     argument("setting", .text(), "The name of the setting."),
     argument("SLOWLOG GET count", .integer(-1...Int64.max), "The most commands.", default: "10"),
+    argument("JOURNAL READ count", .integer(1...1_048_576), "The most bytes."),
+    argument("position", .count, "Where to read; 0 for the oldest entry."),
     argument("BACKUP READ count", .integer(1...1_048_576), "The most bytes."),
     argument("shared", .text(), "A kind that the fleet shares."),
     argument("place", .count, "The place of the record in the store."),

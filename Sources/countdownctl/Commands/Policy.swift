@@ -7,15 +7,16 @@ import Glibc
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "policy",
-    abstract: "Check configuration files and explain their policies; no daemon is needed.",
+    abstract: "Check configuration files, explain their policies, and try them on a journal.",
     discussion: """
       Examples:
         countdownctl policy check
         countdownctl policy check new.yaml && systemctl reload countdownd
         countdownctl policy explain login
         countdownctl policy explain --config new.yaml
+        countdownctl policy replay new.yaml --price 0.05
       """,
-    subcommands: [Check.self, Explain.self])
+    subcommands: [Check.self, Explain.self, PolicyReplay.self])
 
   struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -10,6 +10,7 @@ extension Countdown {
       let done = verb == "pass" ? "passed" : "refunded"
       return style.green(view.reason == .repeated ? "\(done) before" : done) + "  "
         + line(view, style: style)
+    case "forgive": return style.green("forgiven") + "  " + line(view, style: style)
     default: return line(view, style: style)
     }
   }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CountdownClient
+import Wire
 
 /// A kind of entity, as countdownctl shows it.
 protocol Entity: SendableMetatype {
@@ -32,6 +33,8 @@ protocol Entity: SendableMetatype {
   /// Returns a view on one line, after a command changed the entity.
   static func line(_ view: View, style: Style) -> String
   static func line(_ view: View, after verb: String, style: Style) -> String
+  /// Returns a reply about several entities; nil if it is about one.
+  static func several(_ reply: RESPValue, style: Style) throws -> String?
   /// Returns the details of an event, in a few words each.
   static func details(_ event: CountdownEvent) -> [String]
 }
@@ -48,6 +51,8 @@ extension Entity {
   static func line(_ view: View, after verb: String, style: Style) -> String {
     line(view, style: style)
   }
+
+  static func several(_ reply: RESPValue, style: Style) throws -> String? { nil }
 
   /// The first word of the kind's commands.
   static var family: String { kind.rawValue.uppercased() }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CountdownClient
+import Wire
 
 struct Throttle: AsyncParsableCommand, Entity {
   typealias View = ThrottleView
@@ -12,7 +13,9 @@ struct Throttle: AsyncParsableCommand, Entity {
       Examples:
         countdownctl throttle take login:10.0.0.7 --burst 5 --rate 5/10m && try-it
         countdownctl throttle take mail --burst 100 --rate 1000/1d --cost 20 --peek
+        countdownctl throttle take ip:10.0.0.7 user:42
         countdownctl throttle refund mail 20
+        countdownctl throttle unblock prefix:+4512345
         countdownctl watch --throttle
       """,
     subcommands: commands)
@@ -48,6 +51,19 @@ struct Throttle: AsyncParsableCommand, Entity {
     return [
       event.state, event.throttle.map(left), event.name == .refused ? again : nil, event.lateness,
     ].compactMap(\.self)
+  }
+
+  /// Returns the text of an answer of named limits; nil if the reply is another.
+  static func several(_ reply: RESPValue, style: Style) throws -> String? {
+    guard let views = try reply["views"]?.elements?.map({ try ThrottleView($0) }) else {
+      return nil
+    }
+    let left = views.map { "\($0.key.printable) \(Throttle.left($0))" }.joined(separator: ", ")
+    guard reply["accepted"]?.bool == false else { return style.accepted(true) + left }
+    let wait = Duration.milliseconds(reply["retry_after_ms"]?.int ?? 0).humanText
+    let limit = reply["refused_by"]?.string?.printable ?? "a limit"
+    let why = reply["reason"]?.string == "blocked" ? "is blocked" : "has no room"
+    return style.yellow("refused") + "   \(limit) \(why): try again in \(wait)"
   }
 
   static func left(_ view: ThrottleView) -> String { "\(view.remaining) of \(view.limit) left" }

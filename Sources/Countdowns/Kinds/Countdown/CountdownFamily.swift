@@ -226,6 +226,7 @@ extension Call {
   /// Replies with the whole view, or with three numbers to a client that asks for a `BRIEF` reply.
   fileprivate func reply(_ answer: StartAnswer, isBrief: Bool) {
     let engine = dispatcher.engine
+    engine.journal?.note(answer)
     guard isBrief else {
       return session.output.view(engine.view(of: answer, at: now), Answer(answer.decision))
     }

@@ -55,6 +55,9 @@ extension Engine {
   }
 
   func cancelCountdown(_ index: UInt32, reason: Reason, at now: Moment) {
+    if reason == .ownerGone {
+      journal?.willEnd(.countdown, countdowns.key(index), reason, at: now)
+    }
     if reason == .ownerGone { statistics.ownerGone += 1 } else { statistics.cancelled += 1 }
     publish(countdown: index, .cancelled, reason: reason, at: now)
     let entity = countdowns[index]

@@ -40,14 +40,14 @@ extension Engine {
       if start.isPlain, !subscriptions.isAnythingWatched {
         return try startPlain(key, hash, start.plan, by: client, at: now)
       }
-      let limits = try limitKeys(of: start, for: key)
+      let limits = try limitKeys(of: start, for: key, at: now)
       guard !limits.isEmpty else {
         return started(try insertCountdown(key, hash, &start, by: client, at: now), at: now)
       }
       return try startNew(key, hash, &start, limits, by: client, at: now)
     }
     try checkSendsWritable(index)
-    let limits = try limitKeys(of: start, for: key)
+    let limits = try limitKeys(of: start, for: key, at: now)
     return try restart(
       index, plan: start.plan, policy: start.policy, limits, token: start.token, by: client, at: now
     ) { entity, connections in
@@ -69,7 +69,7 @@ extension Engine {
     var keys = sending?.limits ?? []
     if !limits.isEmpty {
       guard let policy = sending?.policy else { throw .limits(.noPolicy) }
-      keys = try limitKeys(of: policy, limits, for: key)
+      keys = try limitKeys(of: policy, limits, for: key, at: now)
     }
     let plan = countdowns.machine(index).plan
     let answer = try restart(

@@ -2,14 +2,14 @@
 extension Engine {
   /// Returns the keys of the limits of a START.
   func limitKeys(
-    of start: borrowing CountdownStart, for key: Span<UInt8>
+    of start: borrowing CountdownStart, for key: Span<UInt8>, at now: Moment
   ) throws(EngineError) -> [[UInt8]] {
     guard let policy = start.policy else {
       guard start.limits.isEmpty else { throw .limits(.noPolicy) }
       return []
     }
     guard !policy.rules.limits.isEmpty || !start.limits.isEmpty else { return [] }
-    return try limitKeys(of: policy, start.limits, for: key)
+    return try limitKeys(of: policy, start.limits, for: key, at: now)
   }
 
   /// Starts a key without a countdown, if its limits have room. A refusal leaves nothing behind.
@@ -56,14 +56,17 @@ extension Engine {
     let hasCode = countdowns.sending(index)?.policy.rules.validity != nil
     take(&charges, id: countdowns.generation(index), hasCode: hasCode, by: client, at: now)
     if let sending = policyInForce(index), let room = promisedRoom(of: sending.limits, at: now) {
-      wait(index, sending, until: room.until)
+      wait(index, sending, until: room.until, at: now)
     }
   }
 
-  private func wait(_ index: UInt32, _ sending: Sending, until room: Instant) {
+  private func wait(
+    _ index: UInt32, _ sending: Sending, until room: Instant, at now: Moment
+  ) {
     guard case .counting(let deadline) = countdowns.machine(index).phase, deadline < room else {
       return
     }
+    journal?.willWait(index, until: room, at: now)
     sending.ownUntil = sending.ownUntil ?? deadline
     countdowns[index].machine.hold(until: room)
   }
@@ -102,7 +105,7 @@ extension Engine {
   func waitForRoom(_ index: UInt32, _ sending: Sending, at now: Moment) -> Bool {
     guard sending.isInForce, !decidesForFleet, let room = promisedRoom(of: sending.limits, at: now)
     else { return false }
-    wait(index, sending, until: room.until)
+    wait(index, sending, until: room.until, at: now)
     publish(countdown: index, .retimed, reason: room.reason, refusal: room, at: now)
     return true
   }
@@ -137,7 +140,7 @@ extension Engine {
     _ = countdowns[index].machine.retime(max(cooldown - now.boot, .zero), at: now.boot)
     sending.record.hold(&countdowns[index].machine, by: sending.policy, at: now.boot)
     if let room = promisedRoom(of: sending.limits, at: now) {
-      wait(index, sending, until: room.until)
+      wait(index, sending, until: room.until, at: now)
     }
   }
 

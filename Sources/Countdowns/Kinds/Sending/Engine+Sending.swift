@@ -184,6 +184,7 @@ extension Engine {
     if case .counting(let deadline) = countdowns.machine(index).phase, deadline < due {
       return false
     }
+    journal?.willExpire(index, at: now)
     guard let send = sending.record.expireCode(by: sending.policy, at: now.boot) else {
       return false
     }

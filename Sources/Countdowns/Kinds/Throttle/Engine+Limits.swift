@@ -13,6 +13,11 @@ extension Engine {
   /// Returns the limits with these keys. Keys whose limit is not in the configuration any more
   /// limit nothing.
   func charges(_ keys: [[UInt8]], at now: Moment) -> [Charge] {
+    journal?.willCharge(keys, at: now)
+    return charges(of: keys, at: now)
+  }
+
+  private func charges(of keys: [[UInt8]], at now: Moment) -> [Charge] {
     keys.compactMap { key in
       rules(of: key.span).map {
         Charge(key: key, rules: $0, index: current(ThrottleKind.self, key.span, at: now))
@@ -81,6 +86,7 @@ extension Engine {
 
   /// Gives a send back to the limits that it was charged to.
   func giveBack(_ send: SendRecord.Send, at now: Moment) {
+    journal?.willChange(send.limits, at: now)
     for key in send.limits {
       guard let index = current(ThrottleKind.self, key.span, at: now),
         throttles[index].machine.isNamed
@@ -96,6 +102,7 @@ extension Engine {
 
   /// Reports to the limits of a send whether its code was entered.
   func learn(_ outcome: LimitSends.Outcome, of send: SendRecord.Send, at now: Moment) {
+    journal?.willChange(send.limits, at: now)
     for key in send.limits {
       guard let index = current(ThrottleKind.self, key.span, at: now),
         let limit = throttles[index].machine.limit, limit.sends.count > 0
@@ -132,7 +139,7 @@ extension Engine {
   /// Returns until when somebody waits who finds no room now; nil if all limits have room.
   func promisedRoom(of keys: [[UInt8]], at now: Moment) -> Refusal? {
     var last: Refusal?
-    for charge in charges(keys, at: now) {
+    for charge in charges(of: keys, at: now) {
       guard let index = charge.index,
         var refusal = throttles[index].machine.refusal(of: 1, by: charge.rules, at: now.boot),
         let room = throttles[index].machine.promise(by: charge.rules, at: now.boot)

@@ -53,7 +53,7 @@ extension Engine {
   ///   - given: the keys that the request gives.
   ///   - key: the key of the countdown.
   func limitKeys(
-    of policy: SendPolicy, _ given: [[UInt8]], for key: Span<UInt8>
+    of policy: SendPolicy, _ given: [[UInt8]], for key: Span<UInt8>, at now: Moment
   ) throws(EngineError) -> [[UInt8]] {
     var left: [String: [UInt8]] = [:]
     for limit in given {
@@ -76,7 +76,7 @@ extension Engine {
       } else if rules.isGlobal {
         limit = LimitRules.key(name, [])
       } else if let count = rules.withoutLast {
-        limit = LimitRules.key(name, LimitRules.shortened(key, by: count))
+        limit = derivedKeys[name] ?? LimitRules.key(name, LimitRules.shortened(key, by: count))
       } else {
         throw .limits(.missing(name: name, policy: policy.name))
       }
@@ -85,6 +85,7 @@ extension Engine {
       }
       keys.append(limit)
     }
+    journal?.willCharge(keys, at: now)
     return keys
   }
 }

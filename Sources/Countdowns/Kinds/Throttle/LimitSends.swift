@@ -181,6 +181,14 @@ package struct LimitSends: Equatable, Sendable {
     return []
   }
 
+  /// All sends, divided as pages would have them.
+  var inPages: [[Send]] {
+    let size = Int(Self.pageSize)
+    return stride(from: 0, to: all.count, by: size).map {
+      Array(all[$0..<min($0 + size, all.count)])
+    }
+  }
+
   /// Adds a stored page. Returns false if it contradicts the others.
   mutating func attach(_ sends: [Send], at place: UInt32) -> Bool {
     guard let first = sends.first, let last = sends.last, sends.count <= Self.pageSize,

@@ -1,0 +1,50 @@
+import Wire
+
+/// A part of the journal, as it is on the disk.
+package struct JournalPart: Sendable {
+  /// Where the bytes begin, and where to read on: positions in all that was ever kept.
+  package var position: Int64
+  package var next: Int64
+  /// Where the segment of the bytes begins.
+  package var segment: Int64
+  package var bytes: [UInt8]
+
+  package init(position: Int64, next: Int64, segment: Int64, bytes: [UInt8]) {
+    self.position = position
+    self.next = next
+    self.segment = segment
+    self.bytes = bytes
+  }
+}
+
+let journalCommands: [CommandSpec] = [
+  CommandSpec(
+    "JOURNAL", "READ", "position count", group: .server, [.admin, .unlogged],
+    complexity: "O(count)",
+    "Read up to 1048576 bytes of the journal of decisions, of one segment; none at its end.",
+    .value(
+      .record(
+        "journal-part",
+        [
+          Field("position", .count, "Where the bytes begin: later if those were removed."),
+          Field("next", .count, "Where to read on."),
+          Field("segment", .count, "Where the segment of the bytes begins."),
+          Field("bytes", .bytes(), "What `countdownctl journal` and `policy replay` read."),
+        ]))
+  ) { call throws(CommandError) in
+    let position = try call.integer(call.arguments[2], "position", in: 0...Int64.max / 2)
+    let count = Int(try call.integer(call.arguments[3], "count", in: 1...1_048_576))
+    let part: JournalPart
+    do throws(StateError) {
+      part = try call.dispatcher.host.readJournal(at: position, count: count)
+    } catch {
+      throw CommandError(error.text)
+    }
+    call.session.output.map(4)
+    call.session.output.field("position", part.position)
+    call.session.output.field("next", part.next)
+    call.session.output.field("segment", part.segment)
+    call.session.output.bulk("bytes")
+    call.session.output.bulk(part.bytes)
+  }
+]

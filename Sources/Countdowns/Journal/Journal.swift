@@ -1,0 +1,431 @@
+import Wire
+
+/// Keeps what was decided, to be read and to be replayed with other rules: commands about
+/// countdowns, rate limits and idempotency keys, and their answers.
+///
+/// A replay can begin at each segment: before the first entry about an entity, a segment has the
+/// entity's state. So nothing has to be copied at once. The entries wait in `pending` until the
+/// host takes them.
+package final class Journal {
+  /// The settings, as the operator writes them.
+  package struct Settings: Equatable, Sendable {
+    package enum Keys: String, CaseIterable, Sendable { case plain, hmac }
+
+    /// The most bytes on the disk; 0 keeps no journal.
+    package var size = 0
+    package var entries = 10_000_000
+    package var keys = Keys.plain
+    package var secretFile: String?
+    /// The content of that file.
+    package var secret: [UInt8] = []
+
+    package init() {}
+
+    package var isOn: Bool { size > 0 }
+  }
+
+  /// Entries for the same segment, as bytes.
+  package struct Portion: Sendable {
+    package let beginsSegment: Bool
+    package fileprivate(set) var entries: [[UInt8]] = []
+  }
+
+  /// A journal has so many segments at most, and loses the oldest at once.
+  package static let segments = 8
+  /// The most bytes that wait for the host.
+  private static let mostPending = 16 << 20
+  /// About what the file needs for each entry besides its bytes.
+  private static let overhead = 32
+
+  private unowned let engine: Engine
+  private var settings: Settings
+  private let bootID: String
+  /// Hashes a key; nil if keys are kept as they are.
+  private let hash: (([UInt8]) -> [UInt8])?
+  package let keysID: String
+
+  package private(set) var pending: [Portion] = []
+  private var pendingBytes = 0
+  /// How many entries were lost since the last segment began.
+  private var lost: Int64 = 0
+  /// The entities that this segment knows, by the hashes of kind and key.
+  private var known: Set<UInt64> = []
+  private var segment = (bytes: 0, entries: 0)
+  /// Whether the next entry begins a segment, and whether what was known before still holds.
+  private var begins: (isDue: Bool, continues: Bool)
+
+  private var isInCommand = false
+  /// The limits that the command under way has asked.
+  private var limits: [[UInt8]] = []
+  private var start: (reason: String, limit: [UInt8]?)?
+  private var number: Int64 = 0
+  private var until: Instant?
+  /// The newest decision, for a replay.
+  private(set) var last: JournalEntry?
+
+  /// - Parameters:
+  ///   - continues: whether the segment before ended with the state that there is now.
+  ///   - hash: hashes a key under a secret; nil to keep keys as they are.
+  package init(
+    of engine: Engine, _ settings: Settings, bootID: String, continues: Bool,
+    hash: (([UInt8]) -> [UInt8])? = nil
+  ) {
+    self.engine = engine
+    self.settings = settings
+    self.bootID = bootID
+    self.hash = hash
+    keysID = hash.map { String(decoding: $0(Array("fingerprint".utf8)), as: UTF8.self) } ?? "plain"
+    begins = (true, continues)
+  }
+
+  package func reload(_ settings: Settings) { self.settings = settings }
+
+  /// Takes what is to be written.
+  package func takePending() -> [Portion] {
+    defer { (pending, pendingBytes) = ([], 0) }
+    return pending
+  }
+
+  /// Begins a segment after entries were lost: what was known is not known any more.
+  package func startOver(lost count: Int) {
+    lost += Int64(count)
+    begins = (true, false)
+  }
+
+  // MARK: What happens
+
+  /// Whether it keeps a command.
+  static func takes(_ spec: CommandSpec) -> Bool {
+    guard spec.flags.contains(.write), let kind = spec.group.kind else { return false }
+    return kind == .countdown || kind == .throttle || kind == .once
+  }
+
+  /// Notes the state of the entity that a command is about.
+  func begin(_ spec: CommandSpec, _ arguments: Arguments, at now: Moment) {
+    beginSegmentIfDue(at: now)
+    (isInCommand, limits, start) = (true, [], nil)
+    (number, until) = (engine.lastGeneration, nil)
+    guard arguments.count > 2, arguments[2].count <= EntityRecord.longestKey else { return }
+    if spec.group.kind != .once { touch(spec.group.kind!, Array(arguments[2]), at: now) }
+  }
+
+  /// Notes why a start was refused, which a brief reply does not say.
+  func note(_ answer: StartAnswer) {
+    start = ((answer.decision.reason?.text).map { "\($0)" } ?? "", answer.refusal?.limit)
+  }
+
+  /// Notes the states of limits that are asked.
+  func willCharge(_ keys: [[UInt8]], at now: Moment) {
+    for key in keys {
+      touch(.throttle, key, at: now)
+      if !limits.contains(key) { limits.append(key) }
+    }
+  }
+
+  func willChange(_ keys: [[UInt8]], at now: Moment) {
+    for key in keys { touch(.throttle, key, at: now) }
+  }
+
+  /// Notes that the code of a countdown expires, of which its limits learn.
+  func willExpire(_ index: UInt32, at now: Moment) {
+    beginSegmentIfDue(at: now)
+    let key = engine.countdowns.key(index)
+    touchWithLimits(index, key, at: now)
+    var entry = JournalEntry(.expired, at: now)
+    entry.key = conceal(key)
+    append(entry)
+  }
+
+  /// Notes until when a countdown waits for its limits, which depends on who else waits.
+  func willWait(_ index: UInt32, until room: Instant, at now: Moment) {
+    guard !isInCommand else {
+      until = room
+      return
+    }
+    beginSegmentIfDue(at: now)
+    let key = engine.countdowns.key(index)
+    touch(.countdown, key, at: now)
+    var entry = JournalEntry(.waits, at: now)
+    entry.key = conceal(key)
+    entry.until = room
+    append(entry)
+  }
+
+  /// Notes that an entity ends without a command about it.
+  func willEnd(
+    _ kind: EntityKind, _ key: [UInt8], _ reason: Reason, at now: Moment
+  ) {
+    guard kind == .countdown || kind == .throttle || kind == .once else { return }
+    beginSegmentIfDue(at: now)
+    if kind == .countdown, let index = engine.countdowns.find(key) {
+      touchWithLimits(index, key, at: now)
+    } else if kind == .throttle {
+      touch(kind, key, at: now)
+    }
+    var entry = JournalEntry(.ended, at: now)
+    entry.kind = kind
+    entry.key = kind == .throttle ? concealLimit(key) : conceal(key)
+    entry.answer.reason = "\(reason.text)"
+    append(entry)
+  }
+
+  package func noteReload(_ settings: [String], at now: Moment) {
+    beginSegmentIfDue(at: now)
+    var entry = JournalEntry(.reloaded, at: now)
+    entry.words = settings.map { Array($0.utf8) }
+    append(entry)
+  }
+
+  package func close(at now: Moment) {
+    beginSegmentIfDue(at: now)
+    var entry = JournalEntry(.closed, at: now)
+    entry.segment.bootID = bootID
+    append(entry)
+  }
+
+  /// Notes a command and its answer.
+  func end(
+    _ spec: CommandSpec, _ arguments: Arguments, reply: [UInt8], error: CommandError?,
+    by client: Client, at now: Moment
+  ) {
+    var entry = JournalEntry(.decision, at: now)
+    entry.kind = spec.group.kind!
+    entry.uid = client.uid
+    entry.words = words(arguments, of: spec)
+    entry.limits = limits.map { concealLimit($0) }
+    entry.answer = answer(reply, isThrottle: entry.kind == .throttle)
+    entry.answer.error = error?.text ?? ""
+    (entry.number, entry.until) = (number, until)
+    if hash != nil, let error { entry.answer.error = String(error.text.prefix { $0 != " " }) }
+    (isInCommand, limits, start) = (false, [], nil)
+    last = entry
+    append(entry)
+  }
+
+  private func answer(
+    _ reply: [UInt8], isThrottle: Bool
+  ) -> JournalEntry.Answer {
+    var answer = JournalEntry.Answer()
+    var decoder = ReplyDecoder()
+    decoder.feed(reply)
+    guard let value = try? decoder.next() else { return answer }
+    // A brief reply has three numbers.
+    if case .array(let numbers) = value, numbers.count == 3, let accepted = numbers[0].int {
+      answer.isAccepted = accepted > 0
+      answer.generation = Int64(numbers[1].int ?? 0)
+      answer.retryAfterMS = Int64(numbers[2].int ?? 0)
+    } else {
+      answer.isAccepted = value["accepted"]?.bool
+      answer.reason = value["reason"]?.string ?? ""
+      answer.limit = value[isThrottle ? "refused_by" : "limit"]?.bytes
+      answer.generation = Int64(value["generation"]?.int ?? 0)
+      answer.retryAfterMS = Int64(value["retry_after_ms"]?.int ?? 0)
+    }
+    if let start { (answer.reason, answer.limit) = start }
+    answer.limit = answer.limit.map { concealLimit($0) }
+    return answer
+  }
+
+  // MARK: Entries
+
+  private func append(_ entry: JournalEntry) {
+    let bytes = entry.bytes(offset: 0)
+    guard !begins.isDue, pendingBytes + bytes.count <= Self.mostPending else {
+      return startOver(lost: 1)
+    }
+    put(bytes)
+  }
+
+  /// Begins a segment if it is time: not between an entry and the states that belong to it.
+  private func beginSegmentIfDue(at now: Moment) {
+    guard !isInCommand, pendingBytes < Self.mostPending,
+      begins.isDue || segment.bytes >= settings.size / Self.segments
+        || segment.entries >= max(settings.entries / Self.segments, 1)
+    else { return }
+    var entry = JournalEntry(.segment, at: now)
+    entry.segment.bootID = bootID
+    entry.segment.keys = keysID
+    entry.segment.continues = begins.continues
+    entry.segment.lost = lost
+    entry.segment.derived = engine.settings.derivedLimits
+    (known, segment, begins, lost) = ([], (0, 0), (false, true), 0)
+    pending.append(Portion(beginsSegment: true))
+    put(entry.bytes(offset: 0))
+  }
+
+  private func put(_ bytes: [UInt8]) {
+    if pending.isEmpty { pending.append(Portion(beginsSegment: false)) }
+    pending[pending.count - 1].entries.append(bytes)
+    pendingBytes += bytes.count
+    segment.bytes += bytes.count + Self.overhead
+    segment.entries += 1
+  }
+
+  // MARK: States
+
+  /// Notes the state of an entity, if this segment does not know it yet.
+  private func touch(_ kind: EntityKind, _ key: [UInt8], at now: Moment) {
+    guard !begins.isDue else { return }
+    var hasher = Hasher()
+    hasher.combine(kind)
+    hasher.combine(key)
+    guard known.insert(UInt64(bitPattern: Int64(hasher.finalize()))).inserted else { return }
+    let records = kind == .countdown ? countdown(key) : throttle(key)
+    guard !records.isEmpty else { return }
+    var entry = JournalEntry(.state, at: now)
+    entry.kind = kind
+    entry.key = kind == .throttle ? concealLimit(key) : conceal(key)
+    entry.records = records
+    append(entry)
+  }
+
+  /// Notes the state of a countdown, and of the limits that learn about its codes.
+  private func touchWithLimits(_ index: UInt32, _ key: [UInt8], at now: Moment) {
+    touch(.countdown, key, at: now)
+    for send in engine.countdowns.sending(index)?.record.openCodes ?? [] {
+      willChange(send.limits, at: now)
+    }
+  }
+
+  /// Returns the record of a countdown, without what decides nothing.
+  private func countdown(_ key: [UInt8]) -> [[UInt8]] {
+    guard let index = engine.countdowns.find(key) else { return [] }
+    let entity = engine.countdowns[index]
+    var state = CountdownEntity(
+      machine: entity.machine, generation: entity.generation, uid: entity.uid, titles: nil)
+    state.tokens = entity.tokens.map(conceal(token:))
+    if let sending = entity.sending {
+      let copy = Sending(sending.policy, sending.record)
+      (copy.isInForce, copy.ownUntil) = (sending.isInForce, sending.ownUntil)
+      copy.limits = sending.limits.map { concealLimit($0) }
+      for place in copy.record.sends.indices {
+        copy.record.sends[place].limits = copy.record.sends[place].limits.map {
+          concealLimit($0)
+        }
+      }
+      state.sending = copy
+    }
+    var writer = StateWriter(offset: 0)
+    CountdownKind.write(conceal(key).span, &state, to: &writer)
+    return [writer.bytes]
+  }
+
+  /// Returns the record of a rate limit, and those of its sends.
+  private func throttle(_ key: [UInt8]) -> [[UInt8]] {
+    guard let index = engine.throttles.find(key) else { return [] }
+    var state = engine.throttles[index]
+    let hidden = concealLimit(key)
+    state.owner = .none
+    state.tokens = state.tokens.map(conceal(token:))
+    var writer = StateWriter(offset: 0)
+    ThrottleKind.write(hidden.span, &state, to: &writer)
+    var records = [writer.bytes]
+    for var sends in state.machine.limit?.sends.inPages ?? [] {
+      var writer = StateWriter(offset: 0)
+      writer.integer(EntityRecord.sends)
+      writer.text(hidden)
+      writer.list("sends", &sends)
+      records.append(writer.bytes)
+    }
+    return records
+  }
+
+  // MARK: Keys
+
+  private func conceal(_ key: [UInt8]) -> [UInt8] { hash?(key) ?? key }
+
+  /// The name of a limit stays.
+  private func concealLimit(_ key: [UInt8]) -> [UInt8] {
+    guard let hash, !key.isEmpty else { return key }
+    guard let name = LimitRules.name(of: key.span), engine.settings.throttles[name] != nil else {
+      return hash(key)
+    }
+    let rest = Array(key.dropFirst(name.utf8.count + 1))
+    return LimitRules.key(name, rest.isEmpty ? [] : hash(rest))
+  }
+
+  /// A token is never kept as it is.
+  private func conceal(token: [UInt8]) -> [UInt8] {
+    if let hash { return hash(token) }
+    return Array(String(SipHash(key: (0, 0))(token.span), radix: 16).utf8)
+  }
+
+  private static let colon = UInt8(ascii: ":")
+  private static let kept: Set<String> = [
+    "POLICY", "LIMIT", "COUNT", "EVERY", "FIRE", "TOKEN", "GENERATION", "LIMITS", "BURST", "RATE",
+    "COST", "PEEK", "TTL",
+  ]
+
+  /// Returns the words of a command that decide something.
+  private func words(
+    _ arguments: Arguments, of spec: CommandSpec
+  ) -> [[UInt8]] {
+    func isLimit(_ index: Int) -> Bool {
+      index < arguments.count && arguments[index].firstIndex(of: Self.colon) != nil
+    }
+    var words = [Array(spec.name.utf8), Array((spec.subcommand ?? "").utf8)]
+    guard arguments.count > 2 else { return words }
+    let key = Array(arguments[2])
+    words.append(spec.group.kind == .throttle ? concealLimit(key) : conceal(key))
+    var index = 3
+    if spec.fullName == "THROTTLE TAKE" {
+      while isLimit(index) {
+        words.append(concealLimit(Array(arguments[index])))
+        index += 1
+      }
+    }
+    for parameter in spec.parameters.dropFirst()
+    where parameter.token == nil && !parameter.isOptional && index < arguments.count {
+      words.append(parameter.isSecret ? [UInt8(ascii: "-")] : Array(arguments[index]))
+      index += 1
+    }
+    while index < arguments.count {
+      let name = String(decoding: arguments[index]).uppercased()
+      guard let option = spec.parameters.first(where: { $0.token == name }) else { break }
+      index += 1
+      let isKept = Self.kept.contains(name)
+      if isKept { words.append(Array(name.utf8)) }
+      if name == "LIMIT" {
+        while isLimit(index) {
+          words.append(concealLimit(Array(arguments[index])))
+          index += 1
+        }
+        continue
+      }
+      for _ in 0..<option.valueCount where index < arguments.count {
+        let value = Array(arguments[index])
+        if isKept { words.append(name == "TOKEN" ? conceal(token: value) : value) }
+        index += 1
+      }
+    }
+    return words
+  }
+}
+
+extension EngineSettings {
+  /// Limits that take their keys from the countdowns', as `name=4`.
+  fileprivate var derivedLimits: [String] {
+    throttles.compactMap { name, limit in limit.rules.withoutLast.map { "\(name)=\($0)" } }.sorted()
+  }
+}
+
+extension Dispatcher {
+  /// Runs a command, and notes it and its answer in the journal.
+  @inline(never)
+  func performForJournal(
+    _ journal: Journal, _ call: borrowing Call
+  ) throws(CommandError) {
+    let mark = call.session.output.bytes.count
+    journal.begin(call.spec, call.arguments, at: call.now)
+    do throws(CommandError) {
+      try call.spec.handler(call)
+    } catch {
+      journal.end(
+        call.spec, call.arguments, reply: [], error: error, by: call.client, at: call.now)
+      throw error
+    }
+    journal.end(
+      call.spec, call.arguments, reply: Array(call.session.output.bytes[mark...]), error: nil,
+      by: call.client, at: call.now)
+  }
+}

@@ -1,0 +1,214 @@
+import ArgumentParser
+import CountdownClient
+import CountdownStore
+import Countdowns
+import Glibc
+import Wire
+
+struct JournalCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "journal",
+    abstract: "Show or export the journal: what the daemon has decided.",
+    discussion: """
+      The daemon keeps a journal if journal.size is set in its configuration. Only administrators \
+      may read it.
+
+      Examples:
+        countdownctl journal list --since 1h
+        countdownctl journal list --match '+45*' --json
+        countdownctl journal export /var/backups/countdownd.journal
+      """,
+    subcommands: [List.self, Export.self])
+
+  struct List: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Print decisions and what else happened, oldest first.")
+
+    @Argument(
+      help: "A file made by journal export; without it, the daemon's journal.",
+      completion: .file())
+    var file: String?
+    @Option(help: "Only what happened in this time before the newest entry.", transform: duration)
+    var since: Duration?
+    @Option(help: "Only keys that match the pattern.") var match: String?
+    @OptionGroup var global: GlobalOptions
+
+    func run(_ session: Session) async throws {
+      let entries = try await JournalSource(file, session).entries()
+      let newest = entries.last?.1.at.wall.microseconds ?? 0
+      let first = since.map { newest - $0.millisecondsRoundedUp * 1_000 } ?? .min
+      let pattern = match.map { Array($0.utf8) }
+      for (number, entry) in entries where entry.at.wall.microseconds >= first {
+        guard entry.what != .state, pattern.map({ Glob.matches($0, entry.subject) }) ?? true
+        else { continue }
+        Output.line(
+          global.json ? entry.json(number).json : entry.line(style: session.style))
+      }
+    }
+  }
+
+  struct Export: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Write the daemon's journal to a file, for policy replay and journal list.",
+      discussion: "The file gets its name once it is complete. Only this user can read it.")
+
+    @Argument(help: "The file to write.", completion: .file()) var file: String
+    @OptionGroup var global: GlobalOptions
+
+    func run(_ session: Session) async throws {
+      var count = 0
+      do {
+        let target = try FileBeingWritten(file)
+        do {
+          try await JournalSource(nil, session).read { number, bytes in
+            try target.write(JournalFrames.frame(bytes, number: number))
+            count += 1
+          }
+          try target.finish()
+        } catch {
+          target.remove()
+          throw error
+        }
+      } catch let error as FileError {
+        Output.error(error.text, code: "FILE")
+        throw ExitCode.refused
+      }
+      if session.json {
+        Output.line(RESPValue.object(["entries": count]).json)
+      } else {
+        Output.line("\(file.printable): \(count) entries")
+      }
+    }
+  }
+}
+
+/// A journal in a file, or that of the daemon.
+struct JournalSource {
+  private let file: String?
+  private let session: Session
+  private static let chunk = 1 << 18
+
+  init(_ file: String?, _ session: Session) {
+    self.file = file
+    self.session = session
+  }
+
+  func entries() async throws -> [(UInt64, JournalEntry)] {
+    var entries: [(UInt64, JournalEntry)] = []
+    try await read { number, bytes in
+      if let entry = JournalEntry(bytes: bytes, offset: 0) { entries.append((number, entry)) }
+    }
+    return entries
+  }
+
+  /// Calls `body` with each entry. What is cut off or damaged is left out, with a message.
+  func read(_ body: (UInt64, [UInt8]) throws -> Void) async throws {
+    if let file {
+      let bytes: [UInt8]
+      do throws(FileContents.Failure) {
+        bytes = try FileContents.readAll(file)
+      } catch {
+        Output.error(
+          unsafe "\(file.printable) cannot be read: \(String(cString: strerror(error.code)))",
+          code: "FILE")
+        throw ExitCode.refused
+      }
+      let end = try JournalFrames.read(bytes, body)
+      guard end < bytes.count else { return }
+      let what = end == 0 ? "is no journal" : "is damaged at byte \(end); the rest is left out"
+      Output.error("\(file.printable) \(what)", code: "DAMAGE")
+      throw ExitCode.damaged
+    }
+    var (position, segment, rest) = (0, 0, [UInt8]())
+    var lost = 0
+    while true {
+      let reply = try await session.reply(["JOURNAL", "READ", "\(position)", "\(Self.chunk)"])
+      guard let start = reply["position"]?.int, let next = reply["next"]?.int,
+        let from = reply["segment"]?.int, let bytes = reply["bytes"]?.bytes
+      else { throw CountdownClientError.protocolViolation("a journal without positions") }
+      if start != position || from != segment {
+        lost += rest.count
+        rest = []
+      }
+      guard !bytes.isEmpty else { break }
+      (position, segment) = (next, from)
+      rest += bytes
+      rest.removeFirst(try JournalFrames.read(rest, body))
+    }
+    lost += rest.count
+    if lost > 0 {
+      Output.error("the journal is damaged: \(lost) bytes are left out", code: "DAMAGE")
+    }
+  }
+}
+
+extension JournalEntry {
+  /// The key that it is about.
+  var subject: [UInt8] { what == .decision ? (words.count > 2 ? words[2] : []) : key }
+
+  private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self).printable }
+
+  /// What happened, in words.
+  private var description: String {
+    switch what {
+    case .segment:
+      segment.lost > 0 ? "segment; \(segment.lost) entries before it are lost" : "segment"
+    case .state: "state \(kind.name) \(text(key))"
+    case .decision: words.map(text).joined(separator: " ")
+    case .expired: "code of \(text(key)) expired"
+    case .waits: "\(text(key)) waits for its limits"
+    case .ended: "\(kind.name) \(text(key)) ended: \(answer.reason)"
+    case .reloaded: "reloaded " + words.map(text).joined(separator: " ")
+    case .closed: "daemon ended"
+    }
+  }
+
+  private var outcome: String {
+    guard what == .decision else { return "" }
+    if !answer.error.isEmpty { return answer.error.printable }
+    switch answer.isAccepted {
+    case nil: return "done"
+    case true?: return answer.reason.isEmpty ? "accepted" : "accepted (\(answer.reason))"
+    case false?:
+      let by = answer.limit.map { " by \(text($0))" } ?? ""
+      return "refused (\(answer.reason)\(by)) for "
+        + Duration.milliseconds(answer.retryAfterMS).humanText
+    }
+  }
+
+  func line(style: Style) -> String {
+    let when = WallClock.text(unixMilliseconds: Int(at.wall.microseconds / 1_000))
+    return style.dim(when) + "  " + description + (outcome.isEmpty ? "" : "  " + outcome)
+  }
+
+  func json(_ number: UInt64) -> RESPValue {
+    var pairs: [RESPValue.Pair] = [
+      .of("number", Int(number)), .of("at_unix_ms", Int(at.wall.microseconds / 1_000)),
+      .of("what", "\(what)"),
+    ]
+    func list(_ texts: [[UInt8]]) -> [RESPValue] { texts.map { .bulkString($0) } }
+    switch what {
+    case .segment:
+      pairs += [
+        .of("keys", segment.keys), .of("continues", segment.continues),
+        .of("lost", Int(segment.lost)),
+      ]
+    case .decision:
+      pairs += [
+        .of("uid", Int(uid)), .of("command", list(words)), .of("limits", list(limits)),
+        .of("accepted", answer.isAccepted.map { .boolean($0) } ?? .null),
+        .of("reason", answer.reason.isEmpty ? .null : .simpleString(answer.reason)),
+        .of("limit", answer.limit.map { .bulkString($0) } ?? .null),
+        .of("retry_after_ms", Int(answer.retryAfterMS)),
+        .of("generation", Int(answer.generation)),
+        .of("error", answer.error.isEmpty ? .null : .simpleString(answer.error)),
+      ]
+    case .reloaded: pairs.append(.of("settings", list(words)))
+    case .state, .expired, .waits, .ended:
+      pairs += [.of("kind", "\(kind.name)"), .of("key", .bulkString(key))]
+      if what == .ended { pairs.append(.of("reason", answer.reason)) }
+    case .closed: break
+    }
+    return .map(pairs)
+  }
+}

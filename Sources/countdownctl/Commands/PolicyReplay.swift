@@ -1,0 +1,157 @@
+import ArgumentParser
+import CountdownClient
+import CountdownConfiguration
+import Countdowns
+import Wire
+
+struct PolicyReplay: SessionCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "replay",
+    abstract: "Play the journal with other rules: what would have been sent and refused?",
+    discussion: """
+      The daemon's own machines decide about each request of the journal again, on the journal's \
+      time, with the policies and throttles of FILE and FILE.d/*.yaml. Nothing is sent or changed.
+
+      Examples:
+        countdownctl policy replay new.yaml --since 7d --price 0.05
+        countdownctl policy replay new.yaml --journal countdownd.journal --json
+      """)
+
+  @Argument(help: "The configuration file with the other rules.", completion: .file())
+  var file: String
+  @Option(
+    help: "A file made by journal export; without it, the daemon's journal.", completion: .file())
+  var journal: String?
+  @Option(
+    help: "Count only this time before the newest entry. What was before is still considered.",
+    transform: duration)
+  var since: Duration?
+  @Option(help: "What a message costs, for the money saved.") var price: Double?
+  @OptionGroup var global: GlobalOptions
+
+  private static let mostKeys = 10
+
+  func validate() throws {
+    guard let price else { return }
+    guard price >= 0, price.isFinite else { throw ValidationError("--price is 0 or more") }
+  }
+
+  func run(_ session: Session) async throws {
+    let settings: EngineSettings
+    do {
+      settings = try Configuration.load(path: file).engine
+    } catch {
+      for problem in error.problems { Output.error(problem.description, code: "FILE") }
+      throw ExitCode.refused
+    }
+    let entries = try await JournalSource(journal, session).entries()
+    let newest = entries.last?.1.at.wall.microseconds ?? 0
+    let first = since.map { newest - $0.millisecondsRoundedUp * 1_000 } ?? .min
+    let replay = Replay(settings, since: first)
+    do throws(Replay.Problem) {
+      for (_, entry) in entries { try replay.play(entry) }
+    } catch {
+      Output.error(error.text, code: "FILE")
+      throw ExitCode.refused
+    }
+    let report = replay.report
+    if global.json {
+      Output.line(json(report).json)
+    } else {
+      Output.lines(lines(report, style: session.style))
+    }
+  }
+
+  private func most(_ report: Replay.Report) -> [(key: [UInt8], count: Int)] {
+    let sorted = report.affected.sorted {
+      $0.value == $1.value ? $0.key.lexicographicallyPrecedes($1.key) : $0.value > $1.value
+    }
+    return sorted.prefix(Self.mostKeys).map { ($0.key, $0.value) }
+  }
+
+  private func saved(_ report: Replay.Report) -> Double? {
+    price.map { $0 * Double(report.then.sends - report.now.sends) }
+  }
+
+  private func lines(_ report: Replay.Report, style: Style) -> [String] {
+    guard let first = report.first else { return ["the journal has no decisions in that time"] }
+    func moment(_ microseconds: Int64) -> String {
+      WallClock.text(unixMilliseconds: Int(microseconds / 1_000))
+    }
+    func wait(_ tally: Replay.Tally, _ percent: Int) -> String {
+      tally.wait(percent).map { Duration.milliseconds(Int($0)).humanText } ?? "-"
+    }
+    let (then, now) = (report.then, report.now)
+    let reasons = Set(then.refused.keys).union(now.refused.keys).sorted()
+    var rows = [["sends", "\(then.sends)", "\(now.sends)"]]
+    rows += reasons.map {
+      ["refused: \($0)", "\(then.refused[$0] ?? 0)", "\(now.refused[$0] ?? 0)"]
+    }
+    rows += [50, 95].map {
+      [$0 == 50 ? "wait, median" : "wait, 95 %", wait(then, $0), wait(now, $0)]
+    }
+    let columns = Columns([
+      .init(title: ""), .init(title: "then", alignRight: true),
+      .init(title: "with these rules", alignRight: true),
+    ])
+    var lines = ["\(report.decisions) decisions, \(moment(first)) to \(moment(report.last))"]
+    lines += columns.lines(rows, withTitles: true, style: style)
+    lines.append("decisions that differ: \(report.differing)")
+    lines.append(
+      "customers lost: \(report.lostKeys.count) (\(report.lostPasses) codes that were entered would "
+        + "not have been sent)")
+    if let saved = saved(report) { lines.append("money saved: \(money(saved))") }
+    for (key, count) in most(report) {
+      let name = String(decoding: key, as: UTF8.self).printable
+      lines.append("affected: \(name), \(count) sends fewer")
+    }
+    for (problem, count) in report.undecided.sorted(by: { $0.key < $1.key }) {
+      lines.append("undecided: \(count) times \(problem.printable)")
+    }
+    if report.missing > 0 { lines.append("missing: \(report.missing) entries were not kept") }
+    return lines
+  }
+
+  /// Returns an amount with two digits after the point.
+  private func money(_ amount: Double) -> String {
+    let cents = Int((amount.magnitude * 100).rounded())
+    let fraction = "\(cents % 100 + 100)".dropFirst()
+    return (amount < 0 && cents > 0 ? "-" : "") + "\(cents / 100).\(fraction)"
+  }
+
+  private func counts(_ counts: [String: Int]) -> RESPValue {
+    .map(counts.sorted { $0.key < $1.key }.map { .of($0.key, $0.value) })
+  }
+
+  private func json(_ report: Replay.Report) -> RESPValue {
+    func tally(_ tally: Replay.Tally) -> RESPValue {
+      .map([
+        .of("sends", tally.sends),
+        .of("refused", counts(tally.refused)),
+        .of("wait_median_ms", tally.wait(50).map { .integer(Int($0)) } ?? .null),
+        .of("wait_95_ms", tally.wait(95).map { .integer(Int($0)) } ?? .null),
+      ])
+    }
+    return .map([
+      .of("from_unix_ms", report.first.map { .integer(Int($0 / 1_000)) } ?? .null),
+      .of("to_unix_ms", Int(report.last / 1_000)),
+      .of("decisions", report.decisions), .of("differing", report.differing),
+      .of("then", tally(report.then)), .of("now", tally(report.now)),
+      .of("customers_lost", report.lostKeys.count), .of("codes_lost", report.lostPasses),
+      .of("money_saved", saved(report).map { .double($0) } ?? .null),
+      .of(
+        "affected",
+        most(report).map { .map([.of("key", .bulkString($0.key)), .of("sends", $0.count)]) }),
+      .of("undecided", counts(report.undecided)),
+      .of("missing_entries", Int(report.missing)),
+    ])
+  }
+}
+
+extension Replay.Tally {
+  /// The wait that so many percent of the refused requests did not exceed; nil if none was refused.
+  fileprivate func wait(_ percent: Int) -> Int64? {
+    guard !waits.isEmpty else { return nil }
+    return waits.sorted()[(waits.count * percent + 99) / 100 - 1]
+  }
+}

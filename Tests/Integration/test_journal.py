@@ -1,0 +1,247 @@
+"""The journal of decisions, and its replay with other rules."""
+
+import json
+import os
+import random
+import re
+import subprocess
+
+import pytest
+
+from countdownd import Error, ctl_binary, eventually, view
+from test_store_trouble import SmallDisk
+
+RULES = """
+journal: {size: 8MiB}
+throttles:
+  ip: {burst: 3, rate: 6/1h}
+  range:
+    without-last: 2
+    windows: [20/1h]
+    passed: {least: 20%, of: 10, in: 1h, block: 30m}
+  all: {windows: [60/1h], global: true}
+policies:
+  phone:
+    ladder: [30s, 60s]
+    windows: [3/1h]
+    validity: 5m
+    attempts: 2
+    lockout: [10m]
+    limits: [ip, range, all]
+"""
+
+
+def ctl(daemon, *words, status=0):
+    done = subprocess.run(
+        [ctl_binary(), *map(str, words), "--socket", daemon.path],
+        capture_output=True, text=True, timeout=120)  # fmt: skip
+    assert done.returncode == status, done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+def entries(daemon, *words):
+    return [json.loads(line) for line in ctl(daemon, "journal", "list", *words, "--json").splitlines()]
+
+
+def decisions(daemon, *words):
+    return [entry for entry in entries(daemon, *words) if entry["what"] == "decision"]
+
+
+def replay(daemon, rules, *words):
+    return json.loads(ctl(daemon, "policy", "replay", rules, "--json", *words))
+
+
+def written(daemon, count):
+    eventually(lambda: len(decisions(daemon)) >= count, f"{count} decisions are written")
+
+
+def start(client, key, ip):
+    return view(client("COUNTDOWN", "START", key, "POLICY", "phone", "LIMIT", f"ip:{ip}"))
+
+
+def happen(client, count, seed=1):
+    """Sends commands of all kinds, and lets virtual time pass. Returns the number of decisions."""
+    chance = random.Random(seed)
+    sent = {}
+    for _ in range(count):
+        key = f"45{chance.randrange(300):03}"
+        what = chance.randrange(10)
+        if what < 6 or key not in sent:
+            answer = start(client, key, chance.randrange(40))
+            if answer["accepted"]:
+                sent[key] = answer["generation"]
+        elif what < 8:
+            client("COUNTDOWN", "ATTEMPT", key)
+        elif what < 9:
+            client("COUNTDOWN", "PASS", key)
+        else:
+            client("COUNTDOWN", "REFUND", key, "GENERATION", sent[key])
+        client("CLOCK", "ADVANCE", f"{chance.randrange(20_000)}ms")
+    return count
+
+
+@pytest.mark.daemon(virtual_time=True, config=RULES)
+def test_each_decision_is_kept_with_its_answer_and_survives_a_restart(daemon):
+    client = daemon.connect()
+    generation = start(client, "4501", "a")["generation"]
+    assert not start(client, "4501", "a")["accepted"]
+    client("COUNTDOWN", "START", "4501", "POLICY", "phone", "LIMIT", "ip:b", "META", "secret", "BRIEF")
+    client("COUNTDOWN", "PASS", "4501")
+    client("THROTTLE", "TAKE", "ip:a", "all:", "COST", 3)
+    client("ONCE", "BEGIN", "o", "TTL", "1h")
+    client("ONCE", "DONE", "o", "secret")
+    client("COUNTDOWN", "GET", "4501")
+    written(daemon, 7)
+    found = decisions(daemon)
+    assert [entry["command"][1] for entry in found] == [
+        "START", "START", "START", "PASS", "TAKE", "BEGIN", "DONE"]  # fmt: skip
+    assert [entry["accepted"] for entry in found] == [True, False, False, True, False, True, True]
+    first, second, brief, _, take, *_ = found
+    assert first["limits"] == ["ip:a", "range:45", "all:"] and first["generation"] == generation
+    assert second["reason"] == "cooldown" and second["retry_after_ms"] == 30_000
+    assert brief["reason"] == "cooldown" and brief["retry_after_ms"] == 30_000
+    assert take["limit"] == "ip:a" and take["uid"] == os.getuid()
+    assert "secret" not in ctl(daemon, "journal", "list")
+    assert "refused (cooldown) for 30 s" in ctl(daemon, "journal", "list", "--match", "4501")
+    client("CLOCK", "RESTART")
+    client = daemon.connect()
+    client("COUNTDOWN", "CANCEL", "4501")
+    written(daemon, 8)
+    assert [entry["what"] for entry in entries(daemon)].count("closed") == 1
+    # It goes on with the state that it had.
+    assert [e["continues"] for e in entries(daemon) if e["what"] == "segment"] == [False, True]
+    persistence = daemon.info("persistence")
+    assert int(persistence["journal_entries"]) >= 8 and persistence["journal_last_error"] == ""
+    assert b"countdownd_journal_fails 0" in client("METRICS")
+
+
+@pytest.mark.daemon(virtual_time=True, config=RULES)
+def test_the_same_rules_differ_in_nothing_and_stricter_ones_say_what_they_cost(daemon, tmp_path):
+    client = daemon.connect()
+    count = happen(client, 400)
+    client("CLOCK", "RESTART", "10m")
+    client = daemon.connect()
+    # A daemon on real time runs at once what fell due meanwhile.
+    client("CLOCK", "ADVANCE", "0ms")
+    count += happen(client, 200, seed=2)
+    client("CLOCK", "REBOOT", "10m")
+    client = daemon.connect()
+    client("CLOCK", "ADVANCE", "0ms")
+    count += happen(client, 200, seed=3)
+    written(daemon, count)
+    same = replay(daemon, daemon.config_path)
+    assert same["differing"] == 0 and same["then"] == same["now"] and same["decisions"] == count
+    assert same["undecided"] == {} and same["then"]["sends"] > 50 and same["money_saved"] is None
+    strict = tmp_path / "strict.yaml"
+    strict.write_text(RULES.replace("20/1h", "4/1h").replace("60/1h", "8/1h"))
+    file = tmp_path / "export.journal"
+    assert "entries" in ctl(daemon, "journal", "export", file)
+    report = replay(daemon, strict, "--journal", file, "--price", "0.1")
+    assert report["now"]["sends"] < report["then"]["sends"] == same["then"]["sends"]
+    saved = report["then"]["sends"] - report["now"]["sends"]
+    assert abs(report["money_saved"] - saved * 0.1) < 1e-6
+    assert report["now"]["refused"]["limit"] > report["then"]["refused"].get("limit", 0)
+    assert report["customers_lost"] > 0 and report["affected"][0]["sends"] >= 1
+    table = ctl(daemon, "policy", "replay", strict, "--journal", file, "--since", "1h")
+    assert "with these rules" in table and "customers lost:" in table
+    strict.write_text("policies: {phone: {ladder: [1s], limits: [no]}}")
+    assert "no limit no" in ctl(daemon, "policy", "replay", strict, status=1)
+    # What is damaged is left out, with a message.
+    file.write_bytes(file.read_bytes()[:-3])
+    assert "is damaged at byte" in ctl(daemon, "policy", "replay", strict, "--journal", file, status=1) + (
+        ctl(daemon, "journal", "list", file, status=65))  # fmt: skip
+
+
+@pytest.mark.daemon(virtual_time=True)
+def test_hashed_keys_name_nobody_and_replay_the_same(daemon, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("short\n")
+    rules = RULES.replace("8MiB", f"8MiB, keys: hmac, secret-file: {secret}")
+    daemon.config_path.write_text(rules)
+    client = daemon.connect()
+    refused = client("CONFIG", "RELOAD")
+    assert isinstance(refused, Error) and "needs 16 to 4096 bytes" in refused
+    assert isinstance(client("JOURNAL", "READ", 0, 100), Error)
+    secret.write_text("0123456789abcdef\n")
+    assert not isinstance(client("CONFIG", "RELOAD"), Error)
+    count = happen(client, 150)
+    written(daemon, count)
+    shown = ctl(daemon, "journal", "list")
+    assert "START" in shown and "LIMIT ip:" in shown and not re.search(r" 45\d{3}\b", shown)
+    assert replay(daemon, daemon.config_path)["differing"] == 0
+    other = tmp_path / "other.yaml"
+    other.write_text(RULES.replace("without-last: 2", "without-last: 3"))
+    assert "the limit 'range' takes its keys" in ctl(daemon, "policy", "replay", other, status=1)
+    # A journal that is off keeps its files, and answers nothing.
+    daemon.config_path.write_text("")
+    client("CONFIG", "RELOAD")
+    assert isinstance(client("JOURNAL", "READ", 0, 100), Error)
+    assert daemon.info("persistence")["journal"] == "0"
+
+
+@pytest.mark.daemon(virtual_time=True, config=RULES.replace("8MiB", "1MiB, entries: 1000"))
+def test_the_oldest_makes_room(daemon):
+    client = daemon.connect()
+    count = happen(client, 1_200)
+    written(daemon, 500)
+    eventually(lambda: decisions(daemon)[0]["number"] > 200, "the oldest are gone")
+    found = entries(daemon)
+    assert len(list((daemon.state / "journal").iterdir())) <= 9
+    assert int(daemon.info("persistence")["journal_entries"]) <= 1_125
+    # What is left has all decisions up to the last, and replays the same.
+    numbers = [entry["number"] for entry in found]
+    assert numbers == sorted(numbers)
+    report = replay(daemon, daemon.config_path)
+    assert report["differing"] == 0 and 300 < report["decisions"] < count
+
+
+@pytest.mark.parametrize(
+    "rules, problem",
+    [
+        ("journal: {size: 1KiB}", "at least 1MiB, or 0"),
+        ("journal: {keys: hmac}", "name a file with a secret"),
+        ("journal: {size: 1MiB}\nfleet: {engine: redis, nodes: [\"a:1\"]}", "of one daemon"),
+    ],
+)  # fmt: skip
+def test_a_journal_that_makes_no_sense_is_refused(tmp_path, rules, problem):
+    file = tmp_path / "countdownd.yaml"
+    file.write_text(rules)
+    done = subprocess.run(
+        [ctl_binary(), "policy", "check", file], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and problem in done.stdout + done.stderr
+
+
+def test_a_full_disk_loses_entries_and_no_decision(start_daemon, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a small file system")
+    disk = SmallDisk(tmp_path / "small")
+    try:
+        # The state is in memory; only the journal is on the disk.
+        daemon = start_daemon(
+            state=disk.directory / "state", config=RULES, arguments=["--durability", "none"])
+        client = daemon.connect()
+        client("COUNTDOWN", "START", "a")
+        written(daemon, 1)
+        disk.fill()
+
+        def fails():
+            assert client("COUNTDOWN", "START", "b", "EVERY", "1ms", "COUNT", "1")[1]
+            return "decisions are made but not kept" in daemon.log
+
+        eventually(fails, "the journal cannot be written, and the log says so")
+        assert "no space left" in daemon.info("persistence")["journal_last_error"]
+        assert b"countdownd_journal_fails 1" in client("METRICS")
+        disk.empty()
+
+        def works():
+            client("COUNTDOWN", "START", "c", "EVERY", "1ms", "COUNT", "1")
+            return "the journal of decisions is written again" in daemon.log
+
+        eventually(works, "it is written again, and the log says so")
+        eventually(
+            lambda: any(e["what"] == "segment" and e["lost"] > 0 for e in entries(daemon)),
+            "the gap is on record")
+        assert int(daemon.info("persistence")["journal_lost_entries"]) > 0
+        daemon.terminate()
+    finally:
+        disk.close()
