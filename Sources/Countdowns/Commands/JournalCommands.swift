@@ -21,7 +21,7 @@ let journalCommands: [CommandSpec] = [
   CommandSpec(
     "JOURNAL", "READ", "position count", group: .server, [.admin, .unlogged],
     complexity: "O(count)",
-    "Read up to 1048576 bytes of the journal of decisions, of one segment; none at its end.",
+    "Read bytes of the journal of decisions, of one segment; none at its end.",
     .value(
       .record(
         "journal-part",

@@ -67,6 +67,7 @@ import Wire
     "EVENTS SINCE": ["0", "5 MATCH * LIMIT 3 SUBSCRIBED"],
     "EVENTS LAST": [""], "BACKUP BEGIN": [""], "BACKUP SIZE": ["1"],
     "BACKUP READ": ["1 0 100"], "BACKUP END": ["1"],
+    "JOURNAL READ": ["0 100"], "FLEET IMPORT": ["countdown 0 x"],
     "STATE ACKNOWLEDGE": [""], "CLEAR": ["countdown none*"],
     "DBSIZE": [""], "TIME": [""], "INFO": ["", "stats", "nonsense"],
     "CONFIG GET": ["*", "limits.* countdown.*"], "CONFIG RESETSTAT": [""],
@@ -166,7 +167,7 @@ import Wire
           #expect(!word.contains { "[]!".contains($0) }, "\(row.fullName): \(word)")
         }
         let secretNames = [
-          "bytes", "payload", "result", "password", "META", "PAYLOAD", "TOKEN", "AUTH",
+          "bytes", "payload", "result", "password", "record", "META", "PAYLOAD", "TOKEN", "AUTH",
         ]
         let carriesSecrets = words.contains { secretNames.contains($0) }
         #expect(parameter.isSecret == carriesSecrets, "\(row.fullName): \(parameter.name)")

@@ -108,10 +108,10 @@ import Testing
   @Test func theSameRulesDecideTheSameFromEachSegmentOn() throws {
     var reasons: Set<String> = []
     for seed in 1...4 as ClosedRange<UInt64> {
-      let entries = try record(1_600, seed: seed)
+      let entries = try record(3_000, seed: seed)
       let starts = entries.indices.filter { entries[$0].what == .segment }
       #expect(starts.count > 20)
-      for start in starts.prefix(6) + starts.suffix(3) {
+      for start in starts.prefix(2) + starts.suffix(2) {
         let report = try report(entries[start...], Self.settings())
         #expect(report.differing == 0 && report.undecided.isEmpty, "\(seed) \(start)")
         #expect(report.then == report.now && report.lostPasses == 0)
