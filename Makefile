@@ -314,7 +314,8 @@ examples: test-packages build ## Build the examples, and run those of timers and
 .PHONY: bench
 bench: build ## Measure the daemon beside Redis and a bare loop; writes docs/benchmarks.md (BENCH_OPTIONS=)
 	@scripts/install-packages.sh python3 redis-tools
-	@swift build -c release --package-path Benchmarks --product bare-loop
+	@for p in bare-loop cancelled-calls; do \
+	  swift build -c release --package-path Benchmarks --product $$p || exit 1; done
 	@Benchmarks/daemon/bench.py $(BENCH_OPTIONS)
 
 .PHONY: bench-fleet

@@ -16,6 +16,9 @@ let package = Package(
       dependencies: ["CBenchmarks", .product(name: "TimerWheel", package: "countdownd")],
       swiftSettings: [.unsafeFlags(["-Ounchecked", "-enforce-exclusivity=unchecked"])]),
     .executableTarget(
+      name: "cancelled-calls",
+      dependencies: [.product(name: "CountdownClient", package: "countdownd")]),
+    .executableTarget(
       name: "timer-bench",
       dependencies: [
         "CBenchmarks",

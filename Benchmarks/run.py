@@ -41,6 +41,8 @@ COLUMNS = [
 LIBRARIES = {"libuv": "-luv", "libev": "-lev"}
 WHEELS = {"TimerWheel-1ms": "1 ms", "TimerWheel-1us": "1 µs"}
 OURS = [*WHEELS, "TimerQueue"]
+# Those that read the real clock.
+REAL = ["TimerQueue", "DispatchSourceTimer", "Task.sleep", "NIO"]
 # The rows of the tables, with their titles.
 ROWS = {
     **{name: f"**TimerWheel, ticks of {tick}**" for name, tick in WHEELS.items()},
@@ -126,6 +128,29 @@ def measure_all(names, sizes, options, versions):
     return found, troubles
 
 
+def measure_one(names, options):
+    """Returns the lines of one timer at a time, by (name, phase), and the errors."""
+    found, troubles = {}, []
+    for number in range(1, options.rounds + 1):
+        for name in names:
+            if name not in REAL:
+                continue
+            lines, trouble = measure(name, ["one", 10_000, options.seed, number], options.timeout)
+            if trouble:
+                troubles.append(f"{name}, one timer, round {number}: {trouble}")
+            for line in lines:
+                found.setdefault((name, line["phase"]), []).append(float(line["ns"]))
+    return found, troubles
+
+
+def table_of_one(found, names):
+    rows = [
+        [ROWS[name], *(short(statistics.median(found[name, phase])) for phase in ("schedule", "cancel"))]
+        for name in names if (name, "schedule") in found
+    ]  # fmt: skip
+    return "## One timer\n\n" + report.table(["ns", "schedule", "cancel"], rows)
+
+
 def short(value):
     if value is None:
         return "–"
@@ -143,7 +168,7 @@ def table(found, names, size):
     def time(name, workload, phase):
         value = median(name, workload, phase)
         if value is None and (workload, phase) == ("cancel", "schedule"):
-            # For NIO, which is too slow at cancelling: `expire` arms timers in the same way.
+            # For those that are too slow at cancelling: `expire` arms timers in the same way.
             value = median(name, "expire", phase)
         return value
 
@@ -171,7 +196,7 @@ def table(found, names, size):
     return f"## {size:,} timers\n\n" + report.table(heads, rows)
 
 
-def document(found, troubles, names, sizes, options, loads, swift, versions):
+def document(found, troubles, names, sizes, options, loads, swift, versions, one):
     others = [
         f"{ROWS[name]} {versions[name]}"
         for name in names if name in versions and name not in OURS
@@ -194,6 +219,7 @@ def document(found, troubles, names, sizes, options, loads, swift, versions):
             """–: not possible with the library, or not in reasonable time; the page above says
             why.""",
         ),
+        table_of_one(one, names),
         *(table(found, names, size) for size in sizes),
     ]  # fmt: skip
     if troubles:
@@ -224,7 +250,8 @@ def main():
     build_all(names)
     swift, versions = find_versions()
     found, troubles = measure_all(names, sizes, options, versions)
-    text = document(found, troubles, names, sizes, options, loads, swift, versions)
+    one, more = measure_one(names, options)
+    text = document(found, troubles + more, names, sizes, options, loads, swift, versions, one)
     print(text)
     target = options.output or (None if options.quick else DOCUMENT)
     if target:

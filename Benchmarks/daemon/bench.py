@@ -12,6 +12,7 @@ import json
 import random
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ import pages
 import servers
 import wire
 from report import Results, load_averages
-from servers import BARE_LOOP, COUNTDOWNCTL, COUNTDOWND, BareLoop, Beanstalkd, Countdownd, Redis, request
+from servers import BARE_LOOP, CANCELLED_CALLS, COUNTDOWNCTL, COUNTDOWND, BareLoop, Beanstalkd, Countdownd, Redis, request
 from work import FULL, LOADS, MODES
 
 
@@ -252,9 +253,31 @@ def size(server):
     return sum(file.stat().st_size for file in server.directory.rglob("*") if file.is_file())
 
 
+def cancelled(results, options, number):
+    """Measures how long calls of the Swift client still take after they are cancelled, while the
+    daemon is stopped."""
+    with Countdownd() as server:
+        program = subprocess.Popen(
+            [CANCELLED_CALLS, server.path, str(200 // options.shrink)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # fmt: skip
+        program.stdout.readline()
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            told, _ = program.communicate("\n", timeout=servers.PATIENCE)
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+            program.kill()
+    for line in told.splitlines():
+        state, *took = line.split()
+        took = [int(value) / 1e3 for value in took]
+        results.add(
+            ("cancelled", state), "countdownd",
+            {"p50": wire.percentile(took, 50), "most": max(took)})  # fmt: skip
+
+
 GROUPS = {
     "throughput": throughput, "burst": burst, "ping": ping, "memory": memory, "lateness": lateness,
-    "loading": loading,
+    "loading": loading, "cancelled": cancelled,
 }  # fmt: skip
 # Groups that measure all rounds in one call, because they share the preparation.
 AT_ONCE = {"loading"}
@@ -280,7 +303,7 @@ def parse():
 
 
 def measure(options, results):
-    for program in (COUNTDOWND, COUNTDOWNCTL, BARE_LOOP):
+    for program in (COUNTDOWND, COUNTDOWNCTL, BARE_LOOP, CANCELLED_CALLS):
         if not program.exists():
             raise SystemExit(f"{program.name} is not built; `make bench` builds it")
     if not Redis.version() or not shutil.which("redis-benchmark"):

@@ -168,6 +168,11 @@ def goals(results):
         ["wake-ups per second when idle", number(results.get(("memory",), US, "wakeups")), "0", below(results.get(("memory",), US, "wakeups"), 0)],
         ["loading, 1,000,000", number(loading, " s"), "≤ 1 s", below(loading, 1)],
     ]  # fmt: skip
+    for state in ("call", "pipeline", "connecting", "events"):
+        row = ("cancelled", state)
+        half, most = results.get(row, US, "p50"), results.worst(row, US, "most")
+        measured = f"{number(half, ' ms')} (longest {number(most, ' ms')})"
+        others.append([f"Swift client: a cancelled call ends, {state}", measured, "≤ 10 ms", below(most, 10)])
     return text + table(["work", "measured", "goal", "met"], others)
 
 

@@ -16,6 +16,7 @@ BUILD = PROJECT / ".build" / "bench"
 COUNTDOWND = PROJECT / ".build" / "release" / "countdownd"
 COUNTDOWNCTL = PROJECT / ".build" / "release" / "countdownctl"
 BARE_LOOP = PROJECT / "Benchmarks" / ".build" / "release" / "bare-loop"
+CANCELLED_CALLS = BARE_LOOP.with_name("cancelled-calls")
 PATIENCE = 60.0
 
 

@@ -6,6 +6,8 @@ protocol RealClockPeer: AnyObject {
   static var name: String { get }
   /// Returns the largest number of timers for which the workload ends in reasonable time.
   static func limit(_ workload: String) -> Int
+  /// Whether timers can be armed one after the other, each cancelled before the next.
+  static var isReusable: Bool { get }
   /// The time set aside for arming one timer. The first timer is due after all are armed.
   static var armingMicroseconds: UInt64 { get }
 
@@ -24,6 +26,10 @@ protocol RealClockPeer: AnyObject {
   ///
   /// - Returns: The nanoseconds from then until the end of the last callback.
   func fire(dueBy deadline: UInt64) -> UInt64
+}
+
+extension RealClockPeer {
+  static var isReusable: Bool { true }
 }
 
 /// Counts the outstanding callbacks and stores the time of the last one.
@@ -100,6 +106,7 @@ struct RealClockWorkloads<Peer: RealClockPeer> {
     case "expire": expire(mix.delays)
     case "same": expire([UInt32](repeating: 1, count: count))
     case "reschedule": reschedule()
+    case "one": one()
     // The libraries have no virtual time and no public call for the next deadline.
     case "hour", "next": break
     default: fail("no workload \(workload)")
@@ -119,6 +126,23 @@ struct RealClockWorkloads<Peer: RealClockPeer> {
     let end = now()
     report.print("schedule", armed - start, operations: count, bytesPerTimer: bytes)
     report.print("cancel", end - middle, operations: count)
+  }
+
+  /// Arms and cancels one timer, with no other pending, again and again.
+  private func one() {
+    var (arming, cancelling): (UInt64, UInt64) = (0, 0)
+    let shared = Peer(count: count)
+    for index in 0..<UInt32(count) {
+      let peer = Peer.isReusable ? shared : Peer(count: 1)
+      let start = now()
+      peer.arm([0], margin: Mix.hour * 1_000)
+      let armed = now()
+      peer.cancel([Peer.isReusable ? index : 0])
+      arming += armed - start
+      cancelling += now() - armed
+    }
+    report.print("schedule", arming, operations: count)
+    report.print("cancel", cancelling, operations: count)
   }
 
   private func expire(_ delays: [UInt32]) {

@@ -5,6 +5,7 @@ import Synchronization
 final class TaskSleepPeer: RealClockPeer {
   static let name = "Task.sleep"
   static func limit(_ workload: String) -> Int { 100_000 }
+  static let isReusable = false
   static let armingMicroseconds: UInt64 = 30
 
   private final class Started: Sendable { let count = Atomic<Int>(0) }
