@@ -186,6 +186,15 @@ def test_a_failed_send_does_not_count(service):
 
 
 @pytest.mark.daemon(virtual_time=True, config=POLICY)
+def test_one_address_cannot_buy_codes_for_many_numbers(service):
+    answers = [service.send(f"t{n}", f"+45123{n:05}") for n in range(11, 23)]
+    assert [status for status, _ in answers] == [200] * 10 + [429] * 2
+    assert "Too many codes" in answers[-1][1]["message"]
+    service.advance("1h")
+    assert service.send("later", "+4512300099")[0] == 200
+
+
+@pytest.mark.daemon(virtual_time=True, config=POLICY)
 def test_a_code_is_valid_for_five_minutes(service):
     service.send("first")
     service.advance("5m")

@@ -21,6 +21,11 @@ daemon = redis.Redis(
 codes = {}
 
 
+WAIT = "A code was sent a short while ago. Wait before you ask for another one."
+BUSY = "Too many codes were asked for. Try again later, or sign in by mail."
+REFUSALS = {"limit": BUSY, "blocked": BUSY}
+
+
 class ProviderError(Exception):
     pass
 
@@ -45,9 +50,11 @@ def status():
 @app.post("/send")
 def send():
     phone, token = fields("phone", "token")
-    answer = countdown("START", key(phone), "POLICY", "login", "TOKEN", token)
+    # Behind a proxy: the address that the proxy saw, which the client cannot choose.
+    limit = f"ip:{request.remote_addr}"
+    answer = countdown("START", key(phone), "POLICY", "login", "LIMIT", limit, "TOKEN", token)
     if not answer["accepted"]:
-        message = "A code was sent a short while ago. Wait before you ask for another one."
+        message = REFUSALS.get(answer["reason"], WAIT)
         return {"ok": False, "message": message, "button": button(answer)}, 429
     sent = {"ok": True, "message": "We sent you a code.", "button": button(answer)}
     if answer["reason"] == "repeated":  # sent already, by the same press

@@ -31,6 +31,17 @@ extension Duration {
   var milliseconds: Int64 { Int64(self / .milliseconds(1)) }
 }
 
+extension HTTPRequest {
+  /// The address of the connection. Behind a proxy, take the one that the proxy saw: the first of
+  /// X-Forwarded-For is the client's choice.
+  var clientAddress: String {
+    switch remoteAddress {
+    case .ip4(let address, port: _), .ip6(let address, port: _): address
+    case .unix, nil: "unknown"
+    }
+  }
+}
+
 func isPhone(_ text: String) -> Bool {
   text.wholeMatch(of: /\+[0-9]{6,15}/) != nil
 }

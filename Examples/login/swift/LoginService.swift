@@ -2,7 +2,11 @@ import CountdownClient
 
 /// A login with a code by SMS. countdownd decides how often codes may be sent and tried.
 actor LoginService {
-  enum Sending { case sent, refused, failed }
+  enum Sending: Equatable {
+    case sent
+    case refused(Reason)
+    case failed
+  }
   enum Verdict: Equatable {
     case right
     case wrong(attemptsLeft: Int?)
@@ -27,15 +31,18 @@ actor LoginService {
     try await daemon.countdown.get(key(phone))
   }
 
-  /// - Parameter token: identifies a request, and is the same when it is repeated.
+  /// - Parameters:
+  ///   - token: identifies a request, and is the same when it is repeated.
+  ///   - address: the client's, which it cannot choose.
   func send(
-    _ phone: String, token: String
+    _ phone: String, token: String, from address: String
   ) async throws -> (result: Sending, button: CountdownView?) {
-    let answer = try await daemon.countdown.start(key(phone), policy: "login", token: token)
+    let answer = try await daemon.countdown.start(
+      key(phone), policy: "login", limits: ["ip:\(address)"], token: token)
     switch answer.decision {
     case .accepted: break
     case .repeated: return (.sent, answer.view)
-    case .refused: return (.refused, answer.view)
+    case .refused(let reason, _): return (.refused(reason), answer.view)
     }
     let digits = String(Int.random(in: 0..<1_000_000))
     let code = String(repeating: "0", count: 6 - digits.count) + digits

@@ -48,10 +48,13 @@ await answer("POST /send") { request in
   guard let body = try? JSONDecoder().decode(Body.self, from: try await request.bodyData),
     isPhone(body.phone), (1...64).contains(body.token.utf8.count)
   else { return try HTTPResponse.bad }
-  let (result, view) = try await service.send(body.phone, token: body.token)
+  let (result, view) = try await service.send(
+    body.phone, token: body.token, from: request.clientAddress)
   let (status, message): (HTTPStatusCode, String) =
     switch result {
     case .sent: (.ok, "We sent you a code.")
+    case .refused(.limit), .refused(.blocked):
+      (.tooManyRequests, "Too many codes were asked for. Try again later, or sign in by mail.")
     case .refused:
       (
         .tooManyRequests,
