@@ -31,9 +31,9 @@ BATCHES = 500
 class Counted(Countdownd):
     """The daemon under callgrind."""
 
-    def __init__(self, durability=None, options=()):
+    def __init__(self, durability=None, options=(), settings=()):
         self.options = options
-        super().__init__(durability)
+        super().__init__(durability, settings=settings)
 
     def arguments(self):
         _, *arguments = super().arguments()
@@ -134,22 +134,47 @@ def throttle(key):
     return request(b"THROTTLE", b"TAKE", key, b"BURST", b"10", b"RATE", b"5/1m")
 
 
-def commands(make, pipeline, durability=None, prepare=None):
-    """Returns a workload of one command, on keys that are new unless `prepare` creates them."""
+RULES = [
+    "throttles:",
+    "  ip: {burst: 1000000, rate: 1000000/1h}",
+    "  prefix: {without-last: 4, windows: [10000/1d], passed: {least: 1%, of: 50, in: 1h, block: 1h}}",
+    "  all: {windows: [10000/1h, 10000/1d], global: true}",
+    "policies:",
+    "  alone: {ladder: [30s, 60s], windows: [5/1h, 10/1d], validity: 5m, attempts: 3}",
+    "  limited:",
+    "    {ladder: [30s, 60s], windows: [5/1h, 10/1d], validity: 5m, attempts: 3,",
+    "     limits: [ip, prefix, all]}",
+]
+
+
+def start_policy(key):
+    return request(b"COUNTDOWN", b"START", key, b"POLICY", b"alone")
+
+
+def start_limited(key):
+    return request(b"COUNTDOWN", b"START", key, b"POLICY", b"limited", b"LIMIT", b"ip:10.0.0.7")
+
+
+def commands(make, pipeline, durability=None, prepare=None, first=None, count=None):
+    """Returns a workload of one command, on keys that are new unless `prepare` creates them.
+
+    `first` is how many commands come before those that are counted, `count` how many are.
+    """
 
     def run():
-        count = BATCHES * pipeline
-        with Counted(durability) as server:
+        counted = count or BATCHES * pipeline
+        before = first or counted
+        with Counted(durability, settings=RULES) as server:
             client = Client(server)
             while not client.is_answered(get(b"key")):
                 pass  # The daemon is loading its state.
-            all_keys = keys(0, 2 * count)
+            all_keys = keys(0, before + counted)
             if prepare:
                 client.send_batches([prepare(key) for key in all_keys], 16)
-            client.send_batches([make(key) for key in all_keys[:count]], pipeline)
+            client.send_batches([make(key) for key in all_keys[:before]], pipeline)
             server.dump()
-            client.send_batches([make(key) for key in all_keys[count:]], pipeline)
-            return read(server.dump(), count)
+            client.send_batches([make(key) for key in all_keys[before:]], pipeline)
+            return read(server.dump(), counted)
 
     return run
 
@@ -186,6 +211,15 @@ WORKLOADS = {
     "START BRIEF, one at a time": commands(start_brief, 1),
     "START BRIEF, pipeline 16, stored (`process`)": commands(start_brief, 16, "process"),
     "START, pipeline 16": commands(start, 16),
+    "START with a policy, pipeline 16": commands(start_policy, 16, count=960, first=960),
+    "START with a policy and three limits, pipeline 16": commands(
+        start_limited, 16, count=960, first=960),
+    "the same, with 9,000 sends in each window of 10,000": commands(
+        start_limited, 16, count=960, first=9_008),
+    "START with a policy, stored (`process`)": commands(
+        start_policy, 16, "process", count=960, first=960),
+    "START with a policy and three limits, stored (`process`)": commands(
+        start_limited, 16, "process", count=960, first=960),
     "GET, pipeline 16": commands(get, 16, prepare=start_brief),
     "TIMER SET, pipeline 16": commands(timer_set, 16),
     "THROTTLE, pipeline 16": commands(throttle, 16),
