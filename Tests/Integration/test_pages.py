@@ -116,8 +116,8 @@ def swift(text, directory):
     needs("swiftc", "toolchain, of swift.org")
     built = binary().parent
     listed = (built / "countdownctl.product/Objects.LinkFileList").read_text().splitlines()
-    # Of this project, link only the client and the protocol module that it needs.
-    own = {path.name for path in (PROJECT / "Sources").iterdir()} - {"CountdownClient", "Wire"}
+    # Of this project, link only the client and the protocol modules that it needs.
+    own = {path.name for path in (PROJECT / "Sources").iterdir()} - {"CountdownClient", "Wire", "CCommit"}
     objects = [path for path in listed if not own & {part.removesuffix(".build") for part in path.split("/")}]
     (directory / "objects").write_text("\n".join(objects))
     maps = [*built.glob("*.build/module.modulemap")]
