@@ -138,7 +138,7 @@ RULES = [
     "throttles:",
     "  ip: {burst: 1000000, rate: 1000000/1h}",
     "  prefix: {without-last: 4, windows: [10000/1d], passed: {least: 1%, of: 50, in: 1h, block: 1h}}",
-    "  all: {windows: [10000/1h, 10000/1d], global: true}",
+    "  all: {windows: [10000/1d], global: true}",
     "policies:",
     "  alone: {ladder: [30s, 60s], windows: [5/1h, 10/1d], validity: 5m, attempts: 3}",
     "  limited:",
