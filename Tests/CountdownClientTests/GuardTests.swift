@@ -31,6 +31,24 @@ import Testing
     await client.close()
   }
 
+  @Test func severalLimitsAreAnsweredAsOne() async throws {
+    @Sendable func limit(_ key: String, left: Int) -> String {
+      map(
+        ("key", bulk(key)), ("state", bulk("available")), ("accepted", "#t\r\n"),
+        ("reason", "_\r\n"), ("retry_after_ms", ":0\r\n"), ("remaining", ":\(left)\r\n"))
+    }
+    let server = try await StandInServer { words, _ in
+      map(
+        ("accepted", "#f\r\n"), ("reason", bulk("limit")), ("retry_after_ms", ":1500\r\n"),
+        ("refused_by", bulk("b")), ("views", "*2\r\n" + limit("a", left: 3) + limit("b", left: 0)))
+    }
+    let client = try await Client.connect(path: server.path)
+    let answer = try await client.throttle.take("a", limits: ["b"], token: "t")
+    #expect(answer.decision == .refused(reason: .limit, retryAfter: .milliseconds(1_500)))
+    #expect(answer.key == "b" && answer.remaining == 0)
+    #expect(server.commands == [["THROTTLE", "TAKE", "a", "b", "TOKEN", "t"]])
+  }
+
   @Test func onceCommandsAreSentAndViewsRead() async throws {
     let view = map(
       ("key", bulk("k")), ("generation", ":5\r\n"), ("accepted", "#f\r\n"),

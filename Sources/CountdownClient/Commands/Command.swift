@@ -143,7 +143,7 @@ extension Client {
   }
 
   func answer<View: EntityView>(_ command: Command) async throws -> Answer<View> {
-    Answer(view: try await view(command))
+    Answer(view: try View(try await reply(to: command).ofOneView))
   }
 
   func answerIfAny<View: EntityView>(_ command: Command) async throws -> Answer<View>? {
@@ -182,6 +182,13 @@ extension Client {
 }
 
 extension RESPValue {
+  /// The reply about several entities, with the fields of the one that refuses, or of the first.
+  fileprivate var ofOneView: RESPValue {
+    guard case .map(let pairs) = self, let views = self["views"]?.elements else { return self }
+    let refusing = views.first { $0["key"]?.bytes == self["refused_by"]?.bytes } ?? views.first
+    return .map(pairs + (refusing?.pairs ?? []).filter { self[$0.key.string ?? ""] == nil })
+  }
+
   /// The reply as to the first of two equal requests.
   fileprivate var withoutRepetition: RESPValue {
     guard case .map(let pairs) = self, self["reason"]?.string == Reason.repeated.rawValue else {
