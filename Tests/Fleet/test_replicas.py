@@ -245,7 +245,7 @@ def test_an_empty_replica_that_is_promoted_is_found_and_nothing_is_accepted(benc
     servers.elected(old)
     daemon = fleet.daemons[0]
     eventually(lambda: int(daemon.info("fleet")["fleet_losses"]) > 0, "it is found")
-    assert "have lost the records" in daemon.log
+    eventually(lambda: "have lost records" in daemon.log, "it is in the log")
     eventually(lambda: int(daemon.info("fleet")["fleet_losses"]) == 4, "in all partitions")
     for number in range(8):
         reply = start(client, f"lost{number}")

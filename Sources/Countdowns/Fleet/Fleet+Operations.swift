@@ -162,13 +162,14 @@ extension Fleet {
       }
       let version = newVersion()
       operation.version = version
+      operation.decided = decided
       operation.isAtStake = true
       send(
         .change(
           operation.key,
           FleetChange(
             epoch: partitions[index].epoch, expected: known?.version, version: version,
-            record: new, events: operation.outcome.events, earliest: now,
+            record: new, events: operation.outcome.events, earliest: decided,
             latest: decided + settings.maximumClockSkew.microseconds)), to: index, for: operation)
     }
   }
@@ -325,12 +326,12 @@ extension Fleet {
 
   /// Handles a change that reached the server too early or too late by the server's clock.
   private func waitForClock(_ operation: FleetOperation, _ engine: Int64?) {
-    let now = partitions[operation.partition].clock.now(at: boot)
-    guard let engine, let now, engine < now else {
-      return tryAgain(operation, "the command waited for too long; try again")
-    }
-    // The clock was set back: nothing happens until it has caught up.
-    hold(operation, for: now - engine)
+    guard let engine, let decided = operation.decided, engine < decided,
+      let now = partitions[operation.partition].clock.now(at: boot)
+    else { return tryAgain(operation, "the command waited for too long; try again") }
+    // If the clock was set back, nothing happens until it has caught up. Else this answer came
+    // faster than all before, so the latest time is earlier than it seemed.
+    if engine < now { hold(operation, for: now - engine) } else { decide(operation) }
   }
 
   /// Decides an operation again after some time.

@@ -24,6 +24,8 @@ final class FleetOperation {
   var request: UInt64?
   var outcome = Workbench.Outcome()
   var version: FleetVersion?
+  /// The time at which the change was decided, on the server's clock.
+  var decided: Int64?
 
   init(_ key: FleetKey, partition: Int, _ purpose: Purpose, deadline: Int64) {
     self.key = key

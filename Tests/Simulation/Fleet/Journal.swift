@@ -15,7 +15,7 @@ struct Execution {
   let change: FleetChange
 
   /// The time at which it was decided, by the server's clock.
-  var decided: Int64 { change.latest - FleetSettings().maximumClockSkew.microseconds }
+  var decided: Int64 { change.earliest }
 }
 
 /// All that the servers did, recorded by an observer who sees them all at once.
