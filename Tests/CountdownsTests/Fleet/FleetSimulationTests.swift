@@ -23,7 +23,7 @@ import Testing
         try FleetSimulation(seed: seed, fault: fault).play(steps: 300)
       } catch {
         problems.append("\(error)")
-        if problems.last!.contains(fault.symptom) { print("FOUND", fault, seed); return }
+        if problems.last!.contains(fault.symptom) { return }
       }
     }
     Issue.record("\(problems)")
