@@ -223,12 +223,15 @@ showcase: build ## Serve a page that shows every kind, with a daemon of its own:
 test-screen: WORKERS = $(shell echo $$(($$(nproc) + 1)))
 test-screen: test-packages ## Test countdown-gateway with browsers, curl and promtool (WORKERS=)
 	@scripts/install-packages.sh prometheus chromium curl nodejs node-typescript node-react \
-	  node-react-dom libjs-vue nginx openssl zlib1g-dev
+	  node-react-dom nginx openssl zlib1g-dev
 	@[ -d .build/schemathesis ] || { python3 -m venv .build/schemathesis \
 	  && .build/schemathesis/bin/pip install --quiet 'schemathesis >=4,<5'; }
 	@scripts/integration-test.sh --version >/dev/null
 	@[ -d .build/axe ] || .build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
 	  --target .build/axe axe-playwright-python==0.1.8
+	@# A package of Python that brings Vue 3.
+	@[ -d .build/vue ] || .build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
+	  --target .build/vue nicegui==3.18.0
 	@swift build $(SWIFT_FLAGS)
 	@cd Gateway && swift build $(SWIFT_FLAGS) --build-tests && swift test $(SWIFT_FLAGS) --skip-build
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -n $(WORKERS) \

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the parts of clients and of countdownctl that are generated from `countdownctl schema`: `make
-clients`. With --check it only compares. The program is COUNTDOWND's neighbour if that is set, else the newest build.
+"""Writes what is generated from `countdownctl schema`: `make clients`.
+
+That is parts of the clients and of countdownctl, and the views of the gateway's OpenAPI document.
+With --check it only compares. The program is COUNTDOWND's neighbour if that is set, else the newest
+build.
 """
 
 import pathlib
@@ -10,12 +13,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import clients.countdownctl  # noqa: E402
 import clients.go  # noqa: E402
+import clients.openapi  # noqa: E402
 import clients.python  # noqa: E402
 import clients.swift  # noqa: E402
 import clients.typescript  # noqa: E402
 from reference import PROJECT, schema  # noqa: E402
 
-LANGUAGES = [clients.python, clients.typescript, clients.go, clients.swift, clients.countdownctl]
+LANGUAGES = [
+    clients.python, clients.typescript, clients.go, clients.swift, clients.countdownctl,
+    clients.openapi]
 
 
 def main():

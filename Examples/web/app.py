@@ -5,8 +5,9 @@
     countdown-gateway --socket ./web.sock --ticket-keys keys --allowed-origin http://127.0.0.1:5000
     flask --app Examples/web/app.py run
 
-React and Vue are those of Debian (node-react, node-react-dom, libjs-vue). The app serves the
-components itself, as a page in production does.
+React 18 is that of Debian (node-react, node-react-dom); VUE names the module of Vue 3
+(vue.esm-browser.prod.js of the npm package vue). The app serves the components itself, as a page in
+production does.
 """
 
 import json
@@ -23,7 +24,7 @@ COMPONENTS = HERE.parents[1] / "Gateway/Sources/Gateway/Components"
 VENDOR = {
     "react.js": "/usr/share/nodejs/react/umd/react.production.min.js",
     "react-dom.js": "/usr/share/nodejs/react-dom/umd/react-dom.production.min.js",
-    "vue.js": "/usr/share/javascript/vue/vue.min.js",
+    "vue.js": os.environ.get("VUE", "node_modules/vue/dist/vue.esm-browser.prod.js"),
 }
 GATEWAY = os.environ.get("GATEWAY", "http://127.0.0.1:8787/")
 KEYS = os.environ.get("KEYS", "keys")
@@ -42,7 +43,7 @@ def components(name):
 
 @app.get("/vendor/<name>")
 def vendor(name):
-    return send_file(VENDOR[name])
+    return send_file(pathlib.Path(VENDOR[name]).resolve())
 
 
 @app.get("/<name>.html")

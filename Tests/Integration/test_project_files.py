@@ -1,5 +1,6 @@
 """Files that other programs read: workflows, templates, the container, the hook, the version."""
 
+import json
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from ruamel.yaml import YAML
 
 from countdownd import PROJECT
 
@@ -50,6 +52,19 @@ def test_the_containerfile_passes_its_linter():
     if not hadolint:
         pytest.skip("hadolint is not available for this processor")
     run(hadolint, "packaging/container/Containerfile")
+
+
+def test_the_sidecar_runs_as_the_image_is_made():
+    file = PROJECT / "packaging/container/kubernetes.yaml"
+    pod = YAML(typ="safe").load(file)["spec"]["template"]["spec"]
+    image = (PROJECT / "packaging/container/Containerfile").read_text()
+    user, group = re.search(r"^USER (\d+):(\d+)$", image, re.M).groups()
+    [daemon] = pod["initContainers"]
+    assert daemon["securityContext"]["runAsUser"] == int(user)
+    assert pod["securityContext"]["fsGroup"] == int(group)
+    mounts = {mount["mountPath"]: mount["name"] for mount in daemon["volumeMounts"]}
+    assert list(mounts) == json.loads(re.search(r"^VOLUME (.+)$", image, re.M)[1])
+    assert set(mounts.values()) == {volume["name"] for volume in pod["volumes"]}
 
 
 def test_what_workflows_and_the_containerfile_run_exists():

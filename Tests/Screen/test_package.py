@@ -18,6 +18,7 @@ from pages import blocks
 from test_button_tutorial import free_ports, listens
 from web import PHONE
 
+VUE = PROJECT / ".build/vue/nicegui/static/vue.esm-browser.prod.js"
 WEB = PROJECT / "docs/reference/web.md"
 MODULES = ["countdown-stream.js", "countdown-button.js", "countdown-hud.js"]
 TYPES = {"react": "/usr/share/nodejs/@types/react"}
@@ -138,7 +139,7 @@ def example(start_gateway, daemon):
     gateway = start_gateway(origins=[origin])
     environment = os.environ | {
         "PATH": f"{binary().parent}:{os.environ['PATH']}", "SOCKET": daemon.path,
-        "GATEWAY": gateway.url, "KEYS": str(gateway.keys)}  # fmt: skip
+        "GATEWAY": gateway.url, "KEYS": str(gateway.keys), "VUE": str(VUE)}  # fmt: skip
     words = [sys.executable, "-m", "flask", "--app", PROJECT / "Examples/web/app.py", "run", "--port", port]
     app = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     eventually(lambda: listens(port), "it listens")
@@ -150,7 +151,7 @@ def example(start_gateway, daemon):
 @pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
 @pytest.mark.parametrize("style", ["plain", "react", "vue", "rendered"])
 def test_the_example_counts_and_is_ready_again(example, client, style):
-    needs = {"react": "/usr/share/nodejs/react-dom/umd", "vue": "/usr/share/javascript/vue"}.get(style)
+    needs = {"react": "/usr/share/nodejs/react-dom/umd", "vue": VUE}.get(style)
     if needs and not os.path.exists(needs):
         pytest.skip(f"{style} is not installed")
     driver = browser()
