@@ -23,7 +23,7 @@ def counting(page):
 def goes_on(page):
     before = page.seconds()
     page.passes(2)
-    eventually(lambda: page.seconds() == before - 2, "it continues to count")
+    eventually(lambda: 0 < page.seconds() <= before - 2, "it continues to count")
 
 
 # Servers
@@ -58,7 +58,7 @@ def test_the_button_counts_to_its_end_without_a_connection(site, open_page, daem
         site.gateway.process.send_signal(signal.SIGSTOP)
     page.passes(before - 60)
     eventually(lambda: page.is_offline, "it is offline")
-    eventually(lambda: page.seconds() == 60, "the time has passed")
+    eventually(lambda: 0 < page.seconds() <= 60, "the time has passed")
     goes_on(page)
     assert page.is_blocked
     page.press()
@@ -71,6 +71,8 @@ def test_the_button_counts_to_its_end_without_a_connection(site, open_page, daem
         site.gateway.start()
     elif lost == "daemon":
         daemon.start_again()
+        # The stream is still open, and the gateway's clock has not moved with the page's.
+        page.run("dispatchEvent(new Event('online'))")
     else:
         site.gateway.process.send_signal(signal.SIGCONT)
     page.until("counting")
