@@ -33,7 +33,9 @@ struct PolicyReplay: SessionCommand {
 
   func validate() throws {
     guard let price else { return }
-    guard price >= 0, price.isFinite else { throw ValidationError("--price is 0 or more") }
+    guard (0...1_000_000).contains(price) else {
+      throw ValidationError("--price is 0 to 1000000")
+    }
   }
 
   func run(_ session: Session) async throws {
