@@ -13,6 +13,7 @@ package final class JournalFiles: Sendable {
     var bytes: Int64 = 0
     /// The number of its first entry, counted from 1.
     var first: UInt64
+    var end: Int64 { position + bytes }
   }
 
   private struct Contents {
@@ -26,7 +27,8 @@ package final class JournalFiles: Sendable {
     var problem: String?
     var failedAt: Int64 = 0
     var lost = 0
-    var end: Int64 { segments.last.map { $0.position + $0.bytes } ?? 0 }
+    var bytes: Int64 { segments.reduce(0) { $0 + $1.bytes } }
+    var end: Int64 { segments.last.map(\.end) ?? 0 }
   }
 
   /// The figures for INFO and METRICS.
@@ -58,7 +60,7 @@ package final class JournalFiles: Sendable {
     }
     var found = Contents(limits: (bytes, entries))
     var last: [UInt8] = []
-    for position in Self.positions(in: directory) {
+    for position in try Self.positions(in: directory) {
       let path = Self.path(position, in: directory)
       var status = stat()
       guard unsafe stat(path, &status) == 0, status.st_size > 0 else { continue }
@@ -90,7 +92,7 @@ package final class JournalFiles: Sendable {
   package var facts: Facts {
     contents.withLock { contents in
       Facts(
-        bytes: contents.segments.reduce(0) { $0 + $1.bytes },
+        bytes: contents.bytes,
         entries: contents.segments.first.map { contents.newest + 1 - $0.first } ?? 0,
         problem: contents.problem)
     }
@@ -157,12 +159,12 @@ package final class JournalFiles: Sendable {
   }
 
   private func write(_ portion: Journal.Portion) throws(StoreError) {
-    var (descriptor, number, position) = contents.withLock {
-      ($0.descriptor, $0.newest, $0.end)
-    }
+    var (descriptor, number) = contents.withLock { ($0.descriptor, $0.newest) }
     if portion.beginsSegment || descriptor < 0 {
       if descriptor >= 0 { Glibc.close(descriptor) }
       contents.withLock { $0.descriptor = -1 }
+      // Read before the oldest are dropped, which may be all.
+      let position = contents.withLock(\.end)
       dropOldest()
       let path = Self.path(position, in: directory)
       descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
@@ -188,8 +190,7 @@ package final class JournalFiles: Sendable {
       guard count > 0 else {
         let code = errno
         // What was written in part is not counted, and the next segment is another file.
-        position = contents.withLock { $0.segments.last!.bytes }
-        ftruncate(descriptor, Int(position))
+        ftruncate(descriptor, contents.withLock { Int($0.segments.last!.bytes) })
         Glibc.close(descriptor)
         contents.withLock { contents in
           contents.descriptor = -1
@@ -210,9 +211,8 @@ package final class JournalFiles: Sendable {
     while true {
       let gone: Int64? = contents.withLock { contents in
         let most = Journal.segments - 1
-        let bytes = contents.segments.reduce(0) { $0 + $1.bytes }
         guard let oldest = contents.segments.first,
-          bytes > Int64(contents.limits.bytes / Journal.segments * most)
+          contents.bytes > Int64(contents.limits.bytes / Journal.segments * most)
             || contents.newest + 1 - oldest.first
               > UInt64(contents.limits.entries / Journal.segments * most)
         else { return nil }
@@ -231,14 +231,14 @@ package final class JournalFiles: Sendable {
   package func read(at position: Int64, count: Int) throws(StoreError) -> JournalPart {
     let segments = contents.withLock(\.segments)
     guard
-      let segment = segments.first(where: { position < $0.position + $0.bytes })
+      let segment = segments.first(where: { position < $0.end })
     else {
-      let end = segments.last.map { $0.position + $0.bytes } ?? 0
+      let end = segments.last.map(\.end) ?? 0
       return JournalPart(
         position: end, next: end, segment: segments.last?.position ?? 0, bytes: [])
     }
     let start = max(position, segment.position)
-    let length = min(Int64(count), segment.position + segment.bytes - start)
+    let length = min(Int64(count), segment.end - start)
     let path = Self.path(segment.position, in: directory)
     let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else {
@@ -263,20 +263,13 @@ package final class JournalFiles: Sendable {
     return directory + "/" + String(repeating: "0", count: 16 - digits.count) + digits + suffix
   }
 
-  private static func positions(in directory: String) -> [Int64] {
-    guard let stream = unsafe opendir(directory) else { return [] }
-    defer { unsafe closedir(stream) }
-    var positions: [Int64] = []
-    while let entry = unsafe readdir(stream) {
-      let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
-        unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-      }
+  private static func positions(in directory: String) throws(StoreError) -> [Int64] {
+    try StateFiles.names(in: directory).compactMap { name in
       guard name.hasSuffix(suffix), let position = Int64(name.dropLast(suffix.count)),
         (0..<1_000_000_000_000_000).contains(position)
-      else { continue }
-      positions.append(position)
-    }
-    return positions.sorted()
+      else { return nil }
+      return position
+    }.sorted()
   }
 }
 
