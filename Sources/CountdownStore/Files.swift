@@ -12,11 +12,16 @@ package enum FileContents {
     return try read(path, atMost: Int(status.st_size))
   }
 
-  /// Returns the content of a file, and not more than `most` bytes of it.
-  package static func read(_ path: String, atMost most: Int) throws(Failure) -> [UInt8] {
+  /// Returns the content of a file from an offset on, and not more than `most` bytes of it.
+  package static func read(
+    _ path: String, from offset: Int = 0, atMost most: Int
+  ) throws(Failure) -> [UInt8] {
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw Failure(code: errno) }
     defer { close(descriptor) }
+    guard offset == 0 || lseek(descriptor, offset, SEEK_SET) >= 0 else {
+      throw Failure(code: errno)
+    }
     var code: Int32 = 0
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: most) { memory, length in
       while length < most {

@@ -179,6 +179,31 @@ def test_hashed_keys_name_nobody_and_replay_the_same(daemon, tmp_path):
     assert daemon.info("persistence")["journal"] == "0"
 
 
+@pytest.mark.daemon(config=RULES)
+def test_a_long_journal_is_read_entry_by_entry(daemon, tmp_path):
+    """Not held in memory: 24 MiB of entries take less than half of that."""
+    client = daemon.connect()
+    for number in range(100):
+        client("COUNTDOWN", "START", f"{number:0400}")
+    written(daemon, 100)
+    short, long = tmp_path / "short", tmp_path / "long"
+    ctl(daemon, "journal", "export", short)
+    entries = short.read_bytes()
+    with long.open("wb") as file:
+        for _ in range((24 << 20) // len(entries)):
+            file.write(entries)
+
+    def peak(file):
+        """Returns the most memory that `journal list` had, in bytes."""
+        process = subprocess.Popen(
+            [ctl_binary(), "journal", "list", file, "--since", "1h", "--match", "none"])
+        _, process.returncode, usage = os.wait4(process.pid, 0)
+        assert process.returncode == 0
+        return usage.ru_maxrss << 10
+
+    assert peak(long) - peak(short) < 12 << 20
+
+
 @pytest.mark.daemon(virtual_time=True, config=RULES.replace("8MiB", "1MiB, entries: 1000"))
 def test_the_oldest_makes_room(daemon):
     client = daemon.connect()

@@ -30,8 +30,10 @@ package final class Journal {
     package fileprivate(set) var entries: [[UInt8]] = []
   }
 
-  /// A journal has so many segments at most, and loses the oldest at once.
+  /// A segment has at most this part of the journal; the oldest is removed as a whole.
   package static let segments = 8
+  /// The most bytes of a segment, as a start reads the newest.
+  private static let mostInSegment = 64 << 20
   /// The most bytes that wait for the host.
   private static let mostPending = 16 << 20
   /// About what the file needs for each entry besides its bytes.
@@ -239,7 +241,7 @@ package final class Journal {
   /// Begins a segment if it is time: not between an entry and the states that belong to it.
   private func beginSegmentIfDue(at now: Moment) {
     guard !isInCommand, pendingBytes < Self.mostPending,
-      begins.isDue || segment.bytes >= settings.size / Self.segments
+      begins.isDue || segment.bytes >= min(settings.size / Self.segments, Self.mostInSegment)
         || segment.entries >= max(settings.entries / Self.segments, 1)
     else { return }
     var entry = JournalEntry(.segment, at: now)
@@ -425,7 +427,8 @@ extension Dispatcher {
       throw error
     }
     journal.end(
-      call.spec, call.arguments, reply: Array(call.session.output.bytes[mark...]), error: nil,
+      call.spec, call.arguments, reply: Array(call.session.output.bytes.dropFirst(mark)),
+      error: nil,
       by: call.client, at: call.now)
   }
 }

@@ -34,13 +34,13 @@ struct JournalCommand: AsyncParsableCommand {
     @OptionGroup var global: GlobalOptions
 
     func run(_ session: Session) async throws {
-      let entries = try await JournalSource(file, session).entries()
-      let newest = entries.last?.1.at.wall.microseconds ?? 0
-      let first = since.map { newest - $0.millisecondsRoundedUp * 1_000 } ?? .min
+      let source = JournalSource(file, session)
+      let first = try await source.first(since)
       let pattern = match.map { Array($0.utf8) }
-      for (number, entry) in entries where entry.at.wall.microseconds >= first {
-        guard entry.what != .state, pattern.map({ Glob.matches($0, entry.subject) }) ?? true
-        else { continue }
+      try await source.entries { number, entry in
+        guard entry.at.wall.microseconds >= first, entry.what != .state,
+          pattern.map({ Glob.matches($0, entry.subject) }) ?? true
+        else { return }
         Output.line(
           global.json ? entry.json(number).json : entry.line(style: session.style))
       }
@@ -87,38 +87,32 @@ struct JournalSource {
   private let file: String?
   private let session: Session
   private static let chunk = 1 << 18
+  /// More bytes are no entry: the file is damaged.
+  private static let mostInEntry = 16 << 20
 
   init(_ file: String?, _ session: Session) {
     self.file = file
     self.session = session
   }
 
-  func entries() async throws -> [(UInt64, JournalEntry)] {
-    var entries: [(UInt64, JournalEntry)] = []
+  /// Calls `body` with each entry.
+  func entries(_ body: (UInt64, JournalEntry) throws -> Void) async throws {
     try await read { number, bytes in
-      if let entry = JournalEntry(bytes: bytes, offset: 0) { entries.append((number, entry)) }
+      if let entry = JournalEntry(bytes: bytes, offset: 0) { try body(number, entry) }
     }
-    return entries
+  }
+
+  /// Returns when a time before the newest entry began, in microseconds since 1970.
+  func first(_ since: Duration?) async throws -> Int64 {
+    guard let since else { return .min }
+    var newest: Int64 = 0
+    try await entries { newest = $1.at.wall.microseconds }
+    return newest - since.millisecondsRoundedUp * 1_000
   }
 
   /// Calls `body` with each entry. What is cut off or damaged is left out, with a message.
   func read(_ body: (UInt64, [UInt8]) throws -> Void) async throws {
-    if let file {
-      let bytes: [UInt8]
-      do throws(FileContents.Failure) {
-        bytes = try FileContents.readAll(file)
-      } catch {
-        Output.error(
-          unsafe "\(file.printable) cannot be read: \(String(cString: strerror(error.code)))",
-          code: "FILE")
-        throw ExitCode.refused
-      }
-      let end = try JournalFrames.read(bytes, body)
-      guard end < bytes.count else { return }
-      let what = end == 0 ? "is no journal" : "is damaged at byte \(end); the rest is left out"
-      Output.error("\(file.printable) \(what)", code: "DAMAGE")
-      throw ExitCode.damaged
-    }
+    if let file { return try read(file, body) }
     var (position, segment, rest) = (0, 0, [UInt8]())
     var lost = 0
     while true {
@@ -139,6 +133,30 @@ struct JournalSource {
     if lost > 0 {
       Output.error("the journal is damaged: \(lost) bytes are left out", code: "DAMAGE")
     }
+  }
+
+  private func read(_ file: String, _ body: (UInt64, [UInt8]) throws -> Void) throws {
+    var (position, rest) = (0, [UInt8]())
+    while rest.count <= Self.mostInEntry {
+      let bytes: [UInt8]
+      do throws(FileContents.Failure) {
+        bytes = try FileContents.read(file, from: position, atMost: Self.chunk)
+      } catch {
+        Output.error(
+          unsafe "\(file.printable) cannot be read: \(String(cString: strerror(error.code)))",
+          code: "FILE")
+        throw ExitCode.refused
+      }
+      if bytes.isEmpty { break }
+      position += bytes.count
+      rest += bytes
+      rest.removeFirst(try JournalFrames.read(rest, body))
+    }
+    guard !rest.isEmpty else { return }
+    let end = position - rest.count
+    let what = end == 0 ? "is no journal" : "is damaged at byte \(end); the rest is left out"
+    Output.error("\(file.printable) \(what)", code: "DAMAGE")
+    throw ExitCode.damaged
   }
 }
 

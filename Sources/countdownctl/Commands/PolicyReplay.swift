@@ -46,14 +46,12 @@ struct PolicyReplay: SessionCommand {
       for problem in error.problems { Output.error(problem.description, code: "FILE") }
       throw ExitCode.refused
     }
-    let entries = try await JournalSource(journal, session).entries()
-    let newest = entries.last?.1.at.wall.microseconds ?? 0
-    let first = since.map { newest - $0.millisecondsRoundedUp * 1_000 } ?? .min
-    let replay = Replay(settings, since: first)
-    do throws(Replay.Problem) {
-      for (_, entry) in entries { try replay.play(entry) }
-    } catch {
-      Output.error(error.text, code: "FILE")
+    let source = JournalSource(journal, session)
+    let replay = Replay(settings, since: try await source.first(since))
+    do {
+      try await source.entries { try replay.play($1) }
+    } catch let problem as Replay.Problem {
+      Output.error(problem.text, code: "FILE")
       throw ExitCode.refused
     }
     let report = replay.report
@@ -80,17 +78,15 @@ struct PolicyReplay: SessionCommand {
     func moment(_ microseconds: Int64) -> String {
       WallClock.text(unixMilliseconds: Int(microseconds / 1_000))
     }
-    func wait(_ tally: Replay.Tally, _ percent: Int) -> String {
-      tally.wait(percent).map { Duration.milliseconds(Int($0)).humanText } ?? "-"
-    }
     let (then, now) = (report.then, report.now)
+    let waits = [then, now].map { $0.waits([50, 95]) }
     let reasons = Set(then.refused.keys).union(now.refused.keys).sorted()
     var rows = [["sends", "\(then.sends)", "\(now.sends)"]]
     rows += reasons.map {
       ["refused: \($0)", "\(then.refused[$0] ?? 0)", "\(now.refused[$0] ?? 0)"]
     }
-    rows += [50, 95].map {
-      [$0 == 50 ? "wait, median" : "wait, 95 %", wait(then, $0), wait(now, $0)]
+    rows += ["wait, median", "wait, 95 %"].enumerated().map { place, title in
+      [title] + waits.map { $0.map { Duration.milliseconds(Int($0[place])).humanText } ?? "-" }
     }
     let columns = Columns([
       .init(title: ""), .init(title: "then", alignRight: true),
@@ -127,11 +123,12 @@ struct PolicyReplay: SessionCommand {
 
   private func json(_ report: Replay.Report) -> RESPValue {
     func tally(_ tally: Replay.Tally) -> RESPValue {
-      .map([
+      let waits = tally.waits([50, 95])
+      return .map([
         .of("sends", tally.sends),
         .of("refused", counts(tally.refused)),
-        .of("wait_median_ms", tally.wait(50).map { .integer(Int($0)) } ?? .null),
-        .of("wait_95_ms", tally.wait(95).map { .integer(Int($0)) } ?? .null),
+        .of("wait_median_ms", waits.map { .integer(Int($0[0])) } ?? .null),
+        .of("wait_95_ms", waits.map { .integer(Int($0[1])) } ?? .null),
       ])
     }
     return .map([
@@ -151,9 +148,11 @@ struct PolicyReplay: SessionCommand {
 }
 
 extension Replay.Tally {
-  /// The wait that so many percent of the refused requests did not exceed; nil if none was refused.
-  fileprivate func wait(_ percent: Int) -> Int64? {
+  /// Returns the waits that so many percent of the refused requests did not exceed; nil if none was
+  /// refused.
+  fileprivate func waits(_ percents: [Int]) -> [Int64]? {
     guard !waits.isEmpty else { return nil }
-    return waits.sorted()[(waits.count * percent + 99) / 100 - 1]
+    let sorted = waits.sorted()
+    return percents.map { sorted[(sorted.count * $0 + 99) / 100 - 1] }
   }
 }
