@@ -44,6 +44,26 @@ func TestThreeAnswers(t *testing.T) {
 	}
 }
 
+func TestSeveralLimitsAreTakenAllOrNone(t *testing.T) {
+	throttle := countdowntest.Configured(t, "throttles:\n  ip: {burst: 2, rate: 2/1m}\n  all: {burst: 9, rate: 9/1h}\n").Client.Throttle
+	first := must(throttle.Take(ctx, "ip:1", countdownd.ThrottleTakeOptions{Cost: 2}, "all:"))
+	if !first.IsAccepted() || first.RefusedBy != "" || len(first.Views) != 2 || first.Views[1].Remaining != 7 {
+		t.Fatal(first)
+	}
+	refused := must(throttle.Take(ctx, "all:", countdownd.ThrottleTakeOptions{}, "ip:1"))
+	if !refused.IsRefused() || refused.Reason != countdownd.ReasonLimit || refused.RefusedBy != "ip:1" {
+		t.Fatal(refused)
+	}
+	// The view is that of the limit which refuses.
+	if refused.Key != "ip:1" || refused.Remaining != 0 || refused.RetryAfter != 30*time.Second {
+		t.Fatal(refused)
+	}
+	alone := must(throttle.Take(ctx, "name", countdownd.ThrottleTakeOptions{Burst: 1, Rate: "1/1s"}))
+	if len(alone.Views) != 1 || alone.Views[0].Key != "name" {
+		t.Fatal(alone)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	daemon := countdowntest.New(t)
 	_, err := daemon.Client.Countdown.Resend(ctx, "nobody", countdownd.CountdownResendOptions{})

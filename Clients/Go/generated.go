@@ -609,13 +609,23 @@ func toThrottleView(raw Raw) *ThrottleView {
 type ThrottleAnswer struct {
 	ThrottleView
 	Answer
+	// Of named limits: the key of the one that has room last; null if accepted.
+	RefusedBy string
+	// Of named limits: each, in the order of the request.
+	Views []ThrottleView
 }
 
 func toThrottleAnswer(raw Raw) *ThrottleAnswer {
 	if raw == nil {
 		return nil
 	}
-	return &ThrottleAnswer{*toThrottleView(raw), toAnswer(raw)}
+	raw, views := ofSeveral(raw)
+	answer := &ThrottleAnswer{ThrottleView: *toThrottleView(raw), Answer: toAnswer(raw)}
+	answer.RefusedBy = raw.text("refused_by")
+	for _, one := range views {
+		answer.Views = append(answer.Views, *toThrottleView(one))
+	}
+	return answer
 }
 
 // ThrottlePage is a page of a listing; Cursor is that of the next one, or 0 after the last.
@@ -949,7 +959,7 @@ func toStackView(raw Raw) *StackView {
 	return view
 }
 
-// StackAnswer is the answer to a request about a nav.
+// StackAnswer is the answer to a request about a stack.
 type StackAnswer struct {
 	StackView
 	Answer

@@ -192,6 +192,31 @@ func asPage(reply any) (int64, []Raw) {
 	return asInteger(parts[0]), page
 }
 
+// ofSeveral returns the fields of an answer about one entity or several, with those of the one that
+// refuses, or of the first; and each view.
+func ofSeveral(raw Raw) (Raw, []Raw) {
+	var views []Raw
+	for _, one := range raw.list("views") {
+		views = append(views, asMap(one))
+	}
+	if len(views) == 0 {
+		return raw, []Raw{raw}
+	}
+	its := views[0]
+	for _, one := range views {
+		if raw["refused_by"] != nil && one.text("key") == raw.text("refused_by") {
+			its = one
+		}
+	}
+	merged := Raw{}
+	for _, fields := range []Raw{its, raw} {
+		for name, value := range fields {
+			merged[name] = value
+		}
+	}
+	return merged, views
+}
+
 // text returns a text; one that is not UTF-8 comes as base64 in events.
 func (raw Raw) text(name string) string {
 	if raw[name] == nil {

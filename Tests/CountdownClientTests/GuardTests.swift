@@ -46,6 +46,7 @@ import Testing
     let answer = try await client.throttle.take("a", limits: ["b"], token: "t")
     #expect(answer.decision == .refused(reason: .limit, retryAfter: .milliseconds(1_500)))
     #expect(answer.key == "b" && answer.remaining == 0)
+    #expect(answer.refusedBy == "b" && answer.views.map(\.remaining) == [3, 0])
     #expect(server.commands == [["THROTTLE", "TAKE", "a", "b", "TOKEN", "t"]])
   }
 

@@ -79,9 +79,9 @@ class Player:
             said = json.loads(line)
             (self.events if "event" in said else self.replies).put(said.get("event", said))
 
-    def ask(self, owner, method="", positions=(), options=None, connection=""):
+    def ask(self, owner, method="", positions=(), rest=(), options=None, connection=""):
         asked = {"connection": connection, "owner": owner, "method": method,
-                 "positions": positions, "options": options or {}}  # fmt: skip
+                 "positions": positions, "rest": rest, "options": options or {}}  # fmt: skip
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         return self.replies.get(timeout=2 * PATIENCE)
@@ -92,12 +92,18 @@ class Player:
 
 
 def call(commands, words, language):
-    """Returns a command as owner, method, positions and options."""
+    """Returns a command as owner, method, positions, the rest of them, and options."""
     command = commands[" ".join(words[:2]).upper()]
-    words, positions, options = words[2:], [], {}
+    words, positions, rest, options = words[2:], [], [], {}
     tokens = {one.token for one in command.options}
     for one in command.positions:
         if words and not one.is_required and words[0].upper() in tokens:
+            break
+        if one.repeats:
+            while words and words[0].upper() not in tokens:
+                rest.append(words.pop(0))
+            if rest and language == "node":  # Lists are options.
+                options[names.several(one)], rest = rest, []
             break
         if words and language == "go" and not one.is_required:  # Go has no optional arguments.
             options[one.name] = value(one, words.pop(0))
@@ -108,7 +114,7 @@ def call(commands, words, language):
         words.pop(0)
         its = True if one.type == "flag" else value(one, words.pop(0))
         options[one.name] = options.get(one.name, []) + [its] if one.repeats else its
-    return command.owner, command.method, positions, options
+    return command.owner, command.method, positions, rest, options
 
 
 def value(argument, word):

@@ -5,7 +5,7 @@ import re
 import textwrap
 
 from clients import names
-from clients.swift import HEAD, formatted, quoted, several
+from clients.swift import HEAD, formatted, quoted
 
 # Written by hand: they ask or show something else.
 OMITTED = {
@@ -101,7 +101,7 @@ class Declaration:
         if one.type == "flag":
             return f"@Flag({start}help: {help}) var {self.name} = false"
         if one.repeats:
-            self.name = several(one)
+            self.name = names.several(one)
             self.value = f"Repeated({self.name})"
             return f"@{kind}({start}help: {help}) var {self.name}: [String] = []"
         type_, more = self.type()

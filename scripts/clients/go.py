@@ -46,7 +46,7 @@ def field_type(field, record):
     if field["name"] == "reason":
         return "Reason"
     if field["type"] == "list":
-        return f"[]{record}" if field["of"]["type"] == "record" else "[]string"
+        return f"[]{record}" if field["of"]["type"] in ("record", "view") else "[]string"
     kind = FIELD_TYPES[field["type"]]
     # Empty text and no time say enough; of numbers, null and zero are different.
     return f"*{kind}" if field.get("null") and kind in ("int64", "float64", "time.Duration") else kind
@@ -79,6 +79,28 @@ def struct(title, fields, help, record=None):
             out.append(f'\t{its} = raw.{READS[field["type"]]}("{name}")\n')
     out.append("\treturn view\n}\n\n")
     return "".join(out)
+
+
+def answer(title, fields):
+    """Returns the type of an answer; one that can be about several entities has more fields."""
+    members = "".join(
+        comment(field["help"], "\t") + f"\t{public(names.field_name(field))} {field_type(field, f'{title}View')}\n"
+        for field in fields)
+    read, rest = "", ""
+    if fields:
+        read = "\traw, views := ofSeveral(raw)\n"
+    for field in fields:
+        its = f"answer.{public(names.field_name(field))}"
+        if field["type"] == "list":
+            rest += f"\tfor _, one := range views {{\n\t\t{its} = append({its}, *to{title}View(one))\n\t}}\n"
+        else:
+            rest += f'\t{its} = raw.{READS[field["type"]]}("{field["name"]}")\n'
+    return (
+        comment(f"{title}Answer is the answer to a request about a {title.lower()}.")
+        + f"type {title}Answer struct {{\n\t{title}View\n\tAnswer\n{members}}}\n\n"
+        f"func to{title}Answer(raw Raw) *{title}Answer {{\n\tif raw == nil {{\n\t\treturn nil\n\t}}\n{read}"
+        + (f"\tanswer := &{title}Answer{{{title}View: *to{title}View(raw), Answer: toAnswer(raw)}}\n{rest}\treturn answer\n}}\n\n"
+           if fields else f"\treturn &{title}Answer{{*to{title}View(raw), toAnswer(raw)}}\n}}\n\n"))
 
 
 def reply(command):
@@ -224,10 +246,7 @@ def generated(schema):
             f"{title}View", names.fields(kind),
             f"{title}View is the status of a {kind['name']}. A field that an event does not have is empty.", record))
         if any(field["name"] == "accepted" for field in kind["fields"]):
-            out.append(
-                f"// {title}Answer is the answer to a request about a {kind['name']}.\ntype {title}Answer struct {{\n"
-                f"\t{title}View\n\tAnswer\n}}\n\nfunc to{title}Answer(raw Raw) *{title}Answer {{\n\tif raw == nil {{\n\t\treturn nil\n\t}}\n"
-                f"\treturn &{title}Answer{{*to{title}View(raw), toAnswer(raw)}}\n}}\n\n")
+            out.append(answer(title, names.answer_fields(schema, kind)))
         out.append(
             f"// {title}Page is a page of a listing; Cursor is that of the next one, or 0 after the last.\ntype {title}Page struct {{\n"
             f"\tViews []{title}View\n\tCursor int64\n}}\n\nfunc to{title}Page(reply any) *{title}Page {{\n\tcursor, views := asPage(reply)\n"

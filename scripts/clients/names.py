@@ -114,6 +114,16 @@ def fields(kind):
     return list(found.values())
 
 
+def answer_fields(schema, kind):
+    """Returns the fields of answers about several entities at once, beside those of a view."""
+    return [
+        field
+        for command in schema["commands"]
+        if command["group"] == kind["name"] and command["reply"]["form"] == "answer"
+        for field in command["reply"].get("fields", [])
+    ]
+
+
 def field_name(field):
     """Returns the name of a field without its unit, which its type has: remaining_ms is `left`."""
     name = field["name"]
@@ -125,6 +135,11 @@ def field_name(field):
     if field["type"] == "duration":
         return {"rate_ms": "rate_period"}.get(name, re.sub("_(ms|us)$", "", name))
     return name
+
+
+def several(argument):
+    """Returns the name of an argument that repeats, in camel case."""
+    return camel(argument.name).removesuffix("s") + "s"
 
 
 def camel(name):

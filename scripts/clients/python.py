@@ -55,6 +55,9 @@ def field_code(field, record=None):
         type_ = choice(field["values"]) + (" | None" if optional else "")
         fallback = "None" if optional else repr(field["values"][0])
         body = f"return self.raw.get({name!r}, {fallback})  # type: ignore[no-any-return]"
+    elif kind == "list" and field["of"]["type"] == "view":
+        type_ = f"list[{record}]"
+        body = f"return [{record}(one) for one in self.raw.get({name!r}) or [self.raw]]"
     elif kind == "list" and field["of"]["type"] == "record":
         type_ = f"list[{record}]"
         body = f"return [{record}(one) for one in self.raw.get({name!r}) or []]"
@@ -111,6 +114,7 @@ def views(schema):
             out.append(
                 f"\n\nclass {title}Answer(Answer, {title}View):\n"
                 f'    """The answer to a request about a {kind["name"]}."""\n\n    __slots__ = ()\n')
+            out += [field_code(one, f"{title}View") for one in names.answer_fields(schema, kind)]
             if kind["name"] == "once":
                 out.append(ONCE)
     for command in names.commands(schema):
@@ -172,6 +176,8 @@ def reply_types(command):
     null = reply.get("null")
     match reply["form"]:
         case "view": type_, parse = f"{title}View", f"{title}View"
+        case "answer" if "fields" in reply:
+            type_, parse = f"{title}Answer", f"of_several({title}Answer)"
         case "answer": type_, parse = f"{title}Answer", f"{title}Answer"
         case "done": return "bool", "bool"
         case "page": return f"Page[{title}View]", f"page_of({title}View)"
@@ -262,7 +268,7 @@ def commands(schema):
         "\nfrom datetime import datetime\nfrom typing import TYPE_CHECKING, Any, Literal, Sequence\n\n"
         "from .._base import Data, Duration, Page, Rate, new_token\n"
         "from .._base import duration as as_duration\nfrom .._base import rate as as_rate\n"
-        "from .._replies import at, nothing, or_none, page_of, same\n"
+        "from .._replies import at, nothing, of_several, or_none, page_of, same\n"
         "from .._views import (\n" + "".join(f"    {name},\n" for name in found) + ")\n\n"
         "if TYPE_CHECKING:\n    from .connection import AsyncPool\n")
     kinds = {kind["name"]: kind for kind in schema["kinds"]}

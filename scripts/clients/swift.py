@@ -57,10 +57,6 @@ def doc(text, indent="", hanging=""):
     return "".join(f"{indent}/// {line}\n" for line in first)
 
 
-def several(argument):
-    return names.camel(argument.name).removesuffix("s") + "s"
-
-
 def cases(values, indent):
     """Returns the cases of an enumeration of words."""
     plain = [value for value in values if names.camel(value) == value]
@@ -211,7 +207,7 @@ class Methods:
     def parameter(self, command, one, label=""):
         name, type_ = names.camel(one.name), self.type(command, one)
         if one.repeats:
-            return f"{label}{several(one)}: [{type_}] = []"
+            return f"{label}{names.several(one)}: [{type_}] = []"
         if one.type == "flag":
             return f"{label}{name}: Bool = false"
         return f"{label}{name}: {type_}" + ("" if one.is_required else "? = nil")
@@ -219,7 +215,7 @@ class Methods:
     def value(self, one):
         name = names.camel(one.name)
         if one.repeats:
-            return f"Repeated({several(one)})"
+            return f"Repeated({names.several(one)})"
         if one.type == "choice":
             return f"{name}{'' if one.is_required else '?'}.rawValue"
         if one.type == "toggle":
@@ -245,7 +241,7 @@ class Methods:
             many = len(arguments) > 1
             text += "  ///\n" + ("  /// - Parameters:\n" if many else "")
             for one in arguments:
-                name = several(one) if one.repeats else names.camel(one.name)
+                name = names.several(one) if one.repeats else names.camel(one.name)
                 start = f"  - {name}" if many else f"- Parameter {name}"
                 text += doc(f"{start}: {names.sentence(one)}", "  ", "    " if many else "  ")
         # What moves the clock is not safe to repeat.
@@ -272,6 +268,20 @@ def commands_of(owner, commands, choices):
         f"{its.enumerations().lstrip(chr(10))}{chr(10) * bool(its.own)}  let client: Client\n{its.text}}}\n\n"
         f"extension Client {{\n  /// The commands `{owner.upper()} …`.\n"
         f"  public var {owner}: {title}Commands {{ {title}Commands(client: self) }}\n}}\n")
+
+
+def answer(kind, fields):
+    """Returns what an answer has that can be about several entities."""
+    view = f"{names.title(kind['name'])}View"
+    lines = [f"\nextension Answer where View == {view} {{\n"]
+    for field in fields:
+        name = names.camel(names.field_name(field))
+        lines.append(doc(field["help"], "  "))
+        if field["type"] == "list":
+            lines.append(f'  public var {name}: [{view}] {{ view.each("{field["name"]}") }}\n')
+        else:
+            lines.append(f'  public var {name}: String? {{ view.fields["{field["name"]}"] }}\n')
+    return "".join(lines) + "}\n" if fields else ""
 
 
 def article(noun):
@@ -343,7 +353,7 @@ def write(schema, project):
             if command.reply.get("type") == "record":
                 text += "\n" + record(command, choices)
         its = commands_of(name, owners.pop(name), choices)
-        files[names.title(name)] = text + of_kind(kind) + "\n" + its
+        files[names.title(name)] = text + answer(kind, names.answer_fields(schema, kind)) + of_kind(kind) + "\n" + its
     files["Server"] = "\n".join(
         commands_of(owner, its, {}) for owner, its in owners.items() if its)
     return {

@@ -37,6 +37,31 @@ def test_once_is_accepted_running_or_done(countdownd):
     assert done.done and done.result == b"\xff result"
 
 
+LIMITS = "throttles:\n  ip: {burst: 2, rate: 2/1m}\n  all: {burst: 9, rate: 9/1h}\n"
+
+
+@pytest.mark.countdownd(config=LIMITS)
+def test_several_limits_are_taken_all_or_none(countdownd):
+    take = countdownd.client.throttle.take
+    first = take("ip:1", "all:", cost=2)
+    assert first.accepted and first.refused_by is None
+    assert [(one.key, one.remaining) for one in first.views] == [("ip:1", 0), ("all:", 7)]
+    refused = take("all:", "ip:1")
+    assert refused.refused and refused.reason is Reason.LIMIT and refused.refused_by == "ip:1"
+    # The view is that of the limit which refuses.
+    assert (refused.key, refused.remaining, refused.limit) == ("ip:1", 0, 2)
+    assert refused.retry_after == timedelta(seconds=30)
+    assert countdownd.client.throttle.get("all:").remaining == 7
+    alone = take("name", burst=1, rate="1/1s")
+    assert alone.views == [package.ThrottleView(alone.raw)] and alone.refused_by is None
+
+    async def main():
+        async with AsyncClient(countdownd.path) as client:
+            return await client.throttle.take("all:", "ip:1", peek=True)
+
+    assert asyncio.run(main()).refused_by == "ip:1"
+
+
 def test_errors_have_classes(countdownd):
     client = countdownd.client
     with pytest.raises(package.NotFound) as found:

@@ -47,6 +47,14 @@ export function toAnswer<View extends { raw: Raw }>(view: View): Answer<View> {
   };
 }
 
+/** @internal Returns the fields of an answer about one entity or several, with those of the one that
+ * refuses, or of the first; and each view. */
+export function ofSeveral(raw: Raw): { raw: Raw; views: Raw[] } {
+  const views = list(raw, 'views').map(fields);
+  const its = views.find((one) => text(one, 'key') === text(raw, 'refused_by')) ?? views[0];
+  return its ? { raw: { ...its, ...raw, views }, views } : { raw, views: [raw] };
+}
+
 /** @internal */
 export function toPage<View>(reply: unknown, view: (raw: Raw) => View): Page<View> {
   const [cursor, views] = reply as [unknown, unknown[]];

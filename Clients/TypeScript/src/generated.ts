@@ -2,7 +2,7 @@
 
 import {
   Answer, CountdowndError, Data, Duration, Page, Raw, Send, Word, data, fields, list,
-  moment, newToken, number, span, text, toAnswer, toPage, truth,
+  moment, newToken, number, ofSeveral, span, text, toAnswer, toPage, truth,
 } from './base.js';
 
 export const version = '0.1.0';
@@ -501,6 +501,24 @@ export function toThrottleView(raw: Raw): ThrottleView {
     rateCount: number(raw, 'rate_count') ?? 0,
     ratePeriod: number(raw, 'rate_ms') ?? 0,
   } as ThrottleView;
+}
+
+/** The answer to a request about a throttle. */
+export type ThrottleAnswer = Answer<ThrottleView> & {
+  /** Of named limits: the key of the one that has room last; null if accepted. */
+  refusedBy: string | null;
+  /** Of named limits: each, in the order of the request. */
+  views: ThrottleView[];
+};
+
+/** @internal */
+export function toThrottleAnswer(reply: Raw): ThrottleAnswer {
+  const { raw, views } = ofSeveral(reply);
+  return {
+    ...toAnswer(toThrottleView(raw)),
+    refusedBy: text(raw, 'refused_by'),
+    views: views.map(toThrottleView),
+  };
 }
 
 /** The status of a once. A field that an event does not have is null, zero, false or ''. */
@@ -1622,9 +1640,10 @@ export class ThrottleCommands {
    * Take from a rate limit, or from several named limits, all or none.
    *
    * @param key The key, 1 to 512 bytes.
-   * @param limit The keys of more named limits: all have room, or none is taken.
    */
   async take(key: string, options: {
+      /** The keys of more named limits: all have room, or none is taken. */
+      limits?: string[];
       /**
        * What may be used at once; it comes back within 3650d. Named limits have their own. 1 to
        * 1000000000.
@@ -1638,16 +1657,16 @@ export class ThrottleCommands {
       peek?: boolean;
       /** Makes a retry safe: a token that was accepted before changes nothing. */
       token?: string;
-    } = {}, ...limit: string[]): Promise<Answer<ThrottleView>> {
+    } = {}): Promise<ThrottleAnswer> {
     const words: Word[] = ['THROTTLE', 'TAKE', key];
-    words.push(...limit);
+    words.push(...options.limits ?? []);
     if (options.burst !== undefined) words.push('BURST', String(options.burst));
     if (options.rate !== undefined) words.push('RATE', options.rate);
     if (options.cost !== undefined) words.push('COST', String(options.cost));
     if (options.peek) words.push('PEEK');
     if (!options.peek) words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);
-    return toAnswer(toThrottleView(fields(reply)));
+    return toThrottleAnswer(fields(reply));
   }
 
   /**

@@ -5,7 +5,14 @@ import { Client, Down, Invalid, NotFound, Stale } from '../dist/index.js';
 import { idempotent, throttled } from '../dist/express.js';
 import { eventually, startCountdownd } from '../dist/testing.js';
 
-const daemon = await startCountdownd({ config: 'policies:\n  login: {ladder: [30s, 60s]}\n' });
+const config = `
+policies:
+  login: {ladder: [30s, 60s]}
+throttles:
+  address: {burst: 2, rate: 2/1m}
+  all: {burst: 9, rate: 9/1h}
+`;
+const daemon = await startCountdownd({ config });
 after(() => daemon.close());
 const { client } = daemon;
 
@@ -26,6 +33,19 @@ test('once is accepted, running or done', async () => {
   await client.once.done('order', Buffer.from([255, 0]), { generation: first.generation });
   const done = await client.once.begin('order', { ttl: '1h' });
   assert.deepEqual(done.result, Buffer.from([255, 0]));
+});
+
+test('several limits are taken, all or none', async () => {
+  const first = await client.throttle.take('address:1', { limits: ['all:'], cost: 2 });
+  assert.ok(first.accepted && first.refusedBy === null);
+  assert.deepEqual(first.views.map((one) => [one.key, one.remaining]), [['address:1', 0], ['all:', 7]]);
+  const refused = await client.throttle.take('all:', { limits: ['address:1'] });
+  assert.ok(refused.refused && refused.reason === 'limit' && refused.refusedBy === 'address:1');
+  // The view is that of the limit which refuses.
+  assert.deepEqual([refused.key, refused.remaining, refused.retryAfter], ['address:1', 0, 30_000]);
+  const alone = await client.throttle.take('name', { burst: 1, rate: '1/1s' });
+  assert.deepEqual(alone.views.map((one) => one.key), ['name']);
+  assert.equal(alone.refusedBy, null);
 });
 
 test('errors have classes', async () => {

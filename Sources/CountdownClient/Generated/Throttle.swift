@@ -60,6 +60,13 @@ public struct ThrottleWhy: Sendable, Hashable, ReplyRecord {
   public var limits: [String] { fields["limits"] ?? [] }
 }
 
+extension Answer where View == ThrottleView {
+  /// Of named limits: the key of the one that has room last; nil if accepted.
+  public var refusedBy: String? { view.fields["refused_by"] }
+  /// Of named limits: each, in the order of the request.
+  public var views: [ThrottleView] { view.each("views") }
+}
+
 extension CountdownEvent.Kind {
   public static let throttle: Self = "throttle"
 }

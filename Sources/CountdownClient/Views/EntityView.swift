@@ -33,6 +33,14 @@ extension EntityView {
   package var accepted: Bool? { fields["accepted"] }
 }
 
+extension EntityView {
+  /// The views in a field of an answer about several entities; of an answer about one, itself.
+  func each(_ name: String) -> [Self] {
+    let found = fields.reply[name]?.elements?.compactMap { try? Self($0) } ?? []
+    return found.isEmpty ? [self] : found
+  }
+}
+
 /// A reply with fields that is no view.
 protocol ReplyRecord: Sendable {
   init(_ reply: RESPValue)

@@ -149,6 +149,7 @@ extension ReplyForm {
     case .view: (form, type) = ("view", [])
     case .viewOrNull: (form, type) = ("view", [.of("null", true)])
     case .answer: (form, type) = ("answer", [])
+    case .answerOfSeveral(let fields): (form, type) = ("answer", [.of("fields", fields.schema)])
     case .answerOrNull: (form, type) = ("answer", [.of("null", true)])
     case .done: (form, type) = ("done", [])
     case .page: (form, type) = ("page", [])
@@ -194,13 +195,15 @@ extension ValueType {
     case .owner: return type("owner")
     case .list(let element): return type("list", .of("of", .map(element.pairs)))
     case .record(let name, let fields):
-      return type(
-        "record", .of("record", name),
-        .of(
-          "fields",
-          fields.map { .map([.of("name", $0.name)] + $0.type.pairs + [.of("help", $0.help)]) }
-        ))
+      return type("record", .of("record", name), .of("fields", fields.schema))
+    case .view: return type("view")
     case .optional(let type): return type.pairs + [.of("null", true)]
     }
+  }
+}
+
+extension [Field] {
+  fileprivate var schema: [RESPValue] {
+    map { .map([.of("name", $0.name)] + $0.type.pairs + [.of("help", $0.help)]) }
   }
 }

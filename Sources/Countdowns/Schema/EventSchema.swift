@@ -48,6 +48,7 @@ extension ValueType {
         + [.of("minimum", .double(range.lowerBound)), .of("maximum", .double(range.upperBound))]
     case .boolean, .flag, .toggle: return type("boolean")
     case .choice(let values): return [.of("enum", values.map { .simpleString($0) })]
+    case .view: return type("object")
     case .list(let element): return type("array") + [.of("items", .map(element.json))]
     case .record(_, let fields):
       return type("object") + [

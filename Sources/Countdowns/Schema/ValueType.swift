@@ -28,6 +28,8 @@ package indirect enum ValueType: Equatable, Sendable {
   case owner
   case list(ValueType)
   case record(String, [Field])
+  /// A view of the command's kind.
+  case view
   /// The type, or null.
   case optional(ValueType)
 
@@ -99,6 +101,8 @@ package enum ReplyForm: Sendable {
   case view, viewOrNull
   /// A view with `accepted` and `reason`.
   case answer, answerOrNull
+  /// An answer about one entity; about several, a map with these fields.
+  case answerOfSeveral([Field])
   /// 1, or 0 if nothing was done.
   case done
   /// A cursor, and views.

@@ -53,6 +53,6 @@ for line in sys.stdin:
     try:
         method = getattr(one, asked["method"], None) or getattr(one, asked["method"] + "_")
         options = {key: argument(value) for key, value in asked["options"].items()}
-        say({"reply": plain(method(*map(argument, asked["positions"]), **options))})
+        say({"reply": plain(method(*map(argument, asked["positions"]), *asked["rest"], **options))})
     except countdownd.CountdowndError as error:
         say({"error": f"{error.code} {error}"})

@@ -27,6 +27,18 @@ def or_none(parse: Callable[[Any], T]) -> Callable[[Any], T | None]:
     return lambda reply: None if reply is None else parse(reply)
 
 
+def of_several(answer: Callable[[Any], V]) -> Callable[[Any], V]:
+    """Reads an answer about one entity, or about several: with the view of the one that refuses."""
+
+    def parse(reply: Any) -> V:
+        if views := reply.get("views"):
+            refused = (one for one in views if one["key"] == reply["refused_by"])
+            reply = {**next(refused, views[0]), **reply}
+        return answer(reply)
+
+    return parse
+
+
 def page_of(view: Callable[[Any], V]) -> Callable[[Any], Page[V]]:
     def parse(reply: Any) -> Page[V]:
         page: Page[V] = Page(view(one) for one in reply[1])

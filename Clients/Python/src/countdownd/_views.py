@@ -689,6 +689,16 @@ class ThrottleAnswer(Answer, ThrottleView):
 
     __slots__ = ()
 
+    @property
+    def refused_by(self) -> str | None:
+        """Of named limits: the key of the one that has room last; null if accepted."""
+        return text(self.raw, 'refused_by')
+
+    @property
+    def views(self) -> list[ThrottleView]:
+        """Of named limits: each, in the order of the request."""
+        return [ThrottleView(one) for one in self.raw.get('views') or [self.raw]]
+
 
 class OnceView(View):
     """The status of a once."""

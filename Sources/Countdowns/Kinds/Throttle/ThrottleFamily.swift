@@ -65,7 +65,13 @@ private let takeThrottle = CommandSpec(
     .token({ $0.token = $1 }),
   ],
   group: .entities(.throttle), [.write, .fast],
-  "Take from a rate limit, or from several named limits, all or none.", .answer,
+  "Take from a rate limit, or from several named limits, all or none.",
+  .answerOfSeveral([
+    Field(
+      "refused_by", .key.orNull,
+      "Of named limits: the key of the one that has room last; null if accepted."),
+    Field("views", .list(.view), "Of named limits: each, in the order of the request."),
+  ]),
   place: placeAfterLimits, into: TakeRequest()
 ) { call, request throws(CommandError) in
   let isNamed = call.engine.rules(of: call.arguments[2]) != nil

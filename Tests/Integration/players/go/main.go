@@ -17,6 +17,7 @@ import (
 type asked struct {
 	Connection, Owner, Method string
 	Positions                 []any
+	Rest                      []string
 	Options                   map[string]any
 }
 
@@ -81,6 +82,9 @@ func call(client *countdownd.Client, line asked) []reflect.Value {
 			set(find(options, name), value)
 		}
 		words = append(words, options)
+	}
+	for _, word := range line.Rest {
+		words = append(words, reflect.ValueOf(word))
 	}
 	return method.Call(words)
 }

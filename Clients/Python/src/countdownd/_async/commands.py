@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Sequence
 from .._base import Data, Duration, Page, Rate, new_token
 from .._base import duration as as_duration
 from .._base import rate as as_rate
-from .._replies import at, nothing, or_none, page_of, same
+from .._replies import at, nothing, of_several, or_none, page_of, same
 from .._views import (
     CountdownAnswer,
     CountdownView,
@@ -767,7 +767,7 @@ class AsyncThrottleCommands:
         own = token is None
         if not peek:
             words += ("TOKEN", new_token() if own else token)
-        return await self._pool.call(words, ThrottleAnswer, True, own)
+        return await self._pool.call(words, of_several(ThrottleAnswer), True, own)
 
     async def refund(
         self,
