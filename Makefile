@@ -287,11 +287,14 @@ torture-timers: packages ## Cancel, move and release a million timers from eight
 	@TIMERS=$(or $(TIMERS),1000000) swift test $(SWIFT_FLAGS) --filter BadLuckTests
 
 .PHONY: sanitize
-sanitize: packages ## Timers under the Thread and Address Sanitizers, all of `make fuzz` under the latter
+sanitize: packages ## Timers and client under the sanitizers, all of `make fuzz` under that for addresses
+	@swift build $(SWIFT_FLAGS) --product countdownd
 	@for s in thread address; do \
 	  echo "== $$s"; \
-	  ASAN_OPTIONS=detect_leaks=0 swift test --sanitize=$$s --scratch-path .build-$$s \
-	    --filter DispatchTimersTests || exit 1; done
+	  COUNTDOWND=$(CURDIR)/.build/debug/countdownd ASAN_OPTIONS=detect_leaks=0 \
+	    TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Tools/thread-sanitizer.txt \
+	    swift test --sanitize=$$s --scratch-path .build-$$s --no-parallel \
+	    --filter "DispatchTimersTests|CountdownClientTests" || exit 1; done
 	@swift build -c release --sanitize=address --scratch-path .build-address --product fuzz
 	@ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
 	  .build-address/release/fuzz $(SECONDS_OF_FUZZ) $(SEED) $(FUZZ)

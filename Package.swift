@@ -114,6 +114,7 @@ let package = Package(
       name: "CountdownClient",
       dependencies: [
         "Wire",
+        .client("NIOConcurrencyHelpers", "swift-nio"),
         .client("NIOCore", "swift-nio"),
         .client("NIOPosix", "swift-nio"),
       ],

@@ -1,6 +1,6 @@
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
-import Synchronization
 import Wire
 
 // Users see replies and their properties without an import of their own.
@@ -39,8 +39,8 @@ public final class Client: Sendable {
   private let timeout: Duration?
   private let link: Link
   /// The open subscriptions; nil after `close()`.
-  private let subscriptions = Mutex<[ObjectIdentifier: Subscription]?>([:])
-  private let hub = Mutex<EventHub?>(nil)
+  private let subscriptions = NIOLockedValueBox<[ObjectIdentifier: Subscription]?>([:])
+  private let hub = NIOLockedValueBox<EventHub?>(nil)
 
   /// The limit of `withTimeout`.
   @TaskLocal private static var taskTimeout: Duration??
@@ -87,7 +87,7 @@ public final class Client: Sendable {
 
   /// Closes all connections: event sequences end, and later calls throw `clientClosed`.
   public func close() async {
-    let open = subscriptions.withLock { subscriptions in
+    let open = subscriptions.withLockedValue { subscriptions in
       defer { subscriptions = nil }
       return subscriptions ?? [:]
     }
@@ -235,13 +235,13 @@ public final class Client: Sendable {
 
   private func register(_ subscription: Subscription) {
     let id = ObjectIdentifier(subscription)
-    let isOpen = subscriptions.withLock { subscriptions in
+    let isOpen = subscriptions.withLockedValue { subscriptions in
       subscriptions?[id] = subscription
       return subscriptions != nil
     }
     guard isOpen else { return subscription.finish(throwing: CountdownClientError.clientClosed) }
     subscription.start { [weak self] in
-      _ = self?.subscriptions.withLock { $0?.removeValue(forKey: id) }
+      _ = self?.subscriptions.withLockedValue { $0?.removeValue(forKey: id) }
     }
   }
 
@@ -250,7 +250,7 @@ public final class Client: Sendable {
     _ kind: CountdownEvent.Kind, _ key: String, followsConnection: Bool = false,
     _ observer: @escaping EventHub.Observer
   ) -> EventHandle {
-    let hub = hub.withLock { existing in
+    let hub = hub.withLockedValue { existing in
       if let existing, existing.isOpen { return existing }
       let (events, subscription) = CountdownEvents.make(
         path: path, name: name, timeout: connectTimeout, group: group,

@@ -1,4 +1,4 @@
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// A scope that is open as long as this object lives.
 ///
@@ -9,7 +9,7 @@ public final class ScopeHandle: Sendable {
   public let key: String
   private let parent: String?
   private let client: Client
-  private let state: Mutex<State>
+  private let state: NIOLockedValueBox<State>
 
   private struct State {
     var generation: Int
@@ -26,14 +26,14 @@ public final class ScopeHandle: Sendable {
     key = scope.key
     self.parent = parent
     self.client = client
-    state = Mutex(State(generation: scope.generation))
+    state = NIOLockedValueBox(State(generation: scope.generation))
   }
 
   deinit {
     let (client, key) = (client, key)
     // The generation protects a scope that another client has opened again.
     let command = Command(
-      ["SCOPE", "CLOSE", key], ["GENERATION": state.withLock { $0.generation }])
+      ["SCOPE", "CLOSE", key], ["GENERATION": state.withLockedValue { $0.generation }])
     Task { await client.end(command) }
   }
 
@@ -43,13 +43,13 @@ public final class ScopeHandle: Sendable {
       self.take(event)
       return true
     }
-    state.withLock { $0.events = events }
+    state.withLockedValue { $0.events = events }
   }
 
   /// Opens the scope again if it has ended with the connection or the daemon.
   private func take(_ event: CountdownEvent) {
     guard event.scope?.state == .closed else { return }
-    let isLost = state.withLock { state in
+    let isLost = state.withLockedValue { state in
       if event.name == .closed {
         guard event.generation == state.generation else { return false }
         state.isOver = event.reason != .ownerGone
@@ -72,7 +72,7 @@ public final class ScopeHandle: Sendable {
   private func open() async -> Bool {
     do {
       let scope = try await client.scope.open(key, parent: parent, owner: .connection)
-      state.withLock { state in
+      state.withLockedValue { state in
         state.generation = scope.generation
         state.isOpening = false
       }

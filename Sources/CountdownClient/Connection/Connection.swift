@@ -1,6 +1,6 @@
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
-import Synchronization
 import Wire
 
 #if canImport(Glibc)
@@ -68,19 +68,19 @@ package final class Connection: Sendable {
       var refusal: CountdownClientError?
     }
 
-    private let state = Mutex(State())
+    private let state = NIOLockedValueBox(State())
 
-    var refusal: CountdownClientError? { state.withLock { $0.refusal } }
+    var refusal: CountdownClientError? { state.withLockedValue { $0.refusal } }
 
     func takes(_ value: RESPValue) -> Bool {
       guard case .error(let text) = value else { return false }
-      return state.withLock { state in
+      return state.withLockedValue { state in
         if !state.isOver { state.refusal = state.refusal ?? CountdownClientError(reply: text) }
         return !state.isOver
       }
     }
 
-    func end() { state.withLock { $0.isOver = true } }
+    func end() { state.withLockedValue { $0.isOver = true } }
   }
 
   /// Whether the connection is open, as far as the client knows.

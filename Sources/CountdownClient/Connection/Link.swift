@@ -1,5 +1,5 @@
+import NIOConcurrencyHelpers
 import NIOCore
-import Synchronization
 
 /// The connection for commands, opened on demand.
 final class Link: Sendable {
@@ -14,7 +14,7 @@ final class Link: Sendable {
   private let name: String?
   private let group: any EventLoopGroup
   private let timeout: Duration?
-  private let state = Mutex(State.idle)
+  private let state = NIOLockedValueBox(State.idle)
 
   init(path: String, name: String?, group: any EventLoopGroup, timeout: Duration?) {
     self.path = path
@@ -26,7 +26,7 @@ final class Link: Sendable {
   /// Returns the open connection, or connects; concurrent callers share one attempt, and each may
   /// be cancelled alone.
   func connection() async throws -> Connection {
-    let attempt = try state.withLock { state -> EventLoopFuture<Connection> in
+    let attempt = try state.withLockedValue { state -> EventLoopFuture<Connection> in
       switch state {
       case .closed: throw CountdownClientError.clientClosed
       case .connecting(let attempt): return attempt.futureResult
@@ -54,7 +54,7 @@ final class Link: Sendable {
       let connection = try await Connection.open(
         path: path, group: group, name: name, timeout: timeout
       ) { _ in }
-      let isClosed = state.withLock { state in
+      let isClosed = state.withLockedValue { state in
         if case .closed = state { return true }
         state = .connected(connection)
         return false
@@ -62,7 +62,7 @@ final class Link: Sendable {
       if isClosed { connection.close() }
       attempt.succeed(connection)
     } catch {
-      state.withLock { state in
+      state.withLockedValue { state in
         if case .connecting = state { state = .idle }
       }
       attempt.fail(error)
@@ -71,7 +71,7 @@ final class Link: Sendable {
 
   /// Closes the connection permanently.
   func close() async {
-    let last = state.withLock { state in
+    let last = state.withLockedValue { state in
       defer { state = .closed }
       return state
     }

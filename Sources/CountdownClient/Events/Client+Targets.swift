@@ -1,4 +1,4 @@
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// Closures that are called for as long as an object lives.
 ///
@@ -68,18 +68,18 @@ extension Client {
 
   /// The last generation that an observer was called for.
   private final class LastGeneration: Sendable {
-    private let generation = Mutex<Int?>(nil)
+    private let generation = NIOLockedValueBox<Int?>(nil)
 
     /// Nil if no event has shown one.
-    var current: Int? { generation.withLock { $0 } }
+    var current: Int? { generation.withLockedValue { $0 } }
 
     /// Notes the generation of an event, if the entity exists.
     func note(_ new: Int?) {
-      if let new, new > 0 { generation.withLock { $0 = new } }
+      if let new, new > 0 { generation.withLockedValue { $0 = new } }
     }
 
     func isNew(_ new: Int?) -> Bool {
-      generation.withLock { generation in
+      generation.withLockedValue { generation in
         defer { generation = new }
         return new == nil || generation != new
       }

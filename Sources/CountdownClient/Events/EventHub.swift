@@ -1,18 +1,18 @@
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// A registration by `Client.onEvent` or `onReady`; releasing it ends the calls.
 public final class EventHandle: Sendable {
-  private let onCancel: Mutex<(@Sendable () -> Void)?>
+  private let onCancel: NIOLockedValueBox<(@Sendable () -> Void)?>
 
   init(onCancel: @escaping @Sendable () -> Void) {
-    self.onCancel = Mutex(onCancel)
+    self.onCancel = NIOLockedValueBox(onCancel)
   }
 
   deinit { cancel() }
 
   /// Ends the calls; a call in progress completes. Idempotent.
   public func cancel() {
-    let action = onCancel.withLock { action in
+    let action = onCancel.withLockedValue { action in
       defer { action = nil }
       return action
     }
@@ -41,7 +41,7 @@ final class EventHub: Sendable {
   }
 
   private let subscription: Subscription
-  private let state = Mutex(State())
+  private let state = NIOLockedValueBox(State())
 
   init(events: CountdownEvents, subscription: Subscription) {
     self.subscription = subscription
@@ -62,7 +62,7 @@ final class EventHub: Sendable {
   func add(
     channel: String, followsConnection: Bool, observer: @escaping Observer
   ) -> EventHandle {
-    let id = state.withLock { state in
+    let id = state.withLockedValue { state in
       state.nextID += 1
       let id = state.nextID
       state.registrations[id] = Registration(
@@ -77,7 +77,7 @@ final class EventHub: Sendable {
 
   private func remove(_ id: Int) {
     // Released outside the lock: the observer may hold another handle, whose `deinit` takes it.
-    let removed: Registration? = state.withLock { state in
+    let removed: Registration? = state.withLockedValue { state in
       guard let registration = state.registrations.removeValue(forKey: id) else { return nil }
       let channel = registration.channel
       state.idsByChannel[channel]?.remove(id)
@@ -91,7 +91,7 @@ final class EventHub: Sendable {
   }
 
   private func receive(_ event: CountdownEvent) {
-    let ids = state.withLock { state in
+    let ids = state.withLockedValue { state in
       event.kind == .connection
         ? Set(state.registrations.filter { $0.value.followsConnection }.keys)
         : state.idsByChannel[event.channel] ?? []
@@ -100,7 +100,7 @@ final class EventHub: Sendable {
   }
 
   private func end() {
-    let registrations = state.withLock { $0.registrations }
+    let registrations = state.withLockedValue { $0.registrations }
     for (id, registration) in registrations.sorted(by: { $0.key < $1.key }) {
       if registration.followsConnection { _ = registration.observer(nil) }
       remove(id)
@@ -108,7 +108,7 @@ final class EventHub: Sendable {
   }
 
   private func notify(_ id: Int, _ event: CountdownEvent) {
-    let observer: Observer? = state.withLock { state in
+    let observer: Observer? = state.withLockedValue { state in
       guard let registration = state.registrations[id] else { return nil }
       if event.kind == .connection { return registration.observer }
       guard registration.hasBegun || event.name == .snapshot else { return nil }

@@ -6,7 +6,7 @@ import Wire
 extension Subscription {
   /// Requests the events since the last one yielded or, the first time, the newest number.
   func resume(_ connection: Connection) {
-    let position = state.withLock { $0.position }
+    let position = state.withLockedValue { $0.position }
     let question =
       position.map { ["EVENTS", "SINCE", String($0), "SUBSCRIBED"] } ?? ["EVENTS", "LAST"]
     // If the connection is lost before the reply, the next connection asks again.
@@ -18,7 +18,7 @@ extension Subscription {
   private func resume(_ connection: Connection, _ reply: RESPValue) {
     switch reply {
     case .integer(let last):
-      state.withLock { $0.position = max($0.position ?? 0, last) }
+      state.withLockedValue { $0.position = max($0.position ?? 0, last) }
       becomeLive()
     case .error(let text) where !text.contains("unknown command"):
       refused(text)
@@ -26,7 +26,7 @@ extension Subscription {
       return abandon()
     case .error:
       // The daemon has no event log.
-      let isBack = state.withLock { $0.held != nil }
+      let isBack = state.withLockedValue { $0.held != nil }
       becomeLive()
       if isBack { put(CountdownEvent(connection: .gap)) }
     default:
@@ -44,7 +44,7 @@ extension Subscription {
   }
 
   private func becomeLive() {
-    let isBack = state.withLock { state in
+    let isBack = state.withLockedValue { state in
       let isBack = state.hasBeenLive && !state.isLive
       state.isLive = true
       state.hasBeenLive = true
@@ -54,14 +54,14 @@ extension Subscription {
   }
 
   private func replay(_ page: MissedEvents) {
-    let (held, fresh) = state.withLock { state in
+    let (held, fresh) = state.withLockedValue { state in
       (Set((state.held ?? []).filter { $0.name != .snapshot }.compactMap(\.seq)), state.fresh)
     }
     for event in page.events {
       if let number = event.seq, held.contains(number) { continue }
       if !fresh.contains(event.channel) { put(event) }
     }
-    state.withLock { state in
+    state.withLockedValue { state in
       // An incomplete page can mean that the daemon's numbers have restarted below the position.
       let known = page.isComplete ? state.position ?? 0 : 0
       state.position = max(known, page.lastSequence)
@@ -71,7 +71,7 @@ extension Subscription {
   /// Yields the held events and stops holding further ones.
   private func release() {
     while true {
-      let events = state.withLock { state in
+      let events = state.withLockedValue { state in
         defer { state.held = state.held?.isEmpty == false ? [] : nil }
         state.fresh = []
         for event in state.held ?? [] {

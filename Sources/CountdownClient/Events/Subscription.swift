@@ -1,5 +1,5 @@
+import NIOConcurrencyHelpers
 import NIOCore
-import Synchronization
 import Wire
 
 /// Keeps channels subscribed across reconnections, and yields their events into a
@@ -51,7 +51,7 @@ final class Subscription: Sendable {
   private let duties: [[String]]
   private let isPersistent: Bool
   private let ticks: (@Sendable (String) -> Bool)?
-  let state: Mutex<State>
+  let state: NIOLockedValueBox<State>
 
   init(
     path: String, name: String?, timeout: Duration?, group: any EventLoopGroup, _ request: Request
@@ -63,16 +63,16 @@ final class Subscription: Sendable {
     isPersistent = request.isPersistent
     duties = request.duties
     ticks = request.ticks
-    state = Mutex(State(channels: request.channels, patterns: request.patterns))
+    state = NIOLockedValueBox(State(channels: request.channels, patterns: request.patterns))
   }
 
   func attach(_ source: CountdownEvents.Producer.Source) {
-    state.withLock { $0.source = source }
+    state.withLockedValue { $0.source = source }
   }
 
   /// Starts connecting. Calls `didStop` when the subscription ends.
   func start(didStop: @escaping @Sendable () -> Void) {
-    state.withLock { state in
+    state.withLockedValue { state in
       precondition(state.task == nil, "started twice")
       guard !state.isStopped else { return }
       state.didStop = didStop
@@ -82,13 +82,13 @@ final class Subscription: Sendable {
 
   /// Ends the sequence.
   func finish(throwing error: CountdownClientError? = nil) {
-    let source = state.withLock { $0.source }
+    let source = state.withLockedValue { $0.source }
     if let error { source?.finish(error) } else { source?.finish() }
     stop()
   }
 
   func stop() {
-    let last = state.withLock { state in
+    let last = state.withLockedValue { state in
       let last = state
       state.isStopped = true
       state.connection = nil
@@ -102,7 +102,7 @@ final class Subscription: Sendable {
     last.didStop?()
   }
 
-  var isStopped: Bool { state.withLock { $0.isStopped } }
+  var isStopped: Bool { state.withLockedValue { $0.isStopped } }
 
   // MARK: Channels
 
@@ -110,7 +110,7 @@ final class Subscription: Sendable {
 
   /// Subscribes to a channel; if it is subscribed to already, requests another snapshot.
   func add(channel: String) {
-    state.withLock { state in
+    state.withLockedValue { state in
       let isNew = state.channels.insert(channel).inserted
       if isNew, state.connection == nil || state.held != nil { state.fresh.insert(channel) }
       state.connection?.sendWithoutReplies([["SUBSCRIBE".bytes, channel.bytes]])
@@ -118,14 +118,14 @@ final class Subscription: Sendable {
   }
 
   func remove(channel: String) {
-    state.withLock { state in
+    state.withLockedValue { state in
       guard state.channels.remove(channel) != nil else { return }
       state.connection?.sendWithoutReplies([["UNSUBSCRIBE".bytes, channel.bytes]])
     }
   }
 
   private func subscribe(_ connection: Connection) {
-    let isStopped = state.withLock { state in
+    let isStopped = state.withLockedValue { state in
       guard !state.isStopped else { return true }
       state.connection = connection
       // The first connection has no missed events to wait for.
@@ -155,7 +155,7 @@ final class Subscription: Sendable {
         subscribe(connection)
         resume(connection)
         await connection.closed()
-        let wasLive = state.withLock { state in
+        let wasLive = state.withLockedValue { state in
           defer {
             state.connection = nil
             state.held = nil
@@ -170,7 +170,7 @@ final class Subscription: Sendable {
       } catch {
         // Only `stop` cancels this task.
         guard let error = error as? CountdownClientError else { return }
-        let isFirst = state.withLock { !$0.hasBeenLive }
+        let isFirst = state.withLockedValue { !$0.hasBeenLive }
         if isFirst || !mayPass(error), !isPersistent { return finish(throwing: error) }
       }
       try? await Task.sleep(for: backoff.next())
@@ -191,7 +191,7 @@ final class Subscription: Sendable {
       refused(text)
     case .simpleString, .integer, .bulkString, .null, .array, .map, .set, .double, .boolean,
       .bigNumber, .verbatim:
-      guard state.withLock({ $0.connection != nil }) else { return }
+      guard state.withLockedValue({ $0.connection != nil }) else { return }
       finish(throwing: .protocolViolation("a reply to no command"))
     }
   }
@@ -208,7 +208,7 @@ final class Subscription: Sendable {
 
   /// Handles a live event: holds it while catching up, otherwise yields it.
   private func take(_ event: CountdownEvent) {
-    let isHeld = state.withLock { state in
+    let isHeld = state.withLockedValue { state in
       guard state.held == nil else {
         state.held?.append(event)
         return true
@@ -239,7 +239,7 @@ final class Subscription: Sendable {
     // connection without room is an error for the caller.
     case .server("LIMIT", let text):
       (text.hasPrefix("max-connections") || text.hasPrefix("max-output"))
-        && state.withLock { $0.hasBeenLive }
+        && state.withLockedValue { $0.hasBeenLive }
     case .server: false
     default: true
     }
@@ -247,7 +247,7 @@ final class Subscription: Sendable {
 
   /// Closes this connection; the subscription then reconnects.
   func abandon() {
-    let connection = state.withLock { state in
+    let connection = state.withLockedValue { state in
       defer { state.connection = nil }
       return state.connection
     }
@@ -255,7 +255,7 @@ final class Subscription: Sendable {
   }
 
   func put(_ event: CountdownEvent) {
-    guard let source = state.withLock({ $0.source }) else { return }
+    guard let source = state.withLockedValue({ $0.source }) else { return }
     switch source.yield(event) {
     case .produceMore, .dropped: break
     case .stopProducing: setReading(false)
@@ -263,7 +263,7 @@ final class Subscription: Sendable {
   }
 
   private func setReading(_ reading: Bool) {
-    state.withLock { $0.connection }?.setReading(reading)
+    state.withLockedValue { $0.connection }?.setReading(reading)
   }
 }
 
