@@ -17,7 +17,7 @@ packages: ## Install the Debian packages that building needs
 .PHONY: test-packages
 test-packages: packages ## Install the Debian packages that testing needs
 	@scripts/install-packages.sh redis-server redis-tools python3 python3-venv gcc libc6-dev \
-	  chromium-driver nodejs node-redis node-typescript golang-go golang-github-gomodule-redigo-dev tmux procps
+	  chromium-driver nodejs node-redis node-express node-typescript golang-go golang-github-gomodule-redigo-dev tmux procps
 
 # SwiftPM compiles everything again when a flag changes, and it colours diagnostics on a terminal
 # only. So they are never coloured: a build in a terminal and one in a pipe share their results.

@@ -133,7 +133,7 @@ func TestAWatchResumesAfterARestart(t *testing.T) {
 }
 
 func TestMiddleware(t *testing.T) {
-	daemon := countdowntest.New(t)
+	daemon := countdowntest.Configured(t, "throttles:\n  user: {burst: 2, rate: 2/1m}\n  all: {burst: 9, rate: 9/1h}\n")
 	count := 0
 	handler := http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
 		count++
@@ -166,5 +166,10 @@ func TestMiddleware(t *testing.T) {
 	}
 	if reply := post(limited, "", ""); reply.Code != 429 || reply.Header().Get("Retry-After") != "10" {
 		t.Fatal(reply)
+	}
+	keys := func(*http.Request) []string { return []string{"user:1", "all:"} }
+	limited = countdownhttp.Throttle(daemon.Client, countdownhttp.Limit{Keys: keys}, handler)
+	if found := post(limited, "", "").Header().Get("RateLimit"); found != `"user";r=1;t=30, "all";r=8;t=400` {
+		t.Fatal(found)
 	}
 }

@@ -12,7 +12,7 @@ from countdownd import Client, Event, NotFound, Stale, Worker, idempotent, secon
 from countdownd.fastapi import RateLimit, install
 
 daemon = Client()
-per_ip = RateLimit("ip:{request.client.host}", (10, "10/1m"), (50, "50/1h"), client=daemon)
+per_ip = RateLimit("minute:{request.client.host}", "hour:{request.client.host}", client=daemon)
 app = FastAPI(dependencies=[Depends(per_ip)])
 install(app)
 codes: dict[str, tuple[int, str]] = {}  # phone: (generation, code)

@@ -51,12 +51,14 @@ def test_service_in_python():
     assert "17 passed" in pytest_of(".", cwd=PROJECT / "Examples/service")
 
 
-def test_types_of_the_python_client(tmp_path):
-    run(TOOLS / "mypy", "--strict", "--cache-dir", tmp_path, "src", cwd=CLIENTS / "Python")
+def test_example_in_django():
+    pytest.importorskip("django")
+    assert "3 passed" in pytest_of(".", cwd=PROJECT / "Examples/django")
 
 
-def test_types_of_the_service(tmp_path):
-    run(TOOLS / "mypy", "--strict", "--cache-dir", tmp_path, "app.py", cwd=PROJECT / "Examples/service", MYPYPATH=str(CLIENTS / "Python/src"))
+@pytest.mark.parametrize("path", ["src", "../../Examples/service/app.py", "../../Examples/django/app.py"])
+def test_types(path, tmp_path):
+    run(TOOLS / "mypy", "--strict", "--cache-dir", tmp_path, path, cwd=CLIENTS / "Python", MYPYPATH="src")
 
 
 def test_a_wrong_option_is_found_by_the_type_checker(tmp_path):
@@ -89,6 +91,18 @@ def test_typescript_client(typescript):
     run("node", "--test", "tests", cwd=typescript)
 
 
+def test_example_in_express(typescript, tmp_path):
+    express = pathlib.Path("/usr/share/nodejs/express")
+    if not express.exists():
+        pytest.skip("Express is not installed: Debian's node-express")
+    app = tmp_path / "app"
+    shutil.copytree(PROJECT / "Examples/express", app)
+    (app / "node_modules").mkdir()
+    (app / "node_modules/countdownd").symlink_to(typescript)
+    (app / "node_modules/express").symlink_to(express)
+    assert "# pass 3" in run("node", "--test", "--test-reporter", "tap", ".", cwd=app)
+
+
 def test_typescript_finds_a_wrong_option(typescript):
     (typescript / "src/wrong.ts").write_text(
         "import { Client } from './index.js';\n"
@@ -97,8 +111,9 @@ def test_typescript_finds_a_wrong_option(typescript):
     assert "wrong.ts(2" in done.stdout and "'counts' does not exist" in done.stdout
 
 
-def test_go_client(tmp_path):
+@pytest.mark.parametrize("folder", ["Clients/Go", "Examples/go"])
+def test_go(folder, tmp_path):
     needs("go")
     environment = {"GOCACHE": str(tmp_path), "GOFLAGS": "-mod=mod", "GOPROXY": "off"}
-    run("go", "vet", "./...", cwd=CLIENTS / "Go", **environment)
-    run("go", "test", "./...", cwd=CLIENTS / "Go", **environment)
+    run("go", "vet", "./...", cwd=PROJECT / folder, **environment)
+    assert "ok" in run("go", "test", "./...", cwd=PROJECT / folder, **environment)

@@ -12,44 +12,61 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"countdownd"
 )
 
-// Limit is a rate limit of requests.
+// Limit is a rate limit of requests, or several.
 type Limit struct {
+	// Burst and Rate are of one limit; named limits have their own.
 	Burst int64
 	// Rate is a count and a time, such as "5/10m".
 	Rate string
-	// Key tells whose limit it is; nil: by the address.
-	Key func(*http.Request) string
+	// Keys tells whose limit it is, or the keys of named limits: all or none. nil: by the address.
+	Keys func(*http.Request) []string
 }
 
 // Throttle limits requests: 429 with RateLimit and Retry-After.
 func Throttle(client *countdownd.Client, limit Limit, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		host, _, _ := net.SplitHostPort(request.RemoteAddr)
-		key := "ip:" + host
-		if limit.Key != nil {
-			key = limit.Key(request)
+		keys := []string{"ip:" + host}
+		if limit.Keys != nil {
+			keys = limit.Keys(request)
 		}
-		answer, err := client.Throttle.Take(
-			request.Context(), key, countdownd.ThrottleTakeOptions{Burst: limit.Burst, Rate: limit.Rate})
+		options := countdownd.ThrottleTakeOptions{Burst: limit.Burst, Rate: limit.Rate}
+		answer, err := client.Throttle.Take(request.Context(), keys[0], options, keys[1:]...)
 		if err != nil {
 			fail(writer, err)
 			return
 		}
-		header := writer.Header()
-		header.Set("RateLimit-Policy", fmt.Sprintf(`"default";q=%d;w=%d`, answer.Limit, seconds(answer.RatePeriod)))
-		header.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=%d`, answer.Remaining, seconds(answer.ResetAfter)))
+		setHeaders(writer.Header(), answer)
 		if answer.IsRefused() {
-			header.Set("Retry-After", strconv.FormatInt(seconds(answer.RetryAfter), 10))
 			http.Error(writer, "Too many requests.", http.StatusTooManyRequests)
 			return
 		}
 		next.ServeHTTP(writer, request)
 	})
+}
+
+// setHeaders sets RateLimit-Policy, RateLimit and, for a refusal, Retry-After.
+func setHeaders(header http.Header, answer *countdownd.ThrottleAnswer) {
+	var policies, limits []string
+	for _, one := range answer.Views {
+		name := "default"
+		if answer.Raw["views"] != nil {
+			name, _, _ = strings.Cut(one.Key, ":")
+		}
+		policies = append(policies, fmt.Sprintf(`"%s";q=%d;w=%d`, name, one.Limit, seconds(one.RatePeriod)))
+		limits = append(limits, fmt.Sprintf(`"%s";r=%d;t=%d`, name, one.Remaining, seconds(one.ResetAfter)))
+	}
+	header.Set("RateLimit-Policy", strings.Join(policies, ", "))
+	header.Set("RateLimit", strings.Join(limits, ", "))
+	if answer.IsRefused() {
+		header.Set("Retry-After", strconv.FormatInt(seconds(answer.RetryAfter), 10))
+	}
 }
 
 type reply struct {

@@ -61,6 +61,18 @@ def test_several_limits_are_taken_all_or_none(countdownd):
 
     assert asyncio.run(main()).refused_by == "ip:1"
 
+    @package.throttled("ip:{ip}", "all:")
+    def visit(ip):
+        raise AssertionError
+
+    with pytest.raises(package.TooMany) as caught:
+        visit("1")
+    assert caught.value.headers == {
+        "RateLimit-Policy": '"ip";q=2;w=60, "all";q=9;w=3600',
+        "RateLimit": '"ip";r=0;t=60, "all";r=7;t=800',
+        "Retry-After": "30",
+    }
+
 
 def test_errors_have_classes(countdownd):
     client = countdownd.client

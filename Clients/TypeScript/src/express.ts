@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Answer, Client, CountdowndError, Duration, ThrottleView } from './index.js';
+import { Client, CountdowndError, Duration, ThrottleAnswer } from './index.js';
 
 // The parts of Express that are used; so the client compiles without it.
 export interface Request {
@@ -18,11 +18,12 @@ export type Next = (error?: unknown) => void;
 export type Middleware = (request: Request, response: Response, next: Next) => Promise<void>;
 
 export interface Limit {
-  burst: number;
+  /** With `rate`; named limits have their own. */
+  burst?: number;
   /** Such as '5/10m'. */
-  rate: string;
-  /** Whose limit it is; by the address if it is not given. */
-  key?: (request: Request) => string;
+  rate?: string;
+  /** Whose limit it is, by the address if it is not given; or keys of named limits: all or none. */
+  key?: (request: Request) => string | string[];
   client?: Client;
 }
 
@@ -30,8 +31,8 @@ export interface Limit {
 export function throttled(limit: Limit): Middleware {
   const client = limit.client ?? new Client();
   return async (request, response, next) => {
-    const key = limit.key?.(request) ?? `ip:${request.ip ?? ''}`;
-    const answer = await client.throttle.take(key, { burst: limit.burst, rate: limit.rate })
+    const [key, ...limits] = [limit.key?.(request) ?? `ip:${request.ip ?? ''}`].flat();
+    const answer = await client.throttle.take(key, { limits, burst: limit.burst, rate: limit.rate })
       .catch((error: unknown) => failed(error, response, next));
     if (!answer) return;
     response.set(rateLimitHeaders(answer));
@@ -95,10 +96,13 @@ export function debounced(
   };
 }
 
-export function rateLimitHeaders(answer: Answer<ThrottleView>): Record<string, string> {
+export function rateLimitHeaders(answer: ThrottleAnswer): Record<string, string> {
+  const isNamed = 'views' in answer.raw;
+  const limits = answer.views.map((one) => ({ ...one, name: isNamed ? one.key.split(':')[0] : 'default' }));
   const headers: Record<string, string> = {
-    'RateLimit-Policy': `"default";q=${answer.limit};w=${seconds(answer.ratePeriod)}`,
-    'RateLimit': `"default";r=${answer.remaining};t=${seconds(answer.resetAfter)}`,
+    'RateLimit-Policy':
+      limits.map((one) => `"${one.name}";q=${one.limit};w=${seconds(one.ratePeriod)}`).join(', '),
+    'RateLimit': limits.map((one) => `"${one.name}";r=${one.remaining};t=${seconds(one.resetAfter)}`).join(', '),
   };
   if (answer.refused) headers['Retry-After'] = String(seconds(answer.retryAfter));
   return headers;

@@ -110,6 +110,9 @@ test('middleware limits requests', async () => {
   assert.equal(refused.status, 429);
   assert.equal(refused.headers['Retry-After'], '10');
   assert.equal(refused.headers.RateLimit, '"default";r=0;t=10');
+  const both = throttled({ key: ({ ip }) => [`address:${ip}`, 'all:'], client });
+  const { headers } = await reply(both, { ip: '2' });
+  assert.equal(headers['RateLimit-Policy'], '"address";q=2;w=60, "all";q=9;w=3600');
 });
 
 test('middleware runs a request once', async () => {

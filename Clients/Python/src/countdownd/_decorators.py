@@ -48,10 +48,13 @@ class Mismatch(Exception):
 
 def rate_limit_headers(answer: ThrottleAnswer) -> dict[str, str]:
     """Returns the headers `RateLimit-Policy`, `RateLimit` and, for a refusal, `Retry-After`."""
-    period = seconds(answer.rate_period)
+    is_named = "views" in answer.raw
+    limits = [(one.key.partition(":")[0] if is_named else "default", one) for one in answer.views]
     headers = {
-        "RateLimit-Policy": f'"default";q={answer.limit};w={period}',
-        "RateLimit": f'"default";r={answer.remaining};t={seconds(answer.reset_after)}',
+        "RateLimit-Policy": ", ".join(
+            f'"{name}";q={one.limit};w={seconds(one.rate_period)}' for name, one in limits),
+        "RateLimit": ", ".join(
+            f'"{name}";r={one.remaining};t={seconds(one.reset_after)}' for name, one in limits),
     }
     if answer.refused:
         headers["Retry-After"] = str(seconds(answer.retry_after))
@@ -64,23 +67,28 @@ def seconds(time: timedelta) -> int:
 
 
 def throttled(
-    key: str, *, burst: int, rate: Rate, cost: int = 1, client: Client | AsyncClient | None = None
-) -> Callable[[F], F]:
-    """Raises TooMany instead of calling the function too often."""
+    *keys: str, burst: int | None = None, rate: Rate | None = None, cost: int = 1,
+    client: Client | AsyncClient | None = None,
+) -> Callable[[F], F]:  # fmt: skip
+    """Raises TooMany instead of calling the function too often.
+
+    With `burst` and `rate` for one key; without them, for keys of named limits: all or none.
+    """
 
     def check(answer: ThrottleAnswer) -> None:
         if answer.refused:
             raise TooMany(answer)
 
     def decorate(function: F) -> F:
-        name = templated(function, key)
+        names = [templated(function, key) for key in keys]
         limit: dict[str, Any] = {"burst": burst, "rate": rate, "cost": cost}
         if inspect.iscoroutinefunction(function):
             daemon = client if isinstance(client, AsyncClient) else AsyncClient()
 
             @functools.wraps(function)
             async def called(*args: Any, **more: Any) -> Any:
-                check(await daemon.throttle.take(name(args, more), **limit))
+                asked = [name(args, more) for name in names]
+                check(await daemon.throttle.take(*asked, **limit))
                 return await function(*args, **more)
 
             return called  # type: ignore[return-value]
@@ -88,7 +96,7 @@ def throttled(
 
         @functools.wraps(function)
         def call(*args: Any, **more: Any) -> Any:
-            check(other.throttle.take(name(args, more), **limit))
+            check(other.throttle.take(*[name(args, more) for name in names], **limit))
             return function(*args, **more)
 
         return call  # type: ignore[return-value]

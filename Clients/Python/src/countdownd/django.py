@@ -22,15 +22,19 @@ View = Callable[..., Any]
 
 
 def rate_limit(
-    key: str, *, burst: int, rate: Rate, client: Client | None = None
+    *keys: str, burst: int | None = None, rate: Rate | None = None, client: Client | None = None
 ) -> Callable[[View], View]:
-    """Limits a view; the key is a template of `request`."""
+    """Limits a view; a key is a template of `request`.
+
+    With `burst` and `rate` for one key; without them, for keys of named limits: all or none.
+    """
     daemon = client or Client()
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
         def limited(request: HttpRequest, *args: Any, **more: Any) -> Any:
-            answer = daemon.throttle.take(key.format(request=request), burst=burst, rate=rate)
+            asked = [key.format(request=request) for key in keys]
+            answer = daemon.throttle.take(*asked, burst=burst, rate=rate)
             if answer.refused:
                 raise TooMany(answer)
             response = view(request, *args, **more)

@@ -2,7 +2,9 @@
 
     install(app)  # 429, 409, 422 and 503 for the errors of this package
 
-    @app.get("/search", dependencies=[Depends(RateLimit("ip:{request.client.host}", (10, "10/1m")))])
+    limit = RateLimit("ip:{request.client.host}", burst=10, rate="10/1m")
+
+    @app.get("/search", dependencies=[Depends(limit)])
 """
 
 from __future__ import annotations
@@ -19,27 +21,24 @@ from ._sync.client import Client
 
 
 class RateLimit:
-    """A dependency that takes from all limits or none; TooMany if one of them is exhausted.
+    """A dependency that limits requests; a key is a template of `request`.
 
-    Each limit is a burst and a rate. The key is a template of `request`.
+    With `burst` and `rate` for one key; without them, for keys of named limits: all or none.
     """
 
-    def __init__(self, key: str, *limits: tuple[int, Rate], client: Client | None = None) -> None:
-        self.key = key
-        self.limits = limits
+    def __init__(
+        self, *keys: str, burst: int | None = None, rate: Rate | None = None,
+        client: Client | None = None,
+    ) -> None:  # fmt: skip
+        self.keys, self.burst, self.rate = keys, burst, rate
         self.client = client or Client()
 
     def __call__(self, request: Request, response: Response) -> None:
-        taken: list[str] = []
-        for burst, rate in self.limits:
-            key = f"{self.key.format(request=request)}:{rate}"
-            answer = self.client.throttle.take(key, burst=burst, rate=rate)
-            if answer.refused:
-                for other in taken:
-                    self.client.throttle.refund(other, 1)
-                raise TooMany(answer)
-            taken.append(key)
-            response.headers.update(rate_limit_headers(answer))
+        asked = [key.format(request=request) for key in self.keys]
+        answer = self.client.throttle.take(*asked, burst=self.burst, rate=self.rate)
+        if answer.refused:
+            raise TooMany(answer)
+        response.headers.update(rate_limit_headers(answer))
 
 
 def install(app: FastAPI) -> None:
