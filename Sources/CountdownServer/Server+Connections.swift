@@ -133,7 +133,7 @@ extension Server {
 
   package func reload(_ done: @escaping (ReloadOutcome) -> Void) {
     nonisolated(unsafe) let done = done
-    hooks.reload { [self] outcome in
+    hooks.reload(self) { [self] outcome in
       runOnLoop { server in
         unsafe done(outcome)
         server.openBatch()

@@ -6,9 +6,14 @@ import Glibc
 extension Server {
   enum Phase { case serving, stopping, stopped }
 
+  package func shutDown() { shutDown(by: "SHUTDOWN") }
+
   /// Stops accepting connections, writes pending output, and ends. Callable from any thread.
-  package func shutDown() {
+  ///
+  /// - Parameter cause: the signal or command; the last one counts.
+  package func shutDown(by cause: String) {
     runOnLoop { [self] _ in
+      stoppedBy = cause
       guard phase == .serving else { return }
       phase = .stopping
       hooks.isStopping()
@@ -35,7 +40,7 @@ extension Server {
   package func restart(
     after pause: Interval, inNextBoot isReboot: Bool, answering caller: UInt64
   ) -> Bool {
-    guard let virtualClock, case .path = settings.listener else { return false }
+    guard let virtualClock, case .path = settings.listener, phase == .serving else { return false }
     let now = virtualClock.now
     let digits = (0..<32).map { _ in "0123456789abcdef".randomElement()! }
     nextStart = StoreClock.Reading(
@@ -43,7 +48,7 @@ extension Server {
       Moment(boot: isReboot ? .zero : now.boot + pause, wall: now.wall + pause))
     // A descriptor that `execv` does not close, beside that of the connection.
     nextCaller = connection(caller).map { fcntl($0.descriptor, F_DUPFD, 3) }
-    shutDown()
+    shutDown(by: "CLOCK")
     return true
   }
 

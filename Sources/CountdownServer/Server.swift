@@ -54,6 +54,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   let alarms = Alarms()
   var batch = Batch()
   var phase = Phase.serving
+  /// The signal or command that has stopped the server; nil while it serves.
+  package var stoppedBy: String?
   /// Where virtual time continues after a restart; nil unless one was requested.
   package var nextStart: StoreClock.Reading?
   /// The descriptor at which the next start answers who has requested it; -1 for none.
@@ -65,41 +67,34 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// Loads the state and listens. While the state loads, most commands are answered with `LOADING`;
   /// `waitUntilStopped` serves all commands. Throws `StoppedWhileLoading` if asked to end before
   /// loading is done.
-  ///
-  /// - Parameter isMade: receives the server before it loads the state, which may take long.
-  package static func start(
-    _ settings: ServerSettings, hooks: ServerHooks = ServerHooks(), logger: Logger,
-    isMade: (Server) -> Void = { _ in }
-  ) throws -> Server {
-    let server = try Server(settings, hooks: hooks, logger: logger)
-    isMade(server)
+  package func start() throws {
     do {
-      if let fleet = settings.fleet { try server.openFleet(fleet) }
+      if let fleet = settings.fleet { try openFleet(fleet) }
       // Opened before the first batch, which arms them: clients may be waiting at the socket.
-      server.alarms.open(noticesSteps: settings.state != nil) {
-        server.runOnLoop { $0.openBatch() }
-      }
-      _ = server.alarms.isHeartbeatDue(every: settings.watchdogInterval)
-      server.armAlarms()
-      server.load()
+      alarms.open(noticesSteps: settings.state != nil) { [self] in runOnLoop { $0.openBatch() } }
+      _ = alarms.isHeartbeatDue(every: settings.watchdogInterval)
+      armAlarms()
+      load()
       // If the state loads quickly, no client receives LOADING.
       var isLate = false
-      server.loop.schedule(inMilliseconds: patienceMilliseconds) { isLate = true }
-      server.run { server.loading.outcome != nil || isLate }
-      if case .failure(let error)? = server.loading.outcome { throw error }
-      try server.listen()
-      server.run { server.loading.outcome != nil }
-      try server.loading.outcome!.get()
-      server.fleetServers?.start()
+      loop.schedule(inMilliseconds: Self.patienceMilliseconds) { isLate = true }
+      run { loading.outcome != nil || isLate }
+      if case .failure(let error)? = loading.outcome { throw error }
+      try listen()
+      run { loading.outcome != nil }
+      try loading.outcome!.get()
+      fleetServers?.start()
     } catch {
-      server.listener?.close()
-      server.listening?.remove()
+      listener?.close()
+      listening?.remove()
       throw error
     }
-    return server
   }
 
-  private init(_ settings: ServerSettings, hooks: ServerHooks, logger: Logger) throws {
+  /// Opens the state, which reads its log, and claims the path of the socket.
+  package init(
+    _ settings: ServerSettings, hooks: ServerHooks, logger: Logger
+  ) throws {
     self.settings = settings
     self.hooks = hooks
     self.logger = logger

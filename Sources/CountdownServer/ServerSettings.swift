@@ -54,9 +54,10 @@ package struct ServerHooks: Sendable {
   /// Called while the state is loading, with the number of entities loaded.
   package var isLoading: @Sendable (_ entities: Int) -> Void = { _ in }
   /// Reloads the configuration, and reports the outcome from any thread.
-  package var reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void = {
-    $0(.refused(["there is no configuration to be read"]))
-  }
+  package var reload:
+    @Sendable (Server, _ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void = {
+      $1(.refused(["there is no configuration to be read"]))
+    }
   /// Sets the log level until the next reload; returns false for an unknown level.
   package var setLogLevel: @Sendable (_ level: String) -> Bool = { _ in false }
 

@@ -137,6 +137,8 @@ struct Countdownd: ParsableCommand {
     let logger = makeLogger(configuration)
     logger.log(.started, .info, "\(Product.name) \(Product.version) starts")
 
+    let hasTerminal = isatty(STDERR_FILENO) == 1
+    blockSignals()
     signal(SIGPIPE, SIG_IGN)
     // Exceeding the limit on file sizes is an error, like a full disk.
     signal(SIGXFSZ, SIG_IGN)
@@ -163,28 +165,27 @@ struct Countdownd: ParsableCommand {
       settings.engine.firstGeneration = firstNumber(configuration, logger)
     }
 
-    let stopping = StopRequest()
     let reloading = Reloading(configuration, load: load, status, logger)
-    let hasTerminal = isatty(STDERR_FILENO) == 1
+    let hooks = hooks(settings, reloading, status, notifier)
+    let server = try refusing(notifier, logger) {
+      try Server(settings, hooks: hooks, logger: logger)
+    }
     let signals = watchSignals { number in
       let isHungUp = hasTerminal && isatty(STDERR_FILENO) == 0
-      if number == SIGHUP, !isHungUp { reloading.ask() } else { stopping.ask(by: number) }
+      if number == SIGHUP, !isHungUp { return reloading.ask(server) }
+      server.shutDown(by: number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP")
     }
-    let server: Server
     do {
-      server = try start(settings, reloading, stopping, status, notifier, logger)
-    } catch is StoppedWhileLoading {
-      return logger.info("ended", metadata: ["by": "\(stopping.signal ?? "SHUTDOWN")"])
-    }
-    status.isListening(server.status)
-    reloading.pass(to: server)
-    greet(settings, logger)
-    restart?.answer()
-    server.waitUntilStopped()
+      try refusing(notifier, logger) { try server.start() }
+      status.isListening(server.status)
+      reloading.begin()
+      greet(settings, logger)
+      restart?.answer()
+      server.waitUntilStopped()
+    } catch is StoppedWhileLoading {}
     withExtendedLifetime(signals) {}
-    let command = server.nextStart == nil ? "SHUTDOWN" : "CLOCK"
-    logger.info("ended", metadata: ["by": "\(stopping.signal ?? command)"])
-    if let start = server.nextStart, stopping.signal == nil {
+    logger.info("ended", metadata: ["by": "\(server.stoppedBy ?? "")"])
+    if let start = server.nextStart, server.stoppedBy == "CLOCK" {
       VirtualRestart.again(at: start, answering: server.nextCaller ?? -1)
     }
   }
@@ -277,13 +278,13 @@ struct Countdownd: ParsableCommand {
     return logger
   }
 
-  private func start(
-    _ settings: ServerSettings, _ reloading: Reloading, _ stopping: StopRequest,
-    _ status: StatusLine, _ notifier: ServiceNotifier, _ logger: Logger
-  ) throws -> Server {
+  private func hooks(
+    _ settings: ServerSettings, _ reloading: Reloading, _ status: StatusLine,
+    _ notifier: ServiceNotifier
+  ) -> ServerHooks {
     var hooks = ServerHooks()
     hooks.isAlive = { status.isAlive($0) }
-    hooks.reload = { reloading.ask($0) }
+    hooks.reload = { reloading.ask($0, $1) }
     hooks.setLogLevel = { reloading.setLogLevel($0) }
     hooks.isLoading = { notifier.loading($0) }
     hooks.isStopping = { notifier.stopping(status: "ending") }
@@ -295,10 +296,15 @@ struct Countdownd: ParsableCommand {
         ("logs_to_journal", Journal.isStandardError() ? "1" : "0"),
       ]
     }
+    return hooks
+  }
+
+  /// Runs a part of the start; says why it fails, and what to do.
+  private func refusing<Result>(
+    _ notifier: ServiceNotifier, _ logger: Logger, _ body: () throws -> Result
+  ) throws -> Result {
     do {
-      return try Server.start(settings, hooks: hooks, logger: logger) {
-        stopping.pass(to: $0)
-      }
+      return try body()
     } catch let error as ListenError {
       // Under systemd the socket comes from its unit.
       let advice =
@@ -339,61 +345,27 @@ struct Countdownd: ParsableCommand {
     }
   }
 
-  /// Watches signals, and returns once none can be lost. A signal that is not watched yet has its
-  /// default action. It must not be ignored: libdispatch handles it to get it into its signalfd.
-  ///
-  /// Source: libdispatch, src/event/event_epoll.c (`_dispatch_muxnote_signal_block_and_raise`).
+  /// Watches signals. They are blocked from the start, so one that came earlier is waiting.
   private func watchSignals(
     _ handler: @escaping @Sendable (Int32) -> Void
   ) -> [any DispatchSourceSignal] {
     let queue = DispatchQueue(label: "countdownd.signals")
-    var sources: [any DispatchSourceSignal] = []
-    for number in [SIGTERM, SIGINT, SIGHUP] {
+    return Self.signals.map { number in
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-      let isWatched = DispatchSemaphore(value: 0)
       source.setEventHandler { handler(number) }
-      source.setRegistrationHandler { isWatched.signal() }
       source.activate()
-      isWatched.wait()
-      sources.append(source)
-    }
-    return sources
-  }
-}
-
-/// A request to stop the server, which may come before the server exists.
-private final class StopRequest: Sendable {
-  private struct State {
-    var server: Server?
-    var signal: Int32?
-  }
-
-  private let state = Mutex(State())
-
-  /// The name of the signal that asked; nil if none has.
-  var signal: String? {
-    switch state.withLock(\.signal) {
-    case SIGTERM: "SIGTERM"
-    case SIGINT: "SIGINT"
-    case SIGHUP: "SIGHUP"
-    case let other: other.map { "signal \($0)" }
+      return source
     }
   }
 
-  func ask(by signal: Int32) {
-    let server = state.withLock { state in
-      state.signal = signal
-      return state.server
-    }
-    server?.shutDown()
-  }
+  private static let signals = [SIGTERM, SIGINT, SIGHUP]
 
-  func pass(to server: Server) {
-    let signal = state.withLock { state in
-      state.server = server
-      return state.signal
-    }
-    if signal != nil { server.shutDown() }
+  /// Makes signals wait until they are watched, in all threads: call it before there are others.
+  private func blockSignals() {
+    var set = sigset_t()
+    unsafe sigemptyset(&set)
+    for number in Self.signals { unsafe sigaddset(&set, number) }
+    unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
   }
 }
 

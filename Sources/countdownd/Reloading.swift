@@ -8,57 +8,42 @@ import Synchronization
 /// Reloads the configuration. Settings that can change while the daemon runs take effect at once;
 /// a configuration with an error changes nothing.
 final class Reloading: Sendable {
-  private struct State {
-    var configuration: Configuration
-    var server: Server?
-    /// Reload requests made before the server exists; they are answered once it does.
-    var waiting: [@Sendable (ReloadOutcome) -> Void] = []
-  }
-
-  private let state: Mutex<State>
+  private let configuration: Mutex<Configuration>
   private let load: @Sendable () throws(ConfigurationError) -> Configuration
   private let status: StatusLine
   private let logger: Logger
   /// Runs one reload at a time, off the event loop: reading files can be slow.
-  private let queue = DispatchQueue(label: "countdownd.reload")
+  private let queue = DispatchQueue(label: "countdownd.reload", attributes: .initiallyInactive)
 
   init(
     _ configuration: Configuration,
     load: @escaping @Sendable () throws(ConfigurationError) -> Configuration,
     _ status: StatusLine, _ logger: Logger
   ) {
-    state = Mutex(State(configuration: configuration))
+    self.configuration = Mutex(configuration)
     self.load = load
     self.status = status
     self.logger = logger
   }
 
-  func pass(to server: Server) {
-    let waiting = state.withLock { state in
-      defer { state.waiting = [] }
-      state.server = server
-      return state.waiting
-    }
-    guard !waiting.isEmpty else { return }
-    ask { outcome in for done in waiting { done(outcome) } }
-  }
+  // libdispatch traps if it releases a queue that was never active.
+  deinit { begin() }
 
-  /// Requests a reload, from any thread; `done` receives the outcome on another one. The request
-  /// waits until the server exists: else systemd would be notified of `ready` during loading.
-  func ask(_ done: @escaping @Sendable (ReloadOutcome) -> Void = { _ in }) {
-    queue.async { [self] in
-      let server = state.withLock { state in
-        if state.server == nil { state.waiting.append(done) }
-        return state.server
-      }
-      if let server { done(reload(server)) }
-    }
+  /// Reloads from now on. Requests wait until the server listens: else systemd would be notified of
+  /// `ready` during loading.
+  func begin() { queue.activate() }
+
+  /// Requests a reload, from any thread; `done` receives the outcome on another one.
+  func ask(
+    _ server: Server, _ done: @escaping @Sendable (ReloadOutcome) -> Void = { _ in }
+  ) {
+    queue.async { [self] in done(reload(server)) }
   }
 
   /// Sets the log level until the next reload, which compares the new configuration with it.
   func setLogLevel(_ name: String) -> Bool {
     guard let level = Configuration.LogLevel(rawValue: name) else { return false }
-    state.withLock { $0.configuration.logLevel = level }
+    configuration.withLock { $0.logLevel = level }
     logger.set(level)
     logger.notice("log level set to \(level.rawValue)")
     return true
@@ -83,10 +68,10 @@ final class Reloading: Sendable {
 
   private func take(_ loaded: Configuration, _ server: Server) -> ReloadOutcome {
     var new = loaded
-    let (kept, changed) = state.withLock { state in
-      let kept = new.keepWhatNeedsRestart(from: state.configuration)
-      let changed = new.changes(from: state.configuration)
-      state.configuration = new
+    let (kept, changed) = configuration.withLock { configuration in
+      let kept = new.keepWhatNeedsRestart(from: configuration)
+      let changed = new.changes(from: configuration)
+      configuration = new
       return (kept, changed.map { ChangedSetting(name: $0.name, old: $0.old, new: $0.new) })
     }
     for name in kept {
