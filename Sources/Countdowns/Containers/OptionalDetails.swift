@@ -1,8 +1,10 @@
 /// A part that most values of a type do not have. It is allocated separately, so that values
 /// without it are cheap to pass on.
 struct OptionalDetails<Value> {
-  fileprivate indirect enum Box {
-    case some(Value)
+  /// Changed only while one value has it, and never while it is read.
+  fileprivate final class Box {
+    @exclusivity(unchecked) var value: Value
+    init(_ value: Value) { unsafe self.value = value }
   }
 
   private var box: Box?
@@ -12,18 +14,21 @@ struct OptionalDetails<Value> {
   var isNone: Bool { box == nil }
 
   var value: Value? {
-    get {
-      switch box {
-      case .some(.some(let value)): value
-      case nil: nil
-      }
-    }
-    set { box = newValue.map { Box.some($0) } }
+    @inline(__always) get { unsafe box?.value }
+    set { box = newValue.map(Box.init) }
+  }
+
+  /// Changes the details, which must exist, in their place.
+  @inline(__always)
+  mutating func change<R>(_ body: (inout Value) -> R) -> R {
+    precondition(box != nil, "there are no details")
+    if !isKnownUniquelyReferenced(&box) { box = unsafe Box(box!.value) }
+    return unsafe body(&box!.value)
   }
 }
 
 extension OptionalDetails: Sendable where Value: Sendable {}
-extension OptionalDetails.Box: Sendable where Value: Sendable {}
+extension OptionalDetails.Box: @unchecked Sendable where Value: Sendable {}
 
 extension OptionalDetails: Equatable where Value: Equatable {
   static func == (a: OptionalDetails, b: OptionalDetails) -> Bool { a.value == b.value }

@@ -215,16 +215,16 @@ extension Engine {
     due: Instant? = nil, reason: Reason? = nil, at now: Moment,
     view: (K.Entity) -> K.View
   ) {
-    let entity = K.table(of: self)[index]
+    let table = K.table(of: self)
     if name.changesState { noteChange(kind, index) }
     let head = Event.Head(
-      name, generation ?? entity.generation, due: due, on: K.clock(of: entity), reason: reason,
-      at: now)
+      name, generation ?? table[index].generation, due: due, on: K.clock(of: table[index]),
+      reason: reason, at: now)
     publish(
-      K.kind, entity.key, head,
-      isLogged: decidesForFleet || K.logs(name) && entity.owner == .none,
+      K.kind, table[index].key, head,
+      isLogged: decidesForFleet || K.logs(name) && table[index].owner == .none,
       isEndOfOwned: K.isLogged && reason == .ownerGone
-    ) { view(entity) }
+    ) { view(table[index]) }
   }
 
   func publish<K: ExpiringKind>(

@@ -82,6 +82,8 @@ package enum StartDecision: Equatable, Sendable {
 struct StartAnswer {
   var decision: StartDecision
   var index: UInt32
+  /// Whether it is known that its limits have room for the next start.
+  var hasRoom = false
   /// The generation of the send that was accepted before.
   var sent: Generation?
   /// Why a start is refused, and when one is accepted next, if that is known already.

@@ -40,16 +40,17 @@ extension Engine {
       if start.isPlain, !subscriptions.isAnythingWatched {
         return try startPlain(key, hash, start.plan, by: client, at: now)
       }
-      let limits = try limitKeys(of: start, for: key, at: now)
-      guard !limits.isEmpty else {
+      var charges = try charges(of: start, for: key, at: now)
+      guard !charges.isEmpty else {
         return started(try insertCountdown(key, hash, &start, by: client, at: now), at: now)
       }
-      return try startNew(key, hash, &start, limits, by: client, at: now)
+      return try startNew(key, hash, &start, &charges, by: client, at: now)
     }
     try checkSendsWritable(index)
-    let limits = try limitKeys(of: start, for: key, at: now)
+    let charges = try charges(of: start, for: key, at: now)
     return try restart(
-      index, plan: start.plan, policy: start.policy, limits, token: start.token, by: client, at: now
+      index, plan: start.plan, policy: start.policy, charges.map(\.key), charges,
+      token: start.token, by: client, at: now
     ) { entity, connections in
       let reference = EntityRef(.countdown, index)
       connections.disown(reference, entity.owner)
@@ -67,13 +68,17 @@ extension Engine {
     try checkSendsWritable(index)
     let sending = policyInForce(index)
     var keys = sending?.limits ?? []
+    var charges: [Charge] = []
     if !limits.isEmpty {
       guard let policy = sending?.policy else { throw .limits(.noPolicy) }
-      keys = try limitKeys(of: policy, limits, for: key, at: now)
+      charges = try self.charges(of: policy, limits, for: key, at: now)
+      keys = charges.map(\.key)
+    } else if !keys.isEmpty {
+      charges = self.charges(keys, at: now)
     }
     let plan = countdowns.machine(index).plan
     let answer = try restart(
-      index, plan: plan, policy: sending?.policy, keys, token: token, by: client, at: now)
+      index, plan: plan, policy: sending?.policy, keys, charges, token: token, by: client, at: now)
     if settings.hasShadows {
       shadow(
         key, sending?.policy, fires: plan.firesAtOnce,
@@ -86,7 +91,8 @@ extension Engine {
   /// Returns the whole view for a reply.
   func view(of answer: StartAnswer, at now: Moment) -> CountdownView {
     if let last = answer.last { return last.view }
-    var view = countdownView(answer.index, code: answer.sent, refusal: answer.refusal, at: now)
+    var view = countdownView(
+      answer.index, code: answer.sent, refusal: answer.refusal, hasRoom: answer.hasRoom, at: now)
     if let sent = answer.sent { view.generation = sent }
     return view
   }
@@ -101,7 +107,8 @@ extension Engine {
       generation: answer.sent ?? countdowns.generation(answer.index),
       retryAfterMS: CountdownView.retryAfterMS(
         countdowns.machine(answer.index), countdowns.sending(answer.index),
-        retryAt: answer.refusal?.until ?? limited(answer.index, at: now)?.until, at: now))
+        retryAt: answer.refusal?.until
+          ?? limited(answer.index, hasRoom: answer.hasRoom, at: now)?.until, at: now))
   }
 
   /// Returns false if there was nothing to cancel. Sends stay in the windows of their policy, so
@@ -203,14 +210,13 @@ extension Engine {
 
   private func restart(
     _ index: UInt32, plan: Countdown.Plan, policy: SendPolicy?, _ limits: [[UInt8]],
-    token: [UInt8]?, by client: Client, at now: Moment,
+    _ charges: [Charge], token: [UInt8]?, by client: Client, at now: Moment,
     change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in }
   ) throws(EngineError) -> StartAnswer {
     if let token, let sent = countdowns[index].tokens.generation(token, of: .start) {
       statistics.repeated += 1
       return StartAnswer(decision: .acceptedBefore, index: index, sent: sent)
     }
-    var charges = limits.isEmpty ? [] : charges(limits, at: now)
     if let refusal = refusal(of: index, by: policy, charges, at: now) {
       statistics.refused += 1
       if refusal.limit != nil {
@@ -225,18 +231,19 @@ extension Engine {
     let generation = newGeneration()
     countdowns[index].generation = generation
     accept(index, plan, by: policy, limits, at: now)
-    if !charges.isEmpty { charge(&charges, index, by: client, at: now) }
+    var charges = charges
+    let hasRoom = !charges.isEmpty && charge(&charges, index, by: client, at: now)
     if token != nil {
       countdowns[index].tokens.remember(token, of: .start, generation, at: now.boot)
     }
     change(&countdowns[index], &connections)
-    return started(index, at: now)
+    return started(index, hasRoom: hasRoom, at: now)
   }
 
-  func started(_ index: UInt32, at now: Moment) -> StartAnswer {
+  func started(_ index: UInt32, hasRoom: Bool = false, at now: Moment) -> StartAnswer {
     statistics.accepted += 1
     publish(countdown: index, .started, at: now)
-    var answer = StartAnswer(decision: .accepted, index: index)
+    var answer = StartAnswer(decision: .accepted, index: index, hasRoom: hasRoom)
     let next = nextExpiry(ofCountdown: index, at: now)
     if let next, next <= now.boot {
       let last = countdownView(index, at: now)
@@ -278,9 +285,11 @@ extension Engine {
   }
 
   func countdownView(
-    _ index: UInt32, code: Generation? = nil, refusal: Refusal? = nil, at now: Moment
+    _ index: UInt32, code: Generation? = nil, refusal: Refusal? = nil, hasRoom: Bool = false,
+    at now: Moment
   ) -> CountdownView {
-    let limited = refusal.map { ($0.until, $0.limit) } ?? limited(index, at: now)
+    let limited =
+      refusal.map { ($0.until, $0.limit) } ?? limited(index, hasRoom: hasRoom, at: now)
     var view = countdowns.view(index, code: code, retryAt: limited?.until, at: now)
     if let limit = limited?.limit { view.quota?.limit = limit }
     return view

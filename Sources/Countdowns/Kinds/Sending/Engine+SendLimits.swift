@@ -1,23 +1,22 @@
 /// Starts under a policy that names limits, and lockouts.
 extension Engine {
-  /// Returns the keys of the limits of a START.
-  func limitKeys(
+  /// Returns the limits of a START.
+  func charges(
     of start: borrowing CountdownStart, for key: Span<UInt8>, at now: Moment
-  ) throws(EngineError) -> [[UInt8]] {
+  ) throws(EngineError) -> [Charge] {
     guard let policy = start.policy else {
       guard start.limits.isEmpty else { throw .limits(.noPolicy) }
       return []
     }
     guard !policy.rules.limits.isEmpty || !start.limits.isEmpty else { return [] }
-    return try limitKeys(of: policy, start.limits, for: key, at: now)
+    return try charges(of: policy, start.limits, for: key, at: now)
   }
 
   /// Starts a key without a countdown, if its limits have room. A refusal leaves nothing behind.
   func startNew(
-    _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ start: inout CountdownStart, _ limits: [[UInt8]],
-    by client: Client, at now: Moment
+    _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ start: inout CountdownStart,
+    _ charges: inout [Charge], by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
-    var charges = charges(limits, at: now)
     if let refusal = refusal(of: charges, at: now) {
       statistics.refused += 1
       statistics.limited += 1
@@ -30,9 +29,10 @@ extension Engine {
         last: StartAnswer.Forgotten(view))
     }
     try checkLimits(client, adding: 1 + newEntities(of: charges))
-    let index = try insertCountdown(key, hash, &start, limits: limits, by: client, at: now)
-    charge(&charges, index, by: client, at: now)
-    return started(index, at: now)
+    let index = try insertCountdown(
+      key, hash, &start, limits: charges.map(\.key), by: client, at: now)
+    let hasRoom = charge(&charges, index, by: client, at: now)
+    return started(index, hasRoom: hasRoom, at: now)
   }
 
   private func view(
@@ -51,13 +51,17 @@ extension Engine {
   }
 
   /// Charges an accepted send, and makes its countdown wait until the limits have room for the
-  /// next one.
-  func charge(_ charges: inout [Charge], _ index: UInt32, by client: Client, at now: Moment) {
+  /// next one. Returns whether they have room now.
+  func charge(
+    _ charges: inout [Charge], _ index: UInt32, by client: Client, at now: Moment
+  ) -> Bool {
     let hasCode = countdowns.sending(index)?.policy.rules.validity != nil
-    take(&charges, id: countdowns.generation(index), hasCode: hasCode, by: client, at: now)
-    if let sending = policyInForce(index), let room = promisedRoom(of: sending.limits, at: now) {
+    let isFull = take(
+      &charges, id: countdowns.generation(index), hasCode: hasCode, by: client, at: now)
+    if isFull, let sending = policyInForce(index), let room = promisedRoom(of: charges, at: now) {
       wait(index, sending, until: room.until, at: now)
     }
+    return !isFull
   }
 
   private func wait(
@@ -73,10 +77,15 @@ extension Engine {
 
   /// Returns when and by which limit the next start of a countdown is accepted; nil if it has no
   /// limits.
-  func limited(_ index: UInt32, at now: Moment) -> (until: Instant, limit: [UInt8]?)? {
+  ///
+  /// - Parameter hasRoom: whether it is known that they have room.
+  func limited(
+    _ index: UInt32, hasRoom: Bool = false, at now: Moment
+  ) -> (until: Instant, limit: [UInt8]?)? {
     guard !settings.throttles.isEmpty, let sending = policyInForce(index), !sending.limits.isEmpty
     else { return nil }
-    let refusal = refusal(of: index, by: sending.policy, currentCharges(sending.limits), at: now)
+    let charges = hasRoom ? [] : currentCharges(sending.limits)
+    let refusal = refusal(of: index, by: sending.policy, charges, at: now)
     return (refusal?.until ?? now.boot, refusal?.limit)
   }
 
@@ -103,7 +112,8 @@ extension Engine {
   /// Lets a countdown that would be ready continue to count, if somebody else has used the room of
   /// its limits meanwhile. Returns false if there is room.
   func waitForRoom(_ index: UInt32, _ sending: Sending, at now: Moment) -> Bool {
-    guard sending.isInForce, !decidesForFleet, let room = promisedRoom(of: sending.limits, at: now)
+    guard sending.isInForce, !sending.limits.isEmpty, !decidesForFleet,
+      let room = promisedRoom(of: charges(of: sending.limits, at: now), at: now)
     else { return false }
     wait(index, sending, until: room.until, at: now)
     publish(countdown: index, .retimed, reason: room.reason, refusal: room, at: now)
@@ -139,7 +149,7 @@ extension Engine {
     let cooldown = machine.isRefunded ? now.boot : last.at + machine.plan.duration
     _ = countdowns[index].machine.retime(max(cooldown - now.boot, .zero), at: now.boot)
     sending.record.hold(&countdowns[index].machine, by: sending.policy, at: now.boot)
-    if let room = promisedRoom(of: sending.limits, at: now) {
+    if let room = promisedRoom(of: charges(of: sending.limits, at: now), at: now) {
       wait(index, sending, until: room.until, at: now)
     }
   }

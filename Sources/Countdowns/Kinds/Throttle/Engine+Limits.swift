@@ -17,7 +17,8 @@ extension Engine {
     return charges(of: keys, at: now)
   }
 
-  private func charges(of keys: [[UInt8]], at now: Moment) -> [Charge] {
+  /// Returns the limits with these keys, of which nothing is asked.
+  func charges(of keys: [[UInt8]], at now: Moment) -> [Charge] {
     keys.compactMap { key in
       rules(of: key.span).map {
         Charge(key: key, rules: $0, index: current(ThrottleKind.self, key.span, at: now))
@@ -55,10 +56,13 @@ extension Engine {
   /// - Parameters:
   ///   - id: the generation of the send.
   ///   - hasCode: whether there is a code, whose outcome comes later.
+  /// - Returns: whether any has no room for one more.
+  @discardableResult
   func take(
     _ charges: inout [Charge], cost: UInt32 = 1, id: Generation, hasCode: Bool,
     token: [UInt8]? = nil, by client: Client, at now: Moment
-  ) {
+  ) -> Bool {
+    var isFull = false
     for place in charges.indices {
       let charge = charges[place]
       let index =
@@ -79,9 +83,11 @@ extension Engine {
       }
       limitChanged(index, .accepted, at: now)
       if throttles[index].machine.limit?.roomAt != nil {
+        isFull = true
         publish(ThrottleKind.self, index, .full, at: now)
       }
     }
+    return isFull
   }
 
   /// Gives a send back to the limits that it was charged to.
@@ -105,9 +111,9 @@ extension Engine {
     journal?.willChange(send.limits, at: now)
     for key in send.limits {
       guard let index = current(ThrottleKind.self, key.span, at: now),
-        let limit = throttles[index].machine.limit, limit.sends.count > 0
+        let known = throttles[index].machine.limit?.rules
       else { continue }
-      let rules = rules(of: key.span) ?? limit.rules
+      let rules = rules(of: key.span) ?? known
       let passes = throttles[index].machine.learn(
         outcome, of: send.generation.value, by: rules, at: now.boot)
       syncSends(of: index)
@@ -137,9 +143,9 @@ extension Engine {
   }
 
   /// Returns until when somebody waits who finds no room now; nil if all limits have room.
-  func promisedRoom(of keys: [[UInt8]], at now: Moment) -> Refusal? {
+  func promisedRoom(of charges: [Charge], at now: Moment) -> Refusal? {
     var last: Refusal?
-    for charge in charges(of: keys, at: now) {
+    for charge in charges {
       guard let index = charge.index,
         var refusal = throttles[index].machine.refusal(of: 1, by: charge.rules, at: now.boot),
         let room = throttles[index].machine.promise(by: charge.rules, at: now.boot)
@@ -211,7 +217,7 @@ package enum EngineNotice: Equatable, Sendable {
 extension Engine {
   /// Notes the pages that have changed.
   func syncSends(of index: UInt32) {
-    guard let limit = throttles[index].machine.limit, limit.sends.hasChanges else { return }
+    guard throttles[index].machine.isNamed else { return }
     let (changed, freed) = throttles[index].machine.changeLimit { limit, _ in
       limit.sends.takeChanges {
         let place = throttles.reserve()

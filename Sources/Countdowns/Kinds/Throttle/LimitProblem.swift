@@ -47,28 +47,31 @@ package enum LimitProblem: Error, Equatable {
 }
 
 extension Engine {
-  /// Returns the keys of the limits of a policy, in its order.
+  /// Returns the limits of a policy, in its order.
   ///
   /// - Parameters:
   ///   - given: the keys that the request gives.
   ///   - key: the key of the countdown.
-  func limitKeys(
+  func charges(
     of policy: SendPolicy, _ given: [[UInt8]], for key: Span<UInt8>, at now: Moment
-  ) throws(EngineError) -> [[UInt8]] {
-    var left: [String: [UInt8]] = [:]
-    for limit in given {
-      guard let name = LimitRules.name(of: limit.span), policy.rules.limits.contains(name) else {
+  ) throws(EngineError) -> [Charge] {
+    for (place, limit) in given.enumerated() {
+      guard let name = policy.rules.limits.first(where: { LimitRules.has($0, limit) }) else {
         throw .limits(
           .notOfPolicy(key: limit, policy: policy.name, limits: policy.rules.limits))
       }
-      guard left.updateValue(limit, forKey: name) == nil else { throw .limits(.twice(name: name)) }
+      guard !given[..<place].contains(where: { LimitRules.has(name, $0) }) else {
+        throw .limits(.twice(name: name))
+      }
     }
-    var keys: [[UInt8]] = []
+    var charges: [Charge] = []
+    charges.reserveCapacity(policy.rules.limits.count)
     for name in policy.rules.limits {
       // A key keeps its policy, also when the configuration has lost one of its limits.
-      guard let rules = settings.throttles[name]?.rules else { continue }
+      guard let limitRules = settings.throttles[name] else { continue }
+      let rules = limitRules.rules
       let limit: [UInt8]
-      if let given = left[name] {
+      if let given = given.first(where: { LimitRules.has(name, $0) }) {
         guard !rules.isGlobal, rules.withoutLast == nil else {
           throw .limits(.isDerived(name: name, isGlobal: rules.isGlobal))
         }
@@ -83,10 +86,14 @@ extension Engine {
       guard limit.count <= EntityRecord.longestKey else {
         throw .limits(.tooLong(name: name, count: limit.count))
       }
-      keys.append(limit)
+      charges.append(Charge(key: limit, rules: limitRules))
     }
-    journal?.willCharge(keys, at: now)
-    return keys
+    if let journal { journal.willCharge(charges.map(\.key), at: now) }
+    for place in charges.indices {
+      let limit = charges[place].key
+      charges[place].index = current(ThrottleKind.self, limit.span, at: now)
+    }
+    return charges
   }
 }
 

@@ -8,12 +8,15 @@ package final class LimitRules: Sendable, Hashable {
   package let retention: Interval
   /// The length of the longest window; zero without windows.
   package let longest: Interval
+  /// The rate, or one that nothing reaches.
+  package let rate: Throttle.Rate
 
   /// Throws the problems of the rules; see `Rules.problems`.
   package init(_ rules: Rules) throws(SendPolicy.Invalid) {
     let problems = rules.problems
     guard problems.isEmpty else { throw SendPolicy.Invalid(problems: problems) }
     self.rules = rules
+    rate = rules.rate ?? .unlimited
     longest = rules.windows.map(\.length).max() ?? .zero
     retention = max(longest, rules.passed?.within ?? .zero)
   }
@@ -59,9 +62,6 @@ package final class LimitRules: Sendable, Hashable {
       rules.windows.map { Int64($0.limit) }.min() ?? Throttle.Rate.most)
   }
 
-  /// The rate, or one that nothing reaches.
-  var rate: Throttle.Rate { rules.rate ?? .unlimited }
-
   /// Whether START gives the key.
   package var needsKey: Bool { !rules.isGlobal && rules.withoutLast == nil }
 
@@ -86,6 +86,12 @@ package final class LimitRules: Sendable, Hashable {
   /// Returns the name of a limit: its key up to the first colon; nil without one.
   package static func name(of key: Span<UInt8>) -> String? {
     key.firstIndex(of: colon).map { String(decoding: key.extracting(..<$0)) }
+  }
+
+  /// Returns whether a key belongs to the limit with a name.
+  static func has(_ name: String, _ key: [UInt8]) -> Bool {
+    let name = name.utf8
+    return key.count > name.count && key[name.count] == colon && key.starts(with: name)
   }
 
   /// Returns a key without its last `withoutLast` characters (in UTF-8).

@@ -148,11 +148,6 @@ package struct LimitSends: Equatable, Sendable {
     if let place = pages.remove(at: page).place { freed.append(place) }
   }
 
-  /// Whether any page has changed since `takeChanges`.
-  var hasChanges: Bool {
-    !changed.isEmpty || !freed.isEmpty || pages.last.map { $0.place == nil } ?? false
-  }
-
   /// Takes the places of the pages that have changed, and of those that are empty. New pages get
   /// their places from `reserve`.
   mutating func takeChanges(reserve: () -> UInt32) -> (changed: [UInt32], freed: [UInt32]) {

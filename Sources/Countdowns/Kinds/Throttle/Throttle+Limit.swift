@@ -42,10 +42,11 @@ extension Throttle {
   mutating func take(
     _ cost: UInt32, id: Int64, hasCode: Bool, by rules: LimitRules, at now: Instant
   ) {
-    adopt(rules, at: now)
+    change(rules.rate, at: now)
     let isUnused = emptyRate <= now
-    _ = take(cost, at: now)
+    use(cost, at: now)
     changeLimit { limit, rate in
+      if limit.rules !== rules { limit.rules = rules }
       if isUnused { limit.busySince = id }
       if rules.retention > .zero {
         limit.prune(at: now)
@@ -61,8 +62,8 @@ extension Throttle {
 
   /// Gives one send back, as if it had not been. Returns false if it does not matter any more.
   mutating func refund(id: Int64, at now: Instant) -> Bool {
-    guard let limit else { return false }
-    let isUsed = id >= limit.busySince && emptyRate > now
+    guard let busySince = limit?.busySince else { return false }
+    let isUsed = id >= busySince && emptyRate > now
     if isUsed { refund(1, at: now) }
     return changeLimit { limit, rate in
       let isOnRecord = limit.sends.remove(id)
@@ -135,8 +136,6 @@ extension Throttle {
 
   // MARK: State
 
-  var isNamed: Bool { limit != nil }
-
   /// Returns why and until when `cost` is refused; nil if it is accepted.
   package func refusal(of cost: UInt32, by rules: LimitRules, at now: Instant) -> Refusal? {
     guard let limit else { return nil }
@@ -156,9 +155,14 @@ extension Throttle {
   /// The earliest of what happens by itself.
   var nextOfLimit: Instant? {
     guard let limit else { return nil }
-    let events = [limit.blockedUntil, limit.roomAt].compactMap(\.self)
-    return ([emptyAt] + events).min()
+    var next = limit.emptyAt(emptyRate)
+    if let blocked = limit.blockedUntil { next = min(next, blocked) }
+    if let room = limit.roomAt { next = min(next, room) }
+    return next
   }
+
+  /// When nothing is used and nothing is on record any more.
+  var emptyAt: Instant { limit?.emptyAt(emptyRate) ?? emptyRate }
 
   // MARK: Parts
 
@@ -169,16 +173,14 @@ extension Throttle {
     changed.change(rules.rate, at: now)
     return changed
   }
-
-  private mutating func adopt(_ rules: LimitRules, at now: Instant) {
-    change(rules.rate, at: now)
-    if limit?.rules !== rules { changeLimit { limit, _ in limit.rules = rules } }
-  }
 }
 
 extension Throttle.Limit {
-  /// When nothing is on record any more.
-  var emptySends: Instant? { sends.last.map { $0.at + rules.retention } }
+  /// Returns when nothing is on record any more, and the rate is unused from `emptyRate` on.
+  fileprivate func emptyAt(_ emptyRate: Instant) -> Instant {
+    let empty = max(emptyRate, blockedUntil ?? .zero)
+    return sends.last.map { max(empty, $0.at + rules.retention) } ?? empty
+  }
 
   fileprivate func emptyWindows(by rules: LimitRules) -> Instant {
     sends.last.map { $0.at + rules.longest } ?? .zero

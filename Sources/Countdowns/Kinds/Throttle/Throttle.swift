@@ -84,11 +84,16 @@ package struct Throttle: Guard {
   package mutating func take(_ cost: UInt32, at now: Instant) -> Answer {
     let answer = answer(to: cost, at: now)
     guard answer.isAccepted else { return answer }
-    set(used(at: now) + UInt128(cost) * rate.use, at: now)
+    use(cost, at: now)
     let used = used(at: now)
     return Answer(
       isAccepted: true, remaining: Int64((rate.full - used) / rate.use), retryAfter: .zero,
       resetAfter: rate.time(of: used))
+  }
+
+  /// Uses `cost`, which `take` would accept.
+  mutating func use(_ cost: UInt32, at now: Instant) {
+    set(used(at: now) + UInt128(cost) * rate.use, at: now)
   }
 
   /// Gives `cost` back, at most what was used.
@@ -124,12 +129,6 @@ package struct Throttle: Guard {
 
   package var nextExpiry: Instant? { rest.isNone ? emptyRate : nextOfLimit }
 
-  /// When nothing is used and nothing is on record any more.
-  var emptyAt: Instant {
-    guard let limit else { return emptyRate }
-    return max(emptyRate, limit.emptySends ?? .zero, limit.blockedUntil ?? .zero)
-  }
-
   /// When everything used is available again, rounded up to a microsecond.
   var emptyRate: Instant {
     fraction == 0 ? arrival : Instant(microseconds: arrival.microseconds + 1)
@@ -138,20 +137,22 @@ package struct Throttle: Guard {
   /// Returns when one more use has come back after a moment, rounded up.
   func refill(after moment: Instant) -> Instant { min(moment + rate.time(of: rate.use), emptyRate) }
 
+  /// To change it, use `changeLimit`: while somebody has a copy, its sends are copied as well.
   package internal(set) var limit: Limit? {
-    get { rest.value }
+    @inline(__always) get { rest.value }
     set { rest.value = newValue }
   }
+
+  var isNamed: Bool { !rest.isNone }
 
   /// Changes the limit, which must exist, in its place.
   ///
   /// - Parameter body: receives the rate as well.
+  @inline(__always)
   mutating func changeLimit<R>(_ body: (inout Limit, Throttle) -> R) -> R {
-    guard var limit else { preconditionFailure("only named limits have one") }
-    // Without it here, its sends have one owner, and are not copied.
-    rest.value = nil
-    defer { rest.value = limit }
-    return body(&limit, self)
+    var rate = self
+    rate.rest = OptionalDetails()
+    return rest.change { body(&$0, rate) }
   }
 
   // MARK: Parts
