@@ -3697,10 +3697,10 @@ type EventsSinceOptions struct {
 	Limit int64
 }
 
-// Since: Read the events after an event from the event log.
-//   - seq: The number of the newest event that you have.
-func (commands *EventsCommands) Since(ctx context.Context, seq int64, options EventsSinceOptions) (Raw, error) {
-	words := []string{"EVENTS", "SINCE", strconv.FormatInt(seq, 10)}
+// Since: Read the events after a cursor, or after the event with a number.
+//   - cursor: From EVENTS CURSOR or SINCE; or the `seq` of the newest event you have.
+func (commands *EventsCommands) Since(ctx context.Context, cursor string, options EventsSinceOptions) (Raw, error) {
+	words := []string{"EVENTS", "SINCE", cursor}
 	for _, one := range options.Match {
 		words = append(words, "MATCH", one)
 	}
@@ -3715,6 +3715,16 @@ func (commands *EventsCommands) Since(ctx context.Context, seq int64, options Ev
 		return nil, err
 	}
 	return asMap(reply), nil
+}
+
+// Cursor: Return a cursor after the newest event, for any host of the fleet.
+func (commands *EventsCommands) Cursor(ctx context.Context) (string, error) {
+	words := []string{"EVENTS", "CURSOR"}
+	reply, err := commands.call(ctx, words, true, false)
+	if err != nil {
+		return "", err
+	}
+	return asText(reply), nil
 }
 
 // Last: Return the sequence number of the newest event.

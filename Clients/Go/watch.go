@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -17,9 +16,51 @@ type Event struct {
 	Kind, Name, Key string
 	Generation      int64
 	// Seq rises across the whole daemon and across restarts.
-	Seq    int64
+	Seq int64
+	// Cursor is where to continue after this event, on any host of a fleet: WatchOptions.Since.
+	Cursor string
 	Reason Reason
 	Raw    Raw
+}
+
+// Position identifies the event: in a fleet it is the same on all hosts, else it is Seq.
+func (event Event) Position() string {
+	if position := event.Raw.text("position"); position != "" {
+		return position
+	}
+	return strconv.FormatInt(event.Seq, 10)
+}
+
+// isState tells whether it is no event, but begins or repairs a watch.
+func (event Event) isState() bool { return event.Name == "snapshot" || event.Name == "gap" }
+
+// place is where a watch has read: a cursor of the daemon, and the newest event of each log since.
+type place struct {
+	cursor string
+	newest map[string]string
+}
+
+func placeAt(cursor string) *place { return &place{cursor, map[string]string{}} }
+
+func (place *place) text() string {
+	text := place.cursor
+	for _, position := range place.newest {
+		text += "-" + position
+	}
+	return text
+}
+
+// stamp continues after an event.
+func (place *place) stamp(event Event) Event {
+	if !event.isState() {
+		log, _, isShared := strings.Cut(event.Position(), ".")
+		if !isShared {
+			log = ""
+		}
+		place.newest[log] = event.Position()
+	}
+	event.Cursor = place.text()
+	return event
 }
 
 func toEvent(channel, line string) Event {
@@ -35,8 +76,9 @@ func toEvent(channel, line string) Event {
 
 // WatchOptions has the options of Watch.
 type WatchOptions struct {
-	// Since is the Seq of the last event that you have: the events after it come first.
-	Since int64
+	// Since is the Cursor of the last event that you have, on this host or another one of its fleet:
+	// the events after it come first.
+	Since string
 	// WithoutSnapshots leaves out the states at the beginning.
 	WithoutSnapshots bool
 }
@@ -45,8 +87,10 @@ type WatchOptions struct {
 // then the channel is closed. It begins with a snapshot of each entity. It connects again by itself,
 // and misses nothing that the event log has; else it sends a "gap".
 func (client *Client) Watch(ctx context.Context, options WatchOptions, patterns ...string) (<-chan Event, error) {
-	watch := &watch{client: client, patterns: patterns, options: options, cursor: options.Since}
-	watch.hasCursor = options.Since > 0
+	watch := &watch{client: client, patterns: patterns, options: options}
+	if options.Since != "" {
+		watch.at = placeAt(options.Since)
+	}
 	one, waiting, err := watch.subscribe(ctx)
 	if err != nil && !errors.Is(err, ErrLoading) {
 		return nil, err
@@ -57,11 +101,11 @@ func (client *Client) Watch(ctx context.Context, options WatchOptions, patterns 
 }
 
 type watch struct {
-	client    *Client
-	patterns  []string
-	options   WatchOptions
-	cursor    int64
-	hasCursor bool
+	client   *Client
+	patterns []string
+	options  WatchOptions
+	// Where to continue after the events that were sent or wait; nil before the daemon's first cursor.
+	at *place
 }
 
 var pauses = []time.Duration{0, 10, 20, 50, 100, 200, 500}
@@ -86,16 +130,8 @@ func (watch *watch) run(ctx context.Context, one *connection, waiting []Event, e
 // follow sends events until the connection or the context ends.
 func (watch *watch) follow(ctx context.Context, one *connection, waiting []Event, events chan<- Event) {
 	send := func(event Event) bool {
-		switch {
-		case event.Name == "snapshot":
-			if watch.options.WithoutSnapshots {
-				return true
-			}
-		case event.Name == "gap":
-		case event.Seq <= watch.cursor:
+		if event.Name == "snapshot" && watch.options.WithoutSnapshots {
 			return true
-		default:
-			watch.cursor = event.Seq
 		}
 		select {
 		case events <- event:
@@ -115,7 +151,7 @@ func (watch *watch) follow(ctx context.Context, one *connection, waiting []Event
 		if err != nil {
 			return
 		}
-		if event, ok := eventOf(value); ok && !send(event) {
+		if event, ok := eventOf(value); ok && !send(watch.at.stamp(event)) {
 			return
 		}
 	}
@@ -147,14 +183,16 @@ func (watch *watch) subscribe(ctx context.Context) (*connection, []Event, error)
 		one.close()
 		return nil, nil, err
 	}
-	isNew := !watch.hasCursor
+	isNew := watch.at == nil
 	if isNew {
-		last, err := ask("EVENTS", "LAST")
+		cursor, err := ask("EVENTS", "CURSOR")
 		if err != nil {
 			return fail(err)
 		}
-		watch.cursor, watch.hasCursor = asInteger(last), true
+		watch.at = placeAt(asText(cursor))
 	}
+	before := watch.at.text()
+	at := placeAt(before)
 	for _, pattern := range watch.patterns {
 		// A channel has a snapshot even if there is no such entity.
 		command := "SUBSCRIBE"
@@ -165,8 +203,8 @@ func (watch *watch) subscribe(ctx context.Context) (*connection, []Event, error)
 			return fail(err)
 		}
 	}
-	for more, last := !isNew, watch.cursor; more; {
-		words := []string{"EVENTS", "SINCE", strconv.FormatInt(last, 10)}
+	for more := !isNew; more; {
+		words := []string{"EVENTS", "SINCE", at.text()}
 		for _, pattern := range watch.patterns {
 			words = append(words, "MATCH", pattern)
 		}
@@ -180,20 +218,48 @@ func (watch *watch) subscribe(ctx context.Context) (*connection, []Event, error)
 		}
 		for _, pair := range page.list("events") {
 			its, _ := pair.([]any)
-			missed = append(missed, toEvent(asText(its[0]), asText(its[1])))
+			missed = append(missed, at.stamp(toEvent(asText(its[0]), asText(its[1]))))
 		}
-		last, more = page.integer("last_seq"), page.truth("more")
+		at, more = placeAt(page.text("cursor")), page.truth("more")
 	}
-	// By their order, as follow sends only events that are newer than the one before.
-	all := append(missed, arrived...)
-	isState := func(event Event) bool { return event.Name == "snapshot" || event.Name == "gap" }
-	sort.SliceStable(all, func(a, b int) bool {
-		if isState(all[a]) || isState(all[b]) {
-			return isState(all[a]) && !isState(all[b])
+	watch.at = at
+	return one, inOrder(arrived, missed, before, at), nil
+}
+
+// inOrder returns each event of a new subscription once: the states, what was missed, and what came
+// meanwhile, in part twice. The place is the one after what was missed.
+func inOrder(arrived, missed []Event, before string, at *place) []Event {
+	known := map[string]bool{}
+	var states, events []Event
+	for _, event := range missed {
+		if event.isState() {
+			states = append(states, event)
+		} else {
+			known[event.Position()] = true
+			events = append(events, event)
 		}
-		return all[a].Seq < all[b].Seq
-	})
-	return one, all, nil
+	}
+	both := -1
+	for index, event := range arrived {
+		if !event.isState() && known[event.Position()] {
+			both = index
+		}
+	}
+	for index, event := range arrived {
+		if event.isState() {
+			states = append(states, event)
+			continue
+		}
+		// Something newer was missed than these.
+		isOld := index < both && (event.Name == "tick" || event.Name == "progress")
+		if event = at.stamp(event); !isOld && !known[event.Position()] {
+			events = append(events, event)
+		}
+	}
+	for index := range states {
+		states[index].Cursor = before
+	}
+	return append(states, events...)
 }
 
 func eventOf(value any) (Event, bool) {

@@ -133,8 +133,11 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   private func openFleet(_ settings: FleetSettings) throws(FleetError) {
     let servers = try FleetServers(settings, loop, logger) { [unowned self] in openBatch() }
+    var eventLog: Int64?
+    if case .opened(let store?) = loading { eventLog = store.lineage }
     let fleet = Fleet(
-      settings, daemon: .random(in: 1 ... .max), dispatcher: dispatcher, link: servers)
+      settings, daemon: .random(in: 1 ... .max), eventLog: eventLog, dispatcher: dispatcher,
+      link: servers)
     servers.client = fleet
     dispatcher.fleet = fleet
     fleetServers = servers

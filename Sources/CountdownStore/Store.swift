@@ -201,6 +201,9 @@ package final class Store {
     if let failure { throw failure }
   }
 
+  /// The random ID of this state, which copies of it do not have.
+  package var lineage: Int64 { meta.lineage }
+
   /// The highest sequence number of a stored event; 0 if there is none.
   package var lastEventSequence: Int64 {
     log.dropsEvents ? log.lastEvent : max(events.highestSequence, log.lastEvent)

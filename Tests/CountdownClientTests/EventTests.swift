@@ -92,7 +92,7 @@ import Testing
       }
       if page == 1 {
         return missed(
-          [("countdown:k", Self.line("cancelled", 9))], last: 10, isComplete: false,
+          [("countdown:k", Self.line("cancelled", 9))], cursor: "10", isComplete: false,
           hasMore: true)
       }
       return missed(
@@ -100,12 +100,12 @@ import Testing
           ("countdown:k", Self.line("ready", 11)), ("later:later", "{}"),
           ("countdown:k", Self.line("started", 12)),
         ],
-        last: 13)
+        cursor: "13")
     }
     let client = try await Client.connect(path: server.path)
     var iterator = client.events(.countdown("k")).makeAsyncIterator()
     #expect(try await iterator.next()?.name == .snapshot)
-    try await eventually { server.questions == [["EVENTS", "LAST"]] }
+    try await eventually { server.questions == [["EVENTS", "CURSOR"]] }
     isBack.withLock { $0 = true }
     try await server.stop()
     #expect(try await iterator.next()?.name == .disconnected)
@@ -115,9 +115,22 @@ import Testing
     #expect(names == [.resubscribed, .gap, .cancelled, .ready, .snapshot, .started])
     #expect(
       server.questions == [
-        ["EVENTS", "LAST"], ["EVENTS", "SINCE", "7", "SUBSCRIBED"],
+        ["EVENTS", "CURSOR"], ["EVENTS", "SINCE", "7", "SUBSCRIBED"],
         ["EVENTS", "SINCE", "10", "SUBSCRIBED"],
       ])
+  }
+
+  @Test func aCursorAndTheNewestPositionsContinueOnAnotherHost() throws {
+    var place = EventPlace("9.5-0.1.2")
+    for (name, position) in [
+      ("set", "0.1.3.7.0"), ("set", "1.1.9.8.0"), ("set", "0.1.4.7.1"), ("snapshot", "0.1.0.0.0"),
+    ] {
+      let line = #"{"event":"\#(name)","generation":1,"seq":8,"position":"\#(position)"}"#
+      place.pass(try CountdownEvent(channel: "timer:t", message: line.utf8))
+    }
+    place.pass(try CountdownEvent(channel: "countdown:k", message: Self.line("tick", 8).utf8))
+    #expect(place.text.hasPrefix("9.5-0.1.2-"))
+    #expect(Set(place.text.split(separator: "-").dropFirst(2)) == ["0.1.4.7.1", "1.1.9.8.0", "8"])
   }
 
   /// As with a state that has been removed, or a wall clock that has been set back.
@@ -125,7 +138,7 @@ import Testing
     let newest = Mutex(1_000)
     let server = try await StandInServer { words, _ in
       guard words.starts(with: ["EVENTS", "SINCE"]), let from = Int(words[2]) else {
-        guard words[0] == "SUBSCRIBE" else { return words[0] == "EVENTS" ? ":1000\r\n" : nil }
+        guard words[0] == "SUBSCRIBE" else { return words[0] == "EVENTS" ? bulk("1000") : nil }
         return Self.subscribed(words)
       }
       let last = newest.withLock { newest in
@@ -133,7 +146,8 @@ import Testing
         return newest
       }
       return missed(
-        [("countdown:k", Self.line("started", last))].filter { _ in from < last }, last: last,
+        [("countdown:k", Self.line("started", last))].filter { _ in from < last },
+        cursor: "\(last)",
         isComplete: from <= last)
     }
     let client = try await Client.connect(path: server.path)

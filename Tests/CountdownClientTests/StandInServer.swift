@@ -70,7 +70,7 @@ final class StandInServer: Sendable {
               if words[0] == "CLIENT" { return "-ERR unknown subcommand\r\n" }
               let reply = self.script(words, peer)
               if reply == nil, words[0] == "EVENTS" {
-                return words[1] == "LAST" ? ":7\r\n" : missed([], last: 7)
+                return words[1] == "CURSOR" ? bulk("7") : missed([], cursor: "7")
               }
               return reply
             })
@@ -137,10 +137,10 @@ func message(_ channel: String, _ json: String) -> String {
 
 /// The answer to `EVENTS SINCE`, of channels and lines.
 func missed(
-  _ events: [(String, String)], last: Int, isComplete: Bool = true, hasMore: Bool = false
+  _ events: [(String, String)], cursor: String, isComplete: Bool = true, hasMore: Bool = false
 ) -> String {
   map(
-    ("last_seq", ":\(last)\r\n"), ("complete", isComplete ? "#t\r\n" : "#f\r\n"),
+    ("cursor", bulk(cursor)), ("complete", isComplete ? "#t\r\n" : "#f\r\n"),
     ("more", hasMore ? "#t\r\n" : "#f\r\n"),
     ("events", "*\(events.count)\r\n" + events.map { "*2\r\n" + bulk($0) + bulk($1) }.joined()))
 }

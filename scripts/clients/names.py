@@ -22,7 +22,7 @@ POSITIONS = {
 OMITTED_OPTIONS = {"BRIEF"}
 
 # Commands beside those about entities.
-OTHERS = {"EVENTS SINCE", "EVENTS LAST", "PING", "INFO", "METRICS"}
+OTHERS = {"EVENTS SINCE", "EVENTS CURSOR", "EVENTS LAST", "PING", "INFO", "METRICS"}
 
 # Methods of the client itself.
 ON_CLIENT = {"PING", "INFO", "METRICS"}

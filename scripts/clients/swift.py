@@ -29,7 +29,7 @@ FIELDS = {
 }  # fmt: skip
 
 # Handled by hand: they need a connection of their own.
-OMITTED = {"SCOPE HANDLE", "SCOPE UNHANDLE", "EVENTS SINCE", "EVENTS LAST"}
+OMITTED = {"SCOPE HANDLE", "SCOPE UNHANDLE", "EVENTS SINCE", "EVENTS CURSOR", "EVENTS LAST"}
 
 # Whoever asks these wants to know the answer.
 QUESTIONS = {

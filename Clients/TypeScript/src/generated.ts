@@ -2703,11 +2703,11 @@ export class EventsCommands {
   constructor(private readonly send: Send) {}
 
   /**
-   * Read the events after an event from the event log.
+   * Read the events after a cursor, or after the event with a number.
    *
-   * @param seq The number of the newest event that you have.
+   * @param cursor From EVENTS CURSOR or SINCE; or the `seq` of the newest event you have.
    */
-  async since(seq: number, options: {
+  async since(cursor: string, options: {
       /** Only channels that match; up to 16 times. */
       match?: string[];
       /** Only what this connection is subscribed to. */
@@ -2715,12 +2715,19 @@ export class EventsCommands {
       /** The most events. Default: 1000. 1 to 10000. */
       limit?: number;
     } = {}): Promise<Raw> {
-    const words: Word[] = ['EVENTS', 'SINCE', String(seq)];
+    const words: Word[] = ['EVENTS', 'SINCE', cursor];
     for (const one of options.match ?? []) words.push('MATCH', one);
     if (options.subscribed) words.push('SUBSCRIBED');
     if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
     const reply = await this.send(words, true);
     return fields(reply);
+  }
+
+  /** Return a cursor after the newest event, for any host of the fleet. */
+  async cursor(): Promise<string> {
+    const words: Word[] = ['EVENTS', 'CURSOR'];
+    const reply = await this.send(words, true);
+    return String(reply);
   }
 
   /** Return the sequence number of the newest event. */

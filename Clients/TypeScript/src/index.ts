@@ -18,6 +18,10 @@ export interface Event<K extends keyof Views = keyof Views> {
   generation: number;
   /** Rises across the whole daemon and across restarts. */
   seq: number;
+  /** What identifies the event: in a fleet the same on all hosts, else its `seq`. */
+  position: string;
+  /** Where to continue after this event, on any host of a fleet: `since` of `watch`. */
+  cursor: string;
   reason: Reason | null;
   /** The status of the entity at the event; fields that the event does not have are empty. */
   view: Views[K];
@@ -32,8 +36,9 @@ export interface Options {
 }
 
 export interface WatchOptions {
-  /** The `seq` of the last event that you have: the events after it come first. */
-  since?: number;
+  /** The `cursor` of the last event that you have, on this host or another one of its fleet: the
+   * events after it come first. */
+  since?: string;
   /** Whether to begin with the state of each entity; true if it is not given. */
   snapshots?: boolean;
   signal?: AbortSignal;
@@ -228,16 +233,38 @@ function toEvent(channel: string, raw: Raw): Event {
   const key = raw.key ?? Buffer.from(String(raw.key_base64 ?? ''), 'base64').toString();
   return {
     kind, name: String(raw.event), key: String(key), generation: Number(raw.generation),
-    seq: Number(raw.seq), reason: (raw.reason as Reason | undefined) ?? null,
-    view: views[kind](raw), raw,
+    seq: Number(raw.seq), position: String(raw.position ?? raw.seq), cursor: '',
+    reason: (raw.reason as Reason | undefined) ?? null, view: views[kind](raw), raw,
   };
 }
 
 const gap = { event: 'gap', key: '', generation: 0, seq: 0 };
+const isState = (event: Event): boolean => event.name === 'snapshot' || event.name === 'gap';
+
+/** Where a watch has read: a cursor of the daemon, and the newest event of each log since then. */
+class Place {
+  private readonly newest = new Map<string, string>();
+
+  constructor(private readonly cursor: string) {}
+
+  get text(): string {
+    return [this.cursor, ...this.newest.values()].join('-');
+  }
+
+  /** Continues after an event. */
+  stamp(event: Event): Event {
+    if (!isState(event)) {
+      const [log, ...rest] = event.position.split('.', 2);
+      this.newest.set(rest.length > 0 ? log! : '', event.position);
+    }
+    event.cursor = this.text;
+    return event;
+  }
+}
 
 async function* watch(client: Client, patterns: string[], options: WatchOptions): AsyncGenerator<Event> {
   const { signal, snapshots = true } = options;
-  let cursor = options.since;
+  let place = options.since === undefined ? undefined : new Place(options.since);
   let wasReady = false;
   for (let attempt = 0; !signal?.aborted; attempt += 1) {
     let waiting: Event[] = [];
@@ -252,7 +279,8 @@ async function* watch(client: Client, patterns: string[], options: WatchOptions)
     try {
       // A subscribed connection of RESP2 cannot ask for what it has missed.
       asker = await connect(client.path, end);
-      const since = cursor ?? Number(await asker.sendCommand(['EVENTS', 'LAST']));
+      const isNew = place === undefined;
+      place ??= new Place(String(await asker.sendCommand(['EVENTS', 'CURSOR'])));
       redis = await connect(client.path, end);
       const took = (line: string, channel: string): void => {
         waiting.push(toEvent(channel, JSON.parse(line) as Raw));
@@ -266,38 +294,42 @@ async function* watch(client: Client, patterns: string[], options: WatchOptions)
       signal?.addEventListener('abort', end);
       const missed: Event[] = [];
       const matches = patterns.flatMap((pattern) => ['MATCH', pattern]);
-      for (let more = cursor !== undefined, last = since; more; ) {
-        const reply = fields(await asker.sendCommand(['EVENTS', 'SINCE', String(last), ...matches]));
+      let next = new Place(place.text);
+      for (let more = !isNew; more; ) {
+        const reply = fields(await asker.sendCommand(['EVENTS', 'SINCE', next.text, ...matches]));
         if (Number(reply.complete) !== 1 && missed.length === 0) {
           missed.push(toEvent('countdown:', gap));
         }
         for (const [channel, line] of reply.events as [string, string][]) {
-          missed.push(toEvent(channel, JSON.parse(line) as Raw));
+          missed.push(next.stamp(toEvent(channel, JSON.parse(line) as Raw)));
         }
-        last = Number(reply.last_seq);
+        next = new Place(String(reply.cursor));
         more = Number(reply.more) === 1;
       }
-      cursor = since;
+      place = next;
       wasReady = true;
       attempt = 0;
-      const arrived = waiting;
-      const isState = (event: Event): boolean => event.name === 'snapshot' || event.name === 'gap';
-      const all = [...missed, ...arrived];
-      waiting = [
-        ...all.filter(isState),
-        ...all.filter((event) => !isState(event)).sort((one, other) => one.seq - other.seq),
-      ];
+      // Some come on both connections.
+      const known = new Set(missed.filter((event) => !isState(event)).map((event) => event.position));
+      const isNews = (event: Event): boolean =>
+        isState(event) || !known.has(place!.stamp(event).position);
+      let both = -1;
+      waiting.forEach((event, index) => {
+        if (!isState(event) && known.has(event.position)) both = index;
+      });
+      const arrived = waiting.filter(
+        (event, index) => index >= both || event.name !== 'tick' && event.name !== 'progress');
+      waiting = arrived.filter((event) => !isState(event));
+      for (const event of [...missed, ...arrived].filter(isState)) {
+        if (event.name !== 'snapshot' || snapshots) yield event;
+      }
+      for (const event of missed) if (!isState(event)) yield event;
       while (!signal?.aborted) {
         const event = waiting.shift();
         if (event === undefined) {
           if (isLost) break;
           await new Promise<void>((resolve) => { wake = resolve; });
-        } else if (event.name === 'gap') {
-          yield event;
-        } else if (event.name === 'snapshot') {
-          if (snapshots) yield event;
-        } else if (event.seq > cursor) {
-          cursor = event.seq;
+        } else if (isNews(event) && (event.name !== 'snapshot' || snapshots)) {
           yield event;
         }
       }

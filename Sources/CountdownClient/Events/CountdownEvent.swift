@@ -41,6 +41,8 @@ public struct CountdownEvent: Sendable, Hashable {
   public var generation: Int? { fields.field("generation") }
   /// The sequence number, which rises across the whole daemon, with gaps.
   public var seq: Int? { fields.field("seq") }
+  /// What identifies the event: in a fleet the same on all hosts, else the sequence number.
+  public var position: String? { fields.field("position") ?? seq.map(String.init) }
   /// When the event was due; nil if a command caused it.
   public var due: Date? { fields.field("due_unix_ms") }
   /// The lateness of the event; nil if a command caused it.

@@ -1,14 +1,32 @@
 import Wire
 
-/// Catches up from the daemon's event log after a reconnection. The subscriptions are sent before
-/// `EVENTS SINCE`, so that no event is lost in between; sequence numbers identify duplicates.
-/// Everything runs on the event loop, in the order of the daemon's output.
+/// Where a subscription has read the events: a cursor of the daemon, and the newest event of each
+/// log since then. In a fleet an event's position begins with its log.
+struct EventPlace {
+  private let cursor: String
+  private var newest: [Substring: String] = [:]
+
+  init(_ cursor: String) { self.cursor = cursor }
+
+  var text: String { ([cursor] + newest.values).joined(separator: "-") }
+
+  mutating func pass(_ event: CountdownEvent) {
+    guard event.name != .snapshot, let position = event.position else { return }
+    newest[position.contains(".") ? position.prefix { $0 != "." } : ""] = position
+  }
+}
+
+/// Catches up after a reconnection, from the event log of the daemon or its fleet. The
+/// subscriptions are sent before `EVENTS SINCE`, so that no event is lost in between; positions
+/// identify duplicates. Everything runs on the event loop, in the order of the daemon's output.
 extension Subscription {
-  /// Requests the events since the last one yielded or, the first time, the newest number.
+  /// Requests the events since the last one yielded or, the first time, a cursor.
   func resume(_ connection: Connection) {
-    let position = state.withLockedValue { $0.position }
-    let question =
-      position.map { ["EVENTS", "SINCE", String($0), "SUBSCRIBED"] } ?? ["EVENTS", "LAST"]
+    resume(connection, after: state.withLockedValue { $0.place?.text })
+  }
+
+  private func resume(_ connection: Connection, after cursor: String?) {
+    let question = cursor.map { ["EVENTS", "SINCE", $0, "SUBSCRIBED"] } ?? ["EVENTS", "CURSOR"]
     // If the connection is lost before the reply, the next connection asks again.
     connection.pipeline([question])[0].whenSuccess { [weak self] reply in
       self?.resume(connection, reply)
@@ -17,66 +35,60 @@ extension Subscription {
 
   private func resume(_ connection: Connection, _ reply: RESPValue) {
     switch reply {
-    case .integer(let last):
-      state.withLockedValue { $0.position = max($0.position ?? 0, last) }
-      becomeLive()
+    case .bulkString:
+      becomeLive(hasGap: true)
+      release(after: reply.string)
     case .error(let text) where !text.contains("unknown command"):
       refused(text)
       // A new connection asks again.
-      return abandon()
+      abandon()
     case .error:
       // The daemon has no event log.
-      let isBack = state.withLockedValue { $0.held != nil }
-      becomeLive()
-      if isBack { put(CountdownEvent(connection: .gap)) }
+      becomeLive(hasGap: true)
+      release(after: nil)
     default:
       do throws(CountdownClientError) {
         let page = try MissedEvents(reply)
-        becomeLive()
-        if !page.isComplete { put(CountdownEvent(connection: .gap)) }
+        becomeLive(hasGap: !page.isComplete)
         replay(page)
-        if page.hasMore { return resume(connection) }
+        if page.hasMore { return resume(connection, after: page.cursor) }
+        release(after: page.cursor)
       } catch {
-        return finish(throwing: error)
+        finish(throwing: error)
       }
     }
-    release()
   }
 
-  private func becomeLive() {
-    let isBack = state.withLockedValue { state in
+  private func becomeLive(hasGap: Bool) {
+    let (isBack, isResumed) = state.withLockedValue { state in
       let isBack = state.hasBeenLive && !state.isLive
       state.isLive = true
       state.hasBeenLive = true
-      return isBack
+      return (isBack, state.held != nil)
     }
     if isBack { put(CountdownEvent(connection: .resubscribed)) }
+    if hasGap, isResumed { put(CountdownEvent(connection: .gap)) }
   }
 
   private func replay(_ page: MissedEvents) {
     let (held, fresh) = state.withLockedValue { state in
-      (Set((state.held ?? []).filter { $0.name != .snapshot }.compactMap(\.seq)), state.fresh)
+      let held = (state.held ?? []).filter { $0.name != .snapshot }
+      return (Set(held.compactMap(\.position)), state.fresh)
     }
-    for event in page.events {
-      if let number = event.seq, held.contains(number) { continue }
+    for event in page.events where !held.contains(event.position ?? "") {
+      state.withLockedValue { $0.place?.pass(event) }
       if !fresh.contains(event.channel) { put(event) }
-    }
-    state.withLockedValue { state in
-      // An incomplete page can mean that the daemon's numbers have restarted below the position.
-      let known = page.isComplete ? state.position ?? 0 : 0
-      state.position = max(known, page.lastSequence)
     }
   }
 
-  /// Yields the held events and stops holding further ones.
-  private func release() {
+  /// Continues from a cursor, yields the held events, and stops holding further ones.
+  private func release(after cursor: String?) {
+    state.withLockedValue { $0.place = cursor.map(EventPlace.init) }
     while true {
       let events = state.withLockedValue { state in
         defer { state.held = state.held?.isEmpty == false ? [] : nil }
         state.fresh = []
-        for event in state.held ?? [] {
-          if let number = event.seq { state.position = max(state.position ?? 0, number) }
-        }
+        for event in state.held ?? [] { state.place?.pass(event) }
         return state.held ?? []
       }
       if events.isEmpty { return }
@@ -87,17 +99,17 @@ extension Subscription {
 
 /// The reply to `EVENTS SINCE`.
 struct MissedEvents {
-  let lastSequence: Int
+  let cursor: String
   let isComplete: Bool
   let hasMore: Bool
   let events: [CountdownEvent]
 
   init(_ reply: RESPValue) throws(CountdownClientError) {
     let shape = CountdownClientError.protocolViolation("a reply that does not fit EVENTS SINCE")
-    guard let last = reply["last_seq"]?.int, let complete = reply["complete"]?.bool,
+    guard let cursor = reply["cursor"]?.string, let complete = reply["complete"]?.bool,
       let more = reply["more"]?.bool, let entries = reply["events"]?.elements
     else { throw shape }
-    lastSequence = last
+    self.cursor = cursor
     isComplete = complete
     hasMore = more
     var events: [CountdownEvent] = []

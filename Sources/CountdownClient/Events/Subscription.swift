@@ -29,8 +29,8 @@ final class Subscription: Sendable {
     var channels: Set<String>
     var patterns: Set<String>
     var connection: Connection?
-    /// The sequence number of the last event yielded; nil before the first reply or event.
-    var position: Int?
+    /// Where to continue after a reconnection; nil before the daemon's first cursor.
+    var place: EventPlace?
     /// Events since a reconnection, held until the missed events before them have been yielded.
     var held: [CountdownEvent]?
     /// Channels added while disconnected or catching up; they have missed no events.
@@ -215,7 +215,7 @@ final class Subscription: Sendable {
       }
       state.isLive = true
       state.hasBeenLive = true
-      if let number = event.seq { state.position = max(state.position ?? 0, number) }
+      state.place?.pass(event)
       return false
     }
     if !isHeld { put(event) }
@@ -234,7 +234,7 @@ final class Subscription: Sendable {
   /// Returns whether another attempt may succeed.
   private func mayPass(_ error: CountdownClientError) -> Bool {
     switch error {
-    case .server("LOADING", _), .server("READONLY", _): true
+    case .server("LOADING", _), .server("READONLY", _), .server("UNAVAILABLE", _): true
     // After a restart all clients reconnect at once, and some find room only later. A first
     // connection without room is an error for the caller.
     case .server("LIMIT", let text):

@@ -35,6 +35,7 @@ extension FleetRequest {
     switch self {
     case .open: .open
     case .read: .read
+    case .entries: .entries
     case .change: .change
     }
   }
@@ -54,6 +55,10 @@ extension FleetRequest {
       ]
     case .read(let key):
       words = [number(1), names.records, FleetNames.text(key)]
+    case .entries(let after, let through, let count):
+      words = [
+        number(1), names.stream, "(\(after)-0".utf8Array, "\(through)-0".utf8Array, number(count),
+      ]
     case .change(let key, let change):
       words = [
         number(3), names.records, names.stream, names.epoch, change.epoch,
@@ -93,6 +98,11 @@ extension FleetRequest {
         let record = FleetRecord.stored(bytes)
       else { return nil }
       return (.record(record), engine)
+    case .entries:
+      guard parts.count == 2, let engine = time(0), let values = parts[1].elements else {
+        return nil
+      }
+      return (.entries(values.compactMap(FleetEntry.init)), engine)
     case .change:
       guard parts.count >= 2, let engine = time(1) else { return nil }
       switch parts[0].string {

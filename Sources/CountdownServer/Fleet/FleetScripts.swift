@@ -2,7 +2,7 @@ import Wire
 
 /// Scripts that a server runs in one step. Times are microseconds since 1970 on the server's clock.
 enum FleetScript: Int, CaseIterable {
-  case change, read, open
+  case change, read, open, entries
 
   /// The least number of entries that a stream keeps; older ones are removed now and then.
   static let streamLength = 10_000
@@ -35,6 +35,9 @@ enum FleetScript: Int, CaseIterable {
         """
     case .read:
       Self.clock + "return {now, redis.call('HGET', KEYS[1], ARGV[1]) or ''}"
+    case .entries:
+      Self.clock
+        + "return {now, redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2], 'COUNT', ARGV[3])}"
     case .open:
       Self.clock + """
         local id, n, til = unpack(redis.call('HMGET', KEYS[1], 'id', 'n', 'until'))

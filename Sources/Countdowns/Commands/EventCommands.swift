@@ -2,13 +2,21 @@ import Wire
 
 let eventCommands: [CommandSpec] = [
   CommandSpec(
-    "EVENTS", "SINCE", "seq [MATCH pattern ...] [SUBSCRIBED] [LIMIT n]", group: .pubsub,
+    "EVENTS", "SINCE", "cursor [MATCH pattern ...] [SUBSCRIBED] [LIMIT n]", group: .pubsub,
     [.readOnly, .pubsub, .afterLoading],
     complexity: "O(log events), and O(1) for each that is looked at",
-    "Read the events after an event from the event log.",
+    "Read the events after a cursor, or after the event with a number.",
     .value(.record("events", eventPage))
   ) { call throws(CommandError) in
     try eventsSince(call)
+  },
+
+  CommandSpec(
+    "EVENTS", "CURSOR", group: .pubsub, [.readOnly, .fast, .pubsub, .afterLoading],
+    "Return a cursor after the newest event, for any host of the fleet.", .value(.text())
+  ) { call throws(CommandError) in
+    let (fleet, last) = (call.dispatcher.fleet, call.dispatcher.engine.lastSequence)
+    call.session.output.bulk((fleet?.cursor ?? EventCursor(after: last)).text)
   },
 
   CommandSpec(
@@ -20,68 +28,124 @@ let eventCommands: [CommandSpec] = [
 ]
 
 private let eventPage = [
-  Field("last_seq", .count, "Continue from here, even if it is less than the given number."),
+  Field("last_seq", .count, "The same as a number, for this daemon only."),
   Field(
     "complete", .boolean,
-    "False if events may be missing, or the number is ahead: read the current state."
+    "False if events may be missing, or the cursor is ahead: read the current state."
   ),
-  Field("more", .boolean, "Ask again from `last_seq`; the reply can be empty."),
+  Field("more", .boolean, "Ask again from `cursor`; the reply can be empty."),
   Field(
     "events", .list(.list(.text())), "Pairs of channel and line, as published, oldest first."),
+  Field("cursor", .text(), "Continue from here, on any host of the fleet."),
 ]
 
-private let mostPatterns = 16
+/// Which events a client asks for.
+struct EventFilter {
+  private static let mostPatterns = 16
 
-/// The length in bytes from which a page ends, so that other clients need not wait long for it.
-private let pageLength = 1 << 20
+  private let session: Session
+  private let engine: Engine
+  private var patterns: [[UInt8]] = []
+  /// Whether only what the connection is subscribed to counts.
+  private var isOwn = false
+  private(set) var limit = 1_000
 
-private func eventsSince(_ call: Call) throws(CommandError) {
-  let sequence = try call.integer(call.arguments[2], "seq", in: 0...Int64.max)
-  var patterns: [[UInt8]] = []
-  var isOwn = false
-  var limit = 1_000
-  var options = call.options(from: 3)
-  while let option = try options.next(repeating: "MATCH") {
-    switch option {
-    case "MATCH":
-      guard patterns.count < mostPatterns else {
-        throw call.problem("MATCH is given at most \(mostPatterns) times")
+  /// Reads the options of a command after its first argument.
+  init(_ call: Call) throws(CommandError) {
+    session = call.session
+    engine = call.dispatcher.engine
+    var options = call.options(from: 3)
+    while let option = try options.next(repeating: "MATCH") {
+      switch option {
+      case "MATCH":
+        guard patterns.count < Self.mostPatterns else {
+          throw call.problem("MATCH is given at most \(Self.mostPatterns) times")
+        }
+        patterns.append(try options.text(atMost: 1_024))
+      case "SUBSCRIBED": isOwn = true
+      case "LIMIT": limit = Int(try options.integer(in: 1...10_000))
+      default: throw options.unknown()
       }
-      patterns.append(try options.text(atMost: 1_024))
-    case "SUBSCRIBED": isOwn = true
-    case "LIMIT": limit = Int(try options.integer(in: 1...10_000))
-    default: throw options.unknown()
     }
   }
-  let dispatcher = call.dispatcher
-  let rights = call.session.rights
-  let connection = call.session.client.connection
-  var events = RESPEncoder(call.session.output.version)
-  var count = 0
-  let reading = dispatcher.engine.eventLog.read(
-    after: sequence, newest: dispatcher.engine.lastSequence, limit: limit
-  ) { kind, key, budget in
+
+  /// - Parameter budget: what matching costs is subtracted from it.
+  func matches(_ kind: EntityKind, _ key: [UInt8], budget: inout Int) -> Bool {
     let isMatch = patterns.contains { pattern in
       budget -= Glob.cost(pattern, kind.channelPrefix.count + key.count)
       return Glob.matches(pattern, kind.channelPrefix + key)
     }
     guard isMatch || patterns.isEmpty else { return false }
-    if let rights, !rights.mayRead(kind, key, budget: &budget) { return false }
+    if let rights = session.rights, !rights.mayRead(kind, key, budget: &budget) { return false }
     return !isOwn
-      || dispatcher.engine.isSubscribed(connection, to: kind, key, budget: &budget)
-  } _: { event in
-    guard let line = event.encoded() else { return true }
+      || engine.isSubscribed(session.client.connection, to: kind, key, budget: &budget)
+  }
+
+  /// Reads the daemon's own event log until the page is full.
+  ///
+  /// - Parameter others: kinds to leave out.
+  func read(
+    after sequence: Int64, into page: inout EventPage, except others: KindSet = KindSet([])
+  ) -> EventLog.Reading {
+    engine.eventLog.read(
+      after: sequence, newest: engine.lastSequence, limit: max(limit - page.count, 1)
+    ) { kind, key, budget in
+      !others.contains(kind) && matches(kind, key, budget: &budget)
+    } _: { event in
+      if let line = event.encoded() { page.append(event, line) }
+      return page.hasRoom
+    }
+  }
+}
+
+/// Events for one reply.
+struct EventPage {
+  /// The length in bytes from which a page ends, so that other clients need not wait long for it.
+  private static let length = 1 << 20
+
+  private var events: RESPEncoder
+  private(set) var count = 0
+
+  init(_ version: RESPEncoder.Version) { events = RESPEncoder(version) }
+
+  var hasRoom: Bool { events.bytes.count < Self.length }
+
+  mutating func append(_ event: LoggedEvent, _ line: [UInt8]) {
     events.array(2)
     events.bulk(event.kind.channelPrefix + event.key)
     events.bulk(line)
     count += 1
-    return events.bytes.count < pageLength
   }
-  call.session.output.map(4)
-  call.session.output.field("last_seq", reading.lastSequence)
-  call.session.output.field("complete", reading.isComplete)
-  call.session.output.field("more", reading.hasMore)
-  call.session.output.bulk("events" as StaticString)
-  call.session.output.array(count)
-  call.session.output.bytes += events.bytes
+
+  /// Writes the reply.
+  func write(
+    to output: inout RESPEncoder, _ cursor: EventCursor, isComplete: Bool, hasMore: Bool
+  ) {
+    output.map(5)
+    output.field("last_seq", cursor.sequence)
+    output.field("complete", isComplete)
+    output.field("more", hasMore)
+    output.bulk("events" as StaticString)
+    output.array(count)
+    output.bytes += events.bytes
+    output.field("cursor", cursor.text)
+  }
+}
+
+private func eventsSince(_ call: Call) throws(CommandError) {
+  let text = try call.text(call.arguments[2], "cursor", atMost: EventCursor.longest)
+  guard var cursor = EventCursor(text) else {
+    throw call.problem("the cursor is neither a number nor from EVENTS CURSOR")
+  }
+  let filter = try EventFilter(call)
+  let fleet = call.dispatcher.fleet
+  if let fleet, cursor.log != nil { return fleet.readEvents(call, after: cursor, filter) }
+  var page = EventPage(call.session.output.version)
+  let reading = filter.read(after: cursor.sequence, into: &page)
+  // A cursor of a fleet says nothing about a daemon alone.
+  let isComplete = reading.isComplete && cursor.log == nil
+  cursor = EventCursor(after: reading.lastSequence)
+  if let fleet, !reading.hasMore { cursor = fleet.cursor }
+  page.write(
+    to: &call.session.output, cursor, isComplete: isComplete, hasMore: reading.hasMore)
 }

@@ -400,8 +400,10 @@ package struct LoggedEvent: ~Escapable {
 
   /// Returns the line of JSON that subscribers received; nil if the event is malformed.
   ///
-  /// - Parameter number: replaces the event's sequence number.
-  package func encoded(as number: Int64? = nil) -> [UInt8]? {
+  /// - Parameters:
+  ///   - number: replaces the event's sequence number.
+  ///   - position: the field `position`, which an event of a fleet's stream has.
+  package func encoded(as number: Int64? = nil, position: String? = nil) -> [UInt8]? {
     var reader = rest
     guard let name = reader.word(), let generation = reader.integer() else { return nil }
     var line = JSONLine()
@@ -411,6 +413,7 @@ package struct LoggedEvent: ~Escapable {
     while !reader.isAtEnd {
       guard reader.writeField(to: &line) else { return nil }
     }
+    if let position { line.field("position", position) }
     line.end()
     return Array(line.bytes)
   }

@@ -86,11 +86,18 @@ extension Engine {
   }
 
   /// Publishes events of shared entities, as written by the daemon that caused them.
-  func publishShared(_ events: [UInt8]) {
+  ///
+  /// - Parameter position: returns the position of an event, by its index in its stream's entry.
+  func publishShared(_ events: [UInt8], position: (Int) -> String? = { _ in nil }) {
+    var index = 0
     _ = EventCoding.forEach(events) { event in
       let sequence = newSequence()
       let audience = self.audience(event.kind, event.key.span)
-      guard let name = event.name, let line = event.encoded(as: sequence) else { return false }
+      let place = audience == nil ? nil : position(index)
+      index += 1
+      guard let name = event.name, let line = event.encoded(as: sequence, position: place) else {
+        return false
+      }
       let isLogged = eventLog.isOn && event.kind != .throttle && name.changesState
       if isLogged { eventLog.append(event, as: sequence) }
       if let audience {

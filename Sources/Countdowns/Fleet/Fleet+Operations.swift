@@ -260,6 +260,8 @@ extension Fleet {
     }
     if let operation = question.operation {
       receive(answer, for: operation, at: index)
+    } else if let reading = question.reading {
+      receive(answer, for: reading, at: index)
     } else if case .opened(let epoch, let number, let until, let version) = answer.body {
       opened(
         index, from: question.place, epoch: epoch, number: number, refusedUntil: until,
@@ -272,7 +274,7 @@ extension Fleet {
   private func receive(_ answer: FleetAnswer, for operation: FleetOperation, at index: Int) {
     let now = dispatcher.host.now
     switch answer.body {
-    case .opened: break
+    case .opened, .entries: break
     case .record(let record):
       setCopy(operation.key, record, number: 0, of: index, at: now)
       operation.seen = .some(record?.version)

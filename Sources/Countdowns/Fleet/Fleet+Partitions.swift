@@ -7,7 +7,14 @@ final class FleetPartition {
   var isConnected = false
   /// Whether the partition was opened on its server, so that requests can be sent.
   var isOpen = false
-  var epoch: [UInt8] = []
+  var epoch: [UInt8] = [] {
+    didSet {
+      let digest = SipHash(key: (0, 0))(epoch.span, compression: 2, finalization: 4)
+      epochDigest = Int64(UInt32(truncatingIfNeeded: digest))
+    }
+  }
+  /// Tells epochs apart in cursors.
+  private(set) var epochDigest: Int64 = 0
   /// The time on the server's clock until which changes are refused, as records were lost.
   var refusedUntil: Int64 = 0
   var clock: ServerClock
@@ -96,8 +103,15 @@ extension Fleet {
       setCopy(
         entry.key, entry.record.map { FleetRecord(entry.version, $0) }, number: entry.number,
         of: index, at: now)
-      if !entry.events.isEmpty { dispatcher.engine.publishShared(entry.events) }
+      if !entry.events.isEmpty {
+        var place = partitions[index].eventPlace
+        dispatcher.engine.publishShared(entry.events) {
+          place.event = $0
+          return EventCursor.position(index, place)
+        }
+      }
     }
+    continueReadings(at: now.boot.microseconds)
     dispatcher.deliver()
   }
 

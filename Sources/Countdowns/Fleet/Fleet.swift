@@ -15,6 +15,8 @@ package final class Fleet {
   let link: any FleetLink
   unowned let dispatcher: Dispatcher
   let daemon: UInt64
+  /// The ID of this daemon's event log in cursors.
+  let eventLog: Int64
   let kinds: KindSet
 
   let partitions: [FleetPartition]
@@ -34,6 +36,8 @@ package final class Fleet {
   var stale: Deque<(partition: Int, loading: Int, key: FleetKey?)> = []
   /// Operations that wait for the server's clock, each until a time on the boot clock.
   var held: [(boot: Int64, operation: FleetOperation)] = []
+  /// Requests of clients for events, under way.
+  var readings: [EventReading] = []
   var hasUnsent = false
   /// Operations to decide, one after the other.
   var ready: Deque<FleetOperation> = []
@@ -57,14 +61,18 @@ package final class Fleet {
   /// After so many commands in a row without an answer, the next ones do not wait for one.
   static let mostFailures = 3
 
-  /// - Parameter daemon: a number that no other daemon of the fleet has.
+  /// - Parameters:
+  ///   - daemon: a number that no other daemon of the fleet has.
+  ///   - eventLog: the ID of the event log, if it is stored; then restarts keep it.
   package init(
-    _ settings: FleetSettings, daemon: UInt64, dispatcher: Dispatcher, link: any FleetLink
+    _ settings: FleetSettings, daemon: UInt64, eventLog: Int64? = nil, dispatcher: Dispatcher,
+    link: any FleetLink
   ) {
     self.settings = settings
     self.link = link
     self.dispatcher = dispatcher
     self.daemon = daemon
+    self.eventLog = eventLog ?? Int64(daemon >> 1)
     kinds = KindSet(settings.kinds)
     partitions = (0..<settings.partitions).map { _ in
       FleetPartition(ServerClock(maximumSkew: settings.maximumClockSkew))
@@ -107,6 +115,7 @@ package final class Fleet {
     if let first = deadlines.first { next = min(next, first.deadline) }
     if let first = dueLater.first { next = min(next, first.boot) }
     for (boot, _) in held { next = min(next, boot) }
+    for reading in readings { next = min(next, reading.deadline) }
     return resuming.isEmpty && stale.isEmpty ? next : min(next, boot)
   }
 
@@ -118,6 +127,7 @@ package final class Fleet {
       deadlines.removeFirst()
       if !first.isOver { timeOut(first) }
     }
+    continueReadings(at: boot)
     resume(budget)
     sweep(budget)
     var steps = 0
@@ -146,10 +156,14 @@ package final class Fleet {
     link.flush()
   }
 
-  func send(_ request: FleetRequest, to partition: Int, for operation: FleetOperation?) {
+  func send(
+    _ request: FleetRequest, to partition: Int, for operation: FleetOperation?,
+    reading: EventReading? = nil
+  ) {
     lastRequest += 1
     requests[lastRequest] = FleetQuestion(
-      partition: partition, operation: operation, place: partitions[partition].place)
+      partition: partition, operation: operation, reading: reading,
+      place: partitions[partition].place)
     operation?.request = lastRequest
     hasUnsent = true
     statistics.requests += 1
@@ -162,10 +176,11 @@ package final class Fleet {
   }
 }
 
-/// A request that is not answered yet: of an operation, or to open a partition.
+/// A request that is not answered yet: of an operation, for events, or to open a partition.
 struct FleetQuestion {
   let partition: Int
   let operation: FleetOperation?
+  let reading: EventReading?
   /// The place in the stream when the request was sent.
   let place: FleetPlace
 }

@@ -90,6 +90,8 @@ package enum FleetRequest: Sendable {
   /// Asks whether the partition has the epoch known here; creates the partition if there is none.
   case open(FleetOpening)
   case read(FleetKey)
+  /// Asks for entries of the partition's stream.
+  case entries(after: Int64, through: Int64, count: Int)
   case change(FleetKey, FleetChange)
 }
 
@@ -152,6 +154,7 @@ package struct FleetAnswer: Sendable {
     ///   - atPosition: the version of the entry at the requested position; nil if it is not there.
     case opened(epoch: [UInt8], number: Int64, refusedUntil: Int64, atPosition: FleetVersion?)
     case record(FleetRecord?)
+    case entries([FleetEntry])
     /// The change is made. `problem` says why it is not confirmed: a failover may lose it.
     case changed(number: Int64, problem: String?)
     /// The record has another version; this is the record.

@@ -61,7 +61,9 @@ extension Syntax.Parameter {
     argument("url", .text(atMost: TextLimits.url), "The request."),
     argument("event", .text(atMost: 128), "The name of the event."),
     argument("payload", .bytes(atMost: TextLimits.payload), "Data for the handler."),
-    argument("seq", .count, "The number of the newest event that you have."),
+    argument(
+      "EVENTS SINCE cursor", .text(),
+      "From EVENTS CURSOR or SINCE; or the `seq` of the newest event you have."),
     argument("MATCH", .text(atMost: 1_024), "Only channels that match; up to 16 times."),
     argument("SUBSCRIBED", .flag, "Only what this connection is subscribed to."),
     argument("EVENTS SINCE LIMIT", .integer(1...10_000), "The most events.", default: "1000"),

@@ -79,6 +79,9 @@ package enum DaemonSchema {
     .generation,
     Field("seq", .count, "Rises across the whole daemon and across restarts, with gaps."),
     Field(
+      "position", .text().orNull, "In a fleet, of shared kinds: the same on all hosts, for cursors."
+    ),
+    Field(
       "due_unix_ms", .moment.orNull, "When it was due, rounded down; if time has caused it."),
     Field("late_us", .microseconds.orNull, "How late it is; if time has caused it."),
     Field("reason", .choice(Reason.self).orNull, "Why, if the name does not say it."),

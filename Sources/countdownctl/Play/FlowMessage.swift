@@ -97,7 +97,7 @@ struct FlowMessage {
 
   /// The fields that are left out: they are in every event, or different each time.
   private static let unshown: Set = [
-    "event", "key", "generation", "seq", "due_unix_ms", "late_us", "now_unix_ms",
+    "event", "key", "generation", "seq", "position", "due_unix_ms", "late_us", "now_unix_ms",
     "deadline_unix_ms",
   ]
 

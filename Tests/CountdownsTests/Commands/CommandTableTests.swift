@@ -65,7 +65,7 @@ import Wire
     "CLIENT NO-EVICT": ["on"], "CLIENT NO-TOUCH": ["on"], "CLIENT REPLY": ["ON"],
     "PUBSUB CHANNELS": ["", "*"], "PUBSUB NUMSUB": ["", "a b"], "PUBSUB NUMPAT": [""],
     "EVENTS SINCE": ["0", "5 MATCH * LIMIT 3 SUBSCRIBED"],
-    "EVENTS LAST": [""], "BACKUP BEGIN": [""], "BACKUP SIZE": ["1"],
+    "EVENTS LAST": [""], "EVENTS CURSOR": [""], "BACKUP BEGIN": [""], "BACKUP SIZE": ["1"],
     "BACKUP READ": ["1 0 100"], "BACKUP END": ["1"],
     "JOURNAL READ": ["0 100"], "FLEET IMPORT": ["countdown 0 x"],
     "STATE ACKNOWLEDGE": [""], "CLEAR": ["countdown none*"],

@@ -27,6 +27,9 @@ final class ServersStandIn {
       let entry = entries.first { $0.number == opening.position }
       return .opened(
         epoch: epoch, number: number, refusedUntil: refusedUntil, atPosition: entry?.version)
+    case .entries(let after, let through, let count):
+      let found = entries.filter { $0.number > after && $0.number <= through }
+      return .entries(Array(found.prefix(count)))
     case .read(let key): return .record(records[key])
     case .change(let key, let change):
       guard change.epoch == epoch, time >= refusedUntil else { return .epoch }
@@ -81,6 +84,10 @@ final class FleetCounter: FleetLink {
 
   /// Answers all requests, does the requested loads, and reads new entries.
   func settle() {
+    repeat { answer() } while !sent.isEmpty && !servers.isSilent
+  }
+
+  private func answer() {
     fleet.flush()
     while !sent.isEmpty, !servers.isSilent {
       let (request, id, time) = sent.removeFirst()

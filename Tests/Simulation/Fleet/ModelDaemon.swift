@@ -116,9 +116,11 @@ extension HeardEvent {
     }
     name = field("event").map { $0.filter { $0 != "\"" } } ?? ""
     generation = field("generation").flatMap { Int($0) } ?? 0
-    // Each daemon numbers the events for its clients.
+    // Each daemon numbers the events for its clients. What has a position is in a stream.
     let number = line.ranges(of: "\"seq\":").first!
-    facts = String(line[..<number.lowerBound] + line[number.upperBound...].drop { $0 != "," })
+    let rest = line[number.upperBound...].drop { $0 != "," }
+    let end = rest.ranges(of: ",\"position\":").first?.lowerBound
+    facts = String(line[..<number.lowerBound] + (end.map { rest[..<$0] + "}" } ?? rest))
     due = field("due_unix_ms").flatMap { Int64($0) }
   }
 }

@@ -85,6 +85,9 @@ final class ModelServer {
     switch request {
     case .read(let key):
       return (.record(partition.records[key]), time)
+    case .entries(let after, let through, let count):
+      let entries = partition.stream.filter { $0.number > after && $0.number <= through }
+      return (.entries(Array(entries.prefix(count))), time)
     case .open(let opening):
       var epoch: ModelPartition.Epoch
       if let old = partition.epoch {

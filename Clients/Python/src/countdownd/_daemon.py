@@ -113,7 +113,7 @@ class Daemon:
     def settle(self) -> None:
         """Returns when every watch and worker of this program has handled what has happened."""
         watches = [one for one in Watch.open_at(self.path) if one.ready.is_set()]
-        before = self.client.events.last()
+        before = self.client.events.cursor()
         self.client.timer.set(SETTLE, "0s")
         found = self.client.events.since(before, match=[f"timer:{SETTLE}"])
         last = json.loads(found["events"][-1][1])["seq"]

@@ -24,6 +24,8 @@ class Event(EventViews):
     def __init__(self, channel: str, raw: Mapping[str, Any]) -> None:
         self.channel = channel
         self.raw = raw
+        #: Where to continue after this event, on any host of a fleet: `since` of `watch`.
+        self.cursor = ""
 
     @classmethod
     def gap(cls) -> "Event":
@@ -49,6 +51,16 @@ class Event(EventViews):
     def seq(self) -> int:
         """Rises across the whole daemon and across restarts."""
         return int(self.raw["seq"])
+
+    @property
+    def position(self) -> str:
+        """What identifies the event: in a fleet the same on all hosts, else its `seq`."""
+        return str(self.raw.get("position") or self.seq)
+
+    @property
+    def is_state(self) -> bool:
+        """Whether it is no event, but begins or repairs a watch."""
+        return self.name in ("snapshot", "gap")
 
     @property
     def reason(self) -> Reason | None:
@@ -77,3 +89,44 @@ class Event(EventViews):
 
     def __repr__(self) -> str:
         return f"Event({self.channel} {json.dumps(self.raw)})"
+
+
+class Cursor:
+    """Where a watch has read: a cursor of the daemon, and the newest event of each log since then."""
+
+    def __init__(self, text: str = "") -> None:
+        self._text = text
+        self._newest: dict[str, str] = {}
+
+    def __str__(self) -> str:
+        return "-".join([self._text, *self._newest.values()])
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
+
+    def stamp(self, event: Event) -> Event:
+        """Continues after an event."""
+        if not event.is_state:
+            log, dot, _ = event.position.partition(".")
+            self._newest[log if dot else ""] = event.position
+        event.cursor = str(self)
+        return event
+
+
+def in_order(pushed: list[Event], missed: list[Event], cursor: Cursor) -> list[Event]:
+    """Returns each event of a new subscription once: the states, what was missed, and what came
+    meanwhile, in part twice.
+
+    `cursor` is the one after `missed`.
+    """
+    known = {event.position for event in missed if not event.is_state}
+    states = [event for event in missed + pushed if event.is_state]
+    events = [event for event in missed if not event.is_state]
+    pushed = [event for event in pushed if not event.is_state]
+    both = max((i for i, event in enumerate(pushed) if event.position in known), default=-1)
+    for index, event in enumerate(pushed):
+        # Something newer was missed than these.
+        is_old = index < both and event.name in ("tick", "progress")
+        if cursor.stamp(event).position not in known and not is_old:
+            events.append(event)
+    return states + events

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import redis.exceptions as redis_errors
 
-from .._events import SETTLE, Event
+from .._events import SETTLE, Cursor, Event, in_order
 from .._failures import CountdowndError, Down, explain
 from .connection import LOST, connection_to
 
@@ -30,15 +30,16 @@ class AsyncWatch:
     """Events of a client's `watch`, in order; iterate over it. `close` ends the iteration."""
 
     def __init__(
-        self, pool: "AsyncPool", patterns: tuple[str, ...], since: int | None, snapshots: bool
+        self, pool: "AsyncPool", patterns: tuple[str, ...], since: str | None, snapshots: bool
     ) -> None:
         if not patterns:
             raise ValueError("name a channel or a pattern, such as 'countdown:*'")
         self.pool = pool
         self.patterns = patterns
         self.snapshots = snapshots
-        #: The `seq` of the newest event that was returned; keep it for `since`.
+        #: The cursor of the newest event that was returned; keep it for `since`.
         self.cursor = since
+        self._read = Cursor(since or "")
         self.ready = threading.Event()
         #: How many markers of the test fixture have been seen.
         self.settled = 0
@@ -84,18 +85,14 @@ class AsyncWatch:
                 found = event_of(push)
                 if found is None:
                     continue
-                event = found
+                event = self._read.stamp(found)
             if event.key == SETTLE and event.kind == "timer":
                 if event.name == "fired":
                     self.settled = max(self.settled, event.seq)
                 continue
-            if event.name == "gap":
-                return event
-            if event.name == "snapshot":
-                if self.snapshots:
-                    return event
-            elif event.seq > (self.cursor or 0):
-                self.cursor = event.seq
+            if not event.is_state:
+                self.cursor = event.cursor
+            if event.name != "snapshot" or self.snapshots:
                 return event
         await self._drop()
         return None
@@ -123,7 +120,9 @@ class AsyncWatch:
                     raise Down(explain(self.pool.path, error)) from error
             except redis_errors.ResponseError as error:
                 await connection.disconnect()
-                raise CountdowndError(str(error)) from None
+                # The servers of a fleet may be away.
+                if not self.ready.is_set() or not str(error).startswith("UNAVAILABLE"):
+                    raise CountdowndError(str(error)) from None
             await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
             attempt += 1
 
@@ -131,11 +130,11 @@ class AsyncWatch:
         patterns = list(self.patterns)
         if self._is_tested:
             patterns.append(f"timer:{SETTLE}")
-        if self.cursor is None:
-            self.cursor = await self._ask(connection, [], "EVENTS", "LAST")
-            is_new = True
-        else:
-            is_new = False
+        is_new = not self._read
+        if is_new:
+            self._read = Cursor(await self._ask(connection, [], "EVENTS", "CURSOR"))
+            self.cursor = str(self._read)
+        read = Cursor(str(self._read))
         pushes: list[Event] = []
         for pattern in patterns:
             # A channel has a snapshot even if there is no such entity.
@@ -151,24 +150,17 @@ class AsyncWatch:
         missed: list[Event] = []
         if not is_new:
             matches = [word for pattern in patterns for word in ("MATCH", pattern)]
-            last, more = self.cursor or 0, True
+            more = True
             while more:
                 reply = await self._ask(
-                    connection, pushes, "EVENTS", "SINCE", last, *matches[:32])
+                    connection, pushes, "EVENTS", "SINCE", str(read), *matches[:32])
                 if not reply["complete"] and not missed:
                     missed.append(Event.gap())
                 for channel, line in reply["events"]:
-                    missed.append(Event(channel, json.loads(line)))
-                last, more = reply["last_seq"], reply["more"]
-        seen = {event.seq for event in missed}
-        self._waiting += missed
-        self._waiting += [
-            event for event in pushes if event.name == "snapshot" or event.seq not in seen
-        ]
-        # By their order, as `next` returns only events that are newer than the one before.
-        snapshots = [event for event in self._waiting if event.name in ("snapshot", "gap")]
-        others = [event for event in self._waiting if event.name not in ("snapshot", "gap")]
-        self._waiting = snapshots + sorted(others, key=lambda event: event.seq)
+                    missed.append(read.stamp(Event(channel, json.loads(line))))
+                read, more = Cursor(reply["cursor"]), reply["more"]
+        self._waiting += in_order(pushes, missed, read)
+        self._read = read
         self.ready.set()
 
     async def _ask(self, connection: Any, pushes: list[Event], *words: object) -> Any:

@@ -32,7 +32,7 @@ class AsyncWorker:
         client: AsyncClient,
         handlers: Mapping[str, Callable[[Event], Awaitable[object]]],
         *,
-        cursor: int | None = None,
+        cursor: str | None = None,
         lease: Duration = "1h",
     ) -> None:
         self.client = client
@@ -50,8 +50,8 @@ class AsyncWorker:
         return self._watch.ready
 
     @property
-    def cursor(self) -> int | None:
-        """The `seq` of the newest event that was handled or left to others."""
+    def cursor(self) -> str | None:
+        """The cursor of the newest event that was handled or left to others."""
         return self._watch.cursor
 
     async def run(self) -> None:
@@ -89,7 +89,7 @@ class AsyncWorker:
             elif event.name == "cancelled" and other is not None:
                 await self._work(event.key, other)
         elif event.name == "fired":
-            await self._work(f"job:{event.channel}:{event.seq}", event)
+            await self._work(f"job:{event.channel}:{event.position}", event)
 
     async def _work(self, claim: str, event: Event) -> None:
         if self._own is None:

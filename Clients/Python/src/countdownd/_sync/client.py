@@ -38,13 +38,13 @@ class Client(Commands):
         return self._pool.call(words, same, False)
 
     def watch(
-        self, *patterns: str, since: int | None = None, snapshots: bool = True
+        self, *patterns: str, since: str | None = None, snapshots: bool = True
     ) -> Watch:
         """Returns the events of channels such as "countdown:*", as they happen.
 
         It begins with a snapshot of each entity. It connects again by itself, and misses nothing
-        that the event log has; else it reports a `gap`. `since` is the `seq` of the last event that
-        you have: the events after it come first.
+        that the event log has; else it reports a `gap`. `since` is the `cursor` of the last event
+        that you have, on this host or another one of its fleet: the events after it come first.
         """
         return Watch(self._pool, patterns, since, snapshots)
 

@@ -1784,20 +1784,20 @@ class EventsCommands:
 
     def since(
         self,
-        seq: int,
+        cursor: str,
         *,
         match: Sequence[str] = (),
         subscribed: bool = False,
         limit: int | None = None,
     ) -> dict[str, Any]:
-        """Read the events after an event from the event log.
+        """Read the events after a cursor, or after the event with a number.
 
-        seq: The number of the newest event that you have.
+        cursor: From EVENTS CURSOR or SINCE; or the `seq` of the newest event you have.
         match: Only channels that match; up to 16 times.
         subscribed: Only what this connection is subscribed to.
         limit: The most events. Default: 1000. 1 to 10000.
         """
-        words: list[Any] = ["EVENTS", "SINCE", seq]
+        words: list[Any] = ["EVENTS", "SINCE", cursor]
         for one in match:
             words += ("MATCH", one)
         if subscribed:
@@ -1805,6 +1805,12 @@ class EventsCommands:
         if limit is not None:
             words += ("LIMIT", limit)
         return self._pool.call(words, same, True)
+
+    def cursor(self) -> str:
+        """Return a cursor after the newest event, for any host of the fleet.
+        """
+        words: list[Any] = ["EVENTS", "CURSOR"]
+        return self._pool.call(words, str, True)
 
     def last(self) -> int:
         """Return the sequence number of the newest event.

@@ -35,7 +35,7 @@ class Worker:
         client: Client,
         handlers: Mapping[str, Callable[[Event], object]],
         *,
-        cursor: int | None = None,
+        cursor: str | None = None,
         lease: Duration = "1h",
     ) -> None:
         self.client = client
@@ -53,8 +53,8 @@ class Worker:
         return self._watch.ready
 
     @property
-    def cursor(self) -> int | None:
-        """The `seq` of the newest event that was handled or left to others."""
+    def cursor(self) -> str | None:
+        """The cursor of the newest event that was handled or left to others."""
         return self._watch.cursor
 
     def run(self) -> None:
@@ -92,7 +92,7 @@ class Worker:
             elif event.name == "cancelled" and other is not None:
                 self._work(event.key, other)
         elif event.name == "fired":
-            self._work(f"job:{event.channel}:{event.seq}", event)
+            self._work(f"job:{event.channel}:{event.position}", event)
 
     def _work(self, claim: str, event: Event) -> None:
         if self._own is None:

@@ -1,0 +1,197 @@
+import Wire
+
+/// A client's request for the events after a cursor: the shared ones come from the servers'
+/// streams, as far as this daemon has read them, and the others from its own event log.
+final class EventReading {
+  let session: Session
+  let reply: PendingReply
+  let filter: EventFilter
+  /// When the client receives a reply although nothing came, on the boot clock.
+  var deadline: Int64
+  var cursor: EventCursor
+  /// How far each stream is read; nil until this daemon is as far as the cursor.
+  var targets: [EventCursor.Place]?
+  var partition = 0
+  /// How many more entries are looked at.
+  var budget = 20_000
+  var isComplete = true
+  var isOver = false
+  var page: EventPage
+
+  init(_ call: borrowing Call, _ cursor: EventCursor, _ filter: EventFilter, deadline: Int64) {
+    session = call.session
+    reply = PendingReply(for: call.session)
+    self.filter = filter
+    self.deadline = deadline
+    self.cursor = cursor
+    page = EventPage(call.session.output.version)
+  }
+
+  var hasRoom: Bool { page.hasRoom && page.count < filter.limit && budget > 0 }
+}
+
+extension FleetPartition {
+  /// Where this daemon has published the events of the stream.
+  var eventPlace: EventCursor.Place {
+    EventCursor.Place(epoch: epochDigest, number: position, version: lastVersion?.digest)
+  }
+}
+
+extension Fleet {
+  private static let entriesAtOnce = 200
+
+  /// A cursor after all events that this daemon has published.
+  var cursor: EventCursor {
+    var cursor = EventCursor(after: dispatcher.engine.lastSequence, of: eventLog)
+    for (index, partition) in partitions.enumerated() where !partition.epoch.isEmpty {
+      cursor.places[index] = partition.eventPlace
+    }
+    return cursor
+  }
+
+  /// Takes a request for events. Its reply comes later.
+  func readEvents(_ call: borrowing Call, after cursor: EventCursor, _ filter: EventFilter) {
+    let reading = EventReading(
+      call, cursor, filter, deadline: boot + settings.timeout.microseconds)
+    call.session.pending.append(reading.reply)
+    readings.append(reading)
+    proceed(reading)
+  }
+
+  /// Continues with requests that wait until this daemon is as far as their cursor.
+  func continueReadings(at boot: Int64) {
+    for reading in readings where reading.targets == nil || reading.deadline <= boot {
+      proceed(reading)
+    }
+  }
+
+  private func proceed(_ reading: EventReading) {
+    let isLate = reading.deadline <= boot
+    if reading.targets == nil, partitions.allSatisfy({ $0.isOpen && $0.isFollowed }),
+      isLate || isAsFar(as: reading.cursor)
+    {
+      begin(reading)
+      return readOn(reading)
+    }
+    if isLate { fail(reading) }
+  }
+
+  private func isAsFar(as cursor: EventCursor) -> Bool {
+    cursor.places.allSatisfy { index, place in
+      guard index < partitions.count, place.epoch == partitions[index].epochDigest else {
+        return true
+      }
+      return partitions[index].position >= place.number
+    }
+  }
+
+  private func begin(_ reading: EventReading) {
+    let targets = partitions.map(\.eventPlace)
+    reading.targets = targets
+    if reading.cursor.log != eventLog {
+      (reading.cursor.log, reading.cursor.sequence) = (eventLog, dispatcher.engine.lastSequence)
+    }
+    for (index, target) in targets.enumerated() {
+      // Nothing is known of the partition, its records were lost, or a server that lacks these
+      // entries has taken over.
+      if let place = reading.cursor.places[index], place.mayPrecede(target) { continue }
+      reading.isComplete = false
+      reading.cursor.places[index] = target
+    }
+  }
+
+  private func readOn(_ reading: EventReading) {
+    reading.deadline = boot + settings.timeout.microseconds
+    while reading.partition < partitions.count, reading.hasRoom {
+      let (index, target) = (reading.partition, reading.targets![reading.partition])
+      let place = reading.cursor.places[index]!
+      if place.number < target.number || place.event != nil {
+        let isIncluded = place.version != nil
+        let count = min(Self.entriesAtOnce, reading.filter.limit - reading.page.count)
+        return send(
+          .entries(
+            after: isIncluded ? place.number - 1 : place.number, through: target.number,
+            count: isIncluded ? count + 1 : count), to: index, for: nil, reading: reading)
+      }
+      reading.partition += 1
+    }
+    finish(reading)
+  }
+
+  func receive(_ answer: FleetAnswer, for reading: EventReading, at index: Int) {
+    guard !reading.isOver else { return }
+    guard case .entries(let entries) = answer.body else { return fail(reading) }
+    let before = reading.cursor.places[index]!
+    if let version = before.version {
+      let first = entries.first
+      let isSame = first?.number == before.number && first?.version.digest == version
+      if !isSame { reading.isComplete = false }
+    }
+    for entry in entries {
+      guard append(entry, of: index, to: reading) else { return readOn(reading) }
+    }
+    if reading.cursor.places[index] == before {
+      // The stream has dropped the rest.
+      reading.isComplete = false
+      reading.cursor.places[index] = reading.targets![index]
+    }
+    readOn(reading)
+  }
+
+  /// Returns false if there is no room for all events.
+  private func append(_ entry: FleetEntry, of index: Int, to reading: EventReading) -> Bool {
+    var place = reading.cursor.places[index]!
+    if entry.number > place.number {
+      if entry.number > place.number + 1 { reading.isComplete = false }
+      place = EventCursor.Place(
+        epoch: place.epoch, number: entry.number, version: entry.version.digest, event: -1)
+    }
+    guard let last = place.event else { return true }
+    reading.budget -= 1
+    var next = 0
+    var isFull = false
+    _ = EventCoding.forEach(entry.events) { event in
+      defer { next += 1 }
+      guard next > last else { return true }
+      isFull = !reading.page.hasRoom || reading.page.count >= reading.filter.limit
+      guard !isFull else { return false }
+      place.event = next
+      guard let name = event.name, event.kind != .throttle, name.changesState,
+        reading.filter.matches(event.kind, event.key, budget: &reading.budget),
+        let line = event.encoded(as: 0, position: EventCursor.position(index, place))
+      else { return true }
+      reading.page.append(event, line)
+      return true
+    }
+    if !isFull { place.event = nil }
+    // Before the first event, the place is still at the entry before.
+    if place.event != -1 { reading.cursor.places[index] = place }
+    return !isFull
+  }
+
+  private func finish(_ reading: EventReading) {
+    var hasMore = reading.partition < partitions.count
+    if !hasMore {
+      let own = reading.filter.read(
+        after: reading.cursor.sequence, into: &reading.page, except: kinds)
+      reading.cursor.sequence = own.lastSequence
+      reading.isComplete = reading.isComplete && own.isComplete
+      hasMore = own.hasMore
+    }
+    var encoder = RESPEncoder(reading.session.output.version)
+    reading.page.write(
+      to: &encoder, reading.cursor, isComplete: reading.isComplete, hasMore: hasMore)
+    end(reading, encoder.bytes)
+  }
+
+  private func fail(_ reading: EventReading) {
+    end(reading, Workbench.error("UNAVAILABLE the servers' events cannot be read; try again"))
+  }
+
+  private func end(_ reading: EventReading, _ bytes: [UInt8]) {
+    reading.isOver = true
+    reading.reply.bytes = bytes
+    readings.removeAll { $0 === reading }
+    dispatcher.givePending(reading.session)
+  }
+}
