@@ -45,7 +45,7 @@ extension [RESPValue.Pair] {
   static func list(of allowed: String) -> Self {
     [
       .of("type", "array"),
-      .of("items", .map([.of("type", "string"), .of("description", allowed)])),
+      .of("items", .map([.textOrInteger, .of("description", allowed)])),
     ]
   }
 }

@@ -12,8 +12,8 @@ package struct Principal: Hashable, Sendable {
 }
 
 extension SettingType where Value == [Principal] {
-  static var users: SettingType {
-    unsafe principals("a user's name or number that this system knows") { name, buffer in
+  static func users(ifEmpty advice: String? = nil) -> SettingType {
+    unsafe principals(advice, "a user's name or number that this system knows") { name, buffer in
       var entry = unsafe passwd()
       var found: UnsafeMutablePointer<passwd>?
       let code = unsafe getpwnam_r(name, &entry, buffer.baseAddress!, buffer.count, &found)
@@ -21,8 +21,8 @@ extension SettingType where Value == [Principal] {
     }
   }
 
-  static var groups: SettingType {
-    unsafe principals("a group's name or number that this system knows") { name, buffer in
+  static func groups(ifEmpty advice: String? = nil) -> SettingType {
+    unsafe principals(advice, "a group's name or number that this system knows") { name, buffer in
       var entry = unsafe group()
       var found: UnsafeMutablePointer<group>?
       let code = unsafe getgrnam_r(name, &entry, buffer.baseAddress!, buffer.count, &found)
@@ -33,8 +33,10 @@ extension SettingType where Value == [Principal] {
   private typealias Lookup =
     @Sendable (String, UnsafeMutableBufferPointer<CChar>) -> (code: Int32, id: UInt32?)
 
-  private static func principals(_ allowed: String, _ lookup: @escaping Lookup) -> SettingType {
-    list(of: allowed, \.text) { text in
+  private static func principals(
+    _ advice: String?, _ allowed: String, _ lookup: @escaping Lookup
+  ) -> SettingType {
+    list(of: allowed, ifEmpty: advice, \.text) { text in
       unsafe (number(text) ?? id(of: text, lookup)).map { Principal(text: text, id: $0) }
     }
   }

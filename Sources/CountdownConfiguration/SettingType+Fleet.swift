@@ -85,21 +85,11 @@ extension SettingType where Value == Set<EntityKind> {
   /// The kinds that a fleet can share.
   static var sharedKinds: SettingType {
     let possible = FleetSettings.possibleKinds.sorted { $0.rawValue < $1.rawValue }
-    let allowed = "one of " + possible.map(\.text).joined(separator: ", ")
+    let list = SettingType<[EntityKind]>.someOf(
+      "one of " + possible.map { "\($0.name)" }.joined(separator: ", "), { "\($0.name)" },
+      parse: { text in possible.first { "\($0.name)" == text } })
     return SettingType(
-      schema: .list(of: allowed),
-      read: { kinds, reader in
-        guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
-        if items.isEmpty { reader.report("empty; allowed: a list, each item " + allowed) }
-        kinds = Set(
-          items.compactMap { $0.value(allowed) { text in possible.first { $0.text == text } } })
-      },
-      list: { kinds in
-        [("", possible.filter(kinds.contains).map(\.text).joined(separator: ","))]
-      })
+      schema: list.schema, read: { list.read(nil, $1).map { Set($0) } },
+      list: { kinds in list.list(possible.filter(kinds.contains)) })
   }
-}
-
-extension EntityKind {
-  fileprivate var text: String { "\(name)" }
 }

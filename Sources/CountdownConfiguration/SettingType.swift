@@ -3,15 +3,16 @@ import Wire
 
 /// The type of a setting: how its value is read and shown.
 struct SettingType<Value: Sendable>: Sendable {
-  /// Changes the value, or reports why that is impossible.
-  let read: @Sendable (inout Value, ValueReader) -> Void
+  /// Returns the new value, or nil after reporting why there is none. The old one is nil where
+  /// there was none.
+  let read: @Sendable (_ old: Value?, ValueReader) -> Value?
   /// The value in a form that can be read back. The suffix is appended to the setting's name.
   let list: @Sendable (Value) -> [(suffix: String, value: String)]
   /// The members of its JSON Schema.
   let schema: [RESPValue.Pair]
 
   init(
-    schema: [RESPValue.Pair], read: @escaping @Sendable (inout Value, ValueReader) -> Void,
+    schema: [RESPValue.Pair], read: @escaping @Sendable (_ old: Value?, ValueReader) -> Value?,
     list: @escaping @Sendable (Value) -> [(suffix: String, value: String)]
   ) {
     self.read = read
@@ -25,46 +26,14 @@ struct SettingType<Value: Sendable>: Sendable {
     parse: @escaping @Sendable (String) -> Value?, show: @escaping @Sendable (Value) -> String
   ) {
     self.init(
-      schema: schema,
-      read: { value, reader in
-        if let parsed = reader.value(allowed, parse) { value = parsed }
-      },
-      list: { [("", show($0))] })
+      schema: schema, read: { $1.value(allowed, parse) }, list: { [("", show($0))] })
   }
-}
 
-extension SettingType {
-  /// A section of items by name. A later item replaces the whole item of the same name: its rules
-  /// belong together.
-  ///
-  /// - Parameters:
-  ///   - rules: the rules of an item as properties of a JSON Schema.
-  ///   - read: returns the item in a section; nil after reporting what is wrong.
-  static func named<Item: Sendable>(
-    _ allowed: String, rules: [RESPValue.Pair],
-    read: @escaping @Sendable (_ name: String, _ section: ValueReader) -> Item?,
-    list: @escaping @Sendable (Item) -> [(name: String, value: String)]
-  ) -> SettingType where Value == [String: Item] {
-    SettingType(
-      schema: [
-        .of("type", "object"),
-        .of(
-          "additionalProperties",
-          .map([
-            .of("type", "object"), .of("additionalProperties", false),
-            .of("properties", .map(rules)),
-          ])),
-      ],
-      read: { items, reader in
-        for (name, section) in reader.entries(allowed: allowed) {
-          if let item = read(name, section) { items[name] = item }
-        }
-      },
-      list: { items in
-        items.sorted { $0.key < $1.key }.flatMap { name, item in
-          list(item).map { (".\(name).\($0.name)", $0.value) }
-        }
-      })
+  /// The type of a setting without a default; nothing is shown while it is absent.
+  var optional: SettingType<Value?> {
+    SettingType<Value?>(
+      schema: schema, read: { old, reader in read(old ?? nil, reader).map(Optional.some) },
+      list: { $0.map(list) ?? [] })
   }
 }
 
@@ -204,49 +173,30 @@ extension SettingType where Value == [String] {
 
 extension SettingType {
   /// Creates the type of a list; `parse` returns nil for an item that is not `allowed`.
+  ///
+  /// - Parameter advice: what to do about a list without items; nil if it may have none.
   static func list<Item>(
-    of allowed: String, _ show: @escaping @Sendable (Item) -> String,
-    parse: @escaping @Sendable (String) -> Item?
+    of allowed: String, ifEmpty advice: String? = nil,
+    _ show: @escaping @Sendable (Item) -> String, parse: @escaping @Sendable (String) -> Item?
   ) -> SettingType where Value == [Item] {
     SettingType(
       schema: .list(of: allowed),
-      read: { value, reader in
-        guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
-        value = items.compactMap { $0.value(allowed, parse) }
+      read: { _, reader in
+        guard let items = reader.items(allowed: "a list, each item " + allowed) else { return nil }
+        if items.isEmpty, let advice { reader.report("empty; " + advice) }
+        return items.compactMap { $0.value(allowed, parse) }
       },
-      list: { [("", $0.map(show).joined(separator: ","))] })
-  }
-}
-
-extension SettingType where Value == [[UInt8]: Level] {
-  /// The highest level of each screen, by its key.
-  static var screens: SettingType {
-    let type = SettingType<Level>.choice()
-    let screen: [RESPValue.Pair] = [
-      .of("type", "object"), .of("additionalProperties", false),
-      .of("properties", .map([.of("max-level", .map(type.schema))])),
-    ]
-    return SettingType(
-      schema: [.of("type", "object"), .of("additionalProperties", .map(screen))],
-      read: { levels, reader in
-        let allowed = "screens, each with max-level"
-        for (name, screen) in reader.entries(allowed: allowed) {
-          if !(1...EntityRecord.longestKey).contains(name.utf8.count) {
-            screen.report("the name of a screen has 1 to \(EntityRecord.longestKey) bytes")
-          }
-          for (key, value) in screen.entries(allowed: "max-level") {
-            guard key == "max-level" else {
-              value.reportUnknown(key, known: ["max-level"])
-              continue
-            }
-            type.read(&levels[Array(name.utf8), default: .normal], value)
-          }
-        }
-      },
-      list: { levels in
-        levels.sorted { $0.key.lexicographicallyPrecedes($1.key) }
-          .map { (".\(String(decoding: $0.key, as: UTF8.self)).max-level", $0.value.rawValue) }
+      list: { items in
+        items.isEmpty && advice != nil ? [] : [("", items.map(show).joined(separator: ","))]
       })
+  }
+
+  /// The type of a list that has an item, or is absent.
+  static func someOf<Item>(
+    _ allowed: String, _ show: @escaping @Sendable (Item) -> String,
+    parse: @escaping @Sendable (String) -> Item?
+  ) -> SettingType where Value == [Item] {
+    list(of: allowed, ifEmpty: "allowed: a list, each item " + allowed, show, parse: parse)
   }
 }
 

@@ -2,34 +2,46 @@ import CountdownStore
 import Countdowns
 import Wire
 
-/// A row of the table of settings: a name, the allowed values, and a place in `Configuration`.
-struct Setting: Sendable {
+/// A row of a table of settings: a name, the allowed values, and a place in what the table is for.
+struct Setting<Whole: Sendable>: Sendable {
   /// The keys from the top of the file down, joined by dots.
   let name: String
   /// What it is for; `make docs` writes it into `config/countdownd.yaml`.
   let help: String
   /// Its JSON Schema.
   let schema: [RESPValue.Pair]
-  let read: @Sendable (inout Configuration, ValueReader) -> Void
+  let read: @Sendable (inout Whole, ValueReader) -> Void
   /// Names and values for CONFIG GET; several where the operator chooses the names.
-  let list: @Sendable (Configuration) -> [(name: String, value: String)]
+  let list: @Sendable (Whole) -> [(name: String, value: String)]
   /// Takes the setting from another configuration.
-  let copy: @Sendable (inout Configuration, Configuration) -> Void
+  let copy: @Sendable (inout Whole, Whole) -> Void
 
   init<Value>(
-    _ name: String, _ path: any WritableKeyPath<Configuration, Value> & Sendable,
-    _ type: SettingType<Value>, _ help: String
+    _ name: String, _ path: any WritableKeyPath<Whole, Value> & Sendable,
+    _ type: SettingType<Value>, _ help: String = ""
   ) {
     self.name = name
     self.help = help
     schema = type.schema
-    read = { type.read(&$0[keyPath: path], $1) }
-    list = { configuration in
-      type.list(configuration[keyPath: path]).map { (name + $0.suffix, $0.value) }
+    read = { whole, reader in
+      if let value = type.read(whole[keyPath: path], reader) { whole[keyPath: path] = value }
+    }
+    list = { whole in
+      type.list(whole[keyPath: path]).map { (name + $0.suffix, $0.value) }
     }
     copy = { $0[keyPath: path] = $1[keyPath: path] }
   }
 
+  /// A setting that may be absent.
+  init<Value>(
+    _ name: String, _ path: any WritableKeyPath<Whole, Value?> & Sendable,
+    optional type: SettingType<Value>
+  ) {
+    self.init(name, path, type.optional)
+  }
+}
+
+extension Setting where Whole == Configuration {
   /// Whether it takes effect at a start only.
   var needsRestart: Bool {
     name.hasPrefix("socket.") || name.hasPrefix("fleet.")
@@ -79,17 +91,17 @@ struct Setting: Sendable {
         + "containers). Under systemd the journal has fields in any case."),
 
     Setting(
-      "access.connect.users", \.access.connect.users, .users,
+      "access.connect.users", \.access.connect.users, .users(),
       "Who may connect. Empty: everybody whom the permissions of the socket admit."),
     Setting(
-      "access.connect.groups", \.access.connect.groups, .groups,
+      "access.connect.groups", \.access.connect.groups, .groups(),
       "Who may connect. Empty: everybody whom the permissions of the socket admit."),
     Setting(
-      "access.admin.users", \.access.admin.users, .users,
+      "access.admin.users", \.access.admin.users, .users(),
       "Who may use SHUTDOWN, CONFIG, CLIENT LIST and KILL, MONITOR, SLOWLOG, CLOCK, "
         + "BACKUP, CLEAR, STATE, COUNTDOWN FORGIVE and THROTTLE UNBLOCK."),
     Setting(
-      "access.admin.groups", \.access.admin.groups, .groups,
+      "access.admin.groups", \.access.admin.groups, .groups(),
       "Who may use SHUTDOWN, CONFIG, CLIENT LIST and KILL, MONITOR, SLOWLOG, CLOCK, "
         + "BACKUP, CLEAR, STATE, COUNTDOWN FORGIVE and THROTTLE UNBLOCK."),
 

@@ -83,6 +83,30 @@ struct ValueReader {
         + (guess.map { "did you mean \($0)?" } ?? "known: " + known.joined(separator: ", ")))
   }
 
+  /// Reports problems of the rules of a section together, each at the place of its rule.
+  func reporting<Item>(_ make: () throws(SendPolicy.Invalid) -> Item) -> Item? {
+    do {
+      return try make()
+    } catch {
+      for problem in error.problems { report(at: problem.rule, problem.text) }
+      return nil
+    }
+  }
+
+  /// Reports a problem at a rule of this section, such as `windows[1]` or `passed.in`.
+  func report(at rule: String, _ message: String) {
+    let path = rule.split(whereSeparator: { ".[]".contains($0) })
+    var place = self
+    for step in path {
+      let next =
+        Int(step).map { index in place.items(allowed: "").flatMap { $0[index] } }
+        ?? place.entries(allowed: "").first { $0.key == step }?.value
+      guard let next else { break }
+      place = next
+    }
+    place.report(message)
+  }
+
   func report(_ message: String) {
     problems.add(line: line, setting: name.isEmpty ? nil : name, message)
   }
@@ -110,6 +134,7 @@ struct ValueReader {
 final class ProblemList {
   let file: String
   private(set) var problems: [ConfigurationProblem] = []
+  var count: Int { problems.count }
 
   /// The number of lines in the file.
   private let lines: Int
