@@ -90,8 +90,7 @@ let package = Package(
         .daemon("Logging", "swift-log"),
       ],
       swiftSettings: strict),
-    .systemLibrary(
-      name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+    .systemLibrary(name: "CSystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(
       name: "SystemdSupport", dependencies: ["CSystemd", "Wire"], swiftSettings: strict),
     .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),

@@ -38,8 +38,8 @@ Description-Content-Type: text/markdown
 
 """
 ENTRY_POINTS = """[console_scripts]
-countdownd = countdownd._program:countdownd
-countdownctl = countdownd._program:countdownctl
+countdownd = countdownd_programs:countdownd
+countdownctl = countdownd_programs:countdownctl
 
 [pytest11]
 countdownd = countdownd.pytest_plugin

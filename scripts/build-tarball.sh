@@ -1,5 +1,5 @@
 #!/bin/bash
-# build-tarball.sh - packs the programs for any Linux with systemd and glibc 2.36 or newer:
+# build-tarball.sh - packs the programs for any Linux with glibc 2.36 or newer:
 # .build/countdownd-VERSION-linux-ARCHITECTURE.tar.gz, with its checksum beside it.
 #
 # SQLite, libyaml and the C++ library are linked statically. RELEASE_FLAGS are the flags of `make
@@ -9,16 +9,16 @@ cd "$(dirname "$0")/.."
 umask 022
 
 newest_glibc=2.36
-libraries='libc\.so|libm\.so|libgcc_s\.so|libsystemd\.so|ld-linux'
+libraries='libc\.so|libm\.so|libgcc_s\.so|ld-linux'
 
 # The linker finds these archives before the shared libraries.
 static=$PWD/.build/static
 rm -rf "$static"
 mkdir -p "$static"
-for library in libsqlite3.a libyaml.a libstdc++.a libsystemd.so; do
+for library in libsqlite3.a libyaml.a libstdc++.a; do
   ln -s "$(clang -print-file-name=$library)" "$static"
 done
-for package in sqlite3 yaml-0.1 libsystemd; do
+for package in sqlite3 yaml-0.1; do
   sed "s|^libdir=.*|libdir=$static|" "$(pkg-config --variable=pcfiledir $package)/$package.pc" \
     >"$static/$package.pc"
 done

@@ -23,8 +23,10 @@ package enum ActivatedSockets {
   }
 
   private static func receive() throws(ActivationError) -> [Passed] {
+    guard unsafe getenv("LISTEN_FDS") != nil else { return [] }
+    guard let libsystemd = unsafe libsystemd else { throw .unreadable(code: ELIBACC) }
     var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
-    let count = unsafe sd_listen_fds_with_names(1, &names)
+    let count = unsafe libsystemd.pointee.sd_listen_fds_with_names(1, &names)
     guard count >= 0 else { throw .unreadable(code: -count) }
     defer {
       for index in 0..<Int(count) { unsafe free(names?[index]) }
@@ -45,7 +47,10 @@ package enum ActivatedSockets {
     }
     guard passed.count <= 1 else { throw .tooMany(passed.count) }
     guard let socket = passed.first else { return nil }
-    guard sd_is_socket_unix(socket.descriptor, Int32(SOCK_STREAM.rawValue), 1, nil, 0) > 0 else {
+    guard let libsystemd = unsafe libsystemd,
+      unsafe libsystemd.pointee.sd_is_socket_unix(
+        socket.descriptor, Int32(SOCK_STREAM.rawValue), 1, nil, 0) > 0
+    else {
       throw .wrongType(name: socket.name, descriptor: socket.descriptor)
     }
     return socket.descriptor

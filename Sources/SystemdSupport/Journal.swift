@@ -20,6 +20,7 @@ package enum Journal {
   ///
   /// Source: sd_journal_sendv(3).
   package static func send(_ fields: [(name: String, value: String)]) -> Bool {
+    guard let libsystemd = unsafe libsystemd else { return false }
     var bytes: [UInt8] = []
     var ends: [Int] = []
     for (name, value) in fields {
@@ -34,7 +35,7 @@ package enum Journal {
         defer { begin = end }
         return unsafe iovec(iov_base: buffer.baseAddress! + begin, iov_len: end - begin)
       }
-      return unsafe sd_journal_sendv(parts, Int32(parts.count)) == 0
+      return unsafe libsystemd.pointee.sd_journal_sendv(parts, Int32(parts.count)) == 0
     }
   }
 }

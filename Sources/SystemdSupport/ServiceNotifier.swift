@@ -72,8 +72,10 @@ package struct ServiceNotifier: Sendable {
 
   private func send(_ assignment: String?, _ status: String?) -> Delivery {
     guard isUnderSystemd else { return .notUnderSystemd }
+    guard let libsystemd = unsafe libsystemd else { return .failed(code: ELIBACC) }
     let lines = [assignment, status.map { "STATUS=" + Self.oneLine($0) }]
-    let result = unsafe sd_notify(0, lines.compactMap(\.self).joined(separator: "\n"))
+    let message = lines.compactMap(\.self).joined(separator: "\n")
+    let result = unsafe libsystemd.pointee.sd_notify(0, message)
     // Zero means that the variable has been unset since.
     return result > 0 ? .sent : result == 0 ? .notUnderSystemd : .failed(code: -result)
   }

@@ -9,15 +9,17 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tarfile
 
 import pytest
 
+from countdownd import PROJECT
 from machine import SOCKET, Machine, needs_systemd, ping
 
 TARBALL = pathlib.Path(os.environ.get("COUNTDOWND_TARBALL", "none"))
-# Libraries of every Linux system with systemd.
-LIBRARIES = r"(libc|libm|libgcc_s|libsystemd|ld-linux-[\w-]+)\.so\.\d+"
+# Libraries of every Linux system with glibc.
+LIBRARIES = r"(libc|libm|libgcc_s|ld-linux-[\w-]+)\.so\.\d+"
 
 pytestmark = pytest.mark.skipif(
     not TARBALL.is_file(), reason="no tarball is named in COUNTDOWND_TARBALL; make check-tarball does"
@@ -54,6 +56,18 @@ def test_the_program_needs_no_more_than_every_system_has(unpacked):
     assert [name for name in needed if not re.fullmatch(LIBRARIES, name)] == []
     versions = re.findall(r"GLIBC_(\d+)\.(\d+)", output("objdump", "-T", path))
     assert max((int(major), int(minor)) for major, minor in versions) <= (2, 36)
+
+
+def test_the_tag_of_the_wheel_is_true(tmp_path):
+    """auditwheel reads which libraries of the system, and which versions, the program needs."""
+    output(
+        sys.executable, PROJECT / "scripts/build-packages.py", "wheel", TARBALL,
+        env={**os.environ, "DIST": str(tmp_path)})  # fmt: skip
+    (wheel,) = tmp_path.glob("*.whl")
+    found = output(pathlib.Path(sys.executable).parent / "auditwheel", "show", wheel)
+    needed = re.search(r'platform\s+tag:\s+"manylinux_2_(\d+)_', found)
+    assert needed, found
+    assert int(needed[1]) <= int(re.search(r"manylinux_2_(\d+)_", wheel.name)[1])
 
 
 @needs_systemd[0]

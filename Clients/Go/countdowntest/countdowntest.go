@@ -18,6 +18,7 @@ type Daemon struct {
 	Client *countdownd.Client
 	Path   string
 	test   testing.TB
+	ended  chan struct{}
 }
 
 // New starts a daemon, and ends it after the test.
@@ -36,18 +37,24 @@ func Configured(test testing.TB, configuration string) *Daemon {
 	check(test, os.WriteFile(settings, []byte(configuration), 0o600))
 	program := os.Getenv("COUNTDOWND")
 	if program == "" {
-		program = "countdownd"
+		if program, err = exec.LookPath("countdownd"); err != nil {
+			test.Fatal("there is no countdownd in PATH; install it, or name it in COUNTDOWND")
+		}
 	}
 	path := filepath.Join(folder, "socket")
 	command := exec.Command(program, "--socket", path, "--config", settings,
 		"--state-directory", filepath.Join(folder, "state"), "--virtual-time")
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	check(test, command.Start())
-	daemon := &Daemon{countdownd.New(path), path, test}
+	daemon := &Daemon{countdownd.New(path), path, test, make(chan struct{})}
+	go func() {
+		_ = command.Wait()
+		close(daemon.ended)
+	}()
 	test.Cleanup(func() {
 		daemon.Client.Close()
 		_ = command.Process.Signal(syscall.SIGTERM)
-		_ = command.Wait()
+		<-daemon.ended
 		_ = os.RemoveAll(folder)
 	})
 	daemon.answers()
@@ -78,6 +85,11 @@ func (daemon *Daemon) Restart(away time.Duration) {
 func (daemon *Daemon) answers() {
 	daemon.test.Helper()
 	Eventually(daemon.test, func() bool {
+		select {
+		case <-daemon.ended:
+			daemon.test.Fatal("countdownd did not start; its message is above")
+		default:
+		}
 		_, err := daemon.Client.Ping(context.Background(), countdownd.PingOptions{})
 		return err == nil
 	})

@@ -1,4 +1,7 @@
-"""The programs that a wheel brings: countdownd and countdownctl are one program with two names."""
+"""The programs that a wheel brings: countdownd and countdownctl are one program with two names.
+
+They start at once, and without redis-py: this module is not part of the client.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import pathlib
 import sys
 from typing import NoReturn
 
-PROGRAM = pathlib.Path(__file__).parent / "bin" / "countdownd"
+PROGRAM = pathlib.Path(__file__).parent / "countdownd" / "bin" / "countdownd"
 
 
 def _run(name: str) -> NoReturn:
