@@ -2,10 +2,12 @@
 
     make test-deb
 
-COUNTDOWND_DEBS lists the files. The system to install them in is created once, in .build.
+COUNTDOWND_DEBS lists the files. COUNTDOWND_OLD_DEB may name the package of an earlier release, to
+upgrade from. The system to install them in is created once, in .build.
 """
 
 import http.client
+import json
 import os
 import pathlib
 import shutil
@@ -22,6 +24,7 @@ PACKAGES = {
     path.name.split("_")[0]: path
     for path in map(pathlib.Path, os.environ.get("COUNTDOWND_DEBS", "").split())
 }
+OLD = os.environ.get("COUNTDOWND_OLD_DEB")
 ROOT = PROJECT / ".build/clean-root"
 UNITS = ("countdownd.socket", "countdownd.service")
 GATEWAY_UNITS = ("countdown-gateway.socket", "countdown-gateway.service")
@@ -43,6 +46,8 @@ def machine():
     """A minimal Debian; all changes in it are discarded afterwards."""
     subprocess.run([PROJECT / "scripts/clean-root.sh", ROOT, *needed()], check=True)
     copies = [f"{path}:/root/{name}.deb" for name, path in PACKAGES.items()]
+    if OLD:
+        copies.append(f"{OLD}:/root/old.deb")
     machine = Machine("-r", str(ROOT), *(word for copy in copies for word in ("-c", copy)))
     yield machine
     machine.close()
@@ -57,7 +62,7 @@ def installed(machine):
 def needed():
     """Returns the dependencies of the packages, which dpkg, unlike apt, does not install."""
     found = []
-    for package in PACKAGES.values():
+    for package in [*PACKAGES.values(), *([OLD] if OLD else [])]:
         show = ["dpkg-deb", "--field", package, "Depends"]
         line = subprocess.run(show, check=True, capture_output=True, text=True).stdout
         found += [choice.split("|")[0].split()[0] for choice in line.split(",")]
@@ -121,7 +126,11 @@ def test_the_group_of_clients_is_made(installed):
     assert installed.run(*visit, "countdownctl", "ping").startswith("PONG")
 
 
-def test_an_upgrade_refuses_no_connection_and_keeps_the_settings(installed):
+def test_an_upgrade_refuses_no_connection_and_keeps_settings_and_state(machine):
+    installed = machine
+    install(installed, "old" if OLD else "countdownd")
+    installed.run("countdownctl", "start", "+4512345678", "1d", "--meta", "seven")
+    before = json.loads(installed.run("countdownctl", "get", "+4512345678", "--json"))
     settings = installed.path(CONFIGURATION).read_text().replace("  count: 60", "  count: 61")
     installed.write(CONFIGURATION, settings)
     process = installed.show("MainPID")
@@ -129,14 +138,17 @@ def test_an_upgrade_refuses_no_connection_and_keeps_the_settings(installed):
     load = Load(installed.path(SOCKET))
     try:
         install(installed)
-        before = load.answered
-        installed.eventually("clients are answered", lambda: load.answered > before + 100)
+        count = load.answered
+        installed.eventually("clients are answered", lambda: load.answered > count + 100)
     finally:
         load.end()
     assert load.refused == []
     assert installed.path(SOCKET).stat().st_ino == socket_identity
     assert installed.show("MainPID") != process
     assert installed.path(CONFIGURATION).read_text() == settings
+    after = json.loads(installed.run("countdownctl", "get", "+4512345678", "--json"))
+    same = ("generation", "state", "meta", "deadline_unix_ms")
+    assert [after[name] for name in same] == [before[name] for name in same]
 
 
 def test_what_was_disabled_stays_so_over_an_upgrade(installed):
