@@ -240,7 +240,7 @@ test-screen: test-packages ## Test countdown-gateway with browsers, curl and pro
 # LOSSES=200 FAULTS=200 PAUSE_S=20 ANSWER_MS=260 WRITE_MS=3000 SECONDS_OF_POLICY=600 KEYS=10000
 # KILL_EVERY=60 DURATION=30 make it long; `make nightly` does.
 .PHONY: test-fleet
-test-fleet: test-packages ## Test fleets with real Redis servers, Sentinel and Cluster (root only; LOSSES=3, …)
+test-fleet: test-packages ## Test fleets with real Redis servers, Sentinel and Cluster (root only; LOSSES=3, FAULTS=7, …)
 	@scripts/install-packages.sh redis-server redis-sentinel iproute2 nftables
 	@swift build $(SWIFT_FLAGS)
 	@COUNTDOWND=$${COUNTDOWND:-$(CURDIR)/.build/debug/countdownd} \
@@ -328,6 +328,7 @@ bench: build ## Measure the daemon beside Redis and a bare loop; writes docs/ben
 bench-fleet: build ## Measure daemons that share a Redis server
 	@scripts/install-packages.sh python3 redis-server
 	@Benchmarks/fleet/bench.py $(BENCH_OPTIONS)
+	@Benchmarks/fleet/overhead.py
 
 .PHONY: bench-gateway
 bench-gateway: build gateway ## Measure many pages of countdown-gateway, beside nchan if it is installed

@@ -238,4 +238,5 @@ def main():
         DOCUMENT.write_text(page)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -40,6 +40,7 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case fleetUnreadable = "8aaf242cbfaa4c4294db9305745bbf6f"
   case fleetHides = "a30880fb1c9c43f99cd8dd61105afa88"
   case fleetPolicies = "5b0c1f1f4a4e4e0d9f6a7d0a3c2b9e61"
+  case fleetLease = "e7c9b1a54f0d4c3b8a26d90f7e51c3d8"
 
   /// The metadata key of the id.
   package static let metadataKey = "message-id"

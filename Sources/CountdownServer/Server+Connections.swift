@@ -86,7 +86,7 @@ extension Server {
     var about: Logger.Metadata = ["connection": "\(connection)"]
     if let session = dispatcher.sessions[connection] { about["uid"] = "\(session.client.uid)" }
     switch reason {
-    case .killed:
+    case .killed, .leaseOver:
       logger.notice("connection closed: \(reason.description)", metadata: about)
       self.connection(connection)?.end()
     case .outputLimit:

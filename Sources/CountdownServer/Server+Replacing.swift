@@ -93,9 +93,11 @@ extension Server {
     let replacement = try Replacement(of: loading.loaded, state, at: reading)
     noteDamage(Self.announce(error, replacement, logger))
     engine.noteEverything()
+    let hidden = hiddenEntities(of: loading.loaded)
     try replacement.fill { batch in
       appendEvents(to: batch)
       engine.takeChanges(into: batch)
+      hidden?.takeChanges(into: batch)
     }
     try replacement.finish()
     loading.close()
@@ -105,6 +107,41 @@ extension Server {
 }
 
 extension Server {
+  /// Returns an engine with the entities that a fleet hides, at their places; nil if it hides none.
+  private func hiddenEntities(of store: Store) -> Engine? {
+    guard let fleet = dispatcher.fleet, dispatcher.engine.hiddenCount > 0 else { return nil }
+    let now = now
+    let engine = Engine(settings: dispatcher.engine.settings, at: now)
+    engine.noteChanges()
+    let reader = HiddenEntities(of: fleet.settings.kinds) { entities in
+      _ = engine.restore(entities, offset: store.clock.offset, at: now)
+    }
+    // What cannot be read was found before.
+    try? store.loadEntities(reader)
+    engine.noteEverything()
+    return engine
+  }
+
+  /// Receives the entities of the kinds that a fleet shares.
+  private final class HiddenEntities: EntityReader {
+    let portion = 4_096
+    private let kinds: Set<EntityKind>
+    private let found: (StoredEntities) -> Void
+
+    init(of kinds: Set<EntityKind>, _ found: @escaping (StoredEntities) -> Void) {
+      self.kinds = kinds
+      self.found = found
+    }
+
+    func take(_ entities: StoredEntities) {
+      var hidden = StoredEntities()
+      for (index, entry) in entities.entries.enumerated() where kinds.contains(entry.kind) {
+        hidden.append(entry.kind, entry.place, entities.record(index).span)
+      }
+      found(hidden)
+    }
+  }
+
   /// Appends all events that were read.
   func appendEvents(to batch: ChangeWriter) {
     let log = dispatcher.engine.eventLog

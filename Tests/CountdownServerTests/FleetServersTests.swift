@@ -20,7 +20,7 @@ struct FleetServersTests {
 
     link.open(2, new: epoch)
     try link.wait("opened") { $0.answers.count == 1 }
-    guard case .opened(epoch, let number, 0, nil) = link.client.answers[1]?.body else {
+    guard case .opened(epoch, let number, 0, nil, _) = link.client.answers[1]?.body else {
       throw Failure("not opened: \(link.client.answers)")
     }
     link.servers.follow(2, after: number)
@@ -58,7 +58,7 @@ struct FleetServersTests {
     #expect(link.client.entries.last?.record == nil)
     link.open(2, new: [1], id: 6, known: epoch, position: number + 2)
     try link.wait("opened again") { $0.answers[6] != nil }
-    guard case .opened(epoch, number + 2, 0, second) = link.client.answers[6]?.body else {
+    guard case .opened(epoch, number + 2, 0, second, _) = link.client.answers[6]?.body else {
       throw Failure("not as it was: \(link.client.answers)")
     }
   }

@@ -223,6 +223,11 @@ class SentinelTrio(Topology):
         for sentinel in self.sentinels:
             eventually(lambda: sentinel.knows(len(self.servers) - 1, len(self.sentinels) - 1), "Sentinels agree")
 
+    def can_store(self):
+        """Whether the primary runs, and all other servers that run follow it."""
+        running = sum(server.is_running for server in self.servers)
+        return self.primary.role() == "master" and self.primary.replicas_online() == running - 1
+
     def lose(self, server):
         """Kills the server and the Sentinel of a host."""
         server.kill()
@@ -288,6 +293,15 @@ class Cluster(Topology):
         eventually(
             lambda: sum(server.replicas_online() for server in self.primaries()) == replicas, "the replicas follow"
         )
+
+    def can_store(self):
+        """Whether the cluster is well, and each primary has a replica."""
+        primaries = self.primaries()
+        running = [server for server in self.servers if server.is_running]
+        return (
+            len(primaries) == 3 and all(self.is_well(server) for server in running)
+            and all(primary.replicas_online() > 0 for primary in primaries)
+        )  # fmt: skip
 
     def lose(self, server):
         server.kill()

@@ -8,6 +8,7 @@ On a busy machine, Sentinel may also depose a new primary that still runs. Nothi
 twice then, either, but the time until a start is accepted again does not count.
 """
 
+import binascii
 import collections
 import itertools
 import random
@@ -28,9 +29,16 @@ SEED = parameter("SEED", 0)
 
 
 class Asking:
-    """Clients of all daemons that start new countdowns, and retry keys with an accepted start."""
+    """Clients of all daemons that start new countdowns, and retry keys with an accepted start.
 
-    def __init__(self, fleet, clients=2):
+    With `keys`, they start these instead, at random.
+    """
+
+    def __init__(self, fleet, clients=2, words=("COUNT", 3600, "EVERY", "1s"), keys=None, partitions=4):
+        self.words = words
+        self.keys = keys
+        # When a start was accepted last, by partition.
+        self.newest = [0.0] * partitions
         self.crowd = Crowd()
         self.lock = threading.Lock()
         self.accepted = collections.defaultdict(list)
@@ -50,9 +58,13 @@ class Asking:
 
         def work():
             is_new = not self.recent or choose.random() < 0.3
-            key = f"k{next(self.numbers)}" if is_new else choose.choice(self.recent)
+            if self.keys:
+                key = choose.choice(self.keys)
+            else:
+                key = f"k{next(self.numbers)}" if is_new else choose.choice(self.recent)
+            begin = time.monotonic()
             try:
-                reply = caller.view("COUNTDOWN", "START", key, "COUNT", 3600, "EVERY", "1s")
+                reply = caller.view("COUNTDOWN", "START", key, *self.words)
             except NotDone:
                 time.sleep(0.01)
                 return
@@ -60,9 +72,11 @@ class Asking:
                 return
             if reply["accepted"]:
                 with self.lock:
-                    self.accepted[key].append((time.monotonic(), reply["generation"]))
+                    end = time.monotonic()
+                    self.accepted[key].append((begin, end))
                     self.recent.append(key)
-                    self.times.append(time.monotonic())
+                    self.times.append(end)
+                    self.newest[binascii.crc_hqx(key.encode(), 0) % len(self.newest)] = end
             time.sleep(PAUSE_MS / 1000)
 
         self.crowd.add(work)
@@ -77,6 +91,21 @@ class Asking:
             assert time.monotonic() < after + 30, "nothing is accepted any more"
             assert not self.crowd.is_over.is_set()
             time.sleep(0.01)
+
+    def wait_until_accepted_everywhere(self, after):
+        """Waits until a start is accepted in each partition; returns the time."""
+        while min(self.newest) < after:
+            assert time.monotonic() < after + 60, "nothing is accepted any more"
+            assert not self.crowd.is_over.is_set()
+            time.sleep(0.01)
+        return time.monotonic()
+
+    def unanswered(self, outages):
+        """Returns the milliseconds to each answer without a result while servers were down."""
+        return [
+            seconds * 1000 for caller in self.callers for when, seconds, code in caller.answers
+            if code in ("UNAVAILABLE", "UNSURE") and any(begin <= when <= end for begin, end in outages)
+        ]  # fmt: skip
 
     def __enter__(self):
         self.crowd.__enter__()
@@ -127,10 +156,7 @@ def lose_hosts(bench, losses, replicas, seed=SEED, until_twice=False):
 
 
 def report(name, asking, outages):
-    down = [
-        seconds * 1000 for caller in asking.callers for when, seconds, code in caller.answers
-        if code in ("UNAVAILABLE", "UNSURE") and any(begin <= when <= end for begin, end in outages)
-    ]  # fmt: skip
+    down = asking.unanswered(outages)
     back = [
         (end - begin) * 1000 for begin, end in outages
         if not any(alarm <= end and begin <= over for alarm, over in asking.false_alarms)

@@ -1,6 +1,11 @@
-"""Faults of the servers, with the defaults: nothing is accepted twice, and nothing that was accepted is lost.
+"""Seven kinds of faults of the servers, with the defaults, on keys with a policy.
 
-FAULTS is the number of faults, with a new fleet for every 20; PAUSE_S is the longest pause of a server.
+After a fault that keeps the data, nothing is accepted twice, nothing is lost, and starts are accepted
+again. After a loss of all data, it is reported, and nothing exceeds its policy.
+
+FAULTS is the number of faults for each topology, with a new fleet for every 20. PAUSE_S is the longest
+pause of a server. ANSWER_MS limits the 99th percentile of the time to an answer while servers are down,
+WRITE_MS the time until starts are accepted in each partition once the servers could store them.
 """
 
 import random
@@ -12,107 +17,178 @@ from countdownd import Error, eventually
 from fleet import parameter
 from history import percentile
 from servers import Cluster, SentinelTrio
-from test_host_loss import ANSWER_MS, Asking
+from test_host_loss import ANSWER_MS, WRITE_MS, Asking
 
-FAULTS = parameter("FAULTS", 5)
+FAULTS = parameter("FAULTS", 7)
 PAUSE_S = parameter("PAUSE_S", 3.0)
 SEED = parameter("SEED", 0)
 FAULTS_OF_A_FLEET = 20
+WINDOW = 6
+POLICIES = "policies:\n  once: {count: 1, every: 1h, windows: [1/1d]}\n"
+SHORT_POLICIES = f"policies:\n  short: {{count: 1, every: 1s, windows: [1/{WINDOW}s]}}\n"
 
 
-def kill(bench, servers, choose):
-    lost = servers.primaries()[0]
+def primary_of(servers):
+    return servers.primaries()[0] if isinstance(servers, Cluster) else servers.primary
+
+
+def kill(servers, choose):
+    lost = primary_of(servers)
     servers.lose(lost)
     servers.elected(lost)
-    servers.replace(lost)
+    if isinstance(servers, Cluster):
+        # The new primary has no replica before.
+        servers.replace(lost)
+        return None
+    return lambda: servers.replace(lost)
 
 
-def pause(bench, servers, choose):
-    server = servers.primaries()[0]
+def pause(servers, choose):
+    server = primary_of(servers)
     server.stop()
     time.sleep(1 + choose.random() * (PAUSE_S - 1))
     server.go_on()
 
 
-def cut(bench, servers, choose):
-    server = servers.primaries()[0]
+def cut(servers, choose):
+    server = primary_of(servers)
     server.host.network.isolate(server.host)
     time.sleep(1 + choose.random() * 3)
     server.host.network.heal()
 
 
-def false_alarm(bench, servers, choose):
+def false_alarm(servers, choose):
     """Replaces a primary that runs."""
     if isinstance(servers, Cluster):
-        replica = next(s for s in servers.servers if s.is_running and s.role() == "slave")
-        replica("CLUSTER", "FAILOVER", "TAKEOVER")
+        promote(next(s for s in servers.servers if s.is_running and s.role() == "slave"))
     else:
         eventually(lambda: servers.sentinels[0]("SENTINEL", "FAILOVER", "mymaster") == "OK", "a failover begins")
 
 
-def lag(bench, servers, choose):
+def promote(replica):
+    assert replica("CLUSTER", "FAILOVER", "TAKEOVER") == "OK"
+
+
+def lag(servers, choose):
     """A replica falls behind; then a primary that runs is replaced."""
     replica = next(s for s in servers.servers if s.is_running and s.role() == "slave")
     replica.stop()
     time.sleep(0.3 + choose.random() * 1.5)
     replica.go_on()
-    false_alarm(bench, servers, choose)
+    false_alarm(servers, choose)
 
 
-KINDS = [kill, pause, cut, false_alarm, lag]
+def flush(servers, choose):
+    for server in servers.primaries():
+        assert server("FLUSHALL") == "OK"
 
 
-def settled(servers, asking):
-    """Waits until the servers agree, all replicas follow, and starts are accepted."""
-    servers.settled()
-    asking.wait_until_accepted(time.monotonic())
+def promote_empty(servers, choose):
+    """Replicas that have lost their data replace primaries that run."""
+    replicas = [s for s in servers.servers if s.is_running and s.role() == "slave"]
+    for replica in replicas:
+        assert replica("CONFIG", "SET", "replica-read-only", "no") == "OK"
+        assert replica("FLUSHALL") == "OK"
+        assert replica("CONFIG", "SET", "replica-read-only", "yes") == "OK"
+    if isinstance(servers, Cluster):
+        for replica in replicas:
+            promote(replica)
+    else:
+        old = servers.primary
+        false_alarm(servers, choose)
+        servers.elected(old)
 
 
-def play(bench, topology, faults, seed):
+KEEPING = [kill, pause, cut, false_alarm, lag]
+LOSING = [flush, promote_empty]
+
+
+def play(bench, topology, kinds, numbers, asking_of, config):
+    """Plays faults; returns the clients, the outages as (begin, end), and the times until writes."""
     network = bench.network()
     count = 6 if topology is Cluster else 3
     hosts = [network.host() for _ in range(count + 3)]
     servers = bench.topology(topology, hosts[:count])
-    fleet = bench.fleet(servers, hosts[count:])
-    choose = random.Random(seed)
-    outages = []
-    with Asking(fleet) as asking:
-        for number in range(faults):
-            settled(servers, asking)
+    fleet = bench.fleet(servers, hosts[count:], config=config)
+    outages, back = [], []
+    with asking_of(fleet) as asking:
+        for number in numbers:
+            servers.settled()
+            asking.wait_until_accepted_everywhere(time.monotonic())
+            choose = random.Random(SEED + number)
             asking.crowd.wait(0.3 + choose.random())
             begin = time.monotonic()
-            KINDS[(seed + number) % len(KINDS)](bench, servers, choose)
-            outages.append((begin, time.monotonic()))
-        settled(servers, asking)
+            losses = [int(daemon.info("fleet")["fleet_losses"]) for daemon in fleet.daemons]
+            kind = kinds[number % len(kinds)]
+            afterwards = kind(servers, choose)
+            if kinds is LOSING:
+                for daemon, before in zip(fleet.daemons, losses):
+                    eventually(lambda: int(daemon.info("fleet")["fleet_losses"]) >= before + 4, "the loss is found")
+            eventually(servers.can_store, "the servers can store changes", pause=0.02)
+            since = time.monotonic()
+            accepted = asking.wait_until_accepted_everywhere(since)
+            back.append((accepted - since) * 1000)
+            outages.append((begin, accepted))
+            if afterwards:
+                afterwards()
+        servers.settled()
+        asking.wait_until_accepted_everywhere(time.monotonic())
         asking.crowd.wait(1)
-    # The last word: each key that was accepted is still in cooldown.
-    client = fleet.connect(0)
-    lost = []
-    for key in asking.accepted:
-        reply = eventually(
-            lambda: (lambda r: None if isinstance(r, Error) else (r,))(client("COUNTDOWN", "GET", key)), "an answer")
-        if reply[0] is None:
-            lost.append(key)
-    return asking, outages, lost
+    return fleet, asking, outages, back
+
+
+def fleets(count):
+    """Returns the numbers of the faults of each fleet."""
+    return [range(first, min(first + FAULTS_OF_A_FLEET, count)) for first in range(0, count, FAULTS_OF_A_FLEET)]
+
+
+def report(name, faults, accepted, down, back):
+    print(
+        f"\n{name}: {faults} faults, {accepted} accepted; {len(down)} answers while down, p99"
+        f" {percentile(down, 0.99):.0f} ms, max {max(down, default=0):.0f} ms; accepted again after"
+        f" {percentile(back, 0.5):.0f} ms (p50), {max(back):.0f} ms (max)"
+    )
 
 
 @pytest.mark.parametrize("topology", [SentinelTrio, Cluster])
 def test_nothing_is_accepted_twice_or_lost(bench, topology):
-    left, accepted, down = FAULTS, 0, []
-    while left > 0:
-        count = min(left, FAULTS_OF_A_FLEET)
-        asking, outages, lost = play(bench, topology, count, SEED + left)
+    faults = max(len(KEEPING), FAULTS * 5 // 7)
+    accepted, down, back = 0, [], []
+    for numbers in fleets(faults):
+        fleet, asking, outages, more = play(
+            bench, topology, KEEPING, numbers, lambda fleet: Asking(fleet, words=("POLICY", "once")), POLICIES)
+        assert asking.twice() == {}
+        # The last word: each key that was accepted is still in cooldown.
+        client = fleet.connect(0)
+        for key in asking.accepted:
+            reply = eventually(
+                lambda: (lambda r: None if isinstance(r, Error) else (r,))(client("COUNTDOWN", "GET", key)), "an answer")
+            assert reply[0] is not None, f"{key} is lost"
         bench.close()
         accepted += len(asking.accepted)
-        down += [
-            seconds * 1000 for caller in asking.callers for when, seconds, code in caller.answers
-            if code in ("UNAVAILABLE", "UNSURE") and any(begin <= when <= end for begin, end in outages)
-        ]  # fmt: skip
-        assert asking.twice() == {} and lost == []
-        left -= count
-    print(
-        f"\n{topology.__name__}: {FAULTS} faults, {accepted} keys accepted, none twice, none lost;"
-        f" {len(down)} answers while down, p99 {percentile(down, 0.99):.0f} ms"
-    )
-    assert accepted > 20 * FAULTS
+        down += asking.unanswered(outages)
+        back += more
+    report(topology.__name__, faults, accepted, down, back)
+    assert accepted > 20 * faults
+    assert not down or percentile(down, 0.99) <= ANSWER_MS
+    assert max(back) <= WRITE_MS
+
+
+@pytest.mark.parametrize("topology", [SentinelTrio, Cluster])
+def test_after_a_loss_of_all_data_nothing_exceeds_its_policy(bench, topology):
+    faults = max(len(LOSING), FAULTS * 2 // 7)
+    accepted, down, back = 0, [], []
+    for numbers in fleets(faults):
+        fleet, asking, outages, more = play(
+            bench, topology, LOSING, numbers,
+            lambda fleet: Asking(fleet, words=("POLICY", "short"), keys=[f"k{n}" for n in range(500)]), SHORT_POLICIES)
+        for key, sends in asking.accepted.items():
+            for (begin, _), (_, end) in zip(sends, sends[1:]):
+                assert end - begin >= WINDOW, f"{key} was accepted twice in {end - begin:.3f} s"
+        bench.close()
+        accepted += sum(map(len, asking.accepted.values()))
+        down += asking.unanswered(outages)
+        back += more
+    report(f"{topology.__name__}, data lost", faults, accepted, down, back)
+    assert accepted > 20 * faults
     assert not down or percentile(down, 0.99) <= ANSWER_MS

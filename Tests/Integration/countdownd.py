@@ -54,6 +54,11 @@ def eventually(condition, what, seconds=PATIENCE, pause=0.02):
         time.sleep(pause)
 
 
+def sure(client, *words):
+    """Repeats a command until its reply is no error: servers of a fleet may be slow for a moment."""
+    return eventually(lambda: (lambda reply: None if isinstance(reply, Error) else (reply,))(client(*words)), f"{words}")[0]
+
+
 # Executes a command and passes the descriptor as sd_listen_fds(3) describes.
 HAND_OVER = """
 import os, sys

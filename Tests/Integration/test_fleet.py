@@ -12,19 +12,24 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Fleet"))
 
-from countdownd import PROJECT, Client, Daemon, Error, binary, eventually, view  # noqa: E402
+import stored  # noqa: E402
+from countdownd import KEPT, PROJECT, Client, Daemon, Error, binary, eventually, state_file, sure, view  # noqa: E402
 from fleet import Fleet  # noqa: E402
 from servers import Single  # noqa: E402
 from test_access import needs_root, open_up  # noqa: E402
 from test_rights import connect_as, is_refused, keys  # noqa: E402
 
 
-@pytest.fixture(scope="module")
-def servers():
+def new_server():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    servers = Single(port=port)
+    return Single(port=port)
+
+
+@pytest.fixture(scope="module")
+def servers():
+    servers = new_server()
     yield servers
     servers.close()
 
@@ -39,6 +44,11 @@ def fleet(servers):
 @pytest.fixture
 def clients(fleet):
     clients = [fleet.connect(0), fleet.connect(1)]
+    # A test before may have stopped the server.
+    for daemon, client in zip(fleet.daemons, clients):
+        fleet.wait_until_open(daemon)
+        eventually(lambda: daemon.info("fleet")["fleet_broken_partitions"] == "0", "the server answers")
+        sure(client, "TIMER", "GET", "none")
     yield clients
     for client in clients:
         client.close()
@@ -109,10 +119,35 @@ def test_kinds_that_are_not_shared_stay_local(clients):
     assert b("HUD", "GET", "h") is None
 
 
-def test_owners_of_shared_kinds_are_refused(clients):
-    a, _ = clients
-    reply = a("TIMER", "SET", "o", "1h", "OWNER", "connection")
-    assert isinstance(reply, Error), reply
+def test_what_a_connection_owns_ends_with_it_on_all_hosts(fleet, clients):
+    a, b = clients
+    owner = fleet.connect(0)
+    timer = view(sure(owner, "TIMER", "SET", "o", "1h", "OWNER", "connection"))
+    assert re.fullmatch(rb"connection:\d+", timer["owner"]), timer
+    listed = sure(owner, "TIMER", "LIST", "OWNER", "connection")[1]
+    assert [view(one)["key"] for one in listed] == [b"o"]
+    assert view(eventually(lambda: sure(b, "TIMER", "GET", "o"), "the other host has it"))["owner"] == timer["owner"]
+    owner.close()
+    eventually(lambda: sure(b, "TIMER", "GET", "o") is None, "it ends")
+    # A scope is on one host.
+    assert view(a("SCOPE", "OPEN", "app"))
+    reply = a("TIMER", "SET", "o", "1h", "OWNER", "scope:app")
+    assert isinstance(reply, Error) and "shared with other hosts" in reply, reply
+    a("SCOPE", "CLOSE", "app")
+
+
+def test_one_connection_of_all_hosts_takes_the_action_of_a_gate(fleet, clients):
+    a, b = clients
+    taker = fleet.connect(0)
+    sure(a, "GATE", "CHECK", "taken", "pay")
+    sure(a, "GATE", "OPEN", "taken", "TTL", "1h")
+    assert view(sure(taker, "GATE", "TAKE", "taken"))["accepted"] == 1
+    assert view(sure(b, "GATE", "TAKE", "taken"))["accepted"] == 0
+    taker.close()
+    eventually(lambda: view(sure(b, "GATE", "TAKE", "taken"))["accepted"], "another connection takes it")
+    assert sure(a, "GATE", "DONE", "taken") == 0
+    sure(b, "GATE", "DONE", "taken")
+    assert view(sure(a, "GATE", "TAKE", "taken"))["reason"] == b"no-action"
 
 
 def test_commands_are_answered_while_the_server_hangs(servers, clients):
@@ -245,18 +280,22 @@ def test_rules_about_keys_are_those_of_each_host(fleet, clients, start_daemon):
     assert "key=countdown:shop:there maker=1000 uid=0" in changes[0]
 
 
-def test_lost_records_are_one_line_in_the_log(servers, fleet, clients):
-    a, _ = clients
-    for number in range(40):
-        a("COUNTDOWN", "START", f"lost{number}")
-    daemon = fleet.daemons[0]
-    before = daemon.log.count("the servers have lost records")
-    servers.server("FLUSHALL")
-    eventually(lambda: daemon.log.count("the servers have lost records") > before, "it is noticed")
-    for number in range(2):
-        fleet.wait_until_open(fleet.daemons[number])
-    text = daemon.log.split("the servers have lost records")[-1].splitlines()[0]
-    assert re.search(r"partitions=[1-4]\b", text), text
+def test_lost_records_are_one_line_in_the_log():
+    """Changes are refused afterwards, so it has a fleet of its own."""
+    server = new_server()
+    fleet = Fleet(server, [None], replicas=0)
+    try:
+        daemon = fleet.daemons[0]
+        for number in range(40):
+            sure(fleet.connect(0), "COUNTDOWN", "START", f"lost{number}")
+        server.server("FLUSHALL")
+        eventually(lambda: "the servers have lost records" in daemon.log, "it is noticed")
+        fleet.wait_until_open(daemon)
+        text = daemon.log.split("the servers have lost records")[-1].splitlines()[0]
+        assert re.search(r"partitions=[1-4]\b", text), text
+    finally:
+        fleet.close()
+        server.close()
 
 
 def test_countdownctl_says_what_is_wrong(servers, fleet):
@@ -303,7 +342,7 @@ def test_import_moves_hidden_entities_once_and_leaves_taken_keys(fleet, clients,
     host.terminate()
 
     a, b = clients
-    a("COUNTDOWN", "START", "taken", "EVERY", "2h")
+    sure(a, "COUNTDOWN", "START", "taken", "EVERY", "2h")
     theirs = view(a("COUNTDOWN", "GET", "taken"))["generation"]
     host.config_path.write_text(fleet.text + policy)
     fleet.start_again(host)
@@ -367,3 +406,30 @@ def test_import_says_what_is_wrong(servers, fleet, start_daemon):
     eventually(repeated, "what the server had not confirmed is moved, too")
     assert host.info("fleet")["fleet_hidden"] == "0"
     eventually(lambda: len(host.connect()("TIMER", "LIST", "MATCH", "later*", "LIMIT", 1000)[1]) == 600, "all are there")
+
+
+def test_hidden_entities_survive_the_replacement_of_a_damaged_state(fleet, start_daemon):
+    host = start_daemon()
+    client = host.connect()
+    for number in range(20):
+        client("TIMER", "SET", number, "1h")
+        client("HUD", "SHOW", number, "DURABLE")
+    client("THROTTLE", "TAKE", "hidden", "BURST", 2, "RATE", "1/1h")
+    due = view(client("TIMER", "GET", 7))["deadline_unix_ms"]
+    alone = host.config_path.read_text()
+    host.change_stored("UPDATE entities SET id = id")
+    rows = f"{stored.row_id('timer', 3)}, {stored.row_id('hud', 3)}"
+    stored.run(state_file(host.state), f"UPDATE entities SET sum = sum + 1 WHERE id IN ({rows})", keeps_sums=True)
+    host.config_path.write_text(fleet.text)
+    fleet.start_again(host)
+    assert KEPT in host.log
+    assert host.info("fleet")["fleet_hidden"] == "20"
+    # A start without the fleet has them, with their times.
+    host.terminate()
+    host.config_path.write_text(alone)
+    host.start_again()
+    client = host.connect()
+    assert client("TIMER", "GET", 3) is None and client("TIMER", "GET", 4) is not None
+    assert abs(view(client("TIMER", "GET", 7))["deadline_unix_ms"] - due) < 600_000
+    assert view(client("THROTTLE", "GET", "hidden"))["remaining"] == 1
+    assert client("DBSIZE") == 39

@@ -10,12 +10,15 @@ struct FleetNames {
   let epoch: [UInt8]
   /// A hash of the partition's records, by `KIND:KEY`.
   let records: [UInt8]
+  /// A hash of the ends of leases, by the numbers of hosts.
+  let leases: [UInt8]
 
   init(_ name: String, _ partition: Int) {
     let prefix = Array("cd:{\(Self.tag(name, partition))}:".utf8)
     stream = prefix + "ev".utf8
     epoch = prefix + "epoch".utf8
     records = prefix + "records".utf8
+    leases = prefix + "leases".utf8
   }
 
   /// Returns `KIND:KEY`, the name of an entity among the records and in entries of streams.
@@ -49,9 +52,9 @@ extension FleetRequest {
     switch self {
     case .open(let opening):
       words = [
-        number(2), names.epoch, names.stream, opening.known, opening.new,
+        number(3), names.epoch, names.stream, names.leases, opening.known, opening.new,
         number(opening.refusal), number(opening.position), opening.policies,
-        number(opening.setsPolicies ? 1 : 0),
+        number(opening.setsPolicies ? 1 : 0), opening.lease.map(number) ?? [],
       ]
     case .read(let key):
       words = [number(1), names.records, FleetNames.text(key)]
@@ -61,10 +64,11 @@ extension FleetRequest {
       ]
     case .change(let key, let change):
       words = [
-        number(3), names.records, names.stream, names.epoch, change.epoch,
+        number(4), names.records, names.stream, names.epoch, names.leases, change.epoch,
         change.expected?.bytes ?? [], number(change.earliest), number(change.latest),
         change.version.bytes, change.record ?? [], change.events, FleetNames.text(key),
-        number(FleetScript.streamLength),
+        number(FleetScript.streamLength), change.lease.map(number) ?? [],
+        change.gone.map(number) ?? [],
       ]
     }
     RESPRequest.append(["EVALSHA".utf8Array, sha] + words, to: &output)
@@ -85,13 +89,17 @@ extension FleetRequest {
     func time(_ index: Int) -> Int64? { parts[index].int.map(Int64.init) }
     switch self {
     case .open:
-      guard parts.count == 6, let engine = time(0), let epoch = parts[1].bytes,
-        let number = time(2), let until = time(3), let version = parts[4].bytes
+      guard parts.count == 8, let engine = time(0), let epoch = parts[1].bytes,
+        let number = time(2), let until = time(3), let version = parts[4].bytes,
+        let over = parts[6].elements, let next = time(7)
       else { return nil }
+      var leases = FleetLeases()
+      leases.over = Set(over.compactMap { $0.int.flatMap { UInt32(exactly: $0) } })
+      leases.next = next > 0 ? next : nil
       return (
         .opened(
-          epoch: epoch, number: number, refusedUntil: until, atPosition: FleetVersion(version)),
-        engine
+          epoch: epoch, number: number, refusedUntil: until, atPosition: FleetVersion(version),
+          leases: leases), engine
       )
     case .read:
       guard parts.count == 2, let engine = time(0), let bytes = parts[1].bytes,
@@ -111,6 +119,7 @@ extension FleetRequest {
       case "differs" where parts.count == 3:
         return parts[2].bytes.flatMap { FleetRecord.stored($0) }.map { (.differs($0), engine) }
       case "clock": return (.clock, engine)
+      case "lease" where parts.count == 3: return (.lease(isOver: parts[2].int == 1), engine)
       case "epoch": return (.epoch, engine)
       default: return nil
       }

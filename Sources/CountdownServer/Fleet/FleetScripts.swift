@@ -1,3 +1,4 @@
+import Countdowns
 import Wire
 
 /// Scripts that a server runs in one step. Times are microseconds since 1970 on the server's clock.
@@ -14,6 +15,42 @@ enum FleetScript: Int, CaseIterable {
 
     """
 
+  /// Renews the lease of a host, if it has one that is not over, and finds those that are over. If
+  /// nobody has opened the partition for a while, nobody could: then all leases last longer.
+  private static let leases = """
+    local over, next = {}, 0
+    local l = redis.call('HGETALL', KEYS[3])
+    if #l > 0 or ARGV[7] ~= '' then
+      local t = {}
+      for i = 1, #l, 2 do t[l[i]] = tonumber(l[i + 1]) end
+      local quiet = t.quiet or 0
+      if now - (t.at or 0) > \(FleetLeases.gap) then quiet = now end
+      t.at, t.quiet = nil, nil
+      local least = quiet + \(FleetLeases.length)
+      if ARGV[7] ~= '' and not (t[ARGV[7]] and now > math.max(t[ARGV[7]], least)) then
+        t[ARGV[7]] = now + \(FleetLeases.length)
+        redis.call('HSET', KEYS[3], ARGV[7], string.format('%.0f', t[ARGV[7]]))
+      end
+      local count = 0
+      for host, ending in pairs(t) do
+        ending = math.max(ending, least)
+        if now > ending + \(FleetLeases.memory) then redis.call('HDEL', KEYS[3], host)
+        else
+          count = count + 1
+          if now > ending then over[#over + 1] = tonumber(host)
+          elseif host ~= ARGV[7] and (next == 0 or ending - now + 1 < next) then
+            next = ending - now + 1
+          end
+        end
+      end
+      if count == 0 then redis.call('DEL', KEYS[3])
+      else
+        redis.call('HSET', KEYS[3], 'at', string.format('%.0f', now),
+          'quiet', string.format('%.0f', quiet))
+      end
+    end
+    """
+
   var source: String {
     switch self {
     // Refuses before it writes. Steps that can fail for lack of memory or permission come first, so
@@ -25,6 +62,18 @@ enum FleetScript: Int, CaseIterable {
         local old = redis.call('HGET', KEYS[1], ARGV[8])
         if string.sub(old or '', 1, 16) ~= ARGV[2] then return {'differs', now, old or ''} end
         if now < tonumber(ARGV[3]) or now > tonumber(ARGV[4]) then return {'clock', now} end
+        if ARGV[10] ~= '' or ARGV[11] ~= '' then
+          local l = redis.call('HMGET', KEYS[4], 'quiet', ARGV[10], ARGV[11])
+          local quiet = tonumber(l[1] or 0) + \(FleetLeases.length)
+          local function over(til) return now > math.max(tonumber(til or 0), quiet) end
+          if ARGV[10] ~= '' and l[2] and over(l[2]) then return {'lease', now, 1} end
+          if ARGV[11] ~= '' and not over(l[3]) then return {'lease', now, 0} end
+          if ARGV[10] ~= '' then
+            redis.call('HSETNX', KEYS[4], 'at', string.format('%.0f', now))
+            redis.call('HSET', KEYS[4], ARGV[10],
+              string.format('%.0f', now + \(FleetLeases.length)))
+          end
+        end
         local n = redis.call('HINCRBY', KEYS[3], 'n', 1)
         redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[9], string.format('%.0f-0', n),
           'k', ARGV[8], 'v', ARGV[5], 'r', ARGV[6], 'e', ARGV[7],
@@ -63,7 +112,8 @@ enum FleetScript: Int, CaseIterable {
         local p = ''
         if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'policies', ARGV[5])
         elseif ARGV[5] ~= '' then p = redis.call('HGET', KEYS[1], 'policies') or '' end
-        return {now, id, tonumber(n), til, v, p}
+        \(Self.leases)
+        return {now, id, tonumber(n), til, v, p, over, next}
         """
     }
   }

@@ -461,7 +461,7 @@ final class FleetServer {
     let (body, engine) = pending.request.answer(value)
     guard case .changed(let number, _) = body, means.settings.waitsForReplicas else {
       var answer = FleetAnswer(body, engine: engine, sent: pending.sent)
-      if case .opened = body { answer.policies = value.elements?.last?.bytes ?? [] }
+      if case .opened = body { answer.policies = value.elements?[5].bytes ?? [] }
       return servers.answer(answer, to: pending.id)
     }
     unconfirmed.append(Unconfirmed(pending: pending, number: number, engine: engine))

@@ -262,6 +262,11 @@ package final class FleetServers: FleetLink {
       logger.log(
         .fleetPolicies, .warning,
         "another host of the fleet has other policies; the same section policies: belongs on all")
+    case .leaseOver(let owners):
+      logger.log(
+        .fleetLease, .warning,
+        "the lease of this host was over; connections that owned what hosts share are closed",
+        ["connections": "\(owners)"])
     }
   }
 

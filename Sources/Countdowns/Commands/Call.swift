@@ -85,10 +85,8 @@ struct Call: ~Escapable {
 
   /// Parses the owner of a new entity, or of entities to be listed.
   func owner(_ bytes: Span<UInt8>, isListed: Bool = false) throws(CommandError) -> Owner {
-    if dispatcher.engine.decidesForFleet, String(decoding: bytes).lowercased() != "none" {
-      throw CommandError(describe(.shared))
-    }
     if let scope = scope(ownedBy: bytes) {
+      if dispatcher.engine.decidesForFleet { throw CommandError(describe(.shared)) }
       try authorize(.scope, scope, isChange: !isListed)
       return try run { () throws(EngineError) in
         try dispatcher.engine.scopeOwner(scope, at: now)
@@ -96,7 +94,12 @@ struct Call: ~Escapable {
     }
     switch String(decoding: bytes).lowercased() {
     case "none": return .none
-    case "connection": return .connection(session.client.connection)
+    case "connection":
+      let fleet = spec.group.kind.flatMap { kind in
+        dispatcher.fleet.flatMap { $0.shares(kind) ? $0 : nil }
+      }
+      let connection = session.client.connection
+      return .connection(fleet?.ownerNumber(of: connection) ?? connection)
     default: throw problem("OWNER '\(quoted(bytes))' is not one of none, connection, scope:ID")
     }
   }
@@ -181,8 +184,8 @@ struct Call: ~Escapable {
     case .limits(let problem): return "ERR " + problem.text
     case .shared:
       return
-        "ERR '\(key)' is shared with other hosts, where this connection and its scopes are not; "
-        + "leave out OWNER, use ONCE instead of GATE TAKE, or take the kind out of fleet.kinds"
+        "ERR '\(key)' is shared with other hosts, where no scope of this host is; use OWNER "
+        + "connection, leave out OWNER, or take the kind out of fleet.kinds"
     }
   }
 }

@@ -86,6 +86,8 @@ package enum FleetNotice: Equatable, Sendable {
   case clockAhead(partition: Int)
   /// Another host of the fleet has other policies.
   case policiesDiffer
+  /// The lease of this host was over, so that its connections lost what they owned.
+  case leaseOver(owners: Int)
 }
 
 /// What METRICS reports of the replicas of a fleet's servers.
@@ -155,11 +157,14 @@ package enum CloseReason: Equatable, Sendable {
   case killed
   /// The connection or its user has too much unread output.
   case outputLimit(String)
+  /// The lease of this host in the fleet was over, and with it what the connection owned.
+  case leaseOver
 
   package var description: String {
     switch self {
     case .killed: "CLIENT KILL"
     case .outputLimit(let text): text
+    case .leaseOver: "the lease of this host in the fleet was over"
     }
   }
 }

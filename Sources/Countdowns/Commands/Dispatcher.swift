@@ -118,6 +118,7 @@ package final class Dispatcher {
     sessions[session.client.connection] = nil
     monitors.removeAll { $0 == session.client.connection }
     engine.disconnect(session.client.connection)
+    fleet?.ownerCloses(session.client.connection)
     session.isClosing = true
     session.isGone = true
     session.discardOutput()

@@ -6,6 +6,8 @@ struct Changes {
   private var kinds = EntityKind.allCases.map { _ in Kind() }
   /// Whether changes are noted; false while nothing is stored.
   var isOn = false
+  /// Whether entities with an owner are stored, too: by a fleet's servers.
+  var areAllKept = false
   /// Kinds that are not stored here, because their entities are copies.
   var copies = KindSet()
 
@@ -21,9 +23,9 @@ struct Changes {
   mutating func note(_ entity: EntityRef, isKept: Bool) {
     guard isOn, !copies.contains(entity.kind) else { return }
     let kind = Int(entity.kind.rawValue)
-    guard isKept || kinds[kind].isKept[entity.index], !kinds[kind].isChanged[entity.index] else {
-      return
-    }
+    guard isKept || areAllKept || kinds[kind].isKept[entity.index],
+      !kinds[kind].isChanged[entity.index]
+    else { return }
     kinds[kind].isChanged[entity.index] = true
     kinds[kind].changed.append(entity.index)
   }

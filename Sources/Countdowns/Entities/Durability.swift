@@ -116,7 +116,9 @@ extension Kind {
       let entity = EntityRef(kind, index)
       if append(index, of: engine, to: batch) {
         engine.changes.setKept(entity, true)
-      } else if var state = state(index, in: engine).flatMap(stored) {
+      } else if var state = state(index, in: engine).flatMap({
+        engine.decidesForFleet ? $0 : stored($0)
+      }) {
         engine.changes.setKept(entity, true)
         batch.append(Self.self, key(index, in: engine).span, &state, at: index)
       } else if engine.changes.isKept(entity) {

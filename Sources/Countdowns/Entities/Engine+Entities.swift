@@ -166,7 +166,8 @@ extension Engine {
 
   /// Registers a restored entity with its owner and its user, and as stored.
   func restored(_ entity: EntityRef, _ owner: Owner, uid: UInt32) {
-    connections.restore(entity, owner)
+    // The fleet itself looks after the owners of what is shared.
+    if !copies.contains(entity.kind) { connections.restore(entity, owner) }
     connections.count(1, for: uid)
     changes.setKept(entity, true)
   }

@@ -5,6 +5,7 @@ protocol SharedKind: Kind {
   static func freeIndex(in engine: Engine) -> UInt32
   /// Removes an entity without an event.
   static func forget(_ index: UInt32, in engine: Engine)
+  static func owner(_ index: UInt32, in engine: Engine) -> Owner
   /// Handles the alarm of a copy.
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
 }
@@ -17,6 +18,7 @@ extension SharedKind {
 
 extension ExpiringKind where Self: SharedKind {
   static func freeIndex(in engine: Engine) -> UInt32 { table(of: engine).freeIndex }
+  static func owner(_ index: UInt32, in engine: Engine) -> Owner { table(of: engine)[index].owner }
   static func forget(_ index: UInt32, in engine: Engine) { engine.remove(Self.self, index) }
 
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
@@ -27,6 +29,7 @@ extension ExpiringKind where Self: SharedKind {
 
 extension CountdownKind {
   static func freeIndex(in engine: Engine) -> UInt32 { engine.countdowns.freeIndex }
+  static func owner(_ index: UInt32, in engine: Engine) -> Owner { engine.countdowns.owner(index) }
   static func forget(_ index: UInt32, in engine: Engine) { engine.removeCountdown(index) }
 
   /// Publishes a tick, as every host does by itself. Anything else happens once, for all hosts.

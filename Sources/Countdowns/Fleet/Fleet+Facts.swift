@@ -30,6 +30,8 @@ extension Fleet {
       ("fleet_unreadable", "\(partitions.reduce(0) { $0 + $1.unreadable.count })"),
       ("fleet_losses", "\(statistics.losses)"),
       ("fleet_takeovers_behind", "\(statistics.forks)"),
+      ("fleet_owners", "\(owned.count)"),
+      ("fleet_leases_lost", "\(statistics.leasesLost)"),
     ]
     let refused = partitions.map(\.refusedUntil).max() ?? 0
     lines.append(("fleet_refused_until_unix_ms", "\(refused / 1_000)"))

@@ -164,22 +164,37 @@ extension Fleet {
       operation.version = version
       operation.decided = decided
       operation.isAtStake = true
-      send(
-        .change(
-          operation.key,
-          FleetChange(
-            epoch: partitions[index].epoch, expected: known?.version, version: version,
-            record: new, events: operation.outcome.events, earliest: decided,
-            latest: decided + settings.maximumClockSkew.microseconds)), to: index, for: operation)
+      var change = FleetChange(
+        epoch: partitions[index].epoch, expected: known?.version, version: version,
+        record: new, events: operation.outcome.events, earliest: decided,
+        latest: decided + settings.maximumClockSkew.microseconds)
+      if operation.outcome.owners.contains(where: { Self.host(of: $0) == hostNumber }) {
+        change.lease = hostNumber
+        operation.lease = hostNumber
+        partitions[index].hasLease = true
+      }
+      // An entity belongs to one connection, or one runs its action.
+      change.gone = operation.outcome.gone.first
+      send(.change(operation.key, change), to: index, for: operation)
     }
   }
 
   private func outcome(
     _ operation: FleetOperation, _ known: FleetRecord?, at time: Int64
   ) -> Workbench.Outcome {
-    workbench.decide(
-      operation.command, about: operation.key, known?.bytes, at: time,
-      settings: dispatcher.engine.settings)
+    decide(operation, known, at: time)
+  }
+
+  private func decide(
+    _ operation: FleetOperation, _ known: FleetRecord?, at time: Int64, isDegraded: Bool = false
+  ) -> Workbench.Outcome {
+    deciding = (operation.partition, [])
+    var outcome = workbench.decide(
+      operation.command, by: operation.command.map { ownerNumber(of: $0.client.connection) },
+      about: operation.key, known?.bytes, at: time, settings: dispatcher.engine.settings,
+      isDegraded: isDegraded)
+    outcome.gone = deciding.gone
+    return outcome
   }
 
   /// Whether a command has changed the entity. What is due is decided by the earliest time, and so
@@ -222,9 +237,8 @@ extension Fleet {
     let now = dispatcher.host.now
     let time =
       partitions[operation.partition].clock.now(at: now.boot.microseconds) ?? now.wall.microseconds
-    return workbench.decide(
-      operation.command, about: operation.key, copy(of: operation.key)?.record.bytes, at: time,
-      settings: dispatcher.engine.settings, isDegraded: !isRead(operation))
+    return decide(
+      operation, copy(of: operation.key)?.record, at: time, isDegraded: !isRead(operation))
   }
 
   /// Decides a command without the servers. Returns false if the policy does not allow that.
@@ -262,7 +276,9 @@ extension Fleet {
       receive(answer, for: operation, at: index)
     } else if let reading = question.reading {
       receive(answer, for: reading, at: index)
-    } else if case .opened(let epoch, let number, let until, let version) = answer.body {
+    } else if case .opened(let epoch, let number, let until, let version, let leases) = answer.body
+    {
+      take(leases, of: index)
       opened(
         index, from: question.place, epoch: epoch, number: number, refusedUntil: until,
         atPosition: version)
@@ -297,6 +313,14 @@ extension Fleet {
     case .clock:
       operation.isAtStake = false
       waitForClock(operation, answer.engine)
+    case .lease(let isOver):
+      operation.isAtStake = false
+      if isOver {
+        if operation.lease == hostNumber { loseLease() }
+      } else {
+        partitions[index].over.subtract(operation.outcome.gone)
+      }
+      tryAgain(operation, "hosts come and go all the time; try again")
     case .epoch:
       operation.isAtStake = false
       partitions[index].isOpen = false

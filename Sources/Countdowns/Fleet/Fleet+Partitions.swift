@@ -45,6 +45,10 @@ final class FleetPartition {
   /// The end of the longest cooldown and of the longest refill of a limit that was ever seen, in
   /// microseconds on the server's clock.
   var blockedUntil: Int64 = 0
+  /// Whether this host has a lease here, to be renewed.
+  var hasLease = false
+  /// The hosts whose lease is over.
+  var over: Set<UInt32> = []
   /// The records that the loading under way could not read, and the first of them.
   var unreadable: (count: Int, first: FleetKey?) = (0, nil)
 
@@ -180,6 +184,7 @@ extension Fleet {
     var opening = FleetOpening(
       known: partition.epoch, new: newVersion().bytes, refusal: refusal(of: partition),
       position: partition.position)
+    if partition.hasLease { opening.lease = hostNumber }
     if index == 0 {
       // A daemon that has just started, or has new policies, sets the digest for all others.
       let digest = policiesDigest
@@ -298,10 +303,12 @@ extension Fleet {
     let isKnown = known != nil && known?.record.version == record?.version
     partition.copies[key] = record.map {
       FleetCopy(
-        record: $0, number: max(number, isKnown ? newest : 0), loading: partition.loading)
+        record: $0, number: max(number, isKnown ? newest : 0), loading: partition.loading,
+        owners: known?.owners ?? [])
     }
     if isKnown { return }
     showCopy(key, of: index, at: now)
+    noteOwners(of: key, before: known?.owners ?? [], in: index)
   }
 
   /// Puts a copy into the engine, where listings, snapshots and the wheel find it.

@@ -44,6 +44,14 @@ package final class Fleet {
   var isDeciding = false
   var heartbeatDue: Int64
   let workbench: Workbench
+  /// The number of this host in those of owners.
+  var hostNumber: UInt32
+  /// Numbers that this host has had, whose lease was over.
+  var formerNumbers: Set<UInt32> = []
+  /// What each owner owns, or runs an action of.
+  var owned: [UInt64: Set<FleetKey>] = [:]
+  /// The partition of the operation that is being decided, and the hosts that it takes for gone.
+  var deciding: (partition: Int, gone: Set<UInt32>) = (0, [])
   /// The digest of the policies that a server last compared.
   var lastPolicies: [UInt8] = []
   /// Whether another host has other policies.
@@ -78,9 +86,17 @@ package final class Fleet {
       FleetPartition(ServerClock(maximumSkew: settings.maximumClockSkew))
     }
     workbench = Workbench(host: dispatcher.host)
+    hostNumber = UInt32(truncatingIfNeeded: daemon)
     heartbeatDue = dispatcher.host.now.boot.microseconds + Self.heartbeat
     dispatcher.engine.copies = kinds
     dispatcher.engine.copyIsDue = { [unowned self] in fallDue($0) }
+    workbench.isOwnerThere = { [unowned self] owner in
+      if isThere(owner, in: deciding.partition) { return true }
+      let host = Self.host(of: owner)
+      // The server checks the leases of other hosts.
+      if host != hostNumber, !formerNumbers.contains(host) { deciding.gone.insert(host) }
+      return false
+    }
   }
 
   /// Returns whether a command is about one shared entity.
@@ -192,6 +208,8 @@ struct FleetCopy {
   var number: Int64
   /// The partition's `loading` when the copy was set last.
   var loading: Int
+  /// The connections that own the entity, or run its action.
+  var owners: [UInt64] = []
 }
 
 package struct FleetStatistics: Sendable {
@@ -211,6 +229,8 @@ package struct FleetStatistics: Sendable {
   /// the newest changes.
   package var losses: Int64 = 0
   package var forks: Int64 = 0
+  /// How often a lease of this host was over, so that its connections lost what they owned.
+  package var leasesLost: Int64 = 0
 }
 
 /// Source: CRC-16/XMODEM, as Redis Cluster uses it for its slots.

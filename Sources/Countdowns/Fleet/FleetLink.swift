@@ -108,6 +108,8 @@ package struct FleetOpening: Equatable, Sendable {
   package var policies: [UInt8] = []
   /// Whether the server stores `policies` as its digest.
   package var setsPolicies = false
+  /// The number of this host if it has a lease to renew.
+  package var lease: UInt32?
 
   package init(known: [UInt8], new: [UInt8], refusal: Int64, position: Int64) {
     self.known = known
@@ -131,6 +133,10 @@ package struct FleetChange: Equatable, Sendable {
   /// The change is made only while the server's clock is between these times.
   package var earliest: Int64
   package var latest: Int64
+  /// The number of this host, which takes or renews its lease, if its connections own the entity.
+  package var lease: UInt32?
+  /// Another host whose lease must be over.
+  package var gone: UInt32?
 
   package init(
     epoch: [UInt8], expected: FleetVersion?, version: FleetVersion, record: [UInt8]?,
@@ -152,7 +158,9 @@ package struct FleetAnswer: Sendable {
     ///   - number: the number of the newest stream entry.
     ///   - refusedUntil: the time on the server's clock until which changes are refused.
     ///   - atPosition: the version of the entry at the requested position; nil if it is not there.
-    case opened(epoch: [UInt8], number: Int64, refusedUntil: Int64, atPosition: FleetVersion?)
+    case opened(
+      epoch: [UInt8], number: Int64, refusedUntil: Int64, atPosition: FleetVersion?,
+      leases: FleetLeases)
     case record(FleetRecord?)
     case entries([FleetEntry])
     /// The change is made. `problem` says why it is not confirmed: a failover may lose it.
@@ -161,6 +169,8 @@ package struct FleetAnswer: Sendable {
     case differs(FleetRecord?)
     /// The server's clock is not between the times of the change.
     case clock
+    /// The lease of this host is over; or else that of the other host is not.
+    case lease(isOver: Bool)
     /// The partition has another epoch than when it was opened, or changes are refused.
     case epoch
     /// There is no answer. `mayBeDone`: the request was sent, so it may have been executed.

@@ -26,6 +26,8 @@ final class FleetOperation {
   var version: FleetVersion?
   /// The time at which the change was decided, on the server's clock.
   var decided: Int64?
+  /// The number of this host whose lease the change needed last; nil if none was.
+  var lease: UInt32?
 
   init(_ key: FleetKey, partition: Int, _ purpose: Purpose, deadline: Int64) {
     self.key = key

@@ -19,11 +19,17 @@ final class Workbench {
     var nextDue: Int64?
     /// The name of the policy in force.
     var policy: String?
+    /// The connections that own the entity now, or run its action.
+    var owners: [UInt64] = []
+    /// Other hosts that were taken for gone.
+    var gone: Set<UInt32> = []
   }
 
   private let dispatcher: Dispatcher
   private let batch = ChangeWriter(offset: 0)
   private var engine: Engine { dispatcher.engine }
+  /// Returns whether an owner is there, by the fleet's number of it.
+  var isOwnerThere: (UInt64) -> Bool = { _ in true }
 
   init(host: any CommandHost) {
     var settings = EngineSettings()
@@ -31,21 +37,21 @@ final class Workbench {
     settings.eventsKept = 1_000
     let engine = Engine(
       settings: settings, at: Moment(boot: .zero, wall: .zero))
-    engine.noteChanges()
-    engine.decidesForFleet = true
     dispatcher = Dispatcher(engine: engine, host: host)
+    engine.decideForFleet { [unowned self] in isOwnerThere($0) }
   }
 
   /// Runs what is due for an entity, and then a command.
   ///
   /// - Parameters:
+  ///   - owner: the fleet's number of the connection that asks.
   ///   - record: the current record; nil if there is none.
   ///   - time: the time on the server's clock.
   ///   - settings: the settings in force.
   ///   - isDegraded: whether the servers cannot be asked, so that other hosts may decide otherwise.
   func decide(
-    _ command: FleetCommand?, about key: FleetKey, _ record: [UInt8]?, at time: Int64,
-    settings: EngineSettings, isDegraded: Bool = false
+    _ command: FleetCommand?, by owner: UInt64?, about key: FleetKey, _ record: [UInt8]?,
+    at time: Int64, settings: EngineSettings, isDegraded: Bool = false
   ) -> Outcome {
     engine.reload(settings)
     engine.raiseNumbers(to: time)
@@ -66,15 +72,14 @@ final class Workbench {
       // Generations must rise even if the clock that they come from was set back.
       if let state = kind.generation(0, in: engine) { engine.raiseNumbers(to: state.value) }
     }
-    if let index = kind.find(key.key.span, in: engine) {
-      _ = kind.runDue(index, in: engine, at: now)
-    }
+    engine.runDue(key, at: now)
     let (boot, wall) = engine.nextDeadline
     outcome.nextDue = [boot, wall].compactMap { $0?.microseconds }.min()
-    if let command { outcome.reply = run(command, isDegraded, at: now) }
+    if let command, let owner { outcome.reply = run(command, by: owner, isDegraded, at: now) }
     if key.kind == .countdown {
       outcome.policy = engine.countdowns.find(key.key).flatMap(engine.policyInForce)?.policy.name
     }
+    outcome.owners = engine.connections(of: key)
     takeChanges(to: &outcome)
     // Events are for all hosts, even if they have left the record unchanged.
     if case .record(let new) = outcome.change, new == record, outcome.events.isEmpty {
@@ -97,9 +102,10 @@ final class Workbench {
     }
   }
 
-  private func run(_ command: FleetCommand, _ isDegraded: Bool, at now: Moment) -> [UInt8] {
-    let session = Session(
-      connection: command.client.connection, peer: command.peer, address: "", at: now)
+  private func run(
+    _ command: FleetCommand, by owner: UInt64, _ isDegraded: Bool, at now: Moment
+  ) -> [UInt8] {
+    let session = Session(connection: owner, peer: command.peer, address: "", at: now)
     session.output = RESPEncoder(command.version)
     session.output.isDegraded = isDegraded
     command.arguments.withArguments { arguments in

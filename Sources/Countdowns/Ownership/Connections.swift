@@ -10,6 +10,8 @@ struct Connections: ~Copyable, Attendance {
   private var entitiesOfUser: [UInt32: Int] = [:]
   /// The user that was looked up last, most often the next one, too; not in `entitiesOfUser`.
   private var lastUser = (uid: UInt32.max, entities: 0)
+  /// Whether an owner is there, by the fleet's number of it; nil unless this decides for a fleet.
+  var isOwnerThere: ((UInt64) -> Bool)?
 
   var hasDeparted: Bool { !departed.isEmpty }
 
@@ -20,7 +22,9 @@ struct Connections: ~Copyable, Attendance {
     departed.append((connection, entities.makeIterator()))
   }
 
-  func isAlive(connection: UInt64) -> Bool { owned[connection] != nil }
+  func isAlive(connection: UInt64) -> Bool {
+    isOwnerThere?(connection) ?? (owned[connection] != nil)
+  }
 
   mutating func own(_ entity: EntityRef, _ owner: Owner) {
     switch owner {
@@ -33,7 +37,9 @@ struct Connections: ~Copyable, Attendance {
   /// Registers an entity that another process has created. If the connection that owns it is
   /// closed, the entity waits for its cleanup.
   mutating func restore(_ entity: EntityRef, _ owner: Owner) {
-    guard case .connection(let id) = owner, owned[id] == nil else { return own(entity, owner) }
+    guard case .connection(let id) = owner, owned[id] == nil, isOwnerThere == nil else {
+      return own(entity, owner)
+    }
     var entities = EntitySet()
     entities.insert(entity)
     departed.append((id, entities.makeIterator()))

@@ -118,13 +118,6 @@ import Wire
     #expect(try brief(a.say("COUNTDOWN START k POLICY sms BRIEF")) == 1)
   }
 
-  @Test func nothingThatIsSharedHasAnOwnerAsAnOwnerIsOnOneHost() throws {
-    let a = FleetCounter(servers, daemon: 1)
-    #expect("\(try a.say("ONCE BEGIN k TTL 1m OWNER connection"))".contains("shared with other"))
-    try a.say("GATE OPEN s")
-    #expect("\(try a.say("GATE TAKE s"))".contains("shared with other"))
-  }
-
   @Test func allThatIsSharedIsListedEverywhereAlsoWhatWasThereBeforeTheDaemon() throws {
     let a = FleetCounter(servers, daemon: 1)
     for key in ["a", "b", "c"] { try a.say("TIMER SET \(key) 1m") }

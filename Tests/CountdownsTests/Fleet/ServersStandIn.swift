@@ -1,4 +1,5 @@
 import Countdowns
+import Simulation
 import Testing
 import Wire
 
@@ -14,6 +15,7 @@ final class ServersStandIn {
   /// Why changes are not confirmed; nil if they are.
   var problem: String?
   var policies: [UInt8] = []
+  var leases = ModelLeases()
   /// Whether the server ignores all requests.
   var isSilent = false
 
@@ -26,7 +28,8 @@ final class ServersStandIn {
       }
       let entry = entries.first { $0.number == opening.position }
       return .opened(
-        epoch: epoch, number: number, refusedUntil: refusedUntil, atPosition: entry?.version)
+        epoch: epoch, number: number, refusedUntil: refusedUntil, atPosition: entry?.version,
+        leases: leases.open(opening.lease, at: time))
     case .entries(let after, let through, let count):
       let found = entries.filter { $0.number > after && $0.number <= through }
       return .entries(Array(found.prefix(count)))
@@ -35,6 +38,7 @@ final class ServersStandIn {
       guard change.epoch == epoch, time >= refusedUntil else { return .epoch }
       guard records[key]?.version == change.expected else { return .differs(records[key]) }
       guard (change.earliest...change.latest).contains(time) else { return .clock }
+      if let answer = leases.change(change.lease, gone: change.gone, at: time) { return answer }
       records[key] = change.record.map { FleetRecord(change.version, $0) }
       number += 1
       var entry = FleetEntry(

@@ -10,6 +10,7 @@ struct ModelPartition {
   }
 
   var epoch: Epoch?
+  var leases = ModelLeases()
   var records: [FleetKey: FleetRecord] = [:]
   var stream: [FleetEntry] = []
 }
@@ -19,6 +20,7 @@ struct ModelWrite {
   enum Effect {
     case changed(partition: Int, FleetEntry)
     case opened(partition: Int, ModelPartition.Epoch)
+    case leased(partition: Int, ModelLeases)
     case flushed
   }
 
@@ -100,10 +102,14 @@ final class ModelServer {
         epoch = ModelPartition.Epoch(id: opening.new, number: time, refusedUntil: refusedUntil)
       }
       if epoch != partition.epoch { write(.opened(partition: number, epoch)) }
+      var leases = partition.leases
+      let found = leases.open(opening.lease, at: time)
+      if leases != partition.leases { write(.leased(partition: number, leases)) }
       return (
         .opened(
           epoch: epoch.id, number: epoch.number, refusedUntil: epoch.refusedUntil,
-          atPosition: partition.stream.last { $0.number == opening.position }?.version), time
+          atPosition: partition.stream.last { $0.number == opening.position }?.version,
+          leases: found), time
       )
     case .change(let key, let change):
       guard let epoch = partition.epoch, epoch.id == change.epoch, time >= epoch.refusedUntil
@@ -115,6 +121,11 @@ final class ModelServer {
       guard (change.earliest...max(change.earliest, change.latest)).contains(time) else {
         return (.clock, time)
       }
+      var leases = partition.leases
+      if let answer = leases.change(change.lease, gone: change.gone, at: time) {
+        return (answer, time)
+      }
+      if leases != partition.leases { write(.leased(partition: number, leases)) }
       let entry = FleetEntry(
         number: epoch.number + 1, key: key, version: change.version, record: change.record,
         events: change.events)
@@ -143,6 +154,8 @@ final class ModelServer {
       partitions = [:]
     case .opened(let number, let epoch):
       partitions[number, default: ModelPartition()].epoch = epoch
+    case .leased(let number, let leases):
+      partitions[number, default: ModelPartition()].leases = leases
     case .changed(let number, let entry):
       var partition = partitions.removeValue(forKey: number) ?? ModelPartition()
       partition.epoch?.number = entry.number
@@ -155,7 +168,7 @@ final class ModelServer {
     guard isServing else { return }
     switch write.effect {
     case .flushed: world.journal.begin(self)
-    case .opened: break
+    case .opened, .leased: break
     case .changed(let number, let entry):
       world.journal.observe(
         self, entry.key, in: number, partitions[number]!.records[entry.key])

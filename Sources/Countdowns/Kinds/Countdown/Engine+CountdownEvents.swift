@@ -9,7 +9,9 @@ extension Engine {
   /// countdown with an owner are stored.
   func noteChange(ofCountdown index: UInt32, toSends: Bool) {
     guard changes.isOn else { return }
-    if !toSends, countdowns.owner(index) != .none, countdowns.hasSends(index) { return }
+    if !toSends, !changes.areAllKept, countdowns.owner(index) != .none, countdowns.hasSends(index) {
+      return
+    }
     changes.note(EntityRef(.countdown, index), isKept: CountdownKind.isDurable(index, in: self))
   }
 
@@ -55,7 +57,7 @@ extension Engine {
     let audience = audience(ofCountdown: index)
     let event = TimedEvent(
       machine, countdowns.generation(index), sequence: newSequence(),
-      isKept: countdowns.owner(index) == .none, due: due, at: now)
+      isKept: decidesForFleet || countdowns.owner(index) == .none, due: due, at: now)
     let isForLog = event.changesStoredState && eventLog.isOn
     guard isForLog || audience != nil else { return }
     let titles = countdowns.titles(index)

@@ -72,7 +72,7 @@ extension GateKind {
     engine.gates.insert(state, at: index)
     let reference = EntityRef(kind, index)
     engine.restored(reference, state.owner, uid: state.uid)
-    if let taker = state.machine.run?.taker {
+    if let taker = state.machine.run?.taker, !engine.copies.contains(kind) {
       engine.connections.restore(reference, .connection(taker))
     }
     engine.arm(Self.self, index)
@@ -157,8 +157,6 @@ extension Engine {
     guard let index = current(GateKind.self, session, at: now) else {
       return (.noAction, GateView(closed: Array(session), at: now))
     }
-    // A fleet cannot share this: a connection is on one host.
-    if decidesForFleet { throw .shared }
     try check(generation, against: gates[index].generation)
     var gate = gates[index].machine
     let refusal = gate.take(by: client.connection)

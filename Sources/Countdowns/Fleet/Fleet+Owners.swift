@@ -1,0 +1,130 @@
+/// Owners of shared entities: connections, each of one host.
+///
+/// The fleet's number of an owner has the number of its host and that of the connection. A host has
+/// a lease in each partition where its connections own something, or run a gate's action. It renews
+/// it with each heartbeat, by the server's clock. When the lease is over, other hosts end what
+/// belongs to this one; the server checks that it is over.
+///
+/// A host whose own lease is over, as it paused or did not reach the servers, closes connections
+/// that owned something, and takes another number. So an owner and what it owns end together.
+extension Fleet {
+  /// Returns the fleet's number of a connection of this host.
+  func ownerNumber(of connection: UInt64) -> UInt64 {
+    UInt64(hostNumber) << 32 | connection & 0xffff_ffff
+  }
+
+  /// Returns all numbers that a connection has or had in the fleet, the current one first.
+  package func ownerNumbers(of connection: UInt64) -> [UInt64] {
+    let former = formerNumbers.map { UInt64($0) << 32 | connection & 0xffff_ffff }
+    return [ownerNumber(of: connection)] + former
+  }
+
+  static func host(of owner: UInt64) -> UInt32 { UInt32(owner >> 32) }
+
+  /// Returns whether an owner can be there, as far as this host knows.
+  func isThere(_ owner: UInt64, in partition: Int) -> Bool {
+    let host = Self.host(of: owner)
+    if host == hostNumber {
+      return dispatcher.engine.connections.isAlive(connection: owner & 0xffff_ffff)
+    }
+    return !formerNumbers.contains(host) && !partitions[partition].over.contains(host)
+  }
+
+  /// Ends what a closed connection owns, and lets other connections run the actions that it ran.
+  func ownerCloses(_ connection: UInt64) {
+    guard let keys = owned[ownerNumber(of: connection)] else { return }
+    for key in keys { dueLater.append((boot, key)) }
+  }
+
+  /// Notes who owns a copy now.
+  ///
+  /// - Parameter before: the owners of the copy that it replaces.
+  func noteOwners(of key: FleetKey, before: [UInt64], in index: Int) {
+    let owners = dispatcher.engine.connections(of: key)
+    guard !owners.isEmpty || !before.isEmpty else { return }
+    for owner in before {
+      owned[owner]?.remove(key)
+      if owned[owner]?.isEmpty == true { owned[owner] = nil }
+    }
+    partitions[index].copies[key]?.owners = owners
+    for owner in owners {
+      owned[owner, default: []].insert(key)
+      if !isThere(owner, in: index) { dueLater.append((boot, key)) }
+    }
+  }
+
+  // MARK: Leases
+
+  /// Takes the leases that a server reports.
+  func take(_ leases: FleetLeases, of index: Int) {
+    let new = leases.over.subtracting(partitions[index].over)
+    partitions[index].over = leases.over
+    if new.contains(hostNumber) { loseLease() }
+    if let next = leases.next { heartbeatDue = min(heartbeatDue, boot + next) }
+    guard !new.isEmpty else { return }
+    // Not all hosts at once.
+    let due = boot + Int64(daemon % UInt64(Self.grace))
+    for (owner, keys) in owned where new.contains(Self.host(of: owner)) {
+      for key in keys where partition(of: key) == index { dueLater.append((due, key)) }
+    }
+  }
+
+  /// Gives up all that the connections of this host own, and the number of this host.
+  func loseLease() {
+    let lost = owned.filter { Self.host(of: $0.key) == hostNumber }
+    formerNumbers.insert(hostNumber)
+    // Another random number, as the first one was.
+    hostNumber &+= 0x9E37_79B9
+    for partition in partitions { partition.hasLease = false }
+    statistics.leasesLost += 1
+    dispatcher.host.note(.leaseOver(owners: lost.count))
+    for (owner, keys) in lost {
+      dispatcher.host.close(owner & 0xffff_ffff, .leaseOver)
+      for key in keys { dueLater.append((boot, key)) }
+    }
+  }
+}
+
+/// The leases of hosts in a partition, as its server reports them.
+package struct FleetLeases: Equatable, Sendable {
+  /// How long a lease is valid after it was renewed, in microseconds.
+  package static let length: Int64 = 4_500_000
+  /// Leases are not over sooner than `length` after nobody has opened the partition for so long.
+  package static let gap: Int64 = 1_500_000
+  /// How long a server remembers leases that are over.
+  package static let memory: Int64 = 86_400_000_000
+
+  /// The hosts whose lease is over.
+  package var over: Set<UInt32> = []
+  /// When the next lease of another host is over if it is not renewed, in microseconds from then.
+  package var next: Int64?
+
+  package init() {}
+}
+
+extension Engine {
+  /// Decides about entities that are stored whole, elsewhere, and whose owners are elsewhere.
+  package func decideForFleet(_ isOwnerThere: @escaping (UInt64) -> Bool) {
+    noteChanges()
+    changes.areAllKept = true
+    decidesForFleet = true
+    connections.isOwnerThere = isOwnerThere
+  }
+
+  /// Runs what is due for an entity, and ends it if its owner is closed.
+  package func runDue(_ key: FleetKey, at now: Moment) {
+    guard let kind = key.kind.shared, let index = kind.find(key.key.span, in: self) else { return }
+    _ = kind.runDue(index, in: self, at: now)
+  }
+
+  /// Returns the connections that own an entity, or run its action.
+  package func connections(of key: FleetKey) -> [UInt64] {
+    guard let kind = key.kind.shared, let index = kind.find(key.key.span, in: self) else {
+      return []
+    }
+    var found: [UInt64] = []
+    if case .connection(let owner) = kind.owner(index, in: self) { found.append(owner) }
+    if key.kind == .gate, let taker = gates[index].machine.run?.taker { found.append(taker) }
+    return found
+  }
+}
