@@ -284,7 +284,9 @@ class Cluster(Topology):
         return int(server("CLUSTER", "INFO").decode().split("cluster_known_nodes:")[1].split()[0])
 
     def is_well(self, server):
-        return "cluster_state:ok" in server("CLUSTER", "INFO").decode()
+        reply = server("CLUSTER", "INFO")
+        # A replica that loads the data of its primary answers with an error.
+        return not isinstance(reply, Error) and "cluster_state:ok" in reply.decode()
 
     def settled(self):
         running = [server for server in self.servers if server.is_running]
