@@ -81,6 +81,16 @@ struct EventFilter {
       || engine.isSubscribed(session.client.connection, to: kind, key, budget: &budget)
   }
 
+  /// Returns whether only entities of some kinds can match.
+  func isOnly(about kinds: KindSet) -> Bool {
+    func isAbout(_ channel: [UInt8]) -> Bool {
+      Subscriptions.parse(channel).map { kinds.contains($0.0) } ?? false
+    }
+    if !patterns.isEmpty, patterns.allSatisfy(isAbout) { return true }
+    guard isOwn, let own = engine.subscriptions.own(session.client.connection) else { return isOwn }
+    return own.channels.allSatisfy(isAbout) && own.patterns.allSatisfy(isAbout)
+  }
+
   /// Reads the daemon's own event log until the page is full.
   ///
   /// - Parameter others: kinds to leave out.

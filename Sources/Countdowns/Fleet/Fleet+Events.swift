@@ -89,6 +89,8 @@ extension Fleet {
     let targets = partitions.map(\.eventPlace)
     reading.targets = targets
     if reading.cursor.log != eventLog {
+      // The events of other kinds are on the other host.
+      reading.isComplete = reading.filter.isOnly(about: kinds)
       (reading.cursor.log, reading.cursor.sequence) = (eventLog, dispatcher.engine.lastSequence)
     }
     for (index, target) in targets.enumerated() {

@@ -31,7 +31,7 @@ import Wire
   }
 
   private func read(
-    _ daemon: FleetCounter, after cursor: String, _ options: String = ""
+    _ daemon: FleetCounter, after cursor: String, _ options: String = "MATCH timer:*"
   ) throws -> Page {
     try page(daemon.say("EVENTS SINCE \(cursor) \(options)", by: daemon.counter.open()))
   }
@@ -115,7 +115,7 @@ import Wire
     #expect(all.lines.count == 2, "\(all.lines)")
     var lines: [String] = []
     for _ in all.lines {
-      let page = try read(a, after: next, "LIMIT 1")
+      let page = try read(a, after: next, "LIMIT 1 MATCH timer:*")
       #expect(page.isComplete)
       lines += page.lines
       next = page.cursor
@@ -150,7 +150,7 @@ import Wire
     try a.say("TIMER SET x 1h")
     a.read()
     let cursor = try cursor(of: a)
-    b.counter.run(["EVENTS", "SINCE", cursor])
+    b.counter.run(["EVENTS", "SINCE", cursor, "MATCH", "timer:*"])
     #expect(try b.counter.take().isEmpty)
     b.settle()
     #expect(try page(b.counter.take()[0]).isComplete)
@@ -161,7 +161,7 @@ import Wire
     a.read()
     let cursor = try cursor(of: a)
     servers.isSilent = true
-    b.counter.run(["EVENTS", "SINCE", cursor])
+    b.counter.run(["EVENTS", "SINCE", cursor, "MATCH", "timer:*"])
     b.counter.pass(251)
     #expect(try !page(b.counter.take()[0]).isComplete)
   }
@@ -169,7 +169,7 @@ import Wire
   @Test func aHostWithoutServersSaysSo() throws {
     let cursor = try cursor(of: a)
     b.fleet.disconnected([0])
-    b.counter.run(["EVENTS", "SINCE", cursor])
+    b.counter.run(["EVENTS", "SINCE", cursor, "MATCH", "timer:*"])
     b.counter.pass(251)
     #expect("\(try b.counter.take())".contains("UNAVAILABLE"))
   }
@@ -183,8 +183,22 @@ import Wire
     try a.say("ONCE BEGIN o TTL 1h")
     try a.say("TIMER SET t 1h")
     b.read()
-    #expect(try read(a, after: cursor).lines.count == 2)
-    #expect(try read(b, after: cursor).lines.count == 1)
+    let all = try read(a, after: cursor, "")
+    #expect(all.lines.count == 2 && all.isComplete)
+    for options in ["", "MATCH timer:* MATCH *", "MATCH timer:*"] {
+      let page = try read(b, after: cursor, options)
+      #expect(page.lines.count == 1)
+      #expect(page.isComplete == (options == "MATCH timer:*"), "what else could match is elsewhere")
+    }
+    for channel in ["timer:t", "hud:main"] {
+      let subscriber = b.counter.open(.resp3)
+      b.counter.run(["SUBSCRIBE", channel], by: subscriber)
+      _ = try b.counter.take(subscriber)
+      b.counter.run(["EVENTS", "SINCE", cursor, "SUBSCRIBED"], by: subscriber)
+      b.settle()
+      let reply = try b.counter.take(subscriber).last
+      #expect(reply?.elements[3] == .boolean(channel == "timer:t"))
+    }
   }
 
   @Test func aNumberContinuesInTheEventLogOfTheSameHost() throws {
