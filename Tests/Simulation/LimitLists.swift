@@ -20,6 +20,8 @@ struct LimitLists {
     fileprivate var history: [Entry] = []
     var sends: [Send] = []
     var blockedUntil: Int64?
+    /// When it was blocked last.
+    var blockedAt: Int64?
     var countedAfter: Int64 = 0
   }
 
@@ -159,6 +161,7 @@ struct LimitLists {
         known.count(where: { $0.isEntered! }) * 100 < Int(passed.least) * known.count
       else { continue }
       limits[key]!.blockedUntil = now + passed.block.microseconds
+      limits[key]!.blockedAt = now
       limits[key]!.countedAfter = limits[key]!.sends.last!.id
     }
   }

@@ -195,13 +195,18 @@ package struct LimitSimulation: ~Copyable {
     let isRight =
       switch event.name {
       case .full: refusal != nil
-      case .room: refusal == nil
+      // A code may expire at the moment at which there is room, and block the limit.
+      case .room:
+        refusal == nil
+          || refusal?.reason == .blocked && lists.limits[event.key]?.blockedAt == boot
       case .blocked: blocked
       case .unblocked: !blocked
       default: true
       }
     if !isRight {
-      throw disagreement("\(event.name) of \(String(decoding: event.key, as: UTF8.self))")
+      throw disagreement(
+        "\(event.name) of \(String(decoding: event.key, as: UTF8.self)), but "
+          + String(describing: refusal))
     }
   }
 

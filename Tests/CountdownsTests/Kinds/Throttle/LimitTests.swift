@@ -370,4 +370,35 @@ import Testing
       "COUNTDOWN START 4511 POLICY phone LIMIT ip:1", "LIMIT max-entities is 3")
     #expect(try counter.say("DBSIZE") == .integer(0))
   }
+
+  // MARK: Storing
+
+  /// With what a frame of the log has besides: 24 bytes, and up to 7 to a multiple of 8.
+  @Test func aStartWithThreeLimitsTakesAtMostAKilobyteOfTheLog() throws {
+    var settings = try Self.settings()
+    var all = LimitRules.Rules()
+    all.windows = [.init(limit: LimitRules.mostInWindow, length: .days(1))]
+    all.isGlobal = true
+    var range = all
+    (range.isGlobal, range.withoutLast) = (false, 4)
+    range.passed = .init(least: 1, of: 50, within: .seconds(3_600), block: .seconds(3_600))
+    var ip = LimitRules.Rules()
+    ip.rate = Throttle.Rate(burst: 1_000, count: 1_000, period: .seconds(3_600))
+    settings.throttles = [
+      "ip": try LimitRules(ip), "range": try LimitRules(range), "all": try LimitRules(all),
+    ]
+    let counter = DispatcherHarness(engine: settings)
+    counter.dispatcher.engine.noteChanges()
+    let batch = ChangeWriter(offset: 0)
+    var most = 0
+    for number in 1_000..<1_100 {
+      batch.removeAll()
+      let started = try counter.say(
+        "COUNTDOWN START key:00000000\(number) POLICY phone LIMIT ip:10.0.0.7")
+      #expect(started["accepted"] == .integer(1))
+      counter.dispatcher.engine.takeChanges(into: batch)
+      most = max(most, batch.bytes.count)
+    }
+    #expect((500...1_000 - 31).contains(most), "\(most)")
+  }
 }
