@@ -44,7 +44,8 @@ struct Countdownd: ParsableCommand {
       Exit status:
         0   stopped as requested
         64  an error in the command line
-        69  cannot listen: the socket is in use, or its directory does not exist
+        69  cannot listen: the socket is in use, its directory does not exist, or too few files
+            may be open
         73  cannot keep state: the message says why, and what to do
         74  cannot store a change: the log says why; a restart continues with what was stored
         78  the configuration has an error: the message says where
@@ -142,7 +143,13 @@ struct Countdownd: ParsableCommand {
     signal(SIGPIPE, SIG_IGN)
     // Exceeding the limit on file sizes is an error, like a full disk.
     signal(SIGXFSZ, SIG_IGN)
-    raiseDescriptorLimit()
+    guard raiseDescriptorLimit() >= Self.fewestDescriptors else {
+      throw refuseStart(
+        """
+        the process may open fewer than \(Self.fewestDescriptors) files; raise LimitNOFILE= of the \
+        service, or `ulimit -n`
+        """, 69, logger)
+    }
     Server.avoidHugePages()
     let notifier = ServiceNotifier()
     let status = StatusLine(notifier)
@@ -360,6 +367,9 @@ struct Countdownd: ParsableCommand {
 
   private static let signals = [SIGTERM, SIGINT, SIGHUP]
 
+  /// Below that, libdispatch may stop the program, or nobody could connect.
+  private static let fewestDescriptors: rlim_t = 32
+
   /// Makes signals wait until they are watched, in all threads: call it before there are others.
   private func blockSignals() {
     var set = sigset_t()
@@ -380,10 +390,14 @@ func complain(_ text: String, prefixed: Bool = true) {
 /// Prints a line of the result.
 private func say(_ line: String) { print(line.printable) }
 
-/// Raises the limit on descriptors as far as the system allows: each connection needs one.
-private func raiseDescriptorLimit() {
+/// Raises the limit on descriptors as far as the system allows, and returns it: each connection
+/// needs one.
+private func raiseDescriptorLimit() -> rlim_t {
   var limit = rlimit()
-  guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+  guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+    return .max
+  }
   limit.rlim_cur = limit.rlim_max
   unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  return limit.rlim_max
 }
