@@ -36,7 +36,7 @@ ROWS = {
     "a limit is nearly reached": ["test_health::test_health_reports_limits_that_are_nearly_reached",
                                   "test_clear::test_keys_that_match_are_ended"],
     "too much memory": ["test_health::test_memory_beyond_its_limit_refuses_new_entities_only"],
-    "no file can be opened": ["test_store_trouble::test_a_daemon_without_descriptors_closes_none_twice"],
+    "no file can be opened": ["test_store_trouble::test_a_daemon_that_may_open_too_few_files_says_so"],
     "loading takes long": ["test_loading::test_commands_that_need_state_get_loading_and_others_are_answered"],
     "events are late": ["test_terminal::test_top_shows_the_load"],
     "the disk is slow": ["test_metrics::test_buckets_never_fall_and_end_with_the_count"],
