@@ -7,12 +7,7 @@ final class FleetPartition {
   var isConnected = false
   /// Whether the partition was opened on its server, so that requests can be sent.
   var isOpen = false
-  var epoch: [UInt8] = [] {
-    didSet {
-      let digest = SipHash(key: (0, 0))(epoch.span, compression: 2, finalization: 4)
-      epochDigest = Int64(UInt32(truncatingIfNeeded: digest))
-    }
-  }
+  private(set) var epoch: [UInt8] = []
   /// Tells epochs apart in cursors.
   private(set) var epochDigest: Int64 = 0
   /// The time on the server's clock until which changes are refused, as records were lost.
@@ -25,6 +20,12 @@ final class FleetPartition {
     FleetPlace(position: position, version: lastVersion, loading: loading)
   }
   var isFollowed = false
+
+  func take(epoch: [UInt8]) {
+    let digest = SipHash(key: (0, 0))(epoch.span, compression: 2, finalization: 4)
+    (self.epoch, epochDigest) = (epoch, Int64(UInt32(truncatingIfNeeded: digest)))
+  }
+
   /// This daemon's copies of the partition's records.
   var copies: [FleetKey: FleetCopy] = [:]
   /// Counts the loadings of all records, the one under way included.
@@ -238,7 +239,7 @@ extension Fleet {
       place.loading == partition.loading
       && (number < place.position || place.version != nil && atPosition != place.version)
     if hasFork, !isLost { noteFork(index, from: place, number, atPosition) }
-    partition.epoch = epoch
+    partition.take(epoch: epoch)
     if isNew || isLost || hasFork { partition.confirmed = 0 }
     if isNew || isLost || hasFork {
       reload(index, after: number)
