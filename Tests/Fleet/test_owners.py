@@ -37,7 +37,7 @@ def test_what_a_host_owns_ends_after_the_host_was_killed_and_not_before(bench):
     eventually(lambda: view(sure(others[1], "GATE", "TAKE", "s"))["accepted"], "the gate is free")
     assert sure(others[0], "GATE", "DONE", "s") == 0
     sure(others[1], "GATE", "DONE", "s")
-    eventually(lambda: second.info("fleet")["fleet_owners"] == "0", "nobody owns anything")
+    eventually(lambda: second.info("fleet")["fleet_owners"] == "0", "no owner is left")
 
 
 def test_a_host_that_was_stopped_closes_the_connections_whose_entities_have_ended(bench):
