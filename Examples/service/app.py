@@ -1,6 +1,7 @@
 """Codes, rate limits, idempotent orders, a debounced reindex and reminders. countdownd decides."""
 import hmac
 import secrets
+import threading
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,6 +17,7 @@ per_ip = RateLimit("minute:{request.client.host}", "hour:{request.client.host}",
 app = FastAPI(dependencies=[Depends(per_ip)])
 install(app)
 codes: dict[str, tuple[int, str]] = {}  # phone: (generation, code)
+noting = threading.Lock()
 orders: list[dict[str, object]] = []
 
 
@@ -36,6 +38,15 @@ def milliseconds(time: timedelta) -> int:
     return round(time.total_seconds() * 1000)
 
 
+def note(phone: str, generation: int, code: str) -> bool:
+    """Notes a send; False if it was noted before, by a request with the same token."""
+    with noting:
+        is_new = codes.get(phone, (0, ""))[0] < generation
+        if is_new:
+            codes[phone] = generation, code
+        return is_new
+
+
 def send_sms(phone: str, code: str) -> None:
     if phone.endswith("0000"):
         raise OSError("no such number")
@@ -48,9 +59,8 @@ def send_code(body: Phone) -> dict[str, object]:
     if answer.refused:
         wait = {"message": f"Please wait ({answer.reason}).", "wait_ms": milliseconds(answer.retry_after)}
         raise HTTPException(429, wait, {"Retry-After": str(seconds(answer.retry_after))})
-    if answer.accepted:
-        code = f"{secrets.randbelow(1_000_000):06}"
-        codes[body.phone] = answer.generation, code
+    code = f"{secrets.randbelow(1_000_000):06}"
+    if note(body.phone, answer.generation, code):
         try:
             send_sms(body.phone, code)
         except OSError:

@@ -4,9 +4,11 @@ import concurrent.futures
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -165,6 +167,21 @@ def test_a_double_submit_is_one_send(service):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(service.send, ["same"] * 8))
     assert [status for status, _ in answers] == [200] * 8
+    assert len(service.sent) == 1
+
+
+@pytest.mark.daemon(virtual_time=True, config=POLICY)
+def test_a_code_is_sent_although_the_reply_was_lost(service, daemon):
+    service.button()  # it is connected now
+    # The client of Flask's service waits 2 s for a reply, and asks again with the token.
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        os.kill(daemon.pid, signal.SIGSTOP)
+        press = pool.submit(service.send, "same")
+        time.sleep(3)
+        os.kill(daemon.pid, signal.SIGCONT)
+        first, _ = press.result()
+    assert first in (200, 503)
+    assert service.send("same")[0] == 200
     assert len(service.sent) == 1
 
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import secrets
+import threading
 
 import redis
 from flask import Flask, abort, request, send_file
@@ -19,6 +20,7 @@ daemon = redis.Redis(
 
 # phone: (generation of the send, its code). A table in a database where there are several servers.
 codes = {}
+noting = threading.Lock()
 
 
 WAIT = "A code was sent a short while ago. Wait before you ask for another one."
@@ -57,10 +59,12 @@ def send():
         message = REFUSALS.get(answer["reason"], WAIT)
         return {"ok": False, "message": message, "button": button(answer)}, 429
     sent = {"ok": True, "message": "We sent you a code.", "button": button(answer)}
-    if answer["reason"] == "repeated":  # sent already, by the same press
-        return sent
+    # The same press came twice, or redis-py asked again as a reply was lost: who notes it sends it.
     code = f"{secrets.randbelow(1_000_000):06}"
-    codes[phone] = answer["generation"], code
+    with noting:
+        if phone in codes and codes[phone][0] >= answer["generation"]:
+            return sent
+        codes[phone] = answer["generation"], code
     try:
         send_sms(phone, code)
     except ProviderError:

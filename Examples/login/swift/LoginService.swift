@@ -39,11 +39,9 @@ actor LoginService {
   ) async throws -> (result: Sending, button: CountdownView?) {
     let answer = try await daemon.countdown.start(
       key(phone), policy: "login", limits: ["ip:\(address)"], token: token)
-    switch answer.decision {
-    case .accepted: break
-    case .repeated: return (.sent, answer.view)
-    case .refused(let reason, _): return (.refused(reason), answer.view)
-    }
+    if case .refused(let reason, _) = answer.decision { return (.refused(reason), answer.view) }
+    // The same press came twice, or an earlier reply was lost: who notes the send sends.
+    if let (noted, _) = codes[phone], noted >= answer.generation { return (.sent, answer.view) }
     let digits = String(Int.random(in: 0..<1_000_000))
     let code = String(repeating: "0", count: 6 - digits.count) + digits
     codes[phone] = (answer.generation, code)

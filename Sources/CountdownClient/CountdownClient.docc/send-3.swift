@@ -5,7 +5,7 @@ let answer = try await client.countdown.start(
   "+4512345678", count: 60, every: .seconds(1))
 switch answer.decision {
 case .accepted: print("send the code")
-case .repeated: print("the code of this request was sent")
+case .repeated: print("this request was here before")
 case .refused(_, let retryAfter): print("try again in \(retryAfter)")
 }
 
