@@ -144,7 +144,7 @@ def wait_until_accepted(servers, asking):
     """Waits until starts are accepted everywhere; returns since when the servers could store them, and
     when they were accepted.
 
-    A primary that was paused is perhaps deposed a moment after it goes on. Then Sentinel makes it a
+    A primary that was paused is perhaps deposed a moment after it runs again. Then Sentinel makes it a
     replica of the new one 8 s later, and until then the servers cannot store what all must have.
     """
     since = None
