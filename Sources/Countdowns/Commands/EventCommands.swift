@@ -91,6 +91,14 @@ struct EventFilter {
     return own.channels.allSatisfy(isAbout) && own.patterns.allSatisfy(isAbout)
   }
 
+  /// The entities that alone can match; nil if a pattern can match others.
+  var entities: [FleetKey]? {
+    guard isOwn else { return nil }
+    guard let own = engine.subscriptions.own(session.client.connection) else { return [] }
+    guard own.patterns.isEmpty else { return nil }
+    return own.channels.compactMap { Subscriptions.parse($0).map { FleetKey($0.0, $0.key) } }
+  }
+
   /// Reads the daemon's own event log until the page is full.
   ///
   /// - Parameter others: kinds to leave out.

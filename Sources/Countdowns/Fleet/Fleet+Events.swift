@@ -93,7 +93,15 @@ extension Fleet {
       reading.isComplete = reading.filter.isOnly(about: kinds)
       (reading.cursor.log, reading.cursor.sequence) = (eventLog, dispatcher.engine.lastSequence)
     }
+    let relevant = reading.filter.entities.map { entities in
+      Set(entities.filter { kinds.contains($0.kind) }.map(partition))
+    }
     for (index, target) in targets.enumerated() {
+      if let relevant, !relevant.contains(index) {
+        // What a quiet client has missed here does not matter to it.
+        reading.cursor.places[index] = target
+        continue
+      }
       // Nothing is known of the partition, its records were lost, or a server that lacks these
       // entries has taken over.
       if let place = reading.cursor.places[index], place.mayPrecede(target) { continue }

@@ -133,6 +133,20 @@ import Wire
     #expect(try read(b, after: page.cursor).isComplete)
   }
 
+  @Test(arguments: ["timer:x", "hud:main"])
+  func onlyPartitionsOfOnesOwnChannelsCount(channel: String) throws {
+    let cursor = try cursor(of: a)
+    for key in ["x", "y"] { try a.say("TIMER SET \(key) 1h") }
+    servers.entries.removeFirst()
+    let subscriber = a.counter.open(.resp3)
+    a.counter.run(["SUBSCRIBE", channel], by: subscriber)
+    _ = try a.counter.take(subscriber)
+    a.counter.run(["EVENTS", "SINCE", cursor, "SUBSCRIBED"], by: subscriber)
+    a.settle()
+    let reply = try a.counter.take(subscriber).last
+    #expect(reply?.elements[3] == .boolean(channel == "hud:main"))
+  }
+
   /// A server has taken over that lacks an entry, and has another one in its place.
   @Test(arguments: [0, 1]) func anotherEntryInThePlaceOfTheOneReadIsReported(more: Int) throws {
     try a.say("TIMER SET x 1h")
