@@ -8,11 +8,6 @@ static inline int countdownd_bind_blob(
   return sqlite3_bind_blob(statement, column, bytes, count, SQLITE_TRANSIENT);
 }
 
-static inline int countdownd_bind_text(
-    sqlite3_stmt *statement, int column, const char *bytes, int count) {
-  return sqlite3_bind_text(statement, column, bytes, count, SQLITE_TRANSIENT);
-}
-
 // Turns off memory statistics, which take a lock shared by all threads. Call before SQLite is used.
 static inline int countdownd_count_no_memory(void) {
   return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);

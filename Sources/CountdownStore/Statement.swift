@@ -43,17 +43,6 @@ import CSQLite
       })
   }
 
-  func bind(_ parameter: Int32, _ text: String) {
-    var text = text
-    check(
-      text.withUTF8 { text in
-        unsafe text.withMemoryRebound(to: CChar.self) {
-          unsafe countdownd_bind_text(
-            handle, parameter, $0.baseAddress ?? emptyText, Int32($0.count))
-        }
-      })
-  }
-
   private func check(_ code: Int32) { if code != SQLITE_OK { unbound = code } }
 
   // MARK: Rows
@@ -104,10 +93,3 @@ import CSQLite
     return unsafe _overrideLifetime(span, borrowing: self)
   }
 }
-
-/// The bytes of an empty text: SQLite would bind a null pointer as NULL.
-nonisolated(unsafe) private let emptyText: UnsafePointer<CChar> = {
-  let text = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
-  unsafe text.initialize(to: 0)
-  return unsafe UnsafePointer(text)
-}()

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from countdownd import binary, eventually
+from countdownd import binary, eventually, view
 
 CTL = binary().parent / "countdownctl"
 
@@ -100,6 +100,18 @@ def test_missing_entities_are_status_1(daemon):
         says(daemon, 1, "k", *command)
     says(daemon, 0, "accepted", "start", "k")
     says(daemon, 4, "STALE", "cancel", "k", "--generation", "1")
+
+
+def test_subcommands_send_their_command(daemon):
+    says(daemon, 0, "t", "timer", "set", "t", "1h")
+    says(daemon, 0, "deleted", "timer", "delete", "t")
+    says(daemon, 0, "home", "nav", "push", "main", "home")
+    says(daemon, 0, "home", "nav", "set", "main", "home", "--pop", "off")
+    assert view(daemon.connect()("NAV", "GET", "main"))["pages"] == [b"home"]
+    says(daemon, 0, "loading", "page", "appear", "orders")
+    says(daemon, 0, "error", "page", "failed", "orders", "--message", "no network")
+    says(daemon, 0, "loading", "page", "retry", "orders")
+    says(daemon, 1, "orders", "page", "refresh", "orders")
 
 
 def test_info_lists_its_sections_in_errors_and_help(daemon):

@@ -136,6 +136,8 @@ def test_the_same_rules_differ_in_nothing_and_stricter_ones_say_what_they_cost(d
     strict.write_text(RULES.replace("20/1h", "4/1h").replace("60/1h", "8/1h"))
     file = tmp_path / "export.journal"
     assert "entries" in ctl(daemon, "journal", "export", file)
+    problem = ctl(daemon, "journal", "export", tmp_path / "none" / "export.journal", status=1)
+    assert "No such file or directory" in problem
     report = replay(daemon, strict, "--journal", file, "--price", "0.1")
     assert report["now"]["sends"] < report["then"]["sends"] == same["then"]["sends"]
     saved = report["then"]["sends"] - report["now"]["sends"]

@@ -249,6 +249,26 @@ def test_events_are_lines_on_a_dumb_terminal(client, open_terminal):
     terminal.wait_for_prompt()
 
 
+def test_raw_is_formatted_for_people(client, terminal):
+    client("TIMER", "SET", "tea", "4m")
+    assert terminal.run("countdownctl raw TIMER DEL tea") == ["(integer) 1"]
+    assert terminal.run("countdownctl raw TIMER DEL tea | cat") == ["0"]
+
+
+def test_the_daemon_says_what_to_try(open_terminal):
+    terminal = open_terminal()
+    terminal.type("countdownd --socket './a b' --durability none")
+    screen = terminal.wait_for("Ctrl-C stops the daemon.")
+    first = screen.index("Try it in another terminal, in the same folder:")
+    assert screen[first + 1 : first + 4] == [
+        "  export COUNTDOWND_SOCKET='./a b'",
+        "  countdownctl start +4512345678 60s",
+        "  countdownctl watch",
+    ]
+    terminal.press("C-c")
+    terminal.wait_for_prompt()
+
+
 def test_a_lost_connection_is_said_and_made_again(daemon, client, terminal):
     countdowns(client, 2)
     terminal.type("countdownctl watch")

@@ -385,4 +385,42 @@ import Testing
     style.showsGenerations = true
     #expect(EventLine.text(fired, time: "-", style: style) == plain + "  generation 2")
   }
+
+  @Test(arguments: [
+    (
+      "hud:checkout",
+      #"{"event":"shown","key":"checkout","generation":1,"state":"visible","kind":"progress","#
+        + #""fraction":0.5,"status":"Paying","holds":["a","b"],"end":null}"#,
+      "shown  visible  progress  50 %  Paying  2 holds"
+    ),
+    (
+      "timer:tea",
+      #"{"event":"set","key":"tea","generation":1,"state":"running","remaining_ms":240000,"#
+        + #""every_ms":60000}"#,
+      "set  running  due in 4 m  every 60 s"
+    ),
+    (
+      "scope:app",
+      #"{"event":"opened","key":"app","generation":1,"state":"open","parent":"root","#
+        + #""remaining_ms":3600000}"#,
+      "opened  open  below root  lease of 60 m left"
+    ),
+    (
+      "nav:main",
+      #"{"event":"appear","key":"main","generation":1,"page":"home","first":true,"last":true,"#
+        + #""style":"presented","bar_changed":true,"bar":"hidden","fraction":0.25}"#,
+      "appear  home  first  last  presented  bar hidden  25 %"
+    ),
+    (
+      "page:orders",
+      #"{"event":"failed","key":"orders","generation":1,"state":"error","items":12,"#
+        + #""message":"no network"}"#,
+      "failed  error  12 items  no network"
+    ),
+  ])
+  func eachKindHasItsDetails(channel: String, json: String, line: String) throws {
+    let text = EventLine.text(
+      try Self.event(channel, json), time: "-", style: Style(hasColour: false))
+    #expect(text == "-  \(channel)  \(line)")
+  }
 }
