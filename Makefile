@@ -329,6 +329,7 @@ bench-fleet: build ## Measure daemons that share a Redis server
 	@scripts/install-packages.sh python3 redis-server
 	@Benchmarks/fleet/bench.py $(BENCH_OPTIONS)
 	@Benchmarks/fleet/overhead.py
+	@Benchmarks/fleet/memory.py
 
 .PHONY: bench-gateway
 bench-gateway: build gateway ## Measure many pages of countdown-gateway, beside nchan if it is installed

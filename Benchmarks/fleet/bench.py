@@ -37,11 +37,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def wait_for(condition, what):
-    end = time.monotonic() + 30
+def wait_for(condition, what, seconds=30):
+    end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            sys.exit(f"bench-fleet: not within 30 s: {what}")
+            sys.exit(f"bench-fleet: not within {seconds} s: {what}")
         time.sleep(0.05)
 
 
@@ -57,7 +57,7 @@ class Disturbed(Exception):
 class Bench:
     """The servers and daemons of a mode; `with` ends them."""
 
-    def __init__(self, daemons, replicas):
+    def __init__(self, daemons, replicas, mirrors=()):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="bench-fleet-"))
         self.processes = []
         self.paths = [self.directory / f"socket-{number}" for number in range(daemons)]
@@ -80,9 +80,9 @@ class Bench:
                 f"fleet:\n  engine: redis\n  nodes: ['127.0.0.1:{ports[0]}']\n  discovery: single\n"
                 f"  replicas: {'all' if replicas else 0}\n  timeout: 5s\n"
             )
-        file = self.directory / "config.yaml"
-        file.write_text(settings)
-        for path in self.paths:
+        for number, path in enumerate(self.paths):
+            file = self.directory / f"config-{number}.yaml"
+            file.write_text(settings + (f"  mirror: {mirrors[number]}\n" if mirrors else ""))
             self.spawn(COUNTDOWND, "--config", file, "--socket", path, "--state-directory", f"{path}-state")
         for path in self.paths:
             wait_for(lambda: output(str(COUNTDOWNCTL), "--socket", str(path), "ping"), "the daemons answer")

@@ -90,4 +90,5 @@ def main():
     return 0 if all(int(row[3]) <= 300 for row in rows) else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -252,6 +252,10 @@ extension Setting where Whole == Configuration {
       "What GET reads: engine (the servers) or local (this host's copy, which may be some "
         + "ms old)."),
     Setting(
+      "fleet.mirror", \.fleet.settings.mirror, .choice(),
+      "What this host has copies of: all that is shared, or used (what its clients use or watch, "
+        + "and the partitions that it keeps). With used, LIST shows those only."),
+    Setting(
       "fleet.max-clock-skew", \.fleet.settings.maximumClockSkew, .duration(from: 1),
       "How far the clocks of the servers may be apart."),
 

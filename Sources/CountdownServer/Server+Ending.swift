@@ -21,6 +21,8 @@ extension Server {
       // Nothing has changed yet. `start` waits until loading has stopped.
       if case .underWay(let loading) = loading { return loading.stop() }
       // Commands that were executed are stored and answered; then all connections are closed.
+      dispatcher.fleet?.end()
+      fleetServers?.flush()
       commitBatch()
       storing.whenIdle.append { [self] in
         for connection in connections.open { connection.end() }

@@ -17,7 +17,7 @@ fleet:
 
 
 class Fleet:
-    def __init__(self, topology, hosts, *, partitions=4, replicas="all", more="", config="", environments=(), is_open=True):
+    def __init__(self, topology, hosts, *, partitions=4, replicas="all", more="", mores=(), config="", environments=(), is_open=True):
         self.topology = topology
         self.network = next((host.network for host in hosts if host), None)
         self.text = SETTINGS.format(
@@ -26,10 +26,11 @@ class Fleet:
         )  # fmt: skip
         self.daemons = []
         for number, host in enumerate(hosts):
+            own = "".join(f"  {line}\n" for line in mores[number].splitlines()) if mores else ""
             environment = environments[number] if number < len(environments) else None
             self.daemons.append(
                 Daemon(
-                    config=self.text + config, prefix=host.prefix if host else (), environment=environment,
+                    config=self.text + own + config, prefix=host.prefix if host else (), environment=environment,
                     is_waited_for=False,
                 )
             )  # fmt: skip

@@ -15,11 +15,11 @@ from servers import Cluster, SentinelTrio, Single
 DURATION = parameter("DURATION", 6.0)
 
 
-def trio(bench, *, replicas="all", clocks=False):
+def trio(bench, *, replicas="all", clocks=False, more=""):
     network = bench.network()
     hosts = [network.host() for _ in range(4)]
     servers = bench.topology(SentinelTrio, hosts[:3], clocks=clocks)
-    return network, servers, bench.fleet(servers, hosts, replicas=replicas)
+    return network, servers, bench.fleet(servers, hosts, replicas=replicas, more=more)
 
 
 def cluster(bench, *, replicas="all", clocks=False):
@@ -29,11 +29,11 @@ def cluster(bench, *, replicas="all", clocks=False):
     return network, servers, bench.fleet(servers, hosts[6:], replicas=replicas, partitions=8)
 
 
-def single(bench):
+def single(bench, more=""):
     network = bench.network()
     hosts = [network.host() for _ in range(5)]
     servers = bench.topology(Single, hosts[0])
-    return network, servers, bench.fleet(servers, hosts[1:], replicas=0)
+    return network, servers, bench.fleet(servers, hosts[1:], replicas=0, more=more)
 
 
 def works(fleet):
@@ -143,6 +143,12 @@ def test_histories_on_one_server_without_faults_can_be_explained(bench):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_histories_on_one_server_can_be_explained(bench, fault):
     run(single(bench), fault, False)
+
+
+@pytest.mark.parametrize("fault", [stop_a_daemon, kill_a_daemon, lose_a_server])
+def test_histories_of_hosts_that_hold_only_what_is_used_can_be_explained(bench, fault):
+    topology = trio if fault is lose_a_server else single
+    run(topology(bench, more="mirror: used"), fault, fault is lose_a_server)
 
 
 @pytest.mark.parametrize("fault", FAILOVERS)

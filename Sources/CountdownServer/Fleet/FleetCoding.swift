@@ -55,6 +55,10 @@ extension FleetRequest {
         number(3), names.epoch, names.stream, names.leases, opening.known, opening.new,
         number(opening.refusal), number(opening.position), opening.policies,
         number(opening.setsPolicies ? 1 : 0), opening.lease.map(number) ?? [],
+        opening.keeping.map { number($0.host) } ?? [],
+        (opening.keeping?.load).map(number) ?? [],
+        number(opening.keeping?.relieves == true ? 1 : 0),
+        number(opening.keeping?.blockedUntil ?? 0),
       ]
     case .read(let key):
       words = [number(1), names.records, FleetNames.text(key)]
@@ -89,13 +93,15 @@ extension FleetRequest {
     func time(_ index: Int) -> Int64? { parts[index].int.map(Int64.init) }
     switch self {
     case .open:
-      guard parts.count == 8, let engine = time(0), let epoch = parts[1].bytes,
+      guard parts.count == 10, let engine = time(0), let epoch = parts[1].bytes,
         let number = time(2), let until = time(3), let version = parts[4].bytes,
-        let over = parts[6].elements, let next = time(7)
+        let over = parts[6].elements, let next = time(7),
+        let keeps = parts[8].int, let blocked = time(9)
       else { return nil }
       var leases = FleetLeases()
       leases.over = Set(over.compactMap { $0.int.flatMap { UInt32(exactly: $0) } })
       leases.next = next > 0 ? next : nil
+      (leases.isKeeper, leases.blockedUntil) = (keeps == 1, blocked)
       return (
         .opened(
           epoch: epoch, number: number, refusedUntil: until, atPosition: FleetVersion(version),

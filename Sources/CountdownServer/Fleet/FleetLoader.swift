@@ -2,7 +2,7 @@ import Countdowns
 import DequeModule
 import Wire
 
-/// Reads all records of some partitions of one server in pieces, one partition after the other.
+/// Reads records of some partitions of one server in pieces, one partition after the other.
 final class FleetLoader {
   private static let patienceMilliseconds: UInt64 = 2_000
   /// About how many bytes a piece should have, and how many records it may have.
@@ -18,8 +18,11 @@ final class FleetLoader {
 
   /// The partitions to load after the one under way.
   private var wanted: Deque<Int> = []
-  /// The partition that is being loaded.
+  /// The keys to read, where not all records of a partition are wanted.
+  private var keys: [Int: [FleetKey]] = [:]
+  /// The partition that is being loaded, and how many of its keys were asked for.
   private var current: Int?
+  private var asked = 0
   /// Whether the load under way has to begin again, or to stop.
   private var isOutdated = false
   private var count = 100
@@ -30,7 +33,8 @@ final class FleetLoader {
     self.servers = servers
   }
 
-  func load(_ partition: Int) {
+  func load(_ partition: Int, only keys: [FleetKey]?) {
+    self.keys[partition] = keys
     // The load under way may have missed changes.
     if partition == current { isOutdated = true }
     if !wanted.contains(partition) { wanted.append(partition) }
@@ -88,29 +92,46 @@ final class FleetLoader {
     }
     current = next
     isOutdated = false
+    asked = 0
     ask(for: next, after: "0")
   }
 
   private func ask(for partition: Int, after cursor: String) {
     var bytes: [UInt8] = []
-    RESPRequest.append(
-      [
-        "HSCAN".utf8Array, servers.names[partition].records, cursor.utf8Array, "COUNT".utf8Array,
-        "\(count)".utf8Array,
-      ], to: &bytes)
+    let records = servers.names[partition].records
+    if let next = keys[partition]?[asked...].prefix(count) {
+      RESPRequest.append(["HMGET".utf8Array, records] + next.map(FleetNames.text), to: &bytes)
+    } else {
+      RESPRequest.append(
+        ["HSCAN".utf8Array, records] + [cursor, "COUNT", "\(count)"].map(\.utf8Array), to: &bytes)
+    }
     connection?.send(bytes, replies: 1, within: Self.patienceMilliseconds)
   }
 
   private func take(_ value: RESPValue) {
     guard let partition = current else { return }
     if case .error(let text) = value { return lose(text) }
+    guard !isOutdated else { return end() }
+    if let keys = keys[partition] { return take(value, for: keys[asked...], of: partition) }
     guard let parts = value.elements, parts.count == 2, let cursor = parts[0].string,
       let found = parts[1].elements, found.count.isMultiple(of: 2)
     else { return lose("its answer to HSCAN is not understood") }
-    guard !isOutdated else { return end() }
     handOver(found, of: partition)
     if cursor == "0" { return end() }
     ask(for: partition, after: cursor)
+  }
+
+  private func take(_ value: RESPValue, for keys: ArraySlice<FleetKey>, of partition: Int) {
+    guard let values = value.elements, 1...keys.count ~= values.count else {
+      return lose("its answer to HMGET is not understood")
+    }
+    asked += values.count
+    handOver(
+      zip(keys, values).flatMap { key, value in
+        value.bytes == nil ? [] : [.bulkString(FleetNames.text(key)), value]
+      }, of: partition)
+    if values.count == keys.count { return end() }
+    ask(for: partition, after: "")
   }
 
   private func handOver(_ found: [RESPValue], of partition: Int) {

@@ -51,6 +51,23 @@ enum FleetScript: Int, CaseIterable {
     end
     """
 
+  /// Gives the keeper's lease to a host that renews it, finds it over, or relieves a keeper that
+  /// has more; and takes it back. Hosts that have all records anyway come first, but only where a
+  /// keeper is needed. What cannot be stored for lack of memory does not matter.
+  private static let keeper = """
+    local keeps, own = 0, tonumber(ARGV[9])
+    if ARGV[8] ~= '' and not own then
+      if keeper == ARGV[8] then redis.pcall('HSET', KEYS[1], 'keeper-until', 0) end
+    elseif ARGV[8] ~= '' and (keeper or own > 0) and (keeper == ARGV[8]
+      or now > tonumber(ending or 0) or ARGV[10] == '1' and own + 1 < tonumber(load))
+    then
+      keeps = 1
+      if tonumber(ARGV[11]) > tonumber(blocked or 0) then blocked = ARGV[11] end
+      redis.pcall('HSET', KEYS[1], 'keeper', ARGV[8], 'keeper-load', ARGV[9], 'keeper-until',
+        string.format('%.0f', now + \(FleetKeeping.length)), 'blocked', blocked or 0)
+    end
+    """
+
   var source: String {
     switch self {
     // Refuses before it writes. Steps that can fail for lack of memory or permission come first, so
@@ -89,7 +106,8 @@ enum FleetScript: Int, CaseIterable {
         + "return {now, redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2], 'COUNT', ARGV[3])}"
     case .open:
       Self.clock + """
-        local id, n, til = unpack(redis.call('HMGET', KEYS[1], 'id', 'n', 'until'))
+        local id, n, til, keeper, ending, load, blocked = unpack(redis.call('HMGET', KEYS[1],
+          'id', 'n', 'until', 'keeper', 'keeper-until', 'keeper-load', 'blocked'))
         til = tonumber(til or 0)
         if not id then
           id = ARGV[2]
@@ -112,8 +130,9 @@ enum FleetScript: Int, CaseIterable {
         local p = ''
         if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'policies', ARGV[5])
         elseif ARGV[5] ~= '' then p = redis.call('HGET', KEYS[1], 'policies') or '' end
+        \(Self.keeper)
         \(Self.leases)
-        return {now, id, tonumber(n), til, v, p, over, next}
+        return {now, id, tonumber(n), til, v, p, over, next, keeps, tonumber(blocked or 0)}
         """
     }
   }

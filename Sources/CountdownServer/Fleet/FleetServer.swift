@@ -493,13 +493,13 @@ final class FleetServer {
     }
   }
 
-  func load(_ partition: Int) {
+  func load(_ partition: Int, only keys: [FleetKey]?) {
     guard isReady else { return }
     let loader =
       loader
       ?? FleetLoader(self, means.connection, servers)
     self.loader = loader
-    loader.load(partition)
+    loader.load(partition, only: keys)
   }
 
   /// A line of INFO. The error comes last, as it may contain commas.

@@ -100,7 +100,9 @@ package final class FleetServers: FleetLink {
     owners[partition]?.follow(partition, after: number)
   }
 
-  package func load(_ partition: Int) { owners[partition]?.load(partition) }
+  package func load(_ partition: Int, only keys: [FleetKey]?) {
+    owners[partition]?.load(partition, only: keys)
+  }
 
   // MARK: Who has the partitions
 

@@ -122,18 +122,7 @@ struct Call: ~Escapable {
     _ elements: S, _ body: @escaping (S.Element, _ now: Moment) throws(CommandError) -> Void,
     finally: @escaping () -> Void = {}
   ) throws(CommandError) {
-    var iterator = elements.makeIterator()
-    let part: Unfinished.Part = { now throws(CommandError) in
-      for _ in 0..<Unfinished.elementsPerPart {
-        guard let element = iterator.next() else {
-          finally()
-          return true
-        }
-        try body(element, now)
-      }
-      return false
-    }
-    if try !part(now) { session.unfinished = Unfinished(part: part) }
+    try session.forEach(elements, at: now, body, finally: finally)
   }
 
   // MARK: Replies

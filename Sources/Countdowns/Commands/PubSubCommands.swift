@@ -13,11 +13,25 @@ let pubSubCommands: [CommandSpec] = [
       try call.dispatcher.engine.checkLimits(client, channels: channels)
     }
     let (dispatcher, session) = (call.dispatcher, call.session)
-    try call.forEach(channels) { channel, now in
+    let subscribe = { (channel: [UInt8], now: Moment) in
       let count = dispatcher.engine.subscribe(client, to: channel, at: now)
       session.confirm("subscribe", channel, count)
       dispatcher.engine.snapshot(of: channel, to: client.connection, at: now)
     }
+    // What a fleet shares may have to be read first, for the snapshots.
+    session.isWaiting = true
+    let isLater = dispatcher.fleet?.fetch(channels) { problem in
+      dispatcher.answerLater(session) { session in
+        if let problem {
+          session.output.bytes += problem
+          return
+        }
+        try? session.forEach(channels, at: dispatcher.host.now, subscribe)
+      }
+    }
+    guard isLater != true else { return }
+    session.isWaiting = false
+    try call.forEach(channels, subscribe)
   },
 
   CommandSpec(

@@ -128,6 +128,28 @@ package final class Session {
   private static let mostKept = 512
 }
 
+extension Session {
+  /// Calls `body` with each element, a few at a time; the rest is left unfinished.
+  func forEach<S: Sequence>(
+    _ elements: S, at now: Moment,
+    _ body: @escaping (S.Element, _ now: Moment) throws(CommandError) -> Void,
+    finally: @escaping () -> Void = {}
+  ) throws(CommandError) {
+    var iterator = elements.makeIterator()
+    let part: Unfinished.Part = { now throws(CommandError) in
+      for _ in 0..<Unfinished.elementsPerPart {
+        guard let element = iterator.next() else {
+          finally()
+          return true
+        }
+        try body(element, now)
+      }
+      return false
+    }
+    if try !part(now) { unfinished = Unfinished(part: part) }
+  }
+}
+
 /// Which replies a connection wants. Events are sent in any case.
 enum Replies {
   case all, none, allButNext, allButThis

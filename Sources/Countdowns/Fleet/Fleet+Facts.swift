@@ -2,6 +2,13 @@
 extension Fleet {
   private var copyCount: Int { partitions.reduce(0) { $0 + $1.copies.count } }
 
+  /// How many partitions this host has copies of all records of.
+  private var wholeCount: Int {
+    partitions.indices.count {
+      isWhole($0) && partitions[$0].hasCopies && !partitions[$0].isLoading
+    }
+  }
+
   var facts: [(name: String, value: String)] {
     let boot = boot
     let kinds = settings.kinds.sorted { $0.rawValue < $1.rawValue }
@@ -15,6 +22,8 @@ extension Fleet {
       ("fleet_broken_partitions", "\(partitions.count { $0.isBroken })"),
       ("fleet_partitions_with_clock_ahead", "\(partitions.count { $0.clock.isTooFarAhead })"),
       ("fleet_policies_differ", policiesDiffer ? "1" : "0"),
+      ("fleet_mirror", settings.mirror.rawValue),
+      ("fleet_kept_partitions", "\(wholeCount)"),
       ("fleet_copies", "\(copyCount)"),
       ("fleet_hidden", "\(dispatcher.engine.hiddenCount)"),
       ("fleet_under_way", "\(lanes.count)"),
@@ -69,7 +78,9 @@ extension Fleet {
     text.value(
       "fleet_partitions_with_clock_ahead", .gauge, "Parts whose server's clock is too far ahead.",
       partitions.count { $0.clock.isTooFarAhead })
-    text.value("fleet_copies", .gauge, "Shared entities.", copyCount)
+    text.value("fleet_copies", .gauge, "Shared entities that this host has.", copyCount)
+    text.value(
+      "fleet_kept_partitions", .gauge, "Parts of which this host has all entities.", wholeCount)
     text.value("fleet_requests_total", .counter, "Requests to servers.", statistics.requests)
     text.values(
       "fleet_commands_total", .counter, by: "result", "Commands about what is shared.",

@@ -27,10 +27,13 @@ extension Fleet {
   // MARK: Due
 
   /// Handles the alarm of a copy. The daemon that wrote the record does the due work; if it has
-  /// ended, another one does.
+  /// ended, or holds the record no more, another one does.
   func fallDue(_ key: FleetKey) {
     guard let copy = copy(of: key) else { return }
     if copy.record.version.daemon == daemon { return enqueueDue(key) }
+    let index = partition(of: key)
+    // The keeper comes next, and other hosts with their next heartbeat.
+    guard isWhole(index) else { return partitions[index].due.append(key) }
     dueLater.append((boot + Self.grace, key))
   }
 
@@ -74,7 +77,8 @@ extension Fleet {
 
   // MARK: One after the other
 
-  private func enqueue(_ operation: FleetOperation) {
+  func enqueue(_ operation: FleetOperation) {
+    if !operation.isDue { use(operation.key, in: operation.partition) }
     guard lanes[operation.key] == nil else {
       lanes[operation.key]!.next.append(operation)
       return
@@ -108,7 +112,7 @@ extension Fleet {
   private func decideNow(_ operation: FleetOperation) {
     guard !operation.isOver, lanes[operation.key]?.current === operation else { return }
     let index = operation.partition
-    if isRead(operation), settings.reads == .local {
+    if isRead(operation), settings.reads == .local, isHeld(operation.key, in: index) {
       operation.outcome = localOutcome(operation)
       return confirm(operation)
     }
@@ -120,6 +124,10 @@ extension Fleet {
     }
     if partitions[index].isBroken, !operation.isDue {
       return failForNow(operation, link.problem(of: index))
+    }
+    if operation.isFetch {
+      guard operation.seen == nil else { return end(operation) }
+      return send(.read(operation.key), to: index, for: operation)
     }
     guard !partitions[index].clock.isTooFarAhead, let now = partitions[index].clock.now(at: boot),
       let latest = partitions[index].clock.latest(at: boot)
@@ -158,6 +166,10 @@ extension Fleet {
       do throws(CommandError) {
         try check(operation, isNew: known == nil && new != nil, at: now)
       } catch {
+        if error.text.hasPrefix("LIMIT"), operation.seen == nil, !isHeld(operation.key, in: index) {
+          // It may not be new.
+          return send(.read(operation.key), to: index, for: operation)
+        }
         return fail(operation, error.text)
       }
       let version = newVersion()
@@ -243,7 +255,9 @@ extension Fleet {
 
   /// Decides a command without the servers. Returns false if the policy does not allow that.
   private func decideAlone(_ operation: FleetOperation) -> Bool {
-    guard operation.command?.spec.flags.contains(.decidedByFleet) != true else { return false }
+    guard let command = operation.command, !command.spec.flags.contains(.decidedByFleet),
+      isHeld(operation.key, in: operation.partition)
+    else { return false }
     let outcome = localOutcome(operation)
     let policy = outcome.policy.flatMap { dispatcher.engine.settings.policies[$0] }
     guard policy?.unreachable ?? settings.unreachable == .local else { return false }
@@ -273,7 +287,7 @@ extension Fleet {
       }
     }
     if let operation = question.operation {
-      receive(answer, for: operation, at: index)
+      receive(answer, for: operation, at: index, asked: question.place)
     } else if let reading = question.reading {
       receive(answer, for: reading, at: index)
     } else if case .opened(let epoch, let number, let until, let version, let leases) = answer.body
@@ -281,30 +295,49 @@ extension Fleet {
       take(leases, of: index)
       opened(
         index, from: question.place, epoch: epoch, number: number, refusedUntil: until,
-        atPosition: version)
+        atPosition: version, leases: leases)
       compare(answer.policies)
     }
     dispatcher.deliver()
   }
 
-  private func receive(_ answer: FleetAnswer, for operation: FleetOperation, at index: Int) {
+  /// Takes the record that a server has answered with. If the stream has brought another one since
+  /// it was asked, nobody knows which is newer: then it is asked again.
+  private func take(
+    _ record: FleetRecord?, for operation: FleetOperation, at index: Int, asked: FleetPlace
+  ) {
+    let partition = partitions[index]
+    if let newest = lanes[operation.key]?.newest, newest.number > asked.position,
+      newest.loading == asked.loading, asked.loading == partition.loading,
+      partition.copies[operation.key]?.record.version != record?.version
+    {
+      return
+    }
+    setCopy(operation.key, record, number: 0, of: index, at: dispatcher.host.now)
+    operation.seen = .some(record?.version)
+  }
+
+  private func receive(
+    _ answer: FleetAnswer, for operation: FleetOperation, at index: Int, asked: FleetPlace
+  ) {
     let now = dispatcher.host.now
     switch answer.body {
     case .opened, .entries: break
     case .record(let record):
-      setCopy(operation.key, record, number: 0, of: index, at: now)
-      operation.seen = .some(record?.version)
+      take(record, for: operation, at: index, asked: asked)
       decide(operation)
     case .differs(let record):
       operation.isAtStake = false
-      setCopy(operation.key, record, number: 0, of: index, at: now)
-      operation.seen = .some(record?.version)
+      take(record, for: operation, at: index, asked: asked)
       tryAgain(operation, "other hosts change it all the time; try again")
     case .changed(let number, let problem):
       guard let version = operation.version, case .record(let new) = operation.outcome.change
       else { return }
-      setCopy(
-        operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index, at: now)
+      let newest = lanes[operation.key]?.newest ?? (0, 0)
+      if newest.loading != partitions[index].loading || newest.number <= number {
+        setCopy(
+          operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index, at: now)
+      }
       partitions[index].failures = 0
       guard !operation.isOver else { return leave(operation) }
       if let problem { return beUnsure(operation, problem) }
@@ -434,8 +467,10 @@ extension Fleet {
       pending.bytes = reply
       dispatcher.givePending(pending.session)
     }
+    let wasOver = operation.isOver
     operation.isOver = true
     partitions[operation.partition].forgetParked()
     leave(operation)
+    if !wasOver, case .fetch(let fetch) = operation.purpose { finish(fetch, reply) }
   }
 }

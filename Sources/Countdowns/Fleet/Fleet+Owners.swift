@@ -98,6 +98,10 @@ package struct FleetLeases: Equatable, Sendable {
   package var over: Set<UInt32> = []
   /// When the next lease of another host is over if it is not renewed, in microseconds from then.
   package var next: Int64?
+  /// Whether the host that asks is the partition's keeper.
+  package var isKeeper = false
+  /// How long a loss of records matters, as far as keepers have known, on the server's clock.
+  package var blockedUntil: Int64 = 0
 
   package init() {}
 }

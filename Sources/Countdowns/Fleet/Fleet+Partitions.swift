@@ -31,7 +31,11 @@ final class FleetPartition {
   /// Counts the loadings of all records, the one under way included.
   var loading = 0
   var isLoading = false
-  /// Whether all records have been loaded at least once.
+  /// Whether this host is the keeper, which has copies of all records.
+  var isKept = false
+  /// Whether subscribers may have missed changes before the loading under way.
+  var hasMissed = false
+  /// Whether all that this host keeps has been loaded at least once.
   var hasCopies = false
   /// Whether something was decided without the server since the last loading began.
   var hasLocalChanges = false
@@ -105,9 +109,14 @@ extension Fleet {
         partitions[index].clock.note(atLeast: time, at: now.boot.microseconds)
       }
       statistics.entries += 1
-      setCopy(
-        entry.key, entry.record.map { FleetRecord(entry.version, $0) }, number: entry.number,
-        of: index, at: now)
+      lanes[entry.key]?.newest = (entry.number, partitions[index].loading)
+      if wants(entry.key, in: index) {
+        setCopy(
+          entry.key, entry.record.map { FleetRecord(entry.version, $0) }, number: entry.number,
+          of: index, at: now)
+      } else {
+        noteEnd(of: entry, in: index, at: now)
+      }
       if !entry.events.isEmpty {
         var place = partitions[index].eventPlace
         dispatcher.engine.publishShared(entry.events) {
@@ -122,7 +131,7 @@ extension Fleet {
 
   package func load(_ records: [(FleetKey, FleetRecord)], of index: Int) {
     let now = dispatcher.host.now
-    for (key, record) in records {
+    for (key, record) in records where wants(key, in: index) {
       // A copy that the stream has brought meanwhile is newer.
       if let copy = partitions[index].copies[key], copy.number > 0,
         copy.loading == partitions[index].loading
@@ -162,7 +171,10 @@ extension Fleet {
           .unreadable(partition: index, count: partition.unreadable.count, first: first))
       }
       // Early subscribers have seen no entities yet; others may have missed events.
-      if !partitions.contains(where: \.isLoading) { sendSnapshotsAgain(at: now) }
+      if !partitions.contains(where: \.isLoading), partitions.contains(where: \.hasMissed) {
+        for partition in partitions { partition.hasMissed = false }
+        sendSnapshotsAgain(at: now)
+      }
     }
   }
 
@@ -186,6 +198,7 @@ extension Fleet {
       known: partition.epoch, new: newVersion().bytes, refusal: refusal(of: partition),
       position: partition.position)
     if partition.hasLease { opening.lease = hostNumber }
+    opening.keeping = keeping(index)
     if index == 0 {
       // A daemon that has just started, or has new policies, sets the digest for all others.
       let digest = policiesDigest
@@ -222,7 +235,7 @@ extension Fleet {
 
   func opened(
     _ index: Int, from place: FleetPlace, epoch: [UInt8], number: Int64, refusedUntil: Int64,
-    atPosition: FleetVersion?
+    atPosition: FleetVersion?, leases: FleetLeases
   ) {
     guard partitions[index].isConnected else { return }
     let partition = partitions[index]
@@ -240,14 +253,16 @@ extension Fleet {
       && (number < place.position || place.version != nil && atPosition != place.version)
     if hasFork, !isLost { noteFork(index, from: place, number, atPosition) }
     partition.take(epoch: epoch)
+    let becomesKeeper = take(leases, asKeeperOf: index)
     if isNew || isLost || hasFork { partition.confirmed = 0 }
     if isNew || isLost || hasFork {
       reload(index, after: number)
     } else if partition.hasLocalChanges || partition.isLoading && !partition.isFollowed {
       // Load again after local decisions, or after an interrupted loading.
       reload(index, after: max(number, partition.position))
-    } else if !partition.isFollowed {
-      follow(index)
+    } else {
+      if !partition.isFollowed { follow(index) }
+      if becomesKeeper { keep(index) }
     }
     partition.isOpen = true
     resuming.append(contentsOf: partition.parked)
@@ -279,10 +294,11 @@ extension Fleet {
     partitions[index].lastVersion = nil
     partitions[index].loading += 1
     partitions[index].isLoading = true
+    partitions[index].hasMissed = true
     partitions[index].unreadable = (0, nil)
     partitions[index].hasLocalChanges = false
     follow(index)
-    link.load(index)
+    load(index)
   }
 
   private func follow(_ index: Int) {
@@ -308,16 +324,28 @@ extension Fleet {
         owners: known?.owners ?? [])
     }
     if isKnown { return }
+    if known == nil { use(key, in: index) }
     showCopy(key, of: index, at: now)
     noteOwners(of: key, before: known?.owners ?? [], in: index)
   }
 
   /// Puts a copy into the engine, where listings, snapshots and the wheel find it.
   func showCopy(_ key: FleetKey, of index: Int, at now: Moment) {
+    show(key, partitions[index].copies[key]?.record.bytes, of: index, at: now)
+  }
+
+  /// Notes how long a loss of a record would matter, though this host does not keep it.
+  private func noteEnd(of entry: FleetEntry, in index: Int, at now: Moment) {
+    guard let record = entry.record, entry.key.kind == .countdown || entry.key.kind == .throttle
+    else { return }
+    show(entry.key, record, of: index, at: now)
+    _ = dispatcher.engine.setCopy(entry.key, nil, offset: 0, at: now)
+  }
+
+  private func show(_ key: FleetKey, _ record: [UInt8]?, of index: Int, at now: Moment) {
     let boot = now.boot.microseconds
     let offset = partitions[index].clock.offset(at: boot) ?? now.wall.microseconds - boot
-    let isReadable = dispatcher.engine.setCopy(
-      key, partitions[index].copies[key]?.record.bytes, offset: offset, at: now)
+    let isReadable = dispatcher.engine.setCopy(key, record, offset: offset, at: now)
     if !isReadable { noteUnreadable(key, of: index) }
     if let end = dispatcher.engine.blockedUntil(key, at: now) {
       partitions[index].blockedUntil = max(partitions[index].blockedUntil, end + offset)

@@ -34,6 +34,23 @@ package final class Fleet {
   var resuming: Deque<FleetOperation> = []
   /// Copies that a loading has not found, to be removed; then a nil for the end of that loading.
   var stale: Deque<(partition: Int, loading: Int, key: FleetKey?)> = []
+  /// For how long a copy is held after its last use, in microseconds; at most for twice as long.
+  package var useLength: Int64 = 60_000_000
+  /// With `mirror: used`, until when copies are held at least, on the boot clock; and when to look
+  /// at each of them, in the order of these times.
+  var uses: [FleetKey: Int64] = [:]
+  var useEnds: Deque<(boot: Int64, key: FleetKey)> = []
+  /// Copies of partitions that this host has kept, to be let go of.
+  var released: Deque<FleetKey> = []
+  /// Keys that are read for a command, and for how many.
+  var fetched: [FleetKey: Int] = [:]
+  /// How many partitions this host is the keeper of.
+  var keptCount = 0
+  var heartbeats = 0
+  /// How many keepers this heartbeat has asked for their lease.
+  var relieving = 0
+  /// Whether this host gives back what it keeps.
+  var isEnding = false
   /// Operations that wait for the server's clock, each until a time on the boot clock.
   var held: [(boot: Int64, operation: FleetOperation)] = []
   /// Requests of clients for events, under way.
@@ -117,7 +134,7 @@ package final class Fleet {
   /// Whether some copies are not loaded yet.
   package var isLoading: Bool { partitions.contains { !$0.hasCopies } }
 
-  func partition(of key: FleetKey) -> Int { Int(CRC16.of(key.key)) % partitions.count }
+  package func partition(of key: FleetKey) -> Int { Int(CRC16.of(key.key)) % partitions.count }
 
   func copy(of key: FleetKey) -> FleetCopy? { partitions[partition(of: key)].copies[key] }
 
@@ -131,8 +148,16 @@ package final class Fleet {
     if let first = deadlines.first { next = min(next, first.deadline) }
     if let first = dueLater.first { next = min(next, first.boot) }
     for (boot, _) in held { next = min(next, boot) }
+    if let first = useEnds.first { next = min(next, first.boot) }
     for reading in readings { next = min(next, reading.deadline) }
-    return resuming.isEmpty && stale.isEmpty ? next : min(next, boot)
+    return isBehind(at: boot) ? min(next, boot) : next
+  }
+
+  /// Whether work is left that nothing has to be awaited for.
+  private func isBehind(at boot: Int64) -> Bool {
+    !resuming.isEmpty || !stale.isEmpty || !released.isEmpty
+      || dueLater.first.map { $0.boot <= boot } ?? false
+      || useEnds.first.map { $0.boot <= boot } ?? false
   }
 
   /// Runs what is due: timeouts of commands, due work that other daemons did not do, operations
@@ -146,6 +171,7 @@ package final class Fleet {
     continueReadings(at: boot)
     resume(budget)
     sweep(budget)
+    letGo(at: boot, budget: budget)
     var steps = 0
     while steps < budget, let first = dueLater.first, first.boot <= boot {
       dueLater.removeFirst()
@@ -160,9 +186,11 @@ package final class Fleet {
     if heartbeatDue <= boot {
       let isAnyBroken = partitions.contains { $0.isBroken }
       heartbeatDue = boot + (isAnyBroken ? Self.probe : Self.heartbeat)
+      heartbeats += 1
+      relieving = 0
       for index in partitions.indices where partitions[index].isConnected { open(index) }
     }
-    return resuming.isEmpty && stale.isEmpty && !(dueLater.first.map { $0.boot <= boot } ?? false)
+    return !isBehind(at: boot)
   }
 
   /// Sends the requests of a batch when it ends.

@@ -15,8 +15,9 @@ package protocol FleetLink: AnyObject {
   /// Reports each entry of a partition's stream after `number`, as it comes, with
   /// `Fleet.receive(_:of:)`. Replaces what was followed of that partition before.
   func follow(_ partition: Int, after number: Int64)
-  /// Reports all records of a partition with `Fleet.load`, then calls `Fleet.endLoading`.
-  func load(_ partition: Int)
+  /// Reports records of a partition with `Fleet.load`: all, or those of some keys. Then calls
+  /// `Fleet.endLoading`. Replaces a load of that partition that is under way.
+  func load(_ partition: Int, only keys: [FleetKey]?)
 }
 
 extension FleetLink {
@@ -110,6 +111,8 @@ package struct FleetOpening: Equatable, Sendable {
   package var setsPolicies = false
   /// The number of this host if it has a lease to renew.
   package var lease: UInt32?
+  /// What it asks about the keeper's lease.
+  package var keeping: FleetKeeping?
 
   package init(known: [UInt8], new: [UInt8], refusal: Int64, position: Int64) {
     self.known = known

@@ -6,6 +6,8 @@ final class FleetOperation {
     case command(FleetCommand, for: PendingReply)
     /// A deadline of the entity has passed.
     case due
+    /// A command waits for the record.
+    case fetch(FleetFetch)
   }
 
   let key: FleetKey
@@ -37,6 +39,7 @@ final class FleetOperation {
   }
 
   var isDue: Bool { if case .due = purpose { true } else { false } }
+  var isFetch: Bool { if case .fetch = purpose { true } else { false } }
   var command: FleetCommand? {
     if case .command(let command, _) = purpose { command } else { nil }
   }
@@ -59,4 +62,7 @@ final class PendingReply {
 struct FleetLane {
   var current: FleetOperation
   var next: Deque<FleetOperation> = []
+  /// The newest entry that the stream has brought about the entity meanwhile, and the partition's
+  /// `loading` then.
+  var newest: (number: Int64, loading: Int)?
 }

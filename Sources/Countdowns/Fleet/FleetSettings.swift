@@ -2,6 +2,7 @@
 package struct FleetSettings: Equatable, Sendable {
   package enum Discovery: String, CaseIterable, Sendable { case single, sentinel, cluster }
   package enum Unreachable: String, CaseIterable, Sendable { case refuse, local }
+  package enum Mirror: String, CaseIterable, Sendable { case all, used }
   package enum Durability: String, CaseIterable, Sendable { case memory, disk }
 
   /// Which replicas must have a change before it is confirmed.
@@ -54,6 +55,8 @@ package struct FleetSettings: Equatable, Sendable {
   package var timeout = Interval.milliseconds(250)
   package var unreachable = Unreachable.refuse
   package var reads = Reads.engine
+  /// Which records this host has copies of.
+  package var mirror = Mirror.all
   package var maximumClockSkew = Interval.milliseconds(500)
 
   package var nodes: [Node] = []

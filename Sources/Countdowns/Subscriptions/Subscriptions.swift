@@ -176,6 +176,16 @@ struct Subscriptions: ~Copyable {
     return channels[Int(kind.rawValue)][Array(key)] ?? []
   }
 
+  /// Whether an entity's channel itself has subscribers.
+  func hasSubscribers(_ kind: EntityKind, _ key: Span<UInt8>) -> Bool { !direct(kind, key).isEmpty }
+
+  /// The entities of some kinds whose channels have subscribers.
+  func channels(of kinds: KindSet) -> [(EntityKind, key: [UInt8])] {
+    EntityKind.allCases.filter(kinds.contains).flatMap { kind in
+      channels[Int(kind.rawValue)].keys.map { (kind, $0) }
+    }
+  }
+
   func subscriberCount(of channel: [UInt8]) -> Int {
     guard let (kind, key) = Self.parse(channel) else { return otherChannels[channel]?.count ?? 0 }
     return channels[Int(kind.rawValue)][key]?.count ?? 0

@@ -84,7 +84,13 @@ extension FleetFacts {
     ]
     if let ahead = clockAhead { rows.append(("clock", Self.clockText(ahead))) }
     rows += [
-      ("entities", "\(grouped(number("copies"))) shared, \(number("under_way")) under way"),
+      (
+        "entities",
+        "\(grouped(number("copies"))) "
+          + (facts["mirror"] == "used"
+            ? "used here, \(number("kept_partitions")) partitions kept" : "shared")
+          + ", \(number("under_way")) under way"
+      ),
       (
         "commands",
         "\(grouped(number("changes"))) changed, \(grouped(number("unavailable"))) unavailable, "

@@ -12,7 +12,7 @@ import Testing
   /// A daemon's connection ends during the load of all records; a client subscribes before its end.
   @Test(arguments: [2_611_230_134, 2_611_230_288])
   func historiesInWhichADaemonIsSlowToBegin(seed: UInt64) throws {
-    try FleetSimulation(seed: seed).play(steps: 500)
+    try FleetSimulation(seed: seed, isAllMirrored: true).play(steps: 500)
   }
 
   @Test(arguments: FleetSimulation.Fault.allCases)
@@ -20,7 +20,7 @@ import Testing
     var problems: [String] = []
     for seed in 0..<140 as Range<UInt64> {
       do {
-        try FleetSimulation(seed: seed, fault: fault).play(steps: 300)
+        try FleetSimulation(seed: seed, fault: fault, isAllMirrored: true).play(steps: 300)
       } catch {
         problems.append("\(error)")
         if problems.last!.contains(fault.symptom) { return }

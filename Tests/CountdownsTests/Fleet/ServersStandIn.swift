@@ -29,7 +29,7 @@ final class ServersStandIn {
       let entry = entries.first { $0.number == opening.position }
       return .opened(
         epoch: epoch, number: number, refusedUntil: refusedUntil, atPosition: entry?.version,
-        leases: leases.open(opening.lease, at: time))
+        leases: leases.open(opening.lease, opening.keeping, at: time))
     case .entries(let after, let through, let count):
       let found = entries.filter { $0.number > after && $0.number <= through }
       return .entries(Array(found.prefix(count)))
@@ -58,7 +58,11 @@ final class FleetCounter: FleetLink {
   private(set) var fleet: Fleet! = nil
   private var sent: [(request: FleetRequest, id: UInt64, sent: Int64)] = []
   private var followed: [Int: Int64] = [:]
-  private var toLoad: [Int] = []
+  /// How many records were loaded.
+  private(set) var loaded = 0
+  /// Called once, when the next request was executed, before its answer arrives.
+  var onTheWay: (() -> Void)?
+  private var toLoad: [Int: [FleetKey]?] = [:]
 
   init(
     _ servers: ServersStandIn, daemon: UInt64, _ settings: FleetSettings = FleetSettings(),
@@ -84,7 +88,7 @@ final class FleetCounter: FleetLink {
 
   func flush() {}
   func follow(_ partition: Int, after number: Int64) { followed[partition] = number }
-  func load(_ partition: Int) { toLoad.append(partition) }
+  func load(_ partition: Int, only keys: [FleetKey]?) { toLoad[partition] = .some(keys) }
 
   /// Answers all requests, does the requested loads, and reads new entries.
   func settle() {
@@ -96,6 +100,10 @@ final class FleetCounter: FleetLink {
     while !sent.isEmpty, !servers.isSilent {
       let (request, id, time) = sent.removeFirst()
       var answer = FleetAnswer(servers.answer(request), engine: servers.time, sent: time)
+      if let happens = onTheWay {
+        onTheWay = nil
+        happens()
+      }
       if case .open(let opening) = request {
         if opening.setsPolicies { servers.policies = opening.policies }
         if !opening.policies.isEmpty { answer.policies = servers.policies }
@@ -103,11 +111,14 @@ final class FleetCounter: FleetLink {
       fleet.receive(answer, to: id, at: boot)
       fleet.flush()
     }
-    for partition in toLoad {
-      fleet.load(servers.records.map { ($0.key, $0.value) }, of: partition)
+    let loads = toLoad
+    toLoad = [:]
+    for (partition, keys) in loads {
+      loaded += keys.map(\.count) ?? servers.records.count
+      let found = servers.records.filter { keys?.contains($0.key) ?? true }
+      fleet.load(found.map { ($0.key, $0.value) }, of: partition)
       fleet.endLoading(partition)
     }
-    toLoad = []
     read()
   }
 

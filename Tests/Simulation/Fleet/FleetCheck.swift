@@ -27,7 +27,7 @@ struct FleetCheck {
     for key in FleetSimulation.keys {
       if let problem = check(key) { return "\(key.channel): " + problem }
     }
-    return checkCopies()
+    return checkEnd()
   }
 
   private func check(_ key: FleetKey) -> String? {
@@ -51,7 +51,9 @@ struct FleetCheck {
       }
       let paused = daemon.pauses.filter { $0.end >= command.began && $0.begin <= ended }
         .reduce(0) { $0 + $1.end - $1.begin }
-      if ended - command.began > timeout + paused + Self.slack {
+      // A SUBSCRIBE before it may have waited for as long.
+      let timeouts = daemon.fleet.settings.mirror == .used ? 2 * timeout : timeout
+      if ended - command.began > timeouts + paused + Self.slack {
         return "answered late: \(command.text)"
       }
     }
@@ -381,14 +383,29 @@ struct FleetCheck {
 
   // MARK: The final state
 
-  /// Checks that each daemon has the same records as the servers.
-  func checkCopies() -> String? {
+  /// Checks that nothing is due, and that each daemon has the records of the servers.
+  func checkEnd() -> String? { checkDue() ?? checkCopies() }
+
+  private func checkDue() -> String? {
+    for key in FleetSimulation.keys {
+      guard let record = world.record(key) else { continue }
+      let time = FleetWorld.clockStart + world.agenda.now - 700_000
+      let outcome = specification.apply(nil, about: key, record.bytes, at: time)
+      if outcome.record != record.bytes {
+        return "\(key.channel): nobody does what is due: " + describe(key, record.bytes, at: time)
+      }
+    }
+    return nil
+  }
+
+  private func checkCopies() -> String? {
     for daemon in simulation.daemons {
       for kind in Set(FleetSimulation.keys.map(\.kind)).sorted(by: { $0.rawValue < $1.rawValue }) {
         let listed = daemon.list(kind)
         for key in FleetSimulation.keys where key.kind == kind {
           let mine = listed.filter { $0["key"]?.string == key.name }
           let record = world.record(key)
+          if mine.isEmpty, !daemon.fleet.isWhole(daemon.fleet.partition(of: key)) { continue }
           guard mine.count == (record == nil ? 0 : 1) else {
             return "\(key.channel): the servers have \(record == nil ? 0 : 1) in the end, "
               + "daemon \(daemon.number) \(mine.count)"

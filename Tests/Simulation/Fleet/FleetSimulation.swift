@@ -17,6 +17,9 @@ package final class FleetSimulation {
   }
 
   private let seed: UInt64
+  /// What daemons have copies of, by their numbers. Chosen apart from everything else, so that a
+  /// seed makes the same history whatever they have.
+  private var mirrors: SeededGenerator?
   let world: FleetWorld
   let settings: FleetSettings
   let engineSettings: EngineSettings
@@ -54,8 +57,11 @@ package final class FleetSimulation {
     }
   }()
 
-  package init(seed: UInt64, fault: Fault? = nil) {
+  /// - Parameter isAllMirrored: whether each daemon has copies of all records; else only some.
+  package init(seed: UInt64, fault: Fault? = nil, isAllMirrored: Bool = false) {
     self.seed = seed
+    var choice = SeededGenerator(seed: seed ^ 0x5ED)
+    if !isAllMirrored, Bool.random(using: &choice) { mirrors = choice }
     var random = SeededGenerator(seed: seed ^ 0xF1EE7)
     func chance(oneIn n: Int) -> Bool { Int.random(in: 0..<n, using: &random) == 0 }
     var settings = FleetWorldSettings()
@@ -89,6 +95,8 @@ package final class FleetSimulation {
       default: settings.trouble.restarts = true
       }
     }
+    // Where a number of replicas confirms, a primary that is replaced while it runs loses changes.
+    if settings.replicas != .all { settings.trouble.splitBrain = false }
     switch fault {
     case .noReplicas:
       settings.replicas = .count(0)
@@ -131,11 +139,15 @@ package final class FleetSimulation {
     let check = FleetCheck(self)
     if let problem = world.problem ?? check.problem() {
       throw Disagreement(
-        description: "fleet, seed \(seed) (\(world.settings.text)): \(problem)")
+        description: "fleet, seed \(seed) (\(world.settings.text), mirrors "
+          + "\(allDaemons.map(\.fleet.settings.mirror.rawValue).joined(separator: " "))): "
+          + problem)
     }
   }
 
   private func addDaemon() {
+    var settings = settings
+    if mirrors != nil, Int.random(in: 0..<4, using: &mirrors!) > 0 { settings.mirror = .used }
     let daemon = ModelDaemon(
       UInt64(allDaemons.count + 1), settings, engine: engineSettings, world)
     daemons.append(daemon)
@@ -170,7 +182,7 @@ package final class FleetSimulation {
     }
     world.agenda.run(until: world.agenda.now + 6_000_000) { world.problem != nil }
     // Something may be due at this very moment.
-    for _ in 0..<5 where FleetCheck(self).checkCopies() != nil {
+    for _ in 0..<5 where FleetCheck(self).checkEnd() != nil {
       world.agenda.run(until: world.agenda.now + 410_000) { world.problem != nil }
     }
   }

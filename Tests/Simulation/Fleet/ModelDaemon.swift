@@ -60,7 +60,9 @@ final class ModelSession {
   fileprivate var waiting: [ClientCommand] = []
   private var decoder = ReplyDecoder()
   private(set) var heard: [FleetKey: [(at: Int64, event: HeardEvent, json: String)]] = [:]
-  /// Since when all events are received; `Int64.max` until the daemon has loaded all records.
+  /// The key of a SUBSCRIBE that is not answered yet.
+  fileprivate var subscribing: FleetKey?
+  /// Since when all events are received; `Int64.max` until the first snapshot after loading.
   fileprivate(set) var subscriptions: [FleetKey: Int64] = [:]
 
   init(_ session: Session) { self.session = session }
@@ -75,6 +77,9 @@ final class ModelSession {
       while let value = try decoder.next() {
         if case .push(let parts) = value {
           hear(parts, at: now)
+        } else if let key = subscribing, case .error = value {
+          subscribing = nil
+          subscriptions[key] = nil
         } else if awaited.isEmpty {
           return "a reply to nothing: \(plain(value))"
         } else {
@@ -98,6 +103,7 @@ final class ModelSession {
   }
 
   private func hear(_ parts: [RESPValue], at now: Int64) {
+    if parts.first?.string == "subscribe" { subscribing = nil }
     guard parts.count == 3, parts[0].string == "message", let channel = parts[1].string,
       let line = parts[2].string, let colon = channel.firstIndex(of: ":"),
       let kind = EntityKind.allCases.first(where: { "\($0.name)" == channel[..<colon] })
@@ -174,6 +180,7 @@ final class ModelDaemon {
     dispatcher = Dispatcher(
       engine: Engine(settings: engine, at: now), settings: access, host: host)
     fleet = Fleet(settings, daemon: number, dispatcher: dispatcher, link: link)
+    fleet.useLength = 300_000
     dispatcher.fleet = fleet
     for _ in 0..<3 { openSession() }
     for shard in world.shards.indices { link.connect(shard) }
@@ -235,8 +242,14 @@ final class ModelDaemon {
   }
 
   func subscribe(_ session: ModelSession, to key: FleetKey) {
-    guard !session.isBusy, !isPaused else { return }
-    session.subscriptions[key] = fleet.isLoading ? .max : world.agenda.now
+    guard !session.isBusy, !isPaused, session.subscribing == nil else { return }
+    if fleet.settings.mirror == .used {
+      guard session.subscriptions[key] == nil else { return }
+      // The record may have to be read first.
+      (session.subscribing, session.subscriptions[key]) = (key, .max)
+    } else {
+      session.subscriptions[key] = fleet.isLoading ? .max : world.agenda.now
+    }
     run { [self] _, _ in
       execute(["SUBSCRIBE", key.channel], on: dispatcher, for: session.session, at: now)
     }

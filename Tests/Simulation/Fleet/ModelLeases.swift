@@ -5,6 +5,10 @@ package struct ModelLeases: Equatable {
   private var ends: [UInt32: Int64] = [:]
   private var openedAt: Int64 = 0
   private var quiet: Int64 = 0
+  private var keeper: UInt64?
+  private var keeperUntil: Int64 = 0
+  private var keeperLoad = 0
+  private var blockedUntil: Int64 = 0
 
   package init() {}
 
@@ -13,8 +17,12 @@ package struct ModelLeases: Equatable {
   }
 
   /// What `open` does.
-  package mutating func open(_ host: UInt32?, at now: Int64) -> FleetLeases {
+  package mutating func open(
+    _ host: UInt32?, _ keeping: FleetKeeping?, at now: Int64
+  ) -> FleetLeases {
     var found = FleetLeases()
+    if let keeping { found.isKeeper = keep(keeping, at: now) }
+    found.blockedUntil = blockedUntil
     guard !ends.isEmpty || host != nil else { return found }
     if now - openedAt > FleetLeases.gap { quiet = now }
     openedAt = now
@@ -28,6 +36,20 @@ package struct ModelLeases: Equatable {
       }
     }
     return found
+  }
+
+  private mutating func keep(_ keeping: FleetKeeping, at now: Int64) -> Bool {
+    guard let load = keeping.load else {
+      if keeper == keeping.host { keeperUntil = 0 }
+      return false
+    }
+    guard keeper != nil || load > 0,
+      keeper == keeping.host || now > keeperUntil || keeping.relieves && load + 1 < keeperLoad
+    else { return false }
+    (keeper, keeperLoad) = (keeping.host, load)
+    keeperUntil = now + FleetKeeping.length
+    blockedUntil = max(blockedUntil, keeping.blockedUntil)
+    return true
   }
 
   /// What `change` does first. Returns its answer if it does no more than that.

@@ -165,11 +165,11 @@ final class ModelConnection {
     }
   }
 
-  /// Loads the records in portions, as SCAN does.
-  func load(_ partition: Int) {
+  /// Loads the records, or those of some keys, in portions.
+  func load(_ partition: Int, only wanted: [FleetKey]?) {
     world.agenda.after(world.latency()) { [self] in
       guard isOpen else { return }
-      let keys = (server.partitions[partition]?.records.keys).map(Array.init) ?? []
+      let keys = wanted ?? (server.partitions[partition]?.records.keys).map(Array.init) ?? []
       loadNext(keys.sorted { $0.order < $1.order }.shuffled(using: &world.random)[...], partition)
     }
   }
@@ -245,7 +245,9 @@ final class ModelLink: FleetLink {
     connections[world.shardIndex(of: partition)]?.follow(partition, after: number)
   }
 
-  func load(_ partition: Int) { connections[world.shardIndex(of: partition)]?.load(partition) }
+  func load(_ partition: Int, only keys: [FleetKey]?) {
+    connections[world.shardIndex(of: partition)]?.load(partition, only: keys)
+  }
 
   // MARK: Connections
 

@@ -103,7 +103,7 @@ final class ModelServer {
       }
       if epoch != partition.epoch { write(.opened(partition: number, epoch)) }
       var leases = partition.leases
-      let found = leases.open(opening.lease, at: time)
+      let found = leases.open(opening.lease, opening.keeping, at: time)
       if leases != partition.leases { write(.leased(partition: number, leases)) }
       return (
         .opened(

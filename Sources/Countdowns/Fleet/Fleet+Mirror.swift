@@ -1,0 +1,220 @@
+import DequeModule
+
+/// What this host has of the shared records: its mirror.
+///
+/// With `mirror: all` it has copies of all. With `mirror: used` it keeps some partitions whole, as
+/// their keeper, and holds the copies that its clients use of the others:
+///
+///     absent ── a command, or a subscription ─► held ── a minute without use ─► absent
+///
+/// All copies follow their partition's stream. So what is held is what has a copy, and nothing has
+/// to be remembered about the rest.
+///
+/// A partition's keeper does the due work of records whose writer has let go of them, or has ended.
+/// It is chosen by a lease, which hosts ask for with their heartbeats. Two keepers at once do no
+/// harm: due work is a change like any other, made once.
+extension Fleet {
+  /// In how many heartbeats a host asks each partition's keeper once for its lease.
+  private static let turns = 16
+
+  /// Whether this host has copies of all records of a partition.
+  package func isWhole(_ index: Int) -> Bool { settings.mirror == .all || partitions[index].isKept }
+
+  /// Whether this host knows what it says about a key without asking the servers.
+  func isHeld(_ key: FleetKey, in index: Int) -> Bool {
+    isWhole(index) || partitions[index].copies[key] != nil
+  }
+
+  /// Whether a record that comes from the stream, or is loaded, is kept.
+  func wants(_ key: FleetKey, in index: Int) -> Bool { isHeld(key, in: index) || isAwaited(key) }
+
+  private func isAwaited(_ key: FleetKey) -> Bool {
+    lanes[key] != nil || fetched[key] != nil
+      || dispatcher.engine.subscriptions.hasSubscribers(key.kind, key.key.span)
+  }
+
+  /// Whether a connection of this host owns an entity: it ends with the connection.
+  private func isOwnedHere(_ copy: FleetCopy) -> Bool {
+    copy.owners.contains { owner in
+      let host = Self.host(of: owner)
+      return host == hostNumber || formerNumbers.contains(host)
+    }
+  }
+
+  // MARK: Use
+
+  /// Holds a copy for a while from now on.
+  func use(_ key: FleetKey, in index: Int) {
+    guard !isWhole(index), partitions[index].copies[key] != nil else { return }
+    let end = boot + useLength
+    if uses.updateValue(end, forKey: key) == nil { useEnds.append((end, key)) }
+  }
+
+  /// Lets go of copies that nobody has used for a while.
+  func letGo(at boot: Int64, budget: Int) {
+    var steps = 0
+    while steps < budget, let first = useEnds.first, first.boot <= boot {
+      steps += 1
+      useEnds.removeFirst()
+      let end = uses.removeValue(forKey: first.key) ?? 0
+      if end > boot {
+        uses[first.key] = end
+        useEnds.append((boot + useLength, first.key))
+      } else {
+        letGo(first.key)
+      }
+    }
+    while steps < budget, let key = released.popFirst() {
+      steps += 1
+      if uses[key] == nil { letGo(key) }
+      if released.isEmpty { returnMemory() }
+    }
+  }
+
+  private func letGo(_ key: FleetKey) {
+    let index = partition(of: key)
+    guard !isWhole(index), let copy = partitions[index].copies[key] else { return }
+    if isAwaited(key) || isOwnedHere(copy) { return use(key, in: index) }
+    setCopy(key, nil, number: 0, of: index, at: dispatcher.host.now)
+  }
+
+  private func returnMemory() {
+    for partition in partitions where partition.copies.capacity > 4 * partition.copies.count + 64 {
+      partition.copies = Dictionary(uniqueKeysWithValues: partition.copies.lazy.map { $0 })
+    }
+  }
+
+  // MARK: Keeping
+
+  /// What a heartbeat says about the keeper of a partition.
+  func keeping(_ index: Int) -> FleetKeeping {
+    var keeping = FleetKeeping(host: daemon, blockedUntil: partitions[index].blockedUntil)
+    guard !isEnding else { return keeping }
+    guard settings.mirror == .used else {
+      // It has all copies anyway, so it relieves hosts that need not have them.
+      (keeping.load, keeping.relieves) = (0, true)
+      return keeping
+    }
+    keeping.load = keptCount + 1
+    let turns = min(Self.turns, partitions.count)
+    guard !partitions[index].isKept, (index + heartbeats) % turns == 0 else { return keeping }
+    // As if the other requests of this heartbeat had moved a partition each.
+    keeping.load! += 2 * relieving
+    keeping.relieves = true
+    relieving += 1
+    return keeping
+  }
+
+  /// Takes what a server reports of a partition's keeper. Returns whether it is this host now, and
+  /// was not before.
+  func take(_ keeper: FleetLeases, asKeeperOf index: Int) -> Bool {
+    let partition = partitions[index]
+    partition.blockedUntil = max(partition.blockedUntil, keeper.blockedUntil)
+    guard keeper.isKeeper != partition.isKept else { return false }
+    partition.isKept = keeper.isKeeper
+    keptCount += keeper.isKeeper ? 1 : -1
+    guard settings.mirror == .used, !isEnding else { return false }
+    if !keeper.isKeeper { released.append(contentsOf: partition.copies.keys) }
+    return keeper.isKeeper
+  }
+
+  /// Loads a partition that this host keeps from now on. Its subscribers have missed nothing.
+  func keep(_ index: Int) {
+    partitions[index].loading += 1
+    partitions[index].isLoading = true
+    partitions[index].unreadable = (0, nil)
+    link.load(index, only: nil)
+  }
+
+  /// Loads what this host should have of a partition.
+  func load(_ index: Int) {
+    guard !isWhole(index) else { return link.load(index, only: nil) }
+    var keys = Set(partitions[index].copies.keys)
+    let awaited = dispatcher.engine.subscriptions.channels(of: kinds).map { FleetKey($0, $1) }
+    for key in awaited + fetched.keys where partition(of: key) == index { keys.insert(key) }
+    if keys.isEmpty { endLoading(index) } else { link.load(index, only: Array(keys)) }
+  }
+
+  /// Gives back what this host keeps: then others need not wait for the end of its leases.
+  package func end() {
+    isEnding = true
+    for index in partitions.indices where partitions[index].isKept && partitions[index].isConnected
+    {
+      open(index)
+    }
+    flush()
+  }
+
+  // MARK: Fetching
+
+  /// Reads the records of channels that this host does not hold, and calls `done` then.
+  ///
+  /// - Returns: false if there are none, and `done` is not called.
+  func fetch(_ channels: [[UInt8]], done: @escaping (_ problem: [UInt8]?) -> Void) -> Bool {
+    let keys = Set(
+      channels.compactMap { channel -> FleetKey? in
+        guard let (kind, key) = Subscriptions.parse(channel), kinds.contains(kind) else {
+          return nil
+        }
+        let found = FleetKey(kind, key)
+        let index = partition(of: found)
+        // Until the partition is opened, nothing is known; then subscribers receive snapshots.
+        return isHeld(found, in: index) || !partitions[index].hasCopies ? nil : found
+      })
+    guard !keys.isEmpty else { return false }
+    let fetch = FleetFetch(keys, done)
+    for key in keys { fetched[key, default: 0] += 1 }
+    for key in keys {
+      let operation = FleetOperation(
+        key, partition: partition(of: key), .fetch(fetch),
+        deadline: boot + settings.timeout.microseconds)
+      deadlines.append(operation)
+      enqueue(operation)
+    }
+    return true
+  }
+
+  /// Notes that one of the records was read, or why not.
+  func finish(_ fetch: FleetFetch, _ reply: [UInt8]) {
+    fetch.left -= 1
+    if !reply.isEmpty { fetch.problem = reply }
+    guard fetch.left == 0 else { return }
+    fetch.done(fetch.problem)
+    for key in fetch.keys {
+      fetched[key]! -= 1
+      if fetched[key] == 0 { fetched[key] = nil }
+    }
+  }
+}
+
+/// Records that are read before a command can run.
+final class FleetFetch {
+  let keys: Set<FleetKey>
+  fileprivate var left: Int
+  /// An error reply.
+  fileprivate var problem: [UInt8]?
+  fileprivate let done: (_ problem: [UInt8]?) -> Void
+
+  init(_ keys: Set<FleetKey>, _ done: @escaping (_ problem: [UInt8]?) -> Void) {
+    (self.keys, left, self.done) = (keys, keys.count, done)
+  }
+}
+
+/// What a host asks about the lease of a partition's keeper.
+package struct FleetKeeping: Equatable, Sendable {
+  /// How long a lease is valid after it was renewed, in microseconds.
+  package static let length: Int64 = 3_000_000
+
+  package var host: UInt64
+  /// How many partitions it keeps, and one more; 0 if it has all of them anyway; nil if it gives
+  /// back the lease.
+  package var load: Int?
+  /// Whether it takes the lease from a keeper that has more to keep.
+  package var relieves = false
+  /// How long a loss of records matters, as far as the host knows, on the server's clock.
+  package var blockedUntil: Int64
+
+  package init(host: UInt64, blockedUntil: Int64) {
+    (self.host, self.blockedUntil) = (host, blockedUntil)
+  }
+}
