@@ -41,6 +41,9 @@ package final class Engine {
   var recordTemplate = RecordTemplate()
   /// Kinds whose entities are copies of shared ones: only the fleet changes them.
   package var copies = KindSet() { didSet { changes.copies = copies } }
+  /// Whether the event log has events of shared entities; and the newest one that it lacks.
+  var logsShared = true
+  var unloggedThrough: Int64 = 0
   /// How many stored entities a fleet hides, as it shares their kind.
   package internal(set) var hiddenCount = 0
   /// Called when something is due for a copy.

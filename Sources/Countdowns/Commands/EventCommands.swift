@@ -161,7 +161,9 @@ private func eventsSince(_ call: Call) throws(CommandError) {
   var page = EventPage(call.session.output.version)
   let reading = filter.read(after: cursor.sequence, into: &page)
   // A cursor of a fleet says nothing about a daemon alone.
-  let isComplete = reading.isComplete && cursor.log == nil
+  let isComplete =
+    reading.isComplete && cursor.log == nil
+    && cursor.sequence >= call.dispatcher.engine.unloggedThrough
   cursor = EventCursor(after: reading.lastSequence)
   if let fleet, !reading.hasMore { cursor = fleet.cursor }
   page.write(

@@ -102,7 +102,9 @@ extension Engine {
         return false
       }
       let isLogged = eventLog.isOn && event.kind != .throttle && name.changesState
-      if isLogged { eventLog.append(event, as: sequence) }
+      if isLogged {
+        if logsShared { eventLog.append(event, as: sequence) } else { unloggedThrough = sequence }
+      }
       if let audience {
         statistics.publications += 1
         outbox.append(

@@ -106,6 +106,8 @@ package final class Fleet {
     hostNumber = UInt32(truncatingIfNeeded: daemon)
     heartbeatDue = dispatcher.host.now.boot.microseconds + Self.heartbeat
     dispatcher.engine.copies = kinds
+    // The servers have the log of what is shared; without copies there is no room for another one.
+    dispatcher.engine.logsShared = settings.mirror == .all
     dispatcher.engine.copyIsDue = { [unowned self] in fallDue($0) }
     workbench.isOwnerThere = { [unowned self] owner in
       if isThere(owner, in: deciding.partition) { return true }

@@ -160,6 +160,29 @@ import Wire
     #expect(held(by: user) == 1)
   }
 
+  @Test func eventsOfWhatIsSharedAreReadFromTheServersOnly() throws {
+    try user.say("HUD SHOW screen KIND info DURABLE")
+    guard case .bulk(let cursor) = try user.say("EVENTS CURSOR"),
+      case .integer(let last) = try user.say("EVENTS LAST")
+    else { throw Unexpected() }
+    #expect(try user.say("EVENTS SINCE \(last)")["complete"] == .integer(1))
+    try keeper.say("TIMER SET t 1h PAYLOAD p")
+    user.read()
+    let own = try user.say("EVENTS SINCE \(last)")
+    #expect(own["complete"] == .integer(0) && !"\(own)".contains("timer:t"))
+    let shared = try user.say("EVENTS SINCE \(cursor)")
+    #expect(shared["complete"] == .integer(1) && "\(shared)".contains("timer:t"))
+    // A host with all copies has a log of its own.
+    let all = FleetCounter(servers, daemon: 3)
+    guard case .integer(let first) = try all.say("EVENTS LAST") else { throw Unexpected() }
+    try keeper.say("TIMER SET t 1h PAYLOAD q")
+    all.read()
+    let logged = try all.say("EVENTS SINCE \(first)")
+    #expect(logged["complete"] == .integer(1) && "\(logged)".contains("timer:t"))
+  }
+
+  private struct Unexpected: Error {}
+
   // MARK: What is due
 
   @Test func theKeeperDoesWhatIsDueThoughNobodyHoldsIt() throws {
