@@ -281,7 +281,8 @@ class Cluster(Topology):
         eventually(lambda: all(self.known(server) >= len(others) + 1 for server in [one, *others]), "they have met")
 
     def known(self, server):
-        return int(server("CLUSTER", "INFO").decode().split("cluster_known_nodes:")[1].split()[0])
+        reply = server("CLUSTER", "INFO")
+        return 0 if isinstance(reply, Error) else int(reply.decode().split("cluster_known_nodes:")[1].split()[0])
 
     def is_well(self, server):
         reply = server("CLUSTER", "INFO")

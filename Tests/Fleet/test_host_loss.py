@@ -25,6 +25,8 @@ LOSSES_OF_A_FLEET = 40
 WRITE_MS = parameter("WRITE_MS", 10_000.0)
 # The pause of each of the 8 clients between two requests.
 PAUSE_MS = parameter("PAUSE_MS", 1.0)
+# The share of requests about new keys; the others repeat a start that was accepted.
+NEW = parameter("NEW", 0.3)
 SEED = parameter("SEED", 0)
 
 
@@ -57,7 +59,7 @@ class Asking:
         self.callers.append(caller)
 
         def work():
-            is_new = not self.recent or choose.random() < 0.3
+            is_new = not self.recent or choose.random() < NEW
             if self.keys:
                 key = choose.choice(self.keys)
             else:
