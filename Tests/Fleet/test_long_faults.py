@@ -86,22 +86,30 @@ def flush(servers, choose):
 def promote_empty(servers, choose):
     """Replicas that have lost their data replace primaries that run."""
     replicas = [s for s in servers.servers if s.is_running and s.role() == "slave"]
-    for replica in replicas:
-        assert replica("CONFIG", "SET", "replica-read-only", "no") == "OK"
-        assert replica("FLUSHALL") == "OK"
-        assert replica("CONFIG", "SET", "replica-read-only", "yes") == "OK"
+
+    def lose_data():
+        for replica in replicas:
+            assert replica("CONFIG", "SET", "replica-read-only", "no") == "OK"
+            assert replica("FLUSHALL") == "OK"
+            assert replica("CONFIG", "SET", "replica-read-only", "yes") == "OK"
+
     if isinstance(servers, Cluster):
+        lose_data()
         for replica in replicas:
             promote(replica)
-    else:
-        old = servers.primary
+        return
+    old = servers.primary
 
-        def is_replaced():
-            # Sentinel gives up a failover whose replica does not answer in time; so ask again.
-            return servers.primary is not old or servers.sentinels[0]("SENTINEL", "FAILOVER", "mymaster") is None
+    def is_replaced():
+        if servers.primary is not old:
+            return True
+        # Sentinel may give up a failover; then the replica has all data again.
+        lose_data()
+        servers.sentinels[0]("SENTINEL", "FAILOVER", "mymaster")
+        return False
 
-        eventually(is_replaced, "a failover", pause=0.5)
-        servers.elected(old)
+    eventually(is_replaced, "a failover", pause=0.5)
+    servers.elected(old)
 
 
 KEEPING = [kill, pause, cut, false_alarm, lag]
