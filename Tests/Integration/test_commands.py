@@ -3,7 +3,8 @@
 A line of a transcript is a command; `x*9` is a word of nine letters, and `%` begins a line of the
 configuration. Behind ` → ` or below it is what the daemon replies. A view shows what differs from the one before
 that has the same key, and `!` begins an event of the event log. Generations are numbered in the
-order in which they appear (`#1`), and moments are shown as milliseconds from now. Time is virtual.
+order in which they appear (`#1`), a connection is `#`, and moments are shown as milliseconds
+from now. Time is virtual.
 
 UPDATE=1 writes the transcripts: read the difference before you commit it.
 """
@@ -20,6 +21,8 @@ import pytest
 
 from countdownd import Error, view
 
+# Its number depends on how often the test has asked the daemon before.
+CONNECTION = re.compile(rb"connection:\d+")
 TRANSCRIPTS = sorted((pathlib.Path(__file__).parent / "commands").glob("*.txt"))
 
 
@@ -61,6 +64,8 @@ class Numbers(dict):
                 return re.sub(r"\b\d{16}\b", lambda found: self[int(found[0])], reply)
             case list():
                 return [self.named(*pair) for pair in zip([None, *reply], reply)]
+            case bytes() if CONNECTION.fullmatch(reply):
+                return b"connection:#"
             # The cursor of a tree.
             case bytes() if re.fullmatch(rb"\d{16,}", reply):
                 return "#"
@@ -131,7 +136,7 @@ class Transcript:
                 text, _, _ = self.numbers3.in_reply(value).partition("; usage: ")
                 return f"({text})"
             case bytes():
-                text = value.decode(errors="replace")
+                text = CONNECTION.sub(b"connection:#", value).decode(errors="replace")
                 text = text if text.isprintable() and "\ufffd" not in text else repr(value)[2:-1]
                 text = text if len(text) < 100 else f"{text[:8]}… ({len(value)} bytes)"
                 return f'"{text}"' if " " in text or not text else text
