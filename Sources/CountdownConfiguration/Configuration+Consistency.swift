@@ -95,15 +95,31 @@ extension Configuration {
         }
       }
     }
+    return problems + problemsOfSharedLimits
+  }
+
+  /// What a fleet does not share yet.
+  private var problemsOfSharedLimits: [(setting: String, message: String)] {
     let shared = fleet.settings.kinds
-    if fleet.engine != .none, !engine.throttles.isEmpty,
-      shared.contains(.countdown) || shared.contains(.throttle)
-    {
+    guard fleet.engine != .none, shared.contains(.countdown) || shared.contains(.throttle) else {
+      return []
+    }
+    var problems: [(setting: String, message: String)] = []
+    guard shared.contains(.throttle), shared.contains(.countdown) else {
+      return engine.policies.filter { !$0.value.rules.limits.isEmpty }.map { name, _ in
+        (
+          "policies.\(name).limits",
+          "charges limits of another kind; list countdown and throttle in fleet.kinds, or neither"
+        )
+      }
+    }
+    for (name, limit) in engine.throttles
+    where !limit.rules.windows.isEmpty || limit.rules.passed != nil {
       problems.append(
         (
-          "throttles",
-          "named limits are not shared by a fleet yet; take countdown and throttle out of "
-            + "fleet.kinds, or remove throttles"
+          "throttles.\(name)",
+          "a fleet shares rates, but neither windows nor passed yet; use rate and burst, or take "
+            + "throttle out of fleet.kinds"
         ))
     }
     return problems

@@ -50,6 +50,10 @@ package final class Engine {
   var copyIsDue: (FleetKey) -> Void = { _ in }
   /// Whether this engine decides for a fleet. Then no entity has an owner: owners are on one host.
   var decidesForFleet = false
+  /// Returns this daemon's copy of a limit's record, and how far its clock is ahead. Set while the
+  /// engine decides about a shared countdown.
+  var sharedLimit: (([UInt8]) -> (record: [UInt8], offset: Int64)?)?
+  var limitWork = LimitWork()
   /// Whether commands must not change persisted entities, as changes cannot be stored at present.
   /// Time still passes: what becomes ready becomes ready.
   package var isReadOnly = false

@@ -92,7 +92,12 @@ def test_a_reload_changes_the_rules_and_a_wrong_file_leaves_the_old_ones_in_forc
         ("policies: {p: {validity: 5m, lockout: [5m]}}", "lockout needs attempts"),
         (
             "fleet: {engine: redis, nodes: [\"a:1\"]}\nthrottles: {a: {windows: [1/1h]}}",
-            "named limits are not shared by a fleet yet",
+            "a fleet shares rates, but neither windows nor passed yet",
+        ),
+        (
+            "fleet: {engine: redis, nodes: [\"a:1\"], kinds: [countdown]}\n"
+            "throttles: {a: {rate: 1/1h, burst: 1}}\npolicies: {p: {limits: [a]}}",
+            "list countdown and throttle in fleet.kinds, or neither",
         ),
     ],
 )  # fmt: skip

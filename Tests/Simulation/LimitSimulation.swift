@@ -296,7 +296,7 @@ package struct LimitSimulation: ~Copyable {
     let clock = now
     let asked = Result { () throws(EngineError) in
       try engine.takeLimits(
-        keys, cost: UInt32(cost), isPeek: isPeek, by: Self.client, at: clock)
+        LimitsRequest(keys: keys, cost: UInt32(cost), isPeek: isPeek), by: Self.client, at: clock)
     }
     guard case .success(let answer) = asked else { throw disagreement("TAKE: \(asked)") }
     let names = keys.map { String(decoding: $0, as: UTF8.self) }

@@ -30,6 +30,11 @@ struct Call: ~Escapable {
 
   func problem(_ text: String) -> CommandError { .syntax(text, spec) }
 
+  private func problem(_ error: EngineError) -> CommandError {
+    let key = arguments.count > first ? quoted(arguments[first]) : ""
+    return CommandError(error.text(about: key, spec.group.noun))
+  }
+
   /// Returns a reader of the options from `index` on.
   @_lifetime(copy self)
   func options(from index: Int) -> OptionReader { OptionReader(arguments, spec, from: index) }
@@ -86,7 +91,7 @@ struct Call: ~Escapable {
   /// Parses the owner of a new entity, or of entities to be listed.
   func owner(_ bytes: Span<UInt8>, isListed: Bool = false) throws(CommandError) -> Owner {
     if let scope = scope(ownedBy: bytes) {
-      if dispatcher.engine.decidesForFleet { throw CommandError(describe(.shared)) }
+      if dispatcher.engine.decidesForFleet { throw problem(.shared) }
       try authorize(.scope, scope, isChange: !isListed)
       return try run { () throws(EngineError) in
         try dispatcher.engine.scopeOwner(scope, at: now)
@@ -138,15 +143,21 @@ struct Call: ~Escapable {
         let key = spec.keyPosition > 0 ? bytes(spec.keyPosition) : nil
         dispatcher.host.limitReached(name, value, by: client, key: key)
       }
-      throw CommandError(describe(error))
+      throw problem(error)
     }
   }
+}
 
-  private func describe(_ error: EngineError) -> String {
-    let key = arguments.count > first ? quoted(arguments[first]) : ""
-    switch error {
+extension EngineError {
+  /// Returns the error's message.
+  ///
+  /// - Parameters:
+  ///   - key: the entity's key, as a part of a message.
+  ///   - noun: what the entity is.
+  func text(about key: String, _ noun: String) -> String {
+    switch self {
     case .notFound:
-      return "NOTFOUND no \(spec.group.noun) '\(key)'"
+      return "NOTFOUND no \(noun) '\(key)'"
     case .stale(let now):
       return "STALE '\(key)' has generation \(now.value) now"
     case .limit(let name, let value):
@@ -169,7 +180,7 @@ struct Call: ~Escapable {
       return "LIMIT '\(key)' has \(Presentation.mostHolds) holds, as many as a HUD can have; "
         + "HUD POP or HUD DISMISS it when the work is done"
     case .scope(let problem):
-      return describe(problem, key)
+      return problem.text(about: key)
     case .limits(let problem): return "ERR " + problem.text
     case .shared:
       return

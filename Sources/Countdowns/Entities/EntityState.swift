@@ -24,13 +24,15 @@ extension EntityState {
 package enum EntityRecord {
   /// The highest version that this program knows. It reads all versions from 1 to this one, and
   /// writes the lowest that has everything, so that an older program reads what it can know.
-  package static let version: UInt8 = 3
+  package static let version: UInt8 = 4
   /// A state without anything of the other versions.
   package static let plain: UInt8 = 1
   /// A state with limits or lockouts.
   package static let extended: UInt8 = 2
   /// Not an entity: some of the sends of a named limit.
   package static let sends: UInt8 = 3
+  /// A state with what a fleet notes of limits.
+  package static let shared: UInt8 = 4
 
   package static func isKnown(_ version: UInt8) -> Bool { (plain...self.version).contains(version) }
 
@@ -88,7 +90,7 @@ extension Kind {
   static func restoreEntity(
     _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
   ) throws(EntityRecord.Problem) {
-    if let version = record.first, !(EntityRecord.plain...EntityRecord.extended).contains(version) {
+    if let version = record.first, !EntityRecord.isKnown(version) || version == EntityRecord.sends {
       throw .otherVersion(version)
     }
     guard let range = EntityRecord.key(of: record.span) else { throw .damaged }

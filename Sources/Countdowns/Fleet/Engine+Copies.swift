@@ -82,7 +82,7 @@ extension Engine {
       }
     case .throttle:
       ThrottleKind.find(key.key.span, in: self).flatMap {
-        ThrottleKind.table(of: self)[$0].machine.nextExpiry?.microseconds
+        throttles[$0].machine.emptyAt.microseconds
       }
     default: nil
     }

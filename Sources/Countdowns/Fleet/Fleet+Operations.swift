@@ -7,6 +7,7 @@ extension Fleet {
 
   /// Takes a command. Its reply comes later, in its place among the replies of the session.
   func submit(_ call: borrowing Call) throws(CommandError) {
+    guard !takesSeveral(call) else { return takeSeveral(call) }
     submit(call, about: FleetKey(call.spec.group.kind!, Array(try call.key())))
   }
 
@@ -14,12 +15,20 @@ extension Fleet {
     let reply = PendingReply(for: call.session)
     let command = FleetCommand(
       spec: call.spec, arguments: KeptArguments(call.arguments), client: call.session.client,
-      peer: call.session.peer, version: call.session.output.version)
+      peer: call.session.peer, rights: call.session.rights, version: call.session.output.version)
     call.session.pending.append(reply)
     statistics.commands += 1
     let operation = FleetOperation(
       key, partition: partition(of: key), .command(command, for: reply),
       deadline: call.now.boot.microseconds + settings.timeout.microseconds)
+    deadlines.append(operation)
+    enqueue(operation)
+  }
+
+  func submit(_ action: FleetAction, about key: FleetKey) {
+    let operation = FleetOperation(
+      key, partition: partition(of: key), .action(action),
+      deadline: boot + settings.timeout.microseconds)
     deadlines.append(operation)
     enqueue(operation)
   }
@@ -135,6 +144,8 @@ extension Fleet {
     let known = partitions[index].copies[operation.key]?.record
     var decided = now
     operation.outcome = outcome(operation, known, at: now)
+    guard !operation.outcome.limits.isOpen else { return charge(operation) }
+    if operation.outcome.limits.asked.isEmpty { giveBackCharged(operation) }
     if startsTime(operation), latest > now {
       if let due = operation.outcome.nextDue, due <= latest {
         return hold(operation, for: due - now)
@@ -202,9 +213,10 @@ extension Fleet {
   ) -> Workbench.Outcome {
     deciding = (operation.partition, [])
     var outcome = workbench.decide(
-      operation.command, by: operation.command.map { ownerNumber(of: $0.client.connection) },
-      about: operation.key, known?.bytes, at: time, settings: dispatcher.engine.settings,
-      isDegraded: isDegraded)
+      operation.command, operation.action,
+      by: operation.command.map { ownerNumber(of: $0.client.connection) },
+      about: operation.key, known?.bytes, charged: operation.charged, at: time,
+      settings: dispatcher.engine.settings, isDegraded: isDegraded)
     outcome.gone = deciding.gone
     return outcome
   }
@@ -212,8 +224,8 @@ extension Fleet {
   /// Whether a command has changed the entity. What is due is decided by the earliest time, and so
   /// is a pause, which keeps the time that is left.
   private func startsTime(_ operation: FleetOperation) -> Bool {
-    guard let command = operation.command, operation.outcome.change != .none else { return false }
-    return command.spec.subcommand != "PAUSE"
+    guard !operation.isDue, operation.outcome.change != .none else { return false }
+    return operation.command?.spec.subcommand != "PAUSE"
   }
 
   private func isRepetition(_ operation: FleetOperation) -> Bool {
@@ -234,7 +246,7 @@ extension Fleet {
         "UNAVAILABLE the servers have lost what was sent before, so nothing is allowed for "
           + "\((until - now) / 1_000_000 + 1)s more; INFO fleet says until when")
     }
-    guard isNew, let client = operation.command?.client else { return }
+    guard isNew, let client = operation.client else { return }
     do throws(EngineError) {
       try dispatcher.engine.checkLimits(client)
     } catch {
@@ -255,13 +267,18 @@ extension Fleet {
 
   /// Decides a command without the servers. Returns false if the policy does not allow that.
   private func decideAlone(_ operation: FleetOperation) -> Bool {
-    guard let command = operation.command, !command.spec.flags.contains(.decidedByFleet),
+    guard operation.command != nil || operation.action != nil,
+      operation.command?.spec.flags.contains(.decidedByFleet) != true,
       isHeld(operation.key, in: operation.partition)
     else { return false }
+    // What was sent before may still be made, so its outcome stays.
     let outcome = localOutcome(operation)
-    let policy = outcome.policy.flatMap { dispatcher.engine.settings.policies[$0] }
-    guard policy?.unreachable ?? settings.unreachable == .local else { return false }
+    guard unreachable(operation, outcome) == .local else { return false }
     operation.outcome = outcome
+    guard !outcome.limits.isOpen else {
+      charge(operation)
+      return true
+    }
     if case .record(let new) = outcome.change, !isRead(operation) {
       statistics.degraded += 1
       partitions[operation.partition].hasLocalChanges = true
@@ -272,6 +289,16 @@ extension Fleet {
     }
     confirm(operation)
     return true
+  }
+
+  /// What the policy of an entity wants while the servers cannot be reached.
+  func unreachable(
+    _ operation: FleetOperation, _ outcome: Workbench.Outcome? = nil
+  ) -> FleetSettings.Unreachable {
+    let policy = (outcome ?? operation.outcome).policy.flatMap {
+      dispatcher.engine.settings.policies[$0]
+    }
+    return operation.action?.unreachable ?? policy?.unreachable ?? settings.unreachable
   }
 
   // MARK: Answers
@@ -321,6 +348,7 @@ extension Fleet {
     _ answer: FleetAnswer, for operation: FleetOperation, at index: Int, asked: FleetPlace
   ) {
     let now = dispatcher.host.now
+    defer { if operation.isOver, !operation.isAtStake { giveBackCharged(operation) } }
     switch answer.body {
     case .opened, .entries: break
     case .record(let record):
@@ -339,7 +367,13 @@ extension Fleet {
           operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index, at: now)
       }
       partitions[index].failures = 0
-      guard !operation.isOver else { return leave(operation) }
+      guard !operation.isOver else {
+        if problem == nil {
+          settle(operation)
+          operation.action?.wasLate(operation.outcome.result)
+        }
+        return leave(operation)
+      }
       if let problem { return beUnsure(operation, problem) }
       partitions[index].confirmed = max(partitions[index].confirmed, number)
       confirm(operation)
@@ -374,7 +408,7 @@ extension Fleet {
     }
   }
 
-  private func tryAgain(_ operation: FleetOperation, _ problem: String) {
+  func tryAgain(_ operation: FleetOperation, _ problem: String) {
     operation.attempts += 1
     statistics.conflicts += 1
     guard operation.attempts < Self.mostAttempts || operation.isDue else {
@@ -417,13 +451,18 @@ extension Fleet {
       dispatcher.engine.publishShared(operation.outcome.events)
     }
     dispatcher.engine.statistics.add(operation.outcome.statistics)
+    dispatcher.engine.notices += operation.outcome.notices
     noteMoved(operation)
-    end(operation, operation.outcome.reply)
+    operation.charged = []
+    operation.isConfirmed = true
+    settle(operation) { [self] in end(operation, operation.outcome.reply) }
   }
 
   func timeOut(_ operation: FleetOperation) {
     let isCurrent = lanes[operation.key]?.current === operation
-    if isCurrent {
+    // What it changes is changed; the rest follows.
+    if operation.isConfirmed { return end(operation, operation.outcome.reply) }
+    if isCurrent, !operation.isAtLimits {
       partitions[operation.partition].failures += 1
       if partitions[operation.partition].failures == Self.mostFailures {
         heartbeatDue = min(heartbeatDue, boot + Self.probe)
@@ -456,21 +495,29 @@ extension Fleet {
     // Trying again shows whether it was done.
     if operation.isDue { return postpone(operation) }
     statistics.unsure += 1
-    end(
-      operation,
-      Workbench.error(
-        "UNSURE \(problem). It may have been done: repeat it with the same TOKEN, or read"))
+    let key = operation.key.key
+    let what =
+      operation.action == nil
+      ? "It may have been done: repeat it with the same TOKEN, or read"
+      : "'\(quoted(key.span))' may have been charged; nothing else was done"
+    end(operation, Workbench.error("UNSURE \(problem). \(what)"))
   }
 
-  private func end(_ operation: FleetOperation, _ reply: [UInt8] = []) {
-    if !operation.isOver, case .command(_, let pending) = operation.purpose {
+  func end(_ operation: FleetOperation, _ reply: [UInt8] = []) {
+    let wasOver = operation.isOver
+    if !wasOver, case .command(_, let pending) = operation.purpose {
       pending.bytes = reply
       dispatcher.givePending(pending.session)
     }
-    let wasOver = operation.isOver
     operation.isOver = true
     partitions[operation.partition].forgetParked()
     leave(operation)
-    if !wasOver, case .fetch(let fetch) = operation.purpose { finish(fetch, reply) }
+    if !operation.isAtStake { giveBackCharged(operation) }
+    guard !wasOver else { return }
+    if case .fetch(let fetch) = operation.purpose { finish(fetch, reply) }
+    if let action = operation.action {
+      if !reply.isEmpty { operation.outcome.result.problem = reply }
+      action.ended(operation.outcome.result)
+    }
   }
 }

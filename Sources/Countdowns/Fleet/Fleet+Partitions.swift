@@ -212,7 +212,9 @@ extension Fleet {
   /// A digest of what CONFIG GET prints of the policies: equal on hosts with equal policies,
   /// whichever build they run.
   private var policiesDigest: [UInt8] {
-    let policies = dispatcher.host.configuration.filter { $0.name.hasPrefix("policies.") }
+    let policies = dispatcher.host.configuration.filter {
+      $0.name.hasPrefix("policies.") || $0.name.hasPrefix("throttles.")
+    }
     let text = policies.map { "\($0.name) \($0.value)\n" }.joined()
     let digest = SipHash(key: (0, 0))(text.utf8.span, compression: 2, finalization: 4)
     return Array(String(digest, radix: 16).utf8)

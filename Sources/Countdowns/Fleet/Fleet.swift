@@ -116,6 +116,12 @@ package final class Fleet {
       if host != hostNumber, !formerNumbers.contains(host) { deciding.gone.insert(host) }
       return false
     }
+    workbench.copy = { [unowned self] key, time in
+      let key = FleetKey(.throttle, key)
+      let partition = partitions[partition(of: key)]
+      guard let record = partition.copies[key]?.record else { return nil }
+      return (record.bytes, (partition.clock.now(at: boot) ?? time) - time)
+    }
   }
 
   /// Returns whether a command is about one shared entity.

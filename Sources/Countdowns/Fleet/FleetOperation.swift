@@ -4,6 +4,8 @@ import DequeModule
 final class FleetOperation {
   enum Purpose {
     case command(FleetCommand, for: PendingReply)
+    /// A part of a command about several entities.
+    case action(FleetAction)
     /// A deadline of the entity has passed.
     case due
     /// A command waits for the record.
@@ -25,6 +27,12 @@ final class FleetOperation {
   var isAtStake = false
   var request: UInt64?
   var outcome = Workbench.Outcome()
+  /// The places in limits that were charged for it.
+  var charged: [LimitPlace] = []
+  /// Whether the client's answer is certain, and only its limits are still to be changed.
+  var isConfirmed = false
+  /// Whether it waits for the servers of its limits.
+  var isAtLimits = false
   var version: FleetVersion?
   /// The time at which the change was decided, on the server's clock.
   var decided: Int64?
@@ -43,6 +51,8 @@ final class FleetOperation {
   var command: FleetCommand? {
     if case .command(let command, _) = purpose { command } else { nil }
   }
+  var action: FleetAction? { if case .action(let action) = purpose { action } else { nil } }
+  var client: Client? { command?.client ?? action?.client }
 }
 
 /// A reply that comes later, in its place among the replies of its session.

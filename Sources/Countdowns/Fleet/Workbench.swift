@@ -19,6 +19,9 @@ final class Workbench {
     var nextDue: Int64?
     /// The name of the policy in force.
     var policy: String?
+    var result = FleetAction.Result()
+    var limits = LimitWork()
+    var notices: [EngineNotice] = []
     /// The connections that own the entity now, or run its action.
     var owners: [UInt64] = []
     /// Other hosts that were taken for gone.
@@ -30,6 +33,8 @@ final class Workbench {
   private var engine: Engine { dispatcher.engine }
   /// Returns whether an owner is there, by the fleet's number of it.
   var isOwnerThere: (UInt64) -> Bool = { _ in true }
+  /// Returns this daemon's copy of a limit's record, and how far its clock is ahead of a time.
+  var copy: (_ key: [UInt8], _ time: Int64) -> (record: [UInt8], offset: Int64)? = { _, _ in nil }
 
   init(host: any CommandHost) {
     var settings = EngineSettings()
@@ -41,17 +46,19 @@ final class Workbench {
     engine.decideForFleet { [unowned self] in isOwnerThere($0) }
   }
 
-  /// Runs what is due for an entity, and then a command.
+  /// Runs what is due for an entity, and then a command or an action.
   ///
   /// - Parameters:
   ///   - owner: the fleet's number of the connection that asks.
   ///   - record: the current record; nil if there is none.
   ///   - time: the time on the server's clock.
+  ///   - charged: what is charged for the command already.
   ///   - settings: the settings in force.
   ///   - isDegraded: whether the servers cannot be asked, so that other hosts may decide otherwise.
   func decide(
-    _ command: FleetCommand?, by owner: UInt64?, about key: FleetKey, _ record: [UInt8]?,
-    at time: Int64, settings: EngineSettings, isDegraded: Bool = false
+    _ command: FleetCommand?, _ action: FleetAction? = nil, by owner: UInt64?,
+    about key: FleetKey, _ record: [UInt8]?, charged: [LimitPlace] = [], at time: Int64,
+    settings: EngineSettings, isDegraded: Bool = false
   ) -> Outcome {
     engine.reload(settings)
     engine.raiseNumbers(to: time)
@@ -60,6 +67,9 @@ final class Workbench {
     let kind = key.kind.shared!
     defer { clear(key) }
     var outcome = Outcome()
+    engine.limitWork = LimitWork(charged: charged)
+    engine.sharedLimit = key.kind == .countdown ? { [copy] in copy($0, time) } : nil
+    engine.changes.copies = key.kind == .countdown ? KindSet([.throttle]) : KindSet()
     if let record {
       do throws(EntityRecord.Problem) {
         guard EntityRecord.key(of: record.span).map({ key.key.elementsEqual(record[$0]) }) ?? true
@@ -71,11 +81,22 @@ final class Workbench {
       }
       // Generations must rise even if the clock that they come from was set back.
       if let state = kind.generation(0, in: engine) { engine.raiseNumbers(to: state.value) }
+      if let limit = engine.throttles.find(key.key), key.kind == .throttle {
+        engine.raiseNumbers(to: engine.throttles[limit].machine.limit?.newestID ?? 0)
+      }
     }
     engine.runDue(key, at: now)
     let (boot, wall) = engine.nextDeadline
     outcome.nextDue = [boot, wall].compactMap { $0?.microseconds }.min()
     if let command, let owner { outcome.reply = run(command, by: owner, isDegraded, at: now) }
+    if let action {
+      do throws(EngineError) {
+        outcome.result = try action.body(engine, now)
+      } catch {
+        let noun = CommandSpec.Group.entities(key.kind).noun
+        outcome.result.problem = Self.error(error.text(about: quoted(key.key.span), noun))
+      }
+    }
     if key.kind == .countdown {
       outcome.policy = engine.countdowns.find(key.key).flatMap(engine.policyInForce)?.policy.name
     }
@@ -86,6 +107,8 @@ final class Workbench {
       outcome.change = .none
     }
     outcome.statistics = engine.statistics.takeDecisions()
+    outcome.limits = engine.limitWork
+    outcome.notices = engine.notices
     return outcome
   }
 
@@ -98,7 +121,7 @@ final class Workbench {
     case .otherVersion(let version):
       error(
         "UNAVAILABLE the servers have a \(kind.name) of that name in format \(version), and this "
-          + "daemon reads up to \(EntityRecord.extended): run the same release on all hosts")
+          + "daemon reads up to \(EntityRecord.version): run the same release on all hosts")
     }
   }
 
@@ -106,6 +129,7 @@ final class Workbench {
     _ command: FleetCommand, by owner: UInt64, _ isDegraded: Bool, at now: Moment
   ) -> [UInt8] {
     let session = Session(connection: owner, peer: command.peer, address: "", at: now)
+    session.rights = command.rights
     session.output = RESPEncoder(command.version)
     session.output.isDegraded = isDegraded
     command.arguments.withArguments { arguments in
@@ -139,6 +163,10 @@ final class Workbench {
   private func clear(_ key: FleetKey) {
     let kind = key.kind.shared!
     if let index = kind.find(key.key.span, in: engine) { kind.forget(index, in: engine) }
+    for copy in 0..<UInt32(engine.throttles.indexEnd) where engine.throttles.contains(copy) {
+      ThrottleKind.forget(copy, in: engine)
+    }
+    engine.notices.removeAll()
     engine.changes.forgetAll()
     engine.outbox.removeAll()
   }
@@ -156,5 +184,6 @@ struct FleetCommand {
   let arguments: KeptArguments
   let client: Client
   let peer: Peer
+  let rights: Rights?
   let version: RESPEncoder.Version
 }

@@ -18,6 +18,8 @@ final class ServersStandIn {
   var leases = ModelLeases()
   /// Whether the server ignores all requests.
   var isSilent = false
+  /// After so many changes it is silent.
+  var changesLeft = Int.max
 
   func answer(_ request: FleetRequest) -> FleetAnswer.Body {
     switch request {
@@ -46,6 +48,8 @@ final class ServersStandIn {
         events: change.events)
       entry.time = time
       entries.append(entry)
+      changesLeft -= 1
+      if changesLeft == 0 { isSilent = true }
       return .changed(number: number, problem: problem)
     }
   }

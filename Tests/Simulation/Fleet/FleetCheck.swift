@@ -27,6 +27,11 @@ struct FleetCheck {
     for key in FleetSimulation.keys {
       if let problem = check(key) { return "\(key.channel): " + problem }
     }
+    for key in FleetSimulation.limits {
+      if let problem = checkThrottle(key, simulation.commands) {
+        return "\(key.channel): " + problem
+      }
+    }
     return checkEnd()
   }
 
@@ -51,9 +56,11 @@ struct FleetCheck {
       }
       let paused = daemon.pauses.filter { $0.end >= command.began && $0.begin <= ended }
         .reduce(0) { $0 + $1.end - $1.begin }
-      // A SUBSCRIBE before it may have waited for as long.
-      let timeouts = daemon.fleet.settings.mirror == .used ? 2 * timeout : timeout
-      if ended - command.began > timeouts + paused + Self.slack {
+      // A SUBSCRIBE before it may have waited for as long. Limits are asked one after the other,
+      // and then given back; the next replies wait.
+      let timeouts: Int64 =
+        (daemon.fleet.settings.mirror == .used ? 2 : 1) * (simulation.hasLimits ? 12 * 3 : 1)
+      if ended - command.began > timeouts * timeout + paused + Self.slack {
         return "answered late: \(command.text)"
       }
     }
@@ -72,7 +79,7 @@ struct FleetCheck {
   private func checkLimits(
     _ key: FleetKey, _ executions: [Execution], _ commands: [ClientCommand]
   ) -> String? {
-    if key.kind == .throttle { return checkThrottle(executions, commands) }
+    if key.kind == .throttle { return checkThrottle(key, commands) }
     guard let policy = FleetSimulation.policy(of: key) else { return nil }
     var sends: [Int: Send] = [:]
     var refunded: Set<Int> = []
@@ -119,23 +126,31 @@ struct FleetCheck {
     return nil
   }
 
-  private func checkThrottle(_ executions: [Execution], _ commands: [ClientCommand]) -> String? {
+  private func checkThrottle(_ key: FleetKey, _ commands: [ClientCommand]) -> String? {
     // Which change a reply belongs to does not matter: between the first of these commands and the
     // reply to the last, no more may be accepted than the limit allows.
+    let refunds = commands.filter { $0.words[1] == "REFUND" && $0.key.kind == .countdown }
+    let refunded = Set(refunds.map { [$0.words[2], $0.words[4]] })
     let accepted = commands.filter {
-      $0.words[1] == "TAKE" && !$0.words.contains("PEEK") && $0.reply?["accepted"]?.bool == true
+      FleetSimulation.cost(of: $0, for: key) > 0
+        && !refunded.contains([$0.words[2], "\($0.reply?["generation"]?.int ?? 0)"])
     }
     let limit = FleetSimulation.throttle
     for first in accepted.indices {
       var cost = 0
       for command in accepted[first...] {
-        cost += command.words.contains("COST") ? 2 : 1
+        cost += FleetSimulation.cost(of: command, for: key)
         let time =
-          command.ended! - accepted[first].began
-          + simulation.settings.maximumClockSkew.microseconds
+          command.ended! - accepted[first].began + Self.slack
         let allowed =
           Double(limit.burst) + Double(limit.count) * Double(time)
           / Double(limit.milliseconds * 1_000)
+          // What is given back comes back at once, also if the limit was unused meanwhile.
+          + Double(
+            refunds.count {
+              FleetSimulation.limited.contains($0.key) && $0.began <= command.ended!
+                && $0.ended ?? .max >= accepted[first].began
+            })
         // Commands in between may have ended later.
         let last = accepted[first...].prefix { $0.began <= command.began }.map { $0.ended! }.max()!
         if last <= command.ended!, Double(cost) > allowed + 1e-6,
@@ -400,9 +415,10 @@ struct FleetCheck {
 
   private func checkCopies() -> String? {
     for daemon in simulation.daemons {
-      for kind in Set(FleetSimulation.keys.map(\.kind)).sorted(by: { $0.rawValue < $1.rawValue }) {
+      let keys = FleetSimulation.keys + FleetSimulation.limits + FleetSimulation.limited
+      for kind in Set(keys.map(\.kind)).sorted(by: { $0.rawValue < $1.rawValue }) {
         let listed = daemon.list(kind)
-        for key in FleetSimulation.keys where key.kind == kind {
+        for key in keys where key.kind == kind {
           let mine = listed.filter { $0["key"]?.string == key.name }
           let record = world.record(key)
           if mine.isEmpty, !daemon.fleet.isWhole(daemon.fleet.partition(of: key)) { continue }

@@ -35,6 +35,9 @@ package final class FleetSimulation {
   /// Whether subscribers may miss events: entries of a stream were lost or removed.
   var mayMissEvents: Bool { hasLostStream || world.settings.streamLength < 1_000 }
 
+  /// Whether clients take from several named limits, too.
+  let hasLimits: Bool
+
   static let policies: [SendPolicy] = {
     var first = SendPolicy.Rules()
     first.every = .milliseconds(100)
@@ -60,6 +63,7 @@ package final class FleetSimulation {
   /// - Parameter isAllMirrored: whether each daemon has copies of all records; else only some.
   package init(seed: UInt64, fault: Fault? = nil, isAllMirrored: Bool = false) {
     self.seed = seed
+    hasLimits = fault == nil && seed % 3 == 0
     var choice = SeededGenerator(seed: seed ^ 0x5ED)
     if !isAllMirrored, Bool.random(using: &choice) { mirrors = choice }
     var random = SeededGenerator(seed: seed ^ 0xF1EE7)
@@ -125,6 +129,10 @@ package final class FleetSimulation {
     self.settings = fleet
     var engine = EngineSettings()
     for policy in Self.policies { engine.policies[policy.name] = policy }
+    if hasLimits {
+      engine.throttles = Self.limitRules
+      engine.policies["limited"] = Self.limitedPolicy
+    }
     engine.keepReady = .seconds(2)
     engine.keepPending = .seconds(3)
     engineSettings = engine
@@ -165,6 +173,7 @@ package final class FleetSimulation {
     switch Int.random(in: 0..<40, using: &world.random) {
     case 0: subscribe()
     case 1: makeTrouble()
+    case 2..<10 where hasLimits: rush()
     default: command()
     }
   }
@@ -207,6 +216,16 @@ package final class FleetSimulation {
     if command.words.contains("TOKEN") { repeatable.append(command) }
   }
 
+  /// Lets all hosts charge the same limits at once, before they hear of each other.
+  private func rush() {
+    for daemon in daemons {
+      let session = world.pick(daemon.sessions)
+      guard session.commandsUnderWay < 12 else { continue }
+      let (key, words) = world.chance(oneIn: 2) ? randomTake() : randomLimitedStart()
+      commands.append(daemon.submit(words, about: key, by: session))
+    }
+  }
+
   static let keys: [FleetKey] = [
     FleetKey(.countdown, Array("first-a".utf8)), FleetKey(.countdown, Array("first-b".utf8)),
     FleetKey(.countdown, Array("second-a".utf8)), FleetKey(.countdown, Array("plain".utf8)),
@@ -222,7 +241,79 @@ package final class FleetSimulation {
 
   static let throttle = (burst: 3, count: 2, milliseconds: 1_000)
 
+  /// Named limits, and countdowns that are charged to them. Only the sum of what is accepted is
+  /// checked.
+  static let limits = ["all:", "ip:1", "ip:2"].map { FleetKey(.throttle, Array($0.utf8)) }
+  static let limited = ["limited-1", "limited-2", "limited-3"].map {
+    FleetKey(.countdown, Array($0.utf8))
+  }
+
+  private static let limitedPolicy: SendPolicy = {
+    var rules = SendPolicy.Rules()
+    rules.every = .milliseconds(20)
+    rules.limits = ["ip", "all"]
+    return try! SendPolicy(name: "limited", rules)
+  }()
+
+  private static let limitRules: [String: LimitRules] = {
+    var rules = LimitRules.Rules()
+    rules.rate = Throttle.Rate(
+      burst: Int64(throttle.burst), count: Int64(throttle.count),
+      period: .milliseconds(Int64(throttle.milliseconds)))
+    var all = rules
+    all.isGlobal = true
+    return ["ip": try! LimitRules(rules), "all": try! LimitRules(all)]
+  }()
+
+  /// How much of a limit a command takes.
+  static func cost(of command: ClientCommand, for limit: FleetKey) -> Int {
+    guard command.reply?["accepted"]?.bool == true, !command.words.contains("PEEK"),
+      command.reply?["reason"]?.string != "repeated"
+    else { return 0 }
+    switch command.words[1] {
+    case "TAKE" where command.words.contains(limit.name):
+      return command.words.contains("COST") ? 2 : 1
+    case "START", "RESEND":
+      guard limited.contains(command.key) else { return 0 }
+      return limit.name == "all:" || command.words.contains(limit.name) ? 1 : 0
+    default: return 0
+    }
+  }
+
+  /// Whether what was sent may be given back, so that the limit has room for others.
+  var refundsSends: Bool { seed % 6 == 0 }
+
+  private func randomLimitedStart() -> (FleetKey, [String]) {
+    let key = world.pick(Self.limited)
+    let limit = "LIMIT ip:\(world.number(1...2))"
+    lastToken += 1
+    let start = "COUNTDOWN START \(key.name) POLICY limited \(limit)"
+    var choices = [
+      start, start, "\(start) TOKEN t\(lastToken)", "COUNTDOWN RESEND \(key.name) \(limit)",
+      "COUNTDOWN CANCEL \(key.name)", "COUNTDOWN GET \(key.name)",
+    ]
+    if refundsSends {
+      choices.append("COUNTDOWN REFUND \(key.name) GENERATION \(someGeneration(of: key))")
+    }
+    return (key, world.pick(choices).split(separator: " ").map(String.init))
+  }
+
+  private func randomTake() -> (FleetKey, [String]) {
+    let ip = world.pick(["ip:1", "ip:2"])
+    let words = ["THROTTLE", "TAKE"] + (world.chance(oneIn: 2) ? [ip, "all:"] : ["all:", ip])
+    let key = FleetKey(.throttle, Array(words[2].utf8))
+    switch Int.random(in: 0..<6, using: &world.random) {
+    case 0: return (key, words + ["PEEK"])
+    case 1: return (key, words + ["COST", "2"])
+    case 2: return (key, Array(words.prefix(3)))
+    default: return (key, words)
+    }
+  }
+
   private func randomCommand() -> (FleetKey, [String]) {
+    if hasLimits, world.chance(oneIn: 3) {
+      return world.chance(oneIn: 3) ? randomTake() : randomLimitedStart()
+    }
     let key = world.pick(Self.keys)
     let name = key.name
     func choice(_ commands: [String]) -> [String] {

@@ -5,9 +5,7 @@ extension CountdownEntity: EntityState {
     CountdownEntity(machine: .blank, generation: Generation(0), uid: 0, titles: nil)
   }
 
-  package var format: UInt8 {
-    extras?.sending?.isExtended ?? false ? EntityRecord.extended : EntityRecord.plain
-  }
+  package var format: UInt8 { extras?.sending?.format ?? EntityRecord.plain }
 
   package mutating func state<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     visitor.generation(&generation)

@@ -217,7 +217,8 @@ extension Engine {
       statistics.repeated += 1
       return StartAnswer(decision: .acceptedBefore, index: index, sent: sent)
     }
-    if let refusal = refusal(of: index, by: policy, charges, at: now) {
+    let isCharged = !limitWork.charged.isEmpty
+    if let refusal = refusal(of: index, by: policy, isCharged ? [] : charges, at: now) {
       statistics.refused += 1
       if refusal.limit != nil {
         statistics.limited += 1

@@ -1,8 +1,8 @@
 import Wire
 
-extension Call {
-  func describe(_ problem: ScopeProblem, _ key: String) -> String {
-    switch problem {
+extension ScopeProblem {
+  func text(about key: String) -> String {
+    switch self {
     case .noScope(let name):
       return "NOTFOUND no scope '\(quotedKey(name))'; SCOPE OPEN it first"
     case .otherParent(let parent):

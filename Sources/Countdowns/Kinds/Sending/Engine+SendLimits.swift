@@ -17,7 +17,7 @@ extension Engine {
     _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ start: inout CountdownStart,
     _ charges: inout [Charge], by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
-    if let refusal = refusal(of: charges, at: now) {
+    if limitWork.charged.isEmpty, let refusal = refusal(of: charges, at: now) {
       statistics.refused += 1
       statistics.limited += 1
       publishRefusal(refusal, of: charges, at: now)
@@ -56,8 +56,13 @@ extension Engine {
     _ charges: inout [Charge], _ index: UInt32, by client: Client, at now: Moment
   ) -> Bool {
     let hasCode = countdowns.sending(index)?.policy.rules.validity != nil
-    let isFull = take(
-      &charges, id: countdowns.generation(index), hasCode: hasCode, by: client, at: now)
+    var isFull = true
+    if sharedLimit == nil {
+      isFull = take(
+        &charges, id: countdowns.generation(index), hasCode: hasCode, by: client, at: now)
+    } else {
+      note(charges, hasCode: hasCode, index)
+    }
     if isFull, let sending = policyInForce(index), let room = promisedRoom(of: charges, at: now) {
       wait(index, sending, until: room.until, at: now)
     }
@@ -84,7 +89,7 @@ extension Engine {
   ) -> (until: Instant, limit: [UInt8]?)? {
     guard !settings.throttles.isEmpty, let sending = policyInForce(index), !sending.limits.isEmpty
     else { return nil }
-    let charges = hasRoom ? [] : currentCharges(sending.limits)
+    let charges = hasRoom ? [] : currentCharges(sending.limits, at: now)
     let refusal = refusal(of: index, by: sending.policy, charges, at: now)
     return (refusal?.until ?? now.boot, refusal?.limit)
   }
@@ -95,15 +100,17 @@ extension Engine {
     guard limited(index, at: now)?.limit != nil, let sending = policyInForce(index) else {
       return nil
     }
-    return refusal(of: index, by: sending.policy, currentCharges(sending.limits), at: now)
+    return refusal(of: index, by: sending.policy, currentCharges(sending.limits, at: now), at: now)
   }
 
   /// Returns the limits with these keys without running what is due for them, which makes no
   /// difference to what they refuse.
-  private func currentCharges(_ keys: [[UInt8]]) -> [Charge] {
+  private func currentCharges(_ keys: [[UInt8]], at now: Moment) -> [Charge] {
     keys.compactMap { key in
       rules(of: key.span).map { rules in
-        let index = throttles.find(key).flatMap { throttles[$0].isOver ? nil : $0 }
+        let index =
+          sharedLimit == nil
+          ? throttles.find(key).flatMap { throttles[$0].isOver ? nil : $0 } : limit(key, at: now)
         return Charge(key: key, rules: rules, index: index)
       }
     }
@@ -112,7 +119,7 @@ extension Engine {
   /// Lets a countdown that would be ready continue to count, if somebody else has used the room of
   /// its limits meanwhile. Returns false if there is room.
   func waitForRoom(_ index: UInt32, _ sending: Sending, at now: Moment) -> Bool {
-    guard sending.isInForce, !sending.limits.isEmpty, !decidesForFleet,
+    guard sending.isInForce, !sending.limits.isEmpty,
       let room = promisedRoom(of: charges(of: sending.limits, at: now), at: now)
     else { return false }
     wait(index, sending, until: room.until, at: now)

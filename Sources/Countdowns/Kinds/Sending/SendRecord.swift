@@ -20,8 +20,30 @@ package struct SendRecord: Equatable, Sendable {
     package var expires: Instant?
     /// The number of attempts at its code.
     package var attempts: UInt32
+    /// The keys of the limits that it was charged to. If a fleet shares them, an empty one follows,
+    /// and the ids by which they know it. One array, as memory counts and few sends have any.
+    private var charge: [[UInt8]]
+
     /// The keys of the limits that it was charged to.
-    package var limits: [[UInt8]]
+    package var limits: [[UInt8]] {
+      get { isShared ? Array(charge.prefix(charge.count / 2)) : charge }
+      set { charge = newValue }
+    }
+
+    /// Whether limits know it by other ids than its generation.
+    var isShared: Bool { charge.count % 2 == 1 && charge[charge.count / 2].isEmpty }
+
+    /// The places in limits that it was charged to.
+    var places: [LimitPlace] {
+      get { (0..<limits.count).map { place($0) } }
+      set { charge = newValue.map(\.key) + [[]] + newValue.map { Array("\($0.id)".utf8) } }
+    }
+
+    func place(_ index: Int) -> LimitPlace {
+      guard isShared else { return LimitPlace(key: charge[index], id: generation.value) }
+      let id = Int64(String(decoding: charge[charge.count / 2 + 1 + index], as: UTF8.self))
+      return LimitPlace(key: charge[index], id: id ?? 0)
+    }
 
     package init(
       generation: Generation, at: Instant, expires: Instant?, attempts: UInt32 = 0,
@@ -31,7 +53,7 @@ package struct SendRecord: Equatable, Sendable {
       self.at = at
       self.expires = expires
       self.attempts = attempts
-      self.limits = limits
+      charge = limits
     }
   }
 
@@ -53,8 +75,12 @@ package struct SendRecord: Equatable, Sendable {
     self.isPassed = isPassed
   }
 
-  /// Whether only a record of the version with limits has everything of it.
-  var isExtended: Bool { locks > 0 || sends.contains { !$0.limits.isEmpty } }
+  /// The lowest version of records that has everything of it.
+  var format: UInt8 {
+    if sends.contains(where: \.isShared) { return EntityRecord.shared }
+    return locks > 0 || sends.contains { !$0.limits.isEmpty }
+      ? EntityRecord.extended : EntityRecord.plain
+  }
 
   // MARK: Inputs
 

@@ -15,7 +15,11 @@ final class Sending {
     self.record = record
   }
 
-  var isExtended: Bool { policy.isExtended || !limits.isEmpty || record.isExtended }
+  var format: UInt8 {
+    max(
+      record.format,
+      policy.isExtended || !limits.isEmpty ? EntityRecord.extended : EntityRecord.plain)
+  }
 
   /// Returns the record as it counts for a policy, which may succeed this one.
   func record(for policy: SendPolicy, at now: Instant) -> SendRecord {

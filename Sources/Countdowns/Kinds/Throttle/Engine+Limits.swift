@@ -21,7 +21,7 @@ extension Engine {
   func charges(of keys: [[UInt8]], at now: Moment) -> [Charge] {
     keys.compactMap { key in
       rules(of: key.span).map {
-        Charge(key: key, rules: $0, index: current(ThrottleKind.self, key.span, at: now))
+        Charge(key: key, rules: $0, index: limit(key, at: now))
       }
     }
   }
@@ -93,36 +93,49 @@ extension Engine {
   /// Gives a send back to the limits that it was charged to.
   func giveBack(_ send: SendRecord.Send, at now: Moment) {
     journal?.willChange(send.limits, at: now)
-    for key in send.limits {
-      guard let index = current(ThrottleKind.self, key.span, at: now),
-        throttles[index].machine.isNamed
-      else { continue }
-      let hadRoom = throttles[index].machine.limit?.roomAt == nil
-      guard throttles[index].machine.refund(id: send.generation.value, at: now.boot) else {
-        continue
-      }
-      limitChanged(index, .refunded, at: now)
-      endIfUnused(index, hadRoom: hadRoom, at: now)
-    }
+    for index in send.limits.indices { settle(send, index, nil, at: now) }
+  }
+
+  private func settle(
+    _ send: SendRecord.Send, _ index: Int, _ outcome: LimitSends.Outcome?, at now: Moment
+  ) {
+    let settlement = LimitWork.Settlement(place: send.place(index), outcome: outcome)
+    guard sharedLimit != nil else { return settle(settlement, at: now) }
+    limitWork.settled.append(settlement)
+  }
+
+  /// Gives a place in a limit back.
+  ///
+  /// - Parameter cost: what was taken with this id.
+  func giveBack(_ place: LimitPlace, cost: UInt32 = 1, at now: Moment) {
+    guard let index = current(ThrottleKind.self, place.key.span, at: now),
+      throttles[index].machine.isNamed
+    else { return }
+    let hadRoom = throttles[index].machine.limit?.roomAt == nil
+    guard throttles[index].machine.refund(id: place.id, cost: cost, at: now.boot) else { return }
+    limitChanged(index, .refunded, at: now)
+    endIfUnused(index, hadRoom: hadRoom, at: now)
   }
 
   /// Reports to the limits of a send whether its code was entered.
   func learn(_ outcome: LimitSends.Outcome, of send: SendRecord.Send, at now: Moment) {
     journal?.willChange(send.limits, at: now)
-    for key in send.limits {
-      guard let index = current(ThrottleKind.self, key.span, at: now),
-        let known = throttles[index].machine.limit?.rules
-      else { continue }
-      let rules = rules(of: key.span) ?? known
-      let passes = throttles[index].machine.learn(
-        outcome, of: send.generation.value, by: rules, at: now.boot)
-      syncSends(of: index)
-      guard let passes, let passed = rules.rules.passed else { continue }
-      statistics.blocked += 1
-      blockedLimits += 1
-      limitChanged(index, .blocked, reason: .passed, at: now)
-      notices.append(.blocked(key: key, passes, passed))
-    }
+    for index in send.limits.indices { settle(send, index, outcome, at: now) }
+  }
+
+  /// Reports to a limit whether the code of a send was entered.
+  func learn(_ outcome: LimitSends.Outcome, of place: LimitPlace, at now: Moment) {
+    guard let index = current(ThrottleKind.self, place.key.span, at: now),
+      let known = throttles[index].machine.limit?.rules
+    else { return }
+    let rules = rules(of: place.key.span) ?? known
+    let passes = throttles[index].machine.learn(outcome, of: place.id, by: rules, at: now.boot)
+    syncSends(of: index)
+    guard let passes, let passed = rules.rules.passed else { return }
+    statistics.blocked += 1
+    blockedLimits += 1
+    limitChanged(index, .blocked, reason: .passed, at: now)
+    notices.append(.blocked(key: place.key, passes, passed))
   }
 
   /// Ends a block. Returns nil if nothing of the limit is used.

@@ -91,34 +91,44 @@ extension Engine {
     if let journal { journal.willCharge(charges.map(\.key), at: now) }
     for place in charges.indices {
       let limit = charges[place].key
-      charges[place].index = current(ThrottleKind.self, limit.span, at: now)
+      charges[place].index = self.limit(limit, at: now)
     }
     return charges
   }
 }
 
-/// The answer to THROTTLE TAKE for named limits.
+/// THROTTLE TAKE for named limits.
+package struct LimitsRequest {
+  var keys: [[UInt8]]
+  var cost: UInt32
+  var isPeek: Bool
+  var token: [UInt8]?
+  /// Whether it is a send with a code, whose outcome comes later.
+  var hasCode = false
+
+  package init(
+    keys: [[UInt8]], cost: UInt32 = 1, isPeek: Bool = false, token: [UInt8]? = nil
+  ) {
+    (self.keys, self.cost, self.isPeek, self.token) = (keys, cost, isPeek, token)
+  }
+}
+
+/// The answer to it.
 package struct LimitsAnswer {
   package var refusal: Refusal?
   package var isRepeated = false
+  /// The id of what was taken; 0 if nothing was.
+  var id: Int64 = 0
   package var views: [ThrottleView] = []
 }
 
 extension Engine {
   /// Takes `cost` from all named limits, or from none.
   package func takeLimits(
-    _ keys: [[UInt8]], cost: UInt32, isPeek: Bool, token: [UInt8]? = nil, by client: Client,
-    at now: Moment
+    _ request: LimitsRequest, by client: Client, at now: Moment
   ) throws(EngineError) -> LimitsAnswer {
-    for key in keys {
-      guard let rules = rules(of: key.span) else {
-        throw .limits(.unknown(key: key, known: settings.throttles.keys.sorted()))
-      }
-      guard Int64(cost) <= rules.mostCost else {
-        throw .limits(
-          .costTooHigh(name: LimitRules.name(of: key.span) ?? "", most: rules.mostCost))
-      }
-    }
+    try checkNamed(request)
+    let (keys, cost, token) = (request.keys, request.cost, request.token)
     var charges = charges(keys, at: now)
     if let token {
       let isRepeated = keys.contains { key in
@@ -131,20 +141,46 @@ extension Engine {
         return LimitsAnswer(isRepeated: true, views: views(of: charges, at: now))
       }
     }
+    guard !request.isPeek else { return look(at: charges, cost: cost, at: now) }
     if let refusal = refusal(of: charges, cost: cost, at: now) {
-      if !isPeek { publishRefusal(refusal, of: charges, at: now) }
-      return LimitsAnswer(refusal: refusal, views: views(of: charges, cost: cost, at: now))
+      publishRefusal(refusal, of: charges, at: now)
+      return look(at: charges, cost: cost, at: now)
     }
-    guard !isPeek else { return LimitsAnswer(views: views(of: charges, at: now)) }
     try checkWritable(.none)
     let added = newEntities(of: charges)
     if added > 0 { try checkLimits(client, adding: added) }
+    let id = newGeneration()
     take(
-      &charges, cost: cost, id: newGeneration(), hasCode: false, token: token, by: client, at: now)
+      &charges, cost: cost, id: id, hasCode: request.hasCode, token: token, by: client, at: now)
     shadow?.learn { other throws(EngineError) in
-      _ = try other.takeLimits(keys, cost: cost, isPeek: false, by: client, at: now)
+      _ = try other.takeLimits(LimitsRequest(keys: keys, cost: cost), by: client, at: now)
     }
-    return LimitsAnswer(views: views(of: charges, at: now))
+    return LimitsAnswer(id: id.value, views: views(of: charges, at: now))
+  }
+
+  /// Throws unless all keys are of named limits that can have so much taken.
+  func checkNamed(_ request: LimitsRequest) throws(EngineError) {
+    for key in request.keys {
+      guard let rules = rules(of: key.span) else {
+        throw .limits(.unknown(key: key, known: settings.throttles.keys.sorted()))
+      }
+      guard Int64(request.cost) <= rules.mostCost else {
+        throw .limits(
+          .costTooHigh(name: LimitRules.name(of: key.span) ?? "", most: rules.mostCost))
+      }
+    }
+  }
+
+  /// Returns whether limits would accept a request.
+  func lookAtLimits(_ request: LimitsRequest, at now: Moment) -> LimitsAnswer {
+    look(at: charges(of: request.keys, at: now), cost: request.cost, at: now)
+  }
+
+  private func look(at charges: [Charge], cost: UInt32, at now: Moment) -> LimitsAnswer {
+    let refusal = refusal(of: charges, cost: cost, at: now)
+    return LimitsAnswer(
+      refusal: refusal,
+      views: views(of: charges, cost: refusal == nil ? 1 : cost, at: now))
   }
 
   /// Publishes that a limit has refused a request.

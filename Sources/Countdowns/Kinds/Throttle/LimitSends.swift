@@ -1,5 +1,12 @@
 import DequeModule
 
+/// What a send or a request has in a limit.
+package struct LimitPlace: Equatable, Sendable {
+  package let key: [UInt8]
+  /// By which the limit knows it: the generation of the countdown, or one of the limit.
+  package let id: Int64
+}
+
 /// The sends that a named limit has on record, oldest first, in pages of a few.
 ///
 /// Each page is stored by itself, so that a send changes a page and not ten thousand sends. A page

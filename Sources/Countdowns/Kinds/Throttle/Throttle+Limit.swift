@@ -22,6 +22,9 @@ extension Throttle {
     var promised: Instant?
 
     init(_ rules: LimitRules) { self.rules = rules }
+
+    /// The newest id that is known.
+    var newestID: Int64 { max(busySince, sends.last?.id ?? 0) }
   }
 
   /// The codes that were looked at when a limit was blocked.
@@ -61,12 +64,15 @@ extension Throttle {
   }
 
   /// Gives one send back, as if it had not been. Returns false if it does not matter any more.
-  mutating func refund(id: Int64, at now: Instant) -> Bool {
+  ///
+  /// - Parameter cost: what was taken with this id.
+  mutating func refund(id: Int64, cost: UInt32 = 1, at now: Instant) -> Bool {
     guard let busySince = limit?.busySince else { return false }
     let isUsed = id >= busySince && emptyRate > now
-    if isUsed { refund(1, at: now) }
+    if isUsed { refund(cost, at: now) }
     return changeLimit { limit, rate in
-      let isOnRecord = limit.sends.remove(id)
+      var isOnRecord = false
+      for _ in 0..<cost where limit.sends.remove(id) { isOnRecord = true }
       limit.roomAt = limit.fullUntil(rate, at: now)
       return isUsed || isOnRecord
     }

@@ -76,7 +76,7 @@ private let takeThrottle = CommandSpec(
 ) { call, request throws(CommandError) in
   let isNamed = call.engine.rules(of: call.arguments[2]) != nil
   guard let burst = request.burst, let (count, period) = request.rate, !isNamed,
-    call.placeAfterLimits(from: 3) == 3
+    LimitRules.endOfKeys(call.arguments, from: 3) == 3
   else { return try takeLimits(call, request, isNamed: isNamed) }
   let cost = request.cost ?? 1
   guard cost <= burst else {
@@ -101,13 +101,15 @@ private let takeThrottle = CommandSpec(
     }, refusal: .rate)
 }
 
-private let placeAfterLimits: @Sendable (Call) -> Int = { $0.placeAfterLimits(from: 3) }
+private let placeAfterLimits: @Sendable (Call) -> Int = {
+  LimitRules.endOfKeys($0.arguments, from: 3)
+}
 
 /// Takes from named limits.
 private func takeLimits(
   _ call: Call, _ request: TakeRequest, isNamed: Bool
 ) throws(CommandError) {
-  let end = call.placeAfterLimits(from: 3)
+  let end = LimitRules.endOfKeys(call.arguments, from: 3)
   if request.burst != nil || request.rate != nil {
     guard isNamed || end > 3 else { throw call.problem("BURST and RATE need each other") }
     throw call.problem(
@@ -128,26 +130,33 @@ private func takeLimits(
   guard request.token == nil || !request.isPeek else {
     throw call.problem("PEEK changes nothing; leave out TOKEN")
   }
+  let limits = LimitsRequest(
+    keys: keys, cost: UInt32(request.cost ?? 1), isPeek: request.isPeek, token: request.token)
+  if let fleet = call.dispatcher.fleet, fleet.shares(.throttle) {
+    return try fleet.take(limits, call)
+  }
   let answer = try call.run { () throws(EngineError) in
-    try call.engine.takeLimits(
-      keys, cost: UInt32(request.cost ?? 1), isPeek: request.isPeek, token: request.token,
-      by: call.client, at: call.now)
+    try call.engine.takeLimits(limits, by: call.client, at: call.now)
   }
-  var reason = answer.refusal?.reason
-  if answer.isRepeated { reason = .repeated }
-  let until = answer.refusal?.until ?? call.now.boot
-  call.session.output.map(5)
-  call.session.output.field("accepted", answer.refusal == nil)
-  if let reason {
-    call.session.output.field("reason", reason.text)
-  } else {
-    call.session.output.null("reason")
+  answer.write(to: &call.session.output, at: call.now)
+}
+
+extension LimitsAnswer {
+  func write(to output: inout RESPEncoder, at now: Moment) {
+    output.map(5)
+    output.field("accepted", refusal == nil)
+    if let reason = isRepeated ? .repeated : refusal?.reason {
+      output.field("reason", reason.text)
+    } else {
+      output.null("reason")
+    }
+    output.field("refused_by", bytes: refusal?.limit)
+    let until = refusal?.until ?? now.boot
+    output.field("retry_after_ms", (until - now.boot).millisecondsRoundedUp)
+    output.bulk("views")
+    output.array(views.count)
+    for view in views { output.view(view) }
   }
-  call.session.output.field("refused_by", bytes: answer.refusal?.limit)
-  call.session.output.field("retry_after_ms", (until - call.now.boot).millisecondsRoundedUp)
-  call.session.output.bulk("views")
-  call.session.output.array(answer.views.count)
-  for view in answer.views { call.session.output.view(view) }
 }
 
 private let refundThrottle = CommandSpec(
@@ -170,17 +179,19 @@ private let refundThrottle = CommandSpec(
     call.session.output.view(view, Answer(isAccepted: true))
   })
 
-extension Call {
+extension LimitRules {
   /// Returns where the keys of named limits end that begin at an argument: each has a colon, which
   /// no option has.
-  func placeAfterLimits(from index: Int) -> Int {
+  static func endOfKeys(_ arguments: Arguments, from index: Int) -> Int {
     var end = index
     while end < arguments.count, arguments[end].firstIndex(of: UInt8(ascii: ":")) != nil {
       end += 1
     }
     return end
   }
+}
 
+extension Call {
   /// Parses a rate such as `5/10m`: a count and a period.
   fileprivate func rate(
     _ bytes: Span<UInt8>

@@ -1,0 +1,228 @@
+import Wire
+
+/// Named limits of a fleet, which are in different partitions. A command takes from one after the
+/// other, in the order of their keys. If one refuses, or the command is not done after all, the
+/// others are given back, so no limit is ever exceeded. Meanwhile a limit may seem fuller than it
+/// is. What a daemon that dies has taken comes back with time.
+extension Fleet {
+  /// Returns whether a command takes from several limits.
+  func takesSeveral(_ call: borrowing Call) -> Bool {
+    call.spec.group.kind == .throttle && call.spec.subcommand == "TAKE"
+      && LimitRules.endOfKeys(call.arguments, from: 3) > 3
+  }
+
+  /// Takes the command. Its reply comes later, in its place.
+  func takeSeveral(_ call: Call) {
+    do throws(CommandError) {
+      try call.spec.handler(call)
+    } catch {
+      answer(PendingReply(toLast: call.session), Workbench.error(error.text))
+    }
+  }
+
+  /// Takes from limits for the command's handler.
+  func take(_ request: LimitsRequest, _ call: Call) throws(CommandError) {
+    guard request.token == nil else {
+      throw call.problem("TOKEN is for one limit at a time in a fleet; leave it out")
+    }
+    // The copies say at once what most refusals are.
+    let known = try call.run { () throws(EngineError) in
+      try call.engine.checkNamed(request)
+      return call.engine.lookAtLimits(request, at: call.now)
+    }
+    statistics.commands += 1
+    let (reply, version) = (PendingReply(toLast: call.session), call.session.output.version)
+    guard known.refusal == nil, !request.isPeek else { return answer(reply, version, known) }
+    take(
+      LimitsTake(request, by: call.client, settings.unreachable) { [self] take in
+        if let problem = take.problem { return answer(reply, problem) }
+        // The copies have what was taken. What refused is the longest wait that is known.
+        var known = dispatcher.engine.lookAtLimits(request, at: dispatcher.host.now)
+        known.refusal = take.refusal.map { refusal in
+          known.refusal.map { $0.until > refusal.until ? $0 : refusal } ?? refusal
+        }
+        answer(reply, version, known)
+      })
+  }
+
+  private func answer(_ reply: PendingReply, _ version: RESPEncoder.Version, _ known: LimitsAnswer)
+  {
+    var encoder = RESPEncoder(version)
+    known.write(to: &encoder, at: dispatcher.host.now)
+    answer(reply, encoder.bytes)
+  }
+
+  private func answer(_ reply: PendingReply, _ bytes: [UInt8]) {
+    reply.bytes = bytes
+    dispatcher.givePending(reply.session)
+  }
+
+  // MARK: Taking
+
+  /// Takes from the limits that were not asked yet.
+  private func take(_ take: LimitsTake) {
+    guard let key = take.left.popLast() else { return take.ended(take) }
+    var request = take.request
+    request.keys = [key]
+    let action = FleetAction(by: take.client, take.unreachable) { engine, now throws(EngineError) in
+      let answer = try engine.takeLimits(request, by: take.client, at: now)
+      return FleetAction.Result(
+        refusal: answer.refusal, wait: answer.refusal.map { $0.until - now.boot } ?? .zero,
+        id: answer.id)
+    } ended: { [self] result in
+      take.problem = result.problem
+      take.refusal = result.refusal
+      take.refusal?.until = dispatcher.host.now.boot + result.wait
+      guard result.problem == nil, result.refusal == nil else {
+        let taken = take.taken
+        take.taken = []
+        return giveBack(taken, cost: request.cost, take.unreachable) { take.ended(take) }
+      }
+      take.taken.append(LimitPlace(key: key, id: result.id))
+      self.take(take)
+    }
+    action.wasLate = { [self] result in
+      giveBack([LimitPlace(key: key, id: result.id)], cost: request.cost, take.unreachable)
+    }
+    submit(action, about: FleetKey(.throttle, key))
+  }
+
+  /// Gives places back. What cannot be given back comes back with time.
+  private func giveBack(
+    _ places: [LimitPlace], cost: UInt32 = 1, _ unreachable: FleetSettings.Unreachable,
+    then: @escaping () -> Void = {}
+  ) {
+    change(places.map { ($0.key, $0) }, unreachable, { $0.giveBack($1, cost: cost, at: $2) }, then)
+  }
+
+  /// Changes limits, each of them once, and all at the same time.
+  private func change<Change>(
+    _ changes: [(key: [UInt8], Change)], _ unreachable: FleetSettings.Unreachable,
+    _ body: @escaping (Engine, Change, Moment) -> Void, _ then: @escaping () -> Void
+  ) {
+    let limits = Dictionary(grouping: changes) { $0.key }
+    var left = limits.count
+    guard left > 0 else { return then() }
+    for (key, changes) in limits.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+      let action = FleetAction(by: nil, unreachable) { engine, now throws(EngineError) in
+        for (_, change) in changes { body(engine, change, now) }
+        return FleetAction.Result()
+      } ended: { _ in
+        left -= 1
+        if left == 0 { then() }
+      }
+      submit(action, about: FleetKey(.throttle, key))
+    }
+  }
+
+  // MARK: Starts
+
+  /// Charges the limits of a start, which is decided again afterwards.
+  func charge(_ operation: FleetOperation) {
+    guard let client = operation.client else { return }
+    let (work, unreachable) = (operation.outcome.limits, unreachable(operation))
+    var request = LimitsRequest(keys: work.asked)
+    request.hasCode = work.hasCode
+    operation.isAtLimits = true
+    let take = LimitsTake(request, by: client, unreachable) { [self] take in
+      operation.isAtLimits = false
+      operation.charged = take.taken
+      guard !operation.isOver else { return giveBackCharged(operation) }
+      if let problem = take.problem { return end(operation, problem) }
+      guard take.refusal != nil else { return decide(operation) }
+      // The copies know it now.
+      tryAgain(operation, "others take from its limits all the time; try again")
+    }
+    // They were charged for another START of this key.
+    let charged = operation.charged
+    operation.charged = []
+    giveBack(charged, unreachable) { [self] in self.take(take) }
+  }
+
+  /// Gives back what was charged for a start that was not made.
+  func giveBackCharged(_ operation: FleetOperation) {
+    let charged = operation.charged
+    operation.charged = []
+    giveBack(charged, unreachable(operation))
+  }
+
+  /// Does what a change of a countdown means for limits.
+  func settle(_ operation: FleetOperation, then: @escaping () -> Void = {}) {
+    let settled = operation.outcome.limits.settled.filter { settlement in
+      settlement.outcome == nil
+        || dispatcher.engine.rules(of: settlement.place.key.span)?.rules.passed != nil
+    }
+    guard !settled.isEmpty else { return then() }
+    operation.isAtLimits = true
+    change(
+      settled.map { ($0.place.key, $0) }, unreachable(operation), { $0.settle($1, at: $2) }, then)
+  }
+}
+
+extension PendingReply {
+  /// A reply after all those that a session waits for.
+  fileprivate convenience init(toLast session: Session) {
+    self.init(for: session)
+    session.pending.append(self)
+  }
+}
+
+/// Takes from several limits, under way.
+private final class LimitsTake {
+  let request: LimitsRequest
+  let client: Client
+  let unreachable: FleetSettings.Unreachable
+  /// Called once: with what was taken, or with the refusal or the problem.
+  let ended: (LimitsTake) -> Void
+  /// The keys that were not asked yet; the next one is the last.
+  var left: [[UInt8]]
+  var taken: [LimitPlace] = []
+  var refusal: Refusal?
+  var problem: [UInt8]?
+
+  init(
+    _ request: LimitsRequest, by client: Client, _ unreachable: FleetSettings.Unreachable,
+    ended: @escaping (LimitsTake) -> Void
+  ) {
+    self.request = request
+    self.client = client
+    self.unreachable = unreachable
+    self.ended = ended
+    left = request.keys.sorted { $1.lexicographicallyPrecedes($0) }
+  }
+}
+
+/// Something that this daemon does to a limit by itself, for a command about several entities.
+final class FleetAction {
+  struct Result {
+    var refusal: Refusal?
+    /// How long it is refused.
+    var wait = Interval.zero
+    /// The id of what was taken.
+    var id: Int64 = 0
+    /// The error's reply, if it failed.
+    var problem: [UInt8]?
+  }
+
+  typealias Body = (Engine, Moment) throws(EngineError) -> Result
+
+  /// Who takes; nil if something is given back.
+  let client: Client?
+  /// What happens while the servers cannot be reached.
+  let unreachable: FleetSettings.Unreachable
+  let body: Body
+  /// Called once.
+  let ended: (Result) -> Void
+  /// Called if the servers report that it was made after it ended with an error.
+  var wasLate: (Result) -> Void = { _ in }
+
+  init(
+    by client: Client?, _ unreachable: FleetSettings.Unreachable, _ body: @escaping Body,
+    ended: @escaping (Result) -> Void
+  ) {
+    self.client = client
+    self.unreachable = unreachable
+    self.body = body
+    self.ended = ended
+  }
+}

@@ -1,0 +1,59 @@
+/// What a command about a shared countdown means for named limits. Their records are others, so the
+/// daemon does it: it charges them before the countdown changes, and gives back afterwards.
+struct LimitWork {
+  /// What becomes of a place that a send has in a limit.
+  struct Settlement {
+    let place: LimitPlace
+    /// The outcome of its code; nil if it is given back.
+    let outcome: LimitSends.Outcome?
+  }
+
+  /// What is charged already. Then the limits do not refuse the command any more.
+  var charged: [LimitPlace] = []
+  /// The keys of the limits that an accepted start is charged to.
+  var asked: [[UInt8]] = []
+  /// Whether the start has a code, whose outcome comes later.
+  var hasCode = false
+  var settled: [Settlement] = []
+
+  /// Whether the start is accepted, but its limits are not charged.
+  var isOpen: Bool { Set(asked) != Set(charged.map(\.key)) && !asked.isEmpty }
+}
+
+extension Engine {
+  /// Runs what is due for a limit, and returns its index; nil while nothing of it is used. Beside a
+  /// shared countdown it is this daemon's copy of the limit, which nothing changes.
+  func limit(_ key: [UInt8], at now: Moment) -> UInt32? {
+    guard let sharedLimit else { return current(ThrottleKind.self, key.span, at: now) }
+    if throttles.find(key) == nil, let (record, offset) = sharedLimit(key) {
+      let index = throttles.freeIndex
+      // A copy that cannot be read says nothing: its own decision reports it.
+      do throws(EntityRecord.Problem) {
+        try ThrottleKind.restore(record[...], at: index, offset: offset, in: self, at: now)
+      } catch { return nil }
+    }
+    return throttles.find(key).flatMap { throttles[$0].isOver ? nil : $0 }
+  }
+
+  /// Notes the limits that a start of a shared countdown is charged to.
+  func note(_ charges: [Charge], hasCode: Bool, _ index: UInt32) {
+    limitWork.asked = charges.map(\.key)
+    limitWork.hasCode = hasCode
+    let sending = countdowns.sending(index)
+    guard !limitWork.isOpen, let sending, let last = sending.record.sends.indices.last else {
+      return
+    }
+    sending.record.sends[last].places = charges.compactMap { charge in
+      limitWork.charged.first { $0.key == charge.key }
+    }
+  }
+
+  /// Does what a change of a countdown means for a place in a limit.
+  func settle(_ settlement: LimitWork.Settlement, at now: Moment) {
+    if let outcome = settlement.outcome {
+      learn(outcome, of: settlement.place, at: now)
+    } else {
+      giveBack(settlement.place, at: now)
+    }
+  }
+}
