@@ -257,7 +257,7 @@ def test_raw_is_formatted_for_people(client, terminal):
 
 def test_the_daemon_says_what_to_try(open_terminal):
     terminal = open_terminal()
-    terminal.type("countdownd --socket './a b' --durability none")
+    terminal.type("cd; countdownd --socket './a b' --durability none")
     screen = terminal.wait_for("Ctrl-C stops the daemon.")
     first = screen.index("Try it in another terminal, in the same folder:")
     assert screen[first + 1 : first + 4] == [
