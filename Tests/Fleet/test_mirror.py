@@ -74,38 +74,36 @@ def fired(client):
     return sorted(channel for channel, _ in found)
 
 
-def test_what_is_due_happens_once_though_its_writer_was_killed_and_nobody_holds_it(bench):
+def without_writer(bench):
+    """Kills the writer of timers; returns the hosts, the keeper and its subscriber, another one and its."""
     hosts = Hosts(bench)
     keeper, writer, other = hosts.keeper()
-    subscribers = [subscribe(keeper), subscribe(other)]
+    heard = subscribe(keeper), subscribe(other)
     hosts.set(writer, "2s")
     writer.kill()
-    assert [fired(subscriber) for subscriber in subscribers] == [hosts.ends()] * 2
+    return hosts, keeper, heard[0], other, heard[1]
+
+
+def test_what_is_due_happens_once_though_its_writer_was_killed_and_nobody_holds_it(bench):
+    hosts, _, of_keeper, other, of_other = without_writer(bench)
+    assert fired(of_keeper) == fired(of_other) == hosts.ends()
     assert int(other.info("fleet")["fleet_copies"]) == 0
 
 
 def test_what_is_due_happens_once_though_writer_and_keeper_were_killed(bench):
-    hosts = Hosts(bench)
-    keeper, writer, other = hosts.keeper()
-    subscriber = subscribe(other)
-    hosts.set(writer, "2s")
-    writer.kill()
+    hosts, keeper, _, other, of_other = without_writer(bench)
     keeper.kill()
-    assert fired(subscriber) == hosts.ends()
+    assert fired(of_other) == hosts.ends()
     eventually(lambda: hosts.kept(other) == 1, "it is the keeper")
 
 
 def test_what_is_due_happens_once_though_the_keeper_was_stopped(bench):
-    hosts = Hosts(bench)
-    keeper, writer, other = hosts.keeper()
-    subscribers = [subscribe(other), subscribe(keeper)]
-    hosts.set(writer, "2s")
-    writer.kill()
+    hosts, keeper, of_keeper, other, of_other = without_writer(bench)
     os.kill(keeper.pid, signal.SIGSTOP)
-    first = fired(subscribers[0])
+    first = fired(of_other)
     eventually(lambda: hosts.kept(other) == 1, "another one keeps the partition")
     os.kill(keeper.pid, signal.SIGCONT)
-    assert first == fired(subscribers[1]) == hosts.ends()
+    assert first == fired(of_keeper) == hosts.ends()
     eventually(lambda: hosts.kept(keeper) + hosts.kept(other) == 1, "there is one keeper again")
     assert first == hosts.ends()
 

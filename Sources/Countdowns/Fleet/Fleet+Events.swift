@@ -200,8 +200,7 @@ extension Fleet {
 
   private func end(_ reading: EventReading, _ bytes: [UInt8]) {
     reading.isOver = true
-    reading.reply.bytes = bytes
     readings.removeAll { $0 === reading }
-    dispatcher.givePending(reading.session)
+    answer(reading.reply, bytes)
   }
 }

@@ -52,11 +52,6 @@ extension Fleet {
     answer(reply, encoder.bytes)
   }
 
-  private func answer(_ reply: PendingReply, _ bytes: [UInt8]) {
-    reply.bytes = bytes
-    dispatcher.givePending(reply.session)
-  }
-
   // MARK: Taking
 
   /// Takes from the limits that were not asked yet.
@@ -84,7 +79,7 @@ extension Fleet {
     action.wasLate = { [self] result in
       giveBack([LimitPlace(key: key, id: result.id)], cost: request.cost, take.unreachable)
     }
-    submit(action, about: FleetKey(.throttle, key))
+    begin(.action(action), about: FleetKey(.throttle, key))
   }
 
   /// Gives places back. What cannot be given back comes back with time.
@@ -111,7 +106,7 @@ extension Fleet {
         left -= 1
         if left == 0 { then() }
       }
-      submit(action, about: FleetKey(.throttle, key))
+      begin(.action(action), about: FleetKey(.throttle, key))
     }
   }
 
@@ -134,16 +129,14 @@ extension Fleet {
       tryAgain(operation, "others take from its limits all the time; try again")
     }
     // They were charged for another START of this key.
-    let charged = operation.charged
-    operation.charged = []
-    giveBack(charged, unreachable) { [self] in self.take(take) }
+    giveBackCharged(operation) { [self] in self.take(take) }
   }
 
   /// Gives back what was charged for a start that was not made.
-  func giveBackCharged(_ operation: FleetOperation) {
+  func giveBackCharged(_ operation: FleetOperation, then: @escaping () -> Void = {}) {
     let charged = operation.charged
     operation.charged = []
-    giveBack(charged, unreachable(operation))
+    giveBack(charged, unreachable(operation), then: then)
   }
 
   /// Does what a change of a countdown means for limits.

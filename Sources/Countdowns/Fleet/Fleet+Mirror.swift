@@ -118,16 +118,11 @@ extension Fleet {
     return keeper.isKeeper
   }
 
-  /// Loads a partition that this host keeps from now on. Its subscribers have missed nothing.
-  func keep(_ index: Int) {
+  /// Loads what this host should have of a partition.
+  func beginLoading(_ index: Int) {
     partitions[index].loading += 1
     partitions[index].isLoading = true
     partitions[index].unreadable = (0, nil)
-    link.load(index, only: nil)
-  }
-
-  /// Loads what this host should have of a partition.
-  func load(_ index: Int) {
     guard !isWhole(index) else { return link.load(index, only: nil) }
     var keys = Set(partitions[index].copies.keys)
     let awaited = dispatcher.engine.subscriptions.channels(of: kinds).map { FleetKey($0, $1) }
@@ -164,13 +159,7 @@ extension Fleet {
     guard !keys.isEmpty else { return false }
     let fetch = FleetFetch(keys, done)
     for key in keys { fetched[key, default: 0] += 1 }
-    for key in keys {
-      let operation = FleetOperation(
-        key, partition: partition(of: key), .fetch(fetch),
-        deadline: boot + settings.timeout.microseconds)
-      deadlines.append(operation)
-      enqueue(operation)
-    }
+    for key in keys { begin(.fetch(fetch), about: key) }
     return true
   }
 

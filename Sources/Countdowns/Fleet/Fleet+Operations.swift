@@ -18,17 +18,13 @@ extension Fleet {
       peer: call.session.peer, rights: call.session.rights, version: call.session.output.version)
     call.session.pending.append(reply)
     statistics.commands += 1
-    let operation = FleetOperation(
-      key, partition: partition(of: key), .command(command, for: reply),
-      deadline: call.now.boot.microseconds + settings.timeout.microseconds)
-    deadlines.append(operation)
-    enqueue(operation)
+    begin(.command(command, for: reply), about: key)
   }
 
-  func submit(_ action: FleetAction, about key: FleetKey) {
+  /// Begins an operation that ends within the timeout.
+  func begin(_ purpose: FleetOperation.Purpose, about key: FleetKey) {
     let operation = FleetOperation(
-      key, partition: partition(of: key), .action(action),
-      deadline: boot + settings.timeout.microseconds)
+      key, partition: partition(of: key), purpose, deadline: boot + settings.timeout.microseconds)
     deadlines.append(operation)
     enqueue(operation)
   }
@@ -503,11 +499,16 @@ extension Fleet {
     end(operation, Workbench.error("UNSURE \(problem). \(what)"))
   }
 
+  /// Gives a reply that a session waits for.
+  func answer(_ pending: PendingReply, _ reply: [UInt8]) {
+    pending.bytes = reply
+    dispatcher.givePending(pending.session)
+  }
+
   func end(_ operation: FleetOperation, _ reply: [UInt8] = []) {
     let wasOver = operation.isOver
     if !wasOver, case .command(_, let pending) = operation.purpose {
-      pending.bytes = reply
-      dispatcher.givePending(pending.session)
+      answer(pending, reply)
     }
     operation.isOver = true
     partitions[operation.partition].forgetParked()

@@ -264,7 +264,8 @@ extension Fleet {
       reload(index, after: max(number, partition.position))
     } else {
       if !partition.isFollowed { follow(index) }
-      if becomesKeeper { keep(index) }
+      // Its subscribers have missed nothing.
+      if becomesKeeper { beginLoading(index) }
     }
     partition.isOpen = true
     resuming.append(contentsOf: partition.parked)
@@ -294,13 +295,10 @@ extension Fleet {
   private func reload(_ index: Int, after number: Int64) {
     partitions[index].position = number
     partitions[index].lastVersion = nil
-    partitions[index].loading += 1
-    partitions[index].isLoading = true
     partitions[index].hasMissed = true
-    partitions[index].unreadable = (0, nil)
     partitions[index].hasLocalChanges = false
     follow(index)
-    load(index)
+    beginLoading(index)
   }
 
   private func follow(_ index: Int) {

@@ -52,6 +52,18 @@ import Wire
       lines: lines)
   }
 
+  /// Returns what a subscriber of a channel is told of `complete`.
+  private func isComplete(
+    _ daemon: FleetCounter, after cursor: String, _ channel: String
+  ) throws -> Reply? {
+    let subscriber = daemon.counter.open(.resp3)
+    daemon.counter.run(["SUBSCRIBE", channel], by: subscriber)
+    _ = try daemon.counter.take(subscriber)
+    daemon.counter.run(["EVENTS", "SINCE", cursor, "SUBSCRIBED"], by: subscriber)
+    daemon.settle()
+    return try daemon.counter.take(subscriber).last?.elements[3]
+  }
+
   @Test func aCursorOfOneHostContinuesOnAnother() throws {
     try a.say("TIMER SET before 1h")
     a.read()
@@ -138,13 +150,7 @@ import Wire
     let cursor = try cursor(of: a)
     for key in ["x", "y"] { try a.say("TIMER SET \(key) 1h") }
     servers.entries.removeFirst()
-    let subscriber = a.counter.open(.resp3)
-    a.counter.run(["SUBSCRIBE", channel], by: subscriber)
-    _ = try a.counter.take(subscriber)
-    a.counter.run(["EVENTS", "SINCE", cursor, "SUBSCRIBED"], by: subscriber)
-    a.settle()
-    let reply = try a.counter.take(subscriber).last
-    #expect(reply?.elements[3] == .boolean(channel == "hud:main"))
+    #expect(try isComplete(a, after: cursor, channel) == .boolean(channel == "hud:main"))
   }
 
   /// A server has taken over that lacks an entry, and has another one in its place.
@@ -205,13 +211,7 @@ import Wire
       #expect(page.isComplete == (options == "MATCH timer:*"), "what else could match is elsewhere")
     }
     for channel in ["timer:t", "hud:main"] {
-      let subscriber = b.counter.open(.resp3)
-      b.counter.run(["SUBSCRIBE", channel], by: subscriber)
-      _ = try b.counter.take(subscriber)
-      b.counter.run(["EVENTS", "SINCE", cursor, "SUBSCRIBED"], by: subscriber)
-      b.settle()
-      let reply = try b.counter.take(subscriber).last
-      #expect(reply?.elements[3] == .boolean(channel == "timer:t"))
+      #expect(try isComplete(b, after: cursor, channel) == .boolean(channel == "timer:t"))
     }
   }
 
