@@ -1,23 +1,17 @@
 import CSystemd
+import Dispatch
 import Glibc
+import Synchronization
 import Wire
 
-/// Reports the status of the daemon to the service manager (`Type=notify`).
+/// Reports the status of the daemon to the service manager (`Type=notify`), in the order of the
+/// calls. Never waits: a service manager that does not read its socket must not stop the daemon.
 ///
-/// Without systemd, every method does nothing and returns `notUnderSystemd`. The environment
-/// variables stay set, so `NotifyAccess=main` must keep child processes from sending messages.
+/// Without systemd, every method does nothing. The environment variables stay set, so
+/// `NotifyAccess=main` must keep child processes from sending messages.
 ///
 /// Source: sd_notify(3).
-package struct ServiceNotifier: Sendable {
-  /// The outcome of sending a message.
-  package enum Delivery: Equatable, Sendable {
-    case sent
-    /// No service manager expects messages.
-    case notUnderSystemd
-    /// The socket in `NOTIFY_SOCKET` did not accept the message; `code` is an `errno`.
-    case failed(code: Int32)
-  }
-
+package final class ServiceNotifier: Sendable {
   /// The maximum length of a status text, in bytes. systemd drops any message of 4096 bytes or
   /// more, and a dropped `READY=1` would fail the start.
   package static let statusLimitBytes = 1024
@@ -25,59 +19,92 @@ package struct ServiceNotifier: Sendable {
   /// Whether a service manager expects messages: `NOTIFY_SOCKET` was set at initialization.
   package let isUnderSystemd: Bool
 
+  private struct Message {
+    var assignment: String?
+    var status: String?
+
+    var name: Substring? { assignment?.prefix { $0 != "=" } }
+  }
+
+  private struct Outbox {
+    var waiting: [Message] = []
+    var isSending = false
+  }
+
+  private let outbox = Mutex(Outbox())
+  private let queue = DispatchQueue(label: "countdownd.notify")
+
   package init() {
     isUnderSystemd = unsafe getenv("NOTIFY_SOCKET") != nil
   }
 
   /// Reports that the daemon is ready: `systemctl start` returns, units ordered after it start.
-  @discardableResult
-  package func ready(status: String? = nil) -> Delivery {
-    send("READY=1", status)
-  }
+  package func ready(status: String? = nil) { send("READY=1", status) }
 
   /// Reports that the daemon reloads its configuration; `ready` must follow, whatever the outcome.
   ///
   /// The timestamp distinguishes this reload from one requested later.
-  @discardableResult
-  package func reloading() -> Delivery {
+  package func reloading() {
     var now = timespec()
     unsafe clock_gettime(CLOCK_MONOTONIC, &now)
     let microseconds = Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
-    return send("RELOADING=1\nMONOTONIC_USEC=\(microseconds)", nil)
+    send("RELOADING=1\nMONOTONIC_USEC=\(microseconds)", nil)
   }
 
   /// Reports loading progress, and extends the start timeout to 30 seconds from now.
-  @discardableResult
-  package func loading(_ entities: Int) -> Delivery {
+  package func loading(_ entities: Int) {
     send("EXTEND_TIMEOUT_USEC=30000000", "loading: \(entities) entities")
   }
 
   /// Sets the line that `systemctl status` shows.
-  @discardableResult
-  package func status(_ text: String) -> Delivery {
-    send(nil, text)
-  }
+  package func status(_ text: String) { send(nil, text) }
 
   /// Reports that the daemon is shutting down, by its own decision or by a signal.
-  @discardableResult
-  package func stopping(status: String? = nil) -> Delivery {
-    send("STOPPING=1", status)
-  }
+  package func stopping(status: String? = nil) { send("STOPPING=1", status) }
 
   /// Sends a heartbeat, due at least once per `Watchdog.interval()`; every half interval is safe.
-  @discardableResult
-  package func watchdog() -> Delivery {
-    send("WATCHDOG=1", nil)
+  package func watchdog() { send("WATCHDOG=1", nil) }
+
+  /// Waits until everything is sent, but not for long: call it before the process ends.
+  package func drain(atMost limit: DispatchTimeInterval = .seconds(1)) {
+    guard outbox.withLock({ $0.isSending }) else { return }
+    let done = DispatchSemaphore(value: 0)
+    queue.async { done.signal() }
+    _ = done.wait(timeout: .now() + limit)
   }
 
-  private func send(_ assignment: String?, _ status: String?) -> Delivery {
-    guard isUnderSystemd else { return .notUnderSystemd }
-    guard let libsystemd = unsafe libsystemd else { return .failed(code: ELIBACC) }
-    let lines = [assignment, status.map { "STATUS=" + Self.oneLine($0) }]
-    let message = lines.compactMap(\.self).joined(separator: "\n")
-    let result = unsafe libsystemd.pointee.sd_notify(0, message)
-    // Zero means that the variable has been unset since.
-    return result > 0 ? .sent : result == 0 ? .notUnderSystemd : .failed(code: -result)
+  /// Replaces a message of the same name, and an older status, that systemd has not read yet: it
+  /// acts upon the newest ones only, and few messages wait however long it does not read.
+  private func send(_ assignment: String?, _ status: String?) {
+    guard isUnderSystemd else { return }
+    let message = Message(assignment: assignment, status: status.map(Self.oneLine))
+    outbox.withLock { outbox in
+      if status != nil {
+        for index in outbox.waiting.indices { outbox.waiting[index].status = nil }
+      }
+      outbox.waiting.removeAll {
+        $0.name == message.name || $0.assignment == nil && $0.status == nil
+      }
+      outbox.waiting.append(message)
+      guard !outbox.isSending else { return }
+      outbox.isSending = true
+      queue.async { [self] in sendWaiting() }
+    }
+  }
+
+  private func sendWaiting() {
+    while let message = next() {
+      let lines = [message.assignment, message.status.map { "STATUS=" + $0 }]
+      // Nothing can be done if it fails.
+      _ = unsafe libsystemd?.pointee.sd_notify(0, lines.compactMap(\.self).joined(separator: "\n"))
+    }
+  }
+
+  private func next() -> Message? {
+    outbox.withLock { outbox in
+      outbox.isSending = !outbox.waiting.isEmpty
+      return outbox.isSending ? outbox.waiting.removeFirst() : nil
+    }
   }
 
   /// Returns `text` on one line with control characters escaped, at most `statusLimitBytes` long.

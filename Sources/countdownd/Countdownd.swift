@@ -105,11 +105,15 @@ struct Countdownd: ParsableCommand {
     }
   }
 
+  private static let notifier = ServiceNotifier()
+
   static func main() {
     do {
       var command = try parseAsRoot()
       try command.run()
+      notifier.drain()
     } catch {
+      notifier.drain()
       // Error messages quote arguments, so `complain` escapes them. Help and completion quote none.
       guard exitCode(for: error) != .success else { exit(withError: error) }
       let message = fullMessage(for: error)
@@ -151,8 +155,7 @@ struct Countdownd: ParsableCommand {
         """, 69, logger)
     }
     Server.avoidHugePages()
-    let notifier = ServiceNotifier()
-    let status = StatusLine(notifier)
+    let status = StatusLine(Self.notifier)
     var settings = ServerSettings(configuration, listener: try listener(configuration, logger))
     settings.isTimeVirtual = virtualTime
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
@@ -173,8 +176,8 @@ struct Countdownd: ParsableCommand {
     }
 
     let reloading = Reloading(configuration, load: load, status, logger)
-    let hooks = hooks(settings, reloading, status, notifier)
-    let server = try refusing(notifier, logger) {
+    let hooks = hooks(settings, reloading, status)
+    let server = try refusing(logger) {
       try Server(settings, hooks: hooks, logger: logger)
     }
     let signals = watchSignals { number in
@@ -183,7 +186,7 @@ struct Countdownd: ParsableCommand {
       server.shutDown(by: number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP")
     }
     do {
-      try refusing(notifier, logger) { try server.start() }
+      try refusing(logger) { try server.start() }
       status.isListening(server.status)
       reloading.begin()
       greet(settings, logger)
@@ -224,7 +227,7 @@ struct Countdownd: ParsableCommand {
       complain(text)
     }
     let line = text.split(separator: "\n").joined(separator: " ")
-    ServiceNotifier().status("cannot start: \(line)")
+    Self.notifier.status("cannot start: \(line)")
     return ExitCode(status)
   }
 
@@ -286,9 +289,9 @@ struct Countdownd: ParsableCommand {
   }
 
   private func hooks(
-    _ settings: ServerSettings, _ reloading: Reloading, _ status: StatusLine,
-    _ notifier: ServiceNotifier
+    _ settings: ServerSettings, _ reloading: Reloading, _ status: StatusLine
   ) -> ServerHooks {
+    let notifier = Self.notifier
     var hooks = ServerHooks()
     hooks.isAlive = { status.isAlive($0) }
     hooks.reload = { reloading.ask($0, $1) }
@@ -308,14 +311,14 @@ struct Countdownd: ParsableCommand {
 
   /// Runs a part of the start; says why it fails, and what to do.
   private func refusing<Result>(
-    _ notifier: ServiceNotifier, _ logger: Logger, _ body: () throws -> Result
+    _ logger: Logger, _ body: () throws -> Result
   ) throws -> Result {
     do {
       return try body()
     } catch let error as ListenError {
       // Under systemd the socket comes from its unit.
       let advice =
-        notifier.isUnderSystemd
+        Self.notifier.isUnderSystemd
         ? "; systemd has passed no socket: `systemctl start countdownd.socket`" : ""
       throw refuseStart(error.description + advice, 69, logger)
     } catch let error as FleetError {

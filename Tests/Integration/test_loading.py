@@ -1,9 +1,7 @@
 """While the daemon loads its state, clients get LOADING and the service manager waits."""
 
-import contextlib
 import os
 import socket
-import threading
 
 import pytest
 
@@ -98,24 +96,6 @@ def loading(start_daemon, gate, manager):
     eventually(lambda: daemon.info("persistence")["loading"] == "0", "it has loaded")
 
 
-@pytest.fixture
-def attentive(loading, manager):
-    """A service manager that reads its messages: the daemon waits once ten are unread."""
-    is_over = threading.Event()
-
-    def read():
-        while not is_over.is_set():
-            with contextlib.suppress(TimeoutError):
-                manager.recv(4_096)
-
-    manager.settimeout(0.1)
-    reader = threading.Thread(target=read)
-    reader.start()
-    yield
-    is_over.set()
-    reader.join()
-
-
 def test_commands_that_need_state_get_loading_and_others_are_answered(loading, gate):
     client = loading.connect()
     for command in [
@@ -191,7 +171,6 @@ def test_due_timers_fire_after_loading_and_no_time_is_added(loading, gate):
     assert int(loading.info("lateness")["late_us_max"]) >= 200_000
 
 
-@pytest.mark.usefixtures("attentive")
 def test_a_reload_during_loading_is_answered_afterwards(loading, gate):
     first, second, gone = (loading.connect() for _ in range(3))
     loading.config_path.write_text("policies:\n  login: {count: 5}\n")

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 import redis
 
-from countdownd import PROJECT, binary, eventually, view
+from countdownd import PROJECT, Simple, binary, eventually, view
 
 LOGIN = """
 policies:
@@ -186,6 +186,23 @@ def test_a_service_manager_is_notified_of_each_reload(start_daemon, tmp_path, mo
             os.kill(daemon.pid, signal.SIGHUP)
             assert "MONOTONIC_USEC=" in hear("RELOADING=1")
             assert status in hear("READY=1")
+
+
+def test_a_service_manager_that_does_not_read_holds_nobody_up(start_daemon, told):
+    daemon = start_daemon(environment={**os.environ, **told.environment})
+    client = daemon.connect()
+
+    def reload():
+        for _ in range(30):
+            assert view(client("CONFIG", "RELOAD"))["changed"] == []
+            assert client("PING") == Simple("PONG")
+
+    reload()
+    # Once it reads, it receives the newest status last.
+    eventually(lambda: told.status() == "STATUS=configuration reloaded", lambda: told.lines)
+    assert told.lines.index("READY=1") < told.lines.index("RELOADING=1")
+    reload()
+    daemon.stop("terminate")
 
 
 def test_the_daemon_ends_with_its_terminal(tmp_path):

@@ -116,7 +116,8 @@ def test_a_full_disk_refuses_changes_before_they_are_made(start_daemon, small, t
     assert client("HUD", "SHOW", "screen")
     info = daemon.info("persistence")
     assert info["read_only"] == "1" and "no space left" in info["last_error"]
-    assert "Free space" in daemon.log and "Free space" in told.status()
+    assert "Free space" in daemon.log
+    eventually(lambda: "Free space" in told.status(), "systemd has the status")
     # Deadlines still fire, and each event is sent once.
     heard = []
     while (b"countdown:soon", "ready") not in heard:
@@ -309,10 +310,12 @@ def test_a_reload_does_not_hide_that_nothing_can_be_stored(tmp_path, start_daemo
     assert start(client, "k").code == "READONLY"
     eventually(lambda: "read-only" in told.status(), "systemd has the status")
     assert not isinstance(client("CONFIG", "RELOAD"), Error)
-    assert "read-only" in told.status() and "configuration reloaded" in told.status()
+    eventually(lambda: "configuration reloaded" in told.status(), "systemd has the outcome")
+    assert "read-only" in told.status()
     daemon.config_path.write_text("nonsense: 1\n")
     assert isinstance(client("CONFIG", "RELOAD"), Error)
-    assert "read-only" in told.status() and "is refused" in told.status()
+    eventually(lambda: "is refused" in told.status(), "systemd has the outcome")
+    assert "read-only" in told.status()
     # Nor does the recovery hide that the configuration is refused.
     moved.back()
     eventually(lambda: is_writable(daemon), "it can write again")
@@ -320,7 +323,7 @@ def test_a_reload_does_not_hide_that_nothing_can_be_stored(tmp_path, start_daemo
     assert "is refused" in told.status()
     daemon.config_path.write_text("")
     assert not isinstance(client("CONFIG", "RELOAD"), Error)
-    assert told.status() == "STATUS=configuration reloaded"
+    eventually(lambda: told.status() == "STATUS=configuration reloaded", told.status)
 
 
 @pytest.fixture
@@ -432,7 +435,7 @@ def test_folding_that_fails_is_reported(faulty, told):
     assert is_writable(daemon)
     eventually(lambda: persistence("read_only") == "1", "the log is as long as it may be", pause=0)
     assert int(daemon.info("persistence")["log_segments"]) == 65
-    assert "read-only" in told.status()
+    eventually(lambda: "read-only" in told.status(), "systemd has the status")
     # Further failures are not logged.
     assert daemon.log.count("cannot be brought to the state file") == 1
     faults.mend()

@@ -14,11 +14,19 @@ struct NotifySocket {
     setenv("NOTIFY_SOCKET", path, 1)
   }
 
-  /// The next message, or nil when none has arrived: a datagram is there when send returns.
+  /// Waits for the next message; nil if none arrives within 30 s.
   func receive() -> String? {
+    guard isReadable(withinMilliseconds: 30_000) else { return nil }
     var buffer = [UInt8](repeating: 0, count: 8192)
-    let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-    return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
+    let count = recv(descriptor, &buffer, buffer.count, 0)
+    return String(decoding: buffer[..<count], as: UTF8.self)
+  }
+
+  var hasMessage: Bool { isReadable(withinMilliseconds: 0) }
+
+  private func isReadable(withinMilliseconds limit: Int32) -> Bool {
+    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    return poll(&request, 1, limit) > 0
   }
 
   func close() {
