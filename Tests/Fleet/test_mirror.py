@@ -1,9 +1,11 @@
 """Hosts that do not have copies of everything: `mirror: used`."""
 
 import os
+import re
 import signal
+import subprocess
 
-from countdownd import Error, eventually, sure, view
+from countdownd import PATIENCE, Error, ctl_binary, eventually, sure, view
 from servers import Single
 
 COUNT = 30
@@ -42,6 +44,14 @@ class Hosts:
         entries = self.server("XRANGE", "cd:{test.0}:ev", "-", "+")
         changes = [dict(zip(fields[::2], fields[1::2])) for _, fields in entries]
         return sorted(change[b"k"].decode() for change in changes if not change[b"r"])
+
+
+def ctl(daemon, *words):
+    """Returns what countdownctl writes to standard error, and to standard output in one line."""
+    done = subprocess.run(
+        [ctl_binary(), *words, "--socket", daemon.path], capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
+    assert done.returncode == 0, done
+    return done.stderr, " ".join(done.stdout.split())
 
 
 def subscribed(client, *channels):
@@ -136,3 +146,11 @@ def test_a_host_with_all_copies_keeps_everything_for_those_without(bench):
         eventually(lambda: client.event()[1].get("payload") == "new", "it receives the change")
         # A host that was the keeper for a moment has to let go of the rest first.
         eventually(lambda: len(lister("TIMER", "LIST")[1]) == 2, lambda: f"it has two: {lister('TIMER', 'LIST')}")
+
+    def says_so():
+        _, rows = ctl(first, "fleet", "status")
+        omission, listed = ctl(first, "timer", "list")
+        return re.search(r"entities +\d+ used here, 0 partitions kept", rows) and "only what this host holds" in omission and " t2 " in f" {listed} "
+
+    eventually(says_so, lambda: ctl(first, "timer", "list"))
+    assert ctl(whole, "timer", "list")[0] == "" and ctl(first, "hud", "list")[0] == ""

@@ -45,6 +45,16 @@ import Testing
       ])
   }
 
+  @Test func saysWhatAHostHasThatDoesNotHaveEverything() throws {
+    let used = ["fleet_mirror": "used", "fleet_kept_partitions": "2", "fleet_partial": "1"]
+    let facts = try Self.facts(used)
+    let row = "entities    1,234 used here, 2 partitions kept, 0 under way"
+    #expect(facts.lines(style: Style(hasColour: false)).contains(row))
+    #expect(facts.omission(from: "timer")?.contains("not all of fleet 'default'") == true)
+    #expect(facts.omission(from: "hud") == nil)
+    #expect(try Self.facts().omission(from: "timer") == nil)
+  }
+
   @Test func aFleetThatIsWellHasNoProblems() throws {
     #expect(try Self.facts().problems(replicas: "all", now: 0) == [])
     #expect(try Self.facts().problems(replicas: "1", now: 0) == [])

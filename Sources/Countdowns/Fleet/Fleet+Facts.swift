@@ -24,6 +24,7 @@ extension Fleet {
       ("fleet_policies_differ", policiesDiffer ? "1" : "0"),
       ("fleet_mirror", settings.mirror.rawValue),
       ("fleet_kept_partitions", "\(wholeCount)"),
+      ("fleet_partial", settings.mirror == .used && wholeCount < partitions.count ? "1" : "0"),
       ("fleet_copies", "\(copyCount)"),
       ("fleet_hidden", "\(dispatcher.engine.hiddenCount)"),
       ("fleet_under_way", "\(lanes.count)"),

@@ -33,6 +33,14 @@ struct FleetFacts {
     sentinels = peers("sentinel")
   }
 
+  /// What a list of a kind lacks; nil if it has everything.
+  func omission(from kind: String) -> String? {
+    guard number("partial") > 0, (facts["kinds"] ?? "").split(separator: ",").contains(kind[...])
+    else { return nil }
+    return "only what this host holds is listed, not all of fleet '\(facts["name"] ?? "")': its "
+      + "fleet.mirror is used. A host with fleet.mirror all lists everything"
+  }
+
   func number(_ name: String) -> Int { facts[name].flatMap { Int($0) } ?? 0 }
 
   /// The least and the most by which the servers' clocks are ahead of this host's, in microseconds.
