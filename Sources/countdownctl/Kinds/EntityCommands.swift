@@ -179,7 +179,7 @@ struct ListCommand<Shown: Entity>: SessionCommand {
       let match = options.match.map { " match '\($0.printable)'" } ?? ""
       Output.line("no \(Shown.plural)\(match)")
     }
-    // Whoever may not ask for INFO has the list all the same.
+    // Users who may not ask for INFO get the list as well.
     let info = try? await session.reply(["INFO", "fleet"]).string
     if let text = FleetFacts(info: info ?? "")?.omission(from: Shown.kind.rawValue) {
       Output.error(text, code: "PARTIAL")
