@@ -113,14 +113,19 @@ extension Configuration {
         )
       }
     }
-    for (name, limit) in engine.throttles
-    where !limit.rules.windows.isEmpty || limit.rules.passed != nil {
-      problems.append(
-        (
-          "throttles.\(name)",
-          "a fleet shares rates, but neither windows nor passed yet; use rate and burst, or take "
-            + "throttle out of fleet.kinds"
-        ))
+    let most = LimitRules.mostInFleet
+    for (name, limit) in engine.throttles {
+      let counts =
+        limit.rules.windows.map { ("windows", $0.limit) }
+        + (limit.rules.passed.map { [("passed.of", Int($0.of))] } ?? [])
+      for (rule, count) in counts where count > most {
+        problems.append(
+          (
+            "throttles.\(name).\(rule)",
+            "a fleet has at most \(most) sends of a limit on record, this needs \(count); use rate "
+              + "and burst for more, or take throttle out of fleet.kinds"
+          ))
+      }
     }
     return problems
   }

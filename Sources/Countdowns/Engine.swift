@@ -253,6 +253,8 @@ package final class Engine {
 
   /// Numbers later generations and events above `number`.
   func raiseNumbers(to number: Int64) {
+    // A damaged record may have any number, and the next ones rise from there.
+    let number = min(number, 1 << 60)
     lastGeneration = max(lastGeneration, number)
     lastSequence = max(lastSequence, number)
   }

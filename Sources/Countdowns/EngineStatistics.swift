@@ -27,14 +27,19 @@ package struct EngineStatistics {
     var repeated: Int64 = 0
     var refunded: Int64 = 0
     var cancelled: Int64 = 0
+    var blocked: Int64 = 0
+    var limited: Int64 = 0
   }
 
   /// Returns the decisions counted since the last call.
   mutating func takeDecisions() -> Decisions {
-    defer { (accepted, refused, repeated, refunded, cancelled) = (0, 0, 0, 0, 0) }
+    defer {
+      (accepted, refused, repeated, refunded, cancelled) = (0, 0, 0, 0, 0)
+      (blocked, limited) = (0, 0)
+    }
     return Decisions(
       accepted: accepted, refused: refused, repeated: repeated, refunded: refunded,
-      cancelled: cancelled)
+      cancelled: cancelled, blocked: blocked, limited: limited)
   }
 
   mutating func add(_ other: Decisions) {
@@ -43,6 +48,8 @@ package struct EngineStatistics {
     refunded += other.refunded
     cancelled += other.cancelled
     repeated += other.repeated
+    blocked += other.blocked
+    limited += other.limited
   }
 
   mutating func record(late microseconds: Int64) {

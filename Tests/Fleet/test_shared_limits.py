@@ -2,19 +2,44 @@
 request took of the others is given back."""
 
 import collections
+import socket
 import threading
 
-from countdownd import Closed, Error, eventually, view
+import pytest
+
+from countdownd import Closed, Error, eventually, sure, view
 from servers import Single
 
-RULES = """
+RATES = """
 throttles:
   ip: {burst: 6, rate: 1/1d}
   all: {burst: 25, rate: 1/1d, global: true}
 policies:
   code: {every: 1s, limits: [ip, all]}
 """
+WINDOWS = """
+throttles:
+  ip: {windows: [6/1d]}
+  all: {windows: [25/12h, 1000/1d], global: true}
+policies:
+  code: {every: 1s, limits: [ip, all]}
+"""
+PASSED = """
+throttles:
+  range: {without-last: 2, windows: [1000/1d], passed: {least: 50%, of: 3, in: 1d, block: 1h}}
+policies:
+  code: {count: 1, every: 1ms, validity: 1h, on-resend: replace, limits: [range]}
+"""
+both = pytest.mark.parametrize("rules", [RATES, WINDOWS], ids=["rates", "windows"])
 KEYS = [("all:", 25), *((f"ip:{number}", 6) for number in range(7))]
+
+
+def single(bench):
+    """A server at a port of its own: these tests need no network."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return bench.topology(Single, port=port)
 
 
 def used(client, key, burst):
@@ -30,8 +55,9 @@ def in_threads(count, body):
         thread.join()
 
 
-def test_hosts_together_take_what_the_limits_allow(bench):
-    fleet = bench.fleet(bench.topology(Single), [None] * 4, replicas=0, config=RULES)
+@both
+def test_hosts_together_take_what_the_limits_allow(bench, rules):
+    fleet = bench.fleet(single(bench), [None] * 4, replicas=0, config=rules)
     lock, accepted = threading.Lock(), collections.Counter()
 
     def work(number):
@@ -60,8 +86,9 @@ def test_hosts_together_take_what_the_limits_allow(bench):
             eventually(lambda: used(client, key, burst) == count, f"{count} of {key} are used")
 
 
-def test_daemons_that_are_killed_while_they_start_exceed_no_limit(bench):
-    fleet = bench.fleet(bench.topology(Single), [None] * 4, replicas=0, config=RULES)
+@both
+def test_daemons_that_are_killed_while_they_start_exceed_no_limit(bench, rules):
+    fleet = bench.fleet(single(bench), [None] * 4, replicas=0, config=rules)
     lock, accepted, kills = threading.Lock(), {}, []
 
     def work(number):
@@ -95,3 +122,35 @@ def test_daemons_that_are_killed_while_they_start_exceed_no_limit(bench):
         # What a killed daemon has taken, without a START, is not given back.
         count = len(accepted) if key == "all:" else counts[key]
         assert count <= used(client, key, burst) <= burst
+
+
+def test_codes_that_nobody_enters_block_a_range_on_all_hosts(bench):
+    fleet = bench.fleet(single(bench), [None] * 3, replicas=0, config=PASSED)
+    clients = [fleet.connect(number) for number in range(3)]
+
+    def state(client, key):
+        reply = sure(client, "THROTTLE", "GET", key)
+        return reply and view(reply)["state"]
+
+    for number, client in enumerate(clients):
+        key = f"460{number}"
+        assert view(sure(client, "COUNTDOWN", "START", key, "POLICY", "code", "TOKEN", "t"))["accepted"]
+        # The code is entered on another host.
+        sure(clients[number - 1], "COUNTDOWN", "PASS", key)
+
+    def is_blocked():
+        # Each code replaces the one before, which nobody has entered. Hosts take turns.
+        clients.append(clients.pop(0))
+        clients[0]("COUNTDOWN", "START", "4501", "POLICY", "code")
+        return state(clients[0], "range:45") == b"blocked"
+
+    eventually(is_blocked, "codes that nobody enters block their range")
+    for number, client in enumerate(clients):
+        eventually(lambda: state(client, "range:45") == b"blocked", "all hosts know that it is blocked")
+        assert state(client, "range:46") == b"available"
+        refused = view(sure(client, "COUNTDOWN", "START", f"451{number}", "POLICY", "code"))
+        assert (refused["accepted"], refused["reason"], refused["limit"]) == (0, b"blocked", b"range:45")
+    assert view(sure(clients[1], "THROTTLE", "UNBLOCK", "range:45"))["accepted"] == 1
+    for client in clients:
+        eventually(lambda: state(client, "range:45") == b"available", "all hosts know that the block has ended")
+    assert view(sure(clients[2], "COUNTDOWN", "START", "4520", "POLICY", "code", "TOKEN", "t"))["accepted"]

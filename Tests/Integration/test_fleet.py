@@ -325,7 +325,10 @@ def test_a_transaction_takes_no_command_of_a_shared_kind(clients):
 
 
 def test_import_moves_hidden_entities_once_and_leaves_taken_keys(fleet, clients, start_daemon, tmp_path):
-    policy = "policies: {import: {every: 1h, count: 1, windows: [3/1d], validity: 1h, attempts: 2}}\n"
+    policy = (
+        "policies: {import: {every: 1h, count: 1, windows: [3/1d], validity: 1h, attempts: 2}}\n"
+        "throttles: {import: {windows: [20/1d]}}\n"
+    )
     host = start_daemon(config=policy)
     client = host.connect()
     client("COUNTDOWN", "START", "moves", "POLICY", "import", "META", "m")
@@ -333,6 +336,8 @@ def test_import_moves_hidden_entities_once_and_leaves_taken_keys(fleet, clients,
     client("COUNTDOWN", "START", "taken", "EVERY", "1h")
     client("TIMER", "SET", "moves", "1h")
     client("THROTTLE", "TAKE", "moves", "BURST", 2, "RATE", "1/1h")
+    for _ in range(4):
+        client("THROTTLE", "TAKE", "import:all", "COST", 3)
     client("ONCE", "BEGIN", "moves", "TTL", "1h")
     client("ONCE", "DONE", "moves", "result")
     client("GATE", "OPEN", "moves", "TTL", "1h")
@@ -346,7 +351,7 @@ def test_import_moves_hidden_entities_once_and_leaves_taken_keys(fleet, clients,
     theirs = view(a("COUNTDOWN", "GET", "taken"))["generation"]
     host.config_path.write_text(fleet.text + policy)
     fleet.start_again(host)
-    assert "hidden 7 stored before it joined" in " ".join(ctl(host, "fleet", "status").stdout.split())
+    assert "hidden 8 stored before it joined" in " ".join(ctl(host, "fleet", "status").stdout.split())
 
     def imported():
         done = subprocess.run(
@@ -358,7 +363,7 @@ def test_import_moves_hidden_entities_once_and_leaves_taken_keys(fleet, clients,
         return done.stdout
 
     skipped = "skipped  countdown:taken: the fleet has this key\n"
-    assert imported() == skipped + "moved: 6, skipped: 1\n"
+    assert imported() == skipped + "moved: 7, skipped: 1\n"
     # Another host has them as they were, with their times and their history.
     moved = view(b("COUNTDOWN", "GET", "moves"))
     assert (moved["state"], moved["meta"], moved["attempts_left"]) == (b"counting", b"m", 1)
@@ -368,6 +373,8 @@ def test_import_moves_hidden_entities_once_and_leaves_taken_keys(fleet, clients,
     assert view(b("THROTTLE", "TAKE", "moves", "BURST", 2, "RATE", "1/1h"))["accepted"] == 1
     assert view(b("THROTTLE", "TAKE", "moves", "BURST", 2, "RATE", "1/1h"))["accepted"] == 0
     assert view(b("ONCE", "GET", "moves"))["result"] == b"result"
+    # The sends of a limit move with it.
+    assert "12 of 20 in 24 h" in str(a("THROTTLE", "WHY", "import:all"))
     assert view(b("GATE", "GET", "moves"))["state"] == b"open"
     assert view(b("COUNTDOWN", "GET", "taken"))["generation"] == theirs
     # Again: nothing is moved twice. A start without the fleet has what was not moved.

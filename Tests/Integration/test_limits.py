@@ -91,8 +91,8 @@ def test_a_reload_changes_the_rules_and_a_wrong_file_leaves_the_old_ones_in_forc
         ),
         ("policies: {p: {validity: 5m, lockout: [5m]}}", "lockout needs attempts"),
         (
-            "fleet: {engine: redis, nodes: [\"a:1\"]}\nthrottles: {a: {windows: [1/1h]}}",
-            "a fleet shares rates, but neither windows nor passed yet",
+            "fleet: {engine: redis, nodes: [\"a:1\"]}\nthrottles: {a: {windows: [5/1h, 1001/1d]}}",
+            "a fleet has at most 1000 sends of a limit on record, this needs 1001; use rate",
         ),
         (
             "fleet: {engine: redis, nodes: [\"a:1\"], kinds: [countdown]}\n"

@@ -150,7 +150,8 @@ extension Engine {
         kind.behavior.restore(
           entities, next..<end, offset: offset, in: self, at: now, &refused)
       } else {
-        hiddenCount += end - next
+        // What is no entity moves with one.
+        hiddenCount += (next..<end).count { entities.record($0).first != EntityRecord.sends }
       }
       next = end
     }

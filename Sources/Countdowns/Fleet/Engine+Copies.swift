@@ -101,7 +101,8 @@ extension Engine {
       guard let name = event.name, let line = event.encoded(as: sequence, position: place) else {
         return false
       }
-      let isLogged = eventLog.isOn && event.kind != .throttle && name.changesState
+      let isKept = event.kind == .throttle ? ThrottleKind.logs(name) : name.changesState
+      let isLogged = eventLog.isOn && isKept
       if isLogged {
         if logsShared { eventLog.append(event, as: sequence) } else { unloggedThrough = sequence }
       }

@@ -226,11 +226,14 @@ extension Fleet {
     if !policies.isEmpty { policiesDiffer = differ }
   }
 
-  /// Returns how long a loss of records can matter, in microseconds: the longest window or cooldown
-  /// of the policies, and the longest cooldown or refill that was seen.
+  /// Returns how long a loss of records can matter, in microseconds: the longest window, cooldown
+  /// or block of the rules, and the longest cooldown or refill that was seen.
   private func refusal(of partition: FleetPartition) -> Int64 {
     let policies = dispatcher.engine.settings.policies.values
-    let longest = policies.map { max($0.longest, $0.longestCooldown).microseconds }.max() ?? 0
+    let limits = dispatcher.engine.settings.throttles.values
+    let longest = max(
+      policies.map { max($0.longest, $0.longestCooldown).microseconds }.max() ?? 0,
+      limits.map { max($0.longest, $0.rules.passed?.block ?? .zero).microseconds }.max() ?? 0)
     guard let now = partition.clock.now(at: boot) else { return longest }
     return max(longest, partition.blockedUntil - now)
   }

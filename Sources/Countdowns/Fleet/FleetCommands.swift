@@ -3,7 +3,7 @@ import Wire
 /// Moves what was stored before this daemon joined its fleet.
 let fleetCommands: [CommandSpec] = [
   CommandSpec(
-    "FLEET", "IMPORT", "shared place !record", group: .server,
+    "FLEET", "IMPORT", "shared place !record [!sends ...]", group: .server,
     [.admin, .write, .afterLoading, .decidedByFleet],
     "Move a stored entity, hidden since the fleet shares its kind, into the fleet.", .value(.count)
   ) { call throws(CommandError) in
@@ -26,6 +26,8 @@ struct HiddenEntity {
   let place: UInt32
   let record: ArraySlice<UInt8>
   let generation: Generation
+  /// The records of a limit's sends.
+  let sends: [ArraySlice<UInt8>]
 }
 
 extension Call {
@@ -47,7 +49,13 @@ extension Call {
     else { return nil }
     return HiddenEntity(
       key: FleetKey(kind, Array(record[range])), place: place, record: record[...],
-      generation: generation)
+      generation: generation,
+      sends: pages(arguments).map { Array(arguments[$0 + 1])[...] })
+  }
+
+  /// Returns the places of what follows a limit: the place and the record of each page of sends.
+  fileprivate static func pages(_ arguments: Arguments) -> some Sequence<Int> {
+    stride(from: 5, to: arguments.count - 1, by: 2)
   }
 }
 
@@ -73,10 +81,14 @@ extension Engine {
     }
     // Its times are on the clock of this host's store; here the servers' clock is the boot clock.
     let host = call.dispatcher.host
-    let ahead = (call.now.boot - host.now.boot).microseconds
+    let offset = host.storeOffset - (call.now.boot - host.now.boot).microseconds
     do throws(EntityRecord.Problem) {
-      try kind.restore(
-        hidden.record, at: 0, offset: host.storeOffset - ahead, in: self, at: call.now)
+      try kind.restore(hidden.record, at: 0, offset: offset, in: self, at: call.now)
+      guard
+        hidden.sends.isEmpty
+          || hidden.key.kind == .throttle
+            && ThrottleKind.adopt(hidden.sends, 0, offset: offset, in: self)
+      else { throw .damaged }
     } catch {
       throw call.problem("the record cannot be read")
     }
@@ -92,8 +104,10 @@ extension Fleet {
       operation.outcome.reply == Self.moved
     else { return }
     command.arguments.withArguments { arguments in
-      guard let place = UInt32(String(decoding: arguments[3])) else { return }
-      dispatcher.host.forgetStored(operation.key.kind, at: place)
+      for index in [3] + Call.pages(arguments) {
+        guard let place = UInt32(String(decoding: arguments[index])) else { continue }
+        dispatcher.host.forgetStored(operation.key.kind, at: place)
+      }
     }
     dispatcher.engine.hiddenCount -= 1
   }

@@ -53,14 +53,18 @@ extension Fleet {
     private func move(_ kinds: Set<EntityKind>, _ session: Session) async throws -> Result {
       let connection = try await Connection.open(path: session.path, name: "countdownctl") { _ in }
       defer { connection.close() }
-      let records = try await records(connection, kinds)
+      let all = try await records(connection, kinds)
+      let records = all.filter { !$0.isSends }
+      // They move with their limits.
+      let sends = Dictionary(grouping: all.filter(\.isSends)) { Array($0.key) }
       var result = Result()
       for start in stride(from: 0, to: records.count, by: Self.window) where result.error == nil {
         let portion = records[start..<min(start + Self.window, records.count)]
         let replies = connection.pipeline(
           portion.map { entity in
-            ["FLEET", "IMPORT", "\(entity.kind.name)", "\(entity.place)"].map { Array($0.utf8) }
-              + [Array(entity.record)]
+            let pages = entity.kind == .throttle ? sends[Array(entity.key)] ?? [] : []
+            return ["FLEET", "IMPORT", "\(entity.kind.name)"].map { Array($0.utf8) }
+              + ([entity] + pages).flatMap { [Array("\($0.place)".utf8), Array($0.record)] }
           })
         for (entity, reply) in zip(portion, replies) {
           switch try await reply.get() {

@@ -9,12 +9,12 @@ import Wire
 /// and its reply; and if the reply is that of one daemon. A command that changed nothing must agree
 /// with some record that a server had between the command and its reply.
 struct FleetCheck {
-  private let simulation: FleetSimulation
+  let simulation: FleetSimulation
   private let specification: FleetSpecification
-  private var world: FleetWorld { simulation.world }
+  var world: FleetWorld { simulation.world }
 
   /// How much longer than the timeout of the servers a command may take, in microseconds.
-  private static let slack: Int64 = 20_000
+  static let slack: Int64 = 20_000
 
   init(_ simulation: FleetSimulation) {
     self.simulation = simulation
@@ -28,7 +28,7 @@ struct FleetCheck {
       if let problem = check(key) { return "\(key.channel): " + problem }
     }
     for key in FleetSimulation.limits {
-      if let problem = checkThrottle(key, simulation.commands) {
+      if let problem = checkThrottle(key, simulation.commands) ?? checkRecords(key) {
         return "\(key.channel): " + problem
       }
     }
@@ -121,43 +121,6 @@ struct FleetCheck {
           + counted[(index - window.limit)...index].flatMap { send in
             commands.filter { $0.reply?["generation"]?.int == send.generation }
           }.map { "\n  " + $0.text }.joined()
-      }
-    }
-    return nil
-  }
-
-  private func checkThrottle(_ key: FleetKey, _ commands: [ClientCommand]) -> String? {
-    // Which change a reply belongs to does not matter: between the first of these commands and the
-    // reply to the last, no more may be accepted than the limit allows.
-    let refunds = commands.filter { $0.words[1] == "REFUND" && $0.key.kind == .countdown }
-    let refunded = Set(refunds.map { [$0.words[2], $0.words[4]] })
-    let accepted = commands.filter {
-      FleetSimulation.cost(of: $0, for: key) > 0
-        && !refunded.contains([$0.words[2], "\($0.reply?["generation"]?.int ?? 0)"])
-    }
-    let limit = FleetSimulation.throttle
-    for first in accepted.indices {
-      var cost = 0
-      for command in accepted[first...] {
-        cost += FleetSimulation.cost(of: command, for: key)
-        let time =
-          command.ended! - accepted[first].began + Self.slack
-        let allowed =
-          Double(limit.burst) + Double(limit.count) * Double(time)
-          / Double(limit.milliseconds * 1_000)
-          // What is given back comes back at once, also if the limit was unused meanwhile.
-          + Double(
-            refunds.count {
-              FleetSimulation.limited.contains($0.key) && $0.began <= command.ended!
-                && $0.ended ?? .max >= accepted[first].began
-            })
-        // Commands in between may have ended later.
-        let last = accepted[first...].prefix { $0.began <= command.began }.map { $0.ended! }.max()!
-        if last <= command.ended!, Double(cost) > allowed + 1e-6,
-          !world.settings.trouble.clocks, !simulation.wasFlushed
-        {
-          return "\(cost) taken in \(time) µs, allowed are \(allowed): \(command.text)"
-        }
       }
     }
     return nil

@@ -130,7 +130,7 @@ package final class FleetSimulation {
     var engine = EngineSettings()
     for policy in Self.policies { engine.policies[policy.name] = policy }
     if hasLimits {
-      engine.throttles = Self.limitRules
+      engine.throttles = Self.limitRules(seed)
       engine.policies["limited"] = Self.limitedPolicy
     }
     engine.keepReady = .seconds(2)
@@ -251,19 +251,38 @@ package final class FleetSimulation {
   private static let limitedPolicy: SendPolicy = {
     var rules = SendPolicy.Rules()
     rules.every = .milliseconds(20)
+    rules.validity = .milliseconds(500)
     rules.limits = ["ip", "all"]
     return try! SendPolicy(name: "limited", rules)
   }()
 
-  private static let limitRules: [String: LimitRules] = {
+  private static let rate = Throttle.Rate(
+    burst: Int64(throttle.burst), count: Int64(throttle.count),
+    period: .milliseconds(Int64(throttle.milliseconds)))
+
+  private static func limitRules(_ seed: UInt64) -> [String: LimitRules] {
+    var (ip, all) = (LimitRules.Rules(), LimitRules.Rules())
+    (ip.rate, all.rate, all.isGlobal) = (rate, rate, true)
+    if seed / 6 % 2 == 0 {
+      func window(_ limit: Int, _ milliseconds: Int64) -> SendPolicy.Window {
+        SendPolicy.Window(limit: limit, length: .milliseconds(milliseconds))
+      }
+      (ip.rate, ip.windows) = (nil, [window(3, 1_500), window(9, 8_000)])
+      ip.passed = .init(least: 50, of: 2, within: .seconds(5), block: .milliseconds(1_200))
+      all.windows = [window(5, 2_000)]
+    }
+    return ["ip": try! LimitRules(ip), "all": try! LimitRules(all)]
+  }
+
+  /// Returns the rules of a rate limit.
+  func rules(of key: FleetKey) -> LimitRules.Rules {
+    if let limit = engineSettings.throttles[String(key.name.prefix { $0 != ":" })] {
+      return limit.rules
+    }
     var rules = LimitRules.Rules()
-    rules.rate = Throttle.Rate(
-      burst: Int64(throttle.burst), count: Int64(throttle.count),
-      period: .milliseconds(Int64(throttle.milliseconds)))
-    var all = rules
-    all.isGlobal = true
-    return ["ip": try! LimitRules(rules), "all": try! LimitRules(all)]
-  }()
+    rules.rate = Self.rate
+    return rules
+  }
 
   /// How much of a limit a command takes.
   static func cost(of command: ClientCommand, for limit: FleetKey) -> Int {
@@ -290,7 +309,7 @@ package final class FleetSimulation {
     let start = "COUNTDOWN START \(key.name) POLICY limited \(limit)"
     var choices = [
       start, start, "\(start) TOKEN t\(lastToken)", "COUNTDOWN RESEND \(key.name) \(limit)",
-      "COUNTDOWN CANCEL \(key.name)", "COUNTDOWN GET \(key.name)",
+      "COUNTDOWN CANCEL \(key.name)", "COUNTDOWN GET \(key.name)", "COUNTDOWN PASS \(key.name)",
     ]
     if refundsSends {
       choices.append("COUNTDOWN REFUND \(key.name) GENERATION \(someGeneration(of: key))")

@@ -23,6 +23,10 @@ struct FleetTrouble {
   var restarts = false
   /// Answers, entries and replication are sometimes slow.
   var delays = false
+
+  var isAny: Bool {
+    connections || stops || failovers || absences || clocks || flushes || restarts || delays
+  }
 }
 
 struct FleetWorldSettings {

@@ -19,7 +19,7 @@ extension Guard {
 
 package struct GuardEntity<Machine: Guard>: KeyedEntity {
   let key: [UInt8]
-  var machine: Machine
+  package internal(set) var machine: Machine
   package var generation: Generation
   var owner: Owner
   var uid: UInt32

@@ -76,7 +76,8 @@ extension Engine {
         throttles[index].machine.limit = Throttle.Limit(charge.rules)
       }
       throttles[index].machine.take(
-        cost, id: id.value, hasCode: hasCode, by: charge.rules, at: now.boot)
+        cost, id: id.value, hasCode: hasCode, by: charge.rules,
+        atMost: decidesForFleet ? LimitRules.mostInFleet : LimitRules.mostInWindow, at: now.boot)
       if token != nil {
         throttles[index].tokens.remember(
           token, of: .take, throttles[index].generation, at: now.boot)
@@ -226,11 +227,13 @@ package enum EngineNotice: Equatable, Sendable {
 
 // MARK: - Storing
 
-/// The sends of a limit are stored in pages, each at a place of its own among the throttles.
+/// The sends of a limit are stored in pages, each at a place of its own among the throttles. Those
+/// of a fleet are stored with their limit.
 extension Engine {
   /// Notes the pages that have changed.
   func syncSends(of index: UInt32) {
     guard throttles[index].machine.isNamed else { return }
+    guard !decidesForFleet else { return noteChange(ThrottleKind.self, index) }
     let (changed, freed) = throttles[index].machine.changeLimit { limit, _ in
       limit.sends.takeChanges {
         let place = throttles.reserve()
@@ -256,6 +259,11 @@ extension ThrottleKind {
       limit.sends.removeAll()
     }
     for place in places { engine.releasePage(place) }
+  }
+
+  static func forget(_ index: UInt32, in engine: Engine) {
+    if engine.throttles[index].machine.limit?.blockedUntil != nil { engine.blockedLimits -= 1 }
+    engine.remove(Self.self, index)
   }
 
   static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
@@ -304,14 +312,9 @@ extension ThrottleKind {
       }
       return
     }
-    guard let range = EntityRecord.key(of: record.span) else { throw .damaged }
-    var reader = StateReader(record.dropFirst(range.upperBound), offset: offset)
-    var sends: [LimitSends.Send] = []
-    reader.list("sends", &sends)
-    guard !reader.hasFailed, reader.bytesLeft == 0, !sends.isEmpty, index < KeyIndex.mostEntries,
+    guard let (key, sends) = page(record, offset: offset), index < KeyIndex.mostEntries,
       isFree(index, in: engine)
     else { throw .damaged }
-    let key = Array(record.span.extracting(range))
     if let limit = find(key.span, in: engine) {
       engine.throttles.reserve(index)
       guard engine.attach(sends, at: index, to: limit) else {
@@ -324,6 +327,33 @@ extension ThrottleKind {
       engine.pagesWithoutLimit[key, default: []].append((index, sends))
     }
     engine.changes.setKept(EntityRef(.throttle, index), true)
+  }
+
+  /// Reads a page of sends, and the key of their limit.
+  private static func page(
+    _ record: ArraySlice<UInt8>, offset: Int64
+  ) -> (key: [UInt8], sends: [LimitSends.Send])? {
+    guard let range = EntityRecord.key(of: record.span) else { return nil }
+    var reader = StateReader(record.dropFirst(range.upperBound), offset: offset)
+    var sends: [LimitSends.Send] = []
+    reader.list("sends", &sends)
+    guard !reader.hasFailed, reader.bytesLeft == 0, !sends.isEmpty else { return nil }
+    return (Array(record.span.extracting(range)), sends)
+  }
+
+  /// Adds the pages of a limit that joins a fleet: their newest sends. Returns false if they are
+  /// not of this limit.
+  static func adopt(
+    _ pages: [ArraySlice<UInt8>], _ index: UInt32, offset: Int64, in engine: Engine
+  ) -> Bool {
+    let found = pages.compactMap { page($0, offset: offset) }
+    guard found.count == pages.count, engine.throttles[index].machine.isNamed,
+      found.allSatisfy({ $0.key == engine.throttles[index].key })
+    else { return false }
+    let sends = found.flatMap { $0.sends }.sorted { $0.id < $1.id }.suffix(LimitRules.mostInFleet)
+    return engine.throttles[index].machine.changeLimit { limit, _ in
+      sends.allSatisfy { limit.sends.add($0) }
+    }
   }
 }
 

@@ -72,6 +72,8 @@ package final class LimitRules: Sendable, Hashable {
 
   /// The highest limit of a window: each send in it is stored.
   package static let mostInWindow = 10_000
+  /// The highest in a fleet, which stores them all at once.
+  package static let mostInFleet = 1_000
   package static let mostWithoutLast = 64
   /// The most limits of a policy, and of a request.
   package static let mostAtOnce = 8

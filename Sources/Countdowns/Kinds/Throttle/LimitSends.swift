@@ -10,7 +10,8 @@ package struct LimitPlace: Equatable, Sendable {
 /// The sends that a named limit has on record, oldest first, in pages of a few.
 ///
 /// Each page is stored by itself, so that a send changes a page and not ten thousand sends. A page
-/// has no number until the engine gives it a place.
+/// has no number until the engine gives it a place. A fleet gives it none: it has all sends in the
+/// record of the limit.
 package struct LimitSends: Equatable, Sendable {
   /// Whether the code of a send was entered.
   package enum Outcome: Int64, Sendable {
@@ -59,7 +60,7 @@ package struct LimitSends: Equatable, Sendable {
 
   var count: Int { all.count }
   var last: Send? { all.last }
-  var newestFirst: ReversedCollection<Deque<Send>> { all.reversed() }
+  package var newestFirst: ReversedCollection<Deque<Send>> { all.reversed() }
 
   /// Returns the index of the first send that is still in a window at a moment. O(log count).
   func firstIndex(at moment: Instant, within length: Interval) -> Int {
@@ -181,6 +182,30 @@ package struct LimitSends: Equatable, Sendable {
       if page.place == place { return Array(all[start..<start + Int(page.count)]) }
     }
     return []
+  }
+
+  /// Whether the sends are in the record of the limit.
+  var isWhole: Bool { pages.last.map { $0.place == nil } ?? false }
+
+  /// Visits all sends.
+  mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
+    var count = UInt32(all.count)
+    visitor.field("sends", &count)
+    visitor.require(count <= LimitRules.mostInWindow)
+    guard !visitor.hasFailed else { return }
+    for index in 0..<Int(count) {
+      var send = Visitor.isReading ? .blank : all[index]
+      send.fields(&visitor)
+      guard Visitor.isReading else { continue }
+      guard !visitor.hasFailed, add(send) else { return visitor.fail() }
+    }
+  }
+
+  /// Adds a send that was stored. Returns false if it is older than the last one.
+  mutating func add(_ send: Send) -> Bool {
+    guard all.last.map({ $0.at <= send.at && $0.id <= send.id }) ?? true else { return false }
+    append(send)
+    return true
   }
 
   /// All sends, divided as pages would have them.

@@ -42,8 +42,11 @@ extension Throttle {
   // MARK: Inputs
 
   /// Takes `cost` from a limit that does not refuse it.
+  ///
+  /// - Parameter most: how many sends stay on record.
   mutating func take(
-    _ cost: UInt32, id: Int64, hasCode: Bool, by rules: LimitRules, at now: Instant
+    _ cost: UInt32, id: Int64, hasCode: Bool, by rules: LimitRules, atMost most: Int,
+    at now: Instant
   ) {
     change(rules.rate, at: now)
     let isUnused = emptyRate <= now
@@ -55,9 +58,12 @@ extension Throttle {
         limit.prune(at: now)
         let outcome: LimitSends.Outcome = hasCode ? .unknown : .ignored
         // Without a window, only the newest matter: they alone can count for `passed`.
-        let excess = limit.sends.count + Int(cost) - LimitRules.mostInWindow
-        if excess > 0 { limit.sends.removeFirst(min(excess, limit.sends.count)) }
-        for _ in 0..<cost { limit.sends.append(.init(at: now, id: id, outcome)) }
+        let count = min(Int(cost), most)
+        let excess = limit.sends.count + count - most
+        if excess > 0 { limit.sends.removeFirst(excess) }
+        // The servers' clock may have been set back.
+        let at = max(now, limit.sends.last?.at ?? now)
+        for _ in 0..<count { limit.sends.append(.init(at: at, id: id, outcome)) }
       }
       limit.roomAt = limit.fullUntil(rate, at: now)
     }
@@ -268,7 +274,7 @@ extension Throttle.Limit: Stored {
     return Throttle.Limit(blank)
   }
 
-  /// Visits all fields but the rate, which is the throttle's, and the sends, which have pages.
+  /// Visits all fields but the rate, which is the throttle's, and sends that have pages.
   package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     var rules = rules.rules
     let none = SendPolicy.Window(limit: 0, length: .zero)
@@ -289,6 +295,7 @@ extension Throttle.Limit: Stored {
     visitor.field("counted_after", &countedAfter)
     visitor.instant("blocked_until", &blockedUntil)
     visitor.instant("room_at", &roomAt)
+    if visitor.format == EntityRecord.shared { sends.fields(&visitor) }
     guard Visitor.isReading else { return }
     rules.rate = .unlimited
     if let read = try? LimitRules(rules) { self.rules = read } else { visitor.fail() }

@@ -198,5 +198,8 @@ extension Throttle {
     self.limit = limit
   }
 
-  package var format: UInt8 { rest.isNone ? EntityRecord.plain : EntityRecord.extended }
+  package var format: UInt8 {
+    guard let limit else { return EntityRecord.plain }
+    return limit.sends.isWhole ? EntityRecord.shared : EntityRecord.extended
+  }
 }
