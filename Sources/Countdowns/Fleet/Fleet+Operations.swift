@@ -207,11 +207,11 @@ extension Fleet {
   private func decide(
     _ operation: FleetOperation, _ known: FleetRecord?, at time: Int64, isDegraded: Bool = false
   ) -> Workbench.Outcome {
-    deciding = (operation.partition, [])
+    let asker = operation.command.map { ownerNumber(of: $0.client.connection) }
+    deciding = (operation.partition, asker, [])
     var outcome = workbench.decide(
-      operation.command, operation.action,
-      by: operation.command.map { ownerNumber(of: $0.client.connection) },
-      about: operation.key, known?.bytes, charged: operation.charged, at: time,
+      operation.command, operation.action, by: asker, about: operation.key, known?.bytes,
+      charged: operation.charged, at: time,
       settings: dispatcher.engine.settings, isDegraded: isDegraded)
     outcome.gone = deciding.gone
     return outcome

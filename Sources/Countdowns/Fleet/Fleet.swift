@@ -67,8 +67,9 @@ package final class Fleet {
   var formerNumbers: Set<UInt32> = []
   /// What each owner owns, or runs an action of.
   var owned: [UInt64: Set<FleetKey>] = [:]
-  /// The partition of the operation that is being decided, and the hosts that it takes for gone.
-  var deciding: (partition: Int, gone: Set<UInt32>) = (0, [])
+  /// The partition of the operation that is being decided, who asks, and the hosts that it takes for
+  /// gone.
+  var deciding: (partition: Int, asker: UInt64?, gone: Set<UInt32>) = (0, nil, [])
   /// The digest of the policies that a server last compared.
   var lastPolicies: [UInt8] = []
   /// Whether another host has other policies.
@@ -110,7 +111,8 @@ package final class Fleet {
     dispatcher.engine.logsShared = settings.mirror == .all
     dispatcher.engine.copyIsDue = { [unowned self] in fallDue($0) }
     workbench.isOwnerThere = { [unowned self] owner in
-      if isThere(owner, in: deciding.partition) { return true }
+      // If the asker's connection is closed meanwhile, its command runs as if it was closed later.
+      if owner == deciding.asker || isThere(owner, in: deciding.partition) { return true }
       let host = Self.host(of: owner)
       // The server checks the leases of other hosts.
       if host != hostNumber, !formerNumbers.contains(host) { deciding.gone.insert(host) }

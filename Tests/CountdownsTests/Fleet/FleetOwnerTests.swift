@@ -44,6 +44,19 @@ import Wire
     #expect(b.fleet.statistics.entries == a.fleet.statistics.entries)
   }
 
+  @Test(arguments: ["TIMER SET k 1h", "DEBOUNCE CALL k 1h", "GATE CHECK k act TTL 1h"])
+  func aCommandStillRunsIfItsConnectionIsClosedMeanwhile(command: String) throws {
+    let session = a.counter.open()
+    let words = command.split(separator: " ").map(String.init)
+    // The second command is decided once the first is answered.
+    a.counter.run(words)
+    a.counter.run(words + ["OWNER", "connection"], by: session)
+    close(session, of: a)
+    pass(seconds: 1, a, b)
+    #expect(servers.records.isEmpty)
+    #expect(servers.entries.count == 3)
+  }
+
   @Test func sendsOutliveTheOwnerOfTheirCountdown() throws {
     var rules = SendPolicy.Rules()
     rules.windows = [.init(limit: 2, length: .seconds(3_600))]
