@@ -67,7 +67,7 @@ package final class Fleet {
   var formerNumbers: Set<UInt32> = []
   /// What each owner owns, or runs an action of.
   var owned: [UInt64: Set<FleetKey>] = [:]
-  /// The partition of the operation that is being decided, who asks, and the hosts that it takes for
+  /// The operation that is being decided: its partition, who asks, and the hosts that it takes for
   /// gone.
   var deciding: (partition: Int, asker: UInt64?, gone: Set<UInt32>) = (0, nil, [])
   /// The digest of the policies that a server last compared.
