@@ -9,7 +9,6 @@ import subprocess
 import pytest
 
 from countdownd import Daemon, Error, binary, eventually, view
-from fleet import Fleet
 from servers import Server, Single
 
 PASSWORD = "word with spaces"

@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from countdownd import Simple, eventually
 from test_access import NOBODY, needs_root, open_up, say_as
 from test_ctl import ctl, says
 

@@ -282,7 +282,7 @@ def test_kills_never_let_more_than_the_limit_pass(daemon, seed):
         timer.join()
         daemon.start_again()
     client = daemon.connect()
-    while view(client("THROTTLE", "GET", "k") or {"remaining": limit})["remaining"]:
+    while view(client("THROTTLE", "GET", "k") or {b"remaining": limit})["remaining"]:
         ask(client, "k", take)
     assert accepted["k"] <= limit <= accepted["k"] + unanswered["k"]
     assert accepted["o"] <= 1 <= accepted["o"] + unanswered["o"]

@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import pytest
-from countdownd import Client, Simple, binary, eventually, view
+from countdownd import Client, Simple, binary, view
 from test_access import NOBODY, OTHER, needs_root, open_up
 
 pytestmark = needs_root

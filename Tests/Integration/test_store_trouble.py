@@ -5,7 +5,6 @@ import os
 import re
 import resource
 import shutil
-import socket
 import subprocess
 import time
 

@@ -15,7 +15,6 @@ import time
 import pytest
 
 from countdownd import HAND_OVER, PROJECT, eventually
-from countdownd import binary as countdownd
 from gateway import KEY, SERVER_KEY, bearer, binary, raw, ticket
 
 PHONE = "+4512345678"

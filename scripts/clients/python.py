@@ -271,7 +271,6 @@ def commands(schema):
         "from .._replies import at, nothing, of_several, or_none, page_of, same\n"
         "from .._views import (\n" + "".join(f"    {name},\n" for name in found) + ")\n\n"
         "if TYPE_CHECKING:\n    from .connection import AsyncPool\n")
-    kinds = {kind["name"]: kind for kind in schema["kinds"]}
     for owner, its in owners.items():
         if owner is None:
             continue

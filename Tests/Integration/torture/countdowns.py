@@ -3,7 +3,7 @@
 ATTEMPT and PASS are for keys with a policy; each RETIME changes the remaining time.
 """
 
-from .basics import HOUR, UNKNOWN, after, error, is_stale, kept, number, view
+from .basics import UNKNOWN, after, error, is_stale, kept, number, view
 
 # The policy in the configuration of the round; no test fills or outlasts its window.
 LADDER = [1, 2, 3]
