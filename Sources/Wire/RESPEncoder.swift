@@ -149,11 +149,7 @@ package struct RESPEncoder: Sendable {
   // MARK: Bytes
 
   private mutating func header(_ type: Unicode.Scalar, _ count: Int) {
-    append(atMost: 32) {
-      $0.byte(UInt8(ascii: type))
-      $0.decimal(UInt64(count))
-      $0.newline()
-    }
+    append(atMost: 32) { $0.header(type, count) }
   }
 
   private mutating func byte(_ scalar: Unicode.Scalar) { bytes.append(UInt8(ascii: scalar)) }
@@ -173,6 +169,13 @@ package struct RESPEncoder: Sendable {
 }
 
 extension [UInt8] {
+  /// The decimal digits of a value of at most 64 bits.
+  package init(decimal value: some FixedWidthInteger) {
+    self = value < 0 ? [UInt8(ascii: "-")] : []
+    let magnitude = UInt64(value.magnitude)
+    append(atMost: 20) { $0.decimal(magnitude) }
+  }
+
   /// Appends the decimal digits of `value`, without creating a String.
   package mutating func appendDecimal(_ value: Int64) {
     if value >= 0 && value < 10 {

@@ -163,16 +163,23 @@ extension RESPValue.Pair {
 /// Encodes requests: a command is an array of bulk strings.
 public enum RESPRequest {
   /// Appends a command to a buffer, so that several can go out in one write.
-  public static func append(_ arguments: some Collection<[UInt8]>, to output: inout [UInt8]) {
-    output.append(UInt8(ascii: "*"))
-    output.append(contentsOf: String(arguments.count).utf8)
-    output.append(contentsOf: "\r\n".utf8)
-    for argument in arguments {
-      output.append(UInt8(ascii: "$"))
-      output.append(contentsOf: String(argument.count).utf8)
-      output.append(contentsOf: "\r\n".utf8)
-      output.append(contentsOf: argument)
-      output.append(contentsOf: "\r\n".utf8)
-    }
+  public static func append(_ arguments: [[UInt8]], to output: inout [UInt8]) {
+    append(arguments, followedBy: 0, to: &output)
+  }
+
+  /// - Parameter rest: how many arguments are appended later.
+  package static func append(
+    _ arguments: [[UInt8]], followedBy rest: Int, to output: inout [UInt8]
+  ) {
+    output.append(atMost: 32) { $0.header("*", arguments.count + rest) }
+    for argument in arguments { append(argument, to: &output) }
+  }
+
+  /// Appends one of those arguments.
+  package static func append(_ argument: [UInt8], to output: inout [UInt8]) {
+    output.append(atMost: 32) { $0.header("$", argument.count) }
+    output.append(contentsOf: argument)
+    output.append(UInt8(ascii: "\r"))
+    output.append(UInt8(ascii: "\n"))
   }
 }

@@ -80,6 +80,13 @@ public struct ShortText {
     }
   }
 
+  /// Writes the header of a value, such as `*3` or `$5`.
+  mutating func header(_ type: Unicode.Scalar, _ count: Int) {
+    byte(UInt8(ascii: type))
+    decimal(UInt64(count))
+    newline()
+  }
+
   public mutating func decimal(_ value: Int64) {
     if value < 0 { byte(UInt8(ascii: "-")) }
     decimal(value.magnitude)

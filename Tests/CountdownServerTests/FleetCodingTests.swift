@@ -55,6 +55,35 @@ struct FleetCodingTests {
     #expect(state?.isOK == true && state?.epoch == 7)
   }
 
+  @Test func whatAPrimarySaysOfItsReplicasIsRead() throws {
+    let text = """
+      # Replication\r
+      role:master\r
+      connected_slaves:3\r
+      slave0:ip=10.0.0.2,port=6379,state=online,offset=14,lag=1\r
+      slave1:ip=fe80::1,port=6380,state=wait_bgsave,offset=0,lag=\(Int.max)\r
+      slave2:ip=10.0.0.4,port=x,state=online,offset=14,lag=0\r
+      slave_read_only:1\r
+      master_repl_offset:15\r\n
+      """
+    let report = try #require(ReplicaSet.Report(.bulkString(text.utf8Array)))
+    #expect(report.offset == 15)
+    #expect(report.replicas.keys.map(\.text).sorted() == ["10.0.0.2:6379", "[fe80::1]:6380"])
+    let online = report.replicas[FleetSettings.Node(host: "10.0.0.2", port: 6_379)]
+    #expect(online == ReplicaSet.Replica(offset: 14, silence: 1_000_000, isOnline: true))
+    let joining = report.replicas[FleetSettings.Node(host: "fe80::1", port: 6_380)]
+    #expect(joining?.isOnline == false && (joining?.silence ?? 0) > 1_000_000_000)
+    for damaged in ["role:slave\nmaster_repl_offset:15", "role:master", "", ":\n:"] {
+      #expect(ReplicaSet.Report(.bulkString(damaged.utf8Array)) == nil)
+    }
+    #expect(ReplicaSet.Report(.error("NOAUTH")) == nil)
+  }
+
+  @Test func numbersInRequestsHaveAllTheirDigits() {
+    let digits = [[UInt8](decimal: UInt64.max), [UInt8](decimal: Int64.min), [UInt8](decimal: 0)]
+    #expect(digits == ["\(UInt64.max)", "\(Int64.min)", "0"].map(\.utf8Array))
+  }
+
   private func node(_ host: String?, _ port: Int) -> RESPValue {
     let name = host.map { RESPValue.bulkString($0.utf8Array) } ?? .null
     return .array([name, .integer(port), .bulkString("id".utf8Array), .array([])])

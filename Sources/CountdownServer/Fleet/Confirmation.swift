@@ -102,44 +102,57 @@ struct Confirmation {
 }
 
 extension ReplicaSet.Report {
-  /// Parses `INFO replication`; nil if it is not that of a primary.
+  /// Parses `INFO replication`; nil if it is not that of a primary. Each change waits for this, so
+  /// it looks at bytes.
   init?(_ value: RESPValue) {
-    guard let text = value.string else { return nil }
-    var offset: Int64?
+    guard let text = value.bytes else { return nil }
+    var offset: Int?
     var isPrimary = false
     var replicas: [FleetSettings.Node: ReplicaSet.Replica] = [:]
-    for line in text.split(whereSeparator: \.isNewline) {
-      let parts = line.split(separator: ":", maxSplits: 1)
-      guard parts.count == 2 else { continue }
-      switch parts[0] {
-      case "role": isPrimary = parts[1] == "master"
-      case "master_repl_offset": offset = Int64(parts[1])
-      case let name where name.hasPrefix("slave") && name.dropFirst(5).allSatisfy(\.isNumber):
-        if let (node, replica) = Self.replica(parts[1]) { replicas[node] = replica }
-      default: break
+    for line in text.split(whereSeparator: { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") })
+    {
+      let name = line.prefix { $0 != UInt8(ascii: ":") }
+      let fact = line.dropFirst(name.count + 1)
+      if name.elementsEqual("role".utf8) {
+        isPrimary = fact.elementsEqual("master".utf8)
+      } else if name.elementsEqual("master_repl_offset".utf8) {
+        offset = Self.number(fact)
+      } else if name.starts(with: "slave".utf8), Self.number(name.dropFirst(5)) != nil,
+        let (node, replica) = Self.replica(fact)
+      {
+        replicas[node] = replica
       }
     }
     guard isPrimary, let offset else { return nil }
-    self.init(offset: offset, replicas: replicas)
+    self.init(offset: Int64(offset), replicas: replicas)
+  }
+
+  private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
+    Int(String(decoding: digits, as: UTF8.self))
   }
 
   /// Parses `ip=10.0.0.2,port=6379,state=online,offset=14,lag=1`.
   private static func replica(
-    _ text: Substring
+    _ text: ArraySlice<UInt8>
   ) -> (FleetSettings.Node, ReplicaSet.Replica)? {
-    var facts: [Substring: Substring] = [:]
-    for fact in text.split(separator: ",") {
-      let parts = fact.split(separator: "=", maxSplits: 1)
-      if parts.count == 2 { facts[parts[0]] = parts[1] }
+    var (host, port, offset) = (ArraySlice<UInt8>?.none, Int?.none, Int?.none)
+    var (silence, isOnline) = (Int64(0), false)
+    for fact in text.split(separator: UInt8(ascii: ",")) {
+      let name = fact.prefix { $0 != UInt8(ascii: "=") }
+      let value = fact.dropFirst(name.count + 1)
+      switch String(decoding: name, as: UTF8.self) {
+      case "ip": host = value
+      case "port": port = number(value)
+      case "offset": offset = number(value)
+      case "lag": silence = Int64(Int32(clamping: max(number(value) ?? 0, 0))) * 1_000_000
+      case "state": isOnline = value.elementsEqual("online".utf8)
+      default: break
+      }
     }
-    guard let host = facts["ip"], let port = facts["port"].flatMap({ Int($0) }),
-      let offset = facts["offset"].flatMap({ Int64($0) })
-    else { return nil }
-    let lag = facts["lag"].flatMap { Int64($0) } ?? 0
+    guard let host, let port, let offset else { return nil }
     return (
-      FleetSettings.Node(host: String(host), port: port),
-      ReplicaSet.Replica(
-        offset: offset, silence: max(lag, 0) * 1_000_000, isOnline: facts["state"] == "online")
+      FleetSettings.Node(host: String(decoding: host, as: UTF8.self), port: port),
+      ReplicaSet.Replica(offset: Int64(offset), silence: silence, isOnline: isOnline)
     )
   }
 }

@@ -47,8 +47,8 @@ extension FleetRequest {
 
   /// Appends the command of this request.
   func append(_ names: FleetNames, sha: [UInt8], to output: inout [UInt8]) {
-    func number(_ value: some BinaryInteger) -> [UInt8] { Array("\(value)".utf8) }
-    var words: [[UInt8]]
+    func number(_ value: some FixedWidthInteger) -> [UInt8] { Array(decimal: value) }
+    let words: [[UInt8]]
     switch self {
     case .open(let opening):
       words = [
@@ -147,16 +147,35 @@ extension FleetRecord {
 extension FleetEntry {
   /// Decodes an entry of a stream; nil if no daemon has written it.
   init?(_ value: RESPValue) {
-    guard let parts = value.elements, parts.count == 2, let id = parts[0].string,
-      id.hasSuffix("-0"), let number = Int64(id.dropLast(2)),
-      let key = parts[1]["k"]?.bytes.flatMap({ FleetNames.key($0) }),
-      let version = parts[1]["v"]?.bytes.flatMap({ FleetVersion($0) }),
-      let record = parts[1]["r"]?.bytes, let events = parts[1]["e"]?.bytes
+    guard let parts = value.elements, parts.count == 2, let id = parts[0].bytes,
+      id.suffix(2).elementsEqual("-0".utf8), let number = Self.number(of: value),
+      let fields = parts[1].elements
     else { return nil }
+    var (key, version, time) = (FleetKey?.none, FleetVersion?.none, Int64?.none)
+    var (record, events) = ([UInt8]?.none, [UInt8]?.none)
+    for index in stride(from: 0, to: fields.count - 1, by: 2) {
+      guard let name = fields[index].bytes, name.count == 1 else { continue }
+      let field = fields[index + 1]
+      switch Unicode.Scalar(name[0]) {
+      case "k": key = field.bytes.flatMap { FleetNames.key($0) }
+      case "v": version = field.bytes.flatMap { FleetVersion($0) }
+      case "r": record = field.bytes
+      case "e": events = field.bytes
+      case "t": time = field.int.map(Int64.init)
+      default: break
+      }
+    }
+    guard let key, let version, let record, let events else { return nil }
     self.init(
       number: number, key: key, version: version, record: record.isEmpty ? nil : record,
       events: events)
-    time = parts[1]["t"]?.string.flatMap { Int64($0) }
+    self.time = time
+  }
+
+  /// Returns the number of an entry, whoever has written it.
+  static func number(of value: RESPValue) -> Int64? {
+    guard let id = value.elements?.first?.bytes else { return nil }
+    return Int64(String(decoding: id.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self))
   }
 }
 

@@ -21,8 +21,12 @@ final class FleetStream {
   private var backoff = Backoff()
   private var isClosed = false
 
-  /// The followed partitions: the number of the last entry, and when following began.
-  private var followed: [Int: (after: Int64, since: Int)] = [:]
+  /// The followed partitions, and when following began.
+  private var followed: [Int: Int] = [:]
+  /// The id of the last entry of each followed partition.
+  private var last: [Int: [UInt8]] = [:]
+  /// The read without those ids; nil if other partitions are followed than before.
+  private var request: (bytes: [UInt8], partitions: [Int])?
   private var changes = 0
   /// The partitions in the read under way, with the `since` of each; nil if none is under way.
   private var reading: [Int: Int]?
@@ -47,13 +51,19 @@ final class FleetStream {
 
   func follow(_ partition: Int, after number: Int64) {
     changes += 1
-    followed[partition] = (number, changes)
+    followed[partition] = changes
+    last[partition] = id(number)
     hasChanged = true
+    request = nil
   }
 
   func stop(_ partition: Int) {
-    if followed.removeValue(forKey: partition) != nil { hasChanged = true }
+    guard followed.removeValue(forKey: partition) != nil else { return }
+    hasChanged = true
+    request = nil
   }
+
+  private func id(_ number: Int64) -> [UInt8] { [UInt8](decimal: number) + "-0".utf8 }
 
   /// Reads at once, if the followed partitions have changed.
   func flush() {
@@ -102,18 +112,25 @@ final class FleetStream {
 
   private func read() {
     guard let connection, connection.isReady, reading == nil, !followed.isEmpty else { return }
-    let asked = followed.sorted { $0.key < $1.key }
-    let count = max(1, min(Self.mostEntries, Self.mostEntriesTogether / asked.count))
+    let request = request ?? makeRequest()
+    self.request = request
+    var bytes = request.bytes
+    for partition in request.partitions { RESPRequest.append(last[partition]!, to: &bytes) }
+    reading = followed
+    connection.send(
+      bytes, replies: 1, within: Self.blockMilliseconds + Self.patienceMilliseconds)
+  }
+
+  private func makeRequest() -> (bytes: [UInt8], partitions: [Int]) {
+    let partitions = followed.keys.sorted()
+    let count = max(1, min(Self.mostEntries, Self.mostEntriesTogether / partitions.count))
     var words = [
       "XREAD", "COUNT", "\(count)", "BLOCK", "\(Self.blockMilliseconds)", "STREAMS",
     ].map(\.utf8Array)
-    words += asked.map { servers.names[$0.key].stream }
-    words += asked.map { "\($0.value.after)-0".utf8Array }
+    words += partitions.map { servers.names[$0].stream }
     var bytes: [UInt8] = []
-    RESPRequest.append(words, to: &bytes)
-    reading = followed.mapValues(\.since)
-    connection.send(
-      bytes, replies: 1, within: Self.blockMilliseconds + Self.patienceMilliseconds)
+    RESPRequest.append(words, followedBy: partitions.count, to: &bytes)
+    return (bytes, partitions)
   }
 
   private func take(_ value: RESPValue) {
@@ -144,17 +161,11 @@ final class FleetStream {
       let values = parts[1].elements,
       let partition = servers.partitionOfStream[name],
       // Since the read began, following may have stopped, or begun again at another entry.
-      let current = followed[partition], current.since == asked[partition]
+      let since = followed[partition], since == asked[partition]
     else { return }
-    var entries: [FleetEntry] = []
-    var last = current.after
-    for value in values {
-      guard let id = value.elements?.first?.string, let number = Int64(id.prefix { $0 != "-" })
-      else { continue }
-      last = max(last, number)
-      FleetEntry(value).map { entries.append($0) }
-    }
-    followed[partition]?.after = last
+    // Ids rise.
+    if let number = values.last.flatMap(FleetEntry.number) { last[partition] = id(number) }
+    let entries = values.compactMap(FleetEntry.init)
     if !entries.isEmpty { servers.take(entries, of: partition) }
   }
 }

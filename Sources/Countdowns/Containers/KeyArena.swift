@@ -17,6 +17,9 @@ struct KeyArena: ~Copyable {
   /// The number of bytes that places can address.
   static let mostBytes = unit << 32
 
+  /// So many units take too little memory to be worth giving back.
+  private static let small = 4_096
+
   /// The most memory for keys, in bytes.
   let limit: Int
 
@@ -90,6 +93,14 @@ struct KeyArena: ~Copyable {
 
   mutating func remove(_ place: Place) {
     giveBack(place, Self.size(forLength: self[place].count))
+  }
+
+  /// Removes all keys, and gives back the memory of long ones.
+  mutating func startOver() {
+    if memory.capacity > Self.small { self = KeyArena(limit: limit) }
+    end = 1
+    freeSizes = 0
+    for size in free.indices { free[size] = 0 }
   }
 
   @inline(__always)

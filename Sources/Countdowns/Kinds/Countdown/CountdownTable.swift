@@ -20,6 +20,8 @@ struct CountdownTable: ~Copyable {
   private var most = 0
   /// A peak up to this count takes too little memory to be worth giving back.
   private static let few = 1 << 16
+  /// After a peak of so many or fewer, an empty table keeps its memory.
+  private static let veryFew = 64
   /// The number of records whose memory is given back at once: whole pages.
   private static let region = 1 << 14
 
@@ -246,8 +248,14 @@ struct CountdownTable: ~Copyable {
   }
 
   private mutating func startOverIfEmpty() {
+    guard count == 0 else { return }
     // Gives back the memory of a peak, and lets cursors start over.
-    if count == 0 { self = CountdownTable(keyMemory: keys.limit) }
+    if indexEnd > Self.veryFew {
+      self = CountdownTable(keyMemory: keys.limit)
+    } else {
+      keys.startOver()
+      places.startOver()
+    }
   }
 }
 
