@@ -47,6 +47,8 @@ def test_replies_that_do_not_come_are_unsure_and_a_retry_is_repeated(bench):
     network.drop([(servers.server.host, fleet.daemons[0].host)])
     reply = start(clients[0], "k", "TOKEN", "t")
     assert isinstance(reply, Error) and reply.code == "UNSURE", reply
+    # A server that has no time makes the change later.
+    eventually(lambda: clients[1]("COUNTDOWN", "GET", "k") is not None, "the change is made")
     network.heal()
     again = view(start(clients[1], "k", "TOKEN", "t"))
     assert (again["accepted"], again["reason"]) == (1, b"repeated")
