@@ -1,5 +1,6 @@
 """Single faults whose outcome is certain."""
 
+import contextlib
 import pathlib
 import re
 import shutil
@@ -23,34 +24,43 @@ def single(bench, daemons=2, config="", **options):
     return network, server, bench.fleet(server, hosts[1:], replicas=0, config=config)
 
 
+def start_without_reply(network, servers, fleet):
+    """Sends a START that arrives, but whose reply does not. Returns the clients and the key.
+
+    A server refuses a START that arrives before the time at which it was decided. Then there is
+    another one.
+    """
+    first, second = (daemon.connect() for daemon in fleet.daemons)
+    for number in range(30):
+        key = f"k{number}"
+        eventually(lambda: not isinstance(start(first, f"warm{key}"), Error), "the server answers")
+        network.drop([(servers.server.host, fleet.daemons[0].host)])
+        first.send("COUNTDOWN", "START", key, "COUNT", 3600, "EVERY", "1s", "TOKEN", "t")
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: second("COUNTDOWN", "GET", key) is not None, "the change is made", 1, 0.005)
+            return first, second, key
+        first.reply()
+        network.heal()
+    raise AssertionError("no START is made")
+
+
 def test_a_daemon_that_is_killed_before_it_replies_has_sent_once(bench):
     network, servers, fleet = single(bench)
-    first, second = fleet.daemons
-    client = first.connect()
-    assert view(start(client, "warm"))["accepted"]
-    # Its requests arrive, their replies do not.
-    network.drop([(servers.server.host, first.host)])
-    client.send("COUNTDOWN", "START", "k", "COUNT", 3600, "EVERY", "1s", "TOKEN", "t")
-    other = second.connect()
-    eventually(lambda: other("COUNTDOWN", "GET", "k") is not None, "the change is made", pause=0.005)
-    first.kill()
+    _, other, key = start_without_reply(network, servers, fleet)
+    fleet.daemons[0].kill()
     network.heal()
-    again = view(start(other, "k", "TOKEN", "t"))
+    again = view(start(other, key, "TOKEN", "t"))
     assert (again["accepted"], again["reason"]) == (1, b"repeated")
-    assert view(start(other, "k", "TOKEN", "u"))["accepted"] == 0
+    assert view(start(other, key, "TOKEN", "u"))["accepted"] == 0
 
 
 def test_replies_that_do_not_come_are_unsure_and_a_retry_is_repeated(bench):
     network, servers, fleet = single(bench)
-    clients = [daemon.connect() for daemon in fleet.daemons]
-    assert view(start(clients[0], "warm"))["accepted"]
-    network.drop([(servers.server.host, fleet.daemons[0].host)])
-    reply = start(clients[0], "k", "TOKEN", "t")
+    client, other, key = start_without_reply(network, servers, fleet)
+    reply = client.reply()
     assert isinstance(reply, Error) and reply.code == "UNSURE", reply
-    # A server that has no time makes the change later.
-    eventually(lambda: clients[1]("COUNTDOWN", "GET", "k") is not None, "the change is made")
     network.heal()
-    again = view(start(clients[1], "k", "TOKEN", "t"))
+    again = view(start(other, key, "TOKEN", "t"))
     assert (again["accepted"], again["reason"]) == (1, b"repeated")
 
 
