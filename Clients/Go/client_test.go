@@ -147,7 +147,7 @@ func TestMiddleware(t *testing.T) {
 		handler.ServeHTTP(recorder, request)
 		return recorder
 	}
-	once := countdownhttp.Idempotent(daemon.Client, time.Hour, handler)
+	once := countdownhttp.Idempotent(daemon.Client, countdownhttp.Idempotency{TTL: time.Hour}, handler)
 	for range []int{1, 2} {
 		if reply := post(once, "a", "tea"); reply.Code != 201 || reply.Body.String() != "1" {
 			t.Fatal(reply)
@@ -159,6 +159,25 @@ func TestMiddleware(t *testing.T) {
 	must(daemon.Client.Once.Begin(ctx, "request:b", countdownd.OnceBeginOptions{TTL: time.Hour}))
 	if reply := post(once, "b", "tea"); reply.Code != 409 {
 		t.Fatal(reply)
+	}
+	moved := httptest.NewRequest("POST", "/other", strings.NewReader("tea"))
+	moved.Header.Set("Idempotency-Key", "a")
+	recorder := httptest.NewRecorder()
+	once.ServeHTTP(recorder, moved)
+	if recorder.Code != 422 {
+		t.Fatal(recorder)
+	}
+	// The same key of two users, and one of a user whose name looks like a key of another.
+	user := ""
+	own := countdownhttp.Idempotent(daemon.Client, countdownhttp.Idempotency{
+		TTL: time.Hour, User: func(*http.Request) string { return user },
+	}, handler)
+	for index, asks := range [][2]string{{"ann", "c:d"}, {"bob", "c:d"}, {"ann:c", "d"}, {"ann", "c:d"}} {
+		user = asks[0]
+		expected := string(byte('0' + 2 + index%3))
+		if reply := post(own, asks[1], "tea"); reply.Body.String() != expected {
+			t.Fatal(reply, asks)
+		}
 	}
 	limited := countdownhttp.Throttle(daemon.Client, countdownhttp.Limit{Burst: 1, Rate: "1/10s"}, handler)
 	if reply := post(limited, "", ""); reply.Code != 201 {

@@ -50,7 +50,7 @@ func handler(client *countdownd.Client) http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/search", countdownhttp.Throttle(client, countdownhttp.Limit{Burst: 10, Rate: "10/1m"}, search))
-	mux.Handle("/orders", countdownhttp.Idempotent(client, 24*time.Hour, place))
+	mux.Handle("/orders", countdownhttp.Idempotent(client, countdownhttp.Idempotency{TTL: 24 * time.Hour}, place))
 	mux.HandleFunc("/documents/", save)
 	return mux
 }

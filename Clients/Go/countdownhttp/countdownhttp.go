@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -76,9 +77,16 @@ type reply struct {
 	Body        []byte
 }
 
-// Idempotent runs a handler once for each Idempotency-Key; repetitions get its reply. 422 if the key
-// comes with another body, 409 while the first request runs. A reply of 500 or more is forgotten.
-func Idempotent(client *countdownd.Client, ttl time.Duration, next http.Handler) http.Handler {
+// Idempotency tells how long replies are kept, and whose they are.
+type Idempotency struct {
+	TTL time.Duration
+	// User tells who asks, so that nobody gets a reply of another user. nil: all users share the keys.
+	User func(*http.Request) string
+}
+
+// Idempotent runs a handler once for each Idempotency-Key of a user; repetitions get its reply. 422 if
+// the key comes with another request, 409 while the first one runs. A reply of 500 or more is forgotten.
+func Idempotent(client *countdownd.Client, idempotency Idempotency, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		name := request.Header.Get("Idempotency-Key")
 		if name == "" {
@@ -91,10 +99,14 @@ func Idempotent(client *countdownd.Client, ttl time.Duration, next http.Handler)
 			return
 		}
 		request.Body = io.NopCloser(bytes.NewReader(body))
-		sum := sha256.Sum256(body)
+		sum := sha256.Sum256(append([]byte(request.Method+" "+request.URL.RequestURI()+"\n"), body...))
 		fingerprint := hex.EncodeToString(sum[:])
 		ctx, key := request.Context(), "request:"+name
-		begun, err := client.Once.Begin(ctx, key, countdownd.OnceBeginOptions{TTL: ttl})
+		if idempotency.User != nil {
+			// Escaped, so that no key of one user looks like a key of another.
+			key = "request:" + url.QueryEscape(idempotency.User(request)) + ":" + name
+		}
+		begun, err := client.Once.Begin(ctx, key, countdownd.OnceBeginOptions{TTL: idempotency.TTL})
 		if err != nil {
 			fail(writer, err)
 			return

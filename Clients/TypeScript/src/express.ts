@@ -3,6 +3,8 @@ import { Client, CountdowndError, Duration, ThrottleAnswer } from './index.js';
 
 // The parts of Express that are used; so the client compiles without it.
 export interface Request {
+  method?: string;
+  originalUrl?: string;
   ip?: string;
   body?: unknown;
   get(name: string): string | undefined;
@@ -41,15 +43,25 @@ export function throttled(limit: Limit): Middleware {
   };
 }
 
-/** Runs a handler once for each `Idempotency-Key`; repetitions get its reply. 422 if the key comes
- * with another body, 409 while the first request runs. A reply of 500 or more is forgotten. */
-export function idempotent(options: { ttl?: Duration; client?: Client } = {}): Middleware {
+export interface Idempotency {
+  ttl?: Duration;
+  /** Who asks, so that nobody gets a reply of another user. All users share the keys if it is not given. */
+  user?: (request: Request) => string;
+  client?: Client;
+}
+
+/** Runs a handler once for each `Idempotency-Key` of a user; repetitions get its reply. 422 if the key
+ * comes with another request, 409 while the first one runs. A reply of 500 or more is forgotten. */
+export function idempotent(options: Idempotency = {}): Middleware {
   const client = options.client ?? new Client();
   return async (request, response, next) => {
     const name = request.get('Idempotency-Key');
     if (name === undefined) return void response.status(400).json({ message: 'Idempotency-Key is missing.' });
-    const key = `request:${name}`;
-    const fingerprint = createHash('sha256').update(JSON.stringify(request.body ?? null)).digest('hex');
+    // Escaped, so that no key of one user looks like a key of another.
+    const owner = options.user ? `${encodeURIComponent(options.user(request))}:` : '';
+    const key = `request:${owner}${name}`;
+    const content = `${request.method} ${request.originalUrl}\n${JSON.stringify(request.body ?? null)}`;
+    const fingerprint = createHash('sha256').update(content).digest('hex');
     const begun = await client.once.begin(key, { ttl: options.ttl ?? '24h' })
       .catch((error: unknown) => failed(error, response, next));
     if (!begun) return;

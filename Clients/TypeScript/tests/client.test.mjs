@@ -123,6 +123,13 @@ test('middleware runs a request once', async () => {
   assert.deepEqual((await reply(once, request, handler)).body, { id: 1 });
   assert.deepEqual((await reply(once, request, handler)).body, { id: 1 });
   assert.equal((await reply(once, { ...request, body: { item: 'coffee' } }, handler)).status, 422);
+  assert.equal((await reply(once, { ...request, originalUrl: '/other' }, handler)).status, 422);
+  // The same key of two users, and one of a user whose name looks like a key of another.
+  const own = idempotent({ user: ({ name }) => name, client });
+  const asked = async (name, key) => (await reply(own, { ...request, name, get: () => key }, handler)).body.id;
+  assert.deepEqual(
+    [await asked('ann', 'c:d'), await asked('bob', 'c:d'), await asked('ann:c', 'd'), await asked('ann', 'c:d')],
+    [2, 3, 4, 2]);
   await client.once.begin('request:key-2', { ttl: '1h' });
   assert.equal((await reply(once, { get: () => 'key-2', body: {} }, handler)).status, 409);
 });
