@@ -7,7 +7,7 @@ import Wire
 /// a value, so a reader needs to know neither kinds nor fields. Events outlive the program, so the
 /// meaning of a code never changes (see `Words`). Integers are zigzag, little-endian, without
 /// trailing zero bytes; the upper half of the byte before holds their length.
-enum EventCoding {
+package enum EventCoding {
   static let headerLength = 1
   private static let version: UInt8 = 2
 
@@ -236,7 +236,7 @@ enum EventCoding {
   }
 
   /// Calls `body` with each event. Stops and returns false if `body` does, or at a malformed event.
-  static func forEach(_ bytes: [UInt8], _ body: (LoggedEvent) -> Bool) -> Bool {
+  package static func forEach(_ bytes: [UInt8], _ body: (LoggedEvent) -> Bool) -> Bool {
     let bytes = bytes.span
     var position = headerLength
     while position < bytes.count {

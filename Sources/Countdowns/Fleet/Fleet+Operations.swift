@@ -315,7 +315,7 @@ extension Fleet {
       receive(answer, for: reading, at: index)
     } else if case .opened(let epoch, let number, let until, let version, let leases) = answer.body
     {
-      take(leases, of: index)
+      take(leases, of: index, asked: answer.sent)
       opened(
         index, from: question.place, epoch: epoch, number: number, refusedUntil: until,
         atPosition: version, leases: leases)

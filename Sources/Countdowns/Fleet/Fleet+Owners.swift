@@ -45,21 +45,33 @@ extension Fleet {
     for owner in before {
       owned[owner]?.remove(key)
       if owned[owner]?.isEmpty == true { owned[owner] = nil }
+      // Perhaps another host has found this host's lease over.
+      if Self.host(of: owner) == hostNumber { partitions[index].losses[owner] = boot }
     }
     partitions[index].copies[key]?.owners = owners
     for owner in owners {
       owned[owner, default: []].insert(key)
-      if !isThere(owner, in: index) { dueLater.append((boot, key)) }
+      guard !isThere(owner, in: index) else { continue }
+      dueLater.append((boot, key))
+      // The change was on its way when the lease was lost.
+      if formerNumbers.contains(Self.host(of: owner)) { close(owner) }
     }
   }
 
   // MARK: Leases
 
+  private func close(_ owner: UInt64) { dispatcher.host.close(owner & 0xffff_ffff, .leaseOver) }
+
   /// Takes the leases that a server reports.
-  func take(_ leases: FleetLeases, of index: Int) {
+  ///
+  /// - Parameter sent: when it was asked.
+  func take(_ leases: FleetLeases, of index: Int, asked sent: Int64) {
     let new = leases.over.subtracting(partitions[index].over)
     partitions[index].over = leases.over
     if new.contains(hostNumber) { loseLease() }
+    if !partitions[index].losses.isEmpty {
+      partitions[index].losses = partitions[index].losses.filter { $0.value >= sent }
+    }
     if let next = leases.next { heartbeatDue = min(heartbeatDue, boot + next) }
     guard !new.isEmpty else { return }
     // Not all hosts at once.
@@ -72,16 +84,15 @@ extension Fleet {
   /// Gives up all that the connections of this host own, and the number of this host.
   func loseLease() {
     let lost = owned.filter { Self.host(of: $0.key) == hostNumber }
+    let owners = Set(lost.keys).union(partitions.flatMap(\.losses.keys))
     formerNumbers.insert(hostNumber)
     // Another random number, as the first one was.
     hostNumber &+= 0x9E37_79B9
-    for partition in partitions { partition.hasLease = false }
+    for partition in partitions { (partition.hasLease, partition.losses) = (false, [:]) }
     statistics.leasesLost += 1
-    dispatcher.host.note(.leaseOver(owners: lost.count))
-    for (owner, keys) in lost {
-      dispatcher.host.close(owner & 0xffff_ffff, .leaseOver)
-      for key in keys { dueLater.append((boot, key)) }
-    }
+    dispatcher.host.note(.leaseOver(owners: owners.count))
+    for owner in owners { close(owner) }
+    for key in lost.values.joined() { dueLater.append((boot, key)) }
   }
 }
 

@@ -54,6 +54,9 @@ final class FleetPartition {
   var hasLease = false
   /// The hosts whose lease is over.
   var over: Set<UInt32> = []
+  /// When owners of this host lost something here, on the boot clock, until the server says that
+  /// the lease was not over then.
+  var losses: [UInt64: Int64] = [:]
   /// The records that the loading under way could not read, and the first of them.
   var unreadable: (count: Int, first: FleetKey?) = (0, nil)
 

@@ -1,6 +1,7 @@
-import Countdowns
 import Testing
 import Wire
+
+@testable import Countdowns
 
 /// Owners of shared entities, and the leases of their hosts.
 @Suite struct FleetOwnerTests {
@@ -125,6 +126,30 @@ import Wire
     try a.say("TIMER SET k 1h OWNER connection", by: other)
     pass(seconds: 10, a, b)
     #expect(servers.records.count == 2)
+  }
+
+  @Test func anOwnerIsDisconnectedAlsoIfTheEndOfWhatItOwnedIsReadFirst() throws {
+    let (owner, other) = (a.counter.open(), a.counter.open())
+    try a.say("TIMER SET j 1h OWNER connection", by: other)
+    try a.say("TIMER SET k 1h OWNER connection", by: owner)
+    try a.say("TIMER DEL j", by: other)
+    pass(seconds: 2, a, b)
+    pass(seconds: 6, b)
+    #expect(servers.records.isEmpty)
+    a.read()
+    #expect(a.counter.host.closed.isEmpty)
+    a.counter.pass(6_000)
+    a.settle()
+    #expect(a.counter.host.closed.map(\.connection) == [owner.client.connection])
+  }
+
+  @Test func anOwnerIsDisconnectedIfTheLeaseIsLostWhileItsCommandIsOnTheWay() throws {
+    let owner = a.counter.open()
+    a.onTheWay = { [a] in a.fleet.loseLease() }
+    try a.say("TIMER SET k 1h OWNER connection", by: owner)
+    pass(seconds: 1, a, b)
+    #expect(servers.records.isEmpty)
+    #expect(a.counter.host.closed.map(\.connection) == [owner.client.connection])
   }
 
   @Test func theLeaseIsFoundOverByAChange() throws {

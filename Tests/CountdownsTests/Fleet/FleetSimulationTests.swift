@@ -18,7 +18,7 @@ import Testing
   @Test(arguments: FleetSimulation.Fault.allCases)
   func theCheckFindsFleetsThatBreakTheirWord(fault: FleetSimulation.Fault) {
     var problems: [String] = []
-    for seed in 0..<140 as Range<UInt64> {
+    for seed in fault.firstSeed..<fault.firstSeed + 140 {
       do {
         try FleetSimulation(seed: seed, fault: fault, isAllMirrored: true).play(steps: 300)
       } catch {
@@ -31,12 +31,22 @@ import Testing
 }
 
 extension FleetSimulation.Fault {
+  /// A seed shortly before one that shows the fault: the others take long to play.
+  fileprivate var firstSeed: UInt64 {
+    switch self {
+    case .noReplicas: 58
+    case .countedReplicas: 18
+    default: 0
+    }
+  }
+
   /// Text of a problem that the check must report at least once.
   fileprivate var symptom: String {
     switch self {
     case .noReplicas: "sends in"
-    case .ignoredVersions: "nothing explains the change"
+    case .ignoredVersions, .shortLeases: "nothing explains the change"
     case .noMajority, .countedReplicas: "was confirmed and is lost"
+    case .endlessLeases: "though its owner is not"
     }
   }
 }

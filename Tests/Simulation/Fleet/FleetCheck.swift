@@ -11,6 +11,7 @@ import Wire
 struct FleetCheck {
   let simulation: FleetSimulation
   private let specification: FleetSpecification
+  private let owners: FleetOwners
   var world: FleetWorld { simulation.world }
 
   /// How much longer than the timeout of the servers a command may take, in microseconds.
@@ -19,6 +20,7 @@ struct FleetCheck {
   init(_ simulation: FleetSimulation) {
     self.simulation = simulation
     specification = FleetSpecification(simulation.engineSettings)
+    owners = FleetOwners(simulation, specification)
   }
 
   /// Returns the first problem, or nil.
@@ -39,8 +41,8 @@ struct FleetCheck {
     let executions = world.journal.executions[key] ?? []
     let commands = simulation.commands.filter { $0.key == key }
     if let problem = checkLimits(key, executions, commands) { return problem }
-    var causes = executions.map { Cause($0, specification) }
-    if let problem = checkOrder(key, &causes, commands) { return problem }
+    var causes = executions.map { Cause($0, specification, mayEnd: owners.mayBeGone($0)) }
+    if let problem = checkOrder(key, &causes, commands) ?? owners.check(key) { return problem }
     return checkEvents(key, causes)
   }
 
@@ -51,7 +53,7 @@ struct FleetCheck {
     for command in simulation.commands {
       let daemon = simulation.allDaemons[Int(command.daemon) - 1]
       guard let ended = command.ended else {
-        if daemon.isOver { continue }
+        if daemon.isOver || command.isCutOff { continue }
         return "never answered: \(command.text)"
       }
       let paused = daemon.pauses.filter { $0.end >= command.began && $0.begin <= ended }
@@ -131,17 +133,34 @@ struct FleetCheck {
   /// A change, and what may have caused it.
   struct Cause {
     let execution: Execution
-    let byTime: FleetSpecification.Outcome
-    var isByTime: Bool
+    /// The events that it is to publish.
+    let published: [HeardEvent]
+    var isByTime = false
+    /// Whether the end of an owner explains it.
+    var isByOwner = false
     var candidates: [Int] = []
     var events: [HeardEvent]
 
-    init(_ execution: Execution, _ specification: FleetSpecification) {
+    init(_ execution: Execution, _ specification: FleetSpecification, mayEnd: Bool) {
       self.execution = execution
-      byTime = specification.apply(
-        nil, about: execution.key, execution.before?.bytes, at: execution.decided)
-      isByTime = byTime.agrees(with: execution.change)
+      published = FleetSpecification.events(execution.change)
+      func outcome(isThere: Bool) -> FleetSpecification.Outcome {
+        specification.apply(
+          nil, about: execution.key, execution.before?.bytes, at: execution.decided
+        ) { _ in isThere }
+      }
+      let byTime = outcome(isThere: true)
       events = byTime.events
+      isByTime = agrees(with: byTime)
+      guard !isByTime, mayEnd else { return }
+      let byOwner = outcome(isThere: false)
+      isByOwner = agrees(with: byOwner)
+      if isByOwner { events = byOwner.events }
+    }
+
+    func agrees(with outcome: FleetSpecification.Outcome) -> Bool {
+      outcome.record == execution.change.record
+        && outcome.events.filter { $0.isShared || $0.name == "refused" } == published
     }
   }
 
@@ -154,7 +173,9 @@ struct FleetCheck {
         return "decided at \(execution.change.earliest), before it was so late: \(execution.clock)"
       }
       if causes[index].isByTime { continue }
-      let generation = FleetSpecification.generation(execution.change.record, key.kind)
+      let generation =
+        FleetSpecification.generation(execution.change.record, key.kind)
+        ?? causes[index].published.last.map { Int64($0.generation) }
       if let generation,
         let old = FleetSpecification.generation(execution.before?.bytes, key.kind), generation < old
       {
@@ -168,10 +189,12 @@ struct FleetCheck {
         case .unsure: break
         case .done: guard command.ended! >= execution.at else { continue }
         }
-        let outcome = specification.apply(
-          command.words, about: key, execution.before?.bytes, at: execution.decided,
-          generation: generation ?? 1)
-        guard outcome.agrees(with: execution.change) else {
+        let outcomes = owners.possible(command, mayEnd: owners.mayBeGone(execution)).map {
+          specification.apply(
+            command.words, about: key, execution.before?.bytes, at: execution.decided,
+            generation: generation ?? 1, by: $0.number, isThere: $0.isThere)
+        }
+        guard let outcome = outcomes.first(where: causes[index].agrees) else {
           near.append(command.text)
           continue
         }
@@ -190,7 +213,7 @@ struct FleetCheck {
         causes[index].candidates.append(number)
         causes[index].events = outcome.events
       }
-      if causes[index].candidates.isEmpty {
+      if causes[index].candidates.isEmpty, !causes[index].isByOwner {
         return "nothing explains the change \(execution.number) at \(execution.at) µs by "
           + "\(execution.change.version), decided at \(execution.decided); before it: "
           + describe(key, execution.before?.bytes, at: execution.decided) + "; after it: "
@@ -199,7 +222,7 @@ struct FleetCheck {
       }
     }
     var match = Matching(causes.map(\.candidates), rightCount: commands.count)
-    for index in causes.indices where !causes[index].isByTime {
+    for index in causes.indices where !causes[index].isByTime && !causes[index].isByOwner {
       guard match.matchLeft(index) else {
         return "more changes than commands: the one at \(causes[index].execution.at) µs; "
           + commands[causes[index].candidates[0]].text
@@ -250,11 +273,16 @@ struct FleetCheck {
     }
     for record in world.journal.records(command.key, from: command.began, until: command.ended!) {
       for time in times {
-        let outcome = specification.apply(
-          command.words, about: command.key, record?.bytes, at: time)
-        let byTime = specification.apply(nil, about: command.key, record?.bytes, at: time)
-        guard outcome.record == byTime.record, let other = outcome.reply else { continue }
-        if agree(reply, other) { return true }
+        let mayEnd = owners.mayBeGone(command.key, record?.bytes, by: command.ended!)
+        let isExplained = owners.possible(command, mayEnd: mayEnd).contains {
+          let outcome = specification.apply(
+            command.words, about: command.key, record?.bytes, at: time, by: $0.number,
+            isThere: $0.isThere)
+          let byTime = specification.apply(
+            nil, about: command.key, record?.bytes, at: time, isThere: $0.isThere)
+          return outcome.record == byTime.record && outcome.reply.map { agree(reply, $0) } ?? false
+        }
+        if isExplained { return true }
       }
     }
     return false
@@ -403,13 +431,6 @@ struct FleetCheck {
       }
     }
     return nil
-  }
-}
-
-extension FleetSpecification.Outcome {
-  fileprivate func agrees(with change: FleetChange) -> Bool {
-    record == change.record
-      && events.contains { $0.isShared || $0.name == "refused" } == !change.events.isEmpty
   }
 }
 

@@ -14,6 +14,10 @@ package final class FleetSimulation {
     case noMajority
     /// Daemons count the replicas that have a change, whichever they are.
     case countedReplicas
+    /// The servers take a host for gone before its lease is over.
+    case shortLeases
+    /// The servers take no host for gone.
+    case endlessLeases
   }
 
   private let seed: UInt64
@@ -118,6 +122,13 @@ package final class FleetSimulation {
       settings.trouble.failovers = true
       settings.trouble.splitBrain = fault == .noMajority
       settings.trouble.absences = fault == .countedReplicas
+    case .shortLeases:
+      settings.leaseLength = 500_000
+      settings.trouble = FleetTrouble()
+    case .endlessLeases:
+      settings.leaseLength = 1 << 60
+      settings.trouble = FleetTrouble()
+      settings.trouble.restarts = true
     case nil: break
     }
     world = FleetWorld(settings, seed: seed)
@@ -173,6 +184,9 @@ package final class FleetSimulation {
     switch Int.random(in: 0..<40, using: &world.random) {
     case 0: subscribe()
     case 1: makeTrouble()
+    case 10:
+      let daemon = world.pick(daemons)
+      daemon.close(world.pick(daemon.sessions))
     case 2..<10 where hasLimits: rush()
     default: command()
     }
@@ -189,7 +203,7 @@ package final class FleetSimulation {
       }
       shard.demote()
     }
-    world.agenda.run(until: world.agenda.now + 6_000_000) { world.problem != nil }
+    world.agenda.run(until: world.agenda.now + 9_000_000) { world.problem != nil }
     // Something may be due at this very moment.
     for _ in 0..<5 where FleetCheck(self).checkEnd() != nil {
       world.agenda.run(until: world.agenda.now + 410_000) { world.problem != nil }
@@ -203,6 +217,7 @@ package final class FleetSimulation {
     let session = world.pick(daemon.sessions)
     guard session.commandsUnderWay < 12 else { return }
     let command: ClientCommand
+    repeatable.removeAll { $0.isCutOff }
     repeatable.removeAll { if case .unsure = $0.result { false } else { $0.reply != nil } }
     if let old = repeatable.first, old.reply != nil, world.chance(oneIn: 3) {
       // A client without a certain reply asks again, through any daemon.
@@ -339,12 +354,13 @@ package final class FleetSimulation {
       world.pick(commands).split(separator: " ").map(String.init)
     }
     lastToken += 1
+    let owner = world.chance(oneIn: 4) ? " OWNER connection" : ""
     let generation = world.chance(oneIn: 3) ? "" : " GENERATION \(someGeneration(of: key))"
     let words: [String]
     switch key.kind {
     case .countdown:
       let policy = Self.policy(of: key).map { "POLICY \($0.name)" } ?? "COUNT 4 EVERY 100ms"
-      let start = "COUNTDOWN START \(name) \(policy)"
+      let start = "COUNTDOWN START \(name) \(policy)\(owner)"
       let others =
         policy.hasPrefix("POLICY")
         ? [
@@ -366,7 +382,9 @@ package final class FleetSimulation {
     case .timer:
       let every = name == "every" ? " EVERY 400ms" : ""
       words = choice([
-        "TIMER SET \(name) 300ms\(every)", "TIMER SET \(name) 900ms\(every) PAYLOAD p\(lastToken)",
+        "TIMER SET \(name) 300ms\(every)\(owner)",
+        "TIMER SET \(name) 900ms\(every) PAYLOAD p\(lastToken)",
+        "TIMER SET \(name) 60s OWNER connection",
         "TIMER GET \(name)", "TIMER DEL \(name)\(generation)", "TIMER PAUSE \(name)\(generation)",
         "TIMER RESUME \(name)\(generation)", "TIMER RETIME \(name) 500ms\(generation)",
       ])
@@ -379,20 +397,22 @@ package final class FleetSimulation {
       ])
     case .once:
       words = choice([
-        "ONCE BEGIN \(name) TTL 1500ms", "ONCE BEGIN \(name) TTL 1500ms",
+        "ONCE BEGIN \(name) TTL 1500ms", "ONCE BEGIN \(name) TTL 1500ms\(owner)",
         "ONCE DONE \(name) result-\(lastToken)\(generation)", "ONCE CANCEL \(name)\(generation)",
         "ONCE GET \(name)",
       ])
     case .gate:
       words = choice([
-        "GATE CHECK \(name) action-\(lastToken)",
+        "GATE CHECK \(name) action-\(lastToken)\(owner)", "GATE TAKE \(name)\(generation)",
+        "GATE TAKE \(name)", "GATE DONE \(name)\(generation)",
         "GATE CHECK \(name) action-\(lastToken) TTL 400ms",
         "GATE OPEN \(name) TTL 800ms", "GATE OPEN \(name)", "GATE CLOSE \(name)\(generation)",
         "GATE CANCEL \(name)\(generation)", "GATE GET \(name)",
       ])
     default:
       words = choice([
-        "DEBOUNCE CALL \(name) 200ms PAYLOAD p\(lastToken)", "DEBOUNCE CALL \(name) 200ms LEADING",
+        "DEBOUNCE CALL \(name) 200ms PAYLOAD p\(lastToken)\(owner)",
+        "DEBOUNCE CALL \(name) 200ms LEADING",
         "DEBOUNCE CALL \(name) 200ms MAXWAIT 500ms", "DEBOUNCE CANCEL \(name)\(generation)",
         "DEBOUNCE FLUSH \(name)\(generation)", "DEBOUNCE GET \(name)",
       ])
@@ -424,10 +444,12 @@ package final class FleetSimulation {
     if trouble.connections {
       kinds.append { daemon.link.connection(shardIndex)?.end() }
       kinds.append { daemon.link.connection(shardIndex)?.isSilent = true }
+      kinds.append { [world] in daemon.cutOff(for: world.number(4_000_000...9_000_000)) }
     }
     if trouble.stops {
       kinds.append { [world] in shard.primary.stop(for: world.number(5_000...1_500_000)) }
       kinds.append { [world] in daemon.pause(for: world.number(5_000...800_000)) }
+      kinds.append { [world] in daemon.pause(for: world.number(4_000_000...9_000_000)) }
       kinds.append { [self] in cutReplication(of: shard) }
     }
     if trouble.failovers {

@@ -16,10 +16,14 @@ struct FleetSpecification {
 
   /// Returns the effect of time, and of a command if there is one, on a record.
   ///
-  /// - Parameter generation: the next generation to be assigned.
+  /// - Parameters:
+  ///   - generation: the next generation to be assigned.
+  ///   - owner: the connection that asks.
+  ///   - isThere: whether the owner of something is connected.
   func apply(
     _ words: [String]?, about key: FleetKey, _ record: [UInt8]?, at time: Int64,
-    generation: Int64 = 1
+    generation: Int64 = 1, by owner: UInt64 = 1,
+    isThere: @escaping (UInt64) -> Bool = { _ in true }
   ) -> Outcome {
     var settings = settings
     settings.firstGeneration = generation
@@ -27,13 +31,14 @@ struct FleetSpecification {
     let engine = Engine(settings: settings, at: now)
     let dispatcher = Dispatcher(engine: engine, host: host)
     let session = Session(
-      connection: 1, peer: Peer(uid: ModelDaemon.uid, pid: 1), address: "", at: now)
+      connection: owner, peer: Peer(uid: ModelDaemon.uid, pid: 1), address: "", at: now)
     session.output.version = .resp3
     dispatcher.open(session)
-    engine.noteChanges()
+    engine.decideForFleet(isThere)
     execute(["SUBSCRIBE", key.channel], on: dispatcher, for: session, at: now)
     if let record { precondition(restore(record, key.kind, in: engine, at: now), "no record") }
     while !dispatcher.advance(to: now, budget: 100) {}
+    engine.runDue(key, at: now)
     if let words { execute(words, on: dispatcher, for: session, at: now) }
     while !dispatcher.advance(to: now, budget: 100) {}
 
@@ -65,6 +70,26 @@ struct FleetSpecification {
     var entities = StoredEntities()
     entities.append(kind, 0, record.span)
     return engine.restore(entities, offset: 0, at: now).isEmpty
+  }
+
+  /// Returns the connections that own the entity of a record, or run its action.
+  func owners(of key: FleetKey, _ record: [UInt8]?) -> [UInt64] {
+    guard let record else { return [] }
+    let now = Moment(boot: .zero, wall: .zero)
+    let engine = Engine(settings: settings, at: now)
+    engine.decideForFleet { _ in true }
+    precondition(restore(record, key.kind, in: engine, at: now), "no record")
+    return engine.connections(of: key)
+  }
+
+  /// Returns the events that the hosts publish for a change.
+  static func events(_ change: FleetChange) -> [HeardEvent] {
+    var found: [HeardEvent] = []
+    _ = EventCoding.forEach(change.events) { event in
+      found += event.encoded().map { [HeardEvent(String(decoding: $0, as: UTF8.self))] } ?? []
+      return true
+    }
+    return found
   }
 
   /// Returns the generation of a record: the first field after the key.

@@ -42,6 +42,9 @@ struct FleetWorldSettings {
   var trouble = FleetTrouble()
   /// Whether the servers ignore versions: a fault that must be found.
   var ignoresVersions = false
+  /// How long a lease is valid for the servers, in microseconds. Another length than
+  /// hosts expect is a fault that must be found.
+  var leaseLength = FleetLeases.length
   /// Whether missing replicas are forgotten without asking a majority: a fault that must be found.
   var asksNoMajority = false
   /// Whether replicas are counted, whichever they are: a fault that must be found.

@@ -31,9 +31,20 @@ final class Journal {
   unowned var world: FleetWorld!
   private(set) var executions: [FleetKey: [Execution]] = [:]
   private(set) var segments: [FleetKey: [Segment]] = [:]
+  /// When servers renewed the leases of hosts in a partition, in order.
+  private var renewals: [Int: [UInt32: [Int64]]] = [:]
 
   func note(_ execution: Execution, on server: ModelServer) {
     executions[execution.key, default: []].append(execution)
+  }
+
+  func noteRenewal(of host: UInt32, in partition: Int) {
+    renewals[partition, default: [:]][host, default: []].append(world.agenda.now)
+  }
+
+  /// Returns when the lease of a host was last renewed before some time.
+  func lastRenewal(of host: UInt32, in partition: Int, before time: Int64) -> Int64? {
+    renewals[partition]?[host]?.last { $0 < time }
   }
 
   /// The partition of each key.

@@ -6,15 +6,22 @@ final class ClientCommand {
   let key: FleetKey
   let words: [String]
   let daemon: UInt64
+  let connection: UInt64
   /// The true time at which it was sent, in microseconds.
   let began: Int64
   fileprivate(set) var ended: Int64?
   fileprivate(set) var reply: RESPValue?
 
-  init(_ key: FleetKey, _ words: [String], daemon: UInt64, at began: Int64) {
+  /// Whether the connection was closed before the reply.
+  fileprivate(set) var isCutOff = false
+
+  init(
+    _ key: FleetKey, _ words: [String], daemon: UInt64, connection: UInt64, at began: Int64
+  ) {
     self.key = key
     self.words = words
     self.daemon = daemon
+    self.connection = connection
     self.began = began
   }
 
@@ -164,7 +171,14 @@ final class ModelDaemon {
   private(set) var pauses: [(begin: Int64, end: Int64)] = []
   private var wake = 0
   private(set) var isOver = false
-  var isCutOff = false
+  /// Until when it cannot connect to the servers.
+  private var cutOffUntil: Int64 = 0
+  var isCutOff: Bool { cutOffUntil > world.agenda.now }
+  /// The true time at which it ended.
+  private(set) var endedAt = Int64.max
+  private var lastConnection: UInt64 = 0
+  /// When connections were closed, by the daemon or its clients.
+  private(set) var closed: [UInt64: Int64] = [:]
 
   init(
     _ number: UInt64, _ settings: FleetSettings, engine: EngineSettings, _ world: FleetWorld
@@ -188,11 +202,22 @@ final class ModelDaemon {
 
   private func openSession() {
     let peer = Peer(uid: Self.uid, pid: 1)
-    let session = Session(
-      connection: UInt64(sessions.count + 1), peer: peer, address: "", at: now)
+    lastConnection += 1
+    let session = Session(connection: lastConnection, peer: peer, address: "", at: now)
     session.output.version = .resp3
     dispatcher.open(session)
     sessions.append(ModelSession(session))
+  }
+
+  /// Closes a connection, and opens another one.
+  func close(_ session: ModelSession) {
+    guard !isPaused, let index = sessions.firstIndex(where: { $0 === session }) else { return }
+    closed[session.session.client.connection] = world.agenda.now
+    for command in session.awaited + session.waiting { command.isCutOff = true }
+    sessions.remove(at: index)
+    dispatcher.close(session.session)
+    openSession()
+    run { _, _ in }
   }
 
   /// Returns the daemon's own copies of a kind, without asking the servers.
@@ -224,6 +249,12 @@ final class ModelDaemon {
     pauses.append((world.agenda.now, pausedUntil))
   }
 
+  /// Ends its connections to the servers for a while.
+  func cutOff(for interval: Int64) {
+    cutOffUntil = world.agenda.now + interval
+    for shard in world.shards.indices { link.connection(shard)?.end() }
+  }
+
   var isPaused: Bool { pausedUntil > world.agenda.now }
 
   /// Handles one input in a batch, after the end of a pause.
@@ -235,7 +266,9 @@ final class ModelDaemon {
   }
 
   func submit(_ words: [String], about key: FleetKey, by session: ModelSession) -> ClientCommand {
-    let command = ClientCommand(key, words, daemon: number, at: world.agenda.now)
+    let command = ClientCommand(
+      key, words, daemon: number, connection: session.session.client.connection,
+      at: world.agenda.now)
     session.waiting.append(command)
     run { _, _ in }
     return command
@@ -271,6 +304,11 @@ final class ModelDaemon {
         world.fail("daemon \(number): \(problem)")
       }
       if !fleet.isLoading { session.expectEvents(at: world.agenda.now) }
+    }
+    let closing = host.closing
+    host.closing = []
+    for session in sessions where closing.contains(session.session.client.connection) {
+      close(session)
     }
     var touched: [Session] = []
     dispatcher.exchangeTouched(&touched)
@@ -313,6 +351,7 @@ final class ModelDaemon {
   /// Ends the daemon without warning.
   func end() {
     isOver = true
+    endedAt = world.agenda.now
     link.end()
   }
 }

@@ -3,7 +3,8 @@ import Countdowns
 /// The host of a dispatcher without connections: it only has a clock.
 final class ModelHost: CommandHost {
   private let time: () -> Moment
-  private(set) var closed: [CloseReason] = []
+  /// The connections to close at the end of the batch.
+  var closing: [UInt64] = []
 
   init(_ time: @escaping () -> Moment) { self.time = time }
 
@@ -15,7 +16,7 @@ final class ModelHost: CommandHost {
   func transport(of connection: UInt64) -> TransportFacts {
     TransportFacts(descriptor: 0, path: "", unreadInput: 0)
   }
-  func close(_ connection: UInt64, _ reason: CloseReason) { closed.append(reason) }
+  func close(_ connection: UInt64, _ reason: CloseReason) { closing.append(connection) }
   func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {}
   func reload(_ done: @escaping (ReloadOutcome) -> Void) {}
   func setLogLevel(_ level: String) -> Bool { false }

@@ -2,6 +2,7 @@ import Countdowns
 
 /// The leases of hosts in a partition, as the scripts of the servers keep them.
 package struct ModelLeases: Equatable {
+  private let length: Int64
   private var ends: [UInt32: Int64] = [:]
   private var openedAt: Int64 = 0
   private var quiet: Int64 = 0
@@ -10,10 +11,11 @@ package struct ModelLeases: Equatable {
   private var keeperLoad = 0
   private var blockedUntil: Int64 = 0
 
-  package init() {}
+  /// - Parameter length: how long a lease is valid after it was renewed, in microseconds.
+  package init(length: Int64 = FleetLeases.length) { self.length = length }
 
   private func end(_ host: UInt32) -> Int64? {
-    ends[host].map { max($0, quiet + FleetLeases.length) }
+    ends[host].map { max($0, quiet + length) }
   }
 
   /// What `open` does.
@@ -26,7 +28,7 @@ package struct ModelLeases: Equatable {
     guard !ends.isEmpty || host != nil else { return found }
     if now - openedAt > FleetLeases.gap { quiet = now }
     openedAt = now
-    if let host, end(host).map({ now <= $0 }) ?? true { ends[host] = now + FleetLeases.length }
+    if let host, end(host).map({ now <= $0 }) ?? true { ends[host] = now + length }
     for other in ends.keys {
       let end = end(other)!
       if now > end {
@@ -57,10 +59,10 @@ package struct ModelLeases: Equatable {
     _ host: UInt32?, gone: UInt32?, at now: Int64
   ) -> FleetAnswer.Body? {
     if let host, let end = end(host), now > end { return .lease(isOver: true) }
-    if let gone, now <= end(gone) ?? (quiet + FleetLeases.length) { return .lease(isOver: false) }
+    if let gone, now <= end(gone) ?? (quiet + length) { return .lease(isOver: false) }
     if let host {
       if openedAt == 0 { openedAt = now }
-      ends[host] = now + FleetLeases.length
+      ends[host] = now + length
     }
     return nil
   }

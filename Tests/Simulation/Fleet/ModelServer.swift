@@ -10,7 +10,7 @@ struct ModelPartition {
   }
 
   var epoch: Epoch?
-  var leases = ModelLeases()
+  var leases: ModelLeases
   var records: [FleetKey: FleetRecord] = [:]
   var stream: [FleetEntry] = []
 }
@@ -79,11 +79,15 @@ final class ModelServer {
 
   var clock: Int64 { FleetWorld.clockStart + world.agenda.now + clockError }
 
+  private var empty: ModelPartition {
+    ModelPartition(leases: ModelLeases(length: world.settings.leaseLength))
+  }
+
   // MARK: The scripts
 
   func execute(_ request: FleetRequest, on number: Int) -> (body: FleetAnswer.Body, engine: Int64) {
     let time = clock
-    let partition = partitions[number, default: ModelPartition()]
+    let partition = partitions[number] ?? empty
     switch request {
     case .read(let key):
       return (.record(partition.records[key]), time)
@@ -105,6 +109,9 @@ final class ModelServer {
       var leases = partition.leases
       let found = leases.open(opening.lease, opening.keeping, at: time)
       if leases != partition.leases { write(.leased(partition: number, leases)) }
+      if let host = opening.lease, !found.over.contains(host) {
+        world.journal.noteRenewal(of: host, in: number)
+      }
       return (
         .opened(
           epoch: epoch.id, number: epoch.number, refusedUntil: epoch.refusedUntil,
@@ -126,6 +133,7 @@ final class ModelServer {
         return (answer, time)
       }
       if leases != partition.leases { write(.leased(partition: number, leases)) }
+      if let host = change.lease { world.journal.noteRenewal(of: host, in: number) }
       let entry = FleetEntry(
         number: epoch.number + 1, key: key, version: change.version, record: change.record,
         events: change.events)
@@ -153,11 +161,11 @@ final class ModelServer {
     case .flushed:
       partitions = [:]
     case .opened(let number, let epoch):
-      partitions[number, default: ModelPartition()].epoch = epoch
+      partitions[number, default: empty].epoch = epoch
     case .leased(let number, let leases):
-      partitions[number, default: ModelPartition()].leases = leases
+      partitions[number, default: empty].leases = leases
     case .changed(let number, let entry):
-      var partition = partitions.removeValue(forKey: number) ?? ModelPartition()
+      var partition = partitions.removeValue(forKey: number) ?? empty
       partition.epoch?.number = entry.number
       partition.records[entry.key] = entry.record.map { FleetRecord(entry.version, $0) }
       partition.stream.append(entry)
