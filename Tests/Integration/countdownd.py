@@ -293,7 +293,8 @@ class Daemon:
         if how == "kill":
             self.kill()
         else:
-            assert self.terminate() == 0, self.log[-4000:]
+            status = self.terminate()
+            assert status == 0, f"status {status}\n{self.log[-4000:]}"
 
     def start_again(self):
         self.is_expected_to_run = True
@@ -357,7 +358,8 @@ class Daemon:
                 assert self.process.poll() is None, f"{self.process.returncode}: {self.log[-8000:]}"
                 with Client(self.path) as client:
                     assert client("PING") == Simple("PONG")
-                assert self.terminate() == 0, self.log[-4000:]
+                status = self.terminate()
+            assert status == 0, f"status {status}\n{self.log[-4000:]}"
                 assert bool(self.listener) == self.path.exists(), "whose socket is it?"
             crash = re.search(r"(?i)fatal|crash|trap|precondition|backtrace", self.log)
             assert not crash, self.log[max(crash.start() - 500, 0) :][:8000]

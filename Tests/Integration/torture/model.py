@@ -14,7 +14,7 @@ deadlines here are hours away. (`soon` follows those that are near.)
 """
 
 from . import countdowns, guards, huds
-from .basics import TOLERANCE, UNKNOWN, text
+from .basics import ANY, TOLERANCE, UNKNOWN, text
 
 COMMANDS = countdowns.COMMANDS | guards.COMMANDS | huds.COMMANDS
 KINDS = ["COUNTDOWN", "TIMER", "HUD", "THROTTLE", "ONCE", "GATE", "DEBOUNCE"]
