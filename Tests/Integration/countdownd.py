@@ -358,8 +358,7 @@ class Daemon:
                 assert self.process.poll() is None, f"{self.process.returncode}: {self.log[-8000:]}"
                 with Client(self.path) as client:
                     assert client("PING") == Simple("PONG")
-                status = self.terminate()
-            assert status == 0, f"status {status}\n{self.log[-4000:]}"
+                self.stop("terminate")
                 assert bool(self.listener) == self.path.exists(), "whose socket is it?"
             crash = re.search(r"(?i)fatal|crash|trap|precondition|backtrace", self.log)
             assert not crash, self.log[max(crash.start() - 500, 0) :][:8000]
