@@ -9,7 +9,7 @@ struct ServerClock {
   private struct Bound {
     /// How far the server's clock is ahead, in microseconds.
     let ahead: Int64
-    /// When this was found, on the boot clock.
+    /// When this may have been so, on the boot clock.
     let since: Int64
 
     /// The most that the two clocks have drifted apart meanwhile, at 200 parts per million.
@@ -46,7 +46,8 @@ struct ServerClock {
   /// Notes that the server's clock showed `engine` between these two times on the boot clock.
   mutating func note(_ engine: Int64, sent: Int64, received: Int64) {
     let lower = Bound(ahead: engine - received, since: received)
-    let upper = Bound(ahead: engine - sent, since: received)
+    // The server may have shown it at once, and the clocks have drifted apart since then.
+    let upper = Bound(ahead: engine - sent, since: sent)
     guard let least, let known = leastAhead(at: received), let limit = mostAhead(at: received)
     else {
       (self.least, most) = (lower, upper)
