@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from countdownd import PROJECT, binary
+from countdownd import PATIENCE, PROJECT, binary
 
 SOCKET = "/run/countdownd/countdownd.sock"
 CONFIGURATION = "/etc/countdownd/countdownd.yaml"
@@ -142,7 +142,7 @@ def comm(pid):
     return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
 
 
-def ping(path, timeout=10.0, command=b"PING\r\n"):
+def ping(path, timeout=PATIENCE, command=b"PING\r\n"):
     """Returns the daemon's reply to an inline command, once the daemon has loaded its state.
 
     Raises an OSError if there is no reply.

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from countdownd import binary, eventually, view
+from countdownd import PATIENCE, binary, eventually, view
 
 CTL = binary().parent / "countdownctl"
 
@@ -17,7 +17,7 @@ def ctl(daemon, *words):
     environment = {**os.environ, "NO_COLOR": "1"}
     return subprocess.run(
         [CTL, *words, "--socket", daemon.path], capture_output=True, text=True, env=environment,
-        timeout=20)
+        timeout=PATIENCE)
 
 
 def says(daemon, status, text, *words):

@@ -17,7 +17,7 @@ import pytest
 from countdownd import PATIENCE, PROJECT, Client, Error, Simple, binary, check, eventually, request, view
 
 
-def run(*arguments, timeout=10):
+def run(*arguments, timeout=PATIENCE):
     """Runs a daemon that ends by itself, and returns its output and status."""
     return subprocess.run(
         [binary(), *map(str, arguments)], capture_output=True, text=True, timeout=timeout
@@ -105,7 +105,7 @@ def test_a_fifo_in_the_place_of_the_lock_holds_nothing_up(tmp_path):
         eventually((tmp_path / "socket").exists, "it listens")
     finally:
         other.terminate()
-        assert other.wait(timeout=10) == 0
+        assert other.wait(timeout=PATIENCE) == 0
 
 
 def test_a_path_too_long_is_refused(tmp_path):
@@ -141,7 +141,7 @@ def test_the_longest_socket_path_works(start_daemon, tmp_path_factory):
         eventually(answers, "it answers")
     finally:
         other.terminate()
-        assert other.wait(timeout=10) == 0
+        assert other.wait(timeout=PATIENCE) == 0
 
 
 @pytest.mark.daemon(config='socket: {mode: "0600"}')
@@ -263,7 +263,7 @@ def test_virtual_time_leaves_the_configured_state_alone(tmp_path):
         assert not state.exists()
     finally:
         process.terminate()
-        assert process.wait(timeout=5) == 0
+        assert process.wait(timeout=PATIENCE) == 0
 
 
 def test_a_build_names_its_commit_unless_it_is_a_release(tmp_path):
@@ -331,7 +331,7 @@ def test_log_level_selects_what_is_logged(start_daemon, arguments, config, is_lo
 def test_sigterm_and_sigint_end_the_daemon(daemon, number):
     daemon.is_expected_to_run = False
     daemon.process.send_signal(number)
-    assert daemon.process.wait(timeout=5) == 0
+    assert daemon.process.wait(timeout=PATIENCE) == 0
     assert not daemon.path.exists()
     assert f"ended by={number.name}" in daemon.log
 
@@ -372,7 +372,7 @@ def test_sigterm_ends_it_soon_with_busy_clients(daemon):
     eventually(lambda: len(answers) == 8 and all(answers.values()), "each client has an answer")
     assert daemon.terminate() == 0
     for thread in threads:
-        thread.join(timeout=10)
+        thread.join(timeout=PATIENCE)
         assert not thread.is_alive()
     from countdownd import parse
 
@@ -436,7 +436,7 @@ def test_sigterm_twice(daemon):
         daemon.process.send_signal(signal.SIGTERM)
     except ProcessLookupError:
         pass
-    assert daemon.process.wait(timeout=5) == 0
+    assert daemon.process.wait(timeout=PATIENCE) == 0
 
 
 def test_a_standard_error_that_nobody_reads_stops_no_client(start_daemon, tmp_path):

@@ -4,7 +4,7 @@ import json
 
 import redis
 
-from countdownd import eventually, request, view
+from countdownd import PATIENCE, eventually, request, view
 
 
 def test_an_event_is_taken_once_by_the_nearest_handler(daemon, client):
@@ -38,16 +38,16 @@ def test_redis_py_handles_events_while_it_is_subscribed(daemon, client):
         client("SCOPE", "OPEN", "page")
         pubsub = library.pubsub()
         pubsub.subscribe("scope:page")
-        messages = [pubsub.get_message(timeout=5) for _ in range(2)]
+        messages = [pubsub.get_message(timeout=PATIENCE) for _ in range(2)]
         assert [message["type"] for message in messages] == ["subscribe", "message"]
         pubsub.execute_command("SCOPE", "HANDLE", "page", "tap")
-        answer = pubsub.get_message(timeout=5)
+        answer = pubsub.get_message(timeout=PATIENCE)
         assert (answer["type"], answer["channel"], answer["data"]) == ("handle", b"scope:page", 1)
         assert library.execute_command("SCOPE", "EMIT", "page", "tap", "7") == b"page"
-        message = pubsub.get_message(timeout=5)
+        message = pubsub.get_message(timeout=PATIENCE)
         assert json.loads(message["data"])["payload"] == "7"
         assert library.execute_command("SCOPE", "CLOSE", "page") == 1
-        assert json.loads(pubsub.get_message(timeout=5)["data"])["event"] == "closed"
+        assert json.loads(pubsub.get_message(timeout=PATIENCE)["data"])["event"] == "closed"
         pubsub.close()
 
 
