@@ -118,7 +118,7 @@ extension Fleet {
     guard !operation.isOver, lanes[operation.key]?.current === operation else { return }
     let index = operation.partition
     if isRead(operation), settings.reads == .local, isHeld(operation.key, in: index) {
-      operation.outcome = localOutcome(operation)
+      operation.take(localOutcome(operation))
       return confirm(operation)
     }
     guard partitions[index].isOpen else {
@@ -137,9 +137,11 @@ extension Fleet {
     guard !partitions[index].clock.isTooFarAhead, let now = partitions[index].clock.now(at: boot),
       let latest = partitions[index].clock.latest(at: boot)
     else { return failByClock(operation) }
+    guard !mustWait(operation) else { return }
+    let operation = combined(operation)
     let known = partitions[index].copies[operation.key]?.record
     var decided = now
-    operation.outcome = outcome(operation, known, at: now)
+    operation.take(decide(operation, known, at: now))
     guard !operation.outcome.limits.isOpen else { return charge(operation) }
     if operation.outcome.limits.asked.isEmpty { giveBackCharged(operation) }
     if startsTime(operation), latest > now {
@@ -147,17 +149,17 @@ extension Fleet {
         return hold(operation, for: due - now)
       }
       // What begins now may begin at the latest time: so it does not end early.
-      let later = outcome(operation, known, at: latest)
+      let later = decide(operation, known, at: latest)
       // But nothing is decided otherwise because it may be later.
       if later.statistics == operation.outcome.statistics {
-        operation.outcome = later
+        operation.take(later)
         decided = latest
       }
     }
     if let known, isRepetition(operation), settings.waitsForReplicas {
       // It was accepted before, but perhaps no replica has the record yet. The same record is
       // written again, so that replicas can confirm it.
-      operation.outcome.change = .record(known.bytes)
+      operation.confirmAgain(known.bytes)
     }
     switch operation.outcome.change {
     case .none:
@@ -198,19 +200,13 @@ extension Fleet {
     }
   }
 
-  private func outcome(
-    _ operation: FleetOperation, _ known: FleetRecord?, at time: Int64
-  ) -> Workbench.Outcome {
-    decide(operation, known, at: time)
-  }
-
   private func decide(
     _ operation: FleetOperation, _ known: FleetRecord?, at time: Int64, isDegraded: Bool = false
   ) -> Workbench.Outcome {
     let asker = operation.command.map { ownerNumber(of: $0.client.connection) }
     deciding = (operation.partition, asker, [])
     var outcome = workbench.decide(
-      operation.command, operation.action, by: asker, about: operation.key, known?.bytes,
+      operation.parts, by: { ownerNumber(of: $0.connection) }, about: operation.key, known?.bytes,
       charged: operation.charged, at: time,
       settings: dispatcher.engine.settings, isDegraded: isDegraded)
     outcome.gone = deciding.gone
@@ -270,7 +266,7 @@ extension Fleet {
     // What was sent before may still be made, so its outcome stays.
     let outcome = localOutcome(operation)
     guard unreachable(operation, outcome) == .local else { return false }
-    operation.outcome = outcome
+    operation.take(outcome)
     guard !outcome.limits.isOpen else {
       charge(operation)
       return true
@@ -363,13 +359,11 @@ extension Fleet {
           operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index, at: now)
       }
       partitions[index].failures = 0
-      guard !operation.isOver else {
-        if problem == nil {
-          settle(operation)
-          operation.action?.wasLate(operation.outcome.result)
-        }
-        return leave(operation)
+      if problem == nil {
+        for part in operation.parts where part.isOver { part.action?.wasLate(part.answer.result) }
+        if operation.isOver { settle(operation) }
       }
+      guard !operation.isOver else { return leave(operation) }
       if let problem { return beUnsure(operation, problem) }
       partitions[index].confirmed = max(partitions[index].confirmed, number)
       confirm(operation)
@@ -451,14 +445,16 @@ extension Fleet {
     noteMoved(operation)
     operation.charged = []
     operation.isConfirmed = true
-    settle(operation) { [self] in end(operation, operation.outcome.reply) }
+    settle(operation) { [self] in each(operation) { end($0, $0.answer.reply) } }
   }
 
   func timeOut(_ operation: FleetOperation) {
-    let isCurrent = lanes[operation.key]?.current === operation
+    let whole = operation.whole ?? operation
+    let isCurrent = lanes[operation.key]?.current === whole
     // What it changes is changed; the rest follows.
-    if operation.isConfirmed { return end(operation, operation.outcome.reply) }
-    if isCurrent, !operation.isAtLimits {
+    if operation.isConfirmed { return end(operation, operation.answer.reply) }
+    if isCurrent, !operation.isAtLimits, !whole.waitsForTurn, !whole.hasFailed {
+      whole.hasFailed = true
       partitions[operation.partition].failures += 1
       if partitions[operation.partition].failures == Self.mostFailures {
         heartbeatDue = min(heartbeatDue, boot + Self.probe)
@@ -469,12 +465,13 @@ extension Fleet {
       return failForNow(operation, "too many commands are about it at once")
     }
     let text = "the servers did not answer within \(settings.timeout.millisecondsRoundedUp)ms"
-    guard !operation.isAtStake else { return beUnsure(operation, text) }
+    guard !whole.isAtStake else { return beUnsure(operation, text) }
     failForNow(operation, text)
   }
 
   /// Decides a command without the servers if allowed, else fails it. The servers did nothing.
   private func failForNow(_ operation: FleetOperation, _ problem: String) {
+    guard operation.several.isEmpty else { return each(operation) { failForNow($0, problem) } }
     guard !operation.isOver, !operation.isDue else { return fail(operation, "") }
     let partition = partitions[operation.partition]
     if !partition.isOpen || partition.isBroken, decideAlone(operation) { return }
@@ -484,10 +481,17 @@ extension Fleet {
 
   /// Ends an operation with an error. Nothing was done for it.
   private func fail(_ operation: FleetOperation, _ problem: String) {
-    end(operation, Workbench.error(problem))
+    each(operation) { end($0, Workbench.error(problem)) }
+  }
+
+  /// Does something to each part of an operation that has not ended.
+  private func each(_ operation: FleetOperation, _ body: (FleetOperation) -> Void) {
+    guard !operation.several.isEmpty else { return body(operation) }
+    for part in operation.several where !part.isOver { body(part) }
   }
 
   private func beUnsure(_ operation: FleetOperation, _ problem: String) {
+    guard operation.several.isEmpty else { return each(operation) { beUnsure($0, problem) } }
     // Trying again shows whether it was done.
     if operation.isDue { return postpone(operation) }
     statistics.unsure += 1
@@ -517,8 +521,9 @@ extension Fleet {
     guard !wasOver else { return }
     if case .fetch(let fetch) = operation.purpose { finish(fetch, reply) }
     if let action = operation.action {
-      if !reply.isEmpty { operation.outcome.result.problem = reply }
-      action.ended(operation.outcome.result)
+      if !reply.isEmpty { operation.answer.result.problem = reply }
+      action.ended(operation.answer.result)
     }
+    if let whole = operation.whole, whole.several.allSatisfy(\.isOver) { end(whole) }
   }
 }

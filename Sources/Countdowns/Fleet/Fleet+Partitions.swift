@@ -128,6 +128,7 @@ extension Fleet {
         }
       }
     }
+    passTurns()
     continueReadings(at: now.boot.microseconds)
     dispatcher.deliver()
   }
@@ -330,6 +331,7 @@ extension Fleet {
         owners: known?.owners ?? [])
     }
     if isKnown { return }
+    if key.kind == .throttle, let record { noteWriter(of: key, record.version.daemon) }
     if known == nil { use(key, in: index) }
     showCopy(key, of: index, at: now)
     noteOwners(of: key, before: known?.owners ?? [], in: index)

@@ -36,6 +36,8 @@ package final class Fleet {
   var stale: Deque<(partition: Int, loading: Int, key: FleetKey?)> = []
   /// For how long a copy is held after its last use, in microseconds; at most for twice as long.
   package var useLength: Int64 = 60_000_000
+  /// For how long hosts wait for one whose turn it is to change a rate limit, in microseconds.
+  package var turnLength: Int64
   /// With `mirror: used`, until when copies are held at least, on the boot clock; and when to look
   /// at each of them, in the order of these times.
   var uses: [FleetKey: Int64] = [:]
@@ -56,6 +58,8 @@ package final class Fleet {
   /// Requests of clients for events, under way.
   var readings: [EventReading] = []
   var hasUnsent = false
+  /// The daemons that have changed a rate limit lately, the last one at the end.
+  var writers: [FleetKey: [FleetWriter]] = [:]
   /// Operations to decide, one after the other.
   var ready: Deque<FleetOperation> = []
   var isDeciding = false
@@ -104,6 +108,7 @@ package final class Fleet {
       FleetPartition(ServerClock(maximumSkew: settings.maximumClockSkew))
     }
     workbench = Workbench(host: dispatcher.host)
+    turnLength = settings.timeout.microseconds / 10
     hostNumber = UInt32(truncatingIfNeeded: daemon)
     heartbeatDue = dispatcher.host.now.boot.microseconds + Self.heartbeat
     dispatcher.engine.copies = kinds

@@ -101,7 +101,7 @@ extension Fleet {
   /// Has the store forget an entity that the fleet has now.
   func noteMoved(_ operation: FleetOperation) {
     guard let command = operation.command, command.spec.flags.contains(.decidedByFleet),
-      operation.outcome.reply == Self.moved
+      operation.answer.reply == Self.moved
     else { return }
     command.arguments.withArguments { arguments in
       for index in [3] + Call.pages(arguments) {

@@ -6,6 +6,8 @@ final class FleetOperation {
     case command(FleetCommand, for: PendingReply)
     /// A part of a command about several entities.
     case action(FleetAction)
+    /// Changes of one limit, made at once: see `parts`.
+    case several
     /// A deadline of the entity has passed.
     case due
     /// A command waits for the record.
@@ -16,7 +18,7 @@ final class FleetOperation {
   let partition: Int
   let purpose: Purpose
   /// When the client receives an error instead of the reply, on the boot clock.
-  let deadline: Int64
+  var deadline: Int64
   /// Whether the operation has ended: its reply is given, if it has one.
   var isOver = false
   /// The version that a server reported since the operation began. Inner nil: there was no record.
@@ -26,7 +28,16 @@ final class FleetOperation {
   /// Whether a change was sent that may have been made.
   var isAtStake = false
   var request: UInt64?
-  var outcome = Workbench.Outcome()
+  private(set) var outcome = Workbench.Outcome()
+  var answer = Workbench.Answer()
+  /// What is done at once. Each part ends by itself.
+  var several: [FleetOperation] = []
+  /// What it is a part of.
+  weak var whole: FleetOperation?
+  /// Whether it waits until it is this host's turn to change a limit.
+  var waitsForTurn = false
+  /// Whether it has counted as a failure of the servers.
+  var hasFailed = false
   /// The places in limits that were charged for it.
   var charged: [LimitPlace] = []
   /// Whether the client's answer is certain, and only its limits are still to be changed.
@@ -46,13 +57,34 @@ final class FleetOperation {
     self.deadline = deadline
   }
 
+  var parts: [FleetOperation] { several.isEmpty ? [self] : several }
+
+  func take(_ outcome: Workbench.Outcome) {
+    self.outcome = outcome
+    for (part, answer) in zip(parts, outcome.answers) { part.answer = answer }
+  }
+
+  /// Writes the same record again.
+  func confirmAgain(_ record: [UInt8]) { outcome.change = .record(record) }
+
+  /// Whether it changes a rate limit for a client.
+  var takes: Bool {
+    guard key.kind == .throttle else { return false }
+    return switch purpose {
+    case .several, .action: true
+    case .command(let command, _):
+      command.spec.flags.isDisjoint(with: [.readOnly, .decidedByFleet])
+    case .due, .fetch: false
+    }
+  }
+
   var isDue: Bool { if case .due = purpose { true } else { false } }
   var isFetch: Bool { if case .fetch = purpose { true } else { false } }
   var command: FleetCommand? {
     if case .command(let command, _) = purpose { command } else { nil }
   }
   var action: FleetAction? { if case .action(let action) = purpose { action } else { nil } }
-  var client: Client? { command?.client ?? action?.client }
+  var client: Client? { command?.client ?? action?.client ?? several.first?.client }
 }
 
 /// A reply that comes later, in its place among the replies of its session.

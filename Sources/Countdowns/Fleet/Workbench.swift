@@ -3,6 +3,12 @@ import Wire
 /// Decides what a command does to a shared entity, in an engine that has only this entity, as the
 /// record describes it. So a kind needs no second description of what its commands do.
 final class Workbench {
+  /// What a command or an action gets.
+  struct Answer {
+    var reply: [UInt8] = []
+    var result = FleetAction.Result()
+  }
+
   struct Outcome {
     enum Change: Equatable {
       case none
@@ -10,7 +16,8 @@ final class Workbench {
       case record([UInt8]?)
     }
 
-    var reply: [UInt8] = []
+    /// One for each operation.
+    var answers: [Answer] = []
     var change = Change.none
     /// Events for the stream.
     var events: [UInt8] = []
@@ -19,7 +26,6 @@ final class Workbench {
     var nextDue: Int64?
     /// The name of the policy in force.
     var policy: String?
-    var result = FleetAction.Result()
     var limits = LimitWork()
     var notices: [EngineNotice] = []
     /// The connections that own the entity now, or run its action.
@@ -46,17 +52,17 @@ final class Workbench {
     engine.decideForFleet { [unowned self] in isOwnerThere($0) }
   }
 
-  /// Runs what is due for an entity, and then a command or an action.
+  /// Runs what is due for an entity, and then commands and actions, one after the other.
   ///
   /// - Parameters:
-  ///   - owner: the fleet's number of the connection that asks.
+  ///   - owner: returns the fleet's number of the connection that asks.
   ///   - record: the current record; nil if there is none.
   ///   - time: the time on the server's clock.
   ///   - charged: what is charged for the command already.
   ///   - settings: the settings in force.
   ///   - isDegraded: whether the servers cannot be asked, so that other hosts may decide otherwise.
   func decide(
-    _ command: FleetCommand?, _ action: FleetAction? = nil, by owner: UInt64?,
+    _ operations: [FleetOperation], by owner: (Client) -> UInt64,
     about key: FleetKey, _ record: [UInt8]?, charged: [LimitPlace] = [], at time: Int64,
     settings: EngineSettings, isDegraded: Bool = false
   ) -> Outcome {
@@ -76,7 +82,8 @@ final class Workbench {
         else { throw .damaged }
         try kind.restore(record[...], at: 0, offset: 0, in: engine, at: now)
       } catch {
-        outcome.reply = Self.reply(to: error, about: kind)
+        let reply = Self.reply(to: error, about: kind)
+        outcome.answers = operations.map { _ in Answer(reply: reply) }
         return outcome
       }
       // Generations must rise even if the clock that they come from was set back.
@@ -88,14 +95,19 @@ final class Workbench {
     engine.runDue(key, at: now)
     let (boot, wall) = engine.nextDeadline
     outcome.nextDue = [boot, wall].compactMap { $0?.microseconds }.min()
-    if let command, let owner { outcome.reply = run(command, by: owner, isDegraded, at: now) }
-    if let action {
-      do throws(EngineError) {
-        outcome.result = try action.body(engine, now)
-      } catch {
-        let noun = CommandSpec.Group.entities(key.kind).noun
-        outcome.result.problem = Self.error(error.text(about: quoted(key.key.span), noun))
+    for operation in operations {
+      var answer = Answer()
+      if let command = operation.command {
+        answer.reply = run(command, by: owner(command.client), isDegraded, at: now)
+      } else if let action = operation.action {
+        do throws(EngineError) {
+          answer.result = try action.body(engine, now)
+        } catch {
+          let noun = CommandSpec.Group.entities(key.kind).noun
+          answer.result.problem = Self.error(error.text(about: quoted(key.key.span), noun))
+        }
       }
+      outcome.answers.append(answer)
     }
     if key.kind == .countdown {
       outcome.policy = engine.countdowns.find(key.key).flatMap(engine.policyInForce)?.policy.name

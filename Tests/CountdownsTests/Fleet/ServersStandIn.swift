@@ -79,6 +79,8 @@ final class FleetCounter: FleetLink {
     var settings = settings
     settings.partitions = 1
     fleet = Fleet(settings, daemon: daemon, dispatcher: counter.dispatcher, link: self)
+    // Time stands still while a command runs.
+    fleet.turnLength = 0
     counter.dispatcher.fleet = fleet
     fleet.connected([0], at: boot)
     settle()
