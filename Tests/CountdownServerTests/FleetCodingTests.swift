@@ -157,9 +157,22 @@ struct FleetCodingTests {
         == FleetEntry(number: 5, key: key, version: version, record: nil, events: [1]))
     #expect(entry("5-1", fields) == nil)
     #expect(entry("x", fields) == nil)
+    #expect(entry("\(Int64.max)-0", fields) == nil)
+    #expect(entry("5-0", fields + [("t", "\(Int64.max)".utf8Array)])?.time == nil)
     #expect(entry("5-0", [("k", [1]), ("v", version.bytes), ("r", []), ("e", [])]) == nil)
     for index in fields.indices {
       #expect(entry("5-0", fields.indices.filter { $0 != index }.map { fields[$0] }) == nil)
+    }
+  }
+
+  @Test func timesThatWouldOverflowAreNotUnderstood() {
+    for time in [Int.max, Int.min] {
+      let answer = FleetRequest.read(key).answer(
+        .array([.integer(time), .bulkString(version.bytes + [1])]))
+      guard case .failed = answer.body else {
+        Issue.record("\(time) is taken for a time")
+        continue
+      }
     }
   }
 

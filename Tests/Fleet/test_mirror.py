@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 from countdownd import PATIENCE, Error, ctl_binary, eventually, sure, view
 from servers import Single
@@ -59,6 +60,24 @@ def subscribed(client, *channels):
     client.send("SUBSCRIBE", *channels)
     reply = client.receive()
     return None if isinstance(reply, Error) else reply
+
+
+def test_an_entry_that_no_daemon_has_written_is_read_once(bench):
+    hosts = Hosts(bench)
+    keeper, *_ = hosts.keeper()
+    hosts.set(keeper, "1h")
+
+    def reads():
+        return int(re.match(r"calls=(\d+)", hosts.server.info("commandstats")["cmdstat_xread"])[1])
+
+    newest = hosts.server("XREVRANGE", "cd:{test.0}:ev", "+", "-", "COUNT", "1")[0][0].decode()
+    hosts.server("XADD", "cd:{test.0}:ev", newest.replace("-0", "-7"), "a", "b")
+    before = reads()
+    # Each host's read waits for a second.
+    time.sleep(3)
+    assert reads() - before < 1_000
+    with keeper.connect() as client:
+        assert view(sure(client, "TIMER", "SET", "after", "1h"))
 
 
 def subscribe(daemon):

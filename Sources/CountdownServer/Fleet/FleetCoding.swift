@@ -90,7 +90,7 @@ extension FleetRequest {
   private func understood(
     _ parts: [RESPValue]
   ) -> (body: FleetAnswer.Body, engine: Int64?)? {
-    func time(_ index: Int) -> Int64? { parts[index].int.map(Int64.init) }
+    func time(_ index: Int) -> Int64? { parts[index].int.flatMap(Int64.init(plausible:)) }
     switch self {
     case .open:
       guard parts.count == 10, let engine = time(0), let epoch = parts[1].bytes,
@@ -148,7 +148,7 @@ extension FleetEntry {
   /// Decodes an entry of a stream; nil if no daemon has written it.
   init?(_ value: RESPValue) {
     guard let parts = value.elements, parts.count == 2, let id = parts[0].bytes,
-      id.suffix(2).elementsEqual("-0".utf8), let number = Self.number(of: value),
+      id.suffix(2).elementsEqual("-0".utf8), let number = Self.number(id),
       let fields = parts[1].elements
     else { return nil }
     var (key, version, time) = (FleetKey?.none, FleetVersion?.none, Int64?.none)
@@ -161,7 +161,7 @@ extension FleetEntry {
       case "v": version = field.bytes.flatMap { FleetVersion($0) }
       case "r": record = field.bytes
       case "e": events = field.bytes
-      case "t": time = field.int.map(Int64.init)
+      case "t": time = field.int.flatMap(Int64.init(plausible:))
       default: break
       }
     }
@@ -172,10 +172,17 @@ extension FleetEntry {
     self.time = time
   }
 
-  /// Returns the number of an entry, whoever has written it.
-  static func number(of value: RESPValue) -> Int64? {
-    guard let id = value.elements?.first?.bytes else { return nil }
-    return Int64(String(decoding: id.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self))
+  private static func number(_ id: [UInt8]) -> Int64? {
+    Int(String(decoding: id.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self))
+      .flatMap(Int64.init(plausible:))
+  }
+}
+
+extension Int64 {
+  /// Fails for a number of which a few together may overflow: 36,000 years in microseconds.
+  fileprivate init?(plausible number: Int) {
+    guard number.magnitude < 1 << 60 else { return nil }
+    self.init(number)
   }
 }
 

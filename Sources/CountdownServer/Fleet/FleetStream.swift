@@ -163,8 +163,8 @@ final class FleetStream {
       // Since the read began, following may have stopped, or begun again at another entry.
       let since = followed[partition], since == asked[partition]
     else { return }
-    // Ids rise.
-    if let number = values.last.flatMap(FleetEntry.number) { last[partition] = id(number) }
+    // Ids rise, also those of entries that no daemon has written: none is read twice.
+    if let id = values.last?.elements?.first?.bytes { last[partition] = id }
     let entries = values.compactMap(FleetEntry.init)
     if !entries.isEmpty { servers.take(entries, of: partition) }
   }
