@@ -28,6 +28,8 @@ final class ModelConnection {
   private var followed: [Int: (position: Int64, id: Int)] = [:]
   private var lastFollowing = 0
   private var lastEntries: Int64 = 0
+  /// The newest load of each partition: it replaces the one before.
+  private var loads: [Int: Int] = [:]
 
   init(_ link: ModelLink, to server: ModelServer, _ world: FleetWorld) {
     self.link = link
@@ -167,28 +169,31 @@ final class ModelConnection {
 
   /// Loads the records, or those of some keys, in portions.
   func load(_ partition: Int, only wanted: [FleetKey]?) {
+    let id = loads[partition, default: 0] + 1
+    loads[partition] = id
     world.agenda.after(world.latency()) { [self] in
-      guard isOpen else { return }
+      guard isOpen, loads[partition] == id else { return }
       let keys = wanted ?? (server.partitions[partition]?.records.keys).map(Array.init) ?? []
-      loadNext(keys.sorted { $0.order < $1.order }.shuffled(using: &world.random)[...], partition)
+      loadNext(
+        keys.sorted { $0.order < $1.order }.shuffled(using: &world.random)[...], partition, id)
     }
   }
 
-  private func loadNext(_ keys: ArraySlice<FleetKey>, _ partition: Int) {
+  private func loadNext(_ keys: ArraySlice<FleetKey>, _ partition: Int, _ id: Int) {
     server.whenRunning { [self] in
-      guard isOpen, !isSilent else { return }
+      guard isOpen, !isSilent, loads[partition] == id else { return }
       let now = keys.prefix(3)
       let records = now.compactMap { key in
         server.partitions[partition]?.records[key].map { (key, $0) }
       }
       let rest = keys.dropFirst(now.count)
       world.agenda.after(world.latency()) { [self] in
-        guard isOpen, !isSilent else { return }
+        guard isOpen, !isSilent, loads[partition] == id else { return }
         link.daemon.run { fleet, _ in
           fleet.load(records, of: partition)
           if rest.isEmpty { fleet.endLoading(partition) }
         }
-        if !rest.isEmpty { loadNext(rest, partition) }
+        if !rest.isEmpty { loadNext(rest, partition, id) }
       }
     }
   }
