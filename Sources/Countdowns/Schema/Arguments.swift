@@ -102,6 +102,7 @@ extension Syntax.Parameter {
     argument("shared", .text(), "A kind that the fleet shares."),
     argument("place", .count, "The place of the record in the store."),
     argument("record", .bytes(), "The record, as in a copy of the state."),
+    argument("sends", .bytes(), "The place and the record of each page of sends of a limit."),
     argument("offset", .count, "Where to read."),
     argument("id", .count, "The number of the copy, as BEGIN returned it."),
     argument("NOSAVE", .flag, "Without effect."), argument("SAVE", .flag, "Without effect."),
