@@ -52,7 +52,7 @@ package final class Engine {
   var decidesForFleet = false
   /// Returns this daemon's copy of a limit's record, and how far its clock is ahead. Set while the
   /// engine decides about a shared countdown.
-  var sharedLimit: (([UInt8]) -> (record: [UInt8], offset: Int64)?)?
+  var sharedLimit: (([UInt8]) -> (record: [UInt8], offset: Int64, promised: Instant?)?)?
   var limitWork = LimitWork()
   /// Whether commands must not change persisted entities, as changes cannot be stored at present.
   /// Time still passes: what becomes ready becomes ready.

@@ -110,6 +110,18 @@ extension Fleet {
     }
   }
 
+  // MARK: Waiting
+
+  /// Notes which rooms countdowns wait for, so that the next one waits for a later room.
+  func note(_ promised: [[UInt8]: Instant]) {
+    guard !promised.isEmpty else { return }
+    if promises.count >= Self.mostPromises { promises = [:] }
+    promises.merge(promised) { $1 }
+  }
+
+  /// Of how many limits it is known which room was promised last.
+  private static let mostPromises = 10_000
+
   // MARK: Starts
 
   /// Charges the limits of a start, which is decided again afterwards.

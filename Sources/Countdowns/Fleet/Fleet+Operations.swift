@@ -181,6 +181,7 @@ extension Fleet {
         }
         return fail(operation, error.text)
       }
+      note(operation.outcome.limits.promised)
       let version = newVersion()
       operation.version = version
       operation.decided = decided

@@ -60,6 +60,8 @@ package final class Fleet {
   var hasUnsent = false
   /// The daemons that have changed a rate limit lately, the last one at the end.
   var writers: [FleetKey: [FleetWriter]] = [:]
+  /// The latest room of each limit that this host has let a countdown wait for.
+  var promises: [[UInt8]: Instant] = [:]
   /// Operations to decide, one after the other.
   var ready: Deque<FleetOperation> = []
   var isDeciding = false
@@ -127,7 +129,8 @@ package final class Fleet {
       let key = FleetKey(.throttle, key)
       let partition = partitions[partition(of: key)]
       guard let record = partition.copies[key]?.record else { return nil }
-      return (record.bytes, (partition.clock.now(at: boot) ?? time) - time)
+      let offset = (partition.clock.now(at: boot) ?? time) - time
+      return (record.bytes, offset, promises[key.key])
     }
   }
 

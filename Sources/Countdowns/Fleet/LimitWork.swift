@@ -15,6 +15,8 @@ struct LimitWork {
   /// Whether the start has a code, whose outcome comes later.
   var hasCode = false
   var settled: [Settlement] = []
+  /// The rooms of limits that the countdown waits for.
+  var promised: [[UInt8]: Instant] = [:]
 
   /// Whether the start is accepted, but its limits are not charged.
   var isOpen: Bool { Set(asked) != Set(charged.map(\.key)) && !asked.isEmpty }
@@ -25,12 +27,13 @@ extension Engine {
   /// shared countdown it is this daemon's copy of the limit, which nothing changes.
   func limit(_ key: [UInt8], at now: Moment) -> UInt32? {
     guard let sharedLimit else { return current(ThrottleKind.self, key.span, at: now) }
-    if throttles.find(key) == nil, let (record, offset) = sharedLimit(key) {
+    if throttles.find(key) == nil, let (record, offset, promised) = sharedLimit(key) {
       let index = throttles.freeIndex
       // A copy that cannot be read says nothing: its own decision reports it.
       do throws(EntityRecord.Problem) {
         try ThrottleKind.restore(record[...], at: index, offset: offset, in: self, at: now)
       } catch { return nil }
+      if let promised { throttles[index].machine.note(promised) }
     }
     return throttles.find(key).flatMap { throttles[$0].isOver ? nil : $0 }
   }

@@ -39,8 +39,12 @@ final class Workbench {
   private var engine: Engine { dispatcher.engine }
   /// Returns whether an owner is there, by the fleet's number of it.
   var isOwnerThere: (UInt64) -> Bool = { _ in true }
-  /// Returns this daemon's copy of a limit's record, and how far its clock is ahead of a time.
-  var copy: (_ key: [UInt8], _ time: Int64) -> (record: [UInt8], offset: Int64)? = { _, _ in nil }
+  /// Returns this daemon's copy of a limit's record, how far its clock is ahead of a time, and the
+  /// latest room that this daemon has promised.
+  var copy:
+    (_ key: [UInt8], _ time: Int64) -> (record: [UInt8], offset: Int64, promised: Instant?)? = {
+      _, _ in nil
+    }
 
   init(host: any CommandHost) {
     var settings = EngineSettings()

@@ -149,6 +149,17 @@ import Wire
     #expect(try b.say("COUNTDOWN RESEND 1")["accepted"] == .integer(1))
   }
 
+  @Test func countdownsThatWaitForOneLimitWaitForOneRoomEach() throws {
+    for key in 1...2 { _ = try start(key, on: a) }
+    // The second one waits for the first room, and the first one, ready after a second, for the next.
+    pass(1_001, servers, a, b)
+    let ends = try [2, 1].map { Int(try a.say("COUNTDOWN GET \($0)")["deadline_unix_ms"]!.text)! }
+    #expect(ends[1] - ends[0] == 60_000)
+    pass(59_000, servers, a, b)
+    #expect(try b.say("COUNTDOWN GET 2")["state"] == .bulk("ready"))
+    #expect(try b.say("COUNTDOWN GET 1")["state"] == .bulk("counting"))
+  }
+
   @Test(arguments: [1, 2]) func aStartThatIsCutOffExceedsNoLimit(after changes: Int) throws {
     servers.changesLeft = changes
     let words = "COUNTDOWN START 1 POLICY code LIMIT ip:1 TOKEN t".split(separator: " ")

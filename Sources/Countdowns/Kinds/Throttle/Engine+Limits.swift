@@ -164,6 +164,7 @@ extension Engine {
         var refusal = throttles[index].machine.refusal(of: 1, by: charge.rules, at: now.boot),
         let room = throttles[index].machine.promise(by: charge.rules, at: now.boot)
       else { continue }
+      if sharedLimit != nil { limitWork.promised[charge.key] = room }
       refusal.until = room
       refusal.limit = charge.key
       if room > last?.until ?? now.boot { last = refusal }

@@ -130,6 +130,9 @@ extension Throttle {
     }
   }
 
+  /// Notes what was promised for a copy of this limit.
+  mutating func note(_ promised: Instant) { changeLimit { limit, _ in limit.promised = promised } }
+
   /// Returns when somebody who waits for room may expect it, if nobody else comes: each one a room
   /// later than the one before, and at the latest when the limit is unused.
   mutating func promise(by rules: LimitRules, at now: Instant) -> Instant? {
