@@ -22,9 +22,6 @@ extension Fleet {
 
   /// Takes from limits for the command's handler.
   func take(_ request: LimitsRequest, _ call: Call) throws(CommandError) {
-    guard request.token == nil else {
-      throw call.problem("TOKEN is for one limit at a time in a fleet; leave it out")
-    }
     // The copies say at once what most refusals are.
     let known = try call.run { () throws(EngineError) in
       try call.engine.checkNamed(request)
@@ -32,17 +29,22 @@ extension Fleet {
     }
     statistics.commands += 1
     let (reply, version) = (PendingReply(toLast: call.session), call.session.output.version)
-    guard known.refusal == nil, !request.isPeek else { return answer(reply, version, known) }
-    take(
-      LimitsTake(request, by: call.client, settings.unreachable) { [self] take in
-        if let problem = take.problem { return answer(reply, problem) }
-        // The copies have what was taken. What refused is the longest wait that is known.
-        var known = dispatcher.engine.lookAtLimits(request, at: dispatcher.host.now)
+    guard request.token != nil || known.refusal == nil && !request.isPeek else {
+      return answer(reply, version, known)
+    }
+    let take = LimitsTake(request, by: call.client, settings.unreachable) { [self] take in
+      if let problem = take.problem { return answer(reply, problem) }
+      // The copies have what was taken. What refused is the longest wait that is known.
+      var known = dispatcher.engine.lookAtLimits(request, at: dispatcher.host.now)
+      known.isRepeated = take.isRepeated
+      if take.isRepeated || !request.isPeek {
         known.refusal = take.refusal.map { refusal in
           known.refusal.map { $0.until > refusal.until ? $0 : refusal } ?? refusal
         }
-        answer(reply, version, known)
-      })
+      }
+      answer(reply, version, known)
+    }
+    if request.token == nil { self.take(take) } else { recall(take) }
   }
 
   private func answer(_ reply: PendingReply, _ version: RESPEncoder.Version, _ known: LimitsAnswer)
@@ -54,32 +56,59 @@ extension Fleet {
 
   // MARK: Taking
 
-  /// Takes from the limits that were not asked yet.
+  /// Asks the limit that is charged last whether it knows the token, and takes if it does not.
+  private func recall(_ take: LimitsTake) {
+    var request = take.request
+    request.isPeek = true
+    let last = take.left[0]
+    let action = ask(last, request, take) { [self] result in
+      guard !take.isOver(with: result), !take.request.isPeek else { return take.ended(take) }
+      self.take(take)
+    }
+    begin(.action(action), about: FleetKey(.throttle, last))
+  }
+
+  /// Takes from the limits that were not asked yet. The last one decides, and remembers the token.
   private func take(_ take: LimitsTake) {
     guard let key = take.left.popLast() else { return take.ended(take) }
     var request = take.request
+    if !take.left.isEmpty { request.token = nil }
+    let action = ask(key, request, take) { [self] result in
+      guard take.isOver(with: result) else {
+        take.taken.append(LimitPlace(key: key, id: result.id))
+        return self.take(take)
+      }
+      // A repetition finds out whether it was done after all.
+      guard request.token == nil || !result.isUnsure else { return take.ended(take) }
+      let taken = take.taken
+      take.taken = []
+      giveBack(taken, cost: request.cost, take.unreachable) { take.ended(take) }
+    }
+    action.isRemembered = request.token != nil
+    if !action.isRemembered {
+      action.wasLate = { [self] result in
+        giveBack([LimitPlace(key: key, id: result.id)], cost: request.cost, take.unreachable)
+      }
+    }
+    begin(.action(action), about: FleetKey(.throttle, key))
+  }
+
+  private func ask(
+    _ key: [UInt8], _ request: LimitsRequest, _ take: LimitsTake,
+    ended: @escaping (FleetAction.Result) -> Void
+  ) -> FleetAction {
+    var request = request
     request.keys = [key]
-    let action = FleetAction(by: take.client, take.unreachable) { engine, now throws(EngineError) in
+    return FleetAction(by: take.client, take.unreachable) { engine, now throws(EngineError) in
       let answer = try engine.takeLimits(request, by: take.client, at: now)
       return FleetAction.Result(
         refusal: answer.refusal, wait: answer.refusal.map { $0.until - now.boot } ?? .zero,
-        id: answer.id)
+        isRepeated: answer.isRepeated, id: answer.id)
     } ended: { [self] result in
-      take.problem = result.problem
       take.refusal = result.refusal
       take.refusal?.until = dispatcher.host.now.boot + result.wait
-      guard result.problem == nil, result.refusal == nil else {
-        let taken = take.taken
-        take.taken = []
-        return giveBack(taken, cost: request.cost, take.unreachable) { take.ended(take) }
-      }
-      take.taken.append(LimitPlace(key: key, id: result.id))
-      self.take(take)
+      ended(result)
     }
-    action.wasLate = { [self] result in
-      giveBack([LimitPlace(key: key, id: result.id)], cost: request.cost, take.unreachable)
-    }
-    begin(.action(action), about: FleetKey(.throttle, key))
   }
 
   /// Gives places back. What cannot be given back comes back with time.
@@ -184,6 +213,7 @@ private final class LimitsTake {
   var taken: [LimitPlace] = []
   var refusal: Refusal?
   var problem: [UInt8]?
+  var isRepeated = false
 
   init(
     _ request: LimitsRequest, by client: Client, _ unreachable: FleetSettings.Unreachable,
@@ -195,6 +225,12 @@ private final class LimitsTake {
     self.ended = ended
     left = request.keys.sorted { $1.lexicographicallyPrecedes($0) }
   }
+
+  /// Notes what a limit has answered. Returns whether no other limit has to be asked.
+  func isOver(with result: FleetAction.Result) -> Bool {
+    (problem, isRepeated) = (result.problem, result.isRepeated)
+    return problem != nil || isRepeated || refusal != nil
+  }
 }
 
 /// Something that this daemon does to a limit by itself, for a command about several entities.
@@ -203,10 +239,14 @@ final class FleetAction {
     var refusal: Refusal?
     /// How long it is refused.
     var wait = Interval.zero
+    /// Whether it was accepted before, with this token.
+    var isRepeated = false
     /// The id of what was taken.
     var id: Int64 = 0
     /// The error's reply, if it failed.
     var problem: [UInt8]?
+    /// Whether it may have been done although it failed.
+    var isUnsure = false
   }
 
   typealias Body = (Engine, Moment) throws(EngineError) -> Result
@@ -218,6 +258,8 @@ final class FleetAction {
   let body: Body
   /// Called once.
   let ended: (Result) -> Void
+  /// Whether a repetition finds out if it was done.
+  var isRemembered = false
   /// Called if the servers report that it was made after it ended with an error.
   var wasLate: (Result) -> Void = { _ in }
 

@@ -497,8 +497,9 @@ extension Fleet {
     if operation.isDue { return postpone(operation) }
     statistics.unsure += 1
     let key = operation.key.key
+    operation.answer.result.isUnsure = true
     let what =
-      operation.action == nil
+      operation.action?.isRemembered ?? true
       ? "It may have been done: repeat it with the same TOKEN, or read"
       : "'\(quoted(key.span))' may have been charged; nothing else was done"
     end(operation, Workbench.error("UNSURE \(problem). \(what)"))

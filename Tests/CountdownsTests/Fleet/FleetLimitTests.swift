@@ -57,7 +57,7 @@ import Wire
 
   @Test func repliesStayInTheirOrder() throws {
     for line in [
-      "TIMER SET t 1m", "THROTTLE TAKE ip:1 all: TOKEN t", "THROTTLE TAKE ip:1 all:",
+      "TIMER SET t 1m", "THROTTLE TAKE ip:2 all: TOKEN t", "THROTTLE TAKE ip:1 all:",
       "THROTTLE TAKE ip:1 al:", "THROTTLE TAKE ip:1 all: PEEK", "PING",
     ] {
       a.counter.run(line.split(separator: " ").map(String.init))
@@ -66,11 +66,45 @@ import Wire
     let replies = try a.counter.take()
     try #require(replies.count == 6)
     #expect(replies[0]["generation"] != nil)
-    #expect("\(replies[1])".contains("TOKEN is for one limit at a time in a fleet"))
+    #expect(replies[1]["accepted"] == .integer(1))
     #expect(replies[2]["accepted"] == .integer(1))
     #expect("\(replies[3])".contains("no limit for"))
     #expect(replies[4]["accepted"] == .integer(1))
     #expect("\(replies[5])".contains("PONG"))
+  }
+
+  @Test func withATokenSeveralAreTakenOnce() throws {
+    let words = "THROTTLE TAKE ip:1 all: TOKEN"
+    let taken = try a.say("\(words) t")
+    #expect(taken["accepted"] == .integer(1) && taken["reason"] == .null)
+    _ = try a.say("THROTTLE TAKE ip:1")
+    for daemon in [a, b] {
+      let again = try daemon.say("\(words) t")
+      #expect(again["accepted"] == .integer(1) && again["reason"] == .bulk("repeated"))
+      #expect(try daemon.say("\(words) t PEEK")["reason"] == .bulk("repeated"))
+      let refused = try daemon.say("\(words) u")
+      #expect(refused["accepted"] == .integer(0) && refused["refused_by"] == .bulk("ip:1"))
+      #expect(try daemon.say("\(words) u PEEK")["accepted"] == .integer(0))
+    }
+    #expect(try left("ip:1", on: a) == "0" && left("all:", on: a) == "4")
+  }
+
+  /// `ip:1` comes after `all:`, so it decides.
+  @Test(arguments: [1, 2]) func aTokenThatIsCutOffIsTakenOnce(after changes: Int) throws {
+    servers.changesLeft = changes
+    let words = "THROTTLE TAKE ip:1 all: TOKEN t"
+    a.counter.run(words.split(separator: " ").map(String.init))
+    for _ in 0..<4 { a.settle() }
+    a.counter.pass(251)
+    servers.time += 251_000
+    let reply = "\(try #require(try a.counter.take().first))"
+    #expect(reply.contains("UNSURE") && reply.contains("same TOKEN") == (changes == 2))
+    (servers.isSilent, servers.changesLeft) = (false, .max)
+    a.settle()
+    let again = try b.say(words)
+    #expect(again["accepted"] == .integer(1))
+    #expect((again["reason"] == .bulk("repeated")) == (changes == 2))
+    #expect(try left("ip:1", on: b) == "1" && left("all:", on: b) == "4")
   }
 
   @Test func withoutAnAnswerTheClientIsToldWhichLimitMayHaveBeenCharged() throws {
