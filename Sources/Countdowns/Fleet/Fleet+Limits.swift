@@ -37,10 +37,8 @@ extension Fleet {
       // The copies have what was taken. What refused is the longest wait that is known.
       var known = dispatcher.engine.lookAtLimits(request, at: dispatcher.host.now)
       known.isRepeated = take.isRepeated
-      if take.isRepeated || !request.isPeek {
-        known.refusal = take.refusal.map { refusal in
-          known.refusal.map { $0.until > refusal.until ? $0 : refusal } ?? refusal
-        }
+      known.refusal = take.refusal.map { refusal in
+        known.refusal.map { $0.until > refusal.until ? $0 : refusal } ?? refusal
       }
       answer(reply, version, known)
     }
@@ -62,8 +60,7 @@ extension Fleet {
     request.isPeek = true
     let last = take.left[0]
     let action = ask(last, request, take) { [self] result in
-      guard !take.isOver(with: result), !take.request.isPeek else { return take.ended(take) }
-      self.take(take)
+      if take.isOver(with: result) { take.ended(take) } else { self.take(take) }
     }
     begin(.action(action), about: FleetKey(.throttle, last))
   }

@@ -340,6 +340,9 @@ package final class FleetSimulation {
     case 0: return (key, words + ["PEEK"])
     case 1: return (key, words + ["COST", "2"])
     case 2: return (key, Array(words.prefix(3)))
+    case 3:
+      lastToken += world.chance(oneIn: 2) ? 1 : 0
+      return (key, words + ["TOKEN", "t\(lastToken)"])
     default: return (key, words)
     }
   }
