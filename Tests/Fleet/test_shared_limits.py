@@ -124,6 +124,28 @@ def test_daemons_that_are_killed_while_they_start_exceed_no_limit(bench, rules):
         assert count <= used(client, key, burst) <= burst
 
 
+@both
+def test_a_token_that_all_hosts_send_is_accepted_once(bench, rules):
+    fleet = bench.fleet(single(bench), [None] * 4, replicas=0, config=rules)
+    lock, answers = threading.Lock(), collections.defaultdict(list)
+
+    def work(number):
+        client = fleet.connect(number)
+        for token in range(20):
+            words = ["THROTTLE", "TAKE", f"ip:{token % 7}", "all:", "TOKEN", f"t{token}"]
+            reply = view(sure(client, *words))
+            with lock:
+                answers[token].append((reply["accepted"], reply["reason"]))
+
+    in_threads(4, work)
+    for token, given in answers.items():
+        assert len(given) == 4 and {accepted for accepted, _ in given} == {1}, (token, given)
+        assert [reason for _, reason in given].count(None) <= 1, (token, given)
+    # What a daemon is not sure of stays taken.
+    client = fleet.connect(0)
+    eventually(lambda: 20 <= used(client, "all:", 25) <= 25, "each token was charged")
+
+
 def test_codes_that_nobody_enters_block_a_range_on_all_hosts(bench):
     fleet = bench.fleet(single(bench), [None] * 3, replicas=0, config=PASSED)
     clients = [fleet.connect(number) for number in range(3)]
