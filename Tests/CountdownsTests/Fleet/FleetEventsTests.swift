@@ -52,7 +52,7 @@ import Wire
       lines: lines)
   }
 
-  /// Returns what a subscriber of a channel is told of `complete`.
+  /// Returns `complete` as a subscriber of a channel receives it.
   private func isComplete(
     _ daemon: FleetCounter, after cursor: String, _ channel: String
   ) throws -> Reply? {
