@@ -76,7 +76,7 @@ documents() {
 # Prints the directories that only this package uses. They can have subdirectories.
 directories() {
   echo "$doc"
-  [ "$package" != countdownd ] || printf '%s\n' "$config.d" "$etc/countdownd"
+  [ "$package" != countdownd ] || printf '%s\n' "$share/countdownd" "$config.d" "$etc/countdownd"
 }
 
 install_all() {
