@@ -55,7 +55,7 @@ extension Throttle {
       if limit.rules !== rules { limit.rules = rules }
       if isUnused { limit.busySince = id }
       if rules.retention > .zero {
-        limit.prune(at: now)
+        limit.prune(by: rules, at: now)
         let outcome: LimitSends.Outcome = hasCode ? .unknown : .ignored
         // Without a window, only the newest matter: they alone can count for `passed`.
         let count = min(Int(cost), most)
@@ -100,6 +100,8 @@ extension Throttle {
     _ outcome: LimitSends.Outcome, of id: Int64, by rules: LimitRules, at now: Instant
   ) -> Passes? {
     changeLimit { limit, _ in
+      // What no rule looks at any more changes nothing.
+      limit.prune(by: rules, at: now)
       guard limit.sends.set(outcome, of: id), outcome != .ignored, limit.blockedUntil == nil,
         let passed = rules.rules.passed, let passes = limit.passes(by: passed, at: now),
         UInt64(passes.entered) * 100 < UInt64(passed.least) * UInt64(passes.of)
@@ -245,7 +247,7 @@ extension Throttle.Limit {
     if let read = try? LimitRules(complete) { rules = read }
   }
 
-  fileprivate mutating func prune(at now: Instant) {
+  fileprivate mutating func prune(by rules: LimitRules, at now: Instant) {
     let stale = sends.firstIndex(at: now, within: rules.retention)
     if stale > 0 { sends.removeFirst(stale) }
   }
