@@ -72,19 +72,19 @@ extension Fleet {
     if !take.left.isEmpty { request.token = nil }
     let action = ask(key, request, take) { [self] result in
       guard take.isOver(with: result) else {
-        take.taken.append(LimitPlace(key: key, id: result.id))
+        take.taken.append(request.charge(key, result))
         return self.take(take)
       }
       // A repetition finds out whether it was done after all.
       guard request.token == nil || !result.isUnsure else { return take.ended(take) }
       let taken = take.taken
       take.taken = []
-      giveBack(taken, cost: request.cost, take.unreachable) { take.ended(take) }
+      giveBack(taken, take.unreachable) { take.ended(take) }
     }
     action.isRemembered = request.token != nil
     if !action.isRemembered {
       action.wasLate = { [self] result in
-        giveBack([LimitPlace(key: key, id: result.id)], cost: request.cost, take.unreachable)
+        giveBack([request.charge(key, result)], take.unreachable)
       }
     }
     begin(.action(action), about: FleetKey(.throttle, key))
@@ -100,7 +100,7 @@ extension Fleet {
       let answer = try engine.takeLimits(request, by: take.client, at: now)
       return FleetAction.Result(
         refusal: answer.refusal, wait: answer.refusal.map { $0.until - now.boot } ?? .zero,
-        isRepeated: answer.isRepeated, id: answer.id)
+        isRepeated: answer.isRepeated, id: answer.id, time: now.boot)
     } ended: { [self] result in
       take.refusal = result.refusal
       take.refusal?.until = dispatcher.host.now.boot + result.wait
@@ -108,12 +108,15 @@ extension Fleet {
     }
   }
 
-  /// Gives places back. What cannot be given back comes back with time.
+  /// Gives back what was taken, but for what has come back with time. Whoever has taken meanwhile
+  /// may have had the use of that: a rate does not know.
   private func giveBack(
-    _ places: [LimitPlace], cost: UInt32 = 1, _ unreachable: FleetSettings.Unreachable,
+    _ charges: [LimitCharge], _ unreachable: FleetSettings.Unreachable,
     then: @escaping () -> Void = {}
   ) {
-    change(places.map { ($0.key, $0) }, unreachable, { $0.giveBack($1, cost: cost, at: $2) }, then)
+    change(
+      charges.map { ($0.place.key, $0) }, unreachable,
+      { $0.giveBack($1.place, cost: $1.cost, taken: $1.taken, at: $2) }, then)
   }
 
   /// Changes limits, each of them once, and all at the same time.
@@ -190,6 +193,13 @@ extension Fleet {
   }
 }
 
+extension LimitsRequest {
+  /// Returns what was taken from a limit.
+  fileprivate func charge(_ key: [UInt8], _ result: FleetAction.Result) -> LimitCharge {
+    LimitCharge(place: LimitPlace(key: key, id: result.id), cost: cost, taken: result.time)
+  }
+}
+
 extension PendingReply {
   /// A reply after all those that a session waits for.
   fileprivate convenience init(toLast session: Session) {
@@ -207,7 +217,7 @@ private final class LimitsTake {
   let ended: (LimitsTake) -> Void
   /// The keys that were not asked yet; the next one is the last.
   var left: [[UInt8]]
-  var taken: [LimitPlace] = []
+  var taken: [LimitCharge] = []
   var refusal: Refusal?
   var problem: [UInt8]?
   var isRepeated = false
@@ -240,6 +250,8 @@ final class FleetAction {
     var isRepeated = false
     /// The id of what was taken.
     var id: Int64 = 0
+    /// When it was decided, on the clock of the limit's server.
+    var time = Instant.zero
     /// The error's reply, if it failed.
     var problem: [UInt8]?
     /// Whether it may have been done although it failed.

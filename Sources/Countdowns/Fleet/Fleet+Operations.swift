@@ -208,7 +208,7 @@ extension Fleet {
     deciding = (operation.partition, asker, [])
     var outcome = workbench.decide(
       operation.parts, by: { ownerNumber(of: $0.connection) }, about: operation.key, known?.bytes,
-      charged: operation.charged, at: time,
+      charged: operation.charged.map(\.place), at: time,
       settings: dispatcher.engine.settings, isDegraded: isDegraded)
     outcome.gone = deciding.gone
     return outcome

@@ -39,7 +39,7 @@ final class FleetOperation {
   /// Whether it has counted as a failure of the servers.
   var hasFailed = false
   /// The places in limits that were charged for it.
-  var charged: [LimitPlace] = []
+  var charged: [LimitCharge] = []
   /// Whether the client's answer is certain, and only its limits are still to be changed.
   var isConfirmed = false
   /// Whether it waits for the servers of its limits.

@@ -22,6 +22,14 @@ struct LimitWork {
   var isOpen: Bool { Set(asked) != Set(charged.map(\.key)) && !asked.isEmpty }
 }
 
+/// What a daemon has taken from a limit for a command.
+struct LimitCharge {
+  let place: LimitPlace
+  let cost: UInt32
+  /// On the clock of the limit's server.
+  let taken: Instant
+}
+
 extension Engine {
   /// Runs what is due for a limit, and returns its index; nil while nothing of it is used. Beside a
   /// shared countdown it is this daemon's copy of the limit, which nothing changes.

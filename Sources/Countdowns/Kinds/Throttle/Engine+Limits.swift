@@ -107,13 +107,19 @@ extension Engine {
 
   /// Gives a place in a limit back.
   ///
-  /// - Parameter cost: what was taken with this id.
-  func giveBack(_ place: LimitPlace, cost: UInt32 = 1, at now: Moment) {
+  /// - Parameters:
+  ///   - cost: what was taken with this id.
+  ///   - taken: when it was taken, if what has come back since then is not given back again.
+  func giveBack(
+    _ place: LimitPlace, cost: UInt32 = 1, taken: Instant? = nil, at now: Moment
+  ) {
     guard let index = current(ThrottleKind.self, place.key.span, at: now),
       throttles[index].machine.isNamed
     else { return }
     let hadRoom = throttles[index].machine.limit?.roomAt == nil
-    guard throttles[index].machine.refund(id: place.id, cost: cost, at: now.boot) else { return }
+    guard
+      throttles[index].machine.refund(id: place.id, cost: cost, taken: taken, at: now.boot)
+    else { return }
     limitChanged(index, .refunded, at: now)
     endIfUnused(index, hadRoom: hadRoom, at: now)
   }

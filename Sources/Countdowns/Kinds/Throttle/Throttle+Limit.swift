@@ -71,11 +71,15 @@ extension Throttle {
 
   /// Gives one send back, as if it had not been. Returns false if it does not matter any more.
   ///
-  /// - Parameter cost: what was taken with this id.
-  mutating func refund(id: Int64, cost: UInt32 = 1, at now: Instant) -> Bool {
+  /// - Parameters:
+  ///   - cost: what was taken with this id.
+  ///   - taken: when it was taken, if what has come back since then is not given back again.
+  mutating func refund(
+    id: Int64, cost: UInt32 = 1, taken: Instant? = nil, at now: Instant
+  ) -> Bool {
     guard let busySince = limit?.busySince else { return false }
     let isUsed = id >= busySince && emptyRate > now
-    if isUsed { refund(cost, at: now) }
+    if isUsed { refund(cost, taken: taken, at: now) }
     return changeLimit { limit, rate in
       var isOnRecord = false
       for _ in 0..<cost where limit.sends.remove(id) { isOnRecord = true }

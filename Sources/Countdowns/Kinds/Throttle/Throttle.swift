@@ -97,9 +97,13 @@ package struct Throttle: Guard {
   }
 
   /// Gives `cost` back, at most what was used.
-  package mutating func refund(_ cost: UInt32, at now: Instant) {
-    let used = used(at: now)
-    set(used - min(used, UInt128(cost) * rate.use), at: now)
+  ///
+  /// - Parameter taken: when it was taken. What has come back since then is not given back again.
+  ///   With nil, all is given back.
+  package mutating func refund(_ cost: UInt32, taken: Instant? = nil, at now: Instant) {
+    let (used, cost) = (used(at: now), UInt128(cost) * rate.use)
+    let passed = taken.map { UInt128(max((now - $0).microseconds, 0)) * UInt128(rate.count) } ?? 0
+    set(used - min(used, cost - min(cost, passed)), at: now)
   }
 
   /// Applies another BURST or RATE from now on. What was used stays used, up to all of the new

@@ -157,6 +157,31 @@ private struct ThrottleTimeline {
     #expect(after.resetAfter <= before.resetAfter + Interval(microseconds: 100))
   }
 
+  @Test(arguments: 0..<20)
+  func whatWasTakenForAWhileLeavesOthersNoMoreThanTheRate(seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    let rate = rate(3, 2, per: .seconds(1))
+    var (machine, without) = (Throttle(rate, at: .zero), Throttle(rate, at: .zero))
+    var (now, given) = (Instant.zero, 0)
+    var borrowed: [(cost: UInt32, at: Instant)] = []
+    for _ in 0..<2_000 {
+      now = now + Interval(microseconds: Int64.random(in: 0...600_000, using: &random))
+      let cost = UInt32.random(in: 1...2, using: &random)
+      switch Int.random(in: 0..<3, using: &random) {
+      case 0: if machine.take(cost, at: now).isAccepted { borrowed.append((cost, now)) }
+      case 1:
+        guard let place = borrowed.indices.randomElement(using: &random) else { continue }
+        let (cost, taken) = borrowed.remove(at: place)
+        machine.refund(cost, taken: taken, at: now)
+      default:
+        guard machine.take(cost, at: now).isAccepted else { continue }
+        given += 1
+        #expect(without.take(cost, at: now).isAccepted, "at \(now)")
+      }
+    }
+    #expect(given > 100)
+  }
+
   @Test func ratesOutOfRangeAreRefused() {
     #expect(Throttle.Rate(burst: 0, count: 1, period: .seconds(1)) == nil)
     #expect(Throttle.Rate(burst: 1, count: 0, period: .seconds(1)) == nil)
