@@ -28,9 +28,6 @@ extension Configuration {
       return ("journal.secret-file", "empty, but journal.keys is hmac; name a file with a secret")
     }
     guard journal.isOn else { return nil }
-    if journal.size < 1 << 20 {
-      return ("journal.size", "\(journal.size) bytes; at least 1MiB, or 0 for no journal")
-    }
     let shared = fleet.settings.kinds
     if fleet.engine != .none,
       shared.contains(.countdown) || shared.contains(.throttle) || shared.contains(.once)

@@ -52,14 +52,17 @@ extension SettingType where Value: FixedWidthInteger & Sendable {
 }
 
 extension SettingType where Value == Int {
-  static func bytes(_ range: ClosedRange<Int>) -> SettingType {
-    SettingType(
+  static func bytes(_ range: ClosedRange<Int>, orNone: Bool = false) -> SettingType {
+    let lowest = range.lowerBound
+    let least = lowest > 0 && lowest % (1 << 20) == 0 ? "\(lowest >> 20)MiB" : "\(lowest)"
+    return SettingType(
       schema: [.textOrInteger, .of("pattern", "^[0-9]+(KiB|MiB)?$")],
-      allowed: "bytes, or an integer with KiB or MiB, from \(range.lowerBound) to "
+      allowed: (orNone ? "0, or " : "")
+        + "bytes, or an integer with KiB or MiB, from \(least) to "
         + "\(range.upperBound >> 20)MiB",
       parse: { text in
         withUnit(text, units: [("KiB", 1 << 10), ("MiB", 1 << 20), ("", 1)])
-          .flatMap { range.contains($0) ? $0 : nil }
+          .flatMap { range.contains($0) || orNone && $0 == 0 ? $0 : nil }
       },
       show: { "\($0)" })
   }

@@ -129,9 +129,9 @@ extension Setting where Whole == Configuration {
       "How often a verification code may be sent to a key, by the name of the policy."),
 
     Setting(
-      "journal.size", \.journal.size, .bytes(0...1 << 40),
+      "journal.size", \.journal.size, .bytes(1 << 20...1 << 40, orNone: true),
       "Keep the decisions about countdowns, rate limits and idempotency keys in so many bytes on the "
-        + "disk, at least 1MiB, for `countdownctl journal` and `policy replay`; 0 keeps none."),
+        + "disk, for `countdownctl journal` and `policy replay`; 0 keeps none."),
     Setting(
       "journal.entries", \.journal.entries, .count(1_000...1_000_000_000),
       "The most entries of the journal. The oldest eighth makes room."),
