@@ -289,6 +289,7 @@ struct InteractionModel {
       content.state = .refreshing
     } else {
       content.state = .loading
+      content.lacksHUD = false
       content.items = nil
       content.message = nil
     }
