@@ -156,3 +156,44 @@ def test_a_directory_that_cannot_be_synced_is_not_relied_on(tmp_path, start_daem
         assert "fsync" in daemon.log and "Look into the kernel's log" in daemon.log
     daemon.environment = None
     daemon.start_again()
+
+
+class WorstLuck:
+    """All sectors that were written are on the disk, but no new length of a file."""
+
+    def choice(self, shares):
+        self.is_first = True
+        return 1
+
+    def random(self):
+        self.is_first, was_first = False, self.is_first
+        return 1 if was_first else 0
+
+
+def test_a_power_failure_while_a_segment_grows_loses_nothing(tmp_path, start_daemon):
+    """The next segment grows for a batch that is longer than segments are."""
+
+    def begin(place, **fault):
+        (place / "state").mkdir(parents=True, mode=0o700)
+        faults = Faults(place, place / "state")
+        daemon = start_daemon(
+            state=place / "state", arguments=POWER, segment_size="64KiB",
+            config="limits: {max-payload-length: 100KiB}", environment=faults.environment(shadow=True, **fault))
+        client = daemon.connect()
+        started = view(client("COUNTDOWN", "START", "k", "EVERY", "1h"))
+        client.send("DEBOUNCE", "CALL", "d", "1h", "PAYLOAD", "x" * 90_000)
+        return daemon, faults, client, started
+
+    daemon, faults, client, _ = begin(tmp_path / "counted")
+    client.reply()
+    calls = faults.calls()
+    daemon.kill()
+    grown = next(at for at, (call, file) in enumerate(calls, 1) if call == "fallocate" and file.endswith(".log"))
+    for at in range(grown, grown + 5):
+        daemon, faults, _, started = begin(tmp_path / f"at-{at}", at=at, action="kill-after")
+        daemon.process.wait(30)
+        faults.lose_power(WorstLuck())
+        daemon.environment = None
+        daemon.start_again()
+        assert "corrupt" not in daemon.log
+        assert view(daemon.connect()("COUNTDOWN", "GET", "k"))["generation"] == started["generation"]

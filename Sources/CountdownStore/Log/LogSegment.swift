@@ -90,10 +90,10 @@ final class LogSegment: @unchecked Sendable {
     LogFrame.put(lineage, at: 8, in: &header)
     LogFrame.put(UInt64(size), at: 16, in: &header)
     LogFrame.put(CRC32C.checksum(header[..<24]), at: 24, in: &header)
+    // After a power failure, a header that names a longer file would mean that changes are lost.
+    if self.size > 0 { try synchronize(fsync, "fsync") }
     try write(header, at: 0)
-    guard fsync(descriptor) == 0 else {
-      throw StoreError(systemError: errno, path: path, doing: "fsync")
-    }
+    try synchronize(fsync, "fsync")
     self.size = size
   }
 
@@ -122,9 +122,11 @@ final class LogSegment: @unchecked Sendable {
     }
   }
 
-  func synchronize() throws(StoreError) {
-    guard fdatasync(descriptor) == 0 else {
-      throw StoreError(systemError: errno, path: path, doing: "fdatasync")
+  func synchronize() throws(StoreError) { try synchronize(fdatasync, "fdatasync") }
+
+  private func synchronize(_ call: (Int32) -> Int32, _ name: String) throws(StoreError) {
+    guard call(descriptor) == 0 else {
+      throw StoreError(systemError: errno, path: path, doing: name)
     }
   }
 }
