@@ -256,15 +256,20 @@ extension Fleet {
       statistics.losses += 1
       dispatcher.host.note(.lost(partition: index, refusedUntil: refusedUntil))
     }
+    let isOfThisLoading = place.loading == partition.loading
     // The stream has forked: another server has taken over that lacks the last entries.
     let hasFork =
-      place.loading == partition.loading
-      && (number < place.position || place.version != nil && atPosition != place.version)
+      isOfThisLoading
+      && (number < place.position
+        || place.version != nil && atPosition != nil && atPosition != place.version)
+    // The stream has dropped that entry. Who follows it notices what is missing, if anything is.
+    let hasGap =
+      isOfThisLoading && place.version != nil && atPosition == nil && !partition.isFollowed
     if hasFork, !isLost { noteFork(index, from: place, number, atPosition) }
     partition.take(epoch: epoch)
     let becomesKeeper = take(leases, asKeeperOf: index)
     if isNew || isLost || hasFork { partition.confirmed = 0 }
-    if isNew || isLost || hasFork {
+    if isNew || isLost || hasFork || hasGap {
       reload(index, after: number)
     } else if partition.hasLocalChanges || partition.isLoading && !partition.isFollowed {
       // Load again after local decisions, or after an interrupted loading.

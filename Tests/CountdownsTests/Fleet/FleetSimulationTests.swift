@@ -15,6 +15,13 @@ import Testing
     try FleetSimulation(seed: seed, isAllMirrored: true).play(steps: 500)
   }
 
+  /// A limit gives back what has partly come back by itself; a stream has dropped the entry that a
+  /// daemon asks about.
+  @Test(arguments: [2_611_270_404, 2_611_270_650])
+  func historiesInWhichSomethingIsOverAlready(seed: UInt64) throws {
+    try FleetSimulation(seed: seed).play(steps: 500)
+  }
+
   @Test(arguments: FleetSimulation.Fault.allCases)
   func theCheckFindsFleetsThatBreakTheirWord(fault: FleetSimulation.Fault) {
     var problems: [String] = []
