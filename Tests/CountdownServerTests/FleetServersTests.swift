@@ -118,6 +118,41 @@ struct FleetServersTests {
     #expect(Set(asked.map(\.host)).count == 3)
   }
 
+  /// A new server gives hosts time to renew their leases, but not one that others have relied on to
+  /// be over: its host must learn that, and close the connections that have lost something.
+  @Test func aLeaseThatAChangeHasFoundOverStaysOver() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+    link.open(1, new: epoch)
+    try link.wait("opened") { $0.answers[1] != nil }
+    let timer = FleetKey(.timer, "t".utf8Array)
+    // Both have been over for long.
+    try redis.command("HSET", "cd:{cd.1}:leases", "at", "1", "quiet", "1", "7", "1", "8", "1")
+    link.change(
+      1, timer, from: nil, to: FleetVersion(daemon: 1, operation: 1), record: [1], gone: 7, id: 2)
+    try link.wait("changed") { $0.answers[2] != nil }
+    guard case .changed = link.client.answers[2]?.body else {
+      throw Failure("\(link.client.answers)")
+    }
+    // Nobody has opened the partition for long, so the lease of the other has longer.
+    for (id, host, over) in [(3, 8, [7]), (4, 7, [7])] as [(UInt64, UInt32, Set<UInt32>)] {
+      link.open(1, new: epoch, id: id, known: epoch, lease: host)
+      try link.wait("opened again") { $0.answers[id] != nil }
+      guard case .opened(_, _, _, _, let leases) = link.client.answers[id]?.body else {
+        throw Failure("\(link.client.answers)")
+      }
+      #expect(leases.over == over, "\(host)")
+    }
+    link.change(
+      1, timer, from: FleetVersion(daemon: 1, operation: 1),
+      to: FleetVersion(daemon: 1, operation: 2), record: [2], gone: 8, id: 5)
+    try link.wait("refused") { $0.answers[5] != nil }
+    guard case .lease(isOver: false) = link.client.answers[5]?.body else {
+      throw Failure("\(link.client.answers)")
+    }
+  }
+
   @Test func scriptsThatWereRemovedAreSentAgain() throws {
     let redis = try RedisServer()
     let link = try Link(redis)
@@ -362,23 +397,23 @@ private final class Link {
 
   func open(
     _ partition: Int, new: [UInt8], id: UInt64 = 1, known: [UInt8] = [], position: Int64 = 0,
-    keeping: FleetKeeping? = nil
+    keeping: FleetKeeping? = nil, lease: UInt32? = nil
   ) {
     var opening = FleetOpening(known: known, new: new, refusal: 1_000_000, position: position)
     opening.keeping = keeping
+    opening.lease = lease
     servers.send(.open(opening), id: id, to: partition)
   }
 
   func change(
     _ partition: Int, _ key: FleetKey, from expected: FleetVersion?, to version: FleetVersion,
-    record: [UInt8]?, id: UInt64
+    record: [UInt8]?, gone: UInt32? = nil, id: UInt64
   ) {
-    servers.send(
-      .change(
-        key,
-        FleetChange(
-          epoch: Array("epoch-of-a-test!".utf8), expected: expected, version: version,
-          record: record, events: [9], earliest: 0, latest: .max / 4)), id: id, to: partition)
+    var change = FleetChange(
+      epoch: Array("epoch-of-a-test!".utf8), expected: expected, version: version,
+      record: record, events: [9], earliest: 0, latest: .max / 4)
+    change.gone = gone
+    servers.send(.change(key, change), id: id, to: partition)
   }
 }
 

@@ -16,7 +16,8 @@ enum FleetScript: Int, CaseIterable {
     """
 
   /// Renews the lease of a host, if it has one that is not over, and finds those that are over. If
-  /// nobody has opened the partition for a while, nobody could: then all leases last longer.
+  /// nobody has opened the partition for a while, nobody could: then all leases last longer, except
+  /// one that a change has relied on to be over. It has the time of that change, below 0.
   private static let leases = """
     local over, next = {}, 0
     local l = redis.call('HGETALL', KEYS[3])
@@ -27,13 +28,14 @@ enum FleetScript: Int, CaseIterable {
       if now - (t.at or 0) > \(FleetLeases.gap) then quiet = now end
       t.at, t.quiet = nil, nil
       local least = quiet + \(FleetLeases.length)
-      if ARGV[7] ~= '' and not (t[ARGV[7]] and now > math.max(t[ARGV[7]], least)) then
+      local function last(til) return til < 0 and -til or math.max(til, least) end
+      if ARGV[7] ~= '' and not (t[ARGV[7]] and now > last(t[ARGV[7]])) then
         t[ARGV[7]] = now + \(FleetLeases.length)
         redis.call('HSET', KEYS[3], ARGV[7], string.format('%.0f', t[ARGV[7]]))
       end
       local count = 0
       for host, ending in pairs(t) do
-        ending = math.max(ending, least)
+        ending = last(ending)
         if now > ending + \(FleetLeases.memory) then redis.call('HDEL', KEYS[3], host)
         else
           count = count + 1
@@ -82,9 +84,15 @@ enum FleetScript: Int, CaseIterable {
         if ARGV[10] ~= '' or ARGV[11] ~= '' then
           local l = redis.call('HMGET', KEYS[4], 'quiet', ARGV[10], ARGV[11])
           local quiet = tonumber(l[1] or 0) + \(FleetLeases.length)
-          local function over(til) return now > math.max(tonumber(til or 0), quiet) end
+          local function over(til)
+            til = tonumber(til or 0)
+            return now > (til < 0 and -til or math.max(til, quiet))
+          end
           if ARGV[10] ~= '' and l[2] and over(l[2]) then return {'lease', now, 1} end
           if ARGV[11] ~= '' and not over(l[3]) then return {'lease', now, 0} end
+          if ARGV[11] ~= '' then
+            redis.call('HSET', KEYS[4], ARGV[11], string.format('%.0f', 1 - now))
+          end
           if ARGV[10] ~= '' then
             redis.call('HSETNX', KEYS[4], 'at', string.format('%.0f', now))
             redis.call('HSET', KEYS[4], ARGV[10],

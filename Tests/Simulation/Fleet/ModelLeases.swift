@@ -15,7 +15,7 @@ package struct ModelLeases: Equatable {
   package init(length: Int64 = FleetLeases.length) { self.length = length }
 
   private func end(_ host: UInt32) -> Int64? {
-    ends[host].map { max($0, quiet + length) }
+    ends[host].map { $0 < 0 ? -$0 : max($0, quiet + length) }
   }
 
   /// What `open` does.
@@ -59,7 +59,11 @@ package struct ModelLeases: Equatable {
     _ host: UInt32?, gone: UInt32?, at now: Int64
   ) -> FleetAnswer.Body? {
     if let host, let end = end(host), now > end { return .lease(isOver: true) }
-    if let gone, now <= end(gone) ?? (quiet + length) { return .lease(isOver: false) }
+    if let gone {
+      if now <= end(gone) ?? (quiet + length) { return .lease(isOver: false) }
+      // However long nobody opens the partition, it stays over.
+      ends[gone] = 1 - now
+    }
     if let host {
       if openedAt == 0 { openedAt = now }
       ends[host] = now + length
