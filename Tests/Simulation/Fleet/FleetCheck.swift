@@ -250,8 +250,7 @@ struct FleetCheck {
   /// Checks that no confirmed change is lost.
   private func checkKept(_ causes: [Cause], _ commands: [ClientCommand]) -> String? {
     guard !world.settings.trouble.losesConfirmed, !simulation.wasFlushed else { return nil }
-    let kept = Set(world.shards.flatMap { $0.primary.log.map(\.id) })
-    for index in causes.indices where !kept.contains(causes[index].execution.write) {
+    for index in causes.indices where !owners.kept.contains(causes[index].execution.write) {
       // The change may come from a command whose client received no certain reply.
       let may = causes[index].candidates.filter {
         if case .unsure = commands[$0].result { true } else { false }
@@ -313,10 +312,9 @@ struct FleetCheck {
   /// Checks that each subscriber of a key receives the events of each change once and in order,
   /// from some change on.
   private func checkEvents(_ key: FleetKey, _ causes: [Cause]) -> String? {
-    let kept = Set(world.shards.flatMap { $0.primary.log.map(\.id) })
     var made: [(at: Int64, event: HeardEvent)] = []
     for cause in causes
-    where simulation.hasLostStream || kept.contains(cause.execution.write) {
+    where simulation.hasLostStream || owners.kept.contains(cause.execution.write) {
       made += cause.events.filter(\.isShared).map { (cause.execution.at, $0) }
     }
     for daemon in simulation.allDaemons {

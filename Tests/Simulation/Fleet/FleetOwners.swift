@@ -5,11 +5,14 @@ import Countdowns
 struct FleetOwners {
   private let simulation: FleetSimulation
   private let specification: FleetSpecification
+  /// The writes that no failover has lost.
+  let kept: Set<Int>
   private var world: FleetWorld { simulation.world }
 
   init(_ simulation: FleetSimulation, _ specification: FleetSpecification) {
     self.simulation = simulation
     self.specification = specification
+    kept = Set(simulation.world.shards.flatMap { $0.primary.log.map(\.id) })
   }
 
   /// Returns the numbers that the connection of a command may have had in the fleet, each with the
@@ -28,16 +31,22 @@ struct FleetOwners {
 
   /// Returns whether a change may take the owner of its record for gone.
   func mayBeGone(_ execution: Execution) -> Bool {
-    mayBeGone(execution.key, execution.before?.bytes, by: execution.at)
+    mayBeGone(
+      execution.key, execution.before?.bytes, by: execution.at,
+      isLost: !kept.contains(execution.write))
   }
 
   /// Returns whether an owner of a record may be taken for gone at some time.
-  func mayBeGone(_ key: FleetKey, _ record: [UInt8]?, by time: Int64) -> Bool {
+  ///
+  /// - Parameter isLost: whether a failover has lost that, so that its host never learned of it.
+  func mayBeGone(
+    _ key: FleetKey, _ record: [UInt8]?, by time: Int64, isLost: Bool = false
+  ) -> Bool {
     specification.owners(of: key, record).contains { owner in
       let end = end(of: owner)
       if end <= time { return true }
       // The lease may have been over before the host knew; but then the connection is closed.
-      guard end < .max else { return false }
+      guard end < .max || isLost else { return false }
       let trouble = world.settings.trouble
       if trouble.clocks || trouble.flushes { return true }
       let partition = simulation.allDaemons[0].fleet.partition(of: key)
