@@ -237,8 +237,7 @@ test-screen: test-packages ## Test countdown-gateway with browsers, curl and pro
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -n $(WORKERS) \
 	  Tests/Screen Tests/Integration/test_metrics.py --durations=10
 
-# LOSSES=200 FAULTS=200 PAUSE_S=20 ANSWER_MS=260 WRITE_MS=3000 SECONDS_OF_POLICY=600 KEYS=10000
-# KILL_EVERY=60 DURATION=30 make it long; `make nightly` does.
+# `make nightly` has longer ones. LOSSES=200 FAULTS=200 PAUSE_S=20 take hours.
 .PHONY: test-fleet
 test-fleet: test-packages ## Test fleets with real Redis servers, Sentinel and Cluster (root only; LOSSES=3, FAULTS=7, …)
 	@scripts/install-packages.sh redis-server redis-sentinel iproute2 nftables
