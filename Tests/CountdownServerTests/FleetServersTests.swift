@@ -118,8 +118,8 @@ struct FleetServersTests {
     #expect(Set(asked.map(\.host)).count == 3)
   }
 
-  /// A new server gives hosts time to renew their leases, but not one that others have relied on to
-  /// be over: its host must learn that, and close the connections that have lost something.
+  /// A new server gives hosts time to renew their leases, but for those whose end others have relied
+  /// on: their hosts must learn that, and close the connections that have lost something.
   @Test func aLeaseThatAChangeHasFoundOverStaysOver() throws {
     let redis = try RedisServer()
     let link = try Link(redis)

@@ -16,8 +16,8 @@ enum FleetScript: Int, CaseIterable {
     """
 
   /// Renews the lease of a host, if it has one that is not over, and finds those that are over. If
-  /// nobody has opened the partition for a while, nobody could: then all leases last longer, except
-  /// one that a change has relied on to be over. It has the time of that change, below 0.
+  /// nobody has opened the partition for a while, nobody could: then all leases last longer, but for
+  /// those whose end a change has relied on. These have the time of that change, below 0.
   private static let leases = """
     local over, next = {}, 0
     local l = redis.call('HGETALL', KEYS[3])
