@@ -16,7 +16,7 @@ enum FleetScript: Int, CaseIterable {
     """
 
   /// Renews the lease of a host, if it has one that is not over, and finds those that are over. If
-  /// nobody has opened the partition for a while, nobody could: then all leases last longer, but for
+  /// nobody has opened the partition for a while, nobody could: then all leases last longer, except
   /// those whose end a change has relied on. These have the time of that change, below 0.
   private static let leases = """
     local over, next = {}, 0
