@@ -15,9 +15,15 @@ enum FleetScript: Int, CaseIterable {
 
     """
 
+  /// Returns until when a lease lasts. If a change has relied on its end, it has the time of that
+  /// change, below 0, and never lasts longer.
+  private static let endOfLease = """
+    local function last(til, least) return til < 0 and -til or math.max(til, least) end
+
+    """
+
   /// Renews the lease of a host, if it has one that is not over, and finds those that are over. If
-  /// nobody has opened the partition for a while, nobody could: then all leases last longer, except
-  /// those whose end a change has relied on. These have the time of that change, below 0.
+  /// nobody has opened the partition for a while, nobody could: then leases last longer.
   private static let leases = """
     local over, next = {}, 0
     local l = redis.call('HGETALL', KEYS[3])
@@ -28,14 +34,13 @@ enum FleetScript: Int, CaseIterable {
       if now - (t.at or 0) > \(FleetLeases.gap) then quiet = now end
       t.at, t.quiet = nil, nil
       local least = quiet + \(FleetLeases.length)
-      local function last(til) return til < 0 and -til or math.max(til, least) end
-      if ARGV[7] ~= '' and not (t[ARGV[7]] and now > last(t[ARGV[7]])) then
+      if ARGV[7] ~= '' and not (t[ARGV[7]] and now > last(t[ARGV[7]], least)) then
         t[ARGV[7]] = now + \(FleetLeases.length)
         redis.call('HSET', KEYS[3], ARGV[7], string.format('%.0f', t[ARGV[7]]))
       end
       local count = 0
       for host, ending in pairs(t) do
-        ending = last(ending)
+        ending = last(ending, least)
         if now > ending + \(FleetLeases.memory) then redis.call('HDEL', KEYS[3], host)
         else
           count = count + 1
@@ -75,7 +80,7 @@ enum FleetScript: Int, CaseIterable {
     // Refuses before it writes. Steps that can fail for lack of memory or permission come first, so
     // either everything is done or nothing that matters.
     case .change:
-      Self.clock + """
+      Self.clock + Self.endOfLease + """
         local e = redis.call('HMGET', KEYS[3], 'id', 'until')
         if e[1] ~= ARGV[1] or now < tonumber(e[2] or 0) then return {'epoch', now} end
         local old = redis.call('HGET', KEYS[1], ARGV[8])
@@ -84,13 +89,10 @@ enum FleetScript: Int, CaseIterable {
         if ARGV[10] ~= '' or ARGV[11] ~= '' then
           local l = redis.call('HMGET', KEYS[4], 'quiet', ARGV[10], ARGV[11])
           local quiet = tonumber(l[1] or 0) + \(FleetLeases.length)
-          local function over(til)
-            til = tonumber(til or 0)
-            return now > (til < 0 and -til or math.max(til, quiet))
-          end
+          local function over(til) return now > last(tonumber(til or 0), quiet) end
           if ARGV[10] ~= '' and l[2] and over(l[2]) then return {'lease', now, 1} end
-          if ARGV[11] ~= '' and not over(l[3]) then return {'lease', now, 0} end
           if ARGV[11] ~= '' then
+            if not over(l[3]) then return {'lease', now, 0} end
             redis.call('HSET', KEYS[4], ARGV[11], string.format('%.0f', 1 - now))
           end
           if ARGV[10] ~= '' then
@@ -113,7 +115,7 @@ enum FleetScript: Int, CaseIterable {
       Self.clock
         + "return {now, redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2], 'COUNT', ARGV[3])}"
     case .open:
-      Self.clock + """
+      Self.clock + Self.endOfLease + """
         local id, n, til, keeper, ending, load, blocked = unpack(redis.call('HMGET', KEYS[1],
           'id', 'n', 'until', 'keeper', 'keeper-until', 'keeper-load', 'blocked'))
         til = tonumber(til or 0)
