@@ -60,8 +60,11 @@ package final class ConfigurationFuzz: FuzzTarget {
 
   private static func isContradicted(_ setting: String) -> Bool {
     let parts = setting.split(separator: ".")
-    return contradicted.contains(setting) || parts.first == "throttles"
-      || parts.first == "policies" && ["limits", "shadow"].contains(parts.last)
+    return switch parts.first {
+    case "policies": ["limits", "shadow"].contains(parts.last)
+    case "throttles": ["windows", "of"].contains(parts.last)
+    default: contradicted.contains(setting)
+    }
   }
 
   package func input(seed: UInt64) -> [UInt8] {
