@@ -116,6 +116,8 @@ struct LimitLists {
 
   mutating func take(_ keys: [[UInt8]], cost: Int64 = 1, id: Int64, hasCode: Bool, at now: Int64) {
     for key in keys {
+      // What happened before it was unused does not matter.
+      if used(key, at: now).level == 0 { limits[key]?.history = [] }
       limits[key, default: Limit()].history.append(.taken(at: now, id: id, cost: cost))
       for _ in 0..<cost {
         limits[key]!.sends.append(Send(at: now, id: id, isEntered: nil, counts: hasCode))
