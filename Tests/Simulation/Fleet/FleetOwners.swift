@@ -56,7 +56,8 @@ struct FleetOwners {
     }
   }
 
-  /// Checks that nothing outlives its owner for longer than 5 s.
+  /// Checks that nothing outlives its owner for longer than 5 s, or than 5 s after the end of the
+  /// last daemon that may have been about to end it.
   func check(_ key: FleetKey) -> String? {
     for owner in specification.owners(of: key, world.record(key)?.bytes) where end(of: owner) < .max
     {
@@ -72,12 +73,23 @@ struct FleetOwners {
         guard end < .max else { continue }
         // Its host ends what a closed connection owned, unless it ends first.
         let ended = host(of: owner)!.daemon.endedAt
-        let limit = end + 500_000 < ended ? end + 500_000 : ended + 5_000_000
+        let limit = end + 500_000 < ended ? end + 500_000 : lastTakeOver(from: ended)
         guard segment.until > max(limit, segment.from + 500_000) else { continue }
         return "outlives its owner by \(segment.until - end) µs: \(name(of: owner))"
       }
     }
     return nil
+  }
+
+  /// Returns when what belonged to a daemon that ended must be gone.
+  ///
+  /// Of those that share a mirror one ends it, after the lease. If that one ends first, another has
+  /// to wait for that lease in turn.
+  private func lastTakeOver(from ended: Int64) -> Int64 {
+    simulation.allDaemons.filter { $0.fleet.settings.mirror == .used }.map(\.endedAt).sorted()
+      .reduce(ended + 5_000_000) { limit, other in
+        (ended...limit).contains(other) ? other + 5_000_000 : limit
+      }
   }
 
   /// Returns when an owner was closed, or its daemon ended; the greatest number if neither was.
