@@ -122,6 +122,7 @@ extension Fleet {
   func beginLoading(_ index: Int) {
     partitions[index].loading += 1
     partitions[index].isLoading = true
+    partitions[index].removed = []
     partitions[index].unreadable = (0, nil)
     guard !isWhole(index) else { return link.load(index, only: nil) }
     var keys = Set(partitions[index].copies.keys)

@@ -321,14 +321,18 @@ extension Fleet {
     dispatcher.deliver()
   }
 
-  /// Takes the record that a server has answered with. If the stream has brought another one since
-  /// it was asked, nobody knows which is newer: then it is asked again.
+  /// Takes the record that a server has answered with. If the stream may have brought a newer one
+  /// since it was asked, the server is asked again.
   private func take(
     _ record: FleetRecord?, for operation: FleetOperation, at index: Int, asked: FleetPlace
   ) {
     let partition = partitions[index]
-    if let newest = lanes[operation.key]?.newest, newest.number > asked.position,
-      newest.loading == asked.loading, asked.loading == partition.loading,
+    // After its operation has ended, or a loading has begun, nobody knows what the stream brought.
+    guard let lane = lanes[operation.key], lane.current === operation,
+      asked.loading == partition.loading
+    else { return }
+    if let newest = lane.newest, newest.number > asked.position,
+      newest.loading == partition.loading,
       partition.copies[operation.key]?.record.version != record?.version
     {
       return
@@ -354,8 +358,9 @@ extension Fleet {
     case .changed(let number, let problem):
       guard let version = operation.version, case .record(let new) = operation.outcome.change
       else { return }
-      let newest = lanes[operation.key]?.newest ?? (0, 0)
-      if newest.loading != partitions[index].loading || newest.number <= number {
+      if let lane = lanes[operation.key], lane.current === operation,
+        lane.newest?.loading != partitions[index].loading || lane.newest!.number <= number
+      {
         setCopy(
           operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index, at: now)
       }

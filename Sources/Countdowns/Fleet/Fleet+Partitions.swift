@@ -31,6 +31,8 @@ final class FleetPartition {
   /// Counts the loadings of all records, the one under way included.
   var loading = 0
   var isLoading = false
+  /// What the stream has removed since the loading under way began.
+  var removed: Set<FleetKey> = []
   /// Whether this host is the keeper, which has copies of all records.
   var isKept = false
   /// Whether subscribers may have missed changes before the loading under way.
@@ -113,6 +115,9 @@ extension Fleet {
       }
       statistics.entries += 1
       lanes[entry.key]?.newest = (entry.number, partitions[index].loading)
+      if entry.record == nil, partitions[index].isLoading {
+        partitions[index].removed.insert(entry.key)
+      }
       if wants(entry.key, in: index) {
         setCopy(
           entry.key, entry.record.map { FleetRecord(entry.version, $0) }, number: entry.number,
@@ -135,11 +140,11 @@ extension Fleet {
 
   package func load(_ records: [(FleetKey, FleetRecord)], of index: Int) {
     let now = dispatcher.host.now
+    let partition = partitions[index]
     for (key, record) in records where wants(key, in: index) {
-      // A copy that the stream has brought meanwhile is newer.
-      if let copy = partitions[index].copies[key], copy.number > 0,
-        copy.loading == partitions[index].loading
-      {
+      // What the stream has brought meanwhile is newer.
+      if partition.removed.contains(key) { continue }
+      if let copy = partition.copies[key], copy.number > 0, copy.loading == partition.loading {
         continue
       }
       setCopy(key, record, number: 0, of: index, at: now)
@@ -169,6 +174,7 @@ extension Fleet {
       }
       partition.hasCopies = true
       partition.isLoading = false
+      partition.removed = []
       statistics.loadings += 1
       if let first = partition.unreadable.first {
         dispatcher.host.note(

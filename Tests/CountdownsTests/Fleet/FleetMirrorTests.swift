@@ -147,6 +147,46 @@ import Wire
     #expect(snapshots.count == 2)
   }
 
+  /// The answer can come after its command has timed out.
+  @Test func whatTheStreamHasBroughtIsNotReplacedByALateAnswer() throws {
+    let host = FleetCounter(servers, daemon: 3)
+    host.onTheWay = { [self, host] in
+      pass(1, keeper)
+      host.counter.pass(1_000)
+      _ = try? keeper.say("TIMER SET a 1h")
+      host.read()
+    }
+    #expect("\(try host.say("TIMER GET a"))".contains("did not answer"))
+    #expect(held(by: host) == 1)
+    host.onTheWay = { [self, host] in
+      pass(1, keeper)
+      host.counter.pass(1_000)
+      _ = try? keeper.say("TIMER DEL b")
+      host.read()
+    }
+    #expect("\(try host.say("TIMER SET b 1h"))".contains("UNSURE"))
+    #expect(servers.entries.count == 3)
+    #expect(held(by: host) == 1)
+  }
+
+  @Test func whatTheStreamHasRemovedIsNotLoaded() throws {
+    let host = FleetCounter(servers, daemon: 3)
+    for name in ["a", "b", "c"] { try keeper.say("TIMER SET \(name) 1h") }
+    servers.entries.removeFirst()
+    host.whileLoading = { [keeper, host] in
+      _ = try? keeper.say("TIMER DEL b")
+      host.read()
+    }
+    host.settle()
+    host.settle()
+    #expect(host.loaded == 3)
+    #expect(held(by: host) == 2)
+    // It is removed for as long as nobody sets it again.
+    try keeper.say("TIMER SET b 1h")
+    host.read()
+    #expect(held(by: host) == 3)
+  }
+
   @Test func aPatternReceivesEventsOfWhatIsNotHeldToo() throws {
     try keeper.say("TIMER SET old 1h")
     try user.say("TIMER GET old")

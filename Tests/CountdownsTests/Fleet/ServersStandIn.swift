@@ -66,6 +66,8 @@ final class FleetCounter: FleetLink {
   private(set) var loaded = 0
   /// Called once, when the next request was executed, before its answer arrives.
   var onTheWay: (() -> Void)?
+  /// Called once, when the next records to load were read, before they arrive.
+  var whileLoading: (() -> Void)?
   private var toLoad: [Int: [FleetKey]?] = [:]
 
   init(
@@ -122,6 +124,10 @@ final class FleetCounter: FleetLink {
     for (partition, keys) in loads {
       loaded += keys.map(\.count) ?? servers.records.count
       let found = servers.records.filter { keys?.contains($0.key) ?? true }
+      if let happens = whileLoading {
+        whileLoading = nil
+        happens()
+      }
       fleet.load(found.map { ($0.key, $0.value) }, of: partition)
       fleet.endLoading(partition)
     }
