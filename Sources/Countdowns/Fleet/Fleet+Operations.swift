@@ -84,11 +84,11 @@ extension Fleet {
 
   func enqueue(_ operation: FleetOperation) {
     if !operation.isDue { use(operation.key, in: operation.partition) }
-    guard lanes[operation.key] == nil else {
+    guard lanes[operation.key]?.current == nil else {
       lanes[operation.key]!.next.append(operation)
       return
     }
-    lanes[operation.key] = FleetLane(current: operation)
+    lanes[operation.key, default: FleetLane()].current = operation
     decide(operation)
   }
 
@@ -100,7 +100,13 @@ extension Fleet {
       lanes[operation.key]!.current = next
       return decide(next)
     }
-    lanes[operation.key] = nil
+    lanes[operation.key]!.current = nil
+    forgetLane(operation.key)
+  }
+
+  /// Forgets the lane of a key that nothing is under way about.
+  private func forgetLane(_ key: FleetKey) {
+    if let lane = lanes[key], lane.current == nil, lane.requests == 0 { lanes[key] = nil }
   }
 
   // MARK: Deciding
@@ -308,6 +314,8 @@ extension Fleet {
     }
     if let operation = question.operation {
       receive(answer, for: operation, at: index, asked: question.place)
+      lanes[operation.key]!.requests -= 1
+      forgetLane(operation.key)
     } else if let reading = question.reading {
       receive(answer, for: reading, at: index)
     } else if case .opened(let epoch, let number, let until, let version, let leases) = answer.body
@@ -327,11 +335,9 @@ extension Fleet {
     _ record: FleetRecord?, for operation: FleetOperation, at index: Int, asked: FleetPlace
   ) {
     let partition = partitions[index]
-    // After its operation has ended, or a loading has begun, nobody knows what the stream brought.
-    guard let lane = lanes[operation.key], lane.current === operation,
-      asked.loading == partition.loading
-    else { return }
-    if let newest = lane.newest, newest.number > asked.position,
+    // After a loading has begun, nobody knows what the stream brought before it.
+    guard asked.loading == partition.loading else { return }
+    if let newest = lanes[operation.key]?.newest, newest.number > asked.position,
       newest.loading == partition.loading,
       partition.copies[operation.key]?.record.version != record?.version
     {
@@ -358,9 +364,8 @@ extension Fleet {
     case .changed(let number, let problem):
       guard let version = operation.version, case .record(let new) = operation.outcome.change
       else { return }
-      if let lane = lanes[operation.key], lane.current === operation,
-        lane.newest?.loading != partitions[index].loading || lane.newest!.number <= number
-      {
+      let newest = lanes[operation.key]?.newest ?? (0, 0)
+      if newest.loading != partitions[index].loading || newest.number <= number {
         setCopy(
           operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index, at: now)
       }

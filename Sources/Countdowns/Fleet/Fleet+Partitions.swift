@@ -118,7 +118,8 @@ extension Fleet {
       if entry.record == nil, partitions[index].isLoading {
         partitions[index].removed.insert(entry.key)
       }
-      if wants(entry.key, in: index) {
+      // If the answer to a change of this host was lost, only the stream tells what it owns now.
+      if wants(entry.key, in: index) || entry.version.daemon == daemon {
         setCopy(
           entry.key, entry.record.map { FleetRecord(entry.version, $0) }, number: entry.number,
           of: index, at: now)

@@ -226,7 +226,7 @@ package final class Fleet {
     requests[lastRequest] = FleetQuestion(
       partition: partition, operation: operation, reading: reading,
       place: partitions[partition].place)
-    operation?.request = lastRequest
+    if let operation { lanes[operation.key]!.requests += 1 }
     hasUnsent = true
     statistics.requests += 1
     link.send(request, id: lastRequest, to: partition)

@@ -27,7 +27,6 @@ final class FleetOperation {
   var attempts = 0
   /// Whether a change was sent that may have been made.
   var isAtStake = false
-  var request: UInt64?
   private(set) var outcome = Workbench.Outcome()
   var answer = Workbench.Answer()
   /// What is done at once. Each part ends by itself.
@@ -100,10 +99,12 @@ final class PendingReply {
   }
 }
 
-/// The operations about one entity: one is under way, the others wait.
+/// What is under way about one entity: one operation, while the others wait, and requests, also of
+/// operations that have timed out.
 struct FleetLane {
-  var current: FleetOperation
+  var current: FleetOperation?
   var next: Deque<FleetOperation> = []
+  var requests = 0
   /// The newest entry that the stream has brought about the entity meanwhile, and the partition's
   /// `loading` then.
   var newest: (number: Int64, loading: Int)?

@@ -292,6 +292,20 @@ import Wire
     #expect(servers.records.isEmpty)
   }
 
+  /// Only the stream tells that the connection owns it.
+  @Test func whatAConnectionOwnsEndsWithItThoughTheAnswerWasLost() throws {
+    let session = user.counter.open()
+    user.losesAnswer = true
+    #expect("\(try user.say("TIMER SET t 1h OWNER connection", by: session))".contains("UNSURE"))
+    user.fleet.disconnected([0])
+    user.fleet.connected([0], at: user.boot)
+    pass(2, keeper, user)
+    #expect(servers.records.count == 1)
+    user.counter.dispatcher.close(session)
+    pass(10, keeper, user)
+    #expect(servers.records.isEmpty)
+  }
+
   @Test func whatAHostOwnedEndsThoughNobodyElseHoldsIt() throws {
     let owner = Self.host(3, servers)
     try owner.say("TIMER SET t 1h OWNER connection")

@@ -66,6 +66,8 @@ final class FleetCounter: FleetLink {
   private(set) var loaded = 0
   /// Called once, when the next request was executed, before its answer arrives.
   var onTheWay: (() -> Void)?
+  /// Whether the connection is closed once the next request was executed, before its answer.
+  var losesAnswer = false
   /// Called once, when the next records to load were read, before they arrive.
   var whileLoading: (() -> Void)?
   private var toLoad: [Int: [FleetKey]?] = [:]
@@ -111,6 +113,10 @@ final class FleetCounter: FleetLink {
       if let happens = onTheWay {
         onTheWay = nil
         happens()
+      }
+      if losesAnswer {
+        losesAnswer = false
+        answer.body = .failed(mayBeDone: true, "the connection was closed")
       }
       if case .open(let opening) = request {
         if opening.setsPolicies { servers.policies = opening.policies }
