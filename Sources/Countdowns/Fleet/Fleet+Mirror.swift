@@ -127,7 +127,9 @@ extension Fleet {
     guard !isWhole(index) else { return link.load(index, only: nil) }
     var keys = Set(partitions[index].copies.keys)
     let awaited = dispatcher.engine.subscriptions.channels(of: kinds).map { FleetKey($0, $1) }
-    for key in awaited + fetched.keys where partition(of: key) == index { keys.insert(key) }
+    for key in awaited + fetched.keys + lanes.keys where partition(of: key) == index {
+      keys.insert(key)
+    }
     if keys.isEmpty { endLoading(index) } else { link.load(index, only: Array(keys)) }
   }
 

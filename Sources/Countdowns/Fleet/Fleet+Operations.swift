@@ -337,7 +337,7 @@ extension Fleet {
     let partition = partitions[index]
     // After a loading has begun, nobody knows what the stream brought before it.
     guard asked.loading == partition.loading else { return }
-    if let newest = lanes[operation.key]?.newest, newest.number > asked.position,
+    if let newest = lanes[operation.key]!.newest, newest.number > asked.position,
       newest.loading == partition.loading,
       partition.copies[operation.key]?.record.version != record?.version
     {
@@ -364,8 +364,10 @@ extension Fleet {
     case .changed(let number, let problem):
       guard let version = operation.version, case .record(let new) = operation.outcome.change
       else { return }
-      let newest = lanes[operation.key]?.newest ?? (0, 0)
-      if newest.loading != partitions[index].loading || newest.number <= number {
+      let newest = lanes[operation.key]!.newest ?? (0, 0)
+      let loading = partitions[index].loading
+      // Else the stream has brought a newer record, or a loading brings it.
+      if asked.loading == loading, newest.loading != loading || newest.number <= number {
         setCopy(
           operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index, at: now)
       }

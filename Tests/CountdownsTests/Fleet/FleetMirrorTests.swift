@@ -169,6 +169,23 @@ import Wire
     #expect(held(by: host) == 1)
   }
 
+  @Test func anAnswerFromBeforeALoadingReplacesNothing() throws {
+    let host = FleetCounter(servers, daemon: 3)
+    host.onTheWay = { [keeper, servers, host] in
+      keeper.read()
+      _ = try? keeper.say("TIMER DEL a")
+      host.read()
+      _ = try? keeper.say("TIMER SET b 1h")
+      _ = try? keeper.say("TIMER SET c 1h")
+      servers.entries.remove(at: 2)
+      host.read()
+    }
+    try host.say("TIMER SET a 1h")
+    host.settle()
+    #expect(host.loaded == 2)
+    #expect(held(by: host) == 2)
+  }
+
   @Test func whatTheStreamHasRemovedIsNotLoaded() throws {
     let host = FleetCounter(servers, daemon: 3)
     for name in ["a", "b", "c"] { try keeper.say("TIMER SET \(name) 1h") }
