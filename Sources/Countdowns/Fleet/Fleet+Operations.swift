@@ -320,6 +320,8 @@ extension Fleet {
       receive(answer, for: reading, at: index)
     } else if case .opened(let epoch, let number, let until, let version, let leases) = answer.body
     {
+      // The lease is lost with the records: nobody knows whether it was over.
+      if partitions[index].hasLease, partitions[index].isLost(by: epoch) { loseLease() }
       take(leases, of: index, asked: answer.sent)
       opened(
         index, from: question.place, epoch: epoch, number: number, refusedUntil: until,

@@ -5,8 +5,9 @@
 /// it with each heartbeat, by the server's clock. When the lease is over, other hosts end what
 /// belongs to this one; the server checks that it is over.
 ///
-/// A host whose own lease is over, as it paused or did not reach the servers, closes connections
-/// that owned something, and takes another number. So an owner and what it owns end together.
+/// A host whose own lease is over, as it paused or did not reach the servers, or is lost with the
+/// records, closes connections that owned something, and takes another number. So an owner and what
+/// it owns end together.
 extension Fleet {
   /// Returns the fleet's number of a connection of this host.
   func ownerNumber(of connection: UInt64) -> UInt64 {

@@ -26,6 +26,9 @@ final class FleetPartition {
     (self.epoch, epochDigest) = (epoch, Int64(UInt32(truncatingIfNeeded: digest)))
   }
 
+  /// Whether the records that this host knew are lost, as the server's epoch shows.
+  func isLost(by epoch: [UInt8]) -> Bool { !self.epoch.isEmpty && self.epoch != epoch }
+
   /// This daemon's copies of the partition's records.
   var copies: [FleetKey: FleetCopy] = [:]
   /// Counts the loadings of all records, the one under way included.
@@ -258,7 +261,7 @@ extension Fleet {
     partition.refusedUntil = refusedUntil
     partition.failures = 0
     let isNew = partition.epoch.isEmpty
-    let isLost = !isNew && partition.epoch != epoch
+    let isLost = partition.isLost(by: epoch)
     if isLost {
       statistics.losses += 1
       dispatcher.host.note(.lost(partition: index, refusedUntil: refusedUntil))

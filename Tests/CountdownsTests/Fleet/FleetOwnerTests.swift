@@ -1,3 +1,4 @@
+import Simulation
 import Testing
 import Wire
 
@@ -108,6 +109,21 @@ import Wire
     #expect(servers.records.count == 1)
     pass(seconds: 6, b)
     #expect(servers.records.isEmpty)
+  }
+
+  /// Nobody knows any more whether the lease was over, and others have ended what it owned.
+  @Test func aHostWhoseLeaseWasLostClosesTheConnectionsThatOwnedSomething() throws {
+    let (owner, other) = (a.counter.open(), a.counter.open())
+    try a.say("TIMER SET k 1h OWNER connection", by: owner)
+    pass(seconds: 1, a, b)
+    (servers.records, servers.entries, servers.epoch) = ([:], [], [])
+    servers.leases = ModelLeases()
+    // It learns of the record first.
+    #expect(try a.say("TIMER GET k", by: other) == .null)
+    pass(seconds: 1, a, b)
+    #expect(a.counter.host.closed.map(\.connection) == [owner.client.connection])
+    pass(seconds: 1, a, b)
+    #expect(a.info.contains("fleet_leases_lost:1"))
   }
 
   @Test func aHostWhoseLeaseWasOverClosesTheConnectionsThatOwnedSomething() throws {
