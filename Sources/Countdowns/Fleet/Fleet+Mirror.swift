@@ -160,10 +160,15 @@ extension Fleet {
         return isHeld(found, in: index) || !partitions[index].hasCopies ? nil : found
       })
     guard !keys.isEmpty else { return false }
+    fetch(keys, done: done)
+    return true
+  }
+
+  /// Reads the records of keys, and calls `done` then.
+  func fetch(_ keys: Set<FleetKey>, done: @escaping (_ problem: [UInt8]?) -> Void = { _ in }) {
     let fetch = FleetFetch(keys, done)
     for key in keys { fetched[key, default: 0] += 1 }
     for key in keys { begin(.fetch(fetch), about: key) }
-    return true
   }
 
   /// Notes that one of the records was read, or why not.

@@ -345,6 +345,9 @@ extension Fleet {
     {
       return
     }
+    if isWhole(index), partition.copies[operation.key]?.record.version != record?.version {
+      partition.ahead.insert(operation.key)
+    }
     setCopy(operation.key, record, number: 0, of: index, at: dispatcher.host.now)
     operation.seen = .some(record?.version)
   }
@@ -372,6 +375,7 @@ extension Fleet {
       if asked.loading == loading, newest.loading != loading || newest.number <= number {
         setCopy(
           operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index, at: now)
+        if number > partitions[index].position { partitions[index].ahead.insert(operation.key) }
       }
       partitions[index].failures = 0
       if problem == nil {

@@ -34,6 +34,9 @@ final class FleetPartition {
   /// Counts the loadings of all records, the one under way included.
   var loading = 0
   var isLoading = false
+  /// The keys whose records answers have brought before the stream. A server that takes over may
+  /// lack these records, and the stream does not tell.
+  var ahead: Set<FleetKey> = []
   /// What the stream has removed since the loading under way began.
   var removed: Set<FleetKey> = []
   /// Whether this host is the keeper, which has copies of all records.
@@ -128,6 +131,9 @@ extension Fleet {
           of: index, at: now)
       } else {
         noteEnd(of: entry, in: index, at: now)
+      }
+      if !partitions[index].ahead.isEmpty, entry.number >= copy(of: entry.key)?.number ?? 0 {
+        partitions[index].ahead.remove(entry.key)
       }
       if !entry.events.isEmpty {
         var place = partitions[index].eventPlace
@@ -285,7 +291,10 @@ extension Fleet {
       // Load again after local decisions, or after an interrupted loading.
       reload(index, after: max(number, partition.position))
     } else {
-      if !partition.isFollowed { follow(index) }
+      if !partition.isFollowed {
+        follow(index)
+        if !partition.ahead.isEmpty { fetch(partition.ahead) }
+      }
       // Its subscribers have missed nothing.
       if becomesKeeper { beginLoading(index) }
     }
@@ -319,6 +328,7 @@ extension Fleet {
     partitions[index].lastVersion = nil
     partitions[index].hasMissed = true
     partitions[index].hasLocalChanges = false
+    partitions[index].ahead = []
     follow(index)
     beginLoading(index)
   }

@@ -102,6 +102,28 @@ import Wire
     #expect(a.info.contains("fleet_takeovers_behind:1"))
   }
 
+  /// What a host had of them was ahead of the stream, where the servers agree.
+  @Test(arguments: ["TIMER SET x 1h PAYLOAD lost", "TIMER GET x"])
+  func whatAServerThatTakesOverLacksIsReadAgain(command: String) throws {
+    let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
+    try b.say("TIMER SET x 1h PAYLOAD kept")
+    a.read()
+    let (records, entries, number) = (servers.records, servers.entries, servers.number)
+    if command.contains("GET") { try b.say("TIMER SET x 1h PAYLOAD lost") }
+    a.onTheWay = { [servers] in
+      (servers.records, servers.entries, servers.number) = (records, entries, number)
+    }
+    #expect("\(try a.say(command))".contains("lost"))
+    #expect("\(try a.say("TIMER LIST"))".contains("lost"))
+    let c = FleetCounter(servers, daemon: 3)
+    try c.say("TIMER SET y 1h")
+    a.fleet.disconnected([0])
+    a.fleet.connected([0], at: a.boot)
+    a.settle()
+    #expect("\(try a.say("TIMER LIST"))".contains("kept"))
+    #expect(a.fleet.statistics.forks == 0)
+  }
+
   @Test func aDamagedRecordIsReported() throws {
     let a = FleetCounter(servers, daemon: 1)
     try a.say("TIMER SET x 1h")
