@@ -80,18 +80,34 @@ package final class TransferFuzz: FuzzTarget {
           conversation.receive(encode([Array(family.utf8), Array("WHY".utf8), Array(key.utf8)]))
         }
       }
-      return Array(conversation.said.dropFirst(before))
+      return Self.replies(Array(conversation.said.dropFirst(before)))
     }
     guard said[0] == said[1] else {
-      throw FuzzFailure(
-        "\(when):\n\(said.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n---\n"))"
-      )
+      let texts = said.map { $0.joined(separator: "\n") }
+      throw FuzzFailure("\(when):\n\(texts.joined(separator: "\n---\n"))")
     }
     // Entities that are due at the same moment may come in another order.
     let events = [old, new].map { $0.takeHeardEvents() }
     guard events[0] == events[1] else {
       throw FuzzFailure("\(when):\n\(events.map { $0.joined() }.joined(separator: "\n---\n"))")
     }
+  }
+
+  /// Returns replies as texts, the entities of each listing sorted: a table that was larger before
+  /// may take its places in another order.
+  private static func replies(_ bytes: [UInt8]) -> [String] {
+    var decoder = ReplyDecoder()
+    decoder.feed(bytes)
+    var replies: [String] = []
+    while let reply = try? decoder.next() {
+      let parts = reply.elements ?? []
+      if parts.count == 2, let listed = parts[1].elements {
+        replies += ["\(parts[0])"] + listed.map { "\($0)" }.sorted()
+      } else {
+        replies.append("\(reply)")
+      }
+    }
+    return replies
   }
 }
 
