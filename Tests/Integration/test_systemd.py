@@ -153,6 +153,13 @@ def entries(machine, *matches):
     return [json.loads(line) for line in lines.splitlines()]
 
 
+def entry_number(number, machine, match):
+    """Waits until there are so many entries with a message ID, and returns the last one."""
+    machine.eventually(
+        f"entry {number} of {match} is there", lambda: len(entries(machine, match)) == number)
+    return entries(machine, match)[-1]
+
+
 def message_ids():
     """Returns the message IDs that docs/reference/log-messages.md lists, by name."""
     text = (PROJECT / "docs/reference/log-messages.md").read_text()
@@ -164,7 +171,7 @@ def test_the_journal_has_ids_and_fields(machine):
     machine.write(CONFIGURATION + ".d/test.yaml", "limits: {max-entities-per-uid: 1}\n")
     machine.run("systemctl", "start", "countdownd.service")
     for name in ("started", "ready"):
-        (entry,) = entries(machine, "MESSAGE_ID=" + ids[name])
+        entry = entry_number(1, machine, "MESSAGE_ID=" + ids[name])
         assert entry["SYSLOG_IDENTIFIER"] == "countdownd" and entry["PRIORITY"] == "6"
         assert entry["_SYSTEMD_UNIT"] == "countdownd.service"
         assert entry["CODE_FILE"].endswith(".swift") and int(entry["CODE_LINE"]) > 0
@@ -179,25 +186,23 @@ def test_the_journal_has_ids_and_fields(machine):
         answer = b""
         while b"-LIMIT" not in answer:
             answer += client.recv(4_096)
-    limit = "MESSAGE_ID=" + ids["refused at a limit"]
-    machine.eventually("the refusal is there", lambda: entries(machine, limit))
-    (entry,) = entries(machine, limit)
+    entry = entry_number(1, machine, "MESSAGE_ID=" + ids["refused at a limit"])
     assert entry["COUNTDOWND_KEY"] == "second" and entry["COUNTDOWND_UID"] == "0"
     assert int(entry["COUNTDOWND_CONNECTION"]) > 0 and entry["PRIORITY"] == "4"
     assert entries(machine, "COUNTDOWND_KEY=second") == [entry]
 
     reload = b"CONFIG RELOAD\r\n"
     assert b"needs_restart" in ping(machine.path(SOCKET), command=reload)
-    (entry,) = entries(machine, "MESSAGE_ID=" + ids["reloaded"])
+    entry = entry_number(1, machine, "MESSAGE_ID=" + ids["reloaded"])
     assert entry["COUNTDOWND_CHANGED"] == ""
     machine.write(
         CONFIGURATION + ".d/test.yaml", "limits: {max-entities-per-uid: 2}\nlog-level: notice\n")
     assert b"needs_restart" in ping(machine.path(SOCKET), command=reload)
-    entry = entries(machine, "MESSAGE_ID=" + ids["reloaded"])[-1]
+    entry = entry_number(2, machine, "MESSAGE_ID=" + ids["reloaded"])
     assert entry["COUNTDOWND_CHANGED"] == "limits.max-entities-per-uid,log-level"
     machine.write(CONFIGURATION + ".d/test.yaml", "limits: {x: 1}\n")
     assert b"-ERR the configuration is refused" in ping(machine.path(SOCKET), command=reload)
-    (entry,) = entries(machine, "MESSAGE_ID=" + ids["reload refused"])
+    entry = entry_number(1, machine, "MESSAGE_ID=" + ids["reload refused"])
     assert entry["PRIORITY"] == "3" and "limits.x" in entry["MESSAGE"]
     assert secret.decode() not in machine.run("journalctl", "-o", "export", "--no-pager")
 
@@ -391,12 +396,12 @@ def test_damage_is_in_the_journal_and_the_status(machine):
     machine.run("systemctl", "stop", "countdownd.socket", "countdownd.service")
     machine.run("sh", "-c", "rm /var/lib/countdownd/state-1*")
     machine.run("systemctl", "start", "countdownd.service")
-    (entry,) = entries(machine, "MESSAGE_ID=" + ids["state emptied"])
+    entry = entry_number(1, machine, "MESSAGE_ID=" + ids["state emptied"])
     assert entry["PRIORITY"] == "3"
     machine.eventually("the status", lambda: "damaged: " in machine.show("StatusText"))
     assert b":1" in ping(machine.path(SOCKET), command=b"STATE ACKNOWLEDGE\r\n")
     machine.eventually("the status", lambda: "damaged: " not in machine.show("StatusText"))
-    (entry,) = entries(machine, "MESSAGE_ID=" + ids["damage acknowledged"])
+    entry = entry_number(1, machine, "MESSAGE_ID=" + ids["damage acknowledged"])
     assert entry["COUNTDOWND_UID"] == "0"
     machine.run("systemctl", "kill", "--kill-whom=main", "-s", "KILL", "countdownd.service")
     found = "MESSAGE_ID=" + ids["unclean end"]
