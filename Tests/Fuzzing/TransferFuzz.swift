@@ -71,7 +71,7 @@ package final class TransferFuzz: FuzzTarget {
     guard engines[0].armedCount == engines[1].armedCount else {
       throw FuzzFailure("\(when): \(engines.map(\.armedCount)) timers")
     }
-    let said = [old, new].map { conversation in
+    let said = try [old, new].map { conversation in
       let before = conversation.said.count
       for kind in Self.families {
         let family = "\(kind.name)".uppercased()
@@ -80,7 +80,7 @@ package final class TransferFuzz: FuzzTarget {
           conversation.receive(encode([Array(family.utf8), Array("WHY".utf8), Array(key.utf8)]))
         }
       }
-      return Self.replies(Array(conversation.said.dropFirst(before)))
+      return try Self.replies(Array(conversation.said.dropFirst(before)))
     }
     guard said[0] == said[1] else {
       let texts = said.map { $0.joined(separator: "\n") }
@@ -95,11 +95,11 @@ package final class TransferFuzz: FuzzTarget {
 
   /// Returns replies as texts, the entities of each listing sorted: a table that was larger before
   /// may take its places in another order.
-  private static func replies(_ bytes: [UInt8]) -> [String] {
+  private static func replies(_ bytes: [UInt8]) throws -> [String] {
     var decoder = ReplyDecoder()
     decoder.feed(bytes)
     var replies: [String] = []
-    while let reply = try? decoder.next() {
+    while let reply = try decoder.next() {
       let parts = reply.elements ?? []
       if parts.count == 2, let listed = parts[1].elements {
         replies += ["\(parts[0])"] + listed.map { "\($0)" }.sorted()

@@ -339,14 +339,13 @@ extension Fleet {
     let partition = partitions[index]
     // After a loading has begun, nobody knows what the stream brought before it.
     guard asked.loading == partition.loading else { return }
-    if let newest = lanes[operation.key]!.newest, newest.number > asked.position,
-      newest.loading == partition.loading,
-      partition.copies[operation.key]?.record.version != record?.version
-    {
-      return
-    }
-    if isWhole(index), partition.copies[operation.key]?.record.version != record?.version {
-      partition.ahead.insert(operation.key)
+    if partition.copies[operation.key]?.record.version != record?.version {
+      if let newest = lanes[operation.key]!.newest, newest.number > asked.position,
+        newest.loading == partition.loading
+      {
+        return
+      }
+      if isWhole(index) { partition.ahead.insert(operation.key) }
     }
     setCopy(operation.key, record, number: 0, of: index, at: dispatcher.host.now)
     operation.seen = .some(record?.version)

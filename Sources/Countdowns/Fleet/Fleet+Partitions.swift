@@ -132,9 +132,8 @@ extension Fleet {
       } else {
         noteEnd(of: entry, in: index, at: now)
       }
-      if !partitions[index].ahead.isEmpty, entry.number >= copy(of: entry.key)?.number ?? 0 {
-        partitions[index].ahead.remove(entry.key)
-      }
+      let newest = partitions[index].copies[entry.key]?.number ?? 0
+      if entry.number >= newest { partitions[index].ahead.remove(entry.key) }
       if !entry.events.isEmpty {
         var place = partitions[index].eventPlace
         dispatcher.engine.publishShared(entry.events) {

@@ -83,8 +83,8 @@ struct FleetOwners {
 
   /// Returns when what belonged to a daemon that ended must be gone.
   ///
-  /// Of those that share a mirror one ends it, after the lease. If that one ends first, another has
-  /// to wait for that lease in turn.
+  /// Where hosts hold only what they use, the keeper ends it, once the lease is over. If the keeper
+  /// ends first, the next one has to wait until the keeper's lease is over, too.
   private func lastTakeOver(from ended: Int64) -> Int64 {
     simulation.allDaemons.filter { $0.fleet.settings.mirror == .used }.map(\.endedAt).sorted()
       .reduce(ended + 5_000_000) { limit, other in
