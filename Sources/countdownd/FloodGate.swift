@@ -1,6 +1,17 @@
 /// Keeps a repeated message from filling the log. It lets the first messages of a kind pass, counts
 /// the others until the interval is over, and then has the count logged.
-struct FloodGate<Kind: Hashable> {
+///
+/// A kind is a message and whom it is about, so that nobody hides others. Beyond `mostKinds`, those
+/// who are new share one kind for each message.
+struct FloodGate<Message: Hashable & Sendable, User: Hashable & Sendable> {
+  struct Kind: Hashable, Sendable {
+    var message: Message
+    /// Nil for all others.
+    var user: User?
+  }
+
+  /// How many kinds with a user are counted at the same time.
+  let mostKinds: Int
   /// How many messages of a kind pass in an interval.
   let most: Int
   /// The length of an interval from its first message on, in microseconds.
@@ -12,30 +23,33 @@ struct FloodGate<Kind: Hashable> {
   }
   private var windows: [Kind: Window] = [:]
 
-  init(most: Int, interval: Int64) {
+  init(most: Int, interval: Int64, mostKinds: Int) {
+    self.mostKinds = mostKinds
     self.most = most
     self.interval = interval
   }
 
   enum Verdict: Equatable {
     case pass
-    /// The first message held back in an interval: call `close` at this moment, in microseconds.
-    case holdUntil(Int64)
+    /// The first message held back in an interval: call `close` with the kind at this moment, in
+    /// microseconds.
+    case holdUntil(Int64, Kind)
     case hold
   }
 
   /// Decides about a message. `now` is in microseconds and never runs backwards.
-  mutating func admit(_ kind: Kind, at now: Int64) -> Verdict {
+  mutating func admit(_ message: Message, of user: User, at now: Int64) -> Verdict {
+    var kind = Kind(message: message, user: user)
     if windows[kind] == nil {
-      // There are few kinds, as they are places in the sources; old ones are dropped anyway.
       windows = windows.filter { $0.value.end > now || $0.value.count > most }
+      if windows.count >= mostKinds { kind.user = nil }
     }
     var window = windows[kind] ?? Window(end: now + interval)
     if window.end <= now, window.count <= most { window = Window(end: now + interval) }
     window.count += 1
     windows[kind] = window
     if window.count <= most { return .pass }
-    return window.count == most + 1 ? .holdUntil(window.end) : .hold
+    return window.count == most + 1 ? .holdUntil(window.end, kind) : .hold
   }
 
   /// Ends the interval, and returns how many messages were held back.

@@ -28,6 +28,9 @@ struct LogLine: Sendable {
 
   var isAudit: Bool { messageID == LogMessage.foreignChange.rawValue }
 
+  /// The user ID of the client that it is about; empty without one.
+  var user: String { about.first { $0.name == "uid" }?.value ?? "" }
+
   /// The message, then the metadata.
   var wholeText: String { text + about.map { " \($0.name)=\($0.value)" }.joined() }
 

@@ -4,7 +4,7 @@ import DispatchTimers
 /// Writes log lines, but only counts those that are repeated too often.
 final class LogOutput: Sendable {
   /// The place in the sources that logs a line, and its severity.
-  private struct Kind: Hashable {
+  private struct Message: Hashable {
     var file: String
     var line: UInt
     var level: String
@@ -12,9 +12,11 @@ final class LogOutput: Sendable {
 
   private static let mostOfAKind = 10
   private static let intervalSeconds: Int64 = 10
+  private static let mostKinds = 256
 
   private let gate = Lock(
-    FloodGate<Kind>(most: mostOfAKind, interval: intervalSeconds * 1_000_000))
+    FloodGate<Message, String>(
+      most: mostOfAKind, interval: intervalSeconds * 1_000_000, mostKinds: mostKinds))
   private let queue = DispatchQueue(label: "countdownd.log")
   private let write: @Sendable (LogLine) -> Void
 
@@ -23,18 +25,21 @@ final class LogOutput: Sendable {
   func take(_ line: LogLine) {
     // Debugging needs all lines, as does an audit, and critical ones are not repeated.
     guard line.level > .debug, line.level < .critical, !line.isAudit else { return write(line) }
-    let kind = Kind(file: line.file, line: line.line, level: line.level.rawValue)
+    let message = Message(file: line.file, line: line.line, level: line.level.rawValue)
     let now = Int64(BootClock.now)
-    switch gate.withLock({ $0.admit(kind, at: now) }) {
+    switch gate.withLock({ $0.admit(message, of: line.user, at: now) }) {
     case .pass: write(line)
     case .hold: break
-    case .holdUntil(let end):
+    case .holdUntil(let end, let kind):
       queue.asyncAfter(
         deadline: .now() + .microseconds(Int(max(end - now, 0)))
       ) { [self] in
         let count = gate.withLock { $0.close(kind) }
         var summary = line
-        summary.text += " (held back in \(Self.intervalSeconds) s: \(count) like this)"
+        let ofWhom = kind.user == nil ? " of various users" : ""
+        if kind.user == nil { summary.about = [] }
+        summary.text +=
+          " (held back in \(Self.intervalSeconds) s: \(count) like this\(ofWhom))"
         write(summary)
       }
     }

@@ -6,6 +6,7 @@ Child processes with another uid act as other users, which needs root.
 import contextlib
 import itertools
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -105,6 +106,16 @@ def test_only_the_daemons_user_and_named_users_may_manage_it(daemon, client):
     assert say_as(OTHER, daemon, "SLOWLOG RESET", groups=[7, 4242]) == ["OK"]
     many = [*range(5000, 5100), 4242]
     assert say_as(OTHER, daemon, "SLOWLOG RESET", groups=many) == ["OK"]
+
+
+@needs_root
+@pytest.mark.daemon(config="limits: {max-entities-per-uid: 1}\n")
+def test_a_user_who_is_refused_often_hides_no_other_in_the_log(daemon):
+    open_up(daemon)
+    for user, count in [(OTHER, 30), (NOBODY, 2)]:
+        say_as(user, daemon, *[f"TIMER SET {user}-{number} 1h" for number in range(count)])
+    refused = re.findall(r"command refused: limits.max-entities-per-uid.* uid=(\d+)", daemon.log)
+    assert (refused.count(str(OTHER)), refused.count(str(NOBODY))) == (10, 1)
 
 
 @needs_root
