@@ -92,7 +92,9 @@ let package = Package(
       swiftSettings: strict),
     .systemLibrary(name: "CSystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(
-      name: "SystemdSupport", dependencies: ["CSystemd", "Wire"], swiftSettings: strict),
+      name: "SystemdSupport",
+      dependencies: ["CSystemd", "Wire", .daemon("DequeModule", "swift-collections")],
+      swiftSettings: strict),
     .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
     .target(
       name: "CountdownConfiguration",

@@ -6,6 +6,14 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-journal.h>
 
+// A GNU extension, which Swift's module of the C library leaves out.
+extern int close_range(unsigned first, unsigned last, int flags);
+
+// Gives the calling thread a descriptor table of its own, without the descriptors from `first` on.
+static inline int countdownd_unshare_descriptors(unsigned first) {
+  return close_range(first, ~0u, 1 << 1 /* CLOSE_RANGE_UNSHARE of linux/close_range.h */);
+}
+
 // libsystemd is loaded only if systemd has started the process. It brings six more libraries, which
 // most commands, and hosts without systemd, do without.
 // These are the functions in use, with the types of its headers.

@@ -282,7 +282,7 @@ extension Setting where Whole == Configuration {
       "Output that all connections of one user have not read."),
     Setting(
       "limits.max-connections", \.connections.all, .count(1...1_000_000),
-      "Connections of all users. LimitNOFILE= of the service must leave room."),
+      "Connections of all users. LimitNOFILE= of the service must be 150 higher."),
     Setting(
       "limits.max-connections-per-uid", \.connections.perUser, .count(1...1_000_000),
       "Connections of one user. Keep it lower than the limit of all users."),

@@ -24,6 +24,8 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case cleared = "b4676413b45e48048b30755fe1f58598"
   case outputLimit = "57bd005e9d824f488f041d9359318d20"
   case refusedAtLimit = "4004a1558bb64aa4944bd38fe1422ef2"
+  case fewDescriptors = "4d003912fb8a450bb0d6b24c3bb48516"
+  case linesLost = "19bbba6663244074a9641af99518e3d8"
   case refusedByRules = "fed578211d3142aab19d2ec460284343"
   case limitBlocked = "6f1d5b9e0c7a4b62a3d8e4915c20f7ab"
   case forgiven = "b3a90e6d52f14c7e9d0182c64b7fe135"

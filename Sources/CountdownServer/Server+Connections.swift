@@ -18,12 +18,7 @@ extension Server {
     do throws(Refusal) {
       try check(peer)
     } catch {
-      var output = RESPEncoder()
-      output.error(error.text)
-      // A new socket has room for this.
-      _ = unsafe send(socket, output.bytes, output.bytes.count, Int32(MSG_NOSIGNAL))
-      Glibc.close(socket)
-      return
+      return answer(socket, error)
     }
     let session = Session(
       connection: connections.nextID(), peer: peer, descriptor: socket, address: "unix:\(peer.pid)",
@@ -35,6 +30,35 @@ extension Server {
     }
     connections.insert(connection)
     dispatcher.open(session)
+  }
+
+  /// Refuses a connection that was accepted with the last descriptor.
+  func refuse(_ socket: Int32) {
+    connections.rejected += 1
+    logger.log(
+      .refusedAtLimit, .warning,
+      "connections refused: no more files can be opened; raise LimitNOFILE=",
+      [
+        "uid": "\(Peer.read(from: socket)?.uid ?? .max)",
+        "refused-so-far": "\(connections.rejected)",
+      ])
+    answer(
+      socket, Refusal(text: "LIMIT the daemon can open no more files; LimitNOFILE= is the limit"))
+  }
+
+  private func answer(_ socket: Int32, _ refusal: Refusal) {
+    var output = RESPEncoder()
+    output.error(refusal.text)
+    // A new socket has room for this.
+    _ = unsafe send(socket, output.bytes, output.bytes.count, Int32(MSG_NOSIGNAL))
+    Glibc.close(socket)
+  }
+
+  var missingDescriptors: Int { settings.connections.missingDescriptors(of: descriptorLimit) }
+
+  func warnOfMissingDescriptors() {
+    guard let problem = settings.connections.problem(of: descriptorLimit) else { return }
+    logger.log(.fewDescriptors, .warning, "\(problem)")
   }
 
   func connection(_ id: UInt64) -> Connection? {
@@ -53,9 +77,9 @@ extension Server {
     }
     let reserved =
       settings.dispatcher.access.isAdmin(peer) ? settings.connections.reserved : 0
-    guard connections.count < settings.connections.all + reserved else {
-      throw refuse("max-connections", settings.connections.all, peer)
-    }
+    // The others leave descriptors to the daemon itself.
+    let all = settings.connections.fitting(descriptorLimit)
+    guard connections.count < all + reserved else { throw refuse("max-connections", all, peer) }
     let ofUser = dispatcher.users[peer.uid]?.connections ?? 0
     guard ofUser < settings.connections.perUser + reserved else {
       throw refuse("max-connections-per-uid", settings.connections.perUser, peer)

@@ -15,6 +15,7 @@ extension Server {
       [
         ("maxclients", "\(settings.connections.all)"),
         ("rejected_connections", "\(connections.rejected)"),
+        ("missing_descriptors", "\(missingDescriptors)"),
         ("users", "\(dispatcher.users.count)"),
       ]
     case .memory: memoryFacts()
@@ -82,6 +83,8 @@ extension Server {
     metrics.residentBytes = ProcessMemory.residentBytes
     metrics.openDescriptors = ProcessDescriptors.open
     metrics.mostDescriptors = ProcessDescriptors.most
+    metrics.missingDescriptors = missingDescriptors
+    metrics.lostLines = hooks.lostLines()
     return metrics
   }
 
@@ -109,6 +112,7 @@ extension Server {
       case .path(let path, _): path
       case .descriptor: "passed by systemd"
       }
+    let lost = hooks.lostLines()
     return [
       ("countdownd_version", Product.version),
       // Tools made for Redis read these.
@@ -121,6 +125,8 @@ extension Server {
       ("config_last_reload_successful", reloadProblem == nil ? "1" : "0"),
       ("config_last_reload_error", reloadProblem ?? ""),
       ("config_last_reload_success_unix_ms", "\(configuredAt.microseconds / 1_000)"),
+      ("log_lost_lines", "\(lost.all)"),
+      ("log_lost_audit_lines", "\(lost.audit)"),
     ]
   }
 

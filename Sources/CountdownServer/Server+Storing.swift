@@ -30,13 +30,13 @@ extension Server {
 
   /// Continues with a store whose contents were loaded: changes are stored from now on.
   func keep(_ store: sending Store) throws(StoreError) {
-    let logger = logger
+    let (logger, hooks) = (logger, hooks)
     let writer = try StoreWriter(
       store, eventsAfter: dispatcher.engine.lastSequence, at: reading
     ) { [self] body in
       runOnLoop { _ in body() }
     } failed: { error in
-      Self.failStop(error, logger)
+      Self.failStop(error, logger, hooks)
     }
     writer.upkeepChanged = { [self] in noteUpkeep($0) }
     storing.writer = writer
@@ -85,13 +85,14 @@ extension Server {
   }
 
   /// Ends the process at once: no client has a reply to a change that could not be stored.
-  private static func failStop(_ error: StoreError, _ logger: Logger) {
+  private static func failStop(_ error: StoreError, _ logger: Logger, _ hooks: ServerHooks) {
     logger.log(
       .cannotStore, .critical,
       """
       ending with status 74, as changes cannot be stored; no client has a reply to them, and the next \
       start continues with what was stored before: \(error)
       """)
+    hooks.flushLog()
     _exit(EX_IOERR)
   }
 }

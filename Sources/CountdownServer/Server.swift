@@ -35,6 +35,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   private let machineClocks = MachineClocks()
 
   let loop: EventLoop
+  /// How many descriptors this process may have open.
+  let descriptorLimit = Int(clamping: ProcessDescriptors.most)
   let listening: ListeningSocket?
   var listener: Listener?
 
@@ -84,6 +86,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       run { loading.outcome != nil }
       try loading.outcome!.get()
       fleetServers?.start()
+      warnOfMissingDescriptors()
     } catch {
       listener?.close()
       listening?.remove()
@@ -151,9 +154,11 @@ package final class Server: CommandHost, @unchecked Sendable {
     }
     listener = try Listener(loop, descriptor) { [self] socket in
       admit(socket)
+    } refused: { [self] socket in
+      refuse(socket)
     } failed: { [self] code in
       logger.log(
-        .refusedAtLimit, .warning, "no connection can be accepted at present; raise LimitNOFILE=",
+        .refusedAtLimit, .warning, "no connection can be accepted at present",
         ["error": unsafe "\(String(cString: strerror(code)))"])
     }
   }
@@ -212,6 +217,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       server.dispatcher.reload(new.dispatcher)
       server.dispatcher.engine.reload(new.engine)
       server.reloadJournal(from: old)
+      if new.connections != old.connections { server.warnOfMissingDescriptors() }
       (server.configuredAt, server.reloadProblem) = (server.now.wall, nil)
       done(server.status)
     }

@@ -51,6 +51,11 @@ package struct ServerHooks: Sendable {
   package var systemdFacts: @Sendable () -> [(name: String, value: String)] = { [] }
   /// Called when the server begins to stop.
   package var isStopping: @Sendable () -> Void = {}
+  /// Writes the log lines that wait, but not for long. Called before the process ends at once.
+  package var flushLog: @Sendable () -> Void = {}
+  /// Returns how many log lines were lost since the start, and how many of them about changes for
+  /// another user.
+  package var lostLines: @Sendable () -> (all: Int, audit: Int) = { (0, 0) }
   /// Called while the state is loading, with the number of entities loaded.
   package var isLoading: @Sendable (_ entities: Int) -> Void = { _ in }
   /// Reloads the configuration, and reports the outcome from any thread.

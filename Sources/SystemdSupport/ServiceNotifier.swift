@@ -1,7 +1,7 @@
 import CSystemd
+import DequeModule
 import Dispatch
 import Glibc
-import Synchronization
 import Wire
 
 /// Reports the status of the daemon to the service manager (`Type=notify`), in the order of the
@@ -26,16 +26,12 @@ package final class ServiceNotifier: Sendable {
     var name: Substring? { assignment?.prefix { $0 != "=" } }
   }
 
-  private struct Outbox {
-    var waiting: [Message] = []
-    var isSending = false
-  }
-
-  private let outbox = Mutex(Outbox())
-  private let queue = DispatchQueue(label: "countdownd.notify")
+  /// Nil without systemd.
+  private let outbox: Outbox<Message>?
 
   package init() {
     isUnderSystemd = unsafe getenv("NOTIFY_SOCKET") != nil
+    outbox = isUnderSystemd ? Outbox { Self.notify($0) } : nil
   }
 
   /// Reports that the daemon is ready: `systemctl start` returns, units ordered after it start.
@@ -67,44 +63,26 @@ package final class ServiceNotifier: Sendable {
 
   /// Waits until everything is sent, but not for long: call it before the process ends.
   package func drain(atMost limit: DispatchTimeInterval = .seconds(1)) {
-    guard outbox.withLock({ $0.isSending }) else { return }
-    let done = DispatchSemaphore(value: 0)
-    queue.async { done.signal() }
-    _ = done.wait(timeout: .now() + limit)
+    outbox?.drain(atMost: limit)
   }
 
   /// Replaces a message of the same name, and an older status, that systemd has not read yet: it
   /// acts upon the newest ones only, and few messages wait however long it does not read.
   private func send(_ assignment: String?, _ status: String?) {
-    guard isUnderSystemd else { return }
     let message = Message(assignment: assignment, status: status.map(Self.oneLine))
-    outbox.withLock { outbox in
+    outbox?.change { waiting in
       if status != nil {
-        for index in outbox.waiting.indices { outbox.waiting[index].status = nil }
+        for index in waiting.indices { waiting[index].status = nil }
       }
-      outbox.waiting.removeAll {
-        $0.name == message.name || $0.assignment == nil && $0.status == nil
-      }
-      outbox.waiting.append(message)
-      guard !outbox.isSending else { return }
-      outbox.isSending = true
-      queue.async { [self] in sendWaiting() }
+      waiting.removeAll { $0.name == message.name || $0.assignment == nil && $0.status == nil }
+      waiting.append(message)
     }
   }
 
-  private func sendWaiting() {
-    while let message = next() {
-      let lines = [message.assignment, message.status.map { "STATUS=" + $0 }]
-      // Nothing can be done if it fails.
-      _ = unsafe libsystemd?.pointee.sd_notify(0, lines.compactMap(\.self).joined(separator: "\n"))
-    }
-  }
-
-  private func next() -> Message? {
-    outbox.withLock { outbox in
-      outbox.isSending = !outbox.waiting.isEmpty
-      return outbox.isSending ? outbox.waiting.removeFirst() : nil
-    }
+  private static func notify(_ message: Message) {
+    let lines = [message.assignment, message.status.map { "STATUS=" + $0 }]
+    // Nothing can be done if it fails.
+    _ = unsafe libsystemd?.pointee.sd_notify(0, lines.compactMap(\.self).joined(separator: "\n"))
   }
 
   /// Returns `text` on one line with control characters escaped, at most `statusLimitBytes` long.

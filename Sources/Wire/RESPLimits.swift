@@ -33,5 +33,28 @@ package struct ConnectionLimits: Equatable, Sendable {
   /// Commands of one connection in a round before other connections continue.
   package var commandsPerTurn = 128
 
+  /// Descriptors that the daemon itself needs: for its state, its journal, a fleet and backups.
+  private static let descriptorsOfDaemon = 128
+
   package init() {}
+
+  /// Returns how many descriptors the connections lack in a process that may have `most` open.
+  package func missingDescriptors(of most: Int) -> Int {
+    max(all + reserved + Self.descriptorsOfDaemon - most, 0)
+  }
+
+  /// Returns how many connections of all users have a descriptor in a process that may have `most`
+  /// open.
+  package func fitting(_ most: Int) -> Int {
+    min(all, max(most - reserved - min(Self.descriptorsOfDaemon, most / 2), 1))
+  }
+
+  /// Says that there are too few descriptors, and what to do; nil if there are enough.
+  package func problem(of most: Int) -> String? {
+    guard missingDescriptors(of: most) > 0 else { return nil }
+    return
+      "limits.max-connections is \(all), but there is room for \(fitting(most)), as the service "
+      + "may open \(most) files: raise LimitNOFILE= (or `ulimit -Hn`) to "
+      + "\(most + missingDescriptors(of: most)), or lower the limit"
+  }
 }

@@ -111,15 +111,20 @@ struct Countdownd: ParsableCommand {
     do {
       var command = try parseAsRoot()
       try command.run()
-      notifier.drain()
+      drain()
     } catch {
-      notifier.drain()
+      drain()
       // Error messages quote arguments, so `complain` escapes them. Help and completion quote none.
       guard exitCode(for: error) != .success else { exit(withError: error) }
       let message = fullMessage(for: error)
       if !message.isEmpty { complain(message, prefixed: false) }
       Glibc.exit(exitCode(for: error).rawValue)
     }
+  }
+
+  private static func drain() {
+    LogDestination.flush()
+    notifier.drain()
   }
 
   func run() throws {
@@ -133,6 +138,9 @@ struct Countdownd: ParsableCommand {
       guard problems.isEmpty else {
         complain("the service cannot use its configuration:\n" + problems.joined(separator: "\n"))
         throw ExitCode(78)
+      }
+      if let warning = ServiceFiles.warning(configuration, ofService: config == nil) {
+        complain("warning: \(warning)")
       }
       for (name, value) in configuration.settings { say("\(name): \(value)") }
       return
@@ -196,6 +204,7 @@ struct Countdownd: ParsableCommand {
     withExtendedLifetime(signals) {}
     logger.info("ended", metadata: ["by": "\(server.stoppedBy ?? "")"])
     if let start = server.nextStart, server.stoppedBy == "CLOCK" {
+      Self.drain()
       VirtualRestart.again(at: start, answering: server.nextCaller ?? -1)
     }
   }
@@ -298,6 +307,8 @@ struct Countdownd: ParsableCommand {
     hooks.setLogLevel = { reloading.setLogLevel($0) }
     hooks.isLoading = { notifier.loading($0) }
     hooks.isStopping = { notifier.stopping(status: "ending") }
+    hooks.flushLog = { LogDestination.flush() }
+    hooks.lostLines = { LostLines.sinceStart.withLock { ($0.all, $0.audit) } }
     let watchdog = settings.watchdogInterval
     hooks.systemdFacts = {
       [

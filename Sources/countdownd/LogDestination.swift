@@ -14,15 +14,20 @@ enum LogDestination {
 
   func write(_ line: LogLine) {
     switch self {
-    case .journal:
-      // A line without its fields is better than none.
-      guard !Journal.send(Self.fields(of: line)) else { return }
-      StandardError.write(line: "<\(line.level.priority)>\(line.wholeText)")
-    case .standardError:
-      StandardError.write(line: "\(Self.time()) \(line.level): \(line.wholeText)")
-    case .json:
-      StandardError.write(line: Self.object(of: line))
+    case .journal: Self.queue.take(line)
+    case .standardError: line.write("\(Self.time()) \(line.level): \(line.wholeText)")
+    case .json: line.write(Self.object(of: line))
     }
+  }
+
+  /// Writes what waits for the journal, but not for long: call it before the process ends.
+  static func flush() {
+    if Journal.isStandardError() { queue.flush() }
+  }
+
+  private static let queue = LogQueue { line in
+    // A line without its fields is better than none.
+    if !Journal.send(fields(of: line)) { StandardError.write(tagged: line) }
   }
 
   private static func fields(of line: LogLine) -> [(name: String, value: String)] {
@@ -62,6 +67,21 @@ enum LogDestination {
     let milliseconds = String(now.tv_nsec / 1_000_000 + 1_000).dropFirst()
     let seconds = String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     return seconds + "." + milliseconds + (isUTC ? "Z" : "")
+  }
+}
+
+extension StandardError {
+  /// Writes a line as the journal reads it from standard error.
+  static func write(tagged line: LogLine) {
+    line.write("<\(line.level.priority)>\(line.wholeText)")
+  }
+}
+
+extension LogLine {
+  /// Writes this text for the line to standard error.
+  fileprivate func write(_ text: String) {
+    guard !StandardError.write(line: text) else { return }
+    LostLines.sinceStart.withLock { $0.count(self) }
   }
 }
 

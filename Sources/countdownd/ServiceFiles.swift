@@ -1,9 +1,10 @@
 import CountdownConfiguration
+import CountdownStore
 import Countdowns
 import Glibc
 
 /// Whether the files that the configuration names can be read by the service, which runs as another
-/// user than whoever checks the configuration.
+/// user than whoever checks the configuration; and whether its descriptors are enough.
 enum ServiceFiles {
   private static let unit = "countdownd.service"
 
@@ -20,6 +21,28 @@ enum ServiceFiles {
     return files.compactMap { setting, path in
       path.flatMap { problem(of: $0) }.map { "\(setting): \($0)" }
     }
+  }
+
+  /// Returns what is wrong with the limits, if the service starts nevertheless.
+  ///
+  /// - Parameter ofService: whether the unit's limit on descriptors counts, if there is one.
+  static func warning(_ configuration: Configuration, ofService: Bool) -> String? {
+    var most = hardLimit(of: "self") ?? .max
+    if ofService, shows("DynamicUser") == "yes", let limit = shows("LimitNOFILE") {
+      // systemd lowers the unit's limit to its own, where it may not raise it.
+      most = min(Int(limit) ?? .max, hardLimit(of: "1") ?? .max)
+    }
+    return configuration.connections.problem(of: most)
+  }
+
+  /// Returns how many descriptors a process may have open at most; nil if there is no limit.
+  ///
+  /// Source: proc_pid_limits(5).
+  private static func hardLimit(of process: String) -> Int? {
+    let bytes = (try? FileContents.read("/proc/\(process)/limits", atMost: 4_096)) ?? []
+    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+    let line = lines.first { $0.hasPrefix("Max open files") }
+    return line?.split(separator: " ").dropLast().last.flatMap { Int($0) }
   }
 
   private static func problem(of path: String) -> String? {

@@ -15,8 +15,10 @@ enum StandardError {
   /// A pipe that can be written takes so many bytes at once: pipe(7), PIPE_BUF.
   private static let piece = 4_096
 
-  /// Writes text and a line end. Lines of several threads do not mix.
-  static func write(line: String) {
+  /// Writes text and a line end, and returns whether that was possible. Lines of several threads do
+  /// not mix.
+  @discardableResult
+  static func write(line: String) -> Bool {
     state.withLock { state in
       var text = line + "\n"
       if state.dropped > 0 {
@@ -28,10 +30,11 @@ enum StandardError {
       let count = write(bytes)
       guard count < bytes.count else {
         state = State()
-        return
+        return true
       }
       state.dropped += 1
       if count > 0 { state.isCut = bytes[count - 1] != UInt8(ascii: "\n") }
+      return false
     }
   }
 

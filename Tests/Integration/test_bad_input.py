@@ -1,5 +1,6 @@
 """Malformed, excessive or endless input: the daemon keeps serving other clients."""
 
+import contextlib
 import os
 import random
 import resource
@@ -295,15 +296,39 @@ def test_the_daemon_survives_1000_clients_that_vanish(daemon):
     returns(daemon, before)
 
 
+def ping_on(client, path):
+    """Connects a socket, and returns what it receives first."""
+    client.connect(str(path))
+    client.settimeout(5)
+    # It may be refused already.
+    with contextlib.suppress(BrokenPipeError):
+        client.sendall(b"PING\r\n")
+    return client.recv(1_000).decode().strip()
+
+
 @pytest.mark.daemon(descriptors=64)
-def test_without_descriptors_it_waits_until_there_are_some(daemon):
-    clients = []
-    for _ in range(100):
-        client = socket.socket(socket.AF_UNIX)
-        client.connect(str(daemon.path))
-        client.settimeout(5)
-        clients.append(client)
-    eventually(lambda: is_asleep(daemon.pid), "it waits without spinning")
-    for client in clients:
-        client.close()
+def test_connections_leave_descriptors_to_the_daemon(daemon):
+    assert int(daemon.info("clients")["missing_descriptors"]) == 20_000 + 8 + 128 - 64
+    assert "limits.max-connections is 20000, but there is room for 24" in daemon.log
+    with contextlib.ExitStack() as clients:
+        answers = [ping_on(clients.enter_context(socket.socket(socket.AF_UNIX)), daemon.path) for _ in range(40)]
+        assert set(answers[:30]) == {"+PONG"}
+        assert answers[-1] == "-LIMIT max-connections is 24 and reached"
+        assert len(os.listdir(f"/proc/{daemon.pid}/fd")) < 60
+        eventually(lambda: is_asleep(daemon.pid), "it waits without spinning")
     eventually(lambda: can_ping(daemon), "it takes connections again")
+
+
+def test_a_connection_without_a_descriptor_is_refused(daemon, client):
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # All that it has opened, and none more.
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{daemon.pid}/fd")), hard))
+    for _ in range(3):
+        with socket.socket(socket.AF_UNIX) as other:
+            assert ping_on(other, daemon.path) == (
+                "-LIMIT the daemon can open no more files; LimitNOFILE= is the limit")
+    assert client("PING") is not None
+    eventually(lambda: is_asleep(daemon.pid), "it waits without spinning")
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (1_000, hard))
+    eventually(lambda: can_ping(daemon), "it takes connections again")
+    assert "no more files can be opened" in daemon.log

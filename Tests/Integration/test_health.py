@@ -13,6 +13,12 @@ from test_ctl import ctl
 from test_metrics import metrics
 
 
+# They fit the descriptors that any machine allows.
+FEW_CONNECTIONS = "limits: {max-connections: 1000}\n"
+
+pytestmark = pytest.mark.daemon(config=FEW_CONNECTIONS)
+
+
 def health(daemon, *words):
     done = ctl("health", "--socket", daemon.path, *words)
     assert not done.stderr, done
@@ -93,7 +99,7 @@ def test_damage_is_reported_until_it_is_acknowledged(daemon, how):
     assert re.search(f"damage is acknowledged: \\d+T\\d+Z {finding}.*uid=\\d+", daemon.log)
 
 
-@pytest.mark.daemon(config="on-damage: refuse\n")
+@pytest.mark.daemon(config=FEW_CONNECTIONS + "on-damage: refuse\n")
 def test_damage_refuses_all_that_decides_if_configured(daemon):
     damaged(daemon, empty)
     client = daemon.connect(protocol=3)
@@ -193,7 +199,7 @@ def test_memory_beyond_its_limit_refuses_new_entities_only(daemon):
     client = daemon.connect()
     client("COUNTDOWN", "START", "old", "EVERY", "1h")
     most = int(daemon.info("memory")["used_memory_rss"]) + (8 << 20)
-    daemon.config_path.write_text(f"limits: {{max-memory: {most}}}\n")
+    daemon.config_path.write_text(f"limits: {{max-connections: 1000, max-memory: {most}}}\n")
     client("CONFIG", "RELOAD")
     refused = None
     for number in range(100_000):
@@ -244,10 +250,22 @@ def test_health_reports_a_refused_reload(daemon):
     assert json.loads(done.stdout)["status"] == "attention"
 
 
-@pytest.mark.daemon(config="limits: {max-entities: 10}\n")
+@pytest.mark.daemon(config="limits: {max-connections: 1000, max-entities: 10}\n")
 def test_health_reports_limits_that_are_nearly_reached(daemon, client):
     for number in range(9):
         client("COUNTDOWN", "START", number)
     assert health(daemon) == (0, ["all is well"])
     client("COUNTDOWN", "START", "tenth")
     assert health(daemon) == (1, ["limits.max-entities is 10, and 10 are in use"])
+
+
+@pytest.mark.daemon(descriptors=1_000)
+def test_too_few_descriptors_are_reported(daemon, client):
+    missing = 20_000 + 8 + 128 - 1_000
+    status, lines = health(daemon)
+    assert status == 1 and f"raise LimitNOFILE= by {missing}, or lower the limit" in lines[0]
+    assert metrics(client)["countdownd_process_missing_fds"] == missing
+    daemon.config_path.write_text("limits: {max-connections: 864}\n")
+    client("CONFIG", "RELOAD")
+    assert health(daemon) == (0, ["all is well"])
+    assert metrics(client)["countdownd_process_missing_fds"] == 0

@@ -314,6 +314,8 @@ ALERTS = {
         gauge("process_open_fds", "90 91x29", "90x30") | gauge("process_max_fds", "100x30", "100x30"),
         6,
     ),
+    "CountdowndMissingDescriptors": (gauge("process_missing_fds", "0 136x29", "0x30"), 6),
+    "CountdowndLogLinesLost": (gauge("log_lost_lines_total", "0x5 9x24", "5x30"), 6),
     "CountdowndReloadRefused": (gauge("config_last_reload_successful", "1 0x29", "1x30"), 2),
     "CountdowndLoading": (gauge("loading", "1x30", "1x4 0x25"), 5),
     "CountdowndLimitBlocked": (gauge("blocked_limits", "0x5 1x24", "0x30"), 6),

@@ -154,11 +154,15 @@ def test_the_socket_has_the_configured_mode(daemon):
 
 def test_check_config_prints_the_settings_in_force(tmp_path):
     config = tmp_path / "config.yaml"
-    config.write_text("limits:\n  max-arguments: 99\n")
+    config.write_text("limits:\n  max-arguments: 99\n  max-connections: 100\n")
     done = run("--check-config", "--config", config, "--socket", "/tmp/x")
     assert (done.returncode, done.stderr) == (0, "")
     assert "limits.max-arguments: 99\n" in done.stdout
     assert "socket.path: /tmp/x\n" in done.stdout
+    config.write_text("limits:\n  max-connections: 1000000\n")
+    done = run("--check-config", "--config", config)
+    assert done.returncode == 0 and "limits.max-connections: 1000000\n" in done.stdout
+    assert "warning: limits.max-connections is 1000000, but there is room for" in done.stderr
 
 
 TRICKS = "\x1b[2J\x9b2J\u202e"

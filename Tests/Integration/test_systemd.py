@@ -366,6 +366,7 @@ def test_check_config_finds_a_file_that_the_service_cannot_read(machine):
 @pytest.mark.parametrize("was_running", [True, False])
 def test_restore_is_one_command_and_the_service_runs_afterwards(machine, was_running):
     machine.run("ln", "-s", "countdownd", "/usr/bin/countdownctl")
+    machine.write(CONFIGURATION + ".d/test.yaml", "limits: {max-connections: 1000}\n")
     machine.run("systemctl", "start", "countdownd.service")
     with Client(machine.path(SOCKET)) as client:
         view(client("COUNTDOWN", "START", "old", "EVERY", "1h"))

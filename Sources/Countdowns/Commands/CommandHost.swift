@@ -133,6 +133,9 @@ package struct HostMetrics {
   package var residentBytes = 0
   package var openDescriptors = 0
   package var mostDescriptors: UInt64 = 0
+  package var missingDescriptors = 0
+  /// Log lines that were lost, and those of them about changes for another user.
+  package var lostLines = (all: 0, audit: 0)
 
   package init() {}
 }

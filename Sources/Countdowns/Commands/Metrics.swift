@@ -167,6 +167,16 @@ extension Dispatcher {
       "process_resident_memory_bytes", .gauge, "Resident memory.", host.residentBytes)
     text.value("process_open_fds", .gauge, "Open file descriptors.", host.openDescriptors)
     text.value("process_max_fds", .gauge, "The most that may be open.", host.mostDescriptors)
+    text.value(
+      "process_missing_fds", .gauge,
+      "How many more the connections would need that limits.max-connections allows.",
+      host.missingDescriptors)
+    text.value(
+      "log_lost_lines_total", .counter, "Log lines that nobody has read in time.",
+      host.lostLines.all)
+    text.value(
+      "log_lost_audit_lines_total", .counter, "Those of them about changes for another user.",
+      host.lostLines.audit)
     fleet?.write(to: &text)
     return text.text
   }

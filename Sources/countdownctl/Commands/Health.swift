@@ -11,8 +11,8 @@ struct Health: SessionCommand {
       it cannot be reached, does not answer within 5 s (--wait), loads its state, or refuses \
       because of damage.
 
-      Checks whether state can be stored and folded, damage, refused configurations, the fleet, and \
-      limits that are 90 % full.
+      Checks whether state can be stored and folded, damage, refused configurations, the fleet, \
+      limits that are 90 % full, and whether the service may open enough files.
 
       Example:
         countdownctl health || countdownctl health --json | mail -s countdownd root
@@ -96,6 +96,10 @@ struct HealthFacts {
       text("fold_error").map { "folding fails: \($0)" },
       text("config_last_reload_error").map {
         "the new configuration is refused, the old one stays: \($0)"
+      },
+      text("missing_descriptors").flatMap { $0 == "0" ? nil : $0 }.map {
+        "the service may open too few files for limits.max-connections: raise LimitNOFILE= by \($0), "
+          + "or lower the limit"
       },
     ]
     return texts.compactMap(\.self)

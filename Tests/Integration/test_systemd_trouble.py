@@ -1,0 +1,131 @@
+"""What must not stop the service: a journal that stands still or drops, and no more descriptors."""
+
+import contextlib
+import os
+import pwd
+import socket
+import subprocess
+
+import pytest
+
+from countdownd import Client
+from machine import CONFIGURATION, SOCKET, comm, descendants, needs_binary, needs_systemd, ping
+from machine import with_countdownd
+from test_systemd import entries, entry_number, message_ids, socket_group
+
+pytestmark = [*needs_systemd, needs_binary]
+
+# More than the queue of the journal's socket holds.
+MANY = 2_000
+# Sets timers, and waits until they are set.
+SET_TIMERS = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as client:
+    client.connect(sys.argv[1])
+    for number in range(int(sys.argv[2])):
+        client.sendall(b"TIMER SET k%d 1h\\r\\n" % number)
+    client.sendall(b"PING\\r\\n")
+    assert b"+PONG\\r\\n" in client.makefile("rb")
+"""
+
+
+@pytest.fixture
+def machine():
+    machine = with_countdownd()
+    # A daemon that misses its heartbeats is restarted soon.
+    machine.drop_in("countdownd.service", "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=2s\n")
+    machine.write(CONFIGURATION + ".d/test.yaml", "access: {rules: {all: {keys: ['*']}}}\n")
+    yield machine
+    machine.close()
+
+
+def heartbeats_arrive(machine):
+    """Waits for two more, and checks that it is still the first process."""
+    for _ in range(2):
+        last = machine.show("WatchdogTimestampMonotonic")
+        machine.eventually(
+            "a heartbeat arrives", lambda: machine.show("WatchdogTimestampMonotonic") != last)
+    assert machine.show("NRestarts") == "0"
+
+
+@contextlib.contextmanager
+def journal_stopped(machine):
+    def send(signal):
+        machine.run("systemctl", "kill", "-s", signal, "systemd-journald.service")
+
+    send("STOP")
+    try:
+        yield
+    finally:
+        send("CONT")
+
+
+def delete_foreign_entities(machine):
+    """Has nobody make entities, and root delete them: each of them is a line of the audit."""
+    nobody = pwd.getpwnam("nobody")
+    machine.run("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={socket_group(machine)}", "--clear-groups",
+                "python3", "-I", "-c", SET_TIMERS, SOCKET, str(MANY))  # fmt: skip
+
+    def delete():
+        with Client(machine.path(SOCKET)) as client:
+            client.send_bytes(b"".join(b"TIMER DEL k%d\r\n" % number for number in range(MANY)))
+            assert [client.reply() for _ in range(MANY)] == [1] * MANY
+
+    return delete
+
+
+def test_a_journal_that_stands_still_stops_neither_the_daemon_nor_its_start(machine):
+    ids = message_ids()
+    machine.run("systemctl", "start", "countdownd.service")
+    delete = delete_foreign_entities(machine)
+    with journal_stopped(machine):
+        delete()
+        heartbeats_arrive(machine)
+    machine.eventually(
+        "no line is lost", lambda: len(entries(machine, "MESSAGE_ID=" + ids["changed for another"])) == MANY)
+    delete = delete_foreign_entities(machine)
+    with journal_stopped(machine):
+        delete()
+        machine.run("systemctl", "restart", "countdownd.service")
+        assert ping(machine.path(SOCKET)) == b"+PONG\r\n"
+        # A critical line survives the end of the process, without its fields.
+        machine.write(CONFIGURATION + ".d/test.yaml", "limits: {max-conections: 5}\n")
+        machine.run("systemctl", "restart", "countdownd.service", check=False)
+        machine.eventually("it failed", lambda: machine.show("ActiveState") == "failed")
+        assert machine.show("ExecMainStatus") == "78"
+    machine.eventually(
+        "the reason is in the journal",
+        lambda: "cannot start: the configuration is refused" in machine.run(
+            "journalctl", "-q", "-p", "2", "-u", "countdownd.service", check=False))
+
+
+def daemon_pid(machine):
+    return next(pid for pid in descendants(machine.leader) if comm(pid) == "countdownd")
+
+
+def test_clients_that_take_all_descriptors_do_not_stop_the_heartbeats(machine):
+    machine.drop_in(
+        "countdownd.service", "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=2s\nLimitNOFILE=64\n")
+    machine.run("systemctl", "start", "countdownd.service")
+    entry = entry_number(1, machine, "MESSAGE_ID=" + message_ids()["too few descriptors"])
+    assert "there is room for 24" in entry["MESSAGE"] and entry["PRIORITY"] == "4"
+    checked = machine.run("/usr/bin/countdownd", "--check-config")
+    assert "countdownd: warning: limits.max-connections is 20000, but there is room for 24" in checked
+    with contextlib.ExitStack() as clients:
+
+        def connect():
+            client = clients.enter_context(socket.socket(socket.AF_UNIX))
+            client.connect(str(machine.path(SOCKET)))
+
+        for _ in range(100):
+            connect()
+        heartbeats_arrive(machine)
+        # Without any descriptor, too.
+        pid = daemon_pid(machine)
+        opened = len(os.listdir(f"/proc/{pid}/fd"))
+        user, group = (str(getattr(os.stat(f"/proc/{pid}"), name)) for name in ("st_uid", "st_gid"))
+        subprocess.run(["setpriv", "--reuid", user, "--regid", group, "--clear-groups",
+                        "prlimit", "--pid", str(pid), f"--nofile={opened}:{opened}"], check=True)  # fmt: skip
+        connect()
+        heartbeats_arrive(machine)
+    assert ping(machine.path(SOCKET)) == b"+PONG\r\n"
