@@ -8,7 +8,7 @@ extension Server {
     settings.shown + [("appendonly", "no"), ("save", "")]
   }
 
-  package func facts(_ section: InfoSection) -> [(name: String, value: String)] {
+  package func facts(_ section: InfoSection, forAdmin: Bool) -> [(name: String, value: String)] {
     switch section {
     case .server: serverFacts()
     case .clients:
@@ -28,7 +28,7 @@ extension Server {
       ]
         + storeFacts + journalFacts
     case .systemd: hooks.systemdFacts()
-    case .fleet: fleetServers?.facts ?? []
+    case .fleet: fleetServers?.facts(forAdmin: forAdmin) ?? []
     case .stats, .timers, .lateness, .commandstats, .users: []
     }
   }
@@ -75,8 +75,9 @@ extension Server {
     metrics.hasReloaded = reloadProblem == nil
     metrics.configuredMicroseconds = UInt64(clamping: configuredAt.microseconds)
     metrics.fleet = fleetServers.map {
-      FleetReplicas(
-        missingReplicas: $0.missingReplicas, hasUnaskedReplicas: $0.hasUnaskedReplicas)
+      FleetServersMetrics(
+        missingReplicas: $0.missingReplicas, hasUnaskedReplicas: $0.hasUnaskedReplicas,
+        refusals: $0.refusals, unread: $0.unreadPartitions)
     }
     metrics.startMicroseconds = UInt64(clamping: startedAt.wall.microseconds)
     metrics.processorMicroseconds = ProcessTime.microseconds

@@ -117,7 +117,9 @@ struct FleetCodingTests {
   @Test func refusalsOfTheServerAreCertain() {
     for error in ["MOVED 1 a:1", "READONLY x", "OOM x", "NOSCRIPT x", "LOADING x", "CLUSTERDOWN x"]
     {
-      guard case .failed(mayBeDone: false, error) = change.answer(.error(error)).body else {
+      guard
+        case .failed(mayBeDone: false, FleetRefusal(error).text) = change.answer(.error(error)).body
+      else {
         Issue.record("\(error) is not taken for a refusal")
         continue
       }

@@ -213,6 +213,113 @@ struct FleetServersTests {
     #expect(link.client.connected.isEmpty)
   }
 
+  @Test func aServerThatRefusesChangesIsFoundByItsHeartbeat() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+    link.open(2, new: epoch)
+    try link.wait("opened") { $0.answers[1] != nil }
+    #expect(link.client.answers[1]?.refusal == nil)
+    let faults: [(refusal: FleetRefusal, begin: [String], end: [String])] = [
+      (.memory, ["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"]),
+      (.rights, ["ACL", "SETUSER", "default", "-@write"], ["ACL", "SETUSER", "default", "+@all"]),
+      (.rights, ["ACL", "SETUSER", "default", "-xadd"], ["ACL", "SETUSER", "default", "+@all"]),
+      (.elsewhere, ["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"]),
+    ]
+    var id: UInt64 = 2
+    for fault in faults {
+      try redis.command(fault.begin)
+      link.open(2, new: epoch, id: id, known: epoch)
+      link.change(
+        2, key, from: nil, to: FleetVersion(daemon: 1, operation: id), record: [1], id: id + 1)
+      try link.wait("refused") { $0.answers[id + 1] != nil }
+      #expect(link.client.answers[id]?.refusal == fault.refusal)
+      #expect(link.client.answers[id + 1]?.refusal == fault.refusal)
+      guard case .failed(mayBeDone: false, fault.refusal.text) = link.client.answers[id + 1]?.body
+      else { throw Failure("\(link.client.answers)") }
+      #expect(link.servers.refusals == [fault.refusal: 1])
+      #expect(link.servers.trouble?.contains(fault.refusal.text) == true)
+      try redis.command(fault.end)
+      link.open(2, new: epoch, id: id + 2, known: epoch)
+      try link.wait("opened again") { $0.answers[id + 2] != nil }
+      #expect(link.servers.refusals.isEmpty && link.servers.trouble == nil)
+      id += 3
+    }
+  }
+
+  @Test func entriesThatDoNotComeAreReported() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+    link.open(2, new: epoch)
+    try link.wait("opened") { $0.answers[1] != nil }
+    guard case .opened(_, let number, _, _, _) = link.client.answers[1]?.body else {
+      throw Failure("\(link.client.answers)")
+    }
+    link.servers.follow(2, after: number)
+    // A change that is in no stream.
+    try redis.command(["HINCRBY", "cd:{default.2}:epoch", "n", "1"])
+    var id: UInt64 = 2
+    func heartbeat() {
+      link.open(2, new: epoch, id: id, known: epoch)
+      id += 1
+    }
+    try link.wait("late") { _ in
+      heartbeat()
+      return link.servers.unreadPartitions == 1
+    }
+    #expect(link.servers.trouble?.contains("have not come") == true)
+    link.change(2, key, from: nil, to: FleetVersion(daemon: 1, operation: 1), record: [1], id: 0)
+    try link.wait("read") { _ in
+      heartbeat()
+      return link.servers.trouble == nil
+    }
+  }
+
+  @Test func largeEntriesAreReadInPieces() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+    for partition in 0..<4 { link.open(partition, new: epoch, id: UInt64(partition + 1)) }
+    try link.wait("opened") { $0.answers.count == 4 }
+    let record = [UInt8](repeating: 7, count: 64 << 10)
+    for index in 0..<800 {
+      link.change(
+        index % 4, FleetKey(.timer, "\(index)".utf8Array), from: nil,
+        to: FleetVersion(daemon: 1, operation: UInt64(index)), record: record,
+        id: UInt64(index + 100))
+    }
+    try link.wait("changed") { $0.answers.count == 804 }
+    for partition in 0..<4 {
+      guard case .opened(_, let number, _, _, _) = link.client.answers[UInt64(partition + 1)]?.body
+      else { throw Failure("not opened") }
+      link.servers.follow(partition, after: number)
+    }
+    try link.wait("read") { $0.entries.count == 800 }
+    #expect(link.client.mostEntries <= 16)
+  }
+
+  @Test func aReplyOfTheStreamsHasABoundedSize() {
+    func entries(_ count: Int, _ bytes: Int) -> [RESPValue] {
+      Array(repeating: .bulkString(Array(repeating: 0, count: bytes)), count: count)
+    }
+    var portion = StreamPortion()
+    let first = portion.count
+    // Small entries, and always more of them.
+    for _ in 0..<20 { portion.take([entries(portion.count, 100)], of: 16) }
+    #expect(portion.count == 1_000)
+    portion.take([entries(portion.count, 64 << 10)], of: 16)
+    #expect(portion.count == 4)
+    for _ in 0..<5 { portion.fail() }
+    #expect(portion.count == 1)
+    portion.take([entries(1, 100)], of: 16)
+    #expect(portion.count == 2)
+    portion.take([], of: 16)
+    #expect(portion.count == first)
+    portion.take([entries(first, 16 << 20)], of: 1_024)
+    #expect(portion.count == 1)
+  }
+
   @Test func aServerThatEndsIsNoticedAndFoundAgain() throws {
     let redis = try RedisServer()
     let link = try Link(redis)
@@ -388,7 +495,9 @@ private final class Link {
   func wait(_ what: String, _ isDone: (Client) -> Bool) throws {
     let end = ContinuousClock.now + .seconds(30)
     while !isDone(client) {
-      guard ContinuousClock.now < end else { throw Failure("not \(what): \(servers.facts)") }
+      guard ContinuousClock.now < end else {
+        throw Failure("not \(what): \(servers.facts(forAdmin: true))")
+      }
       servers.flush()
       loop.schedule(inMilliseconds: 100) {}
       loop.runOnce(waits: true)
@@ -426,14 +535,20 @@ private final class Client: FleetLinkClient {
   var records: [(FleetKey, FleetRecord)] = []
   var loaded: [Int] = []
   var unreadable: [FleetKey] = []
+  var problems: [String] = []
 
   func connected(_ partitions: [Int], at boot: Int64) { connected += partitions }
   func disconnected(_ partitions: [Int]) { disconnected += partitions }
+  func cannotConnect(_ partitions: [Int], _ problem: String) { problems.append(problem) }
   func receive(_ answer: FleetAnswer, to id: UInt64, at boot: Int64) {
     if answers.updateValue(answer, forKey: id) != nil { Issue.record("\(id) is answered twice") }
     order.append(id)
   }
-  func receive(_ entries: [FleetEntry], of partition: Int) { self.entries += entries }
+  var mostEntries = 0
+  func receive(_ entries: [FleetEntry], of partition: Int) {
+    self.entries += entries
+    mostEntries = max(mostEntries, entries.count)
+  }
   func load(_ records: [(FleetKey, FleetRecord)], of partition: Int) { self.records += records }
   func noteUnreadable(_ key: FleetKey, of partition: Int) { unreadable.append(key) }
   func endLoading(_ partition: Int) { loaded.append(partition) }
@@ -551,7 +666,9 @@ private final class RedisServer {
 
   func pause() { kill(process.processIdentifier, SIGSTOP) }
 
-  func command(_ words: String...) throws {
+  func command(_ words: String...) throws { try command(words) }
+
+  func command(_ words: [String]) throws {
     let client = Process()
     client.executableURL = URL(fileURLWithPath: "/usr/bin/redis-cli")
     client.arguments = ["-p", "\(port)"] + words

@@ -4,6 +4,8 @@ import contextlib
 import pathlib
 import re
 import shutil
+import subprocess
+import sys
 import time
 
 import pytest
@@ -162,4 +164,47 @@ def test_a_name_whose_first_address_does_not_answer_is_reached_by_the_second(ben
         fleet = bench.fleet(servers, hosts[2:], replicas=0)
         assert view(start(fleet.connect(0), "k"))["accepted"]
     finally:
+        shutil.rmtree(files)
+
+
+# Answers each question for an IPv4 address with that of its argument.
+NAME_SERVER = """
+import socket, sys
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind((sys.argv[1], 53))
+while True:
+    query, client = server.recvfrom(512)
+    end = query.index(0, 12) + 5
+    found = query[end - 4:end - 2] == bytes([0, 1])
+    answer = bytes([192, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]) + socket.inet_aton(sys.argv[1])
+    counts = bytes([0, 1, 0, int(found), 0, 0, 0, 0])
+    server.sendto(query[:2] + bytes([0x81, 0x80]) + counts + query[12:end] + (answer if found else b""), client)
+"""
+
+
+def test_a_dead_first_name_server_does_not_disable_a_fleet(bench):
+    network = bench.network()
+    hosts = [network.host() for _ in range(3)]
+    servers = bench.topology(Single, hosts[0])
+    network.cut(hosts[1], [hosts[2]])
+    files = pathlib.Path("/etc/netns") / hosts[2].name
+    files.mkdir(parents=True)
+    names = subprocess.Popen([*hosts[0].prefix, sys.executable, "-c", NAME_SERVER, hosts[0].address])
+    try:
+        # Each look-up takes two seconds, as packets to the first name server are dropped.
+        (files / "resolv.conf").write_text(
+            f"nameserver {hosts[1].address}\nnameserver {hosts[0].address}\noptions timeout:2 attempts:1\n"
+        )
+        (files / "nsswitch.conf").write_text("hosts: dns\n")
+        servers.server.address = "redis.test"
+        fleet = bench.fleet(servers, hosts[2:], replicas=0)
+        assert view(start(fleet.connect(0), "k"))["accepted"]
+        # A connection that is made again uses the addresses that are known.
+        names.kill()
+        assert isinstance(servers.server("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"), int)
+        fleet.wait_until_open(fleet.daemons[0])
+        eventually(lambda: not isinstance(start(fleet.connect(0), "l"), Error), "it works again")
+    finally:
+        names.kill()
+        names.wait()
         shutil.rmtree(files)

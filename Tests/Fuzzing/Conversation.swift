@@ -111,7 +111,7 @@ final class FuzzHost: CommandHost {
   var configuration: [(name: String, value: String)] { [("limits.max-output", "67108864")] }
 
   var metrics: HostMetrics { HostMetrics() }
-  func facts(_ section: InfoSection) -> [(name: String, value: String)] { [] }
+  func facts(_ section: InfoSection, forAdmin: Bool) -> [(name: String, value: String)] { [] }
   func transport(of connection: UInt64) -> TransportFacts {
     TransportFacts(descriptor: 5, path: "/fuzz", unreadInput: 0)
   }

@@ -440,3 +440,118 @@ def test_hidden_entities_survive_the_replacement_of_a_damaged_state(fleet, start
     assert abs(view(client("TIMER", "GET", 7))["deadline_unix_ms"] - due) < 600_000
     assert view(client("THROTTLE", "GET", "hidden"))["remaining"] == 1
     assert client("DBSIZE") == 39
+
+
+@pytest.fixture
+def own_server():
+    server = new_server()
+    yield server
+    server.close()
+
+
+def fail_snapshots(server):
+    """Makes the server's snapshots fail, so that it refuses changes with MISCONF."""
+    (server.directory / "dump.rdb").mkdir()
+    assert server("CONFIG", "SET", "save", "3600 1") == "OK"
+    server("BGSAVE")
+    eventually(lambda: server.info("persistence")["rdb_last_bgsave_status"] == "err", "a snapshot fails")
+
+
+REFUSALS = {
+    "memory": (
+        "its memory is full", "OOM command not allowed",
+        lambda server: server("CONFIG", "SET", "maxmemory", "1"),
+        lambda server: server("CONFIG", "SET", "maxmemory", "256mb"),
+    ),
+    "disk": (
+        "it cannot store its data on its disk", "MISCONF", fail_snapshots,
+        lambda server: server("CONFIG", "SET", "save", ""),
+    ),
+    "rights": (
+        "its user for this daemon may not do that", "The user executing the script can't run",
+        lambda server: server("ACL", "SETUSER", "default", "-@write"),
+        lambda server: server("ACL", "SETUSER", "default", "+@all"),
+    ),
+}  # fmt: skip
+
+
+@needs_root
+@pytest.mark.parametrize("cause", REFUSALS)
+def test_a_server_that_refuses_changes_is_reported_with_the_cause(own_server, told, cause):
+    text, words, begin, end = REFUSALS[cause]
+    environment = {**os.environ, **told.environment, "WATCHDOG_USEC": "20000000"}
+    fleet = Fleet(own_server, [None], replicas=0, environments=[environment], config="access: {admin: {users: [0]}}\n")
+    try:
+        daemon = fleet.daemons[0]
+        open_up(daemon)
+        begin(own_server.server)
+        # Nobody uses it.
+        eventually(lambda: text in ctl(daemon, "health").stdout or words in ctl(daemon, "health").stdout, "health")
+        assert ctl(daemon, "health").returncode == 1
+        assert words in ctl(daemon, "fleet", "status").stdout
+        check = ctl(daemon, "fleet", "check")
+        assert check.returncode == 1 and words in check.stdout and "To do:" in check.stdout, check
+        eventually(lambda: text in told.status(), told.status)
+        assert words not in told.status()
+        client = fleet.connect(0)
+        assert f'countdownd_fleet_refused_partitions{{cause="{cause}"}} 4\n' in client("METRICS").decode()
+        eventually(lambda: int(daemon.info("fleet")["fleet_heartbeat_age_ms"]) > 1_000, "the heartbeat ages")
+        # Clients get the kind, at once, and nothing of the server's words.
+        with connect_as(1000, daemon) as shop:
+            for number in range(30):
+                reply = shop("COUNTDOWN", "START", f"full{number}")
+                assert isinstance(reply, Error) and reply.code == "UNAVAILABLE", reply
+                assert text in reply and words not in reply, reply
+            info = shop("INFO", "fleet").decode()
+            assert text in info and words not in info, info
+        lines = [line for line in daemon.log.splitlines() if "refuses changes" in line]
+        assert len(lines) == 1 and f"cause={cause}" in lines[0] and words in lines[0], lines
+        end(own_server.server)
+        eventually(lambda: ctl(daemon, "health").returncode == 0, lambda: ctl(daemon, "health").stdout)
+        assert daemon.log.count("carries out changes again") == 1
+        eventually(lambda: text not in told.status(), told.status)
+        assert view(sure(client, "COUNTDOWN", "START", "again"))["accepted"] == 1
+    finally:
+        fleet.close()
+
+
+def test_streams_that_cannot_be_read_are_reported(own_server):
+    fleet = Fleet(own_server, [None, None], replicas=0)
+    try:
+        daemon = fleet.daemons[0]
+        a, b = fleet.connect(0), fleet.connect(1)
+        assert own_server.server("ACL", "SETUSER", "default", "-xread") == "OK"
+        eventually(lambda: "cannot be read" in ctl(daemon, "health").stdout, "health")
+        assert ctl(daemon, "health").returncode == 1
+        assert "xread" in ctl(daemon, "fleet", "check").stdout
+        assert b"countdownd_fleet_unread_partitions 4\n" in a("METRICS")
+        # What is changed meanwhile succeeds, and is no sign that streams are read.
+        assert view(sure(b, "TIMER", "SET", "t", "1h"))["state"] == b"running"
+        assert b"countdownd_fleet_unread_partitions 4\n" in a("METRICS")
+        lines = [line for line in daemon.log.splitlines() if "cannot be read" in line]
+        assert len(lines) == 1 and "xread" in lines[0], lines
+        a("SUBSCRIBE", "timer:u")
+        sure(b, "TIMER", "SET", "u", "1h")
+        assert own_server.server("ACL", "SETUSER", "default", "+@all") == "OK"
+        assert "set" in [event["event"] for event in a.events(lambda event: event["event"] == "set")]
+        eventually(lambda: ctl(daemon, "health").returncode == 0, lambda: ctl(daemon, "health").stdout)
+        assert daemon.log.count("are read again") == 1
+    finally:
+        fleet.close()
+
+
+def test_a_refused_connection_is_the_answer_at_once(own_server):
+    fleet = Fleet(own_server, [None], replicas=0)
+    try:
+        daemon = fleet.daemons[0]
+        own_server.server.kill()
+        eventually(lambda: "Connection refused" in daemon.info("fleet")["fleet_server0"], "it is noticed")
+        client = fleet.connect(0)
+        for number in range(48):
+            reply = client("COUNTDOWN", "START", f"k{number}")
+            assert isinstance(reply, Error) and reply.startswith("UNAVAILABLE"), reply
+            assert "Connection refused" in reply, reply
+        own_server.server.start()
+        eventually(lambda: not isinstance(client("TIMER", "SET", "t", "1h"), Error), "it works again")
+    finally:
+        fleet.close()

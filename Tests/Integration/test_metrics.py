@@ -342,6 +342,14 @@ ALERTS = {
     ),
     "CountdowndFleetUnreachable": (
         gauge("fleet_open_partitions", "16 15x29", "16x30") | gauge("fleet_partitions", "16x30", "16x30"), 3),
+    "CountdowndFleetRefusesChanges": (
+        {f'countdownd_fleet_refused_partitions{{instance="{host}",cause="{cause}"}}': values
+         for host, cause, values in [("bad", "memory", "0x2 4x27"), ("bad", "rights", "0x30"),
+                                     ("good", "memory", "0x30")]},
+        4,
+    ),
+    "CountdowndFleetUnread": (gauge("fleet_unread_partitions", "0x2 1x27", "0x30"), 4),
+    "CountdowndFleetHeartbeatOld": (gauge("fleet_heartbeat_age_seconds", "0 1 60+60x28", "1x30"), 3),
     "CountdowndFleetLostRecords": (gauge("fleet_refuses", "0x4 1x25", "0x30"), 5),
     "CountdowndFleetClockAhead": (gauge("fleet_partitions_with_clock_ahead", "0 2x29", "0x30"), 2),
     "CountdowndFleetPoliciesDiffer": (gauge("fleet_policies_differ", "1x30", "1x5 0x24"), 10),

@@ -46,6 +46,9 @@ ROWS = {
     "pages are turned away": ["test_metrics::test_an_alert_fires_for_a_bad_host_alone"],
     "no ticket is accepted": ["test_metrics::test_an_alert_fires_for_a_bad_host_alone"],
     "servers of a fleet cannot be used": ["test_fleet::test_a_server_that_may_evict_keys_is_not_used_any_more"],
+    "a server of a fleet refuses changes": [
+        "test_fleet::test_a_server_that_refuses_changes_is_reported_with_the_cause"],
+    "the changes of other hosts cannot be read": ["test_fleet::test_streams_that_cannot_be_read_are_reported"],
     "a host that joins a fleet hides": ["test_fleet::test_import_moves_hidden_entities_once_and_leaves_taken_keys"],
     "servers of a fleet have lost records": ["test_fleet::test_lost_records_are_one_line_in_the_log"],
     "a server's clock is ahead": ["test_metrics::test_an_alert_fires_for_a_bad_host_alone"],

@@ -64,6 +64,14 @@ import Testing
     (["server0": "address=a:1,connected=0,error=Connection refused"], "server a:1: Connection"),
     (["server0": "address=a:1,connected=0,error=set it to noeviction"], "maxmemory-policy"),
     (["server0": "address=a:1,connected=0,error=WRONGPASS"], "fleet.password-file"),
+    (
+      ["server0": "address=a:1,connected=1,refuses=memory,error=it refuses changes: OOM"],
+      "it refuses changes: OOM. To do: raise maxmemory"
+    ),
+    (["server0": "address=a:1,connected=1,refuses=disk,error=x"], "make room on its disk"),
+    (["server0": "address=a:1,connected=1,refuses=rights,error=x"], "the ACL of the server"),
+    (["server0": "address=a:1,connected=1,refuses=,error=x"], "look at its log"),
+    (["fleet_heartbeat_age_ms": "7000"], "written nothing for 7 s"),
     (["server1": "address=a:1,connected=1,replicas=0,error="], "0 of 1 replicas"),
     (["fleet_open_partitions": "3"], "13 of 16 partitions are not open"),
     (["fleet_loaded_partitions": "15"], "1 of 16 partitions are still being loaded"),

@@ -1,5 +1,6 @@
 import Countdowns
 import Dispatch
+import DispatchTimers
 import Glibc
 
 /// An address that a socket can connect to.
@@ -27,27 +28,73 @@ struct SocketAddress: Sendable {
   }
 }
 
-/// Looks up host names on a separate thread, as this blocks for as long as the name servers take.
-/// Numeric addresses need no thread.
+/// Looks up host names, each on a thread of its own, as this blocks for as long as the name servers
+/// take. What was found last is used at once, while it is looked up again. Numeric addresses need no
+/// thread.
 final class Addresses {
+  typealias Found = Result<[SocketAddress], FleetError>
+  typealias Lookup = @Sendable (FleetSettings.Node) -> Found
+
+  /// Who waits for a name. A connection gives up after a while, and asks again.
+  private struct Waiting {
+    var since: UInt64
+    var done: (Found) -> Void
+  }
+
+  /// The most threads; other names wait.
+  private static let mostLookups = 16
+  private static let mostKnown = 1_000
+  private static let patienceMicroseconds: UInt64 = 2_000_000
+
   private let loop: EventLoop
-  private let queue = DispatchQueue(label: "countdownd.names")
+  private let lookUp: Lookup
+  /// The addresses that were found last.
+  private var known: [FleetSettings.Node: [SocketAddress]] = [:]
+  private var waiting: [FleetSettings.Node: [Waiting]] = [:]
+  private var underWay: Set<FleetSettings.Node> = []
 
-  init(_ loop: EventLoop) { self.loop = loop }
+  init(_ loop: EventLoop, lookUp: @escaping Lookup = Addresses.ask) {
+    self.loop = loop
+    self.lookUp = lookUp
+  }
 
-  /// Passes `done` the addresses of a host, or an error, perhaps before it returns.
-  func find(
-    _ node: FleetSettings.Node,
-    _ done: @escaping (Result<[SocketAddress], FleetError>) -> Void
-  ) {
+  /// Passes `done` the addresses of a host, or an error, perhaps before it returns. It may never be
+  /// called if that takes long; but then the next call has them at once.
+  func find(_ node: FleetSettings.Node, _ done: @escaping (Found) -> Void) {
     if let addresses = try? Self.look(up: node, AI_NUMERICHOST) { return done(.success(addresses)) }
-    // `done` is called on the loop, where it comes from.
-    nonisolated(unsafe) let done = done
-    let loop = loop
-    queue.async {
-      let result = Result { () throws(FleetError) in try Self.look(up: node, 0) }
-      loop.execute { unsafe done(result) }
+    let now = BootClock.now
+    waiting[node, default: []].removeAll { now - $0.since > Self.patienceMicroseconds }
+    if let addresses = known[node] {
+      done(.success(addresses))
+    } else {
+      waiting[node]!.append(Waiting(since: now, done: done))
     }
+    begin(node)
+  }
+
+  private func begin(_ node: FleetSettings.Node) {
+    guard underWay.count < Self.mostLookups, underWay.insert(node).inserted else { return }
+    let (loop, lookUp) = (loop, lookUp)
+    // Used on the loop alone, where it comes from.
+    nonisolated(unsafe) weak let own = self
+    DispatchQueue(label: "countdownd.names").async {
+      let found = lookUp(node)
+      loop.execute { unsafe own?.take(found, of: node) }
+    }
+  }
+
+  private func take(_ found: Found, of node: FleetSettings.Node) {
+    underWay.remove(node)
+    if case .success(let addresses) = found {
+      if known.count >= Self.mostKnown { known = [:] }
+      known[node] = addresses
+    }
+    for waiting in waiting.removeValue(forKey: node) ?? [] { waiting.done(found) }
+    if let next = waiting.keys.first(where: { !underWay.contains($0) }) { begin(next) }
+  }
+
+  @Sendable private static func ask(_ node: FleetSettings.Node) -> Found {
+    Result { () throws(FleetError) in try look(up: node, 0) }
   }
 
   private static func look(

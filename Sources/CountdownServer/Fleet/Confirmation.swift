@@ -97,7 +97,8 @@ struct Confirmation {
     case nil where settings.replicas == .all && settings.durability == .memory: return nil
     default: break
     }
-    return "the answer to WAIT is not understood (\(answer?.errorText ?? "no error"))"
+    let problem = answer?.errorText.map { FleetRefusal($0).text } ?? "no error"
+    return "the answer to WAIT is not understood (\(problem))"
   }
 }
 

@@ -81,10 +81,20 @@ extension FleetRequest {
   /// Decodes the reply, with the server's time. Replicas of a change are counted later, by `WAIT`.
   func answer(_ value: RESPValue) -> (body: FleetAnswer.Body, engine: Int64?) {
     if case .error(let text) = value {
-      return (.failed(mayBeDone: isChange && FleetProblem(text) == .unknown, text), nil)
+      let refusal = FleetRefusal(text)
+      return (.failed(mayBeDone: isChange && !refusal.isCertain, refusal.text), nil)
     }
     return understood(value.elements ?? [])
       ?? (.failed(mayBeDone: isChange, "the server's answer is not understood"), nil)
+  }
+
+  /// Returns the server's error: of the request, or of what a heartbeat writes.
+  func error(in value: RESPValue) -> String? {
+    if let text = value.errorText { return text }
+    guard case .open = self, let text = value.elements?.last?.string, !text.isEmpty else {
+      return nil
+    }
+    return text
   }
 
   private func understood(
@@ -93,7 +103,7 @@ extension FleetRequest {
     func time(_ index: Int) -> Int64? { parts[index].int.flatMap(Int64.init(plausible:)) }
     switch self {
     case .open:
-      guard parts.count == 10, let engine = time(0), let epoch = parts[1].bytes,
+      guard parts.count == 11, let engine = time(0), let epoch = parts[1].bytes,
         let number = time(2), let until = time(3), let version = parts[4].bytes,
         let over = parts[6].elements, let next = time(7),
         let keeps = parts[8].int, let blocked = time(9)
@@ -183,29 +193,6 @@ extension Int64 {
   fileprivate init?(plausible number: Int) {
     guard number.magnitude < 1 << 60 else { return nil }
     self.init(number)
-  }
-}
-
-/// Why a server did not carry out a request, by the first word of its error.
-enum FleetProblem: Equatable {
-  /// Another server has the partition, or none at present: its server must be found again.
-  case isElsewhere
-  /// The server does not know the script.
-  case noScript
-  /// The server refuses the request at present, or for this user.
-  case refused
-  /// The request may have been carried out, at least in part; in all other cases it was not.
-  case unknown
-
-  init(_ text: String) {
-    switch text.prefix(while: { $0 != " " }) {
-    case "MOVED", "ASK", "CLUSTERDOWN", "READONLY", "MASTERDOWN", "LOADING": self = .isElsewhere
-    case "NOSCRIPT": self = .noScript
-    case "TRYAGAIN", "NOAUTH", "NOPERM", "WRONGPASS", "OOM", "BUSY", "NOREPLICAS", "MISCONF",
-      "CROSSSLOT":
-      self = .refused
-    default: self = .unknown
-    }
   }
 }
 

@@ -47,7 +47,7 @@ final class FleetConnection: EventSource {
   private let sendsPassword: Bool
   private var ready: ((Greeting) -> Void)?
   private var received: ((RESPValue) -> Void)?
-  private var closed: ((String) -> Void)?
+  private var closed: ((FleetTrouble) -> Void)?
 
   private var phase = Phase.idle
   private var descriptor: Int32 = -1
@@ -70,7 +70,7 @@ final class FleetConnection: EventSource {
   init(
     _ node: FleetSettings.Node, _ means: Means, sendsPassword: Bool = true,
     ready: @escaping (Greeting) -> Void, received: @escaping (RESPValue) -> Void,
-    closed: @escaping (String) -> Void
+    closed: @escaping (FleetTrouble) -> Void
   ) {
     self.node = node
     self.means = means
@@ -103,14 +103,14 @@ final class FleetConnection: EventSource {
           addresses = found[...]
           tryNext("it has no address")
         case .success: return
-        case .failure(let error): fail(error.description)
+        case .failure(let error): fail("\(error.description)")
         }
       }
     }
   }
 
   /// - Parameter problem: the error to report if no address is left.
-  private func tryNext(_ problem: String) {
+  private func tryNext(_ problem: FleetTrouble) {
     releaseSocket()
     phase = .connecting
     (decoder, outbound, expected) = (ReplyDecoder(limits: Self.limits), OutputQueue(), [])
@@ -131,7 +131,7 @@ final class FleetConnection: EventSource {
         if means.loop.add(self, descriptor, EventLoop.writable) { return limitAttempt() }
         problem = "it cannot be waited for"
       } else {
-        problem = unsafe String(cString: strerror(errno))
+        problem = unsafe "\(String(cString: strerror(errno)))"
       }
       Glibc.close(descriptor)
       descriptor = -1
@@ -152,7 +152,7 @@ final class FleetConnection: EventSource {
     var code: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
     unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
-    guard code == 0 else { return unsafe tryNext(String(cString: strerror(code))) }
+    guard code == 0 else { return unsafe tryNext("\(String(cString: strerror(code)))") }
     guard let context = means.tls else { return greet() }
     guard let session = TLSSession(context, descriptor, host: node.host) else {
       return fail("TLS cannot be begun")
@@ -168,7 +168,7 @@ final class FleetConnection: EventSource {
     case .done: greet()
     case .needsInput: means.loop.update(descriptor, EventLoop.readable)
     case .needsOutput: means.loop.update(descriptor, EventLoop.writable)
-    case .closed(let reason): fail(reason)
+    case .closed(let reason): fail("\(reason)")
     }
   }
 
@@ -185,7 +185,7 @@ final class FleetConnection: EventSource {
   }
 
   private func takeGreeting(_ value: RESPValue) {
-    if case .error(let text) = value { return fail(text) }
+    if case .error(let text) = value { return fail(FleetTrouble(answer: text)) }
     guard let version = value["version"]?.string, let client = value["id"]?.int else {
       return fail("its greeting is not that of Redis or Valkey")
     }
@@ -247,7 +247,7 @@ final class FleetConnection: EventSource {
       case .needsOutput:
         mustWrite = true
         return updateInterest()
-      case .closed(let reason): return fail(reason)
+      case .closed(let reason): return fail("\(reason)")
       }
     }
     // The loop does not report input that TLS has read already and keeps in its own buffer.
@@ -290,7 +290,7 @@ final class FleetConnection: EventSource {
       case .closed(let reason):
         // `closed` must not be called from within `send`.
         mustWrite = true
-        means.loop.enqueue { [weak self] in self?.fail(reason) }
+        means.loop.enqueue { [weak self] in self?.fail("\(reason)") }
         return
       }
     }
@@ -320,7 +320,7 @@ final class FleetConnection: EventSource {
 
   // MARK: Ending
 
-  private func fail(_ reason: String) {
+  private func fail(_ reason: FleetTrouble) {
     guard phase != .closed else { return }
     let closed = closed
     close()

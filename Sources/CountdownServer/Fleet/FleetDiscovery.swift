@@ -13,7 +13,7 @@ protocol FleetDiscovery: AnyObject {
   /// Returns the replicas that are listed, and whether each one can be promoted at present.
   func replicas(of node: FleetSettings.Node) -> [FleetSettings.Node: Bool]
   /// Lines of INFO.
-  var facts: [(name: String, value: String)] { get }
+  func facts(forAdmin: Bool) -> [(name: String, value: String)]
 }
 
 /// Always uses one server for all partitions.
@@ -26,7 +26,7 @@ final class SingleServer: FleetDiscovery {
   /// Nobody else can be asked, so no replica is forgotten.
   func names(_ node: FleetSettings.Node, since: Int64) -> Bool { since == 0 }
   func replicas(of node: FleetSettings.Node) -> [FleetSettings.Node: Bool] { [:] }
-  var facts: [(name: String, value: String)] { [] }
+  func facts(forAdmin: Bool) -> [(name: String, value: String)] { [] }
 }
 
 /// Asks a node the same questions repeatedly.
@@ -43,7 +43,7 @@ final class FleetQuestions {
   private var isAsking = false
   /// Whether to send the password. A sentinel has users of its own, and often none.
   private var sendsPassword = true
-  private(set) var problem = ""
+  private(set) var problem: FleetTrouble?
   /// When it was asked, on the boot clock.
   private(set) var askedAt: UInt64 = 0
 
@@ -70,11 +70,11 @@ final class FleetQuestions {
       answers.append(value)
       guard answers.count == count else { return }
       isAsking = false
-      problem = answers.compactMap(\.errorText).first ?? ""
+      problem = answers.compactMap(\.errorText).first.map { FleetTrouble(answer: $0) }
       answered(answers)
     } closed: { [unowned self] reason in
       problem = reason
-      if ["WRONGPASS", "NOAUTH", "ERR"].contains(reason.prefix { $0 != " " }) {
+      if ["WRONGPASS", "NOAUTH", "ERR"].contains(reason.text.prefix { $0 != " " }) {
         sendsPassword.toggle()
       }
       close()
@@ -207,12 +207,13 @@ final class SentinelDiscovery: FleetDiscovery {
     servers.place { _ in primary }
   }
 
-  var facts: [(name: String, value: String)] {
+  func facts(forAdmin: Bool) -> [(name: String, value: String)] {
     sentinels.enumerated().map { index, sentinel in
       let primary = answers[sentinel.node]?.primary.text ?? ""
       return (
         "fleet_sentinel\(index)",
-        "address=\(sentinel.node.text),primary=\(primary),error=\(sentinel.problem)"
+        "address=\(sentinel.node.text),primary=\(primary),"
+          + "error=\(sentinel.problem?.text(forAdmin: forAdmin).printable ?? "")"
       )
     }
   }
@@ -316,7 +317,7 @@ final class ClusterDiscovery: FleetDiscovery {
     Dictionary(uniqueKeysWithValues: (map?.replicas(of: node) ?? []).map { ($0, true) })
   }
 
-  var facts: [(name: String, value: String)] {
+  func facts(forAdmin: Bool) -> [(name: String, value: String)] {
     [("fleet_cluster_nodes", "\(nodes.count)"), ("fleet_cluster_epoch", "\(epoch)")]
   }
 }

@@ -26,6 +26,8 @@ final class FleetLoader {
   /// Whether the load under way has to begin again, or to stop.
   private var isOutdated = false
   private var count = 100
+  /// Why records cannot be read; nil if they can.
+  private(set) var trouble: FleetTrouble?
 
   init(_ server: FleetServer, _ means: FleetConnection.Means, _ servers: FleetServers) {
     self.server = server
@@ -66,11 +68,13 @@ final class FleetLoader {
   }
 
   /// Closes the connection, and tries again later; an unfinished load begins again.
-  private func lose(_ reason: String) {
+  private func lose(_ reason: FleetTrouble) {
     if let current, !isOutdated { wanted.prepend(current) }
+    // Perhaps the piece was too large for the link.
+    count = max(count / 4, Self.recordsPerPiece.lowerBound)
     close()
     isClosed = false
-    server.hasTrouble("its records: \(reason)")
+    trouble = reason.about("its records cannot be read: ")
     means.loop.schedule(inMilliseconds: backoff.next()) { [weak self] in self?.flush() }
   }
 
@@ -110,7 +114,8 @@ final class FleetLoader {
 
   private func take(_ value: RESPValue) {
     guard let partition = current else { return }
-    if case .error(let text) = value { return lose(text) }
+    if case .error(let text) = value { return lose(FleetTrouble(answer: text)) }
+    trouble = nil
     guard !isOutdated else { return end() }
     if let keys = keys[partition] { return take(value, for: keys[asked...], of: partition) }
     guard let parts = value.elements, parts.count == 2, let cursor = parts[0].string,

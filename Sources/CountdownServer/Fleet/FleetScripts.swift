@@ -75,6 +75,21 @@ enum FleetScript: Int, CaseIterable {
     end
     """
 
+  /// Finds out whether changes can be made, before any of them is asked for: writes what takes
+  /// memory, and checks the rights for the rest. Then `refused` has the error, or is empty.
+  private static let heartbeat = """
+    local refused = redis.pcall('HSET', KEYS[1], 'beat', string.format('%.0f', now))
+    refused = type(refused) == 'table' and refused.err or ''
+    for _, c in ipairs({{'HGET', KEYS[1], 'n'}, {'HDEL', KEYS[1], 'n'},
+      {'HINCRBY', KEYS[1], 'n', 1}, {'XADD', KEYS[2], '*', 'k', 'v'}})
+    do
+      if refused == '' and not redis.acl_check_cmd(unpack(c)) then
+        refused = 'NOPERM this user has no permissions to run ' .. c[1]
+      end
+    end
+
+    """
+
   var source: String {
     switch self {
     // Refuses before it writes. Steps that can fail for lack of memory or permission come first, so
@@ -140,9 +155,10 @@ enum FleetScript: Int, CaseIterable {
         local p = ''
         if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'policies', ARGV[5])
         elseif ARGV[5] ~= '' then p = redis.call('HGET', KEYS[1], 'policies') or '' end
+        \(Self.heartbeat)
         \(Self.keeper)
         \(Self.leases)
-        return {now, id, tonumber(n), til, v, p, over, next, keeps, tonumber(blocked or 0)}
+        return {now, id, tonumber(n), til, v, p, over, next, keeps, tonumber(blocked or 0), refused}
         """
     }
   }

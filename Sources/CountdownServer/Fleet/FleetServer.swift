@@ -84,8 +84,10 @@ final class FleetServer {
 
   private var backoff = Backoff()
   private(set) var version = ""
-  /// The current problem of the server; empty if there is none.
-  private(set) var lastError = ""
+  /// Why the server is not used; nil if it is.
+  private(set) var problem: FleetTrouble?
+  /// What partitions the server refuses to change, and why.
+  private var refusals: [Int: FleetTrouble] = [:]
   /// The smoothed round-trip time, in microseconds.
   private(set) var roundTrip: Int64 = 0
 
@@ -142,8 +144,10 @@ final class FleetServer {
     let numbers = version.split(separator: ".").prefix(2).map { Int($0) ?? 0 }
     guard numbers.count == 2, (numbers[0], numbers[1]) >= oldest else {
       return refuse(
-        "its version is \(version); it must be \(oldest.0).\(oldest.1) or later"
-          + (isOnDisk ? " for fleet.durability: disk" : ""))
+        """
+        its version is \(version); it must be \(oldest.0).\(oldest.1) or later\
+        \(isOnDisk ? " for fleet.durability: disk" : "")
+        """)
     }
     guard greeting.role == "master" else { return lose("it is a replica at present") }
     state = .preparing
@@ -169,7 +173,7 @@ final class FleetServer {
     guard state == .preparing, isPrepared else { return }
     if means.settings.replicas == .all {
       guard servers.names(node, since: 0) else {
-        lastError = "no majority names it the primary yet"
+        problem = "no majority names it the primary yet"
         return servers.isDisturbed(by: self)
       }
       confirmation.replicas.add(servers.replicas(of: node), isFirst: isFirst)
@@ -181,7 +185,7 @@ final class FleetServer {
     state = .ready
     reportReplicas()
     backoff.reset()
-    lastError = ""
+    problem = nil
     servers.hasConnected(self)
     streams = FleetStream.division(partitions.sorted(), means.settings).map {
       FleetStream(self, means.connection, means.settings, servers, $0)
@@ -204,20 +208,25 @@ final class FleetServer {
   }
 
   /// Reports that the server cannot be used until somebody changes its configuration.
-  private func refuse(_ problem: String) {
+  private func refuse(_ problem: FleetTrouble) {
     servers.refused(self, problem)
     lose(problem)
   }
 
   /// Closes the connection, fails all requests without an answer, and connects again later.
-  private func lose(_ reason: String) {
+  private func lose(_ reason: FleetTrouble) {
     let wasReady = isReady
     dropConnections()
     state = .connecting
-    lastError = reason
+    problem = reason
+    refusals = [:]
     means.beginBatch()
-    if wasReady { servers.disconnected(partitions.sorted()) }
-    failRequests(reason)
+    if wasReady {
+      servers.disconnected(partitions.sorted())
+    } else {
+      servers.cannotConnect(partitions.sorted(), to: self)
+    }
+    failRequests(reason.publicText)
     servers.hasDisconnected(self, wasReady: wasReady)
     guard state != .closed else { return }
     means.connection.loop.schedule(inMilliseconds: backoff.next()) { [weak self] in
@@ -346,7 +355,9 @@ final class FleetServer {
 
   private func takeReplicas(_ value: RESPValue) {
     guard let report = ReplicaSet.Report(value) else {
-      if value.errorText != nil { return refuse("INFO replication: \(value.errorText ?? "")") }
+      if let text = value.errorText {
+        return refuse(FleetTrouble(answer: text, "INFO replication: "))
+      }
       return lose("it is a replica at present")
     }
     confirmation.note(report, at: Self.now)
@@ -428,7 +439,9 @@ final class FleetServer {
 
   private func takeScript(_ script: FleetScript, _ value: RESPValue) {
     guard let sha = value.bytes else {
-      return refuse("it does not take scripts: \(value.errorText ?? "no error")")
+      let trouble = FleetTrouble(
+        answer: value.errorText ?? "no error", "it does not take scripts: ")
+      return trouble.refusal?.isElsewhere == true ? lose(trouble) : refuse(trouble)
     }
     shas[script.rawValue] = sha
     guard state == .preparing, script == FleetScript.allCases.last else { return }
@@ -441,30 +454,43 @@ final class FleetServer {
     let now = Self.now
     let took = now - pending.sent
     roundTrip = roundTrip == 0 ? took : roundTrip + (took - roundTrip) / 8
-    if case .error(let text) = value {
-      switch FleetProblem(text) {
-      case .isElsewhere:
-        lastError = text
-        servers.isDisturbed(by: self)
-      case .noScript where !pending.isRepeated:
-        // Somebody has removed the scripts. They are loaded again, before the request is repeated.
-        scriptsToLoad.insert(pending.request.script)
-        var again = pending
-        again.isRepeated = true
-        repeated.append(again)
-        return
-      case .noScript, .refused, .unknown: lastError = text
-      }
-    } else {
-      lastError = ""
+    let error = pending.request.error(in: value)
+    let refusal = error.map { FleetRefusal($0) }
+    if refusal == .script, !pending.isRepeated {
+      // Somebody has removed the scripts. They are loaded again, before the request is repeated.
+      scriptsToLoad.insert(pending.request.script)
+      var again = pending
+      again.isRepeated = true
+      repeated.append(again)
+      return
     }
+    note(error, to: pending)
     let (body, engine) = pending.request.answer(value)
     guard case .changed(let number, _) = body, means.settings.waitsForReplicas else {
       var answer = FleetAnswer(body, engine: engine, sent: pending.sent)
-      if case .opened = body { answer.policies = value.elements?[5].bytes ?? [] }
+      answer.refusal = refusal
+      if case .opened(_, let number, _, _, _) = body {
+        answer.policies = value.elements?[5].bytes ?? []
+        stream(of: pending.partition)?.compare(number, of: pending.partition, at: now)
+      }
       return servers.answer(answer, to: pending.id)
     }
     unconfirmed.append(Unconfirmed(pending: pending, number: number, engine: engine))
+  }
+
+  /// Notes whether the server refuses changes of a partition. What it carries out is found by the
+  /// next heartbeat.
+  private func note(_ error: String?, to pending: Pending) {
+    let trouble = error.map { FleetTrouble(answer: $0, "it refuses changes: ") }
+    let isElsewhere = trouble?.refusal?.isElsewhere == true
+    if isElsewhere { servers.isDisturbed(by: self) }
+    var isHeartbeat = false
+    if case .open = pending.request { isHeartbeat = true }
+    // Perhaps another server takes over at this moment.
+    guard isHeartbeat || trouble != nil && !isElsewhere else { return }
+    guard refusals[pending.partition] != trouble else { return }
+    refusals[pending.partition] = trouble
+    servers.noteRefusals(of: self)
   }
 
   private func confirm(_ one: Unconfirmed, _ problem: String?) {
@@ -502,17 +528,27 @@ final class FleetServer {
     loader.load(partition, only: keys)
   }
 
+  // MARK: Troubles
+
+  /// Why the server refuses changes; nil if it does not.
+  var refusal: FleetTrouble? { refusals.min { $0.key < $1.key }?.value }
+  /// How many partitions it refuses to change, by the reason.
+  var refusalCounts: [FleetRefusal: Int] {
+    refusals.values.reduce(into: [:]) { $0[$1.refusal ?? .other, default: 0] += 1 }
+  }
+  var streamTrouble: FleetTrouble? { streams.lazy.compactMap(\.trouble).first }
+  var unreadPartitions: Int { streams.reduce(0) { $0 + $1.unread } }
+  var trouble: FleetTrouble? { problem ?? refusal ?? streamTrouble ?? loader?.trouble }
+
   /// A line of INFO. The error comes last, as it may contain commas.
-  var fact: String {
+  func fact(forAdmin: Bool) -> String {
     "address=\(node.text),connected=\(isReady ? 1 : 0),version=\(version),"
       + "partitions=\(partitions.count),round_trip_us=\(roundTrip),"
       + "replicas=\(confirmation.connected),"
       + "missing=\(confirmation.replicas.missing.map(\.text).joined(separator: "|")),"
-      + "error=\(lastError.printable)"
+      + "refuses=\(refusal?.refusal?.rawValue ?? ""),unread=\(unreadPartitions),"
+      + "error=\(trouble?.text(forAdmin: forAdmin).printable ?? "")"
   }
-
-  /// Notes that records cannot be loaded, or that streams cannot be read.
-  func hasTrouble(_ problem: String) { lastError = problem }
 }
 
 /// How long to wait before the next attempt to connect.

@@ -19,7 +19,10 @@ package final class FleetServers: FleetLink {
   /// How many replicas were reported that need not confirm changes.
   private var reportedReplicas: [FleetSettings.Node: Int] = [:]
   /// The problem that was logged last about each server that cannot be used.
-  private var problems: [FleetSettings.Node: String] = [:]
+  private var problems: [FleetSettings.Node: FleetTrouble] = [:]
+  /// What was logged last of the changes that servers refuse, and of streams that cannot be read.
+  private var refused: [FleetSettings.Node: FleetRefusal] = [:]
+  private var unread: [FleetSettings.Node: FleetTrouble] = [:]
   /// Partitions whose records were lost, and until when changes are refused, in microseconds; they
   /// are logged together.
   private var lost: [Int: Int64] = [:]
@@ -90,8 +93,8 @@ package final class FleetServers: FleetLink {
   /// Why a partition has no server.
   package func problem(of partition: Int) -> String {
     guard let owner = owners[partition] else { return "no server is known" }
-    guard !owner.isReady, !owner.lastError.isEmpty else { return "the servers do not answer" }
-    return "\(owner.node.text) cannot be used: \(owner.lastError)"
+    guard !owner.isReady, let problem = owner.problem else { return "the servers do not answer" }
+    return "\(owner.node.text) cannot be used: \(problem.publicText)"
   }
 
   package func flush() { for server in servers.values { server.flush() } }
@@ -131,7 +134,7 @@ package final class FleetServers: FleetLink {
     }
     for (node, server) in servers where server.partitions.isEmpty {
       servers[node] = nil
-      problems[node] = nil
+      forgetTroubles(of: node)
       server.close()
     }
   }
@@ -158,7 +161,7 @@ package final class FleetServers: FleetLink {
   // MARK: What servers report
 
   func hasConnected(_ server: FleetServer) {
-    problems[server.node] = nil
+    forgetTroubles(of: server.node)
     logger.log(
       .fleetConnected, .notice, "a server of the fleet is connected",
       ["server": "\(server.node.text)", "version": "\(server.version)"])
@@ -166,12 +169,54 @@ package final class FleetServers: FleetLink {
 
   func hasDisconnected(_ server: FleetServer, wasReady: Bool) {
     if wasReady || problems[server.node] == nil {
-      problems[server.node] = server.lastError
+      forgetTroubles(of: server.node)
+      problems[server.node] = server.problem
       logger.log(
         .fleetDisconnected, .warning, "a server of the fleet is not connected",
-        ["server": "\(server.node.text)", "error": "\(server.lastError)"])
+        ["server": "\(server.node.text)", "error": "\(server.problem?.text ?? "")"])
     }
     isDisturbed(by: server)
+  }
+
+  private func forgetTroubles(of node: FleetSettings.Node) {
+    (problems[node], refused[node], unread[node]) = (nil, nil, nil)
+  }
+
+  /// Logs that a server refuses changes, and why, once; and that it does no more.
+  func noteRefusals(of server: FleetServer) {
+    let trouble = server.refusal
+    guard refused[server.node] != trouble?.refusal else { return }
+    refused[server.node] = trouble?.refusal
+    if let trouble, let refusal = trouble.refusal {
+      logger.log(
+        .fleetRefuses, .error, "a server of the fleet refuses changes: \(refusal.text)",
+        [
+          "server": "\(server.node.text)", "cause": "\(refusal.rawValue)",
+          "error": "\(trouble.text)",
+        ])
+    } else {
+      logger.log(
+        .fleetAccepts, .notice, "a server of the fleet carries out changes again",
+        ["server": "\(server.node.text)"])
+    }
+  }
+
+  /// Logs that streams of a server cannot be read, once for each reason; and that they can again.
+  func noteStreams(of server: FleetServer) {
+    let trouble = server.streamTrouble
+    let known = unread[server.node]
+    guard (known == nil) != (trouble == nil) || known?.refusal != trouble?.refusal else { return }
+    unread[server.node] = trouble
+    if let trouble {
+      logger.log(
+        .fleetUnread, .error,
+        "changes of a server of the fleet cannot be read; subscribers here miss events",
+        ["server": "\(server.node.text)", "error": "\(trouble.text)"])
+    } else {
+      logger.log(
+        .fleetRead, .notice, "changes of a server of the fleet are read again",
+        ["server": "\(server.node.text)"])
+    }
   }
 
   func forgot(_ replica: FleetSettings.Node, of server: FleetServer) {
@@ -193,11 +238,11 @@ package final class FleetServers: FleetLink {
       ["server": "\(server.node.text)", "replicas": "\(count)"])
   }
 
-  func refused(_ server: FleetServer, _ problem: String) {
+  func refused(_ server: FleetServer, _ problem: FleetTrouble) {
     guard problems[server.node] != problem else { return }
     problems[server.node] = problem
     logger.log(
-      .fleetRefused, .critical, "a server of the fleet cannot be used: \(problem)",
+      .fleetRefused, .critical, "a server of the fleet cannot be used: \(problem.text)",
       ["server": "\(server.node.text)"])
   }
 
@@ -208,6 +253,11 @@ package final class FleetServers: FleetLink {
   }
 
   func disconnected(_ partitions: [Int]) { client?.disconnected(partitions) }
+
+  func cannotConnect(_ partitions: [Int], to server: FleetServer) {
+    guard let first = partitions.first else { return }
+    client?.cannotConnect(partitions, problem(of: first))
+  }
 
   func answer(_ answer: FleetAnswer, to id: UInt64) {
     client?.receive(answer, to: id, at: FleetServer.now)
@@ -297,7 +347,9 @@ package final class FleetServers: FleetLink {
   // MARK: Facts
 
   /// Lines of INFO.
-  var facts: [(name: String, value: String)] {
+  ///
+  /// - Parameter forAdmin: whether to show the servers' own words.
+  func facts(forAdmin: Bool) -> [(name: String, value: String)] {
     let known = servers.values.sorted { $0.node.text < $1.node.text }
     var facts = [
       (name: "fleet_discovery", value: settings.discovery.rawValue),
@@ -308,11 +360,13 @@ package final class FleetServers: FleetLink {
     facts += [
       (name: "fleet_replicas_unasked", value: hasUnaskedReplicas ? "1" : "0"),
       (name: "fleet_replicas_missing", value: "\(missingReplicas)"),
+      (name: "fleet_refused_partitions", value: "\(refusals.values.reduce(0, +))"),
+      (name: "fleet_unread_partitions", value: "\(unreadPartitions)"),
     ]
     for (index, server) in known.enumerated() {
-      facts.append((name: "fleet_server\(index)", value: server.fact))
+      facts.append((name: "fleet_server\(index)", value: server.fact(forAdmin: forAdmin)))
     }
-    return facts + discovery.facts
+    return facts + discovery.facts(forAdmin: forAdmin)
   }
 
   /// Whether fewer replicas must confirm changes than there are.
@@ -323,12 +377,30 @@ package final class FleetServers: FleetLink {
     servers.values.reduce(0) { $0 + $1.confirmation.replicas.missing.count }
   }
 
-  /// A human-readable problem; nil if each partition has a server.
+  /// How many partitions cannot be changed, by the reason.
+  var refusals: [FleetRefusal: Int] {
+    servers.values.reduce(into: [:]) { $0.merge($1.refusalCounts, uniquingKeysWith: +) }
+  }
+
+  /// How many partitions have changes that cannot be read.
+  var unreadPartitions: Int { servers.values.reduce(0) { $0 + $1.unreadPartitions } }
+
+  /// A human-readable problem, without the servers' own words; nil if each partition has a server
+  /// that works.
   var trouble: String? {
-    guard !isComplete else { return nil }
+    guard !isComplete else {
+      let troubles = servers.values.flatMap { server in
+        [server.refusal, server.streamTrouble].compactMap {
+          $0.map { "\(server.node.text): \($0.publicText)" }
+        }
+      }
+      return troubles.isEmpty ? nil : "fleet: \(troubles.sorted().joined(separator: "; "))"
+    }
     let missing = owners.count { $0?.isReady != true }
-    let reasons = servers.values.filter { !$0.isReady && !$0.lastError.isEmpty }
-      .map { "\($0.node.text): \($0.lastError)" }.sorted()
+    let reasons = servers.values.filter { !$0.isReady }
+      .compactMap { server in
+        server.problem.map { "\(server.node.text): \($0.publicText)" }
+      }.sorted()
     return "fleet: \(missing) of \(owners.count) partitions have no server"
       + (reasons.isEmpty ? "" : " (\(reasons.joined(separator: "; ")))")
   }

@@ -8,9 +8,10 @@ import Wire
 final class FleetStream {
   private static let blockMilliseconds: UInt64 = 1_000
   private static let patienceMilliseconds: UInt64 = 2_000
-  private static let mostEntries = 1_000
-  /// The most entries in one reply, which keeps it within the limits of `ReplyDecoder`.
-  private static let mostEntriesTogether = 32_000
+  /// After so many failures in a row it is a trouble; a connection may be lost at any time.
+  private static let mostFailures = 3
+  /// How long an entry may take to come, in microseconds.
+  private static let longestDelay: Int64 = 5_000_000
 
   let partitions: [Int]
   private unowned let server: FleetServer
@@ -31,6 +32,15 @@ final class FleetStream {
   /// The partitions in the read under way, with the `since` of each; nil if none is under way.
   private var reading: [Int: Int]?
   private var hasChanged = false
+  private var portion = StreamPortion()
+
+  private var failures = 0
+  /// Why the streams cannot be read; nil if they can.
+  private var problem: FleetTrouble?
+  /// Entries that heartbeats have named, and since when they are awaited, by partition.
+  private var awaited: [Int: (number: Int64, since: Int64)] = [:]
+  /// The partitions in which one has not come in time.
+  private var late: Set<Int> = []
 
   init(
     _ server: FleetServer, _ means: FleetConnection.Means, _ settings: FleetSettings,
@@ -53,12 +63,14 @@ final class FleetStream {
     changes += 1
     followed[partition] = changes
     last[partition] = id(number)
+    forgetAwaited(partition)
     hasChanged = true
     request = nil
   }
 
   func stop(_ partition: Int) {
     guard followed.removeValue(forKey: partition) != nil else { return }
+    forgetAwaited(partition)
     hasChanged = true
     request = nil
   }
@@ -80,7 +92,6 @@ final class FleetStream {
     connection = FleetConnection(server.node, means) { [unowned self] greeting in
       guard greeting.role == "master" else { return lose("it is a replica at present") }
       client = greeting.client
-      backoff.reset()
       read()
     } received: { [unowned self] in
       take($0)
@@ -90,9 +101,16 @@ final class FleetStream {
     connection?.open()
   }
 
-  private func lose(_ reason: String) {
+  private func lose(_ reason: FleetTrouble) {
     drop()
-    server.hasTrouble("its streams: \(reason)")
+    failures += 1
+    // Perhaps the reply was too large for the link.
+    portion.fail()
+    request = nil
+    if reason.refusal != nil || failures >= Self.mostFailures {
+      problem = reason.about("its changes cannot be read: ")
+      servers.noteStreams(of: server)
+    }
     means.loop.schedule(inMilliseconds: backoff.next()) { [weak self] in self?.connect() }
   }
 
@@ -106,6 +124,47 @@ final class FleetStream {
   func close() {
     isClosed = true
     drop()
+  }
+
+  // MARK: Troubles
+
+  var trouble: FleetTrouble? {
+    problem
+      ?? (late.isEmpty
+        ? nil : "changes that were made over \(Self.longestDelay / 1_000_000) s ago have not come")
+  }
+
+  /// How many partitions have changes that are not read.
+  var unread: Int { problem == nil ? late.count : followed.count }
+
+  /// Compares the newest entry, which a heartbeat has named, with the position in the stream.
+  func compare(_ newest: Int64, of partition: Int, at now: Int64) {
+    guard followed[partition] != nil, let position = number(last[partition]!) else { return }
+    if let mark = awaited[partition], position < mark.number {
+      guard now - mark.since > Self.longestDelay else { return }
+      late.insert(partition)
+    } else {
+      awaited[partition] = position < newest ? (newest, now) : nil
+      late.remove(partition)
+    }
+    servers.noteStreams(of: server)
+  }
+
+  private func number(_ id: [UInt8]) -> Int64? {
+    Int64(String(decoding: id.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self))
+  }
+
+  private func forgetAwaited(_ partition: Int) {
+    awaited[partition] = nil
+    late.remove(partition)
+  }
+
+  private func hasRead() {
+    failures = 0
+    backoff.reset()
+    guard problem != nil else { return }
+    problem = nil
+    servers.noteStreams(of: server)
   }
 
   // MARK: Reading
@@ -123,9 +182,8 @@ final class FleetStream {
 
   private func makeRequest() -> (bytes: [UInt8], partitions: [Int]) {
     let partitions = followed.keys.sorted()
-    let count = max(1, min(Self.mostEntries, Self.mostEntriesTogether / partitions.count))
     var words = [
-      "XREAD", "COUNT", "\(count)", "BLOCK", "\(Self.blockMilliseconds)", "STREAMS",
+      "XREAD", "COUNT", "\(portion.count)", "BLOCK", "\(Self.blockMilliseconds)", "STREAMS",
     ].map(\.utf8Array)
     words += partitions.map { servers.names[$0].stream }
     var bytes: [UInt8] = []
@@ -136,11 +194,16 @@ final class FleetStream {
   private func take(_ value: RESPValue) {
     guard let asked = reading else { return }
     if case .error(let text) = value {
-      if FleetProblem(text) == .isElsewhere { servers.isDisturbed(by: server) }
+      if FleetRefusal(text).isElsewhere { servers.isDisturbed(by: server) }
       // Some versions report a read that was unblocked as an error.
-      guard text.hasPrefix("UNBLOCKED") else { return lose(text) }
+      guard text.hasPrefix("UNBLOCKED") else { return lose(FleetTrouble(answer: text)) }
     }
-    hand(over: Deque(value.elements ?? []), asked)
+    hasRead()
+    let streams = value.elements ?? []
+    let count = portion.count
+    portion.take(streams.map { $0.elements?.last?.elements ?? [] }, of: asked.count)
+    if portion.count != count { request = nil }
+    hand(over: Deque(streams), asked)
   }
 
   /// Hands over the entries of one partition at a time, so that other work comes in between.
@@ -168,4 +231,32 @@ final class FleetStream {
     let entries = values.compactMap(FleetEntry.init)
     if !entries.isEmpty { servers.take(entries, of: partition) }
   }
+}
+
+/// How many entries of each stream to ask for, so that a reply has about 4 MB. Small entries may be
+/// followed by large ones, so it grows only while more is there than was asked for.
+struct StreamPortion {
+  static let bytesTogether = 4 << 20
+  private static let first = 16
+  private static let most = 1_000
+  /// The most entries in one reply, which keeps it within the limits of `ReplyDecoder`.
+  private static let mostTogether = 32_000
+
+  private(set) var count = first
+
+  /// Takes the entries of each stream in a reply.
+  mutating func take(_ streams: [[RESPValue]], of followed: Int) {
+    let isFull = streams.contains { $0.count >= count }
+    let largest = streams.lazy.joined().map(\.size).max() ?? 0
+    let fitting = min(Self.bytesTogether / max(largest, 1), Self.mostTogether) / max(followed, 1)
+    count = max(1, min(isFull ? count * 2 : Self.first, fitting, Self.most))
+  }
+
+  /// The reply has not come in time.
+  mutating func fail() { count = max(1, count / 4) }
+}
+
+extension RESPValue {
+  /// About how many bytes it has.
+  fileprivate var size: Int { bytes?.count ?? elements?.reduce(0) { $0 + $1.size } ?? 0 }
 }

@@ -7,7 +7,9 @@ package protocol CommandHost: AnyObject {
   /// The settings in force, by their full names.
   var configuration: [(name: String, value: String)] { get }
   /// Returns the lines of a section of INFO that only the host knows; they come first.
-  func facts(_ section: InfoSection) -> [(name: String, value: String)]
+  ///
+  /// - Parameter forAdmin: whether to show what servers of a fleet have answered.
+  func facts(_ section: InfoSection, forAdmin: Bool) -> [(name: String, value: String)]
   /// The metrics that only the host knows.
   var metrics: HostMetrics { get }
   /// Returns what only the connection itself knows, for CLIENT LIST.
@@ -90,14 +92,21 @@ package enum FleetNotice: Equatable, Sendable {
   case leaseOver(owners: Int)
 }
 
-/// What METRICS reports of the replicas of a fleet's servers.
-package struct FleetReplicas {
+/// What METRICS reports of a fleet's servers.
+package struct FleetServersMetrics {
   package var missingReplicas: Int
   package var hasUnaskedReplicas: Bool
+  /// How many partitions have a server that refuses changes.
+  package var refusals: [FleetRefusal: Int]
+  /// How many partitions have a stream that cannot be read.
+  package var unread: Int
 
-  package init(missingReplicas: Int, hasUnaskedReplicas: Bool) {
+  package init(
+    missingReplicas: Int, hasUnaskedReplicas: Bool, refusals: [FleetRefusal: Int], unread: Int
+  ) {
     self.missingReplicas = missingReplicas
     self.hasUnaskedReplicas = hasUnaskedReplicas
+    (self.refusals, self.unread) = (refusals, unread)
   }
 }
 
@@ -128,8 +137,8 @@ package struct HostMetrics {
   package var processorMicroseconds: UInt64 = 0
   /// Nil without a journal.
   package var journal: JournalMetrics?
-  /// Of a fleet's replicas; nil without a fleet.
-  package var fleet: FleetReplicas?
+  /// Of a fleet's servers; nil without a fleet.
+  package var fleet: FleetServersMetrics?
   package var residentBytes = 0
   package var openDescriptors = 0
   package var mostDescriptors: UInt64 = 0

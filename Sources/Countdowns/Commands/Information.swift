@@ -1,9 +1,9 @@
 extension Dispatcher {
   /// Returns the text of INFO.
-  func information(_ sections: [InfoSection], at now: Moment) -> String {
+  func information(_ sections: [InfoSection], forAdmin: Bool) -> String {
     sections.map { section in
       let title = section.rawValue.prefix(1).uppercased() + section.rawValue.dropFirst()
-      let lines = host.facts(section) + facts(section)
+      let lines = host.facts(section, forAdmin: forAdmin) + facts(section)
       return "# \(title)\r\n" + lines.map { "\($0.name):\($0.value)\r\n" }.joined()
     }.joined(separator: "\r\n")
   }

@@ -33,7 +33,8 @@ let serverCommands: [CommandSpec] = [
       // As in Redis, an unknown section is not an error: tools ask for sections that Redis has.
     }
     if call.arguments.count == 1 { sections = InfoSection.allCases }
-    call.session.output.text(call.dispatcher.information(sections, at: call.now))
+    let isAdmin = call.dispatcher.settings.access.isAdmin(call.session.peer)
+    call.session.output.text(call.dispatcher.information(sections, forAdmin: isAdmin))
   },
 
   CommandSpec(

@@ -9,6 +9,9 @@ extension Fleet {
     }
   }
 
+  /// How long ago the servers last wrote for a heartbeat, in microseconds: the longest time.
+  private var heartbeatAge: Int64 { boot - (partitions.map(\.written).min() ?? boot) }
+
   var facts: [(name: String, value: String)] {
     let boot = boot
     let kinds = settings.kinds.sorted { $0.rawValue < $1.rawValue }
@@ -20,6 +23,7 @@ extension Fleet {
       ("fleet_open_partitions", "\(partitions.count { $0.isOpen })"),
       ("fleet_loaded_partitions", "\(partitions.count { $0.hasCopies })"),
       ("fleet_broken_partitions", "\(partitions.count { $0.isBroken })"),
+      ("fleet_heartbeat_age_ms", "\(heartbeatAge / 1_000)"),
       ("fleet_partitions_with_clock_ahead", "\(partitions.count { $0.clock.isTooFarAhead })"),
       ("fleet_policies_differ", policiesDiffer ? "1" : "0"),
       ("fleet_mirror", settings.mirror.rawValue),
@@ -79,6 +83,9 @@ extension Fleet {
     text.value(
       "fleet_partitions_with_clock_ahead", .gauge, "Parts whose server's clock is too far ahead.",
       partitions.count { $0.clock.isTooFarAhead })
+    text.value(
+      "fleet_heartbeat_age_seconds", .gauge,
+      "How long ago the servers last wrote for a heartbeat.", Int(heartbeatAge / 1_000_000))
     text.value("fleet_copies", .gauge, "Shared entities that this host has.", copyCount)
     text.value(
       "fleet_kept_partitions", .gauge, "Parts of which this host has all entities.", wholeCount)
@@ -99,6 +106,11 @@ extension Fleet {
       "fleet_unreadable", .gauge, "Records that cannot be read.",
       partitions.reduce(0) { $0 + $1.unreadable.count })
     if let host = dispatcher.host.metrics.fleet {
+      text.values(
+        "fleet_refused_partitions", .gauge, by: "cause", "Parts whose server refuses changes.",
+        FleetRefusal.allCases.map { ($0.rawValue, Int64(host.refusals[$0] ?? 0)) })
+      text.value(
+        "fleet_unread_partitions", .gauge, "Parts whose changes cannot be read.", host.unread)
       text.value(
         "fleet_replicas_missing", .gauge,
         "Replicas that changes wait for although they are missing.", host.missingReplicas)

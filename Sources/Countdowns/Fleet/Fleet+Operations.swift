@@ -127,15 +127,8 @@ extension Fleet {
       operation.take(localOutcome(operation))
       return confirm(operation)
     }
-    guard partitions[index].isOpen else {
-      if partitions[index].isBroken, !operation.isDue {
-        return failForNow(operation, link.problem(of: index))
-      }
-      return park(operation)
-    }
-    if partitions[index].isBroken, !operation.isDue {
-      return failForNow(operation, link.problem(of: index))
-    }
+    if !operation.isDue, let problem = problem(of: index) { return failForNow(operation, problem) }
+    guard partitions[index].isOpen else { return park(operation) }
     if operation.isFetch {
       guard operation.seen == nil else { return end(operation) }
       return send(.read(operation.key), to: index, for: operation)
@@ -205,6 +198,14 @@ extension Fleet {
       change.gone = operation.outcome.gone.first
       send(.change(operation.key, change), to: index, for: operation)
     }
+  }
+
+  /// Returns why commands need not wait for the server of a partition; nil if they may.
+  private func problem(of index: Int) -> String? {
+    let partition = partitions[index]
+    if !partition.isOpen, let problem = partition.problem { return problem }
+    guard partition.isBroken else { return nil }
+    return partition.refusal.map(Self.text) ?? link.problem(of: index)
   }
 
   private func decide(
@@ -312,6 +313,9 @@ extension Fleet {
         dispatcher.host.note(.clockAhead(partition: index))
       }
     }
+    noteRefusal(
+      in: answer, of: index,
+      isOpening: question.operation == nil && question.reading == nil)
     if let operation = question.operation {
       receive(answer, for: operation, at: index, asked: question.place)
       lanes[operation.key]!.requests -= 1
@@ -323,6 +327,8 @@ extension Fleet {
       // The lease is lost with the records: nobody knows whether it was over.
       if partitions[index].hasLease, partitions[index].isLost(by: epoch) { loseLease() }
       take(leases, of: index, asked: answer.sent)
+      // A server that is not the primary has nothing to tell.
+      guard answer.refusal?.isPassing != true else { return dispatcher.deliver() }
       opened(
         index, from: question.place, epoch: epoch, number: number, refusedUntil: until,
         atPosition: version, leases: leases)
@@ -407,6 +413,9 @@ extension Fleet {
       }
       operation.isAtStake = false
       guard !operation.isOver else { return leave(operation) }
+      if let refusal = answer.refusal, !refusal.isPassing {
+        return operation.isDue ? postpone(operation) : failForNow(operation, Self.text(refusal))
+      }
       park(operation)
       // The server is reachable but did not execute it: retry once the partition is open again.
       if partitions[index].isConnected, partitions[index].isOpen {
@@ -482,7 +491,9 @@ extension Fleet {
     guard isCurrent else {
       return failForNow(operation, "too many commands are about it at once")
     }
-    let text = "the servers did not answer within \(settings.timeout.millisecondsRoundedUp)ms"
+    let text =
+      partitions[operation.partition].refusal.map(Self.text)
+      ?? "the servers did not answer within \(settings.timeout.millisecondsRoundedUp)ms"
     guard !whole.isAtStake else { return beUnsure(operation, text) }
     failForNow(operation, text)
   }
@@ -492,7 +503,8 @@ extension Fleet {
     guard operation.several.isEmpty else { return each(operation) { failForNow($0, problem) } }
     guard !operation.isOver, !operation.isDue else { return fail(operation, "") }
     let partition = partitions[operation.partition]
-    if !partition.isOpen || partition.isBroken, decideAlone(operation) { return }
+    let isAway = !partition.isOpen || partition.isBroken || partition.refusal != nil
+    if isAway, decideAlone(operation) { return }
     statistics.unavailable += 1
     fail(operation, "UNAVAILABLE \(problem). Nothing was done")
   }

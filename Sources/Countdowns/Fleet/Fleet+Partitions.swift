@@ -7,6 +7,12 @@ final class FleetPartition {
   var isConnected = false
   /// Whether the partition was opened on its server, so that requests can be sent.
   var isOpen = false
+  /// Why the partition cannot be opened; nil if nothing is known against it.
+  var problem: String?
+  /// Why the server refuses to write; nil if it does not.
+  var refusal: FleetRefusal?
+  /// When the server last wrote for a heartbeat, on the boot clock.
+  var written: Int64 = 0
   private(set) var epoch: [UInt8] = []
   /// Tells epochs apart in cursors.
   private(set) var epochDigest: Int64 = 0
@@ -71,7 +77,7 @@ final class FleetPartition {
   init(_ clock: ServerClock) { self.clock = clock }
 
   var isBroken: Bool { failures >= Fleet.mostFailures }
-  var isUsable: Bool { isOpen && !isBroken && !clock.isTooFarAhead }
+  var isUsable: Bool { isOpen && !isBroken && !clock.isTooFarAhead && refusal == nil }
 
   /// Releases commands that have ended. All wait for the same time, so they end in order.
   func forgetParked() { while let first = parked.first, first.isOver { parked.removeFirst() } }
@@ -92,6 +98,7 @@ extension Fleet {
   package func connected(_ partitions: [Int], at boot: Int64) {
     for index in partitions {
       self.partitions[index].isConnected = true
+      self.partitions[index].problem = nil
       self.partitions[index].isFollowed = false
       open(index)
     }
@@ -104,6 +111,40 @@ extension Fleet {
       self.partitions[index].isFollowed = false
     }
   }
+
+  /// Ends at once what waits for partitions that cannot be opened.
+  package func cannotConnect(_ partitions: [Int], _ problem: String) {
+    for index in partitions { fail(index, problem) }
+    dispatcher.deliver()
+  }
+
+  /// Notes why a partition cannot be opened, and ends the commands that wait for it.
+  func fail(_ index: Int, _ problem: String) {
+    let partition = partitions[index]
+    partition.problem = problem
+    guard !partition.isOpen else { return }
+    resuming.append(contentsOf: partition.parked)
+    partition.parked = []
+    resume(Self.stepsAtOnce)
+  }
+
+  /// Notes whether the server of a partition carries out changes.
+  func noteRefusal(in answer: FleetAnswer, of index: Int, isOpening: Bool) {
+    let partition = partitions[index]
+    switch answer.body {
+    case .changed: partition.refusal = nil
+    case .opened:
+      partition.refusal = answer.refusal
+      if answer.refusal == nil { partition.written = boot }
+    case .failed:
+      guard let refusal = answer.refusal else { return }
+      partition.refusal = refusal
+      if isOpening, !refusal.isPassing { fail(index, Self.text(refusal)) }
+    default: break
+    }
+  }
+
+  static func text(_ refusal: FleetRefusal) -> String { "the server refuses it: \(refusal.text)" }
 
   /// Applies entries of a partition's stream, in their order.
   package func receive(_ entries: [FleetEntry], of index: Int) {
@@ -265,6 +306,7 @@ extension Fleet {
     let partition = partitions[index]
     partition.refusedUntil = refusedUntil
     partition.failures = 0
+    partition.problem = nil
     let isNew = partition.epoch.isEmpty
     let isLost = partition.isLost(by: epoch)
     if isLost {

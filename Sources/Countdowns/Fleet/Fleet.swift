@@ -112,6 +112,7 @@ package final class Fleet {
     workbench = Workbench(host: dispatcher.host)
     turnLength = settings.timeout.microseconds / 10
     hostNumber = UInt32(truncatingIfNeeded: daemon)
+    for partition in partitions { partition.written = dispatcher.host.now.boot.microseconds }
     heartbeatDue = dispatcher.host.now.boot.microseconds + Self.heartbeat
     dispatcher.engine.copies = kinds
     // The servers have the log of what is shared; without copies there is no room for another one.

@@ -28,6 +28,8 @@ extension FleetLink {
 package protocol FleetLinkClient: AnyObject {
   func connected(_ partitions: [Int], at boot: Int64)
   func disconnected(_ partitions: [Int])
+  /// Reports that the server of partitions cannot be used for now. It is tried again all the time.
+  func cannotConnect(_ partitions: [Int], _ problem: String)
   func receive(_ answer: FleetAnswer, to id: UInt64, at boot: Int64)
   func receive(_ entries: [FleetEntry], of partition: Int)
   func load(_ records: [(FleetKey, FleetRecord)], of partition: Int)
@@ -187,6 +189,8 @@ package struct FleetAnswer: Sendable {
   package var sent: Int64
   /// In the answer to `open`: the digest of policies on the server, if it was asked for.
   package var policies: [UInt8] = []
+  /// Why the server refuses the request, or, in the answer to `open`, to write; nil if it does not.
+  package var refusal: FleetRefusal?
 
   package init(_ body: Body, engine: Int64?, sent: Int64) {
     self.body = body

@@ -90,6 +90,10 @@ extension FleetFacts {
             ? ", \(number("broken_partitions")) do not answer" : "")
       ),
     ]
+    if facts["heartbeat_age_ms"] != nil {
+      let age = Duration.milliseconds(number("heartbeat_age_ms")).humanText
+      rows.append(("heartbeat", "written \(age) ago"))
+    }
     if let ahead = clockAhead { rows.append(("clock", Self.clockText(ahead))) }
     rows += [
       (

@@ -3,6 +3,8 @@ import CountdownClient
 extension FleetFacts {
   /// The clock difference above which it is a problem, in microseconds.
   private static let notableSkew = 100_000
+  /// The age of the last heartbeat above which it is a problem, in milliseconds.
+  private static let oldHeartbeat = 5_000
 
   /// Returns the problems of a fleet, each with advice.
   ///
@@ -10,7 +12,12 @@ extension FleetFacts {
   ///   - replicas: the setting `fleet.replicas`, if it is known: all, or a number.
   ///   - now: milliseconds since 1970.
   func problems(replicas: String?, now: Int) -> [String] {
-    var problems = servers.filter { !$0.isConnected }.map(Self.serverProblem)
+    var problems = servers.filter { !$0.isConnected || !$0.error.isEmpty }.map(Self.serverProblem)
+    if number("heartbeat_age_ms") > Self.oldHeartbeat, servers.allSatisfy(\.isConnected) {
+      let age = Duration.milliseconds(number("heartbeat_age_ms")).humanText
+      problems.append(
+        "the servers have written nothing for \(age), though this host asks each second")
+    }
     if servers.isEmpty {
       problems.append(
         "no server is known: check fleet.nodes and fleet.discovery, and that a node answers")
@@ -38,8 +45,16 @@ extension FleetFacts {
     let advice =
       if reason.contains("noeviction") {
         "`redis-cli CONFIG SET maxmemory-policy noeviction` there, and set it in redis.conf"
-      } else if ["NOAUTH", "WRONGPASS", "NOPERM"].contains(where: reason.contains) {
+      } else if server.facts["refuses"] == "memory" {
+        "raise maxmemory there, or give the server more memory; until then nothing is accepted"
+      } else if server.facts["refuses"] == "disk" {
+        "make room on its disk: `redis-cli INFO persistence` shows what fails; then `BGSAVE`"
+      } else if server.facts["refuses"] == "rights"
+        || ["NOAUTH", "WRONGPASS", "NOPERM"].contains(where: reason.contains)
+      {
         "check fleet.username and fleet.password-file, and the ACL of the server"
+      } else if server.isConnected {
+        "look at its log, and at `countdownctl fleet status` as root"
       } else {
         "check that it runs, that this host may connect to it, and that the unit's drop-in "
           + "for fleets is installed"

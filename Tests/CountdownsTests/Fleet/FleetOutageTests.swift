@@ -46,6 +46,57 @@ import Wire
     #expect(servers.records.isEmpty)
   }
 
+  /// The server's answer is certain, so nobody waits, and nothing is asked again.
+  @Test func whatTheServerRefusesIsAnsweredAtOnce() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    servers.refusal = .memory
+    let before = a.fleet.statistics.requests
+    let reply = "\(try a.say("COUNTDOWN START k"))"
+    #expect(reply.contains("UNAVAILABLE the server refuses it: its memory is full"), "\(reply)")
+    #expect(a.fleet.statistics.requests == before + 1)
+    servers.refusal = nil
+    #expect(!"\(try a.say("COUNTDOWN START k"))".contains("UNAVAILABLE"))
+  }
+
+  @Test func aHostDecidesAloneWhatTheServerRefusesIfItMay() throws {
+    var settings = FleetSettings()
+    settings.unreachable = .local
+    let a = FleetCounter(servers, daemon: 1, settings)
+    servers.refusal = .disk
+    #expect(!"\(try a.say("COUNTDOWN START k"))".contains("UNAVAILABLE"))
+    #expect(a.fleet.statistics.degraded == 1)
+  }
+
+  @Test func whatIsDueWaitsForAServerThatRefusesChanges() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    for number in 0..<30 { try a.say("TIMER SET t\(number) 1s") }
+    servers.refusal = .rights
+    pass(1_100, servers, a)
+    let before = a.fleet.statistics.requests
+    for _ in 0..<20 { pass(500, servers, a) }
+    // Heartbeats, and no attempts.
+    #expect(a.fleet.statistics.requests - before <= 10)
+    #expect(servers.records.count == 30)
+    #expect(a.info.contains("fleet_heartbeat_age_ms:11"))
+    servers.refusal = nil
+    for _ in 0..<3 { pass(1_000, servers, a) }
+    #expect(servers.records.isEmpty)
+    #expect(a.info.contains("fleet_heartbeat_age_ms:0"))
+  }
+
+  @Test func commandsFailAtOnceIfNoConnectionCanBeMade() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    leave(a)
+    a.counter.run(["COUNTDOWN", "START", "waits"])
+    #expect(try a.counter.take().isEmpty)
+    a.fleet.cannotConnect([0], "redis:1 cannot be used: Connection refused")
+    #expect("\(try a.counter.take())".contains("Connection refused"))
+    a.counter.run(["COUNTDOWN", "START", "k"])
+    #expect("\(try a.counter.take())".contains("Connection refused"))
+    comeBack(a)
+    #expect(!"\(try a.say("COUNTDOWN START k"))".contains("UNAVAILABLE"))
+  }
+
   @Test func commandsThatEndedWhileTheServersWereAwayAreReleased() throws {
     let a = FleetCounter(servers, daemon: 1)
     leave(a)

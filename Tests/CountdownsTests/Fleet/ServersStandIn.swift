@@ -16,6 +16,8 @@ final class ServersStandIn {
   var problem: String?
   var policies: [UInt8] = []
   var leases = ModelLeases()
+  /// Why the server refuses changes; nil if it does not.
+  var refusal: FleetRefusal?
   /// Whether the server ignores all requests.
   var isSilent = false
   /// After so many changes it is silent.
@@ -37,6 +39,7 @@ final class ServersStandIn {
       return .entries(Array(found.prefix(count)))
     case .read(let key): return .record(records[key])
     case .change(let key, let change):
+      if let refusal { return .failed(mayBeDone: false, refusal.text) }
       guard change.epoch == epoch, time >= refusedUntil else { return .epoch }
       guard records[key]?.version == change.expected else { return .differs(records[key]) }
       guard (change.earliest...change.latest).contains(time) else { return .clock }
@@ -110,6 +113,7 @@ final class FleetCounter: FleetLink {
     while !sent.isEmpty, !servers.isSilent {
       let (request, id, time) = sent.removeFirst()
       var answer = FleetAnswer(servers.answer(request), engine: servers.time, sent: time)
+      if case .read = request {} else { answer.refusal = servers.refusal }
       if let happens = onTheWay {
         onTheWay = nil
         happens()

@@ -27,7 +27,7 @@ final class HostStandIn: CommandHost {
   var virtualClock: VirtualClock?
 
   var metrics = HostMetrics()
-  func facts(_ section: InfoSection) -> [(name: String, value: String)] { [] }
+  func facts(_ section: InfoSection, forAdmin: Bool) -> [(name: String, value: String)] { [] }
   var transport = TransportFacts(descriptor: 5, path: "/sock", unreadInput: 0)
   func transport(of connection: UInt64) -> TransportFacts { transport }
   func close(_ connection: UInt64, _ reason: CloseReason) { closed.append((connection, reason)) }
