@@ -507,7 +507,8 @@ def test_a_server_that_refuses_changes_is_reported_with_the_cause(own_server, to
         lines = [line for line in daemon.log.splitlines() if "refuses changes" in line]
         assert len(lines) == 1 and f"cause={cause}" in lines[0] and words in lines[0], lines
         end(own_server.server)
-        eventually(lambda: ctl(daemon, "health").returncode == 0, lambda: ctl(daemon, "health").stdout)
+        eventually(lambda: ctl(daemon, "fleet", "check").returncode == 0, lambda: ctl(daemon, "fleet", "check").stdout)
+        assert "server 127.0.0.1" not in ctl(daemon, "health").stdout
         assert daemon.log.count("carries out changes again") == 1
         eventually(lambda: text not in told.status(), told.status)
         assert view(sure(client, "COUNTDOWN", "START", "again"))["accepted"] == 1
@@ -534,7 +535,8 @@ def test_streams_that_cannot_be_read_are_reported(own_server):
         sure(b, "TIMER", "SET", "u", "1h")
         assert own_server.server("ACL", "SETUSER", "default", "+@all") == "OK"
         assert "set" in [event["event"] for event in a.events(lambda event: event["event"] == "set")]
-        eventually(lambda: ctl(daemon, "health").returncode == 0, lambda: ctl(daemon, "health").stdout)
+        eventually(lambda: ctl(daemon, "fleet", "check").returncode == 0, lambda: ctl(daemon, "fleet", "check").stdout)
+        assert "server 127.0.0.1" not in ctl(daemon, "health").stdout
         assert daemon.log.count("are read again") == 1
     finally:
         fleet.close()

@@ -29,8 +29,8 @@ struct SocketAddress: Sendable {
 }
 
 /// Looks up host names, each on a thread of its own, as this blocks for as long as the name servers
-/// take. What was found last is used at once, while it is looked up again. Numeric addresses need no
-/// thread.
+/// take. What was found last is used at once, while it is looked up again. Numeric addresses need
+/// no thread.
 final class Addresses {
   typealias Found = Result<[SocketAddress], FleetError>
   typealias Lookup = @Sendable (FleetSettings.Node) -> Found
