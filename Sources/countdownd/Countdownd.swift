@@ -366,17 +366,23 @@ struct Countdownd: ParsableCommand {
     }
   }
 
-  /// Watches signals. They are blocked from the start, so one that came earlier is waiting.
+  /// Watches signals, and waits until each is watched. They are blocked from the start, so one that
+  /// came earlier is waiting.
   private func watchSignals(
     _ handler: @escaping @Sendable (Int32) -> Void
   ) -> [any DispatchSourceSignal] {
     let queue = DispatchQueue(label: "countdownd.signals")
-    return Self.signals.map { number in
+    let registrations = DispatchGroup()
+    let sources = Self.signals.map { number in
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       source.setEventHandler { handler(number) }
+      registrations.enter()
+      source.setRegistrationHandler { registrations.leave() }
       source.activate()
       return source
     }
+    registrations.wait()
+    return sources
   }
 
   private static let signals = [SIGTERM, SIGINT, SIGHUP]

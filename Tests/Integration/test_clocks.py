@@ -1,6 +1,9 @@
 """Clocks that are set, and a machine that sleeps, while the daemon runs."""
 
 import json
+import pathlib
+import re
+import signal
 
 import pytest
 
@@ -231,3 +234,10 @@ def test_one_shot_timers_fire_however_late(daemon, clocks, is_down):
     assert all(event["late_us"] >= 4.8 * HOUR * 1_000_000 for event in fired())
     # The maximum is exact, even beyond the range of the percentiles.
     assert int(daemon.info("lateness")["late_us_max"]) == max(event["late_us"] for event in fired())
+
+
+def test_signals_wait_for_their_handler_in_every_thread(daemon):
+    tasks = list(pathlib.Path(f"/proc/{daemon.pid}/task").iterdir())
+    blocked = [int(re.search(r"SigBlk:\s+(\w+)", (task / "status").read_text())[1], 16) for task in tasks]
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        assert all(mask >> number - 1 & 1 for mask in blocked), (number, blocked)

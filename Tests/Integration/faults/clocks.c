@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -140,12 +141,17 @@ __attribute__((constructor)) static void begin(void) {
   if (!path) return;
   int file = open(path, O_RDONLY | O_CLOEXEC);
   void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *numbers, PROT_READ, MAP_SHARED, file, 0);
-  pthread_t thread;
   if (mapped == MAP_FAILED) {
     perror(path);
     _exit(125);
   }
   close(file);
   numbers = mapped;
+  // The thread handles no signal: one that `main` blocks later must wait for its handler.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
   if (pthread_create(&thread, NULL, watch, NULL) != 0) _exit(125);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
