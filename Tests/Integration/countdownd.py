@@ -383,6 +383,10 @@ class Error(str):
         return self.split(" ", 1)[0]
 
 
+class UnknownCommand(AssertionError):
+    """A test has sent a command that does not exist."""
+
+
 class Push(list):
     pass
 
@@ -408,8 +412,12 @@ def request(*words):
     return b"".join(parts)
 
 
+UNKNOWN = re.compile("ERR unknown (sub)?command")
+
+
 class Client:
-    """A connection. Calling it sends a command and returns the reply; `pushes` holds the pushes."""
+    """A connection. Calling it sends a command and returns the reply; `pushes` holds the pushes.
+    A command that does not exist fails the test, unless `error` sends it."""
 
     def __init__(self, path, timeout=PATIENCE, receive_buffer=None):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -420,6 +428,7 @@ class Client:
         self.buffer = bytearray()
         self.start = 0
         self.pushes = []
+        self.expects_unknown = False
 
     def __enter__(self):
         return self
@@ -433,6 +442,16 @@ class Client:
     def __call__(self, *words):
         self.send(*words)
         return self.reply()
+
+    def error(self, code, *words):
+        """Sends a command that must be refused with this code, and returns the error."""
+        self.expects_unknown = True
+        try:
+            reply = self(*words)
+        finally:
+            self.expects_unknown = False
+        assert isinstance(reply, Error) and reply.code == code, (words, reply)
+        return reply
 
     def send(self, *words):
         self.socket.sendall(request(*words))
@@ -470,6 +489,14 @@ class Client:
             if until(event):
                 return events
 
+    def arrived(self):
+        """Returns the pushes that the daemon has sent until it answers a PING that is sent now."""
+        self.send("PING", "so far")
+        found, self.pushes = self.pushes, []
+        while (message := self.receive()) not in (b"so far", [b"pong", b"so far"]):
+            found.append(message)
+        return found
+
     def has_more(self, seconds=0.2):
         """Returns whether more data arrives within `seconds`."""
         if self.pushes or len(self.buffer) > self.start:
@@ -493,6 +520,8 @@ class Client:
                 self.fill()
                 continue
             self.start = end
+            if isinstance(value, Error) and UNKNOWN.match(value) and not self.expects_unknown:
+                raise UnknownCommand(value)
             if self.start > 1 << 20:
                 del self.buffer[: self.start]
                 self.start = 0

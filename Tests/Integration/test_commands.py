@@ -80,6 +80,7 @@ class Numbers(dict):
 class Transcript:
     def __init__(self, daemons):
         self.resp2, self.resp3 = daemons[0].connect(), daemons[1].connect(protocol=3)
+        self.resp2.expects_unknown = self.resp3.expects_unknown = True
         self.numbers2, self.numbers3, self.views = Numbers(), Numbers(), {}
         self.sequence = self.resp3("EVENTS", "LAST")
 

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from countdownd import FIRST_STATE, KEPT, SEGMENT_HEADER, Closed, Daemon
+from countdownd import FIRST_STATE, KEPT, SEGMENT_HEADER, Closed, Daemon, Error
 from countdownd import check, eventually, frames, request, segments, view
 from test_damage import PAGE
 
@@ -33,7 +33,7 @@ ALL = (
     + [("TIMER", "GET", f"t{n}") for n in range(COUNT)]
     + [("HUD", "GET", f"screen{n}") for n in range(5)]
     + [(kind, "GET", f"g{n}") for kind in ("ONCE", "GATE", "DEBOUNCE") for n in range(30)]
-    + [("THROTTLE", "PEEK", f"g{n}") for n in range(30)]
+    + [("THROTTLE", "GET", f"g{n}") for n in range(30)]
 )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def change(client, luck, count):
                 ("COUNTDOWN", "START", f"k{n}", "EVERY", "1h", "META", meta),
                 ("COUNTDOWN", "CANCEL", f"k{n}"),
                 ("TIMER", "SET", f"t{n}", f"{luck.randrange(5, 50)}h", "PAYLOAD", meta),
-                ("TIMER", "CANCEL", f"t{n}"),
+                ("TIMER", "DEL", f"t{n}"),
                 ("HUD", "SHOW", f"screen{n % 5}", "DURABLE"),
                 ("ONCE", "BEGIN", f"g{n % 30}", "TTL", "100h"),
                 ("GATE", "CHECK", f"g{n % 30}", "act"),
@@ -56,11 +56,13 @@ def change(client, luck, count):
                 ("DEBOUNCE", "CALL", f"g{n % 30}", "100h"),
             ]))  # fmt: skip
         client.send_bytes(b"".join(request(*words) for words in commands))
-        for _ in commands:
-            client.reply()
+        for words in commands:
+            reply = client.reply()
+            assert not isinstance(reply, Error), (words, reply)
 
 
 def fields(words, reply):
+    assert not isinstance(reply, Error), (words, reply)
     if not isinstance(reply, list):
         return reply
     found = {name: value for name, value in view(reply).items() if name not in PASSING}

@@ -22,7 +22,7 @@ def test_an_event_is_taken_once_by_the_nearest_handler(daemon, client):
         "emitted", "tap", "cell", "bubble",
     )  # fmt: skip
     assert event["payload_base64"] == "/wA="
-    assert not window.has_more()
+    assert not window.arrived()
     # A capturing handler further up takes the event first.
     window("SCOPE", "HANDLE", "window", "tap", "CAPTURE")
     assert client("SCOPE", "EMIT", "cell", "tap") == b"window"

@@ -48,7 +48,7 @@ def test_info_counts_correctly(daemon, client):
     client("HUD", "SHOW", "s", "FADEIN", "0")
     client("TIMER", "SET", "t", "1h")
     client("TIMER", "SET", "u", "1ms")
-    client("NONSENSE")
+    client.error("ERR", "NONSENSE")
     client("TIMER", "GET", "")
     eventually(lambda: client("TIMER", "GET", "u") is None, "u fires")
     others = [daemon.connect(protocol=3) for _ in range(5)]
@@ -160,7 +160,7 @@ def test_command_docs(speaker):
 def test_command_getkeys(client):
     assert client("COMMAND", "GETKEYS", "TIMER", "SET", "t", "1s") == [b"t"]
     for words in (["PING"], ["NONSENSE", "x"], ["COUNTDOWN", "LIST"], ["COUNTDOWN", "START"], []):
-        assert client("COMMAND", "GETKEYS", *words).code == "ERR"
+        client.error("ERR", "COMMAND", "GETKEYS", *words)
 
 
 # SLOWLOG, MONITOR

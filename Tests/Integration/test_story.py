@@ -127,7 +127,7 @@ def test_one_client_can_use_all_kinds_together(daemon):
     assert story.backend("SCOPE", "EMIT", "button", "tap", "order 7") == b"orders"
     taken = app.event()[1]
     assert (taken["key"], taken["target"], taken["payload"]) == ("orders", "button", "order 7")
-    assert not app.has_more(0.05)
+    assert not app.arrived()
 
     # Everything is dismissed, and nothing is left.
     assert app("NAV", "DISMISS", "main") == 1

@@ -8,14 +8,17 @@ import threading
 
 import pytest
 
-from countdownd import PATIENCE, Closed, eventually
+from countdownd import PATIENCE, Closed, Error, eventually
 
 WIDTH = 50
 
 
 @pytest.mark.daemon(arguments=["--durability", "process"])
 def test_after_kill_9_a_transaction_is_there_as_a_whole_or_not_at_all(daemon):
-    replied = [0]
+    replied, broken = [0], []
+    seed = int(os.environ.get("SEED") or random.randrange(1 << 32))
+    print(f"SEED={seed}")
+    luck = random.Random(seed)
 
     def run():
         client = daemon.connect()
@@ -28,7 +31,10 @@ def test_after_kill_9_a_transaction_is_there_as_a_whole_or_not_at_all(daemon):
                 client.send("EXEC")
                 for _ in range(WIDTH + 1):
                     client.receive()
-                assert len(client.receive()) == WIDTH
+                replies = client.receive()
+                if len(replies) != WIDTH or any(isinstance(reply, Error) for reply in replies):
+                    broken.append(replies)
+                    return
                 number += 1
                 replied[0] = number
         except (Closed, OSError):
@@ -38,11 +44,11 @@ def test_after_kill_9_a_transaction_is_there_as_a_whole_or_not_at_all(daemon):
         begin = replied[0]
         thread = threading.Thread(target=run)
         thread.start()
-        enough = begin + random.randrange(1, 40)
-        eventually(lambda: replied[0] >= enough, "transactions run")
+        enough = begin + luck.randrange(1, 40)
+        eventually(lambda: replied[0] >= enough or broken, "transactions run")
         daemon.restart("kill")
         thread.join(PATIENCE)
-        assert not thread.is_alive()
+        assert not thread.is_alive() and not broken, broken
         client = daemon.connect()
         # Only the last one may have been stored without a reply.
         last = [client("TIMER", "GET", f"{replied[0]}-{index}") is None for index in range(WIDTH)]
