@@ -490,7 +490,8 @@ class Client:
                 return events
 
     def arrived(self):
-        """Returns the pushes that the daemon has sent until it answers a PING that is sent now."""
+        """Returns the pushes that the daemon has sent until it answers a PING that is sent now.
+        Snapshots may follow it: the daemon creates them as the client reads."""
         self.send("PING", "so far")
         found, self.pushes = self.pushes, []
         while (message := self.receive()) not in (b"so far", [b"pong", b"so far"]):
