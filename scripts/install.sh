@@ -53,7 +53,7 @@ files() {
   for unit in $package.service $package.socket; do
     echo "644 systemd/user/$unit $prefix/lib/systemd/user/$unit"
   done
-  for unit in countdownd-metrics.service countdownd-metrics.timer; do
+  for unit in countdownd-{metrics,backup}.{service,timer} countdownd-metrics-file.service; do
     echo "644 systemd/$unit $prefix/lib/systemd/system/$unit"
   done
   echo "644 systemd/countdownd.sysusers $prefix/lib/sysusers.d/countdownd.conf"
@@ -103,7 +103,9 @@ install_all() {
   done < <(files)
   unlink_what_is_not_installed
   [ "$package" != countdownd ] || install -d "$root$config.d"
-  sed -i "s|/usr/bin/|$prefix/bin/|; s|/etc/|$etc/|g" \
+  local seen=/usr
+  [[ $prefix/ = /usr/* ]] || seen="/usr $prefix"
+  sed -i "s|/usr/bin/|$prefix/bin/|; s|/etc/|$etc/|g; s|^BindReadOnlyPaths=/usr |BindReadOnlyPaths=$seen |" \
     "$root$prefix"/lib/systemd/*/"$package"*.service
   # The pages name the paths of the Debian package.
   find "$root$doc" -name '*.md' -exec \

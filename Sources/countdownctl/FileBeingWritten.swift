@@ -30,9 +30,20 @@ final class FileBeingWritten: Sendable {
     }
   }
 
+  /// - Parameter check: looks at the file before it gets its name.
+  func finish(_ check: (String) throws -> Void) throws {
+    guard fsync(descriptor) == 0 else { throw Self.error("cannot write \(partial)") }
+    try check(partial)
+    try rename()
+  }
+
   func finish() throws(FileError) {
     guard fsync(descriptor) == 0 else { throw Self.error("cannot write \(partial)") }
-    guard unsafe rename(partial, path) == 0 else { throw Self.error("cannot name \(path)") }
+    try rename()
+  }
+
+  private func rename() throws(FileError) {
+    guard unsafe Glibc.rename(partial, path) == 0 else { throw Self.error("cannot name \(path)") }
     // Makes the name durable, too.
     let slash = path.lastIndex(of: "/")
     let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."

@@ -11,18 +11,33 @@ struct Backup: SessionCommand {
       complete and on the disk; then it replaces a file of that name, but never a symbolic link or \
       a device. Ctrl-C leaves nothing behind. With - as FILE the copy goes to standard output.
 
+      With --keep, FILE is a directory. The copy is named after the time (UTC), such as \
+      countdownd-20261127T031500Z.db, and is checked before it gets that name; then only the newest \
+      N files with such names stay. A copy that is damaged is removed, with exit status 65, and the \
+      others stay as they are.
+
       `countdownctl restore` puts it back, and `countdownctl state` lists and checks it.
 
       Examples:
         countdownctl backup /var/backups/countdownd.db
+        countdownctl backup --keep 14 /var/backups/countdownd
         countdownctl backup - | ssh backup 'cat > countdownd.db'
         countdownctl state check /var/backups/countdownd.db
       """)
 
   @Argument(help: "The file to write.", completion: .file()) var file: String
+  @Option(
+    help: .init("Write to the directory FILE, and keep the newest N copies in it.", valueName: "n"))
+  var keep: Int?
   @OptionGroup var global: GlobalOptions
 
   private static let chunk = 1 << 18
+
+  func validate() throws {
+    if let keep, keep < 1 || file == "-" {
+      throw ValidationError("--keep is at least 1, and FILE is then a directory")
+    }
+  }
 
   func run(_ session: Session) async throws {
     // The daemon ties the copy to this connection.
@@ -40,8 +55,9 @@ struct Backup: SessionCommand {
       return
     }
     let target: FileBeingWritten
+    let path = keep == nil ? file : DatedBackups(file).newName
     do {
-      target = try FileBeingWritten(file)
+      target = try FileBeingWritten(path)
     } catch {
       Output.error(error.text, code: "FILE")
       throw ExitCode.refused
@@ -50,12 +66,12 @@ struct Backup: SessionCommand {
       let size = try await unlessEnded(by: signals) {
         try await Self.copy(connection) { try target.write($0) }
       }
-      try target.finish()
-      if session.json {
-        Output.line(RESPValue.object(["bytes": size]).json)
-      } else {
-        Output.line("\(file.printable): \(size) bytes")
+      guard let keep else {
+        try target.finish()
+        return report(session, path, size)
       }
+      try target.finish { try Restore.check($0) }
+      report(session, path, size, removed: try DatedBackups(file).removeOld(keeping: keep))
     } catch let error as FileError {
       target.remove()
       Output.error(error.text, code: "FILE")
@@ -64,6 +80,19 @@ struct Backup: SessionCommand {
       target.remove()
       throw error
     }
+  }
+
+  private func report(
+    _ session: Session, _ path: String, _ size: Int, removed: [String]? = nil
+  ) {
+    guard session.json else {
+      Output.lines(
+        ["\(path.printable): \(size) bytes"] + (removed ?? []).map { "removed: \($0.printable)" })
+      return
+    }
+    Output.line(
+      (removed.map { RESPValue.object(["bytes": size, "file": path, "removed": $0]) }
+        ?? RESPValue.object(["bytes": size])).json)
   }
 
   /// Runs `body`; if a signal comes first, throws 128 + its number as the exit status.

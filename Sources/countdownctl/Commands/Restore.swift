@@ -30,7 +30,7 @@ struct Restore: AsyncParsableCommand {
   @OptionGroup var global: GlobalOptions
 
   func run() async throws {
-    try check()
+    try Self.check(file)
     let service = stateDirectory == nil ? Service.installed : nil
     let wasActive = service?.isActive ?? false
     service?.stop()
@@ -51,7 +51,8 @@ struct Restore: AsyncParsableCommand {
     }
   }
 
-  private func check() throws {
+  /// Throws an exit status, and prints why, unless a backup is sound.
+  static func check(_ file: String) throws {
     let backup: StateInspection
     do throws(StoreError) {
       backup = try StateInspection(file, isThorough: true)
