@@ -17,7 +17,7 @@ packages: ## Install the Debian packages that building needs
 .PHONY: test-packages
 test-packages: packages ## Install the Debian packages that testing needs
 	@scripts/install-packages.sh redis-server redis-tools python3 python3-venv gcc libc6-dev \
-	  chromium-driver nodejs node-redis node-express node-typescript golang-go golang-github-gomodule-redigo-dev tmux procps
+	  chromium-driver nodejs node-redis node-express node-typescript golang-go golang-github-gomodule-redigo-dev tmux procps prometheus
 
 # SwiftPM compiles everything again when a flag changes, and it colours diagnostics on a terminal
 # only. So they are never coloured: a build in a terminal and one in a pipe share their results.
@@ -222,7 +222,7 @@ showcase: build ## Serve a page that shows every kind, with a daemon of its own:
 # Browsers are busy where other tests wait.
 test-screen: WORKERS = $(shell echo $$(($$(nproc) + 1)))
 test-screen: test-packages ## Test countdown-gateway with browsers, curl and promtool (WORKERS=)
-	@scripts/install-packages.sh prometheus chromium curl nodejs node-typescript node-react \
+	@scripts/install-packages.sh chromium curl nodejs node-typescript node-react \
 	  node-react-dom nginx openssl zlib1g-dev
 	@[ -d .build/schemathesis ] || { python3 -m venv .build/schemathesis \
 	  && .build/schemathesis/bin/pip install --quiet 'schemathesis >=4,<5'; }

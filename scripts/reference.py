@@ -519,7 +519,7 @@ def allowed_values():
         sys.exit(check.stderr)
     for name, text in found.items():
         text = re.sub("a duration with .*, at most 3650d", "a duration", text)
-        found[name] = text.replace("bytes, or an integer with KiB or MiB,", "bytes,")
+        found[name] = text.replace("bytes, or an integer with KiB, MiB or GiB,", "bytes,")
     return found
 
 

@@ -21,7 +21,9 @@ extension Configuration {
 
     func merge(_ file: String, mayBeMissing: Bool) {
       switch contents(of: file) {
-      case .success(let yaml): problems += configuration.merge(yaml: yaml, file: file)
+      case .success(let yaml):
+        configuration.files.read.append(file)
+        problems += configuration.merge(yaml: yaml, file: file)
       case .failure(.system(ENOENT)) where mayBeMissing: break
       case .failure(let failure):
         problems.append(
@@ -33,7 +35,15 @@ extension Configuration {
     let directory = path + ".d"
     switch dropIns(in: directory) {
     case .success(let names):
-      for name in names { merge("\(directory)/\(name)", mayBeMissing: false) }
+      configuration.files.read.append(directory)
+      for name in names {
+        let file = "\(directory)/\(name)"
+        if name.hasSuffix(".yaml") {
+          merge(file, mayBeMissing: false)
+        } else {
+          configuration.files.ignored.append(file)
+        }
+      }
     case .failure(.system(ENOENT)): break
     case .failure(let failure):
       problems.append(ConfigurationProblem(file: directory, message: failure.description))
@@ -83,8 +93,9 @@ extension Configuration {
     return line
   }
 
-  /// Returns the names of the drop-ins, sorted by their bytes so that no locale changes which wins.
-  /// Skips hidden files, which editors and package managers create.
+  /// Returns the names of the drop-ins, sorted by their bytes so that no locale changes which wins,
+  /// among them names that only look like theirs, such as `own.yml`. Skips hidden files, which
+  /// editors and package managers create.
   private static func dropIns(in directory: String) -> Result<[String], ReadFailure> {
     guard let stream = unsafe opendir(directory) else { return .failure(.system(errno)) }
     defer { unsafe closedir(stream) }
@@ -94,7 +105,10 @@ extension Configuration {
       let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
         unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
       }
-      if name.hasSuffix(".yaml"), !name.hasPrefix(".") { names.append(name) }
+      let ending = name.lowercased()
+      if ending.hasSuffix(".yaml") || ending.hasSuffix(".yml"), !name.hasPrefix(".") {
+        names.append(name)
+      }
       errno = 0
     }
     guard errno == 0 else { return .failure(.system(errno)) }

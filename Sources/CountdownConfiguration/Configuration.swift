@@ -23,8 +23,22 @@ package struct Configuration: Equatable, Sendable {
   package var connections = ConnectionLimits()
   package var fleet = Fleet()
   package var journal = Journal.Settings()
+  /// Where these settings are from.
+  package var files = Files()
 
   package init() {}
+
+  package struct Files: Equatable, Sendable {
+    /// The files and the directory that were read.
+    package var read: [String] = []
+    /// Files of that directory which look like settings, and are not read because of their name.
+    package var ignored: [String] = []
+
+    /// A warning for each of `ignored`.
+    package var warnings: [String] {
+      ignored.map { "\($0) is not read, as its name does not end with .yaml: rename it" }
+    }
+  }
 
   /// The socket that the daemon creates when systemd passes none.
   package struct Socket: Equatable, Sendable {

@@ -56,12 +56,12 @@ extension SettingType where Value == Int {
     let lowest = range.lowerBound
     let least = lowest > 0 && lowest % (1 << 20) == 0 ? "\(lowest >> 20)MiB" : "\(lowest)"
     return SettingType(
-      schema: [.textOrInteger, .of("pattern", "^[0-9]+(KiB|MiB)?$")],
+      schema: [.textOrInteger, .of("pattern", "^[0-9]+(KiB|MiB|GiB)?$")],
       allowed: (orNone ? "0, or " : "")
-        + "bytes, or an integer with KiB or MiB, from \(least) to "
+        + "bytes, or an integer with KiB, MiB or GiB, from \(least) to "
         + "\(range.upperBound >> 20)MiB",
       parse: { text in
-        withUnit(text, units: [("KiB", 1 << 10), ("MiB", 1 << 20), ("", 1)])
+        withUnit(text, units: [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("", 1)])
           .flatMap { range.contains($0) || orNone && $0 == 0 ? $0 : nil }
       },
       show: { "\($0)" })

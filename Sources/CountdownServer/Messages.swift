@@ -14,6 +14,8 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case foldingFails = "f02d28c91a594c399c815a179bc6b5f7"
   case foldingWorks = "ef4c32145c1d425f82e9d9ee7aa6af0f"
   case cannotStore = "12b2138444c1461d87d1355bc5f5dd0e"
+  case stateLoaded = "7dc4c5e8a0f84b1d9b6a52e3f17c0d94"
+  case stateRestored = "e1b3a6f2c85d4f7096d41c7ab8305e29"
   case stateReplaced = "49f62b56f7cf4793a7e5730fbfc86548"
   case changesLost = "2590d8d239454ada9d65c3ae461ec9a2"
   case eventsLost = "a3d0203f618c4a2ea48a1bd76aeecdfb"

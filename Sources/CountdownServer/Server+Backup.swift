@@ -31,7 +31,13 @@ extension Server {
   package func readBackup(
     _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
   ) throws(StateError) -> [UInt8] {
-    try find(id, connection).read(at: offset, count: count)
+    let backup = try find(id, connection)
+    let bytes = try backup.read(at: offset, count: count)
+    if let size = try backup.size, offset < size, offset + Int64(bytes.count) == size {
+      history?.lastBackup = now.wall.microseconds
+      keepHistory()
+    }
+    return bytes
   }
 
   package func endBackup(_ id: Int64, of connection: UInt64) throws(StateError) {

@@ -34,7 +34,7 @@ extension Server {
 
   /// Refuses a connection that was accepted with the last descriptor.
   func refuse(_ socket: Int32) {
-    connections.rejected += 1
+    connections.refusedAtLimit["descriptors", default: 0] += 1
     logger.log(
       .refusedAtLimit, .warning,
       "connections refused: no more files can be opened; raise LimitNOFILE=",
@@ -69,7 +69,7 @@ extension Server {
     do throws(CommandError) {
       try settings.dispatcher.access.checkConnect(peer)
     } catch {
-      connections.rejected += 1
+      connections.refusedByRules += 1
       logger.log(
         .refusedByRules, .warning, "connection refused: access.connect does not name its user",
         ["uid": "\(peer.uid)", "pid": "\(peer.pid)"])
@@ -87,7 +87,7 @@ extension Server {
   }
 
   private func refuse(_ limit: String, _ value: Int, _ peer: Peer) -> Refusal {
-    connections.rejected += 1
+    connections.refusedAtLimit[limit, default: 0] += 1
     logger.log(
       .refusedAtLimit, .warning, "connections refused: limits.\(limit) is reached",
       ["uid": "\(peer.uid)", "refused-so-far": "\(connections.rejected)"])

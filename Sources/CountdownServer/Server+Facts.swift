@@ -65,19 +65,27 @@ extension Server {
 
   package var metrics: HostMetrics {
     var metrics = HostMetrics()
-    metrics.rejectedConnections = connections.rejected
+    metrics.connectionLimits = settings.connections
+    metrics.refusedByRules = connections.refusedByRules
+    metrics.refusedAtLimit = connections.refusedAtLimit
     if let writer = storing.writer {
       metrics.commits = writer.appending
       metrics.stateBytes = writer.stateBytes
       metrics.foldingFails = writer.foldingProblem != nil
     }
     metrics.journal = journalMetrics
+    metrics.history = history.map {
+      HistoryMetrics(
+        starts: $0.starts, uncleanEnds: $0.uncleanEnds,
+        lastBackupMicroseconds: UInt64($0.lastBackup))
+    }
     metrics.hasReloaded = reloadProblem == nil
     metrics.configuredMicroseconds = UInt64(clamping: configuredAt.microseconds)
     metrics.fleet = fleetServers.map {
       FleetServersMetrics(
         missingReplicas: $0.missingReplicas, hasUnaskedReplicas: $0.hasUnaskedReplicas,
-        refusals: $0.refusals, unread: $0.unreadPartitions)
+        refusals: $0.refusals, unread: $0.unreadPartitions,
+        sentinels: $0.sentinels)
     }
     metrics.startMicroseconds = UInt64(clamping: startedAt.wall.microseconds)
     metrics.processorMicroseconds = ProcessTime.microseconds
@@ -99,6 +107,9 @@ extension Server {
       return [("durability", settings.state?.durability.rawValue ?? "none")] + damage
     }
     return damage + [
+      ("process_starts", "\(history?.starts ?? 0)"),
+      ("unclean_ends", "\(history?.uncleanEnds ?? 0)"),
+      ("last_backup_unix_ms", "\((history?.lastBackup ?? 0) / 1_000)"),
       ("durability", writer.options.durability.rawValue),
       ("state_directory", writer.options.directory),
       ("read_only", isReadOnly ? "1" : "0"),

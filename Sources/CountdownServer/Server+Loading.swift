@@ -1,5 +1,6 @@
 import CountdownStore
 import Countdowns
+import Dispatch
 import Logging
 
 extension Server {
@@ -98,10 +99,37 @@ extension Server {
         without the fleet has them again, and `countdownctl fleet import` moves them into the fleet
         """, ["count": "\(dispatcher.engine.hiddenCount)"])
     }
-    logger.info("state loaded", metadata: loadedFacts)
+    noteLoaded(loading.loadedFrom)
     openBatch()
     self.loading = .ended(.success(()))
   }
+
+  /// Logs which state was loaded, and what has happened to it.
+  private func noteLoaded(_ source: (path: String, savedAt: Int64?)) {
+    var facts: Logger.Metadata = [
+      "file": .string(source.path), "entities": "\(dispatcher.engine.entityCount)",
+    ]
+    if let savedAt = source.savedAt {
+      let age = Instant(microseconds: startedAt.wall.microseconds) - Instant(microseconds: savedAt)
+      facts["age"] = "\(max(age, .zero).text)"
+    }
+    if let backup = history?.restored, !backup.isEmpty {
+      logger.log(
+        .stateRestored, .notice, "the state was restored from a backup",
+        facts.merging(["backup": .string(backup)]) { $1 })
+      history?.restored = ""
+      keepHistory()
+    }
+    logger.log(.stateLoaded, .info, "state loaded", facts.merging(loadedFacts) { $1 })
+  }
+
+  /// Writes `history` on another thread: the disk may be slow.
+  func keepHistory() {
+    guard let history else { return }
+    Self.historyQueue.async { [logger] in history.keep(logger) }
+  }
+
+  private static let historyQueue = DispatchQueue(label: "countdownd.history")
 
   /// The number of entities of each durable kind.
   private var loadedFacts: Logger.Metadata {
@@ -109,6 +137,16 @@ extension Server {
       uniqueKeysWithValues: EntityKind.durable.map {
         ("\($0.name)s", "\(dispatcher.engine.count($0))")
       })
+  }
+}
+
+extension History {
+  func keep(_ logger: Logger) {
+    do throws(StoreError) {
+      try write()
+    } catch {
+      logger.warning("the counts of starts, ends and backups are not kept: \(error)")
+    }
   }
 }
 

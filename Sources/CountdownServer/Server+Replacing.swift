@@ -9,10 +9,11 @@ extension Server {
   /// - Parameter damage: receives what is found damaged or lost.
   static func openStore(
     _ state: Store.Options, _ logger: Logger, at reading: StoreClock.Reading,
-    _ damage: inout DamageRecord
+    _ damage: inout DamageRecord, isUnclean: inout Bool
   ) throws(StoreError) -> Store {
     do throws(StoreError) {
       return try Store(state, at: reading) { finding in
+        if case .uncleanEnd = finding { isUnclean = true }
         if let text = announce(finding, logger) { damage.note(text, at: reading, logger) }
       }
     } catch {
@@ -32,8 +33,9 @@ extension Server {
       logger.log(
         .uncleanEnd, .warning,
         """
-        the daemon before this one did not end in order: it was killed, failed or ran out of memory, \
-        or the machine did; the kernel's log has more
+        the daemon before this one did not end in order: it hung, failed or was killed, or the \
+        machine was. Under systemd `journalctl -u countdownd` says which, with the signal, the \
+        watchdog or the exit status; `journalctl -k` says whether memory ran out
         """, ["process": "\(pid)"])
     case .lostChanges(let error):
       logger.log(

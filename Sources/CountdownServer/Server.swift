@@ -49,6 +49,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var storing = Storing()
   /// What was found damaged in the state; nil if nothing is persisted.
   var damage: DamageRecord?
+  /// What has happened over all starts; nil if nothing is persisted.
+  var history: History?
   var journal = JournalKeeping()
   var backup: Backup?
   var lastBackup: Int64 = 0
@@ -110,8 +112,14 @@ package final class Server: CommandHost, @unchecked Sendable {
       state.isTimeVirtual = settings.isTimeVirtual
       state.continuesClocks = settings.isTimeVirtual && settings.virtualStart == nil
       var damage = try DamageRecord(directory: state.directory)
-      store = try Self.openStore(state, logger, at: reading, &damage)
+      var isUnclean = false
+      store = try Self.openStore(state, logger, at: reading, &damage, isUnclean: &isUnclean)
       self.damage = damage
+      var history = History(directory: state.directory)
+      history.starts += 1
+      history.uncleanEnds += isUnclean ? 1 : 0
+      history.keep(logger)
+      self.history = history
     }
     if settings.isTimeVirtual, let store { reading = store.clock.reading }
     loading = .opened(store)

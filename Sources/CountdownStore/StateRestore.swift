@@ -29,6 +29,12 @@ package enum StateRestore {
       throw error
     }
     try target.synchronize()
+    var history = History(directory: directory)
+    let absolute = unsafe realpath(file, nil)
+    defer { unsafe free(absolute) }
+    history.restored = unsafe absolute.map { unsafe String(cString: $0) } ?? file
+    // Only the log of the next start has it.
+    try? history.write()
     return target.database
   }
 

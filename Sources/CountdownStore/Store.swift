@@ -59,6 +59,10 @@ package final class Store {
   /// found, nothing is written to the state.
   package let damage: StoreError?
 
+  /// When the clocks of the state that was found were stored, in microseconds since 1970; nil for a
+  /// new state.
+  package let savedAt: Int64?
+
   let files: StateFiles
   let database: Database
   /// The row of `meta` to be written next.
@@ -107,6 +111,7 @@ package final class Store {
       LogContents.Query(
         lineage: lineage, folded: UInt64(found?.folded ?? 0), start: found?.start ?? 0))
     let saved = log.clocks?.saved ?? found?.clocks.saved
+    savedAt = saved?.reading.wallMicroseconds
     let now = options.continuesClocks ? saved?.reading ?? now : now
     var isLossy = false
     if let loss = log.damage {

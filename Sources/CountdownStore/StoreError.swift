@@ -45,6 +45,14 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     }
   }
 
+  /// Whether only another program or another file helps: a start fails each time until then.
+  package var lastsUntilReplaced: Bool {
+    switch kind {
+    case .newerSchema, .foreign: true
+    default: false
+    }
+  }
+
   /// What to do, as a sentence.
   package var advice: String {
     switch kind {

@@ -289,6 +289,18 @@ package final class Engine {
     }
   }
 
+  /// How much of some limits is used: the most of any user or connection. O(users + connections).
+  struct LimitUse {
+    var entitiesOfUser, keyBytes, patternsOfUser, subscriptionsOfConnection: Int
+  }
+
+  var limitUse: LimitUse {
+    LimitUse(
+      entitiesOfUser: connections.mostEntitiesOfUser, keyBytes: countdowns.keyBytes,
+      patternsOfUser: subscriptions.mostPatternsOfUser,
+      subscriptionsOfConnection: subscriptions.mostOfConnection)
+  }
+
   // MARK: Events
 
   package var hasOutbox: Bool { !outbox.isEmpty }

@@ -44,6 +44,7 @@ struct Countdownd: ParsableCommand {
       Exit status:
         0   stopped as requested
         64  an error in the command line
+        65  the state is of a newer release or of another program; a restart does not help
         69  cannot listen: the socket is in use, its directory does not exist, or too few files
             may be open
         73  cannot keep state: the message says why, and what to do
@@ -134,7 +135,8 @@ struct Countdownd: ParsableCommand {
         "--virtual-time cannot be used with fleet: the servers have clocks of their own", 78)
     }
     if checkConfig {
-      let problems = config == nil ? ServiceFiles.problems(configuration) : []
+      for warning in configuration.files.warnings { complain("warning: \(warning)") }
+      let problems = ServiceFiles.problems(configuration, from: config)
       guard problems.isEmpty else {
         complain("the service cannot use its configuration:\n" + problems.joined(separator: "\n"))
         throw ExitCode(78)
@@ -149,6 +151,7 @@ struct Countdownd: ParsableCommand {
     Self.format.store(configuration.logFormat == .json, ordering: .relaxed)
     let logger = makeLogger(configuration)
     logger.log(.started, .info, "\(Product.name) \(Product.version) starts")
+    for warning in configuration.files.warnings { logger.warning("\(warning)") }
 
     let hasTerminal = isatty(STDERR_FILENO) == 1
     blockSignals()
@@ -336,7 +339,8 @@ struct Countdownd: ParsableCommand {
       throw refuseStart("cannot use the servers of the fleet: \(error)", 78, logger)
     } catch let error as StoreError {
       throw refuseStart(
-        "cannot keep state: \(error)\nOr keep none: --durability none", 73, logger)
+        "cannot keep state: \(error)\nOr keep none: --durability none",
+        error.lastsUntilReplaced ? 65 : 73, logger)
     }
   }
 

@@ -74,6 +74,7 @@ final class Reloading: Sendable {
       configuration = new
       return (kept, changed.map { ChangedSetting(name: $0.name, old: $0.old, new: $0.new) })
     }
+    for warning in new.files.warnings { logger.warning("\(warning)") }
     for name in kept {
       logger.warning("\(name) has changed, which takes a restart; the old value stays")
     }

@@ -3,24 +3,38 @@ import CountdownStore
 import Countdowns
 import Glibc
 
-/// Whether the files that the configuration names can be read by the service, which runs as another
-/// user than whoever checks the configuration; and whether its descriptors are enough.
+/// Whether the service, which runs as another user than whoever checks the configuration, can read
+/// the configuration and the files that it names; and whether its descriptors are enough.
 enum ServiceFiles {
   private static let unit = "countdownd.service"
 
   /// Returns a line for each file that the service cannot read; none without a service with a user
   /// of its own.
-  static func problems(_ configuration: Configuration) -> [String] {
+  ///
+  /// - Parameter config: the configuration's path, if it is not the standard one.
+  static func problems(_ configuration: Configuration, from config: String?) -> [String] {
+    guard config == nil || config == Configuration.standardPath, let user = ServiceUser(shown())
+    else { return [] }
+    let unreadable = configuration.files.read.compactMap { user.problem(of: $0) }
+    return unreadable.map { "\($0): give it mode 0644 (a directory: 0755)" }
+      + named(configuration).compactMap { setting, path in
+        path.flatMap { problem(of: $0, user) }.map { "\(setting): \($0)" }
+      }
+  }
+
+  /// The files that the configuration names, by setting.
+  private static func named(_ configuration: Configuration) -> [(setting: String, path: String?)] {
+    var files: [(setting: String, path: String?)] = []
+    if configuration.journal.isOn, configuration.journal.keys == .hmac {
+      files.append(("journal.secret-file", configuration.journal.secretFile))
+    }
+    guard configuration.fleet.engine != .none else { return files }
     let fleet = configuration.fleet.settings
-    guard configuration.fleet.engine != .none, shows("DynamicUser") == "yes" else { return [] }
-    let files: [(setting: String, path: String?)] = [
+    return files + [
       ("fleet.password-file", fleet.passwordFile),
       ("fleet.tls.authorities", fleet.tls.authorities),
       ("fleet.tls.certificate", fleet.tls.certificate), ("fleet.tls.key", fleet.tls.key),
     ]
-    return files.compactMap { setting, path in
-      path.flatMap { problem(of: $0) }.map { "\(setting): \($0)" }
-    }
   }
 
   /// Returns what is wrong with the limits, if the service starts nevertheless.
@@ -28,7 +42,8 @@ enum ServiceFiles {
   /// - Parameter ofService: whether the unit's limit on descriptors counts, if there is one.
   static func warning(_ configuration: Configuration, ofService: Bool) -> String? {
     var most = hardLimit(of: "self") ?? .max
-    if ofService, shows("DynamicUser") == "yes", let limit = shows("LimitNOFILE") {
+    let unit = ofService ? shown() : [:]
+    if unit["DynamicUser"] == "yes", let limit = unit["LimitNOFILE"] {
       // systemd lowers the unit's limit to its own, where it may not raise it.
       most = min(Int(limit) ?? .max, hardLimit(of: "1") ?? .max)
     }
@@ -45,9 +60,13 @@ enum ServiceFiles {
     return line?.split(separator: " ").dropLast().last.flatMap { Int($0) }
   }
 
-  private static func problem(of path: String) -> String? {
+  private static func problem(of path: String, _ user: ServiceUser) -> String? {
     let credentials = "/run/credentials/\(unit)/"
-    guard path.hasPrefix(credentials) else { return problemOfFile(path) }
+    guard path.hasPrefix(credentials) else {
+      return user.problem(of: path).map {
+        "\($0): let LoadCredential= of the unit load it, and name \(credentials)NAME"
+      }
+    }
     // It is there only while the service runs.
     let name = String(path.dropFirst(credentials.count))
     // systemctl shows no credentials, so this reads the unit and its drop-ins.
@@ -64,19 +83,14 @@ enum ServiceFiles {
       ? nil : "there is no \(source), which LoadCredential=\(name) of the unit names"
   }
 
-  private static func problemOfFile(_ path: String) -> String? {
-    var status = stat()
-    guard unsafe stat(path, &status) == 0 else {
-      return unsafe "\(path): \(String(cString: strerror(errno)))"
-    }
-    guard status.st_mode & S_IROTH == 0 else { return nil }
-    return "the service's user cannot read \(path): let LoadCredential= of the unit load it, and "
-      + "name /run/credentials/\(unit)/NAME"
-  }
-
-  /// Returns a property of the unit; nil if systemd does not know it.
-  private static func shows(_ property: String) -> String? {
-    output(of: "show --value -p \(property)")
+  /// Returns the properties of the unit that say who runs it, and its limit; empty if systemd does not know it.
+  private static func shown() -> [String: String] {
+    let lines = output(of: "show -p DynamicUser,User,Group,SupplementaryGroups,LimitNOFILE") ?? ""
+    return Dictionary(
+      lines.split(separator: "\n").compactMap { line in
+        let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        return parts.count == 2 ? (String(parts[0]), String(parts[1])) : nil
+      }, uniquingKeysWith: { $1 })
   }
 
   /// Returns what systemctl prints of the unit; nil if it fails.
@@ -89,6 +103,59 @@ enum ServiceFiles {
     guard unsafe pclose(output) == 0 else { return nil }
     let value = String(decoding: text[..<count], as: UTF8.self)
     return String(value.trimmingSuffix(while: \.isNewline))
+  }
+}
+
+/// The user that runs the service, and what the permissions of files let them read. Access control
+/// lists are not looked at.
+private struct ServiceUser {
+  private let name: String
+  /// Nil for a dynamic user, who owns none of these files.
+  private let uid: uid_t?
+  private let groups: Set<gid_t>
+
+  /// Nil for root, who reads everything, and without a service.
+  ///
+  /// - Parameter unit: the properties of its unit.
+  init?(_ unit: [String: String]) {
+    let isDynamic = unit["DynamicUser"] == "yes"
+    name = unit["User"].flatMap { $0.isEmpty ? nil : $0 } ?? (isDynamic ? "countdownd" : "root")
+    guard isDynamic || name != "root" && name != "0" else { return nil }
+    let entry = unsafe getpwnam(name)
+    uid = unsafe isDynamic ? nil : entry?.pointee.pw_uid ?? uid_t(name)
+    let names = [unit["Group"], unit["SupplementaryGroups"]].compactMap(\.self)
+      .flatMap { $0.split(separator: " ").map(String.init) }
+    var groups = Set(names.compactMap { unsafe getgrnam($0)?.pointee.gr_gid ?? gid_t($0) })
+    if !isDynamic, let entry = unsafe entry { unsafe groups.insert(entry.pointee.pw_gid) }
+    self.groups = groups
+  }
+
+  /// Returns why the user cannot read a file or list a directory; nil if they can.
+  func problem(of path: String) -> String? {
+    var end = path.startIndex
+    while let slash = path[end...].firstIndex(of: "/") {
+      end = path.index(after: slash)
+      if let problem = problem(of: path, folder: String(path[..<end]), needing: 0o1) {
+        return problem
+      }
+    }
+    return problem(of: path, folder: path, needing: 0o4)
+  }
+
+  /// - Parameter bits: what the last three bits of the mode need: 1 to pass, 4 to read.
+  private func problem(of path: String, folder: String, needing bits: mode_t) -> String? {
+    var status = stat()
+    guard unsafe stat(folder, &status) == 0 else {
+      return unsafe "\(folder): \(String(cString: strerror(errno)))"
+    }
+    let isDirectory = status.st_mode & S_IFMT == S_IFDIR
+    let needed = isDirectory ? bits | 0o1 : bits
+    let shift: mode_t = status.st_uid == uid ? 6 : groups.contains(status.st_gid) ? 3 : 0
+    guard (status.st_mode >> shift) & needed != needed else { return nil }
+    let mode = String(status.st_mode & 0o7777, radix: 8)
+    let what = folder == path ? "" : ", as it cannot pass \(folder)"
+    return "the service's user \(name) cannot read \(path)\(what) (mode 0\(mode), uid "
+      + "\(status.st_uid), gid \(status.st_gid))"
   }
 }
 

@@ -40,11 +40,23 @@ import Testing
     try directory.write("c.yaml.d/10-a.yaml", "countdown: {count: 10}\nslowlog: {length: 10}")
     try directory.write("c.yaml.d/30-c.yaml~", "countdown: {count: 30}")
     try directory.write("c.yaml.d/.40-d.yaml", "countdown: {count: 40}")
+    try directory.write("c.yaml.d/50-e.yml", "countdown: {count: 50}")
+    try directory.write("c.yaml.d/60-f.YAML", "countdown: {count: 60}")
+    try directory.write("c.yaml.d/70-g.md", "notes")
     let configuration = try Configuration.load(path: file)
     #expect(configuration.engine.countdownCount == 20)
     #expect(configuration.engine.countdownEvery == .seconds(2))
     #expect(configuration.dispatcher.slowLogLength == 10)
     #expect(configuration.logLevel == .debug)
+    #expect(
+      configuration.files.read == [
+        file, "\(file).d", "\(file).d/10-a.yaml", "\(file).d/20-b.yaml",
+      ])
+    #expect(
+      configuration.files.warnings
+        == ["50-e.yml", "60-f.YAML"].map {
+          "\(file).d/\($0) is not read, as its name does not end with .yaml: rename it"
+        })
   }
 
   @Test func limitsOfSeveralFilesAreCheckedTogether() throws {

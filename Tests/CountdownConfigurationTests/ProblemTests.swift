@@ -105,7 +105,7 @@ import Wire
         "f.yaml:2: limits.max-connections: \"many\" is not allowed; "
           + "allowed: an integer from 1 to 1000000",
         "f.yaml:4: limits.max-output: a section where a value belongs; "
-          + "allowed: bytes, or an integer with KiB or MiB, from 1024 to 1024MiB",
+          + "allowed: bytes, or an integer with KiB, MiB or GiB, from 1024 to 1024MiB",
         "f.yaml:6: countdown.every: \"0\" is not allowed; "
           + "allowed: a duration with ms, s, m, h or d, such as 90s, 1h30m or 1.5s, at most 3650d, "
           + "at least 1ms",

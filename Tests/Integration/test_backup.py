@@ -3,9 +3,12 @@
 import json
 import os
 import re
+import select
 import signal
+import socket
 import stat
 import subprocess
+import threading
 
 import pytest
 
@@ -130,6 +133,92 @@ def test_a_restored_backup_has_the_next_number(daemon):
     assert state_file(daemon.state).name == "state-12.db"
     daemon.start_again()
     assert daemon.connect()("DBSIZE") == 1
+
+
+def test_the_log_names_the_state_that_was_loaded_and_the_backup_that_was_restored(daemon):
+    def entries(what):
+        return [line for line in daemon.log[begin:].splitlines() if what in line]
+
+    begin = 0
+    (loaded,) = entries("state loaded")
+    assert f"file={daemon.state}/{FIRST_STATE}" in loaded and "entities=0" in loaded and "age=" not in loaded
+    client = daemon.connect()
+    for number in range(3):
+        client("COUNTDOWN", "START", f"k{number}", "EVERY", "1h")
+    copy = daemon.directory / "copy.db"
+    daemon.back_up(copy)
+    client("TIMER", "SET", "t", "1h")
+    daemon.terminate()
+    restore(copy, daemon.state)
+    begin = len(daemon.log)
+    daemon.start_again()
+    (loaded,), (restored,) = entries("state loaded"), entries("the state was restored from a backup")
+    for line in (loaded, restored):
+        assert f"file={daemon.state}/{SECOND_STATE}" in line and "entities=3" in line and "age=" in line, line
+    assert f"backup={copy}" in restored and "backup=" not in loaded
+    # Once.
+    eventually(lambda: "restored" not in (daemon.state / "history").read_text(), "it is noted")
+    begin = len(daemon.log)
+    daemon.restart("kill")
+    assert len(entries("state loaded")) == 1 and entries("restored") == []
+
+
+def test_keep_names_copies_by_time_and_removes_old_ones(daemon, tmp_path):
+    daemon.connect()("COUNTDOWN", "START", "k", "EVERY", "1h")
+    old = [f"countdownd-2020010{day}T000000Z.db" for day in range(1, 6)]
+    others = ["countdownd-20200101T000000Z.db.gz", "countdownd.db", "countdownd-x0200101T000000Z.db", "notes"]
+    for name in old + others:
+        (tmp_path / name).write_text("")
+    done = ctl(daemon, "backup", "--keep", "3", "--json", f"{tmp_path}/")
+    assert done.returncode == 0, done
+    said = json.loads(done.stdout)
+    new = os.path.basename(said["file"])
+    assert re.fullmatch(r"countdownd-20\d{6}T\d{6}Z\.db", new) and said["bytes"] == os.stat(said["file"]).st_size
+    assert said["removed"] == [f"{tmp_path}/{name}" for name in old[:3]]
+    assert set(os.listdir(tmp_path)) == {*old[3:], *others, new}
+    assert check(tmp_path / new).returncode == 0
+    done = ctl(daemon, "backup", "--keep", "1", tmp_path)
+    assert done.returncode == 0 and f"removed: {tmp_path}/{old[4]}" in done.stdout, done
+    assert len(set(os.listdir(tmp_path)) - set(others)) == 1
+    for words in (["--keep", "0", tmp_path], ["--keep", "1", "-"]):
+        assert ctl(daemon, "backup", *words).returncode == 64
+
+
+def damaging(path, way, good, bad):
+    """Passes one connection on to a daemon, and changes bytes of what it answers."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(way))
+    listener.listen()
+
+    def work():
+        with listener, listener.accept()[0] as client, socket.socket(socket.AF_UNIX) as daemon:
+            daemon.connect(str(path))
+            while True:
+                for ready in select.select([client, daemon], [], [])[0]:
+                    data = ready.recv(1 << 20)
+                    if not data:
+                        return
+                    (daemon if ready is client else client).sendall(data.replace(good, bad))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def test_a_copy_that_is_damaged_removes_no_other(daemon, tmp_path):
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    old = folder / "countdownd-20200101T000000Z.db"
+    old.write_text("")
+    daemon.connect()("COUNTDOWN", "START", "k", "EVERY", "1h", "META", "good" * 9)
+    thread = damaging(daemon.path, tmp_path / "way", b"good", b"evil")
+    done = subprocess.run(
+        [CTL, "backup", "--keep", "1", folder, "--socket", tmp_path / "way"],
+        capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
+    thread.join()
+    assert done.returncode == 65 and "countdown 0" in done.stderr, done
+    assert os.listdir(folder) == [old.name]
+    assert ctl(daemon, "backup", "--keep", "1", folder / "none").returncode == 1
 
 
 def test_the_log_of_a_state_that_a_backup_has_overwritten_is_set_aside(daemon):

@@ -10,7 +10,7 @@ import pytest
 from countdownd import FRAME_HEADER, Client, Error, Simple, eventually, frames, state_file, view
 from test_access import NOBODY, Child, needs_root, open_up, say_as
 from test_ctl import ctl
-from test_metrics import metrics
+from test_metrics import greeting, metrics
 
 
 # They fit the descriptors that any machine allows.
@@ -151,6 +151,8 @@ def test_an_unclean_end_is_logged_at_the_next_start(daemon):
     first = daemon.pid
     daemon.restart("kill")
     assert daemon.log.count(text) == 1 and f"process={first}" in daemon.log
+    # systemd's own lines are there after a watchdog, a signal and an exit status alike.
+    assert "`journalctl -u countdownd` says which" in daemon.log
     daemon.restart()
     assert daemon.log.count(text) == 1
 
@@ -187,12 +189,6 @@ def test_root_is_let_in_beyond_the_limits(daemon):
     admin.close()
     are(3)
     assert health(daemon) == (1, ["limits.max-connections is 3, and 4 are in use"])
-
-
-def greeting(path):
-    """Prints what a client receives that says nothing."""
-    with Client(path) as client:
-        print(client.receive())
 
 
 def test_memory_beyond_its_limit_refuses_new_entities_only(daemon):

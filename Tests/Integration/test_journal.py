@@ -225,7 +225,7 @@ def test_the_oldest_makes_room(daemon):
 @pytest.mark.parametrize(
     "rules, problem",
     [
-        ("journal: {size: 1KiB}", "0, or bytes, or an integer with KiB or MiB, from 1MiB to"),
+        ("journal: {size: 1KiB}", "0, or bytes, or an integer with KiB, MiB or GiB, from 1MiB to"),
         ("journal: {keys: hmac}", "name a file with a secret"),
         ("journal: {size: 1MiB}\nfleet: {engine: redis, nodes: [\"a:1\"]}", "of one daemon"),
     ],

@@ -236,6 +236,29 @@ def test_drop_ins_override_the_configuration(start_daemon, tmp_path):
     (tmp_path / "config.yaml.d" / "10.yaml").write_text("countdown: {count: 7}")
     done = run("--check-config", "--config", config)
     assert "countdown.count: 7\n" in done.stdout and "countdown.every: 2s\n" in done.stdout
+    assert "is not read" not in done.stderr
+
+
+def test_a_drop_in_with_another_ending_is_named(start_daemon, tmp_path):
+    def warns(text):
+        return f"{other} is not read, as its name does not end with .yaml: rename it" in text
+
+    config = tmp_path / "config.yaml"
+    other = tmp_path / "config.yaml.d" / "10.yml"
+    other.parent.mkdir()
+    config.write_text("")
+    other.write_text("countdown: {count: 7}")
+    done = run("--check-config", "--config", config)
+    assert done.returncode == 0 and warns(done.stderr), done
+    daemon = start_daemon()
+    other = daemon.config_path.with_name("config.yaml.d") / "own.yml"
+    assert not warns(daemon.log)
+    other.write_text("countdown: {count: 7}")
+    daemon.connect()("CONFIG", "RELOAD")
+    assert warns(daemon.log)
+    before = len(daemon.log)
+    daemon.restart()
+    assert warns(daemon.log[before:])
 
 
 def test_wrong_arguments_are_usage_errors(tmp_path):

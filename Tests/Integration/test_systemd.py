@@ -18,7 +18,7 @@ import pytest
 
 from countdownd import FIRST_STATE, Client, Error, eventually, view
 from machine import CONFIGURATION, SOCKET, Load, needs_binary, needs_systemd, ping, ping_as
-from machine import with_countdownd
+from machine import runtime_directories, with_countdownd
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -356,11 +356,131 @@ def test_check_config_finds_a_file_that_the_service_cannot_read(machine):
         "fleet: {engine: redis, nodes: ['127.0.0.1:6379'], password-file: /etc/countdownd/secret}\n")
     for mode, is_readable in [(0o600, False), (0o644, True)]:
         secret.chmod(mode)
-        text = machine.run("/usr/bin/countdownd", "--check-config", check=False)
-        assert ("the service's user cannot read /etc/countdownd/secret" in text) != is_readable, text
-        machine.run("systemctl", "reset-failed", check=False)
-        machine.run("systemctl", "start", "countdownd.service", check=False)
-        assert (machine.show("ActiveState") == "active") == is_readable
+        agrees(machine, "the service's user _countdownd cannot read /etc/countdownd/secret", is_readable)
+
+
+def agrees(machine, problem, is_readable, *words):
+    """Checks that --check-config and a start come to the same result."""
+    text = machine.run("/usr/bin/countdownd", "--check-config", *words, check=False)
+    assert (problem in text) != is_readable, text
+    machine.run("systemctl", "reset-failed", check=False)
+    machine.run("systemctl", "start", "countdownd.service", check=False)
+    assert (machine.show("ActiveState") == "active") == is_readable
+    machine.run("systemctl", "stop", "countdownd.socket", "countdownd.service", check=False)
+
+
+def test_check_config_finds_a_configuration_that_the_service_cannot_read(machine):
+    """Root reads all of it; the service's user is another one."""
+    drop_in, folder = f"{CONFIGURATION}.d/own.yaml", f"{CONFIGURATION}.d"
+    machine.write(drop_in, "countdown: {count: 5}\n")
+    says = "the service's user _countdownd cannot read"
+    agrees(machine, says, True)
+    for path, bad, good in [(drop_in, 0o600, 0o644), (folder, 0o700, 0o755), ("/etc/countdownd", 0o700, 0o755),
+                            (CONFIGURATION, 0o640, 0o644)]:
+        machine.path(path).chmod(bad)
+        agrees(machine, f"(mode {bad:04o}", False)
+        agrees(machine, f"{says} ", False, "--config", CONFIGURATION)
+        machine.path(path).chmod(good)
+    agrees(machine, says, True)
+    # Another user, who is in a group.
+    machine.run("useradd", "--system", "--user-group", "timers")
+    machine.run("chgrp", "timers", drop_in)
+    machine.path(drop_in).chmod(0o640)
+    for user, is_readable in [("nobody", False), ("timers", True)]:
+        machine.drop_in("countdownd.service", f"[Service]\nDynamicUser=no\nUser={user}\n")
+        agrees(machine, f"the service's user {user} cannot read {drop_in}", is_readable)
+    machine.drop_in("countdownd.service", "[Service]\nDynamicUser=no\nUser=\n")
+    machine.path(drop_in).chmod(0o600)
+    agrees(machine, "cannot read", True)
+
+
+def test_a_state_of_a_newer_release_is_not_tried_again_and_73_is(machine):
+    machine.run("systemctl", "start", "countdownd.service")
+    machine.run("systemctl", "stop", "countdownd.socket", "countdownd.service")
+    state = machine.path(f"/var/lib/private/countdownd/{FIRST_STATE}")
+
+    def set_version(number):
+        # SQLite's header. (SQLite itself would look for the machine's path on the host.)
+        with open(state, "r+b") as file:
+            file.seek(60)
+            file.write(number.to_bytes(4, "big"))
+
+    set_version(99)
+    machine.run("systemctl", "start", "countdownd.service", check=False)
+    machine.eventually("it failed", lambda: machine.show("ActiveState") == "failed")
+    assert machine.show("ExecMainStatus") == "65" and machine.show("NRestarts") == "0"
+    assert "newer version" in machine.show("StatusText")
+    set_version(5)
+    # 73 stays tried: there may be room again.
+    state.rename(machine.path("/root/state"))
+    state.mkdir()
+    machine.run("systemctl", "reset-failed")
+    machine.run("systemctl", "start", "--no-block", "countdownd.service", check=False)
+    machine.eventually("it is tried again", lambda: (
+        int(machine.show("NRestarts")) > 0 and machine.show("ExecMainStatus") == "73"))
+
+
+FIGURES = "/var/lib/prometheus/node-exporter/countdownd.prom"
+
+
+@pytest.fixture
+def with_timers(machine):
+    """A machine with the units of the timers, and the libraries of a debug build where these see them."""
+    machine.run("ln", "-s", "countdownd", "/usr/bin/countdownctl")
+    units = [path for path in (PROJECT / "systemd").iterdir() if re.match("countdownd-(metrics|backup)", path.name)]
+    for unit in units:
+        machine.write(f"/etc/systemd/system/{unit.name}", unit.read_text())
+    libraries = "".join(f"BindReadOnlyPaths={path}\n" for path in runtime_directories())
+    machine.drop_in("countdownd-metrics.service", f"[Service]\n{libraries}")
+    machine.names = [unit.name for unit in units]
+    return machine
+
+
+def test_systemd_verifies_the_units_of_timers(with_timers):
+    assert len(with_timers.names) == 5
+    assert with_timers.run("systemd-analyze", "verify", "--man=no", *with_timers.names) == ""
+
+
+def test_figures_are_written_by_the_daemons_user_until_the_timer_is_stopped(with_timers):
+    machine = with_timers
+    folder = machine.path(FIGURES).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    # access.connect refuses everybody but the daemon's own user, and root.
+    machine.write(f"{CONFIGURATION}.d/own.yaml", "access: {connect: {users: [nobody]}}\n")
+    machine.run("systemctl", "start", "countdownd.service")
+    machine.run("systemctl", "start", "countdownd-metrics.timer", "countdownd-metrics.service")
+    file = machine.path(FIGURES)
+    assert "\ncountdownd_up 1\n" in file.read_text() and file.stat().st_mode & 0o777 == 0o644
+    assert file.stat().st_uid == int(machine.run("stat", "-c", "%u", f"/proc/{machine.show('MainPID')}"))
+    assert file.stat().st_uid != 0
+    assert [path.name for path in folder.iterdir() if path.name.startswith("countdownd")] == [file.name]
+    # It sees nothing else.
+    machine.drop_in("countdownd-metrics.service", (
+        f"[Service]\n{''.join(f'BindReadOnlyPaths={path}' + chr(10) for path in runtime_directories())}"
+        "ExecStart=\nExecStart=/usr/bin/sh -c '! ls /etc/passwd && ! ls /var/lib/private && ! ls /home && ! touch /usr/x && ! touch /x'\n"))
+    machine.run("systemctl", "start", "countdownd-metrics.service")
+    machine.run("systemctl", "stop", "countdownd-metrics.timer")
+    assert not file.exists()
+
+
+def test_the_backup_timer_makes_checks_and_keeps_copies(with_timers):
+    machine = with_timers
+    folder = machine.path("/var/lib/private/countdownd-backup")
+    machine.run("systemctl", "start", "countdownd.service")
+    with Client(machine.path(SOCKET)) as client:
+        view(client("COUNTDOWN", "START", "k", "EVERY", "1h"))
+    assert machine.run("systemctl", "is-enabled", "countdownd-backup.timer", check=False) == "disabled"
+    machine.run("systemctl", "start", "countdownd-backup.service")
+    (copy,) = folder.iterdir()
+    assert re.fullmatch(r"countdownd-\d{8}T\d{6}Z\.db", copy.name) and copy.stat().st_mode & 0o777 == 0o600
+    assert copy.stat().st_uid != 0 and folder.stat().st_mode & 0o777 == 0o700
+    assert "k" in machine.run("countdownctl", "state", "list", f"/var/lib/countdownd-backup/{copy.name}")
+    for day in range(10, 30):
+        (folder / f"countdownd-202001{day}T000000Z.db").write_bytes(b"")
+    machine.run("systemctl", "start", "countdownd-backup.service")
+    names = sorted(path.name for path in folder.iterdir())
+    assert len(names) == 14 and copy.name in names and names[0] > "countdownd-20200116"
+    assert int(machine.run("countdownctl", "raw", "INFO", "persistence").split("last_backup_unix_ms:")[1].split()[0]) > 0
 
 
 @pytest.mark.parametrize("was_running", [True, False])

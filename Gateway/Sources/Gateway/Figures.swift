@@ -6,7 +6,9 @@ final class Figures: Sendable {
     var opened = 0
     var messages = 0
     var bytes = 0
-    var refusals: [Int: Int] = [:]
+    /// By status. Those of the alerts are there from the start: Prometheus sees no rise in a series
+    /// that begins above 0.
+    var refusals = [401: 0, 429: 0, 503: 0]
     var deliveries = Array(repeating: 0, count: Figures.limits.count + 1)
     var seconds = 0.0
   }

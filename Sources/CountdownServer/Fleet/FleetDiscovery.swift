@@ -14,6 +14,12 @@ protocol FleetDiscovery: AnyObject {
   func replicas(of node: FleetSettings.Node) -> [FleetSettings.Node: Bool]
   /// Lines of INFO.
   func facts(forAdmin: Bool) -> [(name: String, value: String)]
+  /// How many Sentinels there are, and how many answer; nil without Sentinels.
+  var sentinelCounts: (all: Int, reachable: Int)? { get }
+}
+
+extension FleetDiscovery {
+  var sentinelCounts: (all: Int, reachable: Int)? { nil }
 }
 
 /// Always uses one server for all partitions.
@@ -205,6 +211,13 @@ final class SentinelDiscovery: FleetDiscovery {
     guard let primary = primaries.min(by: { $0.text < $1.text }) else { return }
     current = primary
     servers.place { _ in primary }
+  }
+
+  var sentinelCounts: (all: Int, reachable: Int)? {
+    let now = BootClock.now
+    return (
+      sentinels.count, answers.values.count { now - $0.at < Self.answerMicroseconds }
+    )
   }
 
   func facts(forAdmin: Bool) -> [(name: String, value: String)] {

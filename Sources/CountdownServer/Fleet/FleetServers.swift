@@ -385,6 +385,9 @@ package final class FleetServers: FleetLink {
   /// How many partitions have changes that cannot be read.
   var unreadPartitions: Int { servers.values.reduce(0) { $0 + $1.unreadPartitions } }
 
+  /// How many Sentinels there are, and how many answer; nil without Sentinels.
+  var sentinels: (all: Int, reachable: Int)? { discovery.sentinelCounts }
+
   /// A human-readable problem, without the servers' own words; nil if each partition has a server
   /// that works.
   var trouble: String? {

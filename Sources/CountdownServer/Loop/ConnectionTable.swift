@@ -4,8 +4,12 @@ import Countdowns
 final class ConnectionTable {
   private var all: [Connection?] = []
   private(set) var count = 0
-  /// How many were refused since the start.
-  var rejected = 0
+  /// How many were refused since the start, by the rules and by the limit.
+  var refusedByRules = 0
+  var refusedAtLimit = [
+    "descriptors": 0, "max-connections": 0, "max-connections-per-uid": 0,
+  ]
+  var rejected: Int { refusedByRules + refusedAtLimit.values.reduce(0, +) }
   private var lastID: UInt64 = 0
 
   /// Returns the ID for a new connection: one more than the last.

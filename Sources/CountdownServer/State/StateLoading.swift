@@ -32,6 +32,7 @@ final class StateLoading: EntityReader, @unchecked Sendable {
   ///   the portion has been handled.
   init(_ store: sending Store, deliver: @escaping @Sendable (Portion) -> Void) {
     check = StructureCheck(of: store)
+    loadedFrom = (store.path, store.savedAt)
     self.store = store
     self.deliver = deliver
     for _ in 0..<Self.ahead { room.signal() }
@@ -89,6 +90,9 @@ final class StateLoading: EntityReader, @unchecked Sendable {
 
   /// The store to continue with once loading is done.
   var loaded: Store { store! }
+
+  /// The path of the state, and when its clocks were stored.
+  let loadedFrom: (path: String, savedAt: Int64?)
 
   /// Releases the store, and with it the file and its directory, unless others use the store.
   func close() { store = nil }

@@ -50,12 +50,19 @@ package struct AccessRules: Equatable, Sendable {
     self.daemonUser = daemonUser
   }
 
+  /// The settings that can refuse.
+  package enum Part: String, CaseIterable, Sendable {
+    case connect = "access.connect"
+    case admin = "access.admin"
+    case keys = "access.rules"
+  }
+
   /// Throws an error for the client if it may not connect.
   package func checkConnect(_ peer: Peer) throws(CommandError) {
     guard !connect.isEmpty, !isTrusted(peer), !connect.include(peer) else { return }
     throw CommandError(
       "NOPERM uid \(peer.uid) may not connect: access.connect in the configuration names neither "
-        + "it nor any of its groups")
+        + "it nor any of its groups", by: .connect)
   }
 
   func checkAdmin(_ peer: Peer, for command: String) throws(CommandError) {
@@ -63,7 +70,7 @@ package struct AccessRules: Equatable, Sendable {
     let others = daemonUser == 0 ? "" : ", uid \(daemonUser) that the daemon runs as"
     throw CommandError(
       "NOPERM \(command) is for root\(others) and whom access.admin in the configuration names; "
-        + "access.admin.users: [\(peer.uid)] would allow it to you")
+        + "access.admin.users: [\(peer.uid)] would allow it to you", by: .admin)
   }
 
   package func isAdmin(_ peer: Peer) -> Bool { isTrusted(peer) || admin.include(peer) }

@@ -1,3 +1,5 @@
+import Wire
+
 /// What commands need from the server that runs the connections.
 package protocol CommandHost: AnyObject {
   /// The time, on both clocks.
@@ -100,13 +102,16 @@ package struct FleetServersMetrics {
   package var refusals: [FleetRefusal: Int]
   /// How many partitions have a stream that cannot be read.
   package var unread: Int
+  /// How many Sentinels are configured, and how many answer; nil without Sentinels.
+  package var sentinels: (all: Int, reachable: Int)?
 
   package init(
-    missingReplicas: Int, hasUnaskedReplicas: Bool, refusals: [FleetRefusal: Int], unread: Int
+    missingReplicas: Int, hasUnaskedReplicas: Bool, refusals: [FleetRefusal: Int], unread: Int,
+    sentinels: (all: Int, reachable: Int)?
   ) {
     self.missingReplicas = missingReplicas
     self.hasUnaskedReplicas = hasUnaskedReplicas
-    (self.refusals, self.unread) = (refusals, unread)
+    (self.refusals, self.unread, self.sentinels) = (refusals, unread, sentinels)
   }
 }
 
@@ -122,9 +127,26 @@ package struct JournalMetrics {
   }
 }
 
+/// What METRICS reports of all starts with a state.
+package struct HistoryMetrics {
+  package var starts: Int64
+  package var uncleanEnds: Int64
+  /// In Unix time; 0 for never.
+  package var lastBackupMicroseconds: UInt64
+
+  package init(starts: Int64, uncleanEnds: Int64, lastBackupMicroseconds: UInt64) {
+    self.starts = starts
+    self.uncleanEnds = uncleanEnds
+    self.lastBackupMicroseconds = lastBackupMicroseconds
+  }
+}
+
 /// The host's part of METRICS. Durations and sizes are zero where nothing is stored.
 package struct HostMetrics {
-  package var rejectedConnections = 0
+  package var connectionLimits = ConnectionLimits()
+  /// Connections that were refused, by access.connect and by limits.
+  package var refusedByRules = 0
+  package var refusedAtLimit: [String: Int] = [:]
   package var commits = DurationStatistics()
   package var stateBytes = 0
   package var foldingFails = false
@@ -135,6 +157,8 @@ package struct HostMetrics {
   /// Of the process: when it started, in Unix time, and the processor time of all its threads.
   package var startMicroseconds: UInt64 = 0
   package var processorMicroseconds: UInt64 = 0
+  /// Nil if nothing is persisted.
+  package var history: HistoryMetrics?
   /// Nil without a journal.
   package var journal: JournalMetrics?
   /// Of a fleet's servers; nil without a fleet.

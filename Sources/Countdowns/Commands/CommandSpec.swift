@@ -126,7 +126,13 @@ package final class CommandSpec: Sendable {
 /// An error reply. Its first word is the error code, which clients check.
 package struct CommandError: Error, Equatable {
   package let text: String
-  init(_ text: String) { self.text = text }
+  /// The rules that refuse; nil for any other error.
+  let rules: AccessRules.Part?
+
+  init(_ text: String, by rules: AccessRules.Part? = nil) {
+    self.text = text
+    self.rules = rules
+  }
 
   static func syntax(_ problem: String, _ spec: CommandSpec) -> CommandError {
     CommandError("ERR \(problem); usage: \(spec.usage)")

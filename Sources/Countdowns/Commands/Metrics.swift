@@ -121,7 +121,9 @@ extension Dispatcher {
       "events_total", .counter, "Events, with or without a reader.", engine.statistics.events)
     text.value(
       "rejected_connections_total", .counter,
-      "Connections refused at a limit or by an access rule.", host.rejectedConnections)
+      "Connections refused at a limit or by an access rule.",
+      host.refusedByRules + host.refusedAtLimit.values.reduce(0, +))
+    writeLimits(host, to: &text)
     text.value(
       "output_limit_disconnections_total", .counter,
       "Connections closed because their client did not read.",
@@ -142,6 +144,19 @@ extension Dispatcher {
     text.value(
       "folding_fails", .gauge, "1 while the change log cannot be folded into the database.",
       host.foldingFails ? 1 : 0)
+    if let history = host.history {
+      text.value(
+        "process_starts_total", .counter, "Starts of the daemon with this state directory.",
+        history.starts)
+      text.value(
+        "unclean_ends_total", .counter,
+        "Starts after a daemon that had not ended in order: it hung, failed or was killed.",
+        history.uncleanEnds)
+      text.seconds(
+        "last_backup_timestamp_seconds", .gauge,
+        "When the last backup was read to its end, in Unix time; 0 for never.",
+        history.lastBackupMicroseconds)
+    }
     if let journal = host.journal {
       text.value("journal_bytes", .gauge, "Size of the journal of decisions.", journal.bytes)
       text.value("journal_entries", .gauge, "Entries of the journal.", journal.entries)
@@ -179,6 +194,55 @@ extension Dispatcher {
       host.lostLines.audit)
     fleet?.write(to: &text)
     return text.text
+  }
+}
+
+extension Dispatcher {
+  /// How much of each limit is used, and what limits and rights refuse. Every label has a sample
+  /// from the start, as Prometheus sees no rise in a series that begins above 0.
+  private func writeLimits(_ host: HostMetrics, to text: inout MetricsText) {
+    let limits = limits(host).filter { $0.most > 0 }
+    text.values(
+      "limit_used", .gauge, by: "limit",
+      "How much of a limit is used; of one for each user or connection, by the one with the most.",
+      limits.map { ($0.name, Int64($0.used)) })
+    text.values(
+      "limit_max", .gauge, by: "limit", "The limit; one that is 0 is not in force and not here.",
+      limits.map { ($0.name, Int64($0.most)) })
+    let refused = statistics.limits
+    text.values(
+      "limit_refusals_total", .counter, by: "limit",
+      "Commands and connections refused at a limit.",
+      CommandStatistics.limitNames.sorted().map { (String($0), refused[$0] ?? 0) }
+        + host.refusedAtLimit.sorted { $0.key < $1.key }.map { ($0.key, Int64($0.value)) })
+    text.values(
+      "rights_refusals_total", .counter, by: "setting",
+      "Commands and connections that the access rules refuse.",
+      AccessRules.Part.allCases.map { part in
+        let connections = part == .connect ? host.refusedByRules : 0
+        return (part.rawValue, (statistics.rules[part] ?? 0) + Int64(connections))
+      })
+  }
+
+  private func limits(_ host: HostMetrics) -> [(name: String, used: Int, most: Int)] {
+    let (limits, use) = (engine.settings.limits, engine.limitUse)
+    return [
+      ("max-connections", sessions.count, host.connectionLimits.all),
+      (
+        "max-connections-per-uid", users.values.map(\.connections).max() ?? 0,
+        host.connectionLimits.perUser
+      ),
+      ("max-entities", engine.entityCount, limits.entities),
+      ("max-entities-per-uid", use.entitiesOfUser, limits.entitiesPerUser),
+      ("max-key-memory", use.keyBytes, limits.keyMemory),
+      ("max-memory", host.residentBytes, limits.memory),
+      (
+        "max-output-per-uid", users.values.map(\.unreadBytes).max() ?? 0,
+        settings.maxOutputPerUser
+      ),
+      ("max-patterns-per-uid", use.patternsOfUser, limits.patternsPerUser),
+      ("max-subscriptions", use.subscriptionsOfConnection, limits.subscriptions),
+    ]
   }
 }
 

@@ -66,7 +66,7 @@ package final class Rights: Sendable {
     return CommandError(
       "NOPERM \(command): no rule of access.rules lets uid \(uid) \(isChange ? "change" : "read") "
         + "\(kind.name) '\(quoted(key))'; {users: [\(uid)], keys: [\"\(quoted(key))\"]\(role)} "
-        + "would allow it")
+        + "would allow it", by: .keys)
   }
 }
 

@@ -32,6 +32,9 @@ struct KeyArena: ~Copyable {
   /// A bit for each size that may have a free cell.
   private var freeSizes: UInt64 = 0
 
+  /// The bytes in use, with those of free cells.
+  var bytes: Int { end * Self.unit }
+
   init(limit: Int = mostBytes) {
     self.limit = min(limit, Self.mostBytes)
     base = memory.cells

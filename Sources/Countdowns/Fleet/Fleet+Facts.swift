@@ -118,6 +118,12 @@ extension Fleet {
         "fleet_replicas_unasked", .gauge,
         "1 if fleet.replicas is lower than the replicas that a server has.",
         host.hasUnaskedReplicas ? 1 : 0)
+      if let sentinels = host.sentinels {
+        text.value("fleet_sentinels", .gauge, "Sentinels in fleet.nodes.", sentinels.all)
+        text.value(
+          "fleet_sentinels_reachable", .gauge, "Sentinels that answer, and know the primary.",
+          sentinels.reachable)
+      }
     }
     text.value(
       "fleet_conflicts_total", .counter, "Changes decided again, as another host was faster.",

@@ -93,6 +93,9 @@ struct Connections: ~Copyable, Attendance {
     return lastUser.entities
   }
 
+  /// The most entities that a user has.
+  var mostEntitiesOfUser: Int { max(entitiesOfUser.values.max() ?? 0, lastUser.entities) }
+
   mutating func count(_ change: Int, for uid: UInt32) {
     lastUser.entities = entities(of: uid) + change
   }

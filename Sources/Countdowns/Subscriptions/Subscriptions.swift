@@ -37,6 +37,10 @@ struct Subscriptions: ~Copyable {
   /// count until they are cleared up, as they cost as much until then.
   func patternCount(of uid: UInt32) -> Int { patternsOfUser[uid] ?? 0 }
 
+  /// The most channels and patterns of a connection, and the most patterns of a user.
+  var mostOfConnection: Int { ofConnection.values.map(\.count).max() ?? 0 }
+  var mostPatternsOfUser: Int { patternsOfUser.values.max() ?? 0 }
+
   // MARK: Changing
 
   /// Subscribes a connection to a channel. Returns false if it was subscribed before.

@@ -32,6 +32,7 @@ struct CountdownTable: ~Copyable {
   }
 
   var count: Int { index.count }
+  var keyBytes: Int { keys.bytes }
   /// One more than the highest index ever used.
   var indexEnd: Int { places.end }
 
