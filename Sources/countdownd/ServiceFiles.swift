@@ -83,7 +83,8 @@ enum ServiceFiles {
       ? nil : "there is no \(source), which LoadCredential=\(name) of the unit names"
   }
 
-  /// Returns the properties of the unit that say who runs it, and its limit; empty if systemd does not know it.
+  /// Returns the properties of the unit that say who runs it, and its limit; empty if systemd does
+  /// not know it.
   private static func shown() -> [String: String] {
     let lines = output(of: "show -p DynamicUser,User,Group,SupplementaryGroups,LimitNOFILE") ?? ""
     return Dictionary(
