@@ -41,7 +41,11 @@ ROWS = {
                                   "test_health::test_health_reports_limits_that_are_nearly_reached",
                                   "test_clear::test_keys_that_match_are_ended"],
     "too much memory": ["test_health::test_memory_beyond_its_limit_refuses_new_entities_only"],
-    "no file can be opened": ["test_store_trouble::test_a_daemon_that_may_open_too_few_files_says_so"],
+    "the service may open too few files": ["test_health::test_too_few_descriptors_are_reported"],
+    "no file can be opened": ["test_store_trouble::test_a_daemon_that_may_open_too_few_files_says_so",
+                              "test_systemd_trouble::test_clients_that_take_all_descriptors_do_not_stop_the_heartbeats"],
+    "the journal hangs": [
+        "test_systemd_trouble::test_a_journal_that_stands_still_stops_neither_the_daemon_nor_its_start"],
     "loading takes long": ["test_loading::test_commands_that_need_state_get_loading_and_others_are_answered"],
     "events are late": ["test_terminal::test_top_shows_the_load"],
     "the disk is slow": ["test_metrics::test_buckets_never_fall_and_end_with_the_count"],
