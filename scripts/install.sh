@@ -67,7 +67,7 @@ documents() {
     printf '%s\n' CHANGELOG.md LICENSE
     return
   fi
-  find README.md CHANGELOG.md LICENSE SECURITY.md docs config systemd/notify-reload.conf systemd/fleet.conf \
+  find README.md CHANGELOG.md LICENSE SECURITY.md docs config systemd/*.conf \
     packaging/monitoring Examples/login Examples/flows \( -name '.*' -o -name dev -o -name swift \) -prune \
     -o -type f -regextype egrep -regex '.*(LICENSE|\.(md|svg|png|yaml|conf|html|py|txt|json|flow))' -print \
     2>/dev/null | sort

@@ -8,13 +8,15 @@ import subprocess
 
 import pytest
 
-from countdownd import Client
+from countdownd import Client, Closed
 from machine import CONFIGURATION, SOCKET, comm, descendants, needs_binary, needs_systemd, ping
 from machine import with_countdownd
-from test_systemd import entries, entry_number, message_ids, socket_group
+from preloaded import compiled
+from test_systemd import PROJECT, entries, entry_number, message_ids, socket_group
 
 pytestmark = [*needs_systemd, needs_binary]
 
+FAULTS = "/usr/local/lib/faults.so"
 # More than the queue of the journal's socket holds.
 MANY = 2_000
 # Sets timers, and waits until they are set.
@@ -31,7 +33,7 @@ with socket.socket(socket.AF_UNIX) as client:
 
 @pytest.fixture
 def machine():
-    machine = with_countdownd()
+    machine = with_countdownd("-c", f"{compiled('faults')}:{FAULTS}")
     # A daemon that misses its heartbeats is restarted soon.
     machine.drop_in("countdownd.service", "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=2s\n")
     machine.write(CONFIGURATION + ".d/test.yaml", "access: {rules: {all: {keys: ['*']}}}\n")
@@ -99,6 +101,29 @@ def test_a_journal_that_stands_still_stops_neither_the_daemon_nor_its_start(mach
             "journalctl", "-q", "-p", "2", "-u", "countdownd.service", check=False))
 
 
+def test_the_reason_of_an_end_is_kept_while_the_journal_stands_still(machine):
+    failing = "/run/failing"
+    machine.drop_in(
+        "countdownd.service",
+        f"[Service]\nEnvironment=LD_PRELOAD={FAULTS} FAULTS_DIRECTORY=/var/lib/private/countdownd\n"
+        f"Environment=FAULTS_AT=1 FAULTS_ACTION=EIO FAULTS_WHILE={failing}\n")
+    machine.run("systemctl", "start", "countdownd.service")
+    delete = delete_foreign_entities(machine)
+    with journal_stopped(machine):
+        delete()
+        with Client(machine.path(SOCKET)) as client:
+            machine.write(failing, "")
+            client.send("TIMER", "SET", "k", "1h")
+            with pytest.raises(Closed):
+                client.receive()
+        machine.path(failing).unlink()
+        machine.eventually("it is started again", lambda: machine.show("ActiveState") == "active")
+    machine.eventually(
+        "the reason is in the journal",
+        lambda: "ending with status 74, as changes cannot be stored" in machine.run(
+            "journalctl", "-q", "-p", "2", "-u", "countdownd.service", check=False))
+
+
 def daemon_pid(machine):
     return next(pid for pid in descendants(machine.leader) if comm(pid) == "countdownd")
 
@@ -129,3 +154,31 @@ def test_clients_that_take_all_descriptors_do_not_stop_the_heartbeats(machine):
         connect()
         heartbeats_arrive(machine)
     assert ping(machine.path(SOCKET)) == b"+PONG\r\n"
+
+def test_a_log_namespace_keeps_the_audit_that_the_journal_of_all_drops(machine):
+    match = "MESSAGE_ID=" + message_ids()["changed for another"]
+    # As low a limit as a burst reaches quickly.
+    machine.write(
+        "/etc/systemd/journald.conf.d/test.conf", "[Journal]\nRateLimitIntervalSec=1h\nRateLimitBurst=100\n")
+    machine.run("systemctl", "restart", "systemd-journald.service")
+    machine.run("systemctl", "start", "countdownd.service")
+    delete_foreign_entities(machine)()
+    # The daemon has written all lines once it has ended.
+    machine.run("systemctl", "stop", "countdownd.service")
+    machine.run("journalctl", "--sync")
+    assert 0 < len(entries(machine, match)) < MANY
+
+    for name, target in [
+        ("journald@countdownd.conf", "/etc/systemd"),
+        ("log-namespace.conf", "/etc/systemd/system/countdownd.service.d"),
+    ]:
+        machine.write(f"{target}/{name}", (PROJECT / "systemd" / name).read_text())
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "start", "countdownd.service")
+    delete_foreign_entities(machine)()
+    machine.eventually(
+        "all lines are there", lambda: len(entries(machine, "--namespace=countdownd", match)) == MANY)
+    assert machine.run("systemctl", "is-active", "systemd-journald@countdownd.service") == "active"
+    # It has the size of the file.
+    assert "max 1.0G" in machine.run("journalctl", "--namespace=countdownd", "--no-pager")
+    assert b"log_lost_lines:0\r" in ping(machine.path(SOCKET), command=b"INFO server\r\n")
