@@ -50,6 +50,7 @@ extension Server {
         "key": .string("\(change.kind.name):" + String(decoding: change.key, as: UTF8.self)),
         "allowed-by": .string(change.permission),
       ])
+    if hooks.isLogBehind() { connection(client.connection)?.waitForLog() }
   }
 
   package func hasCleared(

@@ -51,6 +51,8 @@ package struct ServerHooks: Sendable {
   package var systemdFacts: @Sendable () -> [(name: String, value: String)] = { [] }
   /// Called when the server begins to stop.
   package var isStopping: @Sendable () -> Void = {}
+  /// Returns whether the log takes lines, but more slowly than they come.
+  package var isLogBehind: @Sendable () -> Bool = { false }
   /// Writes the log lines that wait, but not for long. Called before the process ends at once.
   package var flushLog: @Sendable () -> Void = {}
   /// Returns how many log lines were lost since the start, and how many of them about changes for

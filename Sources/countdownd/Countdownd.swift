@@ -310,6 +310,8 @@ struct Countdownd: ParsableCommand {
     hooks.setLogLevel = { reloading.setLogLevel($0) }
     hooks.isLoading = { notifier.loading($0) }
     hooks.isStopping = { notifier.stopping(status: "ending") }
+    let logsToJournal = Journal.isStandardError()
+    hooks.isLogBehind = { logsToJournal && LogDestination.isBehind }
     hooks.flushLog = { LogDestination.flush() }
     hooks.lostLines = { LostLines.sinceStart.withLock { ($0.all, $0.audit) } }
     let watchdog = settings.watchdogInterval
@@ -317,7 +319,7 @@ struct Countdownd: ParsableCommand {
       [
         ("under_systemd", notifier.isUnderSystemd ? "1" : "0"),
         ("watchdog_interval_ms", watchdog.map { "\($0 / 1_000)" } ?? ""),
-        ("logs_to_journal", Journal.isStandardError() ? "1" : "0"),
+        ("logs_to_journal", logsToJournal ? "1" : "0"),
       ]
     }
     return hooks

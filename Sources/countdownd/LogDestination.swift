@@ -20,6 +20,9 @@ enum LogDestination {
     }
   }
 
+  /// Whether the journal reads more slowly than lines are logged.
+  static var isBehind: Bool { queue.isBehind() }
+
   /// Writes what waits for the journal, but not for long: call it before the process ends.
   static func flush() {
     if Journal.isStandardError() { queue.flush() }

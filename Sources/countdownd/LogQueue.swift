@@ -11,11 +11,15 @@ final class LogQueue: Sendable {
   static let capacity = 16 << 20
   /// The part of the capacity that only critical lines may use.
   static let reserved = 1 << 20
+  /// How long the journal may read nothing before nobody waits for it, in microseconds.
+  static let patience: Int64 = 10_000_000
 
   private struct Room {
     var used = 0
     /// The lines lost since the last line that says how many.
     var gap = LostLines()
+    /// When a line was written last; nil before the first.
+    var lastWritten: Int64?
   }
 
   private let room: Lock<Room>
@@ -29,6 +33,7 @@ final class LogQueue: Sendable {
       write(line)
       let gap = room.withLock { room in
         room.used -= line.size
+        room.lastWritten = Int64(BootClock.now)
         // Not at once, as lines may be lost as fast as others are written.
         guard room.gap.all > 0, room.used <= Self.capacity / 2 else { return LostLines() }
         defer { room.gap = LostLines() }
@@ -47,6 +52,14 @@ final class LogQueue: Sendable {
     }
     guard fits else { return LostLines.sinceStart.withLock { $0.count(line) } }
     outbox.change { $0.append(line) }
+  }
+
+  /// Whether the journal reads, but not fast enough: who causes many lines should wait.
+  func isBehind(patience: Int64 = patience) -> Bool {
+    room.withLock { room in
+      guard room.used > Self.capacity / 2, let last = room.lastWritten else { return false }
+      return Int64(BootClock.now) - last < patience
+    }
   }
 
   /// Waits until all lines are written, but not for long: call it before the process ends. While

@@ -1,10 +1,13 @@
 """What must not stop the service: a journal that stands still or drops, and no more descriptors."""
 
+import concurrent.futures
 import contextlib
 import os
 import pwd
+import signal
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -52,8 +55,8 @@ def heartbeats_arrive(machine):
 
 @contextlib.contextmanager
 def journal_stopped(machine):
-    def send(signal):
-        machine.run("systemctl", "kill", "-s", signal, "systemd-journald.service")
+    def send(name):
+        machine.run("systemctl", "kill", "-s", name, "systemd-journald.service")
 
     send("STOP")
     try:
@@ -62,16 +65,16 @@ def journal_stopped(machine):
         send("CONT")
 
 
-def delete_foreign_entities(machine):
+def delete_foreign_entities(machine, count=MANY):
     """Has nobody make entities, and root delete them: each of them is a line of the audit."""
     nobody = pwd.getpwnam("nobody")
     machine.run("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={socket_group(machine)}", "--clear-groups",
-                "python3", "-I", "-c", SET_TIMERS, SOCKET, str(MANY))  # fmt: skip
+                "python3", "-I", "-c", SET_TIMERS, SOCKET, str(count))  # fmt: skip
 
     def delete():
         with Client(machine.path(SOCKET)) as client:
-            client.send_bytes(b"".join(b"TIMER DEL k%d\r\n" % number for number in range(MANY)))
-            assert [client.reply() for _ in range(MANY)] == [1] * MANY
+            client.send_bytes(b"".join(b"TIMER DEL k%d\r\n" % number for number in range(count)))
+            assert [client.reply() for _ in range(count)] == [1] * count
 
     return delete
 
@@ -154,6 +157,32 @@ def test_clients_that_take_all_descriptors_do_not_stop_the_heartbeats(machine):
         connect()
         heartbeats_arrive(machine)
     assert ping(machine.path(SOCKET)) == b"+PONG\r\n"
+
+def test_who_causes_more_of_the_audit_than_a_slow_journal_takes_waits_for_it(machine):
+    # More than may wait for the journal.
+    count = 40_000
+    machine.write("/etc/systemd/journald.conf.d/test.conf", "[Journal]\nRateLimitIntervalSec=0\n")
+    machine.run("systemctl", "restart", "systemd-journald.service")
+    machine.run("systemctl", "start", "countdownd.service")
+    delete = delete_foreign_entities(machine, count)
+    journald = next(pid for pid in descendants(machine.leader) if comm(pid) == "systemd-journal")
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        deletion = thread.submit(delete)
+        try:
+            # A slow journal: it stands still most of the time.
+            while not deletion.done():
+                os.kill(journald, signal.SIGSTOP)
+                time.sleep(0.02)
+                os.kill(journald, signal.SIGCONT)
+                time.sleep(0.005)
+                # Others are served meanwhile.
+                assert ping(machine.path(SOCKET)) == b"+PONG\r\n"
+        finally:
+            os.kill(journald, signal.SIGCONT)
+        deletion.result()
+    assert b"log_lost_lines:0\r" in ping(machine.path(SOCKET), command=b"INFO server\r\n")
+    heartbeats_arrive(machine)
+
 
 def test_a_log_namespace_keeps_the_audit_that_the_journal_of_all_drops(machine):
     match = "MESSAGE_ID=" + message_ids()["changed for another"]

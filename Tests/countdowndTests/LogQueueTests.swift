@@ -12,10 +12,12 @@ import Testing
   /// A journal that takes lines only while it moves.
   private final class Journal: Sendable {
     let lines = Mutex<[LogLine]>([])
-    private let moves = DispatchSemaphore(value: 0)
+    let moves = DispatchSemaphore(value: 0)
     private let isStopped = Mutex(true)
+    let taken = Mutex(0)
 
     func write(_ line: LogLine) {
+      taken.withLock { $0 += 1 }
       if isStopped.withLock({ $0 }) { moves.wait() }
       lines.withLock { $0.append(line) }
     }
@@ -62,8 +64,23 @@ import Testing
     let gaps = lines.filter { $0.messageID == LogMessage.linesLost.rawValue }
     #expect(gaps.count == 1)
     #expect(gaps.first?.about.map(\.value) == ["1", "\(count - kept.count)"])
+    #expect(!queue.isBehind())
     // All bytes are free again.
     for number in 0..<kept.count { queue.take(line("\(number) ", .notice, padding: padding)) }
     wait { journal.lines.withLock { $0.count } == lines.count + kept.count }
+  }
+
+  @Test(.timeLimit(.minutes(1))) func whoLogsMuchWaitsForAJournalThatReadsButNotForOneThatHangs() {
+    let journal = Journal()
+    let queue = LogQueue { journal.write($0) }
+    queue.take(line("first", .notice))
+    queue.take(line("much", .notice, padding: LogQueue.capacity * 3 / 4))
+    #expect(!queue.isBehind(patience: .max), "it has read nothing yet")
+    journal.moves.signal()
+    wait { journal.taken.withLock { $0 } == 2 }
+    #expect(queue.isBehind(patience: .max))
+    #expect(!queue.isBehind(patience: 0), "it hangs")
+    journal.move()
+    wait { !queue.isBehind(patience: .max) }
   }
 }

@@ -16,6 +16,7 @@ final class Connection: EventSource {
   private static let fewBytes = 512
   /// How long a client may take to read the rest while its connection is being closed.
   private static let lingerMilliseconds: UInt64 = 2_000
+  private static let logLookMilliseconds: UInt64 = 10
 
   let session: Session
   var descriptor: Int32 { session.descriptor }
@@ -43,6 +44,8 @@ final class Connection: EventSource {
     case queued
   }
   private var work = Work.none
+  /// Whether commands wait until the log has taken the lines that they have caused.
+  private var isAheadOfLog = false
 
   private var inputHasEnded = false
   /// Whether the client has closed its socket. Commands that it has sent are still executed.
@@ -67,7 +70,7 @@ final class Connection: EventSource {
     if isReading { return read() }
     guard events & EventLoop.closed != 0 else { return }
     // The client reads nothing more, so commands that wait for it to read never run.
-    if stage == .ending || isStuck { return close() }
+    if stage == .ending || isStuck && !isAheadOfLog { return close() }
     hasHungUp = true
     updateInterest()
   }
@@ -94,7 +97,9 @@ final class Connection: EventSource {
 
   /// Whether commands have to wait: for replies to earlier ones, or for the client to read.
   private var isStuck: Bool {
-    guard !session.isWaiting, session.pendingCount < Session.mostPending else { return true }
+    guard !session.isWaiting, !isAheadOfLog, session.pendingCount < Session.mostPending else {
+      return true
+    }
     let waiting = session.outbound.count + session.heldBytes + session.output.bytes.count
     // A client whose user has no room for output continues once its own output is written. One
     // without output would have to wait for others, and gets an error instead.
@@ -175,6 +180,22 @@ final class Connection: EventSource {
     unsafe server.loop.enqueue(isOverlooked: isOverlooked) { [self] in
       work = .waiting
       process()
+    }
+  }
+
+  /// Executes no more commands until the log has caught up, or hangs.
+  func waitForLog() {
+    guard !isAheadOfLog else { return }
+    isAheadOfLog = true
+    lookAtLog()
+  }
+
+  private func lookAtLog() {
+    unsafe server.loop.schedule(inMilliseconds: Self.logLookMilliseconds) { [weak self] in
+      guard let self, stage != .closed else { return }
+      if unsafe server.hooks.isLogBehind() { return lookAtLog() }
+      isAheadOfLog = false
+      goOn()
     }
   }
 
