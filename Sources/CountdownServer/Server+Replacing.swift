@@ -52,18 +52,22 @@ extension Server {
         a part of the log belongs to another state, which this file has replaced, and is set aside; \
         delete it if you do not need it
         """, ["file": "\(place)"])
-    case .emptied(let path):
-      logger.log(
-        .stateEmptied, .error,
-        "there was a state, and now it is empty: starting without it. Restore a backup if it matters",
-        ["file": "\(path)"])
-      return "there was a state, and \(path) is empty"
+    case .emptied(let path): return lost(path, "empty", logger)
+    case .missing(let path): return lost(path, "missing", logger)
     case .writableByAll(let path):
       logger.warning(
         "every user may write there, and so read, forge or remove the state: try `chmod o-w`",
         metadata: ["file": "\(path)"])
     }
     return nil
+  }
+
+  private static func lost(_ path: String, _ how: String, _ logger: Logger) -> String {
+    logger.log(
+      .stateEmptied, .error,
+      "there was a state, and now it is \(how): starting without it. Restore a backup if it matters",
+      ["file": "\(path)"])
+    return "there was a state, and \(path) is \(how)"
   }
 
   private static func announce(

@@ -106,6 +106,42 @@ package struct StoredEvents: Equatable, Sendable {
   package var afterSequence: Int64
   package var lastSequence: Int64
   package var payload: [UInt8]
+
+  /// Reads all events of a table and a log, oldest first. Skips rows that make no sense, and throws
+  /// at the end if there were any.
+  ///
+  /// - Parameter missingThrough: events after these, up to this number, may be missing.
+  static func load(
+    _ table: EventTable, _ log: LogContents, missingThrough: Int64? = nil,
+    _ body: (StoredEvents) -> Void
+  ) throws(StoreError) {
+    var failure: StoreError?
+    var all: [StoredEvents] = []
+    var last = table.highestSequence
+    if !log.dropsEvents {
+      do throws(StoreError) {
+        try table.load(body)
+      } catch {
+        failure = error
+      }
+    }
+    try log.forEachNewest(records: false) { entry in
+      guard case .events(let portion, let missing) = entry else { return }
+      if portion.dropsAll { (all, last) = ([], 0) }
+      guard portion.lastSequence > last else { return }
+      all.append(
+        StoredEvents(
+          afterSequence: min(max(last, missing), portion.lastSequence),
+          lastSequence: portion.lastSequence, payload: portion.bytes))
+      last = portion.lastSequence
+    }
+    for events in all { body(events) }
+    if let missingThrough, last > 0, missingThrough > last {
+      body(
+        StoredEvents(afterSequence: missingThrough, lastSequence: missingThrough, payload: []))
+    }
+    if let failure { throw failure }
+  }
 }
 
 /// Events from the change log.

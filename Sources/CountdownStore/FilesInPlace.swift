@@ -50,13 +50,15 @@ struct FilesInPlace {
 
   private func check(_ path: String, _ identity: FileIdentity?) throws(StoreError) {
     guard try Self.identity(path) == identity else {
-      throw StoreError(.moved, path, "another file is there")
+      throw StoreError(.replaced, path, "another file is there")
     }
   }
 
   private static func identity(_ path: String) throws(StoreError) -> FileIdentity {
     guard let identity = FileIdentity(at: path) else {
-      throw unsafe StoreError(.moved, path, String(cString: strerror(errno)))
+      let code = errno
+      throw unsafe StoreError(
+        code == ENOENT ? .missing : .replaced, path, String(cString: strerror(code)))
     }
     return identity
   }

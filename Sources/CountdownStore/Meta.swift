@@ -27,7 +27,7 @@ struct Meta: Stored {
       visitor.field("store_minus_boot_us", &saved.offset)
       visitor.require(
         [saved.reading.bootMicroseconds, saved.reading.wallMicroseconds, saved.offset]
-          .allSatisfy(Self.possible.contains) && NumberFloor.possible.contains(numberFloor))
+          .allSatisfy(Self.possible.contains) && Numbers.possible.contains(numberFloor))
     }
   }
 

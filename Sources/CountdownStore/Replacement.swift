@@ -36,15 +36,14 @@ package final class Replacement {
       try files.createReplacement()
       let database = try Database(files.replacement, .readWrite)
       try Store.prepare(database, options)
-      let numbers = NumberFloor(directory: options.directory)
       // Numbers that are already reserved belong to the replacement.
-      let given = try numbers.read()
-      let first = max(now.wallMicroseconds, options.firstNumber)
-      let floor = given ?? first + NumberFloor.reserve
-      let meta = Meta(Meta.Clocks(saved: clock.saved, numberFloor: floor))
+      var numbers = try Numbers(in: options.directory)
+      let isNew = numbers.floor == 0
+      if isNew { numbers.floor = max(now.wallMicroseconds, options.firstNumber) + Numbers.reserve }
+      let meta = Meta(Meta.Clocks(saved: clock.saved, numberFloor: numbers.floor))
       checkpoint = try Checkpoint(options, database, meta)
       try meta.write(database, product: options.product)
-      if given == nil { try numbers.write(floor) }
+      if isNew { try numbers.write(in: options.directory) }
     } catch {
       files.removeReplacement()
       throw error

@@ -15,11 +15,31 @@ struct StateFiles {
   private static let suffix = ".db"
   /// The highest number, so that there is always a next one.
   private static let highest = 999_999_999
+  static let possible = 1...highest
 
   /// The state of a directory that the daemon continues with, whether or not it exists yet.
   init(directory: String) throws(StoreError) {
-    let number = try Self.names(in: directory).compactMap { Self.number(of: $0) }.max()
+    let found = try Self.names(in: directory).compactMap { Self.number(of: $0) }.max()
+    let number = if let found { found } else { try Self.newestKnown(in: directory) }
     self.init(directory, number ?? 1)
+  }
+
+  /// The newest state that the directory has a trace of: a segment of its log, or its number in
+  /// `Numbers`. Nil without any. A state is on the disk before it has a trace.
+  private static func newestKnown(in directory: String) throws(StoreError) -> Int? {
+    let segments = try names(in: directory).compactMap { number(ofSegment: $0) }
+    return (segments + [try Numbers(in: directory).state]).filter(possible.contains).max()
+  }
+
+  /// The newest state that the directory had, if it is missing and this older one is the newest that
+  /// is there: whoever continues with this one repeats what the other one has limited.
+  var missingNewer: StateFiles? {
+    get throws(StoreError) {
+      guard let number, let known = try Self.newestKnown(in: directory), known > number else {
+        return nil
+      }
+      return StateFiles(directory, known)
+    }
   }
 
   private init(_ directory: String, _ number: Int) {
@@ -38,9 +58,23 @@ struct StateFiles {
   private static func number(of name: String) -> Int? {
     guard name.hasPrefix(prefix), name.hasSuffix(suffix),
       let number = Int(name.dropFirst(prefix.count).dropLast(suffix.count)),
-      1...highest ~= number, name == prefix + String(number) + suffix
+      possible.contains(number), name == prefix + String(number) + suffix
     else { return nil }
     return number
+  }
+
+  /// Segments of newer states.
+  func newerSegments() throws(StoreError) -> [String] {
+    try Self.names(in: directory).filter { Self.number(ofSegment: $0) ?? 0 > number ?? 0 }
+      .map { directory + "/" + $0 }
+  }
+
+  /// The number of the state that a segment of a log belongs to.
+  private static func number(ofSegment name: String) -> Int? {
+    guard name.hasPrefix(prefix), name.hasSuffix(segmentSuffix), name.contains(logWord) else {
+      return nil
+    }
+    return Int(name.dropFirst(prefix.count).prefix(while: \.isWholeNumber))
   }
 
   /// Whether a daemon continues with this state.
@@ -55,11 +89,14 @@ struct StateFiles {
   static func unused(in directory: String) throws(StoreError) -> StateFiles {
     let numbers = try names(in: directory).filter { $0.hasPrefix(prefix) }
       .compactMap { Int($0.dropFirst(prefix.count).prefix(while: \.isWholeNumber)) }
-    return StateFiles(directory, (numbers.filter { $0 < highest }.max() ?? 0) + 1)
+    let known = try newestKnown(in: directory) ?? 0
+    return StateFiles(directory, ((numbers + [known]).filter { $0 < highest }.max() ?? 0) + 1)
   }
 
   /// What the names of the log's segments begin with; nil if there is no log.
-  var logPrefix: String? { number.map { Self.prefix + String($0) + "-changes-" } }
+  var logPrefix: String? { number.map { Self.prefix + String($0) + Self.logWord } }
+
+  private static let logWord = "-changes-"
 
   /// The path of a backup until it is sent to the client: a name that no user chooses.
   static func backup(in directory: String) -> String { directory + "/\(backupPrefix)\(getpid())" }
@@ -127,13 +164,18 @@ struct StateFiles {
 
   /// Whether the database is empty or missing.
   var isEmpty: Bool {
+    get throws(StoreError) { try sizeOfDatabase ?? 0 == 0 }
+  }
+
+  /// In bytes; nil if the database is missing.
+  var sizeOfDatabase: Int? {
     get throws(StoreError) {
       var status = stat()
-      if unsafe stat(database, &status) == 0 { return status.st_size == 0 }
+      if unsafe stat(database, &status) == 0 { return Int(status.st_size) }
       guard errno == ENOENT else {
         throw StoreError(systemError: errno, path: database, doing: "stat")
       }
-      return true
+      return nil
     }
   }
 

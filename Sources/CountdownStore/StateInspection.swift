@@ -10,7 +10,11 @@ package struct StateInspection {
   /// The program that wrote last, and its version; empty for a new state.
   package private(set) var product = ""
   /// What was found damaged; empty if all is well.
-  package private(set) var problems: [String] = []
+  package var problems: [String] { damage + lostEvents }
+  /// What was found damaged, besides events.
+  package private(set) var damage: [String] = []
+  /// Events that cannot be read: a start goes on without them, and without those before them.
+  package private(set) var lostEvents: [String] = []
   /// Has all entities that can be read, as they were at `now`.
   package let engine: Engine
   /// When the state was last written, on its own clocks.
@@ -48,11 +52,17 @@ package struct StateInspection {
     if unsafe access(files.directory + "/lock", F_OK) == 0 {
       lock = try DirectoryLock(files.directory)
     }
-    if try files.isEmpty, try NumberFloor(directory: files.directory).read() != nil {
-      problems.append("there was a state, and now there is nothing in \(path)")
+    if let missing = try files.missingNewer {
+      damage.append(StoreError(missing, insteadOf: files).problem)
     }
-    guard unsafe access(path, F_OK) == 0 else {
-      throw StoreError(systemError: errno, path: path, doing: "open")
+    let hadState = try Numbers(in: files.directory) != Numbers()
+    switch try files.sizeOfDatabase {
+    case nil:
+      throw hadState
+        ? StoreError(.missing, path, "there was a state")
+        : StoreError(systemError: ENOENT, path: path, doing: "open")
+    case 0 where hadState: damage.append("there was a state, and \(path) is empty")
+    default: break
     }
   }
 
@@ -61,16 +71,16 @@ package struct StateInspection {
   ) throws(StoreError) {
     let database = try Database(path, .readWrite)
     try Schema.verify(database)
-    if let header = database.damagedHeader { problems.append(header.detail) }
-    if isThorough { problems += try database.problems("integrity_check", most: 20) }
+    if let header = database.damagedHeader { damage.append(header.detail) }
+    if isThorough { damage += try database.problems("integrity_check", most: 20) }
     var meta: Meta?
     try note { () throws(StoreError) in meta = try Meta.read(database) }
     product = meta?.product ?? ""
     let log = try LogContents(
       files,
       LogContents.Query(
-        lineage: meta?.lineage, folded: UInt64(meta?.folded ?? 0), start: meta?.start ?? 0))
-    if let damage = log.damage { problems.append("\(damage.detail): \(damage.path)") }
+        lineage: meta?.lineage, folded: UInt64(meta?.folded ?? 0)))
+    if let loss = log.damage { damage.append("\(loss.detail): \(loss.path)") }
     let saved = log.clocks?.saved ?? meta?.clocks.saved
     if let saved { now = Moment(saved.reading) }
     let loader = Loader(engine, offset: saved?.offset ?? 0, at: now)
@@ -80,29 +90,24 @@ package struct StateInspection {
     try note { () throws(StoreError) in
       try EntityRows.load(log, database, loader)
     }
-    if let refused = loader.refused.description { problems.append(refused) }
+    if let refused = loader.refused.description { damage.append(refused) }
     if isThorough { try checkEvents(database, log, areEvents) }
   }
 
   private mutating func checkEvents(
     _ database: Database, _ log: LogContents, _ areEvents: ([UInt8]) -> Bool
   ) throws(StoreError) {
-    var bad: [String] = []
-    try note { () throws(StoreError) in
-      try log.forEachNewest(records: false) { entry in
-        guard case .events(let events, _) = entry, !areEvents(events.bytes) else {
-          return
-        }
-        bad.append("events up to \(events.lastSequence) in the log make no sense")
-      }
-    }
-    try note { () throws(StoreError) in
-      try EventTable(database, limit: 0).load { events in
+    var lost: [String] = []
+    do throws(StoreError) {
+      try StoredEvents.load(EventTable(database, limit: 0), log) { events in
         guard !areEvents(events.payload) else { return }
-        bad.append("row \(events.lastSequence) of events makes no sense")
+        lost.append("events up to \(events.lastSequence) make no sense")
       }
+    } catch {
+      guard error.kind == .corrupt else { throw error }
+      lost.append(error.detail)
     }
-    problems += bad
+    lostEvents = lost
   }
 
   private mutating func note(_ body: () throws(StoreError) -> Void) throws(StoreError) {
@@ -110,7 +115,7 @@ package struct StateInspection {
       try body()
     } catch {
       guard error.kind == .corrupt else { throw error }
-      problems.append(error.detail)
+      damage.append(error.detail)
     }
   }
 

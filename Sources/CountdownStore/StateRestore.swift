@@ -1,23 +1,17 @@
 import Glibc
 
-/// Puts a backup into a state directory, as the state that the next daemon continues with.
+/// Says which state of a directory the next daemon continues with.
+///
+/// Keeps daemons away meanwhile. All files belong to the owner of the directory.
 package enum StateRestore {
   private static let chunk = 1 << 20
 
   /// Copies a backup under the next number. The states that are there stay as they are.
   ///
-  /// Keeps daemons away meanwhile. The copy belongs to the owner of the directory.
-  ///
   /// - Returns: the path of the new state.
   package static func restore(_ file: String, to directory: String) throws(StoreError) -> String {
-    var owner = stat()
-    guard unsafe stat(directory, &owner) == 0 else {
-      throw StoreError(systemError: errno, path: directory, doing: "open")
-    }
-    let lock = try DirectoryLock(directory)
+    let (owner, lock) = try enter(directory)
     defer { withExtendedLifetime(lock) {} }
-    // A lock file that was made just now must be the daemon's, too.
-    _ = unsafe chown(directory + "/lock", owner.st_uid, owner.st_gid)
     let target = try StateFiles.unused(in: directory)
     // A start removes it if this process is killed.
     let partial = StateFiles.backup(in: directory)
@@ -36,6 +30,52 @@ package enum StateRestore {
     // Only the log of the next start has it.
     try? history.write()
     return target.database
+  }
+
+  /// What was given up, and what the next daemon continues with.
+  package struct AcceptedLoss {
+    package var missing: String
+    package var state: String
+  }
+
+  /// Gives up the newest state, whose file is missing: the next daemon continues with the newest one
+  /// that is there, and reports the loss. Can be repeated if it is interrupted.
+  ///
+  /// - Returns: nil if no state is missing.
+  package static func acceptLoss(
+    in directory: String, atUnixMicroseconds now: Int64
+  ) throws(StoreError) -> AcceptedLoss? {
+    let (owner, lock) = try enter(directory)
+    defer { withExtendedLifetime(lock) {} }
+    let files = try StateFiles(directory: directory)
+    guard let missing = try files.missingNewer, let number = files.number else { return nil }
+    var damage = try DamageRecord(directory: directory)
+    try damage.note(
+      "\(missing.database) was missing, and it was accepted to go on with \(files.database)",
+      atUnixMicroseconds: now)
+    _ = unsafe chown(directory + "/damage", owner.st_uid, owner.st_gid)
+    for segment in try files.newerSegments() {
+      try files.move(segment, to: files.freeName(segment, "lost", atUnixMicroseconds: now))
+    }
+    var numbers = try Numbers(in: directory)
+    numbers.state = number
+    // Syncs the directory, too.
+    try numbers.write(in: directory)
+    _ = unsafe chown(directory + "/numbers", owner.st_uid, owner.st_gid)
+    return AcceptedLoss(missing: missing.database, state: files.database)
+  }
+
+  private static func enter(
+    _ directory: String
+  ) throws(StoreError) -> (owner: stat, lock: DirectoryLock) {
+    var owner = stat()
+    guard unsafe stat(directory, &owner) == 0 else {
+      throw StoreError(systemError: errno, path: directory, doing: "open")
+    }
+    let lock = try DirectoryLock(directory)
+    // A lock file that was made just now must be the daemon's, too.
+    _ = unsafe chown(directory + "/lock", owner.st_uid, owner.st_gid)
+    return (owner, lock)
   }
 
   private static func copy(

@@ -10,6 +10,8 @@ extension Store {
     case otherLog(place: String)
     /// The file is empty, although the directory once had a state.
     case emptied(path: String)
+    /// The directory once had a state, and now it has none.
+    case missing(path: String)
     /// The process that has used the directory last was killed or has crashed.
     case uncleanEnd(pid: Int32)
     /// Every user of the system may write to `path`, so its content cannot be trusted.
@@ -18,6 +20,7 @@ extension Store {
 
   struct Opened {
     let files: StateFiles
+    let numbers: Numbers
     var database: Database
     /// The damage because of which nothing may be written, or nil.
     var damage: StoreError?
@@ -30,20 +33,26 @@ extension Store {
     try StateFiles.createDirectory(options.directory)
     let lock = if let lock { lock } else { try DirectoryLock(options.directory) }
     let files = try StateFiles(directory: options.directory)
+    let numbers = try Numbers(in: options.directory)
+    if let missing = try files.missingNewer { throw StoreError(missing, insteadOf: files) }
     if let pid = lock.lostBy { announce(.uncleanEnd(pid: pid)) }
     try files.removeLeftovers()
     for path in [files.directory, files.database] where StateFiles.isWritableByAll(path) {
       announce(.writableByAll(path: path))
     }
-    if try files.isEmpty, try NumberFloor(directory: options.directory).read() != nil {
-      announce(.emptied(path: files.database))
+    if numbers != Numbers() {
+      switch try files.sizeOfDatabase {
+      case nil: announce(.missing(path: files.database))
+      case 0: announce(.emptied(path: files.database))
+      default: break
+      }
     }
     try files.createDatabase()
     let database = try Database(files.database, .readWrite, lock: lock)
     try Schema.verify(database)
     let damage = database.damagedHeader
     if damage == nil { try prepare(database, options) }
-    return Opened(files: files, database: database, damage: damage)
+    return Opened(files: files, numbers: numbers, database: database, damage: damage)
   }
 
   static func prepare(_ database: Database, _ options: Options) throws(StoreError) {

@@ -64,6 +64,8 @@ package final class Store {
   package let savedAt: Int64?
 
   let files: StateFiles
+  /// As this start has found them.
+  let numbers: Numbers
   let database: Database
   /// The row of `meta` to be written next.
   let meta: Meta
@@ -91,6 +93,7 @@ package final class Store {
     let opened = try Self.open(options, lock, announce)
     self.options = options
     files = opened.files
+    numbers = opened.numbers
     database = opened.database
     var damage = opened.damage
     var found: Meta?
@@ -109,7 +112,7 @@ package final class Store {
     log = try LogContents(
       files,
       LogContents.Query(
-        lineage: lineage, folded: UInt64(found?.folded ?? 0), start: found?.start ?? 0))
+        lineage: lineage, folded: UInt64(found?.folded ?? 0)))
     let saved = log.clocks?.saved ?? found?.clocks.saved
     savedAt = saved?.reading.wallMicroseconds
     let now = options.continuesClocks ? saved?.reading ?? now : now
@@ -124,8 +127,7 @@ package final class Store {
       }
     }
 
-    let numbers = NumberFloor(directory: options.directory)
-    let given = try numbers.read() ?? 0
+    let given = numbers.floor
     let known = max(found?.clocks.numberFloor ?? 0, log.clocks?.numberFloor ?? 0)
     clock = StoreClock(
       continuing: saved, at: now, isVirtual: options.isTimeVirtual)
@@ -135,7 +137,7 @@ package final class Store {
     // The state is lossy or an old backup, or a daemon has run without storing anything: numbers
     // that the state does not know were given out.
     missingThrough = isLossy || (found != nil && given > known) ? firstNumber - 1 : nil
-    let floor = firstNumber + NumberFloor.reserve
+    let floor = firstNumber + Numbers.reserve
     var meta = Meta(Meta.Clocks(saved: clock.saved, numberFloor: floor))
     meta.folded = found?.folded ?? 0
     if let lineage { meta.lineage = lineage }
@@ -152,7 +154,7 @@ package final class Store {
         damage = error
       }
     }
-    meta.start = log.lastStart + 1
+    meta.start = min(max(log.lastStart, found?.start ?? 0, numbers.start), .max - 1) + 1
     self.meta = meta
     self.damage = damage
   }
@@ -178,32 +180,7 @@ package final class Store {
 
   /// Reads the stored events, oldest first.
   package func loadEvents(_ body: (StoredEvents) -> Void) throws(StoreError) {
-    var failure: StoreError?
-    var all: [StoredEvents] = []
-    var last = events.highestSequence
-    if !log.dropsEvents {
-      do throws(StoreError) {
-        try events.load(body)
-      } catch {
-        failure = error
-      }
-    }
-    try log.forEachNewest(records: false) { entry in
-      guard case .events(let portion, let missing) = entry else { return }
-      if portion.dropsAll { (all, last) = ([], 0) }
-      guard portion.lastSequence > last else { return }
-      all.append(
-        StoredEvents(
-          afterSequence: min(max(last, missing), portion.lastSequence),
-          lastSequence: portion.lastSequence, payload: portion.bytes))
-      last = portion.lastSequence
-    }
-    for events in all { body(events) }
-    if let missingThrough, last > 0, missingThrough > last {
-      body(
-        StoredEvents(afterSequence: missingThrough, lastSequence: missingThrough, payload: []))
-    }
-    if let failure { throw failure }
+    try StoredEvents.load(events, log, missingThrough: missingThrough, body)
   }
 
   /// The random ID of this state, which copies of it do not have.

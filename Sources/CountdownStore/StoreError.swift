@@ -11,8 +11,10 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     /// The directory cannot be used at all: it is missing, not ours, or not a directory.
     case inaccessible
     case inputOutput
-    /// An open file was moved, removed or replaced: the next start would not find its content.
-    case moved
+    /// A file was moved away or removed: the next start would not find its content.
+    case missing
+    /// Another file is in the place of an open one: the next start would not find its content.
+    case replaced
     /// A state with a higher number is there: the next start continues with it.
     case superseded
     /// The file's content is not what was written to it.
@@ -38,7 +40,8 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
   /// Whether a retry may succeed without a repair of the file.
   package var mayPass: Bool {
     switch kind {
-    case .full, .readOnly, .inputOutput, .locked, .inUse, .inaccessible, .outOfMemory, .moved,
+    case .full, .readOnly, .inputOutput, .locked, .inUse, .inaccessible, .outOfMemory, .missing,
+      .replaced,
       .superseded:
       true
     case .corrupt, .newerSchema, .foreign, .misuse: false
@@ -64,7 +67,9 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
       "Let --state-directory name a directory that this user may use."
     case .inputOutput:
       "Look into the kernel's log for errors of the disk."
-    case .moved:
+    case .missing:
+      "Put it back as it was, or restore a backup."
+    case .replaced:
       "Put the state directory back as it was; or restart countdownd, which then knows only what it finds there."
     case .superseded:
       "Restart countdownd to continue with it, or move it away."
@@ -95,7 +100,8 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
       case .readOnly: "cannot write \(path)"
       case .inaccessible: "cannot use \(path)"
       case .inputOutput: "input/output error at \(path)"
-      case .moved: "\(path) was moved, removed or replaced"
+      case .missing: "\(path) is missing"
+      case .replaced: "\(path) was replaced"
       case .superseded: "\(path) is a newer state than the one in use"
       case .corrupt: "\(path) is corrupt"
       case .inUse(let pid):
@@ -125,10 +131,25 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
       "\(what); \(product)nothing was changed")
   }
 
+  /// SQLITE_READONLY_DBMOVED, a macro that Swift does not import.
+  private static let movedDatabase = SQLITE_READONLY | 4 << 8
+
+  /// Creates the refusal to go on with an older state.
+  init(_ missing: StateFiles, insteadOf files: StateFiles) {
+    self.init(
+      .missing, missing.database,
+      """
+      it was the newest state. `countdownctl state accept-loss \(files.directory)` gives it up, and \
+      goes on with \(files.database)
+      """)
+  }
+
   /// Creates an error from an SQLite result code. `systemError` is errno of the failed call, or 0.
   init(code: Int32, systemError: Int32, path: String, message: String) {
     let kind: Kind =
       switch code & 0xff {
+      case SQLITE_READONLY where code == Self.movedDatabase:
+        unsafe access(path, F_OK) == 0 ? .replaced : .missing
       case SQLITE_FULL: .full
       case SQLITE_READONLY, SQLITE_PERM: .readOnly
       case SQLITE_CANTOPEN: .inaccessible

@@ -117,10 +117,16 @@ package final class StoreWriter: @unchecked Sendable {
       upkeep?.wake()
     }
     log.reserve()
+    // Before the append: no other start ever writes frames of this number.
+    var numbers = store.numbers
+    numbers.start = store.meta.start
+    numbers.state = store.files.number ?? 0
+    try numbers.write(in: options.directory)
     try log.append(batch.bytes)
     batch.removeAll()
     // After the append: a crash in between must not make these look like another daemon's numbers.
-    try NumberFloor(directory: options.directory).write(numberFloor)
+    numbers.floor = numberFloor
+    try numbers.write(in: options.directory)
     // From now on the tables record that there is a log, so its loss is noticed.
     if store.meta.folded == 0 { try checkpoint?.fold(log.all.segments, through: log.all.last) }
     let thread = UpkeepThread { [weak self] in self?.lookAfterLog() ?? .waitUntilWoken }
@@ -374,12 +380,13 @@ package final class StoreWriter: @unchecked Sendable {
       try checkpoint.fold(segments.filter { log.has($0) }, through: last)
       copying = (try checkpoint.beginCopy(to: request.path), request.answer)
     } catch {
-      guard error.kind == .full else { return end(request.answer, error) }
+      guard [.full, .missing].contains(error.kind) else { return end(request.answer, error) }
       beginInMemory(request, checkpoint)
     }
   }
 
-  /// Makes a copy where there is no room for one. Folding has to wait; it has no room either.
+  /// Makes a copy where nothing can be folded: there is no room, or the tables were removed while
+  /// they are open.
   private func beginInMemory(_ request: CopyRequest, _ checkpoint: Checkpoint) {
     let (segments, last) = request.log
     do throws(StoreError) {

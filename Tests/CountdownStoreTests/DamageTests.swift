@@ -25,7 +25,7 @@ import Testing
     try replaced(directory)
     let second = try started(directory)
     #expect(second > first + (1 << 32))
-    try FileManager.default.removeItem(atPath: directory.database)
+    for number in 1...2 { unlink(directory.state + "/state-\(number).db") }
     #expect(try started(directory) > second + (1 << 32))
   }
 
@@ -243,6 +243,72 @@ import Testing
     try Data().write(to: URL(fileURLWithPath: directory.database))
     #expect(try inspect(directory.state).problems.count == 1)
     #expect(try opened(directory).1.first == .emptied(path: directory.database))
+  }
+
+  // MARK: A missing state
+
+  /// The files of a directory whose newest state is the second one.
+  private func restored(_ keys: String...) throws {
+    let life = try Life(directory)
+    life.commit("a")
+    life.backUp(to: directory.path + "/backup")
+    life.close()
+    _ = try StateRestore.restore(directory.path + "/backup", to: directory.state)
+    let next = try Life(directory)
+    for key in keys { next.commit(key) }
+    next.close()
+  }
+
+  @Test(arguments: [true, false])
+  func aMissingNewestStateIsNotReplacedByTheOneBefore(hasLog: Bool) throws {
+    try restored("b")
+    let missing = directory.database
+    #expect(missing.hasSuffix("state-2.db"))
+    let log = try StateFiles(directory: directory.state).segments()
+    unlink(missing)
+    if !hasLog { for segment in log { unlink(segment.path) } }
+    let before = try files(directory)
+    let refusal = #expect(throws: StoreError.self) { _ = try open(directory) }
+    #expect(refusal?.kind == .missing && refusal?.path == missing)
+    #expect(try inspect(directory.state).problems.count == 1)
+    #expect(try files(directory).filter { $0.key != "lock" } == before.filter { $0.key != "lock" })
+    let accepted = try StateRestore.acceptLoss(in: directory.state, atUnixMicroseconds: 0)
+    #expect(accepted?.missing == missing && accepted?.state == directory.database)
+    #expect(try open(directory).keys() == ["a"])
+    #expect(try DamageRecord(directory: directory.state).findings.count == 1)
+    let aside = try files(directory).keys.filter { $0.contains(".log.lost-") }
+    #expect(aside.count == (hasLog ? log.count : 0))
+    // It is no longer missing, also after a start.
+    _ = try started(directory)
+    #expect(try inspect(directory.state).problems == [])
+    #expect(try StateRestore.acceptLoss(in: directory.state, atUnixMicroseconds: 0) == nil)
+  }
+
+  @Test func aBackupReplacesAMissingState() throws {
+    try restored("b")
+    unlink(directory.database)
+    for segment in try StateFiles(directory: directory.state).segments() { unlink(segment.path) }
+    #expect(
+      try StateRestore.restore(directory.path + "/backup", to: directory.state)
+        .hasSuffix("state-3.db"))
+    #expect(try open(directory).keys() == ["a"])
+  }
+
+  @Test func aStateThatNoDaemonHasUsedIsNotMissed() throws {
+    let life = try Life(directory)
+    life.backUp(to: directory.path + "/backup")
+    life.close()
+    unlink(try StateRestore.restore(directory.path + "/backup", to: directory.state))
+    #expect(try opened(directory).1 == [])
+  }
+
+  @Test func aDirectoryWhoseStatesAreAllMissingStartsWithoutThem() throws {
+    try restored("b")
+    let newest = directory.database
+    for number in 1...2 { unlink(directory.state + "/state-\(number).db") }
+    #expect(try opened(directory).1.first == .missing(path: newest))
+    #expect(try open(directory).keys() == [])
+    _ = try started(directory)
   }
 
   @Test func stateThatEveryUserMayWriteToIsReported() throws {

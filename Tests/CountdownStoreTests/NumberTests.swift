@@ -16,10 +16,37 @@ import Testing
     for _ in 0..<3 { _ = try open(directory) }
     let kept = try started(directory)
     let first = try firstNumberWithoutStore()
-    #expect(first > kept + NumberFloor.reserve)
+    #expect(first > kept + Numbers.reserve)
     let second = try firstNumberWithoutStore()
-    #expect(second > first + NumberFloor.reserve)
-    #expect(try started(directory) > second + NumberFloor.reserve)
+    #expect(second > first + Numbers.reserve)
+    #expect(try started(directory) > second + Numbers.reserve)
+  }
+
+  @Test func numbersAreReadAsTheyWereWritten() throws {
+    mkdir(directory.state, 0o700)
+    var numbers = Numbers()
+    (numbers.floor, numbers.start, numbers.state) = (7, 8, 9)
+    try numbers.write(in: directory.state)
+    #expect(try Numbers(in: directory.state) == numbers)
+    (numbers.start, numbers.state) = (0, 0)
+    // Earlier versions wrote only the floor. What makes no sense counts as no numbers.
+    for (text, expected) in [
+      ("7 7\n", numbers), ("7 8\n", Numbers()), ("7 8 9 7 8 8\n", Numbers()),
+      ("7 8 9 7 8 9", Numbers()),
+      ("7 -8 9 7 -8 9\n", numbers), ("\n", Numbers()), ("-1 -1\n", Numbers()),
+      ("7 8 9999999999 7 8 9999999999\n", numbers),
+    ] {
+      try Data(text.utf8).write(to: URL(fileURLWithPath: directory.state + "/numbers"))
+      #expect(try Numbers(in: directory.state) == expected, "\(text)")
+    }
+  }
+
+  @Test func theHighestNumberOfAStartEndsNoDaemon() throws {
+    mkdir(directory.state, 0o700)
+    var numbers = Numbers()
+    numbers.start = .max
+    try numbers.write(in: directory.state)
+    for _ in 0..<2 { _ = try started(directory) }
   }
 
   @Test func numbersComeFromTheClockWithoutState() throws {

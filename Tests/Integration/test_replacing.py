@@ -106,6 +106,11 @@ def start(corrupt, environment=None):
     return started(corrupt.directory, environment)
 
 
+def next_boot():
+    """Returns the environment of a daemon after a power failure: the log may have lost its end."""
+    return dict(os.environ, COUNTDOWND_BOOT_ID="0" * 31 + "1")
+
+
 # The daemons of the running test.
 daemons = []
 
@@ -174,7 +179,7 @@ def test_ended_at_each_call_nothing_is_lost(corrupt, ends_by, part):
         if not has_power:
             corrupt.faults.lose_power()
         assert corrupt.check_files(has_power) == is_replaced, (at, calls[at - 1])
-        daemon = start(corrupt)
+        daemon = start(corrupt, None if has_power else next_boot())
         assert daemon.process.poll() is None, (at, calls[at - 1], daemon.log)
         corrupt.check(daemon)
         daemon.stop("terminate")

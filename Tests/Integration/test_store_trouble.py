@@ -225,8 +225,9 @@ def test_files_that_a_start_would_not_find_are_not_written_to(tmp_path, start_da
         (shutil.copytree if what == "directory" else shutil.copy)(moved.aside, moved.path)
     assert start(client, "refused").code == "READONLY"
     assert client("COUNTDOWN", "CANCEL", "before").code == "READONLY"
-    assert "was moved, removed or replaced" in daemon.info("persistence")["last_error"]
-    assert "Put the state directory back" in daemon.log
+    error, advice = {
+        "moved": ("is missing", "Put it back as it was"), "replaced": ("was replaced", "Put the state directory back")}[how]
+    assert error in daemon.info("persistence")["last_error"] and advice in daemon.log
     if how == "replaced":
         (shutil.rmtree if what == "directory" else os.unlink)(moved.path)
     moved.back()

@@ -24,6 +24,7 @@ final class ChangeLog: @unchecked Sendable {
   private var current: LogSegment
   private var place: Int
   private let start: UInt32
+  private let seal: UInt32
   private var frame: [UInt8] = []
 
   private struct Shared {
@@ -54,6 +55,7 @@ final class ChangeLog: @unchecked Sendable {
     fullSegmentsBeforePausing = options.mostSegments / 4
     synchronizes = options.durability == .power
     self.start = start
+    seal = contents.seal == 0 ? .random(in: 1 ... .max) : contents.seal
     var full: [(segment: LogSegment, last: UInt64)] = []
     var spare: LogSegment?
     let last = contents.segments.last?.number ?? 0
@@ -72,9 +74,9 @@ final class ChangeLog: @unchecked Sendable {
         }
       }
     } else {
-      for found in contents.segments {
-        full.append((try LogSegment(opening: found), contents.lastNumber))
-      }
+      // No batch of them can be read. Those behind a gap must not be found again.
+      for found in contents.segments { unsafe unlink(found.path) }
+      try files.synchronize()
       current = try LogSegment.create(
         last + 1, size: segmentSize, lineage: lineage, filled: synchronizes, in: files)
       place = LogSegment.headerLength
@@ -97,7 +99,7 @@ final class ChangeLog: @unchecked Sendable {
   @discardableResult
   func append(_ batch: [UInt8]) throws(StoreError) -> Int64 {
     let number = lastNumber + 1
-    LogFrame.write(batch, number: number, start: start, to: &frame)
+    LogFrame.write(batch, number: number, start: start, seal: seal, to: &frame)
     let began = Self.now
     var hasFilled = false
     while true {

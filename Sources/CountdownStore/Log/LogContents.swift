@@ -12,8 +12,6 @@ struct LogContents {
     var lineage: Int64?
     /// The number of the last batch in the tables.
     var folded: UInt64
-    /// The number of the newest start that the tables know.
-    var start: UInt32
   }
 
   /// The segments of this state, by number.
@@ -26,7 +24,10 @@ struct LogContents {
   let path: String
   /// The number of the newest stored batch.
   private(set) var lastNumber: UInt64
-  private(set) var lastStart: UInt32
+  /// The newest start of these batches; later ones may have lost all of theirs.
+  private(set) var lastStart: UInt32 = 0
+  /// What tells the frames of this log from leftover bytes; 0 if there is none.
+  private(set) var seal: UInt32 = 0
   /// Where the next frame goes: an index in `segments` and an offset in it; nil for a new segment.
   private(set) var end: (segment: Int, place: Int)?
   /// Why changes are missing, or nil if none are.
@@ -43,8 +44,6 @@ struct LogContents {
   init(_ files: StateFiles, _ query: Query) throws(StoreError) {
     path = files.directory
     lastNumber = 0
-    // The log may hold frames of starts before `query.start`.
-    lastStart = 0
     var lineage = query.lineage
     var sizes: [Int] = []
     for segment in try files.segments() {
@@ -69,7 +68,6 @@ struct LogContents {
     }
     try read(sizes)
     newest.sort()
-    lastStart = max(lastStart, query.start)
     if lastNumber < folded, damage == nil {
       damage = StoreError(
         .corrupt, segments.last?.path ?? path,
@@ -88,6 +86,7 @@ struct LogContents {
       var place = LogSegment.headerLength
       while let frame = next(in: bytes, at: place, isFirst: place == LogSegment.headerLength) {
         (lastNumber, lastStart) = (frame.number, max(lastStart, frame.start))
+        seal = frame.seal
         if frame.number > folded, !note(bytes[frame.payload], index) {
           damage = lost(index, "batch \(frame.number) makes no sense")
           return
@@ -128,7 +127,8 @@ struct LogContents {
     let numbers =
       isFirst && lastNumber <= folded
       ? lastNumber + 1...folded + 1 : lastNumber + 1...lastNumber + 1
-    guard let frame = LogFrame(in: bytes, at: place, numbers: numbers) else { return nil }
+    guard let frame = LogFrame(in: bytes, at: place, numbers: numbers), frame.isOfLog(sealed: seal)
+    else { return nil }
     // Leftover bytes come from an earlier start.
     return frame.start >= lastStart || frame.number <= folded ? frame : nil
   }
@@ -137,7 +137,8 @@ struct LogContents {
   /// stopped; nil if there is none.
   private func laterBatch(in bytes: [UInt8], from place: Int) -> UInt64? {
     let last = max(lastNumber, folded)
-    // No log has more batches or starts than this; bytes of records rarely match both by chance.
+    // No log has more batches or starts than this. Bytes of records may look like a frame, by chance
+    // or because a client wants that, but have no seal.
     let numbers = last + 1...last + 1 << 30
     let starts = UInt64(lastStart)...UInt64(lastStart) + 1 << 16
     return unsafe bytes.withUnsafeBytes { memory in
@@ -145,8 +146,10 @@ struct LogContents {
         unsafe UInt64(littleEndian: memory.loadUnaligned(fromByteOffset: place, as: UInt64.self))
       }
       for place in stride(from: place, through: memory.count - LogFrame.headerLength, by: 8)
-      where numbers.contains(word(place + 8)) && starts.contains(word(place + 16)) {
-        if let frame = LogFrame(in: bytes, at: place) { return frame.number }
+      where numbers.contains(word(place + 8)) && starts.contains(word(place + 16) & .max >> 32) {
+        if let frame = LogFrame(in: bytes, at: place), frame.isOfLog(sealed: seal) {
+          return frame.number
+        }
       }
       return nil
     }
@@ -203,11 +206,11 @@ struct LogContents {
     _ body: (ArraySlice<UInt8>) -> Void
   ) {
     var place = LogSegment.headerLength
-    var last: UInt64 = 0
+    var (last, seal): (UInt64, UInt32) = (0, 0)
     while place < end, let frame = LogFrame(in: bytes, at: place, numbers: 1...numbers.upperBound),
-      frame.number > last
+      frame.number > last, frame.isOfLog(sealed: seal)
     {
-      last = frame.number
+      (last, seal) = (frame.number, frame.seal)
       if numbers.contains(frame.number) { body(bytes[frame.payload]) }
       place = frame.end
     }

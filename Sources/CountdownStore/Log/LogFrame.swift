@@ -5,13 +5,16 @@ import CLog
 ///     0   CRC32C of all that follows, without the padding
 ///     4   length of the payload in bytes
 ///     8   number of the batch: one more than that of the frame before
-///     16  number of the start that wrote it; 4 bytes of zero
+///     16  number of the start that wrote it
+///     20  seal of the log: a random number that no client knows. Segments are used again, and bytes
+///         of a record may look like a frame; 0 in logs without one
 ///     24  payload; zeros up to a multiple of 8
 struct LogFrame {
   static let headerLength = 24
 
   let number: UInt64
   let start: UInt32
+  let seal: UInt32
   /// The range of the payload in the bytes that the frame was read from.
   let payload: Range<Int>
 
@@ -22,7 +25,7 @@ struct LogFrame {
 
   /// Writes a frame to `frame`, reusing its memory.
   static func write(
-    _ payload: [UInt8], number: UInt64, start: UInt32, to frame: inout [UInt8]
+    _ payload: [UInt8], number: UInt64, start: UInt32, seal: UInt32 = 0, to frame: inout [UInt8]
   ) {
     frame.removeAll(keepingCapacity: frame.capacity <= 1 << 20)
     frame.reserveCapacity(padded(headerLength + payload.count))
@@ -31,6 +34,7 @@ struct LogFrame {
     put(UInt32(payload.count), at: 4, in: &frame)
     put(number, at: 8, in: &frame)
     put(start, at: 16, in: &frame)
+    put(seal, at: 20, in: &frame)
     put(CRC32C.checksum(frame[4...]), at: 0, in: &frame)
     frame.append(contentsOf: repeatElement(0, count: padded(frame.count) - frame.count))
   }
@@ -45,10 +49,16 @@ struct LogFrame {
     let length: UInt32 = Self.get(at: place + 4, in: bytes)
     guard Int(length) <= bytes.count - place - Self.headerLength else { return nil }
     start = Self.get(at: place + 16, in: bytes)
+    seal = Self.get(at: place + 20, in: bytes)
     payload = place + Self.headerLength..<place + Self.headerLength + Int(length)
     guard CRC32C.checksum(bytes[(place + 4)..<payload.upperBound]) == Self.get(at: place, in: bytes)
     else { return nil }
   }
+
+  /// Whether this may be a frame of a log.
+  ///
+  /// - Parameter seal: of the frames before; 0 if none of them has one.
+  func isOfLog(sealed seal: UInt32) -> Bool { seal == 0 || self.seal == seal }
 
   static func put<Number: FixedWidthInteger>(
     _ number: Number, at place: Int, in bytes: inout [UInt8]

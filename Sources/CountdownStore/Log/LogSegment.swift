@@ -185,7 +185,7 @@ extension LogSegment {
 }
 
 extension StateFiles {
-  private static let segmentSuffix = ".log"
+  static let segmentSuffix = ".log"
 
   /// The path of a segment of this state.
   func segment(_ number: UInt64) -> String {

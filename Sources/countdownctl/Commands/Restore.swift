@@ -12,7 +12,7 @@ struct Restore: AsyncParsableCommand {
       With --state-directory it leaves the units alone, and no daemon may use that directory.
 
       Exit status 65 if FILE is damaged, and 1 if it cannot be restored; then the units are as they \
-      were.
+      were. Only events that cannot be read are reported and left out.
 
       Examples:
         countdownctl restore /var/backups/countdownd.db
@@ -60,9 +60,12 @@ struct Restore: AsyncParsableCommand {
       Output.error(error.problem, code: "FILE")
       throw error.kind == .corrupt ? ExitCode.damaged : .refused
     }
-    let problems = backup.product.isEmpty ? ["\(file) is empty"] : backup.problems
+    let problems = backup.product.isEmpty ? ["\(file) is empty"] : backup.damage
     for problem in problems { Output.error(problem, code: "DAMAGE") }
     if !problems.isEmpty { throw ExitCode.damaged }
+    for lost in backup.lostEvents {
+      Output.error("\(lost): the daemon goes on without them", code: "DAMAGE")
+    }
   }
 }
 

@@ -2,22 +2,24 @@ import ArgumentParser
 import CountdownClient
 import CountdownStore
 import Countdowns
+import Glibc
 import Wire
 
 struct State: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "state",
-    abstract: "List or check stored state, or acknowledge damage to it.",
+    abstract: "List or check stored state, acknowledge damage to it, or accept its loss.",
     discussion: """
-      List and check need no daemon. PATH is a state directory that no daemon uses, whose newest state is read; a state-N.db \
-      there, with its log; or a backup. Nothing is changed.
+      Only acknowledge needs a daemon. For list and check, which change nothing, PATH is a state \
+      directory that no daemon uses, whose newest state is read; a state-N.db there, with its log; or \
+      a backup.
 
       Examples:
         countdownctl state list /var/backups/countdownd.db
         countdownctl state list --kind timer --json /var/lib/countdownd
         countdownctl state check /var/backups/countdownd.db
       """,
-    subcommands: [List.self, Check.self, Acknowledge.self])
+    subcommands: [List.self, Check.self, Acknowledge.self, AcceptLoss.self])
 
   /// The options of list and check.
   struct Source: ParsableArguments {
@@ -167,6 +169,55 @@ struct State: AsyncParsableCommand {
       try session.show(
         findings.int == 0 ? .null : findings, absent: "there is no damage to acknowledge"
       ) { "acknowledged: \($0.int ?? 0)" }
+    }
+  }
+
+  // MARK: Accept a loss
+
+  struct AcceptLoss: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Give up the newest state, whose file is missing.",
+      discussion: """
+        The daemon does not start without its newest state while an older one is there: whatever was \
+        started since that one would be forgotten, and codes sent twice. After this command it \
+        continues with the older one, and reports the loss until it is acknowledged. The log of the \
+        missing state is set aside.
+
+        No daemon may use the directory. Exit status 1 if no state is missing.
+
+        Example:
+          countdownctl state accept-loss /var/lib/countdownd
+        """)
+
+    @Argument(help: "The state directory.", completion: .directory) var directory: String
+    @OptionGroup var global: GlobalOptions
+
+    func run() async throws {
+      let loss: StateRestore.AcceptedLoss?
+      do throws(StoreError) {
+        loss = try StateRestore.acceptLoss(
+          in: directory, atUnixMicroseconds: Int64(time(nil)) * 1_000_000)
+      } catch {
+        var text = error.problem
+        if case .inUse = error.kind { text += "; stop it first" }
+        Output.error(text, code: "FILE")
+        throw ExitCode.refused
+      }
+      guard let loss else {
+        Output.error("no state is missing in \(directory)", code: "FILE")
+        throw ExitCode.refused
+      }
+      show(loss)
+    }
+
+    private func show(_ loss: StateRestore.AcceptedLoss) {
+      if global.json {
+        Output.line(RESPValue.object(["missing": loss.missing, "state": loss.state]).json)
+      } else {
+        Output.line(
+          "given up: \(loss.missing.printable), with what has changed since the state before")
+        Output.line("state: \(loss.state.printable)")
+      }
     }
   }
 }

@@ -1,41 +1,56 @@
 import Glibc
 
-/// The highest number that may have been given out, in a file beside the database: numbers keep
-/// rising even if the database is set aside, restored from an old backup or lost.
-struct NumberFloor {
-  let directory: String
+/// What a directory never uses twice, in the file `numbers` beside the database: it is known even if
+/// the database is set aside, restored from an old backup or lost.
+struct Numbers: Equatable {
+  /// The highest number that may have been given out; 0 if none was.
+  var floor: Int64 = 0
+  /// The newest start that may have written to a log; 0 if none has.
+  var start: UInt32 = 0
+  /// The newest state that a daemon has used; 0 if it is unknown.
+  var state = 0
 
   /// How many numbers each start reserves: enough for a million countdowns per second for an hour.
   static let reserve: Int64 = 1 << 32
   /// The valid floors: so far below 2⁶³ that numbers never reach that.
   static let possible = 0...Int64.max / 2
 
-  private var path: String { directory + "/numbers" }
+  private static func path(in directory: String) -> String { directory + "/numbers" }
 
-  /// Reads the number; nil if the file does not exist, is invalid, or is not for this user.
-  func read() throws(StoreError) -> Int64? {
+  /// Reads the numbers; none if the file does not exist, is invalid, or is not for this user.
+  init(in directory: String) throws(StoreError) {
+    let path = Self.path(in: directory)
     // O_NONBLOCK: a pipe at this path must not block.
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else {
-      if [ENOENT, ENOTDIR, EACCES, ELOOP, ENXIO].contains(errno) { return nil }
+      if [ENOENT, ENOTDIR, EACCES, ELOOP, ENXIO].contains(errno) { return }
       throw StoreError(systemError: errno, path: path, doing: "open")
     }
     defer { close(descriptor) }
-    guard StateFiles.isRegularFile(descriptor) else { return nil }
-    var buffer = [UInt8](repeating: 0, count: 64)
+    guard StateFiles.isRegularFile(descriptor) else { return }
+    var buffer = [UInt8](repeating: 0, count: 128)
     let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
     guard count >= 0 else { throw StoreError(systemError: errno, path: path, doing: "read") }
-    guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return nil }
-    // The number is written twice, so that a partial write or a changed digit is noticed.
+    guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return }
+    // All is written twice, so that a partial write or a changed digit is noticed.
     let words = String(decoding: buffer[..<(count - 1)], as: UTF8.self).split(separator: " ")
-    guard words.count == 2, words[0] == words[1], let floor = Int64(words[0]),
+    let half = words.count / 2
+    guard words[..<half] == words[half...], let floor = words.first.flatMap({ Int64($0) }),
       Self.possible.contains(floor)
-    else { return nil }
-    return floor
+    else { return }
+    self.floor = floor
+    // Earlier versions wrote only the floor.
+    guard half == 3, let start = UInt32(words[1]), let state = Int(words[2]),
+      StateFiles.possible.contains(state)
+    else { return }
+    (self.start, self.state) = (start, state)
   }
 
-  /// Writes the number to the disk, in place, as a full disk has no room for another file.
-  func write(_ floor: Int64) throws(StoreError) {
+  init() {}
+
+  /// Writes the numbers to the disk, in place, as a full disk has no room for another file.
+  func write(in directory: String) throws(StoreError) {
+    let path = Self.path(in: directory)
     let descriptor = unsafe open(
       path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
     guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
@@ -43,7 +58,8 @@ struct NumberFloor {
     guard StateFiles.isRegularFile(descriptor) else {
       throw StoreError(.inaccessible, path, "it is no regular file: remove it")
     }
-    let line = Array("\(floor) \(floor)\n".utf8)
+    let numbers = "\(floor) \(start) \(state)"
+    let line = Array("\(numbers) \(numbers)\n".utf8)
     let written = unsafe pwrite(descriptor, line, line.count, 0)
     guard written == line.count else {
       // A full disk writes fewer bytes than requested.
@@ -69,8 +85,7 @@ extension Store {
   package static func firstNumber(
     keepingNothingIn directory: String, atLeast number: Int64
   ) throws(StoreError) -> Int64 {
-    let numbers = NumberFloor(directory: directory)
-    guard try numbers.read() != nil else { return number }
+    guard try Numbers(in: directory) != Numbers() else { return number }
     let lock: DirectoryLock
     do {
       lock = try DirectoryLock(directory)
@@ -80,8 +95,10 @@ extension Store {
       throw error
     }
     defer { withExtendedLifetime(lock) {} }
-    let first = max((try numbers.read() ?? 0) + 1, number)
-    try numbers.write(first + NumberFloor.reserve)
+    var numbers = try Numbers(in: directory)
+    let first = max(numbers.floor + 1, number)
+    numbers.floor = first + Numbers.reserve
+    try numbers.write(in: directory)
     return first
   }
 }
