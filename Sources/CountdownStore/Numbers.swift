@@ -1,7 +1,7 @@
 import Glibc
 
-/// What a directory never uses twice, in the file `numbers` beside the database: it is known even if
-/// the database is set aside, restored from an old backup or lost.
+/// What a directory never uses twice, in the file `numbers` beside the database: known even if the
+/// database is set aside, restored from an old backup or lost.
 struct Numbers: Equatable {
   /// The highest number that may have been given out; 0 if none was.
   var floor: Int64 = 0

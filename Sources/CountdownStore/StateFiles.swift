@@ -31,8 +31,8 @@ struct StateFiles {
     return (segments + [try Numbers(in: directory).state]).filter(possible.contains).max()
   }
 
-  /// The newest state that the directory had, if it is missing and this older one is the newest that
-  /// is there: whoever continues with this one repeats what the other one has limited.
+  /// The newest state that the directory had, if it is missing and this older one is the newest
+  /// that is left: continuing with this one would repeat what the other one has limited.
   var missingNewer: StateFiles? {
     get throws(StoreError) {
       guard let number, let known = try Self.newestKnown(in: directory), known > number else {

@@ -13,7 +13,7 @@ package struct StateInspection {
   package var problems: [String] { damage + lostEvents }
   /// What was found damaged, besides events.
   package private(set) var damage: [String] = []
-  /// Events that cannot be read: a start goes on without them, and without those before them.
+  /// Events that cannot be read: a start continues without them, and without those before them.
   package private(set) var lostEvents: [String] = []
   /// Has all entities that can be read, as they were at `now`.
   package let engine: Engine

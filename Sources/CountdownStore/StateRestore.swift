@@ -38,8 +38,8 @@ package enum StateRestore {
     package var state: String
   }
 
-  /// Gives up the newest state, whose file is missing: the next daemon continues with the newest one
-  /// that is there, and reports the loss. Can be repeated if it is interrupted.
+  /// Gives up the newest state, whose file is missing. The next daemon continues with the newest
+  /// one that is left, and reports the loss. Can be repeated if it is interrupted.
   ///
   /// - Returns: nil if no state is missing.
   package static func acceptLoss(
@@ -51,7 +51,7 @@ package enum StateRestore {
     guard let missing = try files.missingNewer, let number = files.number else { return nil }
     var damage = try DamageRecord(directory: directory)
     try damage.note(
-      "\(missing.database) was missing, and it was accepted to go on with \(files.database)",
+      "\(missing.database) was missing, and it was accepted to continue with \(files.database)",
       atUnixMicroseconds: now)
     _ = unsafe chown(directory + "/damage", owner.st_uid, owner.st_gid)
     for segment in try files.newerSegments() {

@@ -134,13 +134,13 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
   /// SQLITE_READONLY_DBMOVED, a macro that Swift does not import.
   private static let movedDatabase = SQLITE_READONLY | 4 << 8
 
-  /// Creates the refusal to go on with an older state.
+  /// Creates the refusal to continue with an older state.
   init(_ missing: StateFiles, insteadOf files: StateFiles) {
     self.init(
       .missing, missing.database,
       """
       it was the newest state. `countdownctl state accept-loss \(files.directory)` gives it up, and \
-      goes on with \(files.database)
+      continues with \(files.database)
       """)
   }
 

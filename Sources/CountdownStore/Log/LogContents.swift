@@ -137,8 +137,8 @@ struct LogContents {
   /// stopped; nil if there is none.
   private func laterBatch(in bytes: [UInt8], from place: Int) -> UInt64? {
     let last = max(lastNumber, folded)
-    // No log has more batches or starts than this. Bytes of records may look like a frame, by chance
-    // or because a client wants that, but have no seal.
+    // No log has more batches or starts than this. Bytes of records may look like a frame, by
+    // chance or because a client wants that, but have no seal.
     let numbers = last + 1...last + 1 << 30
     let starts = UInt64(lastStart)...UInt64(lastStart) + 1 << 16
     return unsafe bytes.withUnsafeBytes { memory in

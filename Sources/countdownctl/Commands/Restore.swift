@@ -64,7 +64,7 @@ struct Restore: AsyncParsableCommand {
     for problem in problems { Output.error(problem, code: "DAMAGE") }
     if !problems.isEmpty { throw ExitCode.damaged }
     for lost in backup.lostEvents {
-      Output.error("\(lost): the daemon goes on without them", code: "DAMAGE")
+      Output.error("\(lost): the daemon continues without them", code: "DAMAGE")
     }
   }
 }
