@@ -12,6 +12,7 @@ from countdownd import check, ctl_binary, eventually, segments_of, state_file, s
 from fault_injection import Faults
 from test_ctl import ctl
 from test_damage import run
+from test_health import FEW_CONNECTIONS
 from test_replacing import next_boot, started
 
 LATER = 10
@@ -59,6 +60,7 @@ def restored(stopped):
     return stopped
 
 
+@pytest.mark.daemon(config=FEW_CONNECTIONS)
 @pytest.mark.parametrize("log", ["with its log", "without its log"])
 def test_a_missing_newest_state_is_not_replaced_by_the_one_before(restored, log):
     daemon, state = restored.daemon, restored.state

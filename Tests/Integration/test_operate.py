@@ -27,6 +27,8 @@ ROWS = {
     "the disk is full": ["test_store_trouble::test_a_full_disk_refuses_changes_before_they_are_made",
                          "test_store_trouble::test_a_full_disk_can_be_backed_up_to_another_one"],
     "the change log cannot be folded": ["test_store_trouble::test_folding_that_fails_is_reported"],
+    "the newest state is missing": [
+        "test_missing_state::test_a_missing_newest_state_is_not_replaced_by_the_one_before"],
     "the state is damaged": ["test_health::test_damage_is_reported_until_it_is_acknowledged",
                              "test_systemd::test_damage_is_in_the_journal_and_the_status"],
     "a reload is refused": ["test_metrics::test_a_refused_reload_is_reported_until_one_is_taken",

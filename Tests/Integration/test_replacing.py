@@ -93,7 +93,7 @@ class Corrupt:
         assert files_of(self.state / FIRST_STATE) == self.before
         names = {name for name in os.listdir(self.state) if not SEGMENT_NAME.fullmatch(name)}
         both = {FIRST_STATE, SECOND_STATE}
-        assert both <= names <= both | {f"{name}-journal" for name in both} | {"lock", "numbers", "damage"}, names
+        assert both <= names <= both | {f"{name}-journal" for name in both} | {"lock", "numbers", "damage", "history"}, names
 
 
 @pytest.fixture
