@@ -351,6 +351,10 @@ soak: build ## Load the daemon with good and bad clients for long (SECONDS_OF_SO
 	@scripts/install-packages.sh python3
 	@Benchmarks/daemon/soak.py --seconds $(SECONDS_OF_SOAK) --seed $(SEED)
 
+.PHONY: benchmarks
+benchmarks: ## Build the programs of the benchmarks
+	@swift build $(SWIFT_FLAGS) -c release --package-path Benchmarks
+
 .PHONY: bench-wheel
 bench-wheel: ## Measure the timer wheel beside other timers; writes docs/dev/benchmarks-wheel.md
 	@scripts/install-packages.sh gcc python3 libuv1-dev libev-dev
@@ -364,7 +368,16 @@ bench-store: packages ## Measure commits, folds and loading of the store
 .PHONY: callgrind
 callgrind: build ## Count the daemon's instructions for each command; writes docs/dev/instructions.md
 	@scripts/install-packages.sh valgrind binutils python3
-	@Benchmarks/daemon/instructions.py --write docs/dev/instructions.md
+	@Benchmarks/daemon/instructions.py --write
+
+.PHONY: check-instructions
+check-instructions: build ## Count them again, and fail if a command costs 3 % more than the page says
+	@scripts/install-packages.sh valgrind binutils python3
+	@Benchmarks/daemon/instructions.py --check
+
+.PHONY: bench-loading
+bench-loading: build ## Measure the load of 1,000,000 countdowns as a ratio; fail if it has grown
+	@Benchmarks/daemon/loading.py --check
 
 .PHONY: callgrind-wheel
 callgrind-wheel: ## Count the instructions of the timer wheel's operations

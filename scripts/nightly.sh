@@ -28,6 +28,8 @@ step soak SECONDS_OF_SOAK=300 SEED="$seed"
 step test-fleet LOSSES=20 FAULTS=21 PAUSE_S=20 ANSWER_MS=260 WRITE_MS=3000 SECONDS_OF_POLICY=600 KEYS=10000 KILL_EVERY=60 \
   DURATION=20
 step examples
+step benchmarks
+step bench-loading
 step test-screen
 step sanitize SECONDS_OF_FUZZ=240 SEED="$seed"
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Counts the instructions that the daemon executes for each command, with callgrind.
+"""Counts the instructions and allocations of each command, with callgrind.
 
 Instruction counts do not depend on other load, so they show small changes. Each workload has its
 own daemon. Callgrind counts all threads after a warm-up, without the kernel and without the
 daemon's start and end.
 
     Benchmarks/daemon/instructions.py                     # all workloads, as a table
-    Benchmarks/daemon/instructions.py --write FILE        # also writes the page
-    Benchmarks/daemon/instructions.py --only "START BRIEF, pipeline 16"
+    Benchmarks/daemon/instructions.py --write             # also writes the page
+    Benchmarks/daemon/instructions.py --check             # fails if one costs more than the page says
+    Benchmarks/daemon/instructions.py --only "START BRIEF"
 
 Callgrind's output for the last workload is in .build/bench/callgrind.out:
 
@@ -21,11 +22,18 @@ import shutil
 import subprocess
 import sys
 
-from servers import BUILD, COUNTDOWND, Countdownd, request
+from servers import BUILD, COUNTDOWND, PROJECT, Countdownd, request
 
 # Older versions of Valgrind cannot read this compiler's debug information; symbols are enough.
 PROGRAM = BUILD / "countdownd-symbols"
+PAGE = PROJECT / "docs/dev/instructions.md"
 BATCHES = 500
+# Without a limit a connection's commands run at once. Callgrind is slow, so that the number of turns
+# that they would take otherwise depends on the machine.
+LIMITS = Countdownd.limits | {"max-commands-per-turn": 1 << 20}
+# A workload may cost so much more than the page says.
+TOLERANCE = 0.03
+ALLOCATORS = {"malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign", "memalign"}
 
 
 class Counted(Countdownd):
@@ -33,7 +41,7 @@ class Counted(Countdownd):
 
     def __init__(self, durability=None, options=(), settings=()):
         self.options = options
-        super().__init__(durability, settings=settings)
+        super().__init__(durability, LIMITS, settings)
 
     def arguments(self):
         _, *arguments = super().arguments()
@@ -134,6 +142,10 @@ def throttle(key):
     return request(b"THROTTLE", b"TAKE", key, b"BURST", b"10", b"RATE", b"5/1m")
 
 
+def once_begin(key):
+    return request(b"ONCE", b"BEGIN", key, b"TTL", b"1h")
+
+
 RULES = [
     "throttles:",
     "  ip: {burst: 1000000, rate: 1000000/1h}",
@@ -155,33 +167,33 @@ def start_limited(key):
     return request(b"COUNTDOWN", b"START", key, b"POLICY", b"limited", b"LIMIT", b"ip:10.0.0.7")
 
 
-def commands(make, pipeline, durability=None, prepare=None, first=None, count=None):
+def commands(make, durability=None, prepare=None, first=None, count=8_000, pipeline=16):
     """Returns a workload of one command, on keys that are new unless `prepare` creates them.
 
-    `first` is how many commands come before those that are counted, `count` how many are.
+    `first` is how many commands come before those that are counted, `count` how many are, and
+    `pipeline` how many are sent at once.
     """
 
     def run():
-        counted = count or BATCHES * pipeline
-        before = first or counted
-        with Counted(durability, settings=RULES) as server:
+        before = first or count
+        with Counted(durability, options=["--virtual-time"], settings=RULES) as server:
             client = Client(server)
             while not client.is_answered(get(b"key")):
                 pass  # The daemon is loading its state.
-            all_keys = keys(0, before + counted)
+            all_keys = keys(0, before + count)
             if prepare:
                 client.send_batches([prepare(key) for key in all_keys], 16)
             client.send_batches([make(key) for key in all_keys[:before]], pipeline)
             server.dump()
             client.send_batches([make(key) for key in all_keys[before:]], pipeline)
-            return read(server.dump(), counted)
+            return Counts(server.dump(), count)
 
     return run
 
 
 def ready():
     """Measures countdowns that become ready at one moment for one subscriber."""
-    count = BATCHES * 8
+    count = 4_000
     with Counted(options=["--virtual-time"]) as server:
         client, listener = Client(server), Client(server)
         listener.send([request(b"PSUBSCRIBE", b"countdown:*")])
@@ -203,64 +215,108 @@ def ready():
         server.dump()
         pass_time(b"60s")
         listener.receive(count)
-        return read(server.dump(), count)
+        return Counts(server.dump(), count)
 
 
 WORKLOADS = {
-    "START BRIEF, pipeline 16": commands(start_brief, 16),
-    "START BRIEF, one at a time": commands(start_brief, 1),
-    "START BRIEF, pipeline 16, stored (`process`)": commands(start_brief, 16, "process"),
-    "START, pipeline 16": commands(start, 16),
-    "START with a policy, pipeline 16": commands(start_policy, 16, count=960, first=960),
-    "START with a policy and three limits, pipeline 16": commands(
-        start_limited, 16, count=960, first=960),
+    "START BRIEF": commands(start_brief),
+    "START BRIEF, one at a time": commands(start_brief, count=500, pipeline=1),
+    "START BRIEF, stored (`process`)": commands(start_brief, "process"),
+    "START": commands(start),
+    "START with a policy": commands(start_policy, count=960),
+    "START with a policy and three limits": commands(start_limited, count=960),
     "the same, with 9,000 sends in each window of 10,000": commands(
-        start_limited, 16, count=960, first=9_008),
-    "START with a policy, stored (`process`)": commands(
-        start_policy, 16, "process", count=960, first=960),
+        start_limited, count=960, first=9_008),
+    "START with a policy, stored (`process`)": commands(start_policy, "process", count=960),
     "START with a policy and three limits, stored (`process`)": commands(
-        start_limited, 16, "process", count=960, first=960),
-    "GET, pipeline 16": commands(get, 16, prepare=start_brief),
-    "TIMER SET, pipeline 16": commands(timer_set, 16),
-    "THROTTLE, pipeline 16": commands(throttle, 16),
+        start_limited, "process", count=960),
+    "GET": commands(get, prepare=start_brief),
+    "TIMER SET": commands(timer_set),
+    "THROTTLE TAKE": commands(throttle),
+    "ONCE BEGIN": commands(once_begin),
     "`ready` event, one subscriber": ready,
 }
 
-PAGE = """# Instructions per command
+TEXT = """# Instructions per command
 
 What the release daemon executes for each command, counted by callgrind: all of its threads, without
-the kernel. Keys are new, of 16 bytes; nothing is stored unless the row says so. The counts do not
-depend on what else the machine does, so they show small changes. Compare counts of one machine
-only: a pipeline that takes longer than a millisecond under callgrind is read in parts, so a slower
-machine counts up to 10 % more. Written by `make callgrind`.
+the kernel. Keys are new, of 16 bytes; nothing is stored unless the row says so. Commands are
+pipelined by 16 unless the row says so. Time is frozen (`--virtual-time`) and a turn has no limit
+of commands, so the counts do not depend on the machine's speed.
+
+This is the baseline: `make check-instructions` counts again, and fails if a row costs over 3 %
+more. A change that has a reason to cost more writes the page with `make callgrind`, and gives the
+reason in its commit.
 
 {table}
 """
 
 
-def read(file, count):
-    """Returns the instructions per command; keeps a copy of the file for `callgrind_annotate`."""
-    shutil.copy(file, BUILD / "callgrind.out")
-    return int(re.search(r"^(?:totals|summary): (\d+)", file.read_text(), re.M)[1]) / count
+class Counts:
+    """Instructions and allocations per command; a copy of the file is kept for
+    `callgrind_annotate`."""
+
+    def __init__(self, file, count):
+        shutil.copy(file, BUILD / "callgrind.out")
+        text = file.read_text()
+        self.instructions = int(re.search(r"^(?:totals|summary): (\d+)", text, re.M)[1]) / count
+        self.allocations = sum(calls(text, ALLOCATORS)) / count
+
+
+def calls(text, functions):
+    """Yields how often functions are called, for each place that calls one. Callgrind writes a name
+    once, and then its number."""
+    names = dict(re.findall(r"^c?fn=(\(\d+\)) (.+)$", text, re.M))
+    found = re.compile(r"^cfn=(\(\d+\)).*\ncalls=(\d+)", re.M)
+    for number, count in found.findall(text):
+        if names[number] in functions:
+            yield int(count)
+
+
+def written():
+    """Returns the instructions and allocations on the page, by the name of their row."""
+    rows = re.findall(r"^\| (.+?) \| ([\d,]+) \| ([\d.]+) \|$", PAGE.read_text(), re.M)
+    return {name: (int(count.replace(",", "")), float(made)) for name, count, made in rows}
+
+
+def excess(name, counts, baseline):
+    """Returns what costs more than the page says, or an empty string."""
+    if name not in baseline:
+        return f"{name}: not in {PAGE.name}; run `make callgrind`\n"
+    instructions, allocations = baseline[name]
+    text = ""
+    if counts.instructions > instructions * (1 + TOLERANCE):
+        text += f"{name}: {counts.instructions:,.0f} instructions, the page has {instructions:,}\n"
+    # How many changes a thread writes at once differs from run to run.
+    if counts.allocations > allocations * (1 + TOLERANCE) + 0.1:
+        text += f"{name}: {counts.allocations:.2f} allocations, the page has {allocations}\n"
+    return text
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", metavar="TEXT", help="workloads whose names contain it")
-    parser.add_argument("--write", type=pathlib.Path, metavar="FILE", help="write the page there")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
+    parser.add_argument("--check", action="store_true", help=f"compare with {PAGE.name}")
     options = parser.parse_args()
 
     BUILD.mkdir(parents=True, exist_ok=True)
     subprocess.run(["strip", "--strip-debug", "-o", PROGRAM, COUNTDOWND], check=True)
-    rows = ["| work | instructions |", "|---|--:|"]
+    baseline = written()
+    too_much = ""
+    rows = ["| work | instructions | allocations |", "|---|--:|--:|"]
     for name, run in WORKLOADS.items():
         if options.only in name:
-            rows.append(f"| {name} | {run():,.0f} |")
+            counts = run()
+            rows.append(f"| {name} | {counts.instructions:,.0f} | {counts.allocations:.2f} |")
             print(rows[-1], file=sys.stderr, flush=True)
+            too_much += excess(name, counts, baseline)
     table = "\n".join(rows)
     print(table)
     if options.write:
-        options.write.write_text(PAGE.format(table=table))
+        PAGE.write_text(TEXT.format(table=table))
+    if options.check and too_much:
+        sys.exit(f"more than {TOLERANCE:.0%} above the baseline:\n{too_much}")
 
 
 if __name__ == "__main__":
