@@ -260,7 +260,7 @@ def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, kind, fields):
     assert files_of(corrupt) == before
     assert "no sense" in daemon.log and str(corrupt) in daemon.log
     # The remaining entities work.
-    client("DEBOUNCE", 4, "1h", "MAXWAIT", "2h")
+    client("DEBOUNCE", "CALL", 4, "1h", "MAXWAIT", "2h")
     client("THROTTLE", "TAKE", 4, "BURST", 7, "RATE", "7/2h")
     daemon.restart("kill")
     assert daemon.connect()("DBSIZE") == count - 1
