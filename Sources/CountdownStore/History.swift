@@ -46,7 +46,8 @@ package struct History: Sendable {
   /// power failure may bring an older one back.
   package func write() throws(StoreError) {
     var text = "starts \(starts)\nunclean-ends \(uncleanEnds)\nlast-backup \(lastBackup)\n"
-    if !restored.isEmpty { text += "restored \(restored.split(separator: "\n")[0])\n" }
+    let line = restored.split(separator: "\n").joined(separator: " ")
+    if !line.isEmpty { text += "restored \(line)\n" }
     let partial = path + ".partial"
     let descriptor = unsafe open(
       partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)

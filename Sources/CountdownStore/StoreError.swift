@@ -41,8 +41,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
   package var mayPass: Bool {
     switch kind {
     case .full, .readOnly, .inputOutput, .locked, .inUse, .inaccessible, .outOfMemory, .missing,
-      .replaced,
-      .superseded:
+      .replaced, .superseded:
       true
     case .corrupt, .newerSchema, .foreign, .misuse: false
     }

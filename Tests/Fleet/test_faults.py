@@ -149,22 +149,29 @@ def test_a_daemon_with_another_time_agrees_with_the_others(bench, ahead):
         assert time.monotonic() - begin >= 1
 
 
+@contextlib.contextmanager
+def own_files(host):
+    """Yields the folder with what a host has in place of files in /etc."""
+    files = pathlib.Path("/etc/netns") / host.name
+    files.mkdir(parents=True)
+    try:
+        yield files
+    finally:
+        shutil.rmtree(files)
+
+
 def test_a_name_whose_first_address_does_not_answer_is_reached_by_the_second(bench):
     network = bench.network()
     hosts = [network.host() for _ in range(3)]
     servers = bench.topology(Single, hosts[0])
     network.cut(hosts[1], [hosts[2]])
-    files = pathlib.Path("/etc/netns") / hosts[2].name
-    files.mkdir(parents=True)
-    try:
+    with own_files(hosts[2]) as files:
         # Packets to the first address are dropped.
         (files / "hosts").write_text(f"{hosts[1].address} redis\n{hosts[0].address} redis\n")
         (files / "nsswitch.conf").write_text("hosts: files\n")
         servers.server.address = "redis"
         fleet = bench.fleet(servers, hosts[2:], replicas=0)
         assert view(start(fleet.connect(0), "k"))["accepted"]
-    finally:
-        shutil.rmtree(files)
 
 
 # Answers each question for an IPv4 address with that of its argument.
@@ -187,10 +194,10 @@ def test_a_dead_first_name_server_does_not_disable_a_fleet(bench):
     hosts = [network.host() for _ in range(3)]
     servers = bench.topology(Single, hosts[0])
     network.cut(hosts[1], [hosts[2]])
-    files = pathlib.Path("/etc/netns") / hosts[2].name
-    files.mkdir(parents=True)
     names = subprocess.Popen([*hosts[0].prefix, sys.executable, "-c", NAME_SERVER, hosts[0].address])
-    try:
+    with own_files(hosts[2]) as files, contextlib.ExitStack() as ending:
+        ending.callback(names.wait)
+        ending.callback(names.kill)
         # Each look-up takes two seconds, as packets to the first name server are dropped.
         (files / "resolv.conf").write_text(
             f"nameserver {hosts[1].address}\nnameserver {hosts[0].address}\noptions timeout:2 attempts:1\n"
@@ -204,7 +211,3 @@ def test_a_dead_first_name_server_does_not_disable_a_fleet(bench):
         assert isinstance(servers.server("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"), int)
         fleet.wait_until_open(fleet.daemons[0])
         eventually(lambda: not isinstance(start(fleet.connect(0), "l"), Error), "it works again")
-    finally:
-        names.kill()
-        names.wait()
-        shutil.rmtree(files)
