@@ -321,6 +321,8 @@ def test_connections_leave_descriptors_to_the_daemon(daemon):
 
 def test_a_connection_without_a_descriptor_is_refused(daemon, client):
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # It has accepted this client beside the bystander, and let go of all before.
+    eventually(lambda: b"connected_clients:2\r" in client("INFO", "clients"), "it has both clients")
     # All that it has opened, and none more.
     resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{daemon.pid}/fd")), hard))
     for _ in range(3):
