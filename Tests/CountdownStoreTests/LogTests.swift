@@ -79,6 +79,35 @@ import Testing
     #expect(LogFrame(in: Array(bytes.dropLast(length % 8 == 0 ? 1 : 8)), at: 0) == nil)
   }
 
+  @Test func aBatchThatIsLongerThanAFrameIsRefused() throws {
+    let store = try open(directory)
+    let log = try ChangeLog(
+      store.files, store.options, store.log, lineage: store.meta.lineage, start: store.meta.start)
+    let last = log.lastNumber
+    // Memory that nobody touches takes no room.
+    let batch = [UInt8](unsafeUninitializedCapacity: 1 << 32) { $1 = $0.count }
+    #expect(failure { try log.append(batch) } == .misuse)
+    #expect(log.lastNumber == last)
+  }
+
+  @Test func recordsBeyondTwoGibibytesAreFound() throws {
+    // Memory that nobody touches takes no room.
+    let start = 1 << 31 + 4_096
+    var segment = [UInt8](unsafeUninitializedCapacity: start + 4) { $1 = $0.count }
+    for offset in 0..<4 { segment[start + offset] = UInt8(offset) }
+    var changes = NewestChanges()
+    let record = segment[start..<start + 4]
+    for entry in [.current(.timer, place: 1, record), .gone(.timer, place: 2)] as [ChangeEntry] {
+      let isNoted = changes.note(entry, inSegment: 0)
+      #expect(isNoted)
+    }
+    changes.sort()
+    #expect(changes.isNewest(.timer, 1, record, inSegment: 0))
+    var found: [[UInt8]?] = []
+    try changes.forEachChange { found.append($0.bytes(in: [segment]).map(Array.init)) }
+    #expect(found == [[0, 1, 2, 3], nil])
+  }
+
   // MARK: What is read
 
   @Test func allThatWasCommittedIsReadAfterAKill() throws {

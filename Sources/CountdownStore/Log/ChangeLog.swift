@@ -98,6 +98,11 @@ final class ChangeLog: @unchecked Sendable {
   /// - Returns: the time it took, in microseconds.
   @discardableResult
   func append(_ batch: [UInt8]) throws(StoreError) -> Int64 {
+    guard batch.count <= LogFrame.longestPayload else {
+      throw StoreError(
+        .misuse, current.path,
+        "a batch of \(batch.count >> 20) MiB is longer than a frame of the log can be")
+    }
     let number = lastNumber + 1
     LogFrame.write(batch, number: number, start: start, seal: seal, to: &frame)
     let began = Self.now

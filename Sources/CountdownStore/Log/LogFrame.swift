@@ -11,6 +11,8 @@ import CLog
 ///     24  payload; zeros up to a multiple of 8
 struct LogFrame {
   static let headerLength = 24
+  /// The most bytes of a payload: its length has 4 bytes.
+  static let longestPayload = Int(UInt32.max)
 
   let number: UInt64
   let start: UInt32

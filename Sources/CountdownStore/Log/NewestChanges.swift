@@ -5,11 +5,11 @@ import Countdowns
 /// Changes are noted in order, then sorted once.
 struct NewestChanges {
   fileprivate struct Found {
-    var segment: Int32
-    /// The offset of the record in the segment.
-    var start: Int32
-    /// The length of the record; negative if the entity has ended.
-    var count: Int32
+    /// The offset of the record in the segment; negative if the entity has ended.
+    var start: Int
+    /// The length of the record, which 4 bytes have in the log.
+    var count: UInt32
+    var segment: UInt32
   }
 
   /// Kind, place and, in the lowest bits, an index in `found`. After `sort`, one for each entity,
@@ -30,8 +30,8 @@ struct NewestChanges {
     ///
     /// - Parameter segments: the segments that the changes were noted from.
     func bytes(in segments: [[UInt8]]) -> ArraySlice<UInt8>? {
-      guard found.count >= 0 else { return nil }
-      return segments[Int(found.segment)][Int(found.start)..<Int(found.start + found.count)]
+      guard found.start >= 0 else { return nil }
+      return segments[Int(found.segment)][found.start..<found.start + Int(found.count)]
     }
   }
 
@@ -48,10 +48,9 @@ struct NewestChanges {
       note(
         kind, place,
         Found(
-          segment: Int32(segment), start: Int32(truncatingIfNeeded: bytes.startIndex),
-          count: Int32(truncatingIfNeeded: bytes.count)))
+          start: bytes.startIndex, count: UInt32(bytes.count), segment: UInt32(segment)))
     case .gone(let kind, let place):
-      note(kind, place, Found(segment: Int32(segment), start: 0, count: -1))
+      note(kind, place, Found(start: -1, count: 0, segment: UInt32(segment)))
     case .events, .clocks: true
     }
   }
@@ -101,7 +100,7 @@ struct NewestChanges {
     _ kind: EntityKind, _ place: UInt32, _ bytes: ArraySlice<UInt8>, inSegment segment: Int
   ) -> Bool {
     guard let newest = find(kind, place) else { return false }
-    return newest.segment == segment && newest.start == bytes.startIndex && newest.count >= 0
+    return newest.segment == segment && newest.start == bytes.startIndex
   }
 
   private func find(_ kind: EntityKind, _ place: UInt32) -> Found? {

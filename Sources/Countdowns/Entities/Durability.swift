@@ -84,8 +84,9 @@ extension Engine {
   /// call; then the events since the last call.
   package func takeChanges(into batch: ChangeWriter) {
     for kind in EntityKind.durable { kind.behavior.takeChanges(of: self, into: batch) }
-    if let events = eventLog.takeUnstored() {
-      batch.append(events, missingThrough: eventLog.droppedThrough)
+    let events = eventLog.takeUnstored()
+    for portion in events.portions {
+      batch.append(portion, missingThrough: events.missingThrough)
     }
     if let gap = eventLog.takeUnstoredGap() {
       batch.append(gap, missingThrough: gap.lastSequence)

@@ -232,16 +232,41 @@ package struct EventLog {
     return Portion(lastSequence: gap, count: 0, bytes: [])
   }
 
-  /// Returns the events since the last call; nil if there are none.
-  package mutating func takeUnstored() -> Portion? {
+  /// The most bytes of a portion for a store, unless one chunk has more: a store has it in one
+  /// field, and what could not be stored for a long time has any number.
+  private static let mostInPortion = 64 << 20
+
+  /// The most bytes of all portions for a store, unless one chunk has more: a batch has an end.
+  private static let mostAtOnce = 1 << 30
+
+  /// Returns the events since the last call, in portions, oldest first. If there are too many, the
+  /// oldest are left out: events up to `missingThrough` are missing in the store.
+  package mutating func takeUnstored(
+    atMost most: Int = mostInPortion, inAll total: Int = mostAtOnce
+  ) -> (portions: [Portion], missingThrough: Int64) {
     seal()
-    var first = chunks.count
-    while first > 0, !chunks[first - 1].isStored { first -= 1 }
-    guard first < chunks.count else { return nil }
-    var portion = chunks[first].content
-    for chunk in chunks[(first + 1)...] { portion.append(chunk.content) }
-    for index in first..<chunks.count { chunks[index].isStored = true }
-    return portion
+    var (first, bytes, missing) = (chunks.count, 0, droppedThrough)
+    var next = chunks.count
+    while next > 0, !chunks[next - 1].isStored {
+      next -= 1
+      chunks[next].isStored = true
+      bytes += chunks[next].content.bytes.count
+      if bytes <= total || first == chunks.count {
+        first = next
+      } else {
+        missing = max(missing, chunks[next].content.lastSequence)
+      }
+    }
+    var portions: [Portion] = []
+    for index in first..<chunks.count {
+      let next = chunks[index].content
+      if let last = portions.last, last.bytes.count + next.bytes.count <= most {
+        portions[portions.count - 1].append(next)
+      } else {
+        portions.append(next)
+      }
+    }
+    return (portions, missing)
   }
 
   /// Restores a portion from a store. Portions come oldest first, before any new event.

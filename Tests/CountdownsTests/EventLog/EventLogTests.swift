@@ -29,11 +29,55 @@ import Testing
   }
 
   private func handOver(_ desk: Desk) throws -> EventLog.Portion {
-    let portion = desk.engine.eventLog.takeUnstored()
-    return try #require(portion)
+    let portions = desk.engine.eventLog.takeUnstored().portions
+    #expect(portions.count == 1)
+    return try #require(portions.first)
   }
 
-  private func count(_ desk: Desk) -> Int? { desk.engine.eventLog.takeUnstored()?.count }
+  private func count(_ desk: Desk) -> Int? {
+    desk.engine.eventLog.takeUnstored().portions.first?.count
+  }
+
+  @Test func whatCouldNotBeStoredForLongIsStoredInPortionsOfAFewBytes() throws {
+    let desk = Desk()
+    for index in 0..<10_000 { try desk.start("\(index)") }
+    let all = read(desk, after: 0, limit: .max)
+    let most = 150_000
+    let portions = desk.engine.eventLog.takeUnstored(atMost: most).portions
+    #expect(portions.count > 3 && portions.allSatisfy { $0.bytes.count <= most })
+    #expect(!desk.engine.eventLog.hasUnstored)
+    var (log, last) = (EventLog(limit: 100_000, after: 0), Int64(0))
+    for portion in portions {
+      let isRestored = log.restore(portion.bytes, after: last, through: portion.lastSequence)
+      #expect(isRestored)
+      last = portion.lastSequence
+    }
+    let restored = read(log, after: 0, newest: desk.engine.lastSequence, limit: .max)
+    #expect(restored.events == all && restored.reading.isComplete)
+  }
+
+  @Test func eventsThatAreTooManyForABatchAreMissingInTheStoreOnly() throws {
+    let desk = Desk()
+    for index in 0..<10_000 { try desk.start("\(index)") }
+    let taken = desk.engine.eventLog.takeUnstored(atMost: 100_000, inAll: 200_000)
+    #expect(taken.portions.reduce(0) { $0 + $1.bytes.count } <= 200_000)
+    let count = taken.portions.reduce(0) { $0 + $1.count }
+    #expect((1_000..<9_000).contains(count))
+    #expect(!desk.engine.eventLog.hasUnstored)
+    var (log, last) = (EventLog(limit: 100_000, after: 0), taken.missingThrough)
+    for portion in taken.portions {
+      let isRestored = log.restore(portion.bytes, after: last, through: portion.lastSequence)
+      #expect(isRestored)
+      last = portion.lastSequence
+    }
+    let newest = desk.engine.lastSequence
+    #expect(!read(log, after: 0, newest: newest).reading.isComplete)
+    let restored = read(log, after: taken.missingThrough, newest: newest)
+    #expect(restored.events == read(desk, after: taken.missingThrough))
+    #expect(!restored.events.isEmpty && restored.reading.isComplete)
+    // What was not taken can still be read.
+    #expect(read(desk.engine.eventLog, after: 0, newest: newest).reading.isComplete)
+  }
 
   @Test func unwatchedEventsAreLogged() throws {
     let desk = Desk()
