@@ -131,7 +131,9 @@ package final class Server: CommandHost, @unchecked Sendable {
     case .descriptor: listening = nil
     }
     loop = try EventLoop()
-    virtualClock = settings.isTimeVirtual ? VirtualClock(startedAt) : nil
+    virtualClock =
+      settings.isTimeVirtual
+      ? VirtualClock(startedAt, ahead: Interval(microseconds: store?.clock.offset ?? 0)) : nil
 
     var engine = settings.engine
     if let store { engine.firstGeneration = store.firstNumber }

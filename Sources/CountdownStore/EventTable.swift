@@ -25,8 +25,8 @@ struct EventTable {
     }
   }
 
-  /// Valid ordinals and sequence numbers (which begin at µs since 1970): enough for centuries.
-  private static let possible: ClosedRange<Int64> = 0...1 << 53
+  /// Valid ordinals and sequence numbers: those that begin at any valid floor.
+  private static let possible = 0...Numbers.possible.upperBound * 2
 
   /// The sequence number of the newest row if it is valid, else 0.
   var highestSequence: Int64 { Self.possible.contains(lastSequence) ? lastSequence : 0 }

@@ -15,10 +15,6 @@ struct Meta: Stored {
           offset: 0), numberFloor: 0)
     }
 
-    /// Valid times, within 3,000 years of the epoch: no sum of a few of them overflows.
-    private static let possible: ClosedRange<Int64> =
-      -100_000_000_000_000_000...100_000_000_000_000_000
-
     mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
       visitor.field("number_floor", &numberFloor)
       visitor.text("boot_id", &saved.reading.bootID)
@@ -27,7 +23,7 @@ struct Meta: Stored {
       visitor.field("store_minus_boot_us", &saved.offset)
       visitor.require(
         [saved.reading.bootMicroseconds, saved.reading.wallMicroseconds, saved.offset]
-          .allSatisfy(Self.possible.contains) && Numbers.possible.contains(numberFloor))
+          .allSatisfy(Instant.possible.contains) && Numbers.possible.contains(numberFloor))
     }
   }
 

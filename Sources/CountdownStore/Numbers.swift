@@ -12,8 +12,9 @@ struct Numbers: Equatable {
 
   /// How many numbers each start reserves: enough for a million countdowns per second for an hour.
   static let reserve: Int64 = 1 << 32
-  /// The valid floors: so far below 2⁶³ that numbers never reach that.
-  static let possible = 0...Int64.max / 2
+  /// The valid numbers, which begin at the microseconds since 1970: so far below 2⁶³ that numbers
+  /// never reach that, and that two bits more fit (`LimitSends.Send`).
+  static let possible: ClosedRange<Int64> = 0...1 << 60
 
   private static func path(in directory: String) -> String { directory + "/numbers" }
 

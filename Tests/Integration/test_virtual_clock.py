@@ -169,3 +169,24 @@ def test_time_ends_with_the_year_9999(client):
         client("CLOCK", "SET", 253_402_300_799_000)
         reply = client("CLOCK", word, "1h")
         assert isinstance(reply, Error) and "year 9999" in reply
+
+
+def test_the_last_years_survive_a_restart(daemon, client):
+    """Whatever time CLOCK SET accepts is stored: timers of both clocks, events and numbers."""
+    client("CLOCK", "SET", 200_000_000_000_000)
+    client("TIMER", "SET", "t", "30d", "CLOCK", "wall")
+    client("TIMER", "SET", "u", "30d")
+    for _ in range(2):
+        client = again(daemon, client, "RESTART")
+        for key in ["t", "u"]:
+            assert view(client("TIMER", "GET", key))["remaining_ms"] == 30 * 86_400_000
+        # Its numbers begin at that time, and its event is stored.
+        generation = view(client("COUNTDOWN", "START", "k"))["generation"]
+        assert generation > 1 << 53
+        last = client("EVENTS", "LAST")
+    client("CLOCK", "SET", 253_402_300_799_999)
+    client = again(daemon, client, "REBOOT")
+    assert view(client("EVENTS", "SINCE", last))["complete"] == 1
+    assert view(client("TIMER", "GET", "u"))["remaining_ms"] == 30 * 86_400_000
+    assert client("TIMER", "GET", "t") is None
+    assert "corrupt" not in daemon.log

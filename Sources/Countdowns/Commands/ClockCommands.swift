@@ -59,11 +59,10 @@ extension Call {
     _ bytes: Span<UInt8>, of clock: VirtualClock
   ) throws(CommandError) -> Instant {
     let step = try duration(bytes, "the time")
-    let left = VirtualClock.end - clock.now.wall
-    guard step <= left else {
+    guard step <= clock.left else {
       throw CommandError(
         "ERR virtual time ends with the year 9999; that is at most "
-          + "\(left.microseconds / 1_000)ms from now")
+          + "\(clock.left.microseconds / 1_000)ms from now")
     }
     return clock.now.boot + step
   }
@@ -79,12 +78,12 @@ extension Call {
     case UInt8(ascii: "-"):
       wall = clock.now.wall + (try duration(bytes.extracting(1...), "the time")) * -1
     default:
-      let last = VirtualClock.end.microseconds / 1_000
+      let last = Instant.end.microseconds / 1_000
       wall = Instant(
         microseconds: try integer(bytes, "the time in milliseconds since 1970", in: 0...last)
           * 1_000)
     }
-    guard wall >= .zero, wall <= VirtualClock.end else {
+    guard wall >= .zero, wall <= .end else {
       throw problem("the wall clock is set to a time from 1970 to the year 9999")
     }
     return wall

@@ -228,11 +228,19 @@ package struct ChangedSetting: Equatable, Sendable {
 
 /// The clock of virtual time, which is frozen and moves on command.
 package final class VirtualClock {
-  /// The last moment of the year 9999 on the wall clock: virtual time does not pass it.
-  static let end = Instant(microseconds: 253_402_300_799_999_999)
-
   package private(set) var now: Moment
-  package init(_ start: Moment) { now = start }
+  /// The clock of stored times is so far ahead of the boot clock.
+  private let ahead: Interval
+
+  package init(_ start: Moment, ahead: Interval = .zero) {
+    now = start
+    self.ahead = ahead
+  }
+
+  /// How far time can advance: no clock, and no stored one, passes `Instant.end`.
+  var left: Interval {
+    max(Instant.end - max(now.wall, now.boot, now.boot + ahead), .zero)
+  }
 
   /// Advances both clocks.
   package func advance(by microseconds: Int64) {

@@ -198,10 +198,15 @@ extension OwnerName {
 
 /// Limits for stored values, so that a damaged file cannot cause an overflow at each start.
 extension Instant {
-  /// ±3,000 years around the epoch, in microseconds: beyond any deadline and any sum of deadlines.
+  /// The valid times of each stored clock, in microseconds: `end`, and deadlines some 100 times
+  /// `Interval.longest` later. Sums of a few do not overflow.
   package static var possible: ClosedRange<Int64> {
-    -100_000_000_000_000_000...100_000_000_000_000_000
+    let most = end.microseconds + Interval.longest.microseconds * 100
+    return -most...most
   }
+
+  /// The last moment of the year 9999 on the wall clock. No clock passes it.
+  package static var end: Instant { Instant(microseconds: 253_402_300_799_999_999) }
 
   package init?(stored: Int64, offset: Int64) {
     guard Self.possible.contains(stored) else { return nil }

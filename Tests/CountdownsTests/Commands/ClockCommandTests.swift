@@ -35,6 +35,18 @@ import Testing
     #expect(clock.now.boot == before.boot)
   }
 
+  @Test func noClockPassesTheEndOfTime() throws {
+    let last = Instant.end.microseconds
+    for (boot, wall, ahead) in [(last, 0, 0), (0, last, 0), (0, 0, last)] as [(Int64, Int64, Int64)]
+    {
+      let start = Moment(boot: Instant(microseconds: boot), wall: Instant(microseconds: wall))
+      counter.host.virtualClock = VirtualClock(start, ahead: Interval(microseconds: ahead))
+      for name in ["ADVANCE", "SUSPEND", "RESTART", "REBOOT"] {
+        try counter.expectError("CLOCK \(name) 1ms", "virtual time ends with the year 9999")
+      }
+    }
+  }
+
   @Test func suspendMovesBothClocksAtOnceWhatFallsDueIsLateAndTicksAreMerged() throws {
     _ = try counter.frames(["SUBSCRIBE", "countdown:k"])
     let other = counter.open()
