@@ -7,7 +7,7 @@ import Logging
 extension Server {
   struct JournalKeeping {
     var files: JournalFiles?
-    /// How many entries could not be kept since the start.
+    /// How many entries could not be kept since the start, besides those that `files` counts.
     var lost = 0
     var fails = false
   }
@@ -73,11 +73,8 @@ extension Server {
   func keepJournal() {
     guard let files = journal.files, let entries = engine.journal?.takePending(), !entries.isEmpty
     else { return }
-    let lost = files.append(entries)
-    if lost > 0 {
-      journal.lost += lost
-      engine.journal?.startOver(lost: lost)
-    }
+    journal.lost += engine.journal?.takeDropped() ?? 0
+    if let lost = files.append(entries) { engine.journal?.startOver(lost: lost) }
     noteJournal(fails: files.facts.problem)
   }
 
@@ -92,7 +89,7 @@ extension Server {
     } else {
       logger.log(
         .journalWorks, .notice, "the journal of decisions is written again",
-        ["lost": "\(journal.lost)"])
+        ["lost": "\(lostEntries)"])
     }
   }
 
@@ -101,6 +98,7 @@ extension Server {
     keepJournal()
     engine.journal = nil
     journal.files?.close()
+    journal.lost = lostEntries
     journal.files = nil
   }
 
@@ -109,7 +107,9 @@ extension Server {
       throw StateError("ERR there is no journal; set journal.size in the configuration")
     }
     do throws(StoreError) {
-      return try files.read(at: position, count: count)
+      var part = try files.read(at: position, count: count)
+      if part.bytes.isEmpty { part.lost += engine.journal?.lost ?? 0 }
+      return part
     } catch {
       throw StateError("ERR \(error)")
     }
@@ -117,11 +117,13 @@ extension Server {
 
   // MARK: Figures
 
+  private var lostEntries: Int { journal.lost + (journal.files?.facts.lost ?? 0) }
+
   var journalFacts: [(name: String, value: String)] {
     guard let facts = journal.files?.facts else { return [("journal", "0")] }
     return [
       ("journal", "1"), ("journal_bytes", "\(facts.bytes)"),
-      ("journal_entries", "\(facts.entries)"), ("journal_lost_entries", "\(journal.lost)"),
+      ("journal_entries", "\(facts.entries)"), ("journal_lost_entries", "\(lostEntries)"),
       ("journal_last_error", facts.problem ?? ""),
     ]
   }
@@ -130,7 +132,7 @@ extension Server {
     journal.files.map { files in
       let facts = files.facts
       return JournalMetrics(
-        bytes: facts.bytes, entries: facts.entries, lost: journal.lost,
+        bytes: facts.bytes, entries: UInt64(facts.entries), lost: lostEntries,
         fails: facts.problem != nil)
     }
   }

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from countdownd import Error, ctl_binary, eventually, view
+from fault_injection import Faults
 from test_store_trouble import SmallDisk
 
 RULES = """
@@ -170,6 +171,18 @@ def test_hashed_keys_name_nobody_and_replay_the_same(daemon, tmp_path):
     written(daemon, count)
     shown = ctl(daemon, "journal", "list")
     assert "START" in shown and "LIMIT ip:" in shown and not re.search(r" 45\d{3}\b", shown)
+    # A key may be at any place of a command, also that of a policy or a number.
+    phone = "+4915551234567"
+    for words in [
+        ["COUNTDOWN", "START", "a", "POLICY", phone], ["COUNTDOWN", "START", "a", "COUNT", phone],
+        ["COUNTDOWN", "RESEND", "a", "CHANNEL", phone], ["COUNTDOWN", "RETIME", "a", phone],
+        ["THROTTLE", "TAKE", "a", "RATE", phone], ["ONCE", "BEGIN", "a", "TTL", phone],
+    ]:  # fmt: skip
+        assert isinstance(client(*words), Error)
+        count += 1
+    written(daemon, count)
+    shown = ctl(daemon, "journal", "list")
+    assert phone not in shown and "POLICY phone" in shown
     assert replay(daemon, daemon.config_path)["differing"] == 0
     other = tmp_path / "other.yaml"
     other.write_text(RULES.replace("without-last: 2", "without-last: 3"))
@@ -238,6 +251,141 @@ def test_a_journal_that_makes_no_sense_is_refused(tmp_path, rules, problem):
     assert done.returncode == 1 and problem in done.stdout + done.stderr
 
 
+def lost(daemon):
+    return int(daemon.info("persistence")["journal_lost_entries"])
+
+
+def told_lost(daemon):
+    """Returns how many entries are lost, by `journal list`."""
+    found = entries(daemon)
+    return sum(entry["lost"] for entry in found if entry["what"] in ("lost", "segment"))
+
+
+def check_lost(daemon, tmp_path, count):
+    """All tools have at least so many lost entries."""
+    client = daemon.connect()
+    assert lost(daemon) >= count
+    total = re.search(rb"countdownd_journal_lost_entries_total (\d+)", client("METRICS"))
+    assert int(total[1]) >= count
+    assert told_lost(daemon) >= count
+    assert replay(daemon, daemon.config_path)["missing_entries"] >= count
+    text = ctl(daemon, "journal", "export", tmp_path / "lossy.journal")
+    assert int(re.search(r"(\d+) others are lost", text)[1]) >= count
+
+
+LIMITS = "journal: {size: 8MiB}\nthrottles:\n" + "".join(
+    f"  l{n}: {{burst: 1000, rate: 1000/1s}}\n" for n in range(8))
+
+
+def test_a_slow_disk_loses_what_does_not_fit_in_memory(start_daemon, tmp_path):
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    faults = Faults(tmp_path, state)
+    daemon = start_daemon(
+        state=state, config=LIMITS,
+        environment=faults.environment(action="stall", lasting=True, file="0*", log=False))  # fmt: skip
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "a")
+    written(daemon, 1)
+    faults.damage()
+    number = 0
+
+    def overflows():
+        """Each decision is about 8 limits with long keys, so about 20 KiB."""
+        nonlocal number
+        for _ in range(100):
+            number += 1
+            keys = [f"l{n}:{number:0480}" for n in range(8)]
+            assert not isinstance(client("THROTTLE", "TAKE", *keys), Error)
+        return lost(daemon) > 100
+
+    try:
+        eventually(overflows, "what waits is bounded")
+        assert "the disk is slow" in daemon.info("persistence")["journal_last_error"]
+        assert number < 4_000
+        # Nothing can be written, so it shows at the end.
+        check_lost(daemon, tmp_path, 100)
+    finally:
+        faults.mend()
+
+    def is_on_record():
+        client("COUNTDOWN", "START", "b", "EVERY", "1ms", "COUNT", "1")
+        return any(e["what"] == "segment" and e["lost"] > 0 for e in entries(daemon))
+
+    eventually(is_on_record, "it is written again, and the gap is on record")
+    assert daemon.info("persistence")["journal_last_error"] == ""
+    check_lost(daemon, tmp_path, 100)
+    eventually(lambda: told_lost(daemon) == lost(daemon), "each lost entry is on record once")
+
+
+def test_the_journal_leaves_the_last_space_to_the_state(start_daemon, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a small file system")
+    disk = SmallDisk(tmp_path / "small")
+    try:
+        daemon = start_daemon(
+            state=disk.directory / "state", segment_size="64KiB",
+            config=LIMITS.replace("8MiB", "64MiB"))  # fmt: skip
+        client = daemon.connect()
+        number = 0
+
+        def is_full():
+            nonlocal number
+            for _ in range(50):
+                number += 1
+                keys = [f"l{n}:{number % 100:0480}" for n in range(8)]
+                assert not isinstance(client("THROTTLE", "TAKE", *keys), Error)
+            return lost(daemon) > 0
+
+        eventually(is_full, "the journal has taken its part of the disk")
+        assert "no space left" in daemon.info("persistence")["journal_last_error"]
+        free = os.statvfs(disk.directory)
+        assert free.f_bavail * free.f_frsize > 1 << 20
+        assert daemon.info("persistence")["read_only"] == "0"
+        for key in range(100):
+            assert not isinstance(client("TIMER", "SET", f"{key}", "1h"), Error)
+        check_lost(daemon, tmp_path, 1)
+        daemon.terminate()
+    finally:
+        disk.close()
+
+
+@pytest.mark.daemon(virtual_time=True, config=RULES.replace("8MiB", "1MiB, entries: 1000"))
+def test_a_missing_segment_is_counted_and_the_others_are_read(daemon, tmp_path):
+    client = daemon.connect()
+    written(daemon, happen(client, 400))
+    files = sorted((daemon.state / "journal").iterdir())
+    before = entries(daemon)
+    segments = [entry["number"] for entry in before if entry["what"] == "segment"]
+    assert len(segments) >= 4 and len(files) >= 4
+    files[1].unlink()
+    found = entries(daemon)
+    gap = segments[2] - segments[1]
+    assert {"what": "lost", "lost": gap} in found
+    numbers = [entry["number"] for entry in found if "number" in entry]
+    missing = range(segments[1], segments[2])
+    assert numbers == [e["number"] for e in before if e["number"] not in missing]
+    # A replay begins again after it.
+    report = replay(daemon, daemon.config_path)
+    assert report["missing_entries"] == gap and report["differing"] == 0
+    assert lost(daemon) == gap
+    assert f"{gap} others are lost" in ctl(daemon, "journal", "export", tmp_path / "export")
+    assert f"{gap} entries are lost" in ctl(daemon, "journal", "list", tmp_path / "export")
+    # The one that is written to.
+    newest = max((daemon.state / "journal").iterdir())
+    newest.unlink()
+    last = max(numbers)
+    assert entries(daemon)[-1] == {"what": "lost", "lost": last - max(segments) + 1}
+    happen(client, 50, seed=9)
+    eventually(lambda: decisions(daemon)[-1]["number"] > last, "it goes on in another file")
+    assert replay(daemon, daemon.config_path)["differing"] == 0
+    # Also at the next start.
+    client("CLOCK", "RESTART")
+    daemon.connect()
+    assert {"what": "lost", "lost": gap} in entries(daemon)
+    assert replay(daemon, daemon.config_path)["missing_entries"] > gap
+
+
 def test_a_full_disk_loses_entries_and_no_decision(start_daemon, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root, to mount a small file system")
@@ -258,6 +406,9 @@ def test_a_full_disk_loses_entries_and_no_decision(start_daemon, tmp_path):
         eventually(fails, "the journal cannot be written, and the log says so")
         assert "no space left" in daemon.info("persistence")["journal_last_error"]
         assert b"countdownd_journal_fails 1" in client("METRICS")
+        # Nothing can be written, so the tools count what comes after the newest entry.
+        eventually(lambda: fails() and lost(daemon) > 10, "more are lost")
+        check_lost(daemon, tmp_path, 10)
         disk.empty()
 
         def works():
@@ -266,7 +417,7 @@ def test_a_full_disk_loses_entries_and_no_decision(start_daemon, tmp_path):
 
         eventually(works, "it is written again, and the log says so")
         eventually(
-            lambda: any(e["what"] == "segment" and e["lost"] > 0 for e in entries(daemon)),
+            lambda: works() and any(e["what"] == "segment" and e["lost"] > 0 for e in entries(daemon)),
             "the gap is on record")
         assert int(daemon.info("persistence")["journal_lost_entries"]) > 0
         daemon.terminate()

@@ -8,12 +8,15 @@ package struct JournalPart: Sendable {
   /// Where the segment of the bytes begins.
   package var segment: Int64
   package var bytes: [UInt8]
+  /// At the end: how many entries after it are lost.
+  package var lost: Int
 
-  package init(position: Int64, next: Int64, segment: Int64, bytes: [UInt8]) {
+  package init(position: Int64, next: Int64, segment: Int64, bytes: [UInt8], lost: Int) {
     self.position = position
     self.next = next
     self.segment = segment
     self.bytes = bytes
+    self.lost = lost
   }
 }
 
@@ -30,6 +33,7 @@ let journalCommands: [CommandSpec] = [
           Field("next", .count, "Where to read on."),
           Field("segment", .count, "Where the segment of the bytes begins."),
           Field("bytes", .bytes(), "What `countdownctl journal` and `policy replay` read."),
+          Field("lost", .count, "At the end: how many entries after it are lost; else 0."),
         ]))
   ) { call throws(CommandError) in
     let position = try call.integer(call.arguments[2], "position", in: 0...Int64.max / 2)
@@ -40,11 +44,12 @@ let journalCommands: [CommandSpec] = [
     } catch {
       throw CommandError(error.text)
     }
-    call.session.output.map(4)
+    call.session.output.map(5)
     call.session.output.field("position", part.position)
     call.session.output.field("next", part.next)
     call.session.output.field("segment", part.segment)
     call.session.output.bulk("bytes")
     call.session.output.bulk(part.bytes)
+    call.session.output.field("lost", Int64(part.lost))
   }
 ]

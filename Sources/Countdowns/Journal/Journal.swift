@@ -27,7 +27,13 @@ package final class Journal {
   /// Entries for the same segment, as bytes.
   package struct Portion: Sendable {
     package let beginsSegment: Bool
+    /// How many entries before it are lost, says the entry that begins the segment.
+    package let lost: Int
     package fileprivate(set) var entries: [[UInt8]] = []
+    package fileprivate(set) var bytes = 0
+
+    /// How many entries are lost with it: what begins a segment decides nothing.
+    package var decisiveEntries: Int { entries.count - (beginsSegment ? 1 : 0) }
   }
 
   /// A segment has at most this part of the journal; the oldest is removed as a whole.
@@ -48,8 +54,10 @@ package final class Journal {
 
   package private(set) var pending: [Portion] = []
   private var pendingBytes = 0
-  /// How many entries were lost since the last segment began.
-  private var lost: Int64 = 0
+  /// How many entries were lost that no segment reports yet.
+  package private(set) var lost = 0
+  /// How many of them did not fit in `pending`, since `takeDropped`.
+  private var dropped = 0
   /// The entities that this segment knows, by the hashes of kind and key.
   private var known: Set<UInt64> = []
   private var segment = (bytes: 0, entries: 0)
@@ -90,8 +98,14 @@ package final class Journal {
 
   /// Begins a segment after entries were lost: what was known is not known any more.
   package func startOver(lost count: Int) {
-    lost += Int64(count)
+    lost += count
     begins = (true, false)
+  }
+
+  /// Returns how many entries had no room in memory since the last call.
+  package func takeDropped() -> Int {
+    defer { dropped = 0 }
+    return dropped
   }
 
   // MARK: What happens
@@ -193,7 +207,7 @@ package final class Journal {
     var entry = JournalEntry(.decision, at: now)
     entry.kind = spec.group.kind!
     entry.uid = client.uid
-    entry.words = words(arguments, of: spec)
+    entry.words = words(arguments, of: spec, isValid: error == nil)
     entry.limits = limits.map { concealLimit($0) }
     entry.answer = answer(reply, isThrottle: entry.kind == .throttle)
     entry.answer.error = error?.text ?? ""
@@ -233,6 +247,7 @@ package final class Journal {
   private func append(_ entry: JournalEntry) {
     let bytes = entry.bytes(offset: 0)
     guard !begins.isDue, pendingBytes + bytes.count <= Self.mostPending else {
+      dropped += 1
       return startOver(lost: 1)
     }
     put(bytes)
@@ -248,16 +263,17 @@ package final class Journal {
     entry.segment.bootID = bootID
     entry.segment.keys = keysID
     entry.segment.continues = begins.continues
-    entry.segment.lost = lost
+    entry.segment.lost = Int64(lost)
     entry.segment.derived = engine.settings.derivedLimits
+    pending.append(Portion(beginsSegment: true, lost: lost))
     (known, segment, begins, lost) = ([], (0, 0), (false, true), 0)
-    pending.append(Portion(beginsSegment: true))
     put(entry.bytes(offset: 0))
   }
 
   private func put(_ bytes: [UInt8]) {
-    if pending.isEmpty { pending.append(Portion(beginsSegment: false)) }
+    if pending.isEmpty { pending.append(Portion(beginsSegment: false, lost: 0)) }
     pending[pending.count - 1].entries.append(bytes)
+    pending[pending.count - 1].bytes += bytes.count
     pendingBytes += bytes.count
     segment.bytes += bytes.count + Self.overhead
     segment.entries += 1
@@ -358,9 +374,19 @@ package final class Journal {
     "COST", "PEEK", "TTL",
   ]
 
+  /// Hides the value of a command that was refused with an error: it may be anything, such as a
+  /// key at the place of a number. A replay leaves such a command out.
+  private func conceal(value: [UInt8], of name: String) -> [UInt8] {
+    let isKnown =
+      name == "POLICY" && engine.settings.policies[String(decoding: value, as: UTF8.self)] != nil
+    return isKnown ? value : conceal(value)
+  }
+
   /// Returns the words of a command that decide something.
+  ///
+  /// - Parameter isValid: whether the command was not refused with an error.
   private func words(
-    _ arguments: Arguments, of spec: CommandSpec
+    _ arguments: Arguments, of spec: CommandSpec, isValid: Bool
   ) -> [[UInt8]] {
     func isLimit(_ index: Int) -> Bool {
       index < arguments.count && arguments[index].firstIndex(of: Self.colon) != nil
@@ -378,7 +404,9 @@ package final class Journal {
     }
     for parameter in spec.parameters.dropFirst()
     where parameter.token == nil && !parameter.isOptional && index < arguments.count {
-      words.append(parameter.isSecret ? [UInt8(ascii: "-")] : Array(arguments[index]))
+      let value = Array(arguments[index])
+      let kept = isValid ? value : conceal(value: value, of: parameter.name)
+      words.append(parameter.isSecret ? [UInt8(ascii: "-")] : kept)
       index += 1
     }
     while index < arguments.count {
@@ -396,7 +424,8 @@ package final class Journal {
       }
       for _ in 0..<option.valueCount where index < arguments.count {
         let value = Array(arguments[index])
-        if isKept { words.append(name == "TOKEN" ? conceal(token: value) : value) }
+        let kept = isValid ? value : conceal(value: value, of: name)
+        if isKept { words.append(name == "TOKEN" ? conceal(token: value) : kept) }
         index += 1
       }
     }

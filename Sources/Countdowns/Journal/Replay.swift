@@ -60,6 +60,9 @@ package final class Replay {
   /// When the daemon last began to run: until then what was due waited.
   private var resumed = Instant.zero
   private var wasClosed = false
+  /// How many entries are missing before the next one, and whether any are in this segment.
+  private var gap: Int64 = 0
+  private var isBroken = false
   private var known: Set<Known> = []
   /// Sends that have other generations here; those that are not made, and whether they are refused.
   private var renamed: [Int64: Int64] = [:]
@@ -81,8 +84,22 @@ package final class Replay {
 
   private var engine: Engine { table!.engine }
 
+  /// Notes that entries are missing before the next one, or after the last.
+  package func miss(_ count: Int) {
+    gap += Int64(count)
+    isBroken = true
+  }
+
+  /// Ends the replay.
+  package func finish() {
+    report.missing += gap
+    gap = 0
+  }
+
   /// Plays the next entry.
   package func play(_ entry: JournalEntry) throws(Problem) {
+    if entry.at.wall.microseconds >= since { report.missing += gap }
+    gap = 0
     switch entry.what {
     case .segment:
       begin(entry)
@@ -134,7 +151,9 @@ package final class Replay {
     }
     if wasClosed { resumed = entry.at.boot + shift }
     wasClosed = false
-    guard table == nil || !segment.continues || segment.keys != before.keys else { return }
+    let continues = segment.continues && segment.keys == before.keys && !isBroken
+    isBroken = false
+    guard table == nil || !continues else { return }
     let engine = Engine(settings: settings, at: host.now)
     var recording = Journal.Settings()
     recording.size = .max

@@ -37,13 +37,29 @@ struct JournalCommand: AsyncParsableCommand {
       let source = JournalSource(file, session)
       let first = try await source.first(since)
       let pattern = match.map { Array($0.utf8) }
+      var lost = 0
       try await source.entries { number, entry in
-        guard entry.at.wall.microseconds >= first, entry.what != .state,
-          pattern.map({ Glob.matches($0, entry.subject) }) ?? true
+        guard entry.at.wall.microseconds >= first else {
+          lost = 0
+          return
+        }
+        print(&lost)
+        guard entry.what != .state, pattern.map({ Glob.matches($0, entry.subject) }) ?? true
         else { return }
         Output.line(
           global.json ? entry.json(number).json : entry.line(style: session.style))
+      } lost: {
+        lost += $0
       }
+      print(&lost)
+    }
+
+    /// Prints how many entries are lost at a place, if any are.
+    private func print(_ lost: inout Int) {
+      guard lost > 0 else { return }
+      let fields: RESPValue = .map([.of("what", "lost"), .of("lost", lost)])
+      Output.line(global.json ? fields.json : "\(lost) entries are lost")
+      lost = 0
     }
   }
 
@@ -56,13 +72,16 @@ struct JournalCommand: AsyncParsableCommand {
     @OptionGroup var global: GlobalOptions
 
     func run(_ session: Session) async throws {
-      var count = 0
+      var (count, lost) = (0, 0)
       do {
         let target = try FileBeingWritten(file)
         do {
           try await JournalSource(nil, session).read { number, bytes in
             try target.write(JournalFrames.frame(bytes, number: number))
             count += 1
+            lost += Int(JournalEntry(bytes: bytes, offset: 0)?.segment.lost ?? 0)
+          } lost: {
+            lost += $0
           }
           try target.finish()
         } catch {
@@ -74,9 +93,10 @@ struct JournalCommand: AsyncParsableCommand {
         throw ExitCode.refused
       }
       if session.json {
-        Output.line(RESPValue.object(["entries": count]).json)
+        Output.line(RESPValue.map([.of("entries", count), .of("lost", lost)]).json)
       } else {
-        Output.line("\(file.printable): \(count) entries")
+        let others = lost > 0 ? "; \(lost) others are lost" : ""
+        Output.line("\(file.printable): \(count) entries" + others)
       }
     }
   }
@@ -95,11 +115,14 @@ struct JournalSource {
     self.session = session
   }
 
-  /// Calls `body` with each entry.
-  func entries(_ body: (UInt64, JournalEntry) throws -> Void) async throws {
-    try await read { number, bytes in
-      if let entry = JournalEntry(bytes: bytes, offset: 0) { try body(number, entry) }
-    }
+  /// Calls `body` with each entry, and `lost` where entries are missing; see `read`.
+  func entries(
+    _ body: (UInt64, JournalEntry) throws -> Void, lost: (Int) -> Void = { _ in }
+  ) async throws {
+    try await read(
+      { number, bytes in
+        if let entry = JournalEntry(bytes: bytes, offset: 0) { try body(number, entry) }
+      }, lost: lost)
   }
 
   /// Returns when a time before the newest entry began, in microseconds since 1970.
@@ -111,27 +134,41 @@ struct JournalSource {
   }
 
   /// Calls `body` with each entry. What is cut off or damaged is left out, with a message.
-  func read(_ body: (UInt64, [UInt8]) throws -> Void) async throws {
-    if let file { return try read(file, body) }
+  ///
+  /// - Parameter lost: receives how many entries are missing at a place, before the next entry; not
+  ///   those that the entry at the beginning of a segment has.
+  func read(
+    _ body: (UInt64, [UInt8]) throws -> Void, lost: (Int) -> Void
+  ) async throws {
+    var last = UInt64.max
+    func next(_ number: UInt64, _ bytes: [UInt8]) throws {
+      if last < number, number - last > 1 { lost(Int(clamping: number - last - 1)) }
+      last = number
+      try body(number, bytes)
+    }
+    if let file { return try read(file, next) }
     var (position, segment, rest) = (0, 0, [UInt8]())
-    var lost = 0
+    var damaged = 0
     while true {
       let reply = try await session.reply(["JOURNAL", "READ", "\(position)", "\(Self.chunk)"])
-      guard let start = reply["position"]?.int, let next = reply["next"]?.int,
+      guard let start = reply["position"]?.int, let end = reply["next"]?.int,
         let from = reply["segment"]?.int, let bytes = reply["bytes"]?.bytes
       else { throw CountdownClientError.protocolViolation("a journal without positions") }
       if start != position || from != segment {
-        lost += rest.count
+        damaged += rest.count
         rest = []
       }
-      guard !bytes.isEmpty else { break }
-      (position, segment) = (next, from)
+      guard !bytes.isEmpty else {
+        if let count = reply["lost"]?.int, count > 0 { lost(count) }
+        break
+      }
+      (position, segment) = (end, from)
       rest += bytes
-      rest.removeFirst(try JournalFrames.read(rest, body))
+      rest.removeFirst(try JournalFrames.read(rest, next))
     }
-    lost += rest.count
-    if lost > 0 {
-      Output.error("the journal is damaged: \(lost) bytes are left out", code: "DAMAGE")
+    damaged += rest.count
+    if damaged > 0 {
+      Output.error("the journal is damaged: \(damaged) bytes are left out", code: "DAMAGE")
     }
   }
 

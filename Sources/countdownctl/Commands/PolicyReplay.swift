@@ -49,11 +49,12 @@ struct PolicyReplay: SessionCommand {
     let source = JournalSource(journal, session)
     let replay = Replay(settings, since: try await source.first(since))
     do {
-      try await source.entries { try replay.play($1) }
+      try await source.entries({ try replay.play($1) }, lost: replay.miss)
     } catch let problem as Replay.Problem {
       Output.error(problem.text, code: "FILE")
       throw ExitCode.refused
     }
+    replay.finish()
     let report = replay.report
     if global.json {
       Output.line(json(report).json)
@@ -74,7 +75,11 @@ struct PolicyReplay: SessionCommand {
   }
 
   private func lines(_ report: Replay.Report, style: Style) -> [String] {
-    guard let first = report.first else { return ["the journal has no decisions in that time"] }
+    let missing =
+      report.missing > 0 ? ["missing: \(report.missing) entries were not kept"] : []
+    guard let first = report.first else {
+      return ["the journal has no decisions in that time"] + missing
+    }
     func moment(_ microseconds: Int64) -> String {
       WallClock.text(unixMilliseconds: Int(microseconds / 1_000))
     }
@@ -106,8 +111,7 @@ struct PolicyReplay: SessionCommand {
     for (problem, count) in report.undecided.sorted(by: { $0.key < $1.key }) {
       lines.append("undecided: \(count) times \(problem.printable)")
     }
-    if report.missing > 0 { lines.append("missing: \(report.missing) entries were not kept") }
-    return lines
+    return lines + missing
   }
 
   /// Returns an amount with two digits after the point.

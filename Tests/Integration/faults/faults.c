@@ -9,6 +9,7 @@
 //                     ENOSPC, EIO, EROFS: the call fails without effect; later calls succeed.
 //                     With ENOSPC only calls that need room fail: no syncs, no unlink, and no
 //                     writes within a file
+//                     stall: with FAULTS_WHILE, calls wait while that file exists
 //   FAULTS_WHILE      with these errors: all calls from FAULTS_AT on fail while this file exists
 //   FAULTS_FILE       with FAULTS_WHILE: only calls for these file names fail: state-1.db*,numbers
 //   FAULTS_LOG        a file that gets a line for each call: its number, function and path
@@ -42,7 +43,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum action { NOTHING, KILL_BEFORE, KILL_AFTER, TEAR, SHORT, FAIL };
+enum action { NOTHING, KILL_BEFORE, KILL_AFTER, TEAR, SHORT, FAIL, STALL };
 
 static struct {
   char directory[PATH_MAX];
@@ -75,6 +76,7 @@ __attribute__((constructor)) static void begin(void) {
   else if (!strcmp(action, "kill-after")) settings.action = KILL_AFTER;
   else if (!strcmp(action, "tear")) settings.action = TEAR;
   else if (!strcmp(action, "short")) settings.action = SHORT;
+  else if (!strcmp(action, "stall")) settings.action = STALL;
   else if (!strcmp(action, "ENOSPC")) settings.action = FAIL, settings.error = ENOSPC;
   else if (!strcmp(action, "EIO")) settings.action = FAIL, settings.error = EIO;
   else if (!strcmp(action, "EROFS")) settings.action = FAIL, settings.error = EROFS;
@@ -146,10 +148,12 @@ static int grows(int descriptor, off64_t end) {
 // Counts a call and returns the action for it. Holds the mutex until `leave`, so calls are ordered.
 static enum action enter(const char *call, const char *path, int needs_room) {
   int saved = errno;
+  if (settings.action == STALL && settings.until && is_meant(path))
+    while (!access(settings.until, F_OK)) usleep(10000);
   pthread_mutex_lock(&mutex);
   calls++;
   if (settings.log >= 0) dprintf(settings.log, "%ld %s %s\n", calls, call, path);
-  enum action action = calls == settings.at ? settings.action : NOTHING;
+  enum action action = calls == settings.at && settings.action != STALL ? settings.action : NOTHING;
   if (settings.until && settings.action == FAIL)
     action = calls >= settings.at && !access(settings.until, F_OK) ? FAIL : NOTHING;
   if (action == FAIL && settings.error == ENOSPC && !needs_room) action = NOTHING;
