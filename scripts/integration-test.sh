@@ -20,4 +20,4 @@ while read -r client; do
   "$venv/bin/pip" install --quiet --disable-pip-version-check --target "$folder.partial" "$client"
   mv "$folder.partial" "$folder"
 done <Tests/Integration/clients.txt
-exec "$venv/bin/python" -m pytest -p no:cacheprovider -o testpaths=Tests/Integration "$@"
+exec "$venv/bin/python" -m pytest -p no:cacheprovider --rootdir=. -o testpaths=Tests/Integration "$@"

@@ -93,6 +93,16 @@ def test_a_build_in_a_terminal_shares_the_results_of_one_in_a_pipe():
     assert [b for b in builds if "_FLAGS)" not in b and not any(x in b for x in alone)] == []
 
 
+def test_each_line_of_the_list_of_skips_names_a_test_and_a_reason():
+    lines = [line for line in (PROJECT / "Tests/skips.txt").read_text().splitlines() if line and line[0] != "#"]
+    assert lines
+    for line in lines:
+        machine, test, reason = line.split(maxsplit=2)
+        file, _, name = test.partition("::")
+        assert name.split("[")[0].rstrip("*") in (PROJECT / file).read_text(), line
+        assert machine in ("any", "x86_64", "aarch64") and reason, line
+
+
 def test_a_swift_test_has_no_name_beside_that_of_its_function():
     named = re.compile(r'@Test\(\s*"')
     files = [*(PROJECT / "Tests").rglob("*.swift"), *(PROJECT / "Gateway/Tests").rglob("*.swift")]
