@@ -140,8 +140,6 @@ COLUMNS, ROWS = 80, 24
 
 def fill(daemon):
     """Creates what a service might have under way."""
-    from countdownd import Error
-
     client = daemon.connect()
     for words in [
         ("COUNTDOWN", "START", "+4512345678", "COUNT", 60, "TITLE", "Send again in %ds"),
@@ -161,8 +159,7 @@ def fill(daemon):
         ("NAV", "PUSH", "main", "details"),
         ("PAGE", "APPEAR", "orders", "TIMEOUT", "15s", "GRACE", "1m"),
     ]:
-        reply = client(*words)
-        assert not isinstance(reply, Error), (words, reply)
+        client(*words)
 
 
 def main(binaries, directory):

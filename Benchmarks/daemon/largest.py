@@ -22,7 +22,7 @@ MANY = 100_000
 def pages(client):
     """A stack of many pages, each bound to a page with a load."""
     for number in range(1_000):
-        reply = client("NAV", "PUSH", "stack", f"page {number}", "PAGE")
+        reply = client.either("LIMIT", "NAV", "PUSH", "stack", f"page {number}", "PAGE")
         if isinstance(reply, Error):
             return
 

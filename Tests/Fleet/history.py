@@ -6,11 +6,9 @@ import random
 import threading
 import time
 
-from countdownd import Client, Closed, Error, view
+from countdownd import AWAY, Client, Closed, Error, view
 from linearizability import UNKNOWN, Countdown, Once, Throttle, is_linearizable, operation
 
-# The codes of errors after which nothing was done.
-UNAVAILABLE = {"UNAVAILABLE", "LOADING"}
 YEARS = "3650d"
 BURST = 4
 
@@ -42,7 +40,7 @@ class Caller:
             time.sleep(0.02)
             raise NotDone from error
         try:
-            reply = self.client(*words)
+            reply = self.client.either(f"{AWAY} NOTFOUND", *words)
         except (OSError, Closed) as error:
             self.close()
             # A daemon must never hang, unless the test has stopped it.
@@ -51,10 +49,10 @@ class Caller:
             raise Unsure from error
         code = reply.code if isinstance(reply, Error) else None
         self.answers.append((begin, time.monotonic() - begin, code))
-        if code in UNAVAILABLE:
-            raise NotDone(reply)
         if code == "UNSURE":
             raise Unsure(reply)
+        if code in AWAY.split():
+            raise NotDone(reply)
         return reply
 
     def view(self, *words):
@@ -188,7 +186,6 @@ class Histories:
             case "DONE":
                 reply = caller("ONCE", "DONE", key, argument)
                 if isinstance(reply, Error):
-                    assert reply.code == "NOTFOUND", reply
                     return "NOTFOUND"
                 reply = view(reply)
                 return "accepted" if is_true(reply["accepted"]) else "refused", text(reply["result"])

@@ -10,13 +10,13 @@ import time
 
 import pytest
 
-from countdownd import Error, eventually, view
+from countdownd import AWAY, Error, eventually, sure, view
 from history import percentile
 from servers import SentinelTrio, Single
 
 
-def start(client, key, *options):
-    return client("COUNTDOWN", "START", key, "COUNT", 3600, "EVERY", "1s", *options)
+def start(key, *options):
+    return ["COUNTDOWN", "START", key, "COUNT", 3600, "EVERY", "1s", *options]
 
 
 def single(bench, daemons=2, config="", **options):
@@ -35,13 +35,13 @@ def start_without_reply(network, servers, fleet):
     first, second = (daemon.connect() for daemon in fleet.daemons)
     for number in range(30):
         key = f"k{number}"
-        eventually(lambda: not isinstance(start(first, f"warm{key}"), Error), "the server answers")
+        sure(first, *start(f"warm{key}"))
         network.drop([(servers.server.host, fleet.daemons[0].host)])
-        first.send("COUNTDOWN", "START", key, "COUNT", 3600, "EVERY", "1s", "TOKEN", "t")
+        first.send(*start(key, "TOKEN", "t"))
         with contextlib.suppress(AssertionError):
-            eventually(lambda: second("COUNTDOWN", "GET", key) is not None, "the change is made", 1, 0.005)
+            eventually(lambda: sure(second, "COUNTDOWN", "GET", key) is not None, "the change is made", 1, 0.005)
             return first, second, key
-        first.reply()
+        first.reply(AWAY)
         network.heal()
     raise AssertionError("no START is made")
 
@@ -51,18 +51,17 @@ def test_a_daemon_that_is_killed_before_it_replies_has_sent_once(bench):
     _, other, key = start_without_reply(network, servers, fleet)
     fleet.daemons[0].kill()
     network.heal()
-    again = view(start(other, key, "TOKEN", "t"))
+    again = view(other(*start(key, "TOKEN", "t")))
     assert (again["accepted"], again["reason"]) == (1, b"repeated")
-    assert view(start(other, key, "TOKEN", "u"))["accepted"] == 0
+    assert view(other(*start(key, "TOKEN", "u")))["accepted"] == 0
 
 
 def test_replies_that_do_not_come_are_unsure_and_a_retry_is_repeated(bench):
     network, servers, fleet = single(bench)
     client, other, key = start_without_reply(network, servers, fleet)
-    reply = client.reply()
-    assert isinstance(reply, Error) and reply.code == "UNSURE", reply
+    client.refusal("UNSURE")
     network.heal()
-    again = view(start(other, key, "TOKEN", "t"))
+    again = view(other(*start(key, "TOKEN", "t")))
     assert (again["accepted"], again["reason"]) == (1, b"repeated")
 
 
@@ -70,13 +69,12 @@ def test_nothing_is_accepted_after_all_records_are_gone(bench):
     """Earlier sends are unknown, so nothing is accepted until the longest window has passed."""
     network, servers, fleet = single(bench, config="policies:\n  login: {every: 1s, windows: [3/1d]}\n")
     clients = [daemon.connect() for daemon in fleet.daemons]
-    assert view(start(clients[0], "k"))["accepted"]
+    assert view(clients[0](*start("k")))["accepted"]
     assert servers.server("FLUSHALL") == "OK"
     for daemon, client in zip(fleet.daemons, clients):
-        reply = eventually(lambda: (lambda r: r if isinstance(r, Error) else None)(start(client, "k")), "a refusal")
-        assert reply.code == "UNAVAILABLE", reply
+        eventually(lambda: isinstance(client.either("UNAVAILABLE", *start("k")), Error), "a refusal")
         eventually(lambda: re.search(r"(?i)critical.*\n", daemon.log), "it is reported as critical")
-        assert isinstance(start(client, "another"), Error)
+        client.error("UNAVAILABLE", *start("another"))
 
 
 def test_a_server_that_evicts_keys_is_refused_with_the_setting_to_change(bench):
@@ -86,12 +84,11 @@ def test_a_server_that_evicts_keys_is_refused_with_the_setting_to_change(bench):
     fleet = bench.fleet(server, hosts[1:], replicas=0, is_open=False)
     daemon = fleet.daemons[0]
     eventually(lambda: "noeviction" in daemon.log, "the log names the setting")
-    reply = start(daemon.connect(), "k")
-    assert isinstance(reply, Error) and reply.code in ("UNAVAILABLE", "LOADING"), reply
+    daemon.connect().error("UNAVAILABLE LOADING", *start("k"))
     # With the right setting, the daemon works without a restart.
     assert server.server("CONFIG", "SET", "maxmemory-policy", "noeviction") == "OK"
     fleet.wait_until_open(daemon)
-    assert view(start(daemon.connect(), "k"))["accepted"]
+    assert view(daemon.connect()(*start("k")))["accepted"]
 
 
 def test_a_daemon_without_its_server_answers_and_the_others_work(bench):
@@ -101,14 +98,13 @@ def test_a_daemon_without_its_server_answers_and_the_others_work(bench):
     seconds = []
     for number in range(30):
         begin = time.monotonic()
-        reply = start(clients[0], f"a{number}")
+        clients[0].error("UNAVAILABLE UNSURE", *start(f"a{number}"))
         seconds.append(time.monotonic() - begin)
-        assert isinstance(reply, Error) and reply.code in ("UNAVAILABLE", "UNSURE"), reply
-        assert view(start(clients[1], f"b{number}"))["accepted"]
+        assert view(clients[1](*start(f"b{number}")))["accepted"]
     # The circuit breaker is open: most answers come at once.
     assert percentile(seconds, 0.5) < 0.2, seconds
     network.heal()
-    eventually(lambda: not isinstance(start(clients[0], "c"), Error), "it works again")
+    sure(clients[0], *start("c"))
 
 
 def test_a_change_that_no_replica_confirms_is_unsure(bench):
@@ -117,13 +113,12 @@ def test_a_change_that_no_replica_confirms_is_unsure(bench):
     servers = bench.topology(SentinelTrio, hosts[:3])
     fleet = bench.fleet(servers, hosts[3:])
     client = fleet.connect(0)
-    assert view(start(client, "k"))["accepted"]
+    assert view(client(*start("k")))["accepted"]
     primary = servers.primary
     for server in servers.servers:
         if server is not primary:
             network.cut(server.host, [primary.host])
-    reply = start(client, "l", "TOKEN", "t")
-    assert isinstance(reply, Error) and reply.code == "UNSURE", reply
+    client.error("UNSURE", *start("l", "TOKEN", "t"))
     network.heal()
 
 
@@ -171,7 +166,7 @@ def test_a_name_whose_first_address_does_not_answer_is_reached_by_the_second(ben
         (files / "nsswitch.conf").write_text("hosts: files\n")
         servers.server.address = "redis"
         fleet = bench.fleet(servers, hosts[2:], replicas=0)
-        assert view(start(fleet.connect(0), "k"))["accepted"]
+        assert view(fleet.connect(0)(*start("k")))["accepted"]
 
 
 # Answers each question for an IPv4 address with that of its argument.
@@ -205,9 +200,9 @@ def test_a_dead_first_name_server_does_not_disable_a_fleet(bench):
         (files / "nsswitch.conf").write_text("hosts: dns\n")
         servers.server.address = "redis.test"
         fleet = bench.fleet(servers, hosts[2:], replicas=0)
-        assert view(start(fleet.connect(0), "k"))["accepted"]
+        assert view(fleet.connect(0)(*start("k")))["accepted"]
         # A connection that is made again uses the addresses that are known.
         names.kill()
         assert isinstance(servers.server("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"), int)
         fleet.wait_until_open(fleet.daemons[0])
-        eventually(lambda: not isinstance(start(fleet.connect(0), "l"), Error), "it works again")
+        sure(fleet.connect(0), *start("l"))

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from countdownd import Error, eventually
+from countdownd import AWAY, Error, eventually
 from fleet import parameter
 from history import Histories
 from servers import Cluster, SentinelTrio, Single
@@ -42,7 +42,7 @@ def works(fleet):
         def is_accepted():
             with_key = f"works-{number}-{time.monotonic_ns()}"
             with daemon.connect() as client:
-                return not isinstance(client("ONCE", "BEGIN", with_key, "TTL", "1m"), Error)
+                return not isinstance(client.either(AWAY, "ONCE", "BEGIN", with_key, "TTL", "1m"), Error)
 
         eventually(is_accepted, lambda: f"it works again: {daemon.log[-2000:]}")
 

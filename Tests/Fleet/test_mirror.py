@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from countdownd import PATIENCE, Error, ctl_binary, eventually, sure, view
+from countdownd import AWAY, PATIENCE, Error, ctl_binary, eventually, sure, view
 from servers import Single
 
 COUNT = 30
@@ -58,7 +58,7 @@ def ctl(daemon, *words):
 def subscribed(client, *channels):
     """Returns the first reply to SUBSCRIBE; None if the servers did not answer in time."""
     client.send("SUBSCRIBE", *channels)
-    reply = client.receive()
+    reply = client.receive(AWAY)
     return None if isinstance(reply, Error) else reply
 
 

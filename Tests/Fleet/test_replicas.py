@@ -5,28 +5,24 @@ import time
 
 import pytest
 
-from countdownd import Error, eventually, view
+from countdownd import AWAY, Error, eventually, sure, view
 from servers import SentinelTrio, Server, Single
 
 numbers = itertools.count()
 
 
-def start(client, key=None):
-    return client("COUNTDOWN", "START", key or f"k{next(numbers)}", "COUNT", 3600, "EVERY", "1s")
-
-
-def is_unsure(reply):
-    return isinstance(reply, Error) and reply.code == "UNSURE"
+def start(key=None):
+    """Returns the command that starts a countdown, with a new key if none is given."""
+    return ["COUNTDOWN", "START", key or f"k{next(numbers)}", "COUNT", 3600, "EVERY", "1s"]
 
 
 def works(client):
     """Waits until a start is accepted."""
-    eventually(lambda: not isinstance(start(client), Error), "something is accepted")
+    sure(client, *start())
 
 
 def is_accepted(client, key):
-    reply = eventually(lambda: (lambda r: None if isinstance(r, Error) else r)(start(client, key)), "an answer")
-    return view(reply)["accepted"]
+    return view(sure(client, *start(key)))["accepted"]
 
 
 def facts(daemon):
@@ -71,7 +67,7 @@ def test_a_primary_that_wakes_up_with_a_replica_confirms_nothing_that_the_new_pr
     eventually(lambda: old.role() == "master" and old.replicas_online() >= 1, "A has B")
     accepted = []
     for number in range(40):
-        reply = start(clients[0], f"trap{number}")
+        reply = clients[0].either(AWAY, *start(f"trap{number}"))
         if not isinstance(reply, Error) and view(reply)["accepted"]:
             accepted.append(f"trap{number}")
         time.sleep(0.05)
@@ -94,8 +90,7 @@ def test_another_replica_does_not_stand_in_for_one_that_is_gone(bench):
     another = bench.keep(Server(network.host(), servers.directory / "another")).start(servers.primary)
     eventually(lambda: servers.primary.replicas_online() == 2, "the primary has two replicas again")
     misses(fleet.daemons[0], gone)
-    reply = start(client)
-    assert is_unsure(reply) and gone.node in reply, reply
+    assert gone.node in client.error("UNSURE", *start())
     another.close()
 
 
@@ -105,8 +100,7 @@ def test_a_replica_that_dies_costs_unsure_for_the_grace_only(bench):
     works(client)
     gone = servers.servers[2]
     gone.kill()
-    reply = start(client)
-    assert is_unsure(reply), reply
+    client.error("UNSURE", *start())
     works(client)
     assert facts(fleet.daemons[0])["missing"] == ""
     assert "no longer wait for it" in fleet.daemons[0].log
@@ -115,7 +109,7 @@ def test_a_replica_that_dies_costs_unsure_for_the_grace_only(bench):
     eventually(lambda: facts(fleet.daemons[0])["replicas"] == "2", "it follows again")
     works(client)
     gone.kill()
-    assert is_unsure(start(client))
+    client.error("UNSURE", *start())
 
 
 def test_the_last_replica_is_never_forgotten(bench):
@@ -126,8 +120,7 @@ def test_the_last_replica_is_never_forgotten(bench):
         server.kill()
     end = time.monotonic() + 5
     while time.monotonic() < end:
-        reply = start(client)
-        assert isinstance(reply, Error) and reply.code in ("UNSURE", "UNAVAILABLE"), reply
+        client.error("UNSURE UNAVAILABLE", *start())
         time.sleep(0.1)
 
 
@@ -138,7 +131,7 @@ def test_a_replica_that_is_connected_but_silent_counts_as_missing_after_the_grac
     silent = servers.servers[2]
     assert servers.primary("CONFIG", "SET", "repl-timeout", "600") == "OK"
     silent.stop()
-    assert is_unsure(start(client))
+    client.error("UNSURE", *start())
     works(client)
     # The primary still believes in its connection.
     assert servers.primary.replicas_online() == 2
@@ -154,8 +147,7 @@ def test_a_daemon_that_starts_waits_for_replicas_that_only_sentinel_knows(bench)
     daemon = fleet.daemons[0]
     fleet.kill(daemon)
     fleet.start_again(daemon)
-    reply = start(fleet.connect(0))
-    assert is_unsure(reply) and gone.node in reply, reply
+    assert gone.node in fleet.connect(0).error("UNSURE", *start())
 
 
 def test_a_daemon_that_starts_confirms_nothing_before_a_majority_names_the_primary(bench):
@@ -168,8 +160,7 @@ def test_a_daemon_that_starts_confirms_nothing_before_a_majority_names_the_prima
     network.cut(daemon.host, sentinels)
     daemon.start_again()
     eventually(lambda: "no majority names it" in daemon.info("fleet").get("fleet_server0", ""), "one Sentinel is not enough")
-    reply = start(fleet.connect(0))
-    assert isinstance(reply, Error) and reply.code == "UNAVAILABLE", reply
+    fleet.connect(0).error("UNAVAILABLE", *start())
     network.heal()
     works(fleet.connect(0))
 
@@ -192,15 +183,14 @@ def test_the_replica_of_a_single_server_is_never_forgotten(bench):
     replica.kill()
     misses(fleet.daemons[0], replica)
     time.sleep(3)
-    assert is_unsure(start(client))
+    client.error("UNSURE", *start())
 
 
 def test_a_single_server_without_a_replica_is_refused_with_the_setting_to_change(bench):
     server, _, fleet = alone(bench, replica=False, is_open=False)
     daemon = fleet.daemons[0]
     eventually(lambda: "a single server needs fleet.replicas: 0" in daemon.log, "the log names the setting")
-    reply = start(daemon.connect())
-    assert isinstance(reply, Error) and reply.code in ("UNAVAILABLE", "LOADING"), reply
+    daemon.connect().error("UNAVAILABLE LOADING", *start())
 
 
 def test_a_number_below_the_replicas_that_exist_is_reported(bench):
@@ -221,7 +211,7 @@ def test_a_promoted_replica_that_lacks_accepted_changes_is_found(bench):
         if server is not old:
             network.cut(server.host, [old.host])
     for number in range(8):
-        assert view(start(client, f"lost{number}"))["accepted"]
+        assert view(client(*start(f"lost{number}")))["accepted"]
     servers.lose(old)
     servers.elected(old)
     daemon = fleet.daemons[0]
@@ -235,7 +225,7 @@ def test_an_empty_replica_that_is_promoted_is_found_and_nothing_is_accepted(benc
     network, servers, fleet = trio(bench)
     client = fleet.connect(0)
     for number in range(8):
-        eventually(lambda: not isinstance(start(client, f"lost{number}"), Error), "it is accepted")
+        sure(client, *start(f"lost{number}"))
     old = servers.primary
     old.stop()
     for server in servers.servers:
@@ -248,6 +238,5 @@ def test_an_empty_replica_that_is_promoted_is_found_and_nothing_is_accepted(benc
     eventually(lambda: "have lost records" in daemon.log, "it is in the log")
     eventually(lambda: int(daemon.info("fleet")["fleet_losses"]) == 4, "in all partitions")
     for number in range(8):
-        reply = start(client, f"lost{number}")
-        assert isinstance(reply, Error), reply
+        client.error(AWAY, *start(f"lost{number}"))
     old.go_on()

@@ -54,9 +54,13 @@ def eventually(condition, what, seconds=PATIENCE, pause=0.02):
         time.sleep(pause)
 
 
+# What a fleet answers while its servers are slow or gone, and what a daemon answers as it starts.
+AWAY = "UNAVAILABLE UNSURE LOADING"
+
+
 def sure(client, *words):
-    """Repeats a command until its reply is no error: servers of a fleet may be slow for a moment."""
-    return eventually(lambda: (lambda reply: None if isinstance(reply, Error) else (reply,))(client(*words)), f"{words}")[0]
+    """Repeats a command until it is accepted: servers of a fleet may be slow for a moment."""
+    return client.retry(AWAY, *words)
 
 
 # Executes a command and passes the descriptor as sd_listen_fds(3) describes.
@@ -383,8 +387,8 @@ class Error(str):
         return self.split(" ", 1)[0]
 
 
-class UnknownCommand(AssertionError):
-    """A test has sent a command that does not exist."""
+class Refused(Exception):
+    """A reply is an error that the test does not name."""
 
 
 class Push(list):
@@ -414,10 +418,19 @@ def request(*words):
 
 UNKNOWN = re.compile("ERR unknown (sub)?command")
 
+# Names every error, where a test compares the replies themselves.
+ANY = "any error"
+
+
+def is_named(error, codes):
+    """Returns whether `codes`, divided by blanks, have the code of an error. That of a command that
+    does not exist is UNKNOWN, so that no test sends one by mistake."""
+    return codes == ANY or ("UNKNOWN" if UNKNOWN.match(error) else error.code) in codes.split()
+
 
 class Client:
     """A connection. Calling it sends a command and returns the reply; `pushes` holds the pushes.
-    A command that does not exist fails the test, unless `error` sends it."""
+    An error fails the test, unless the test names its code: see `error`, `either` and `retry`."""
 
     def __init__(self, path, timeout=PATIENCE, receive_buffer=None):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -428,7 +441,6 @@ class Client:
         self.buffer = bytearray()
         self.start = 0
         self.pushes = []
-        self.expects_unknown = False
 
     def __enter__(self):
         return self
@@ -443,15 +455,23 @@ class Client:
         self.send(*words)
         return self.reply()
 
-    def error(self, code, *words):
-        """Sends a command that must be refused with this code, and returns the error."""
-        self.expects_unknown = True
-        try:
-            reply = self(*words)
-        finally:
-            self.expects_unknown = False
-        assert isinstance(reply, Error) and reply.code == code, (words, reply)
-        return reply
+    def error(self, codes, *words):
+        """Sends a command that must be refused with one of these codes, and returns the error."""
+        self.send(*words)
+        return self.refusal(codes)
+
+    def either(self, codes, *words):
+        """Sends a command that may be refused with one of these codes, and returns the reply."""
+        self.send(*words)
+        return self.reply(codes)
+
+    def retry(self, codes, *words):
+        """Repeats a command while it is refused with one of these codes, and returns the reply."""
+        def accepted():
+            reply = self.either(codes, *words)
+            return None if isinstance(reply, Error) else [reply]
+
+        return eventually(accepted, f"{words} is accepted")[0]
 
     def send(self, *words):
         self.socket.sendall(request(*words))
@@ -462,13 +482,19 @@ class Client:
     def end_input(self):
         self.socket.shutdown(socket.SHUT_WR)
 
-    def reply(self):
+    def reply(self, codes=""):
         """Returns the next reply, and queues the pushes before it."""
         while True:
-            value = self.receive()
+            value = self.receive(codes)
             if not isinstance(value, Push):
                 return value
             self.pushes.append(value)
+
+    def refusal(self, codes):
+        """Returns the next reply, which must be an error with one of these codes."""
+        reply = self.reply(codes)
+        assert isinstance(reply, Error), reply
+        return reply
 
     def push(self):
         """Returns the next push; with RESP2, the next array."""
@@ -513,7 +539,8 @@ class Client:
         except ConnectionError:
             return True
 
-    def receive(self):
+    def receive(self, codes=""):
+        """Returns the next reply or push. An error must have one of these codes."""
         while True:
             try:
                 value, end = parse(self.buffer, self.start)
@@ -521,8 +548,9 @@ class Client:
                 self.fill()
                 continue
             self.start = end
-            if isinstance(value, Error) and UNKNOWN.match(value) and not self.expects_unknown:
-                raise UnknownCommand(value)
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, Error) and not is_named(each, codes):
+                    raise Refused(each)
             if self.start > 1 << 20:
                 del self.buffer[: self.start]
                 self.start = 0

@@ -15,7 +15,7 @@ import threading
 import traceback
 
 import pytest
-from countdownd import PROJECT, Client, Simple, eventually, request, view
+from countdownd import ANY, PROJECT, Client, Simple, eventually, request, view
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be other users")
 
@@ -76,7 +76,7 @@ def open_up(daemon):
 def say(path, *commands):
     with Client(path) as client:
         for words in commands:
-            print(client(*words.split()))
+            print(client.either(ANY, *words.split()))
 
 
 def say_as(user, daemon, *commands, groups=()):
@@ -127,7 +127,7 @@ def test_only_named_users_may_connect(start_daemon):
 
     def be_refused(path):
         client = Client(path)
-        print(client.receive())
+        print(client.refusal("NOPERM"))
         print(client.is_closed())
 
     assert Child(NOBODY, be_refused, daemon.path).lines() == [
@@ -156,7 +156,7 @@ def test_config_reload_reports_what_changed_or_is_wrong(start_daemon):
     assert reply[b"needs_restart"] == [b"socket.mode"]
 
     daemon.config_path.write_text("countdown: {count: 0}\nlimits: {x: 1}\n")
-    error = client("CONFIG", "RELOAD")
+    error = client.error("ERR", "CONFIG", "RELOAD")
     assert error.startswith("ERR the configuration is refused, the old one stays: ")
     assert f"{daemon.config_path}:1: countdown.count" in error
     assert f"{daemon.config_path}:2: limits.x" in error
@@ -351,7 +351,7 @@ def test_unread_output_of_a_user_holds_its_connections_back_until_there_is_room(
     client = daemon.connect()
 
     def refusal():
-        return "LIMIT max-output-per-uid" in client("PING")
+        return "LIMIT max-output-per-uid" in client.either("LIMIT", "PING")
 
     eventually(refusal, "the limit is met")
     held.send("TIMER", "SET", "t", "1h")
@@ -372,7 +372,7 @@ def test_a_flood_of_the_same_warning_is_summed_up(start_daemon):
     client = daemon.connect()
     client("COUNTDOWN", "START", "k")
     for number in range(1000):
-        assert client("COUNTDOWN", "START", f"l{number}").code == "LIMIT"
+        client.error("LIMIT", "COUNTDOWN", "START", f"l{number}")
     line = "command refused: limits.max-entities-per-uid is 1 and reached"
     eventually(lambda: "990 like this" in daemon.log, "the others are counted")
     assert daemon.log.count(line) == 11
@@ -404,7 +404,7 @@ def test_secrets_are_never_logged(start_daemon):
         ["COUNTDOWN", "START", "e", "META", secret],
         ["CONFIG", "RELOAD"],
     ):
-        client(*words)
+        client.either("ERR LIMIT", *words)
     client.send_bytes(b"*6\r\n$9\r\nCOUNTDOWN\r\n$5\r\nSTART\r\n$1\r\nz\r\n$4\r\nMETA\r\n$3\r\n" + secret.encode())
     assert client.is_closed()
     other = daemon.connect()

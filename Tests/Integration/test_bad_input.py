@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from countdownd import Client, Closed, Simple, eventually, is_asleep, request, view
+from countdownd import ANY, Client, Closed, Simple, eventually, is_asleep, request, view
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def refused(client, data):
     replies = []
     try:
         while True:
-            replies.append(client.receive())
+            replies.append(client.receive(ANY))
     except Closed:
         return replies
 
@@ -135,7 +135,7 @@ def test_connections_beyond_the_limit_are_refused(start_daemon, name):
     assert all(client("PING") == Simple("PONG") for client in clients)
     for _ in range(5):
         refusal = daemon.connect()
-        assert refusal.receive() == f"LIMIT {name} is 3 and reached"
+        assert refusal.refusal("LIMIT") == f"LIMIT {name} is 3 and reached"
         assert refusal.is_closed()
     assert f"limits.{name} is reached" in daemon.log
     assert b"rejected_connections:" in clients[0]("INFO", "clients")
@@ -152,7 +152,7 @@ def test_connections_beyond_the_limit_are_refused(start_daemon, name):
 def can_ping(daemon):
     try:
         with Client(daemon.path) as client:
-            return client("PING") == Simple("PONG")
+            return client.either("LIMIT", "PING") == Simple("PONG")
     except (OSError, Closed):
         return False
 
@@ -165,7 +165,7 @@ def test_entities_beyond_the_limit_are_refused(start_daemon, name):
     client("HUD", "SHOW", "k")
     client("TIMER", "SET", "k", "1h")
     for words in (["COUNTDOWN", "START", "l"], ["HUD", "SHOW", "l"], ["TIMER", "SET", "l", "1h"]):
-        assert client(*words) == f"LIMIT {name} is 3 and reached"
+        assert client.error("LIMIT", *words) == f"LIMIT {name} is 3 and reached"
     assert client("DBSIZE") == 3
     assert view(client("TIMER", "SET", "k", "2h"))["remaining_ms"] > 0, "it takes the old one's place"
     client("TIMER", "DEL", "k")

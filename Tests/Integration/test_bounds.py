@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from countdownd import Client, Error, eventually, request
+from countdownd import Client, eventually, request
 
 pytestmark = pytest.mark.alone
 
@@ -41,8 +41,7 @@ def in_pieces(client, commands, size=500):
         piece = commands[start : start + size]
         client.send_bytes(b"".join(request(*words) for words in piece))
         for _ in piece:
-            reply = client.reply()
-            assert not isinstance(reply, Error), reply
+            client.reply()
 
 
 def fields(reply):
@@ -71,8 +70,8 @@ def test_patterns_are_limited_for_all_connections_of_a_user(daemon, client):
     for _ in range(600):
         first.push()
     patterns = [f"timer:{number}*" for number in range(401)]
-    error = second("PSUBSCRIBE", *patterns)
-    assert error.code == "LIMIT" and "max-patterns-per-uid is 1000" in error
+    error = second.error("LIMIT", "PSUBSCRIBE", *patterns)
+    assert "max-patterns-per-uid is 1000" in error
     assert client("PUBSUB", "NUMPAT") == 600
     first.close()
     eventually(lambda: client("PUBSUB", "NUMPAT") == 0, "they go with the connection")

@@ -54,7 +54,7 @@ def test_a_command_after_it_waits_for_its_end(client):
 
 
 def test_what_is_wrong_is_said(daemon, client):
-    reply = client("CLEAR", "hud", "*")
+    reply = client.error("ERR", "CLEAR", "hud", "*")
     assert reply.startswith("ERR 'hud' is no kind that can be cleared: countdown, timer")
     says(daemon, 4, "is no kind that can be cleared", "clear", "--kind", "x", "--match", "*")
     assert ctl("clear", "--kind", "timer").returncode == 64

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from countdownd import Closed, Error, Push, eventually, request, view
+from countdownd import Closed, Push, eventually, request, view
 
 virtual = pytest.mark.daemon(virtual_time=True)
 
@@ -210,8 +210,7 @@ def fill(client, count, command=lambda number: ("TIMER", "SET", f"t{number}", "1
         numbers = range(start, min(start + 1_000, count))
         client.send_bytes(b"".join(request(*command(number)) for number in numbers))
         for _ in numbers:
-            reply = client.reply()
-            assert not isinstance(reply, Error), reply
+            client.reply()
 
 
 @pytest.mark.alone
@@ -366,8 +365,8 @@ def test_beyond_max_subscriptions_nothing_changes(client, watcher):
     for _ in range(2):
         watcher.event()
     for command in ("SUBSCRIBE", "PSUBSCRIBE"):
-        error = watcher(command, "timer:c", "timer:d")
-        assert error.code == "LIMIT" and "max-subscriptions is 3" in error
+        error = watcher.error("LIMIT", command, "timer:c", "timer:d")
+        assert "max-subscriptions is 3" in error
     assert not watcher.has_more(), "not even a snapshot"
     assert client("PUBSUB", "NUMSUB", "timer:c", "timer:d") == [b"timer:c", 0, b"timer:d", 0]
     assert client("PUBSUB", "NUMPAT") == 0

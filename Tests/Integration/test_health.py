@@ -107,14 +107,13 @@ def test_damage_refuses_all_that_decides_if_configured(daemon):
         "COUNTDOWN START k", "THROTTLE TAKE k BURST 1 RATE 1/1s", "ONCE BEGIN k TTL 1h", "COUNTDOWN GET k", "DBSIZE",
         "PSUBSCRIBE countdown:*", "EVENTS LAST", "BACKUP BEGIN",
     ]:  # fmt: skip
-        reply = client(*command.split())
-        assert reply.code == "DAMAGED" and "countdownctl state acknowledge" in reply, command
+        assert "countdownctl state acknowledge" in client.error("DAMAGED", *command.split())
     client("MULTI")
-    assert client("COUNTDOWN", "START", "k").code == "DAMAGED"
-    assert client("EXEC").code == "EXECABORT"
+    client.error("DAMAGED", "COUNTDOWN", "START", "k")
+    client.error("EXECABORT", "EXEC")
     assert client("PING") == Simple("PONG")
     for command in ["INFO", "METRICS", "HELP", "COUNTDOWN HELP", "CLIENT ID"]:
-        assert not isinstance(client(*command.split()), Error), command
+        client(*command.split())
     status, lines = health(daemon)
     assert status == 2 and "there was a state" in lines[0]
     assert client("STATE", "ACKNOWLEDGE") == 1
@@ -125,10 +124,11 @@ def test_damage_refuses_all_that_decides_if_configured(daemon):
 def test_on_damage_is_reloaded(daemon):
     damaged(daemon, empty)
     client = daemon.connect()
-    for choice, code in [("refuse", "DAMAGED"), ("continue", None)]:
+    for choice, is_error in [("refuse", True), ("continue", False)]:
         daemon.config_path.write_text(f"on-damage: {choice}\n")
         daemon.process.send_signal(signal.SIGHUP)
-        eventually(lambda: getattr(client("COUNTDOWN", "GET", "k"), "code", None) == code, choice)
+        eventually(
+            lambda: isinstance(client.either("DAMAGED", "COUNTDOWN", "GET", "k"), Error) == is_error, choice)
 
 
 @needs_root
@@ -174,7 +174,7 @@ def test_root_is_let_in_beyond_the_limits(daemon):
     clients += [daemon.connect() for _ in range(4)]
     assert all(client("PING") == Simple("PONG") for client in clients)
     beyond = daemon.connect()
-    assert beyond.receive().startswith("LIMIT max-connections is 3")
+    assert beyond.refusal("LIMIT").startswith("LIMIT max-connections is 3")
     clients.pop(0).close()
     are(4)
     (reply,) = Child(NOBODY, greeting, daemon.path).lines()
@@ -199,7 +199,7 @@ def test_memory_beyond_its_limit_refuses_new_entities_only(daemon):
     client("CONFIG", "RELOAD")
     refused = None
     for number in range(100_000):
-        reply = client("TIMER", "SET", f"t{number}", "1h", "PAYLOAD", "p" * 4_096)
+        reply = client.either("LIMIT", "TIMER", "SET", f"t{number}", "1h", "PAYLOAD", "p" * 4_096)
         if isinstance(reply, Error):
             refused = reply
             break
@@ -214,7 +214,7 @@ def test_memory_beyond_its_limit_refuses_new_entities_only(daemon):
     assert status == 1 and f"limits.max-memory is {most}" in lines[0]
     daemon.config_path.write_text("")
     client("CONFIG", "RELOAD")
-    eventually(lambda: not isinstance(client("TIMER", "SET", "more", "1h"), Error), "there is room")
+    client.retry("LIMIT", "TIMER", "SET", "more", "1h")
 
 
 # Health
@@ -239,7 +239,7 @@ def test_health_of_a_daemon_that_hangs(daemon):
 
 def test_health_reports_a_refused_reload(daemon):
     daemon.config_path.write_text("nonsense: 1\n")
-    daemon.connect()("CONFIG", "RELOAD")
+    daemon.connect().error("ERR", "CONFIG", "RELOAD")
     status, lines = health(daemon)
     assert status == 1 and "the new configuration is refused" in lines[0]
     done = ctl("health", "--json", "--socket", daemon.path)

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from countdownd import Error, eventually, view
+from countdownd import eventually, view
 from watching import CTL
 
 ENDS = ["terminate", "kill"]
@@ -61,8 +61,7 @@ def test_what_was_shown_for_long_enough_meanwhile_ends_late(daemon):
 
 
 def test_an_owner_and_durable_exclude_each_other(client):
-    reply = client("HUD", "SHOW", "s", "DURABLE", "OWNER", "connection")
-    assert isinstance(reply, Error) and "DURABLE" in reply
+    assert "DURABLE" in client.error("ERR", "HUD", "SHOW", "s", "DURABLE", "OWNER", "connection")
     assert client("HUD", "GET", "s") is None
     assert view(client("HUD", "SHOW", "s", "DURABLE", "OWNER", "none"))["durable"]
 

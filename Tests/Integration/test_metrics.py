@@ -59,8 +59,8 @@ def test_metrics_count_correctly(daemon, client):
     client("COUNTDOWN", "START", "a")
     client("COUNTDOWN", "START", "a")
     client("COUNTDOWN", "START", "b")
-    client.error("ERR", "NONSENSE")
-    client("COUNTDOWN", "CANCEL", "a", "GENERATION", "1")
+    client.error("UNKNOWN", "NONSENSE")
+    client.error("STALE", "COUNTDOWN", "CANCEL", "a", "GENERATION", "1")
     client("TIMER", "SET", "t", "1ms")
     other = daemon.connect()
     eventually(lambda: client("TIMER", "GET", "t") is None, "t fires")
@@ -139,7 +139,7 @@ def test_a_refused_reload_is_reported_until_one_is_taken(daemon, client):
     assert reported() == {"successful": "1", "error": "", "success_unix_ms": str(began)}
     client("CLOCK", "ADVANCE", "5s")
     daemon.config_path.write_text("countdown: {count: 5}\nnonsense: 1\n")
-    client("CONFIG", "RELOAD")
+    client.error("ERR", "CONFIG", "RELOAD")
     assert (reported()["successful"], reported()["success_unix_ms"]) == ("0", str(began))
     assert "nonsense: unknown setting" in reported()["error"]
     assert figures() == (0, began)
@@ -207,7 +207,7 @@ def test_metrics_show_each_limit_its_use_and_who_is_refused(daemon, client):
 
     open_up(daemon)
     for number in range(6):
-        client("TIMER", "SET", f"t{number}", "1h")
+        client.either("LIMIT", "TIMER", "SET", f"t{number}", "1h")
     used, most = of("limit_used", "limit"), of("limit_max", "limit")
     assert used.keys() == most.keys() and "max-memory" not in most
     assert (used["max-entities"], most["max-entities"]) == (4, 4)
@@ -230,19 +230,19 @@ def test_metrics_show_each_limit_its_use_and_who_is_refused(daemon, client):
 def greeting(path):
     """Prints what a client receives that says nothing."""
     with Client(path) as client:
-        print(client.receive())
+        print(client.refusal("LIMIT NOPERM"))
 
 
 def visit(path):
     """Prints the replies to a change that the rules refuse, and to a command of administrators."""
     with Client(path) as client:
-        print(client("TIMER", "SET", "own:t", "1h"))
-        print(client("CONFIG", "GET", "*"))
+        print(client.error("NOPERM", "TIMER", "SET", "own:t", "1h"))
+        print(client.error("NOPERM", "CONFIG", "GET", "*"))
 
 
 def test_metrics_show_no_keys(client):
     client("COUNTDOWN", "START", "+4512345678")
-    client.error("ERR", "NONSENSE+4512345678")
+    client.error("UNKNOWN", "NONSENSE+4512345678")
     client("TIMER", "SET", "+4512345678", "1h", "PAYLOAD", "+4512345678")
     assert b"4512345678" not in client("METRICS")
 
@@ -338,7 +338,7 @@ def test_rules_and_dashboard_read_metrics_that_exist(client):
         return set(re.findall(r"\bcountdownd_(?!fleet_)\w+", text))
 
     shown = without_fleets(" ".join(expressions))
-    client.error("ERR", "NONSENSE")
+    client.error("UNKNOWN", "NONSENSE")
     known |= {re.match(r"\w+", name)[0] for name in metrics(client)}
     assert shown <= known
     # The dashboard shows all metrics, except the sums and counts of histograms.
@@ -369,7 +369,7 @@ def test_rules_dashboard_and_docs_know_the_figures_of_the_gateway():
 
 @needs_promtool
 def test_promtool_finds_nothing_wrong_with_metrics(client):
-    client.error("ERR", "NONSENSE")
+    client.error("UNKNOWN", "NONSENSE")
     client("COUNTDOWN", "START", "a")
     assert promtool("check", "metrics", text=client("METRICS").decode()) == ""
 

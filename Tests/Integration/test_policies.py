@@ -119,7 +119,7 @@ slowlog: {length: 7}
     new = start(client, "new", "POLICY", "login")
     assert (new["remaining_ms"], new["sends_left"]) == (30_000, 1)
     assert start(client, "other", "POLICY", "other")["accepted"]
-    assert client("COUNTDOWN", "START", "fifth").code == "LIMIT"
+    client.error("LIMIT", "COUNTDOWN", "START", "fifth")
     # A countdown keeps the policy that it was started with, also on RESEND.
     client("CLOCK", "ADVANCE", "60s")
     again = view(client("COUNTDOWN", "RESEND", "old"))
@@ -133,7 +133,7 @@ slowlog: {length: 7}
     assert view(client("HUD", "SHOW", "s", "LEVEL", "alert"))["level"] == b"alert"
     assert dict(zip(*[iter(client("CONFIG", "GET", "*"))] * 2))[b"slowlog.length"] == b"7"
     reload(daemon, "", "configuration reloaded")
-    assert "no policy 'login'" in client("COUNTDOWN", "START", "x", "POLICY", "login")
+    assert "no policy 'login'" in client.error("ERR", "COUNTDOWN", "START", "x", "POLICY", "login")
 
 
 @pytest.mark.daemon(virtual_time=True, config=LOGIN)

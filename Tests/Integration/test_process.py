@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from countdownd import PATIENCE, PROJECT, Client, Error, Simple, binary, check, eventually, request, view
+from countdownd import PATIENCE, PROJECT, Client, Simple, binary, check, eventually, request, view
 
 
 def run(*arguments, timeout=PATIENCE):
@@ -417,14 +417,9 @@ def test_a_client_waiting_at_the_socket_is_served_first(start_daemon):
         daemon.terminate()
         daemon.start_without_waiting()
         client = eventually(lambda: connected(daemon.path), "it listens", pause=0)
-        reply = eventually(lambda: loaded(client("TIMER", "SET", "t", "1h")), "it has loaded")
-        assert view(reply)["key"] == b"t"
+        assert view(client.retry("LOADING", "TIMER", "SET", "t", "1h"))["key"] == b"t"
         client.close()
         daemon.is_expected_to_run = True
-
-
-def loaded(reply):
-    return None if isinstance(reply, Error) and reply.code == "LOADING" else reply
 
 
 def connected(path):
@@ -534,7 +529,7 @@ def test_the_log_is_json_if_configured(start_daemon):
     daemon = start_daemon(config="log-format: json\nlimits: {max-entities: 1}\n")
     client = daemon.connect()
     client("COUNTDOWN", "START", "first")
-    client("COUNTDOWN", "START", 'a"b\\c\n')
+    client.error("LIMIT", "COUNTDOWN", "START", 'a"b\\c\n')
     lines = [json.loads(line) for line in daemon.log.splitlines()]
     assert {"time", "level", "message"} <= set.intersection(*map(set, lines))
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines)

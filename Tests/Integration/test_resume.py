@@ -110,7 +110,7 @@ def fill(daemon, count):
     while len(taken) < count:
         client = daemon.connect()
         try:
-            if isinstance(client("ECHO", "here"), Error):
+            if isinstance(client.either("LIMIT", "ECHO", "here"), Error):
                 raise Closed
             taken.append(client)
         except (Closed, BrokenPipeError):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from countdownd import Error, eventually, request, view
+from countdownd import eventually, request, view
 from stored import KINDS
 
 ENDS = ["terminate", "kill"]
@@ -93,11 +93,7 @@ def test_timers_that_fell_due_meanwhile_fire_late_by_their_rule(daemon):
     daemon.start_without_waiting()
     eventually(daemon.listens, "it listens")
     client = daemon.connect()
-
-    def subscribed():
-        return not isinstance(client("PSUBSCRIBE", "*"), Error)
-
-    eventually(subscribed, "it has loaded", pause=0.001)
+    client.retry("LOADING", "PSUBSCRIBE", "*")
     daemon_info = eventually(
         lambda: (info := daemon.info("lateness", "stats"))["events"] != "0" and info, "events")
     assert daemon_info
@@ -160,7 +156,8 @@ def test_places_are_used_again(daemon):
                 pipeline += [("COUNTDOWN", "START", f"{new}{n}", "META", n)]
                 pipeline += [("TIMER", "SET", f"{new}{n}", "1h", "PAYLOAD", n)]
         client.send_bytes(b"".join(request(*words) for words in pipeline))
-        assert not [error for error in (client.reply() for _ in pipeline) if isinstance(error, Error)]
+        for _ in pipeline:
+            client.reply()
         daemon.restart(["kill", "terminate", "kill"][round])
         client = daemon.connect()
         assert client("DBSIZE") == 100

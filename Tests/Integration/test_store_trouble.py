@@ -69,6 +69,11 @@ def start(client, key, *words):
     return client("COUNTDOWN", "START", key, "EVERY", "1h", *words)
 
 
+def is_refused(client, key, *words):
+    """Starts a countdown; returns whether it is refused because it cannot be stored."""
+    return isinstance(client.either("READONLY", "COUNTDOWN", "START", key, "EVERY", "1h", *words), Error)
+
+
 def is_stored(client, key):
     return client("COUNTDOWN", "GET", key) is not None
 
@@ -76,9 +81,9 @@ def is_stored(client, key):
 def start_until_refused(client):
     """Starts countdowns of 1 KiB until one is refused; returns how many were accepted."""
     number = 0
-    while not isinstance(reply := start(client, f"x{number}", "META", "m" * 1000), Error):
+    while not is_refused(client, f"x{number}", "META", "m" * 1000):
         number += 1
-    assert reply.code == "READONLY" and not is_stored(client, f"x{number}")
+    assert not is_stored(client, f"x{number}")
     return number
 
 
@@ -105,7 +110,7 @@ def test_a_full_disk_refuses_changes_before_they_are_made(start_daemon, small, t
         ["COUNTDOWN", "RETIME", "kept", "1s"], ["TIMER", "SET", "timer", "5s"], ["TIMER", "DEL", "timer"],
         ["TIMER", "SET", "new", "5s"],
     ]:  # fmt: skip
-        assert client(*words).code == "READONLY", words
+        client.error("READONLY", *words)
     assert view(client("COUNTDOWN", "GET", "kept"))["generation"] == before
     assert view(client("COUNTDOWN", "GET", "kept"))["state"] == b"counting"
     assert not is_stored(client, "y") and client("TIMER", "GET", "new") is None
@@ -223,8 +228,8 @@ def test_files_that_a_start_would_not_find_are_not_written_to(tmp_path, start_da
     moved.away()
     if how == "replaced":
         (shutil.copytree if what == "directory" else shutil.copy)(moved.aside, moved.path)
-    assert start(client, "refused").code == "READONLY"
-    assert client("COUNTDOWN", "CANCEL", "before").code == "READONLY"
+    client.error("READONLY", "COUNTDOWN", "START", "refused")
+    client.error("READONLY", "COUNTDOWN", "CANCEL", "before")
     error, advice = {
         "moved": ("is missing", "Put it back as it was"), "replaced": ("was replaced", "Put the state directory back")}[how]
     assert error in daemon.info("persistence")["last_error"] and advice in daemon.log
@@ -252,8 +257,8 @@ def test_a_newer_state_refuses_changes_until_it_is_gone_or_continued_with(start_
     put(copy, newer)
     # The daemon checks at most once per millisecond.
     time.sleep(0.002)
-    assert start(client, "refused").code == "READONLY"
-    assert client("COUNTDOWN", "CANCEL", "before").code == "READONLY"
+    client.error("READONLY", "COUNTDOWN", "START", "refused")
+    client.error("READONLY", "COUNTDOWN", "CANCEL", "before")
     assert f"{newer} is a newer state" in daemon.info("persistence")["last_error"]
     eventually(lambda: "Restart countdownd to continue with it" in told.status(), "systemd has the status")
     assert "or move it away" in daemon.log
@@ -307,13 +312,13 @@ def test_a_reload_does_not_hide_that_nothing_can_be_stored(tmp_path, start_daemo
     client = daemon.connect()
     moved = Moved(daemon.state, "database")
     moved.away()
-    assert start(client, "k").code == "READONLY"
+    client.error("READONLY", "COUNTDOWN", "START", "k")
     eventually(lambda: "read-only" in told.status(), "systemd has the status")
-    assert not isinstance(client("CONFIG", "RELOAD"), Error)
+    client("CONFIG", "RELOAD")
     eventually(lambda: "configuration reloaded" in told.status(), "systemd has the outcome")
     assert "read-only" in told.status()
     daemon.config_path.write_text("nonsense: 1\n")
-    assert isinstance(client("CONFIG", "RELOAD"), Error)
+    client.error("ERR", "CONFIG", "RELOAD")
     eventually(lambda: "is refused" in told.status(), "systemd has the outcome")
     assert "read-only" in told.status()
     # Nor does the recovery hide that the configuration is refused.
@@ -322,7 +327,7 @@ def test_a_reload_does_not_hide_that_nothing_can_be_stored(tmp_path, start_daemo
     eventually(lambda: "read-only" not in told.status(), "systemd has the status")
     assert "is refused" in told.status()
     daemon.config_path.write_text("")
-    assert not isinstance(client("CONFIG", "RELOAD"), Error)
+    client("CONFIG", "RELOAD")
     eventually(lambda: told.status() == "STATUS=configuration reloaded", told.status)
 
 
@@ -403,7 +408,7 @@ def test_a_next_segment_that_cannot_be_reserved_refuses_changes(faulty, action):
     faults.damage()
     count = start_until_refused(client)
     assert count > 0
-    assert client("COUNTDOWN", "CANCEL", "kept").code == "READONLY"
+    client.error("READONLY", "COUNTDOWN", "CANCEL", "kept")
     assert view(client("COUNTDOWN", "START", "mine", "OWNER", "connection"))["accepted"]
     assert (ADVICE | {"ENOSPC": "Free space"})[action] in daemon.info("persistence")["last_error"]
     faults.mend()
@@ -421,7 +426,7 @@ def test_folding_that_fails_is_reported(faulty, told):
 
     def persistence(name):
         nonlocal accepted
-        if not isinstance(start(client, f"k{accepted}", "META", "m" * 4_000), Error):
+        if not is_refused(client, f"k{accepted}", "META", "m" * 4_000):
             accepted += 1
         return daemon.info("persistence")[name]
 

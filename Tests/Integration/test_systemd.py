@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from countdownd import FIRST_STATE, Client, Error, eventually, view
+from countdownd import FIRST_STATE, Client, sure, view
 from machine import CONFIGURATION, SOCKET, Load, needs_binary, needs_systemd, ping, ping_as
 from machine import runtime_directories, with_countdownd
 
@@ -343,7 +343,7 @@ def test_the_drop_in_of_fleets_opens_the_network_to_it(machine):
     machine.run("systemctl", "restart", "countdownd.service")
     machine.eventually("the fleet's server is reached", is_connected)
     with Client(machine.path(SOCKET)) as client:
-        reply = eventually(lambda: started(client), "it is accepted")
+        reply = sure(client, "COUNTDOWN", "START", "k")
     assert view(reply)["accepted"] == 1
     assert machine.run("redis-cli", "-a", "secret", "--no-auth-warning", "KEYS", "cd:{default.*}:records")
 
@@ -537,8 +537,3 @@ def test_no_socket_from_systemd_is_said(machine):
     machine.eventually(
         "it says so", lambda: "systemd has passed no socket" in machine.show("StatusText", "alone.service")
         or "systemd has passed no socket" in machine.journal("alone.service"))
-
-
-def started(client):
-    reply = client("COUNTDOWN", "START", "k")
-    return None if isinstance(reply, Error) else reply

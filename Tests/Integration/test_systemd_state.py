@@ -210,11 +210,8 @@ class Writers:
                         start = ["COUNTDOWN", "START"]
                         client.send_bytes(b"".join(request(*start, key, "EVERY", "1h") for key in keys))
                         for key in keys:
-                            reply = client.reply()
-                            # Refused, so not acknowledged: the daemon is still loading.
-                            if isinstance(reply, Error) and reply.code == "LOADING":
-                                continue
-                            if view(reply)["accepted"]:
+                            reply = client.reply("LOADING")
+                            if not isinstance(reply, Error) and view(reply)["accepted"]:
                                 self.acknowledged[number].add(key)
                 except (Closed, ConnectionError):
                     # Unanswered commands may or may not have been executed.
