@@ -19,6 +19,8 @@ from watching import Watch
 def pytest_configure(config):
     # Processes that a shell starts in the background inherit an ignored SIGINT, and pass it on.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # An assertion in a thread fails the test, too.
+    config.addinivalue_line("filterwarnings", "error::pytest.PytestUnhandledThreadExceptionWarning")
     config.addinivalue_line("markers", "daemon(**options): how `daemon` is started")
     config.addinivalue_line("markers", "alone: measures time or load, so nothing runs beside it")
 
