@@ -517,15 +517,31 @@ class Client:
 
     def arrived(self):
         """Returns the pushes that the daemon has sent until it answers a PING that is sent now.
-        Snapshots may follow it: the daemon creates them as the client reads."""
+        Snapshots of a pattern may follow it, as the daemon creates them later: see `caught_up`."""
         self.send("PING", "so far")
         found, self.pushes = self.pushes, []
         while (message := self.receive()) not in (b"so far", [b"pong", b"so far"]):
             found.append(message)
         return found
 
-    def has_more(self, seconds=0.2):
-        """Returns whether more data arrives within `seconds`."""
+    def caught_up(self, other):
+        """Returns the pushes that the daemon has sent, with all snapshots of all patterns: they come
+        before those of a later pattern. `other` is another client, which makes a timer for it."""
+        other("TIMER", "SET", "caught up", "1h")
+        last = "timer:caught u[p]"
+        self.send("PSUBSCRIBE", last)
+        found, self.pushes = self.pushes, []
+        while (message := self.receive())[:2] != [b"pmessage", last.encode()]:
+            found.append(message)
+        self.send("PUNSUBSCRIBE", last)
+        other("TIMER", "DEL", "caught up")
+        found += self.arrived()
+        parts = [(message, [part for part in message if isinstance(part, bytes)]) for message in found]
+        return [message for message, texts in parts if not any(b"caught u" in text for text in texts)]
+
+    def has_more(self, seconds=0):
+        """Returns whether more data is there, or arrives within `seconds`. That nothing more is sent
+        shows only after a marker, such as those of `arrived` and `caught_up`."""
         if self.pushes or len(self.buffer) > self.start:
             return True
         return bool(select.select([self.socket], [], [], seconds)[0])

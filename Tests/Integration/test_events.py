@@ -27,11 +27,8 @@ def subscribe(client, *channels, command="SUBSCRIBE"):
         assert client.push() == [command.lower().encode(), channel.encode(), count]
 
 
-def collect(client, seconds=0.3):
-    events = []
-    while client.has_more(seconds):
-        events.append(client.event()[1])
-    return events
+def collect(client):
+    return [json.loads(message[-1]) for message in client.arrived()]
 
 
 @virtual
@@ -186,7 +183,7 @@ def test_a_snapshot_comes_first(client, watcher):
     assert (counting["meta"], counting["sends"], counting["count"]) == ("m", 1, 60)
     assert events[b"hud:k"]["status"] == "x"
     assert events[b"timer:k"]["payload"] == "p"
-    assert not watcher.has_more()
+    assert not watcher.arrived()
 
 
 @virtual
@@ -200,7 +197,7 @@ def test_a_pattern_gets_snapshots_of_all_matches(client, watcher):
     assert sorted(channels) == sorted(
         [f"countdown:a{n}" for n in (1, 2, 3)] + [f"timer:a{n}" for n in (1, 2, 3)]
     )
-    assert not watcher.has_more()
+    assert not watcher.caught_up(client)
     client("CLOCK", "ADVANCE", "1s")
     assert sorted(names(collect(watcher))) == ["tick"] * 3
 
@@ -238,7 +235,7 @@ def test_a_slow_reader_gets_thousands_of_snapshots(daemon, client):
             seen.pop(channel, None)
         else:
             seen[channel] = "event"
-    assert not slow.has_more()
+    assert not slow.caught_up(client)
     assert int(daemon.info("stats")["output_limit_disconnections"]) == 0
 
 
@@ -367,7 +364,7 @@ def test_beyond_max_subscriptions_nothing_changes(client, watcher):
     for command in ("SUBSCRIBE", "PSUBSCRIBE"):
         error = watcher.error("LIMIT", command, "timer:c", "timer:d")
         assert "max-subscriptions is 3" in error
-    assert not watcher.has_more(), "not even a snapshot"
+    assert not watcher.caught_up(client), "not even a snapshot"
     assert client("PUBSUB", "NUMSUB", "timer:c", "timer:d") == [b"timer:c", 0, b"timer:d", 0]
     assert client("PUBSUB", "NUMPAT") == 0
     watcher.send("SUBSCRIBE", "timer:a", "timer:b", "timer:c")

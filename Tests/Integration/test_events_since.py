@@ -43,10 +43,7 @@ def test_the_log_has_the_lines_that_subscribers_get(daemon, speaker):
     speaker("TIMER", "DEL", "t")
     speaker("HUD", "SHOW", "main", "FADEIN", "0", "FADEOUT", "0")
     speaker("HUD", "DISMISS", "main")
-    told = []
-    while watcher.has_more():
-        message = watcher.push()
-        told.append([message[-2], message[-1]])
+    told = [message[-2:] for message in watcher.arrived()]
     unkept = (b'"event":"tick"', b'"event":"refused"', b'"event":"snapshot"')
     told = [
         event
@@ -84,9 +81,7 @@ def test_events_of_policies(daemon, client):
     client("CLOCK", "ADVANCE", "2s")
     client("COUNTDOWN", "START", "k", "POLICY", "p")
     client("CLOCK", "ADVANCE", "10s")
-    told = []
-    while watcher.has_more():
-        told.append(watcher.push()[-2:])
+    told = [message[-2:] for message in watcher.arrived()]
     kept = view(client("EVENTS", "SINCE", 0))["events"]
     names = {json.loads(line)["event"] for _, line in kept}
     assert names == {"started", "locked", "refunded", "passed", "expired", "ready"}

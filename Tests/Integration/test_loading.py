@@ -179,6 +179,8 @@ def test_a_reload_during_loading_is_answered_afterwards(loading, gate):
     gone.close()
     # By then the daemon has received all three requests.
     eventually(lambda: "calls=3" in loading.info("commandstats")["cmdstat_config|reload"], "it is asked")
+    # A later command is answered, and what the daemon has sent before is there.
+    loading.info("server")
     assert not first.has_more()
     gate.open()
     # Each reloads by itself: the first one has changed the policy for all.
