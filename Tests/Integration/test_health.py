@@ -4,10 +4,11 @@ import json
 import os
 import re
 import signal
+import subprocess
 
 import pytest
 
-from countdownd import FRAME_HEADER, Client, Error, Simple, eventually, frames, state_file, view
+from countdownd import FRAME_HEADER, Client, Error, Simple, binary, eventually, frames, state_file, view
 from test_access import NOBODY, Child, needs_root, open_up, say_as
 from test_ctl import ctl
 from test_metrics import greeting, metrics
@@ -242,6 +243,7 @@ def test_health_reports_a_refused_reload(daemon):
     daemon.connect().error("ERR", "CONFIG", "RELOAD")
     status, lines = health(daemon)
     assert status == 1 and "the new configuration is refused" in lines[0]
+    assert "nonsense" in daemon.info("server")["config_last_reload_error"]
     done = ctl("health", "--json", "--socket", daemon.path)
     assert json.loads(done.stdout)["status"] == "attention"
 
@@ -260,6 +262,10 @@ def test_too_few_descriptors_are_reported(daemon, client):
     missing = 20_000 + 8 + 128 - 1_000
     status, lines = health(daemon)
     assert status == 1 and f"raise LimitNOFILE= by {missing}, or lower the limit" in lines[0]
+    check = ["prlimit", "--nofile=1000", binary(), "--check-config", "--config", daemon.config_path]
+    checked = subprocess.run(check, capture_output=True, text=True, timeout=30)
+    for text in (daemon.log, checked.stdout + checked.stderr):
+        assert "limits.max-connections is 20000, but there is room for 864" in text, text
     assert metrics(client)["countdownd_process_missing_fds"] == missing
     daemon.config_path.write_text("limits: {max-connections: 864}\n")
     client("CONFIG", "RELOAD")

@@ -52,6 +52,7 @@ def keys(reply):
 
 def audit(daemon):
     lines = [json.loads(line) for line in daemon.log.splitlines() if AUDIT in line]
+    assert all("an entity of another user was changed" in line["message"] for line in lines)
     return [
         (int(line["uid"]), line["command"], line["key"], int(line["maker"]), line["allowed-by"])
         for line in lines
