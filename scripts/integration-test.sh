@@ -20,4 +20,7 @@ while read -r client; do
   "$venv/bin/pip" install --quiet --disable-pip-version-check --target "$folder.partial" "$client"
   mv "$folder.partial" "$folder"
 done <Tests/Integration/clients.txt
+
+# Compilers and type checkers keep what they have done, for all tests and workers.
+export GOCACHE=${GOCACHE:-$PWD/.build/go-cache} MYPY_CACHE_DIR=${MYPY_CACHE_DIR:-$PWD/.build/mypy-cache}
 exec "$venv/bin/python" -m pytest -p no:cacheprovider --rootdir=. -o testpaths=Tests/Integration "$@"

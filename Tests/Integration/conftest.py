@@ -27,7 +27,7 @@ def pytest_configure(config):
 
 # With pytest-xdist (`-n`), the tests of each of these files run in one worker, because they share a
 # fixture that is slow to create.
-GROUPS = {"test_client_flows", "test_damaged_state", "test_fleet", "test_sandbox"}
+GROUPS = {"test_damaged_state", "test_fleet", "test_sandbox"}
 
 
 @pytest.hookimpl(tryfirst=True)

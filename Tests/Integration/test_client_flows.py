@@ -17,8 +17,9 @@ import threading
 
 import pytest
 
+from compiled import once
 from countdownd import PATIENCE, PROJECT, Closed, ctl_binary, eventually
-from test_client_packages import CLIENTS, ENVIRONMENT, needs, run
+from test_client_packages import CLIENTS, ENVIRONMENT, needs, run, typescript_client
 
 sys.path.append(str(PROJECT / "scripts"))
 from clients import names  # noqa: E402
@@ -49,21 +50,20 @@ def player(request, tmp_path_factory):
     if request.param == "python":
         return request.param, [sys.executable, PLAYERS / "player.py"]
     if request.param == "node":
-        needs("tsc")
         needs("node")
-        modules = tmp_path / "node_modules"
-        modules.mkdir()
-        package = modules / "countdownd"
-        run("tsc", "-p", CLIENTS / "TypeScript", "--outDir", package / "dist")
-        shutil.copy(CLIENTS / "TypeScript/package.json", package)
+        (tmp_path / "node_modules").mkdir()
+        (tmp_path / "node_modules/countdownd").symlink_to(typescript_client())
         shutil.copy(PLAYERS / "player.mjs", tmp_path)
         return request.param, ["node", tmp_path / "player.mjs"]
     needs("go")
-    shutil.copy(PLAYERS / "go/main.go", tmp_path)
-    (tmp_path / "go.mod").write_text(
-        f"module player\n\ngo 1.19\n\nrequire countdownd v0.0.0\n\nreplace countdownd => {CLIENTS}/Go\n")
-    run("go", "build", "-o", "player", ".", cwd=tmp_path, GOFLAGS="-mod=mod", GOPROXY="off")
-    return request.param, [tmp_path / "player"]
+
+    def make(folder):
+        shutil.copy(PLAYERS / "go/main.go", folder)
+        (folder / "go.mod").write_text(
+            f"module player\n\ngo 1.19\n\nrequire countdownd v0.0.0\n\nreplace countdownd => {CLIENTS}/Go\n")
+        run("go", "build", "-o", "player", ".", cwd=folder, GOFLAGS="-mod=mod", GOPROXY="off")
+
+    return request.param, [once("go-player", make, PLAYERS / "go", CLIENTS / "Go") / "player"]
 
 
 class Player:

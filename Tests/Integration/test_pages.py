@@ -15,8 +15,10 @@ import threading
 
 import pytest
 
+from compiled import once
 from countdownd import PATIENCE, PROJECT, binary, eventually, view
 from pages import Reader, blocks, matches
+from test_client_packages import typescript_client
 
 README = PROJECT / "README.md"
 # Pages that start their own daemon.
@@ -91,30 +93,33 @@ def node(text, directory):
     for package in pathlib.Path("/usr/share/nodejs").iterdir():
         (modules / package.name).symlink_to(package)
     if "'countdownd'" in text:
-        needs("tsc", "node-typescript")
-        source = PROJECT / "Clients/TypeScript"
-        package = modules / "countdownd"
-        subprocess.run(
-            ["tsc", "-p", source, "--outDir", package / "dist"], check=True, timeout=10 * PATIENCE)
-        shutil.copy(source / "package.json", package)
+        (modules / "countdownd").symlink_to(typescript_client())
     return ["node", "program.mjs"]
 
 
-def go(text, directory):
+def go(text, _):
     needs("go", "golang-go")
-    (directory / "program.go").write_text(text)
     client = PROJECT / "Clients/Go"
-    (directory / "go.mod").write_text(
-        f"module program\n\ngo 1.19\n\nrequire countdownd v0.0.0\n\nreplace countdownd => {client}\n")
-    subprocess.run(["go", "vet", "program.go"], cwd=directory, check=True, timeout=10 * PATIENCE)
-    subprocess.run(["go", "build", "program.go"], cwd=directory, check=True, timeout=10 * PATIENCE)
-    return [directory / "program"]
+
+    def make(folder):
+        (folder / "program.go").write_text(text)
+        (folder / "go.mod").write_text(
+            f"module program\n\ngo 1.19\n\nrequire countdownd v0.0.0\n\nreplace countdownd => {client}\n")
+        subprocess.run(["go", "vet", "program.go"], cwd=folder, check=True, timeout=10 * PATIENCE)
+        subprocess.run(["go", "build", "program.go"], cwd=folder, check=True, timeout=10 * PATIENCE)
+
+    return [once("go-program", make, text, client) / "program"]
 
 
-def swift(text, directory):
+def swift(text, _):
     """Compiles against the products of `swift build`; a separate package would rebuild them."""
     needs("swiftc", "toolchain, of swift.org")
     built = binary().parent
+    used = [built / name for name in ("Modules/CountdownClient.swiftmodule", "CountdownClient.build", "Wire.build")]
+    return [once("swift-program", lambda folder: compile_swift(text, built, folder), text, *used) / "program"]
+
+
+def compile_swift(text, built, directory):
     listed = (built / "countdownctl.product/Objects.LinkFileList").read_text().splitlines()
     # Of this project, link only the client and the protocol modules that it needs.
     own = {path.name for path in (PROJECT / "Sources").iterdir()} - {"CountdownClient", "Wire", "CCommit"}
@@ -126,12 +131,12 @@ def swift(text, directory):
     subprocess.run(
         [
             "swiftc", "-swift-version", "6", "-warnings-as-errors", "-I", built / "Modules",
+            "-module-cache-path", built / "ModuleCache",
             *(word for path in maps for word in ("-Xcc", f"-fmodule-map-file={path}")),
             "main.swift", "@objects", "-o", "program",
         ],
         cwd=directory, check=True, timeout=10 * PATIENCE,
     )  # fmt: skip
-    return [directory / "program"]
 
 
 LANGUAGES = {"python": python, "js": node, "go": go, "swift": swift}

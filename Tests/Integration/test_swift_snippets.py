@@ -70,7 +70,7 @@ def functions():
 def compile(text, directory, name="Snippets.swift", flags=("-parse-as-library",)):
     """Type-checks a file against the modules beside the daemon."""
     (directory / name).write_text(text)
-    flags = [*flags, "-I", MODULES]
+    flags = [*flags, "-I", MODULES, "-module-cache-path", MODULES.parent / "ModuleCache"]
     for folder in [*PROJECT.glob(".build/checkouts/*/Sources/*/include"), *PROJECT.glob("Sources/C*")]:
         flags += ["-I", folder, "-Xcc", f"-I{folder}"]
     for file in MODULES.parent.glob("C*.build/module.modulemap"):
