@@ -14,8 +14,6 @@ import pytest
 from countdownd import PATIENCE, binary, eventually
 from test_ctl import ctl
 
-pytestmark = pytest.mark.alone
-
 COUNTDOWNCTL = binary().parent / "countdownctl"
 
 
@@ -64,6 +62,7 @@ def test_commands_are_counted_by_both_ends(daemon, options, commands, pipeline):
     assert int(info["total_error_replies"]) == 0
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "options, ticks",
     [

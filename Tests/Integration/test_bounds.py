@@ -7,8 +7,6 @@ import pytest
 
 from countdownd import Client, eventually, request
 
-pytestmark = pytest.mark.alone
-
 
 class Pings:
     """Another client, which counts its PINGs until the `with` block ends."""
@@ -48,6 +46,7 @@ def fields(reply):
     return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2]))
 
 
+@pytest.mark.alone
 def test_events_since_with_many_patterns_does_not_hold_others_up(daemon, client):
     in_pieces(client, (("TIMER", "SET", f"t{number}", "1h") for number in range(5_000)))
     reader = daemon.connect(protocol=3)
@@ -79,6 +78,7 @@ def test_patterns_are_limited_for_all_connections_of_a_user(daemon, client):
     assert second.push()[2] == 1
 
 
+@pytest.mark.alone
 def test_many_channels_at_once_do_not_hold_others_up(daemon, client):
     watcher = daemon.connect(protocol=3)
     with Pings(daemon) as pings:

@@ -210,7 +210,6 @@ def fill(client, count, command=lambda number: ("TIMER", "SET", f"t{number}", "1
             client.reply()
 
 
-@pytest.mark.alone
 def test_a_slow_reader_gets_thousands_of_snapshots(daemon, client):
     count = 20_000
     fill(client, count, lambda n: ("TIMER", "SET", f"t{n}", "1h", "PAYLOAD", "x" * 500))

@@ -4,11 +4,7 @@ import json
 import random
 import time
 
-import pytest
-
 from countdownd import request
-
-pytestmark = pytest.mark.alone
 
 COUNT = 10_000
 LONGEST_MS = 5_000

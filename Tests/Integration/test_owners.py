@@ -79,7 +79,6 @@ def test_a_client_with_20000_timers_disconnects_and_others_do_not_notice(daemon,
     assert daemon.info("timers")["armed"] == "0"
 
 
-@pytest.mark.alone
 def test_a_client_with_50000_subscriptions_vanishes_and_others_do_not_notice(daemon, client):
     count = 50_000
     watcher = daemon.connect(protocol=3)

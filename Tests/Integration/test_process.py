@@ -496,7 +496,6 @@ def test_a_standard_error_that_nobody_reads_stops_no_client(start_daemon, tmp_pa
             os.close(reader)
 
 
-@pytest.mark.alone
 def test_nothing_runs_while_nothing_is_due(daemon):
     client = daemon.connect()
     # A flood fills segments of the log, which are then folded.
