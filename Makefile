@@ -14,11 +14,14 @@ help: ## List what make can do
 packages: ## Install the Debian packages that building needs
 	@scripts/install-packages.sh libsystemd-dev libsqlite3-dev libyaml-dev libssl-dev
 
+.PHONY: check-packages
+check-packages: packages
+	@scripts/install-packages.sh redis-server redis-tools python3 python3-venv gcc libc6-dev procps
+
 .PHONY: test-packages
-test-packages: packages ## Install the Debian packages that testing needs
-	@scripts/install-packages.sh redis-server redis-tools python3 python3-venv gcc libc6-dev \
-	  chromium-driver nodejs node-redis node-express node-typescript golang-go golang-github-gomodule-redigo-dev tmux procps \
-	  prometheus prometheus-node-exporter systemd groff-base binutils
+test-packages: check-packages ## Install the Debian packages that testing needs
+	@scripts/install-packages.sh chromium-driver nodejs node-redis node-express node-typescript golang-go \
+	  golang-github-gomodule-redigo-dev tmux prometheus prometheus-node-exporter systemd groff-base binutils
 
 # SwiftPM compiles everything again when a flag changes, and it colours diagnostics on a terminal
 # only. So they are never coloured: a build in a terminal and one in a pipe share their results.
@@ -178,8 +181,6 @@ apt-repository: deb deb-gateway ## Make a repository for apt with the Debian pac
 # Most integration tests wait rather than compute: three for each core, and not more than 12.
 WORKERS ?= $(shell n=$$((3 * $$(nproc))); echo $$((n < 12 ? n : 12)))
 
-# Swift tests run one after another: side by side, those that fill the memory with many things slow
-# each other and everything else down.
 INTEGRATION := COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q
 SWIFT_TEST := COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test $(SWIFT_FLAGS) --skip-build --no-parallel
 
@@ -189,18 +190,17 @@ test: test-packages ## Run all tests: machines and modules, then the real daemon
 ifdef T
 	@$(if $(filter %.py,$(firstword $(subst ::, ,$(T)))),$(INTEGRATION) $(T),$(SWIFT_TEST) --filter $(basename $(notdir $(T))))
 else
-	@$(SWIFT_TEST)
-	@$(INTEGRATION) -m "not alone" -n $(WORKERS) --dist loadgroup --durations=10
-	@$(INTEGRATION) -m alone --durations=10
+	@WORKERS=$(WORKERS) scripts/test.sh
 endif
 
-# The long ones are those of random histories and input.
 .PHONY: check
-check: test-packages ## Run the tests for a small change, in about two minutes once it is built
+check: check-packages ## Run lint and the tests for a small change, in 90 seconds once it is built
 	@swift build $(SWIFT_FLAGS) --build-tests
-	@$(SWIFT_TEST) --skip 'SimulationTests|OracleTests|FuzzTests'
-	@ROUNDS=2 $(INTEGRATION) -n $(WORKERS) --dist loadgroup $(addprefix Tests/Integration/test_,$(addsuffix .py, \
-	  reference bad_input store_trouble torture))
+	@WORKERS=$(WORKERS) scripts/test.sh check
+
+.PHONY: test-release
+test-release: test-packages build ## Run the tests of the daemon on the release build, which is what ships
+	@WORKERS=$(WORKERS) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd scripts/test.sh integration
 
 .PHONY: gateway
 gateway: packages ## Build Gateway/.build/release/countdown-gateway, its man page and completions (takes minutes)

@@ -14,11 +14,16 @@ step() {
   make "$@" || failed+=("make $*")
 }
 
+step test-release
+step check-instructions
 step test-deb
 step check-tarball
 step walk
+step simulate STEPS=100000 SEED=0
 step simulate STEPS=1000000 SEED="$seed"
+step simulate-fleet STEPS=4000 SEED=0
 step simulate-fleet STEPS=400000 SEED="$seed"
+step fuzz SECONDS_OF_FUZZ=60 SEED=0
 step fuzz SECONDS_OF_FUZZ=480 SEED="$seed"
 step torture ROUNDS=400 SEED="$seed"
 step torture-timers

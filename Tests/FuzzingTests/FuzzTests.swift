@@ -4,8 +4,8 @@ import Testing
 /// The corpus of inputs that found defects, and a few seeds. `make fuzz` plays more.
 @Suite struct FuzzTests {
   private static let seeds: [String: Range<UInt64>] = [
-    "wheel": 0..<10, "requests": 0..<150, "configuration": 0..<400, "state": 0..<40,
-    "transfer": 0..<150,
+    "wheel": 0..<10, "requests": 0..<40, "configuration": 0..<100, "state": 0..<10,
+    "transfer": 0..<40,
   ]
 
   @Test(arguments: 0..<fuzzTargets.count)

@@ -4,7 +4,7 @@ import Testing
 /// Seeded random histories of fleets: several daemons, the servers that they share, and failures.
 /// `make simulate-fleet` plays many more, optimized.
 @Suite struct FleetSimulationTests {
-  @Test(arguments: 0..<8)
+  @Test(arguments: 0..<4)
   func aFleetAnswersAsOneDaemonDoesWhateverGoesWrong(seed: UInt64) throws {
     try FleetSimulation(seed: seed).play(steps: 300)
   }
