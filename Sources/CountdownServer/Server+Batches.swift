@@ -18,6 +18,8 @@ extension Server {
     /// microseconds of the boot clock.
     var memoryRead: Int64 = 0
     var memoryTrimmed: Int64 = 0
+    /// How many bytes of input arrived since it was last read.
+    var inputSinceMemoryRead = 0
   }
 
   /// Begins a batch, unless one is open. The batch ends after this iteration of the loop.
@@ -116,14 +118,26 @@ extension Server {
   /// disconnected. Takes about 0.1 ms for each MiB.
   private func returnMemory() {
     if dispatcher.takePeak() { malloc_trim(0) }
+    if Int64(BootClock.now) - batch.memoryRead >= Self.memoryMicroseconds { readMemory() }
+  }
+
+  /// Looks at the memory within a batch as well, so that much input at once does not exceed the
+  /// limit by much.
+  func noteInput(bytes: Int) {
+    batch.inputSinceMemoryRead += bytes
+    if batch.inputSinceMemoryRead >= Self.inputPerReading { readMemory() }
+  }
+
+  /// Refuses new entities while more memory is in use than the limit says.
+  private func readMemory() {
+    batch.inputSinceMemoryRead = 0
     let most = settings.engine.limits.memory
     guard most > 0 || dispatcher.engine.isMemoryFull else { return }
     let now = Int64(BootClock.now)
-    guard now - batch.memoryRead >= Self.memoryMicroseconds else { return }
     batch.memoryRead = now
     var isFull = most > 0 && ProcessMemory.residentBytes > most
     // Entities that have ended may have left memory that is free.
-    if isFull, !dispatcher.engine.isMemoryFull || now - batch.memoryTrimmed >= 1_000_000 {
+    if isFull, now - batch.memoryTrimmed >= Self.trimmedMicroseconds {
       batch.memoryTrimmed = now
       malloc_trim(0)
       isFull = ProcessMemory.residentBytes > most
@@ -131,8 +145,11 @@ extension Server {
     if isFull != dispatcher.engine.isMemoryFull { dispatcher.engine.isMemoryFull = isFull }
   }
 
-  /// How long a reading of the memory in use is good for.
+  /// For how long, and how much input, a reading of the memory in use is good.
   private static let memoryMicroseconds: Int64 = 20_000
+  private static let inputPerReading = 1 << 20
+  /// It walks through all free memory, so it waits for so long after the last time.
+  private static let trimmedMicroseconds: Int64 = 1_000_000
 
   // MARK: Storing
 

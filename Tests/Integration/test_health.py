@@ -5,10 +5,11 @@ import os
 import re
 import signal
 import subprocess
+import threading
 
 import pytest
 
-from countdownd import FRAME_HEADER, Client, Error, Simple, binary, eventually, frames, state_file, view
+from countdownd import FRAME_HEADER, Client, Error, Simple, binary, eventually, frames, request, state_file, view
 from test_access import NOBODY, Child, needs_root, open_up, say_as
 from test_ctl import ctl
 from test_metrics import greeting, metrics
@@ -216,6 +217,23 @@ def test_memory_beyond_its_limit_refuses_new_entities_only(daemon):
     daemon.config_path.write_text("")
     client("CONFIG", "RELOAD")
     client.retry("LIMIT", "TIMER", "SET", "more", "1h")
+
+
+def test_much_input_at_once_does_not_exceed_the_limit_of_memory_by_much(daemon):
+    client = daemon.connect()
+    most = int(daemon.info("memory")["used_memory_rss"]) + (8 << 20)
+    daemon.config_path.write_text(f"limits: {{max-connections: 1000, max-memory: {most}}}\n")
+    assert client("CONFIG", "RELOAD")
+    daemon.reset_peak()
+    commands = [request("TIMER", "SET", f"t{number}", "1h", "PAYLOAD", "p" * 4_000) for number in range(6_000)]
+    sender = threading.Thread(target=client.send_bytes, args=[b"".join(commands)])
+    sender.start()
+    replies = [client.reply("LIMIT") for _ in commands]
+    sender.join()
+    accepted = sum(not isinstance(reply, Error) for reply in replies)
+    assert 100 < accepted < len(commands)
+    assert all("max-memory" in reply for reply in replies if isinstance(reply, Error))
+    assert daemon.peak() < most + (16 << 20)
 
 
 # Health

@@ -110,6 +110,7 @@ final class Connection: EventSource {
     let buffer = unsafe server.loop.readBuffer
     let count = unsafe Glibc.read(descriptor, buffer.baseAddress, buffer.count)
     if count > 0 {
+      unsafe server.noteInput(bytes: count)
       unsafe decoder.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes)
       // Clients that send much wait for those that send little.
       if count > Self.fewBytes { goOnLater() } else if work != .queued { process() }
