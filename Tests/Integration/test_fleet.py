@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Fleet"))
 
 import stored  # noqa: E402
-from countdownd import AWAY, KEPT, PROJECT, Client, Daemon, Error, binary, eventually, state_file, sure, view# noqa: E402
+from countdownd import AWAY, KEPT, PROJECT, Client, Daemon, Error, binary, eventually, state_file, sure, view  # noqa: E402
 from fleet import Fleet  # noqa: E402
 from servers import Single  # noqa: E402
 from test_access import needs_root, open_up  # noqa: E402
