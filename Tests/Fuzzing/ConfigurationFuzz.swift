@@ -74,6 +74,17 @@ package final class ConfigurationFuzz: FuzzTarget {
     return bytes
   }
 
+  /// Returns the problems of a file; none if it can be loaded.
+  package func problems(of input: [UInt8]) throws -> [String] {
+    try Files.write(input, to: file)
+    do {
+      _ = try Configuration.load(path: file).settings
+      return []
+    } catch {
+      return error.problems.map(\.description)
+    }
+  }
+
   package func check(_ input: [UInt8]) throws {
     try Files.write(input, to: file)
     do {

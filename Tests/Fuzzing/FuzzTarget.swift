@@ -22,7 +22,8 @@ package var fuzzTargets: [any FuzzTarget.Type] {
   [WheelFuzz.self, RequestFuzz.self, ConfigurationFuzz.self, StateFuzz.self, TransferFuzz.self]
 }
 
-/// Inputs that found a defect. They are never deleted: `make fuzz` and the tests begin with them.
+/// Inputs with something of everything, and those that found a defect, which are never deleted:
+/// `make fuzz` and the tests begin with them.
 package enum Corpus {
   private static let directory = project + "/Tests/Fuzzing/Corpus"
 

@@ -47,6 +47,17 @@ package final class RequestFuzz: FuzzTarget {
     }
   }
 
+  /// Returns the replies to a stream of requests on the settings of a daemon, as texts.
+  package static func replies(to input: [UInt8]) throws -> [String] {
+    var settings = EngineSettings()
+    settings.policies = policies
+    settings.throttles = throttles
+    settings.maximumLevel = .alert
+    let talk = Conversation(seed: 0, settings, movesTime: false)
+    talk.receive(input)
+    return try replies(talk.said).dropLast().map { "\($0)" }
+  }
+
   /// Returns a conversation; some have limits so small that they are reached.
   private static func conversation(_ seed: UInt64) -> Conversation {
     var settings = EngineSettings()

@@ -2,13 +2,18 @@ import Countdowns
 import SeededRandom
 
 /// Generates requests from the syntax lines of the command table.
-struct RequestGrammar {
+package struct RequestGrammar {
   private static let table = CommandTable()
-  static let groups = Array(Set(table.rows.map(\.group))).sorted {
+  package static let groups = Array(Set(table.rows.map(\.group))).sorted {
     $0.name < $1.name
   }
 
   private let commands: [CommandSpec]
+
+  /// Returns the names of the commands of a group, without those that list them.
+  package static func names(_ group: CommandSpec.Group) -> [String] {
+    table.rows.filter { $0.group == group && $0.subcommand != "HELP" }.map(\.fullName)
+  }
 
   /// - Parameter groups: the groups whose commands are generated; all if empty.
   init(_ groups: Set<CommandSpec.Group> = []) {
@@ -103,14 +108,19 @@ func encode(_ words: [[UInt8]]) -> [UInt8] {
 /// Encodes a request; sometimes as an inline command, as people type it.
 func encode(_ words: [[UInt8]], _ random: inout SeededGenerator) -> [UInt8] {
   if random.isOne(in: 8) {
-    let separator = Array(random.one(of: [" ", "  ", "\t"]).utf8)
-    let quoted = words.map { word in
-      word.allSatisfy { 0x21..<0x7F ~= $0 && $0 != 0x22 && $0 != 0x27 } && !word.isEmpty
-        ? word : [0x22] + word.flatMap(escaped) + [0x22]
-    }
-    return Array(quoted.joined(separator: separator)) + Array(random.one(of: ["\r\n", "\n"]).utf8)
+    let separator = random.one(of: [" ", "  ", "\t"])
+    return inline(words, separator) + Array(random.one(of: ["\r\n", "\n"]).utf8)
   }
   return encode(words)
+}
+
+/// Returns an inline command without its line end.
+func inline(_ words: [[UInt8]], _ separator: String = " ") -> [UInt8] {
+  let quoted = words.map { word in
+    word.allSatisfy { 0x21..<0x7F ~= $0 && $0 != 0x22 && $0 != 0x27 } && !word.isEmpty
+      ? word : [0x22] + word.flatMap(escaped) + [0x22]
+  }
+  return Array(quoted.joined(separator: Array(separator.utf8)))
 }
 
 private func escaped(_ byte: UInt8) -> [UInt8] {

@@ -6,7 +6,8 @@ import Glibc
 import SeededRandom
 
 /// Damaged stored state: bytes of the files, or fields of the rows. What can be read is restored
-/// and used, without a trap. The input is the seed.
+/// and used, without a trap. The input is the seed, or text that says how the state of a release is
+/// damaged.
 package final class StateFuzz: FuzzTarget {
   package static let name = "state"
 
@@ -149,8 +150,88 @@ package final class StateFuzz: FuzzTarget {
   package func input(seed: UInt64) -> [UInt8] { Array("\(seed)".utf8) }
 
   package func check(_ input: [UInt8]) throws {
-    var random = SeededGenerator(seed: try seed(of: input))
+    guard let number = try? seed(of: input) else {
+      _ = try outcome(of: input)
+      return
+    }
+    var random = SeededGenerator(seed: number)
     if random.isOne(in: 2) { try damageFiles(&random) } else { damageRows(&random) }
+  }
+
+  /// Damages the state of the first release, reads it, and uses what can be read. Says what that
+  /// was.
+  ///
+  /// - Parameter input: lines such as `cut FILE LENGTH`, `set FILE PLACE HEX`, `remove FILE`,
+  ///   `record KIND PLACE HEX` for the first record of the kind and `events PLACE HEX` for the
+  ///   longest batch of events; others begin with `#`.
+  package func outcome(of input: [UInt8]) throws -> String {
+    let golden = "\(project)/Tests/FuzzingTests/Golden/0.1.0"
+    var files: [String: [UInt8]] = [:]
+    for name in Files.names(in: golden) where name != "views" {
+      files[name] = try Files.read("\(golden)/\(name)")
+    }
+    let lines = String(decoding: input, as: UTF8.self).split(separator: "\n").filter {
+      !$0.hasPrefix("#")
+    }.map { $0.split(separator: " ").map(String.init) }
+    for line in lines { try Self.change(&files, line) }
+    Files.removeFiles(in: directory)
+    for (name, bytes) in files { try Files.write(bytes, to: "\(directory)/\(name)") }
+    let store: Store
+    do {
+      _ = try StateInspection(directory, isThorough: true)
+      store = try open(FuzzHost().now)
+    } catch {
+      return "refused"
+    }
+    var rows = try read(store)
+    for line in lines { try Self.change(&rows, line) }
+    var random = SeededGenerator(seed: hash(input))
+    let refused = live(rows, offset: store.clock.offset, first: store.firstNumber, &random)
+    return "\(rows.records.count) records, \(refused.records) refused; "
+      + "\(rows.events.count) batches of events, \(refused.batches) refused"
+  }
+
+  private static func change(_ files: inout [String: [UInt8]], _ line: [String]) throws {
+    guard ["cut", "set", "remove"].contains(line[0]) else { return }
+    guard line.count > 1, var bytes = files[line[1]] else { throw FuzzFailure("no file: \(line)") }
+    switch line[0] {
+    case "cut": bytes.removeLast(bytes.count - (Int(line[2]) ?? bytes.count))
+    case "set": try set(&bytes, line.suffix(2))
+    default:
+      files[line[1]] = nil
+      return
+    }
+    files[line[1]] = bytes
+  }
+
+  private static func change(_ rows: inout Rows, _ line: [String]) throws {
+    switch line[0] {
+    case "record":
+      guard let first = rows.records.firstIndex(where: { "\($0.kind.name)" == line[1] }) else {
+        throw FuzzFailure("no record: \(line)")
+      }
+      try set(&rows.records[first].bytes, line.suffix(2))
+    case "events":
+      let lengths = rows.events.map(\.payload.count)
+      guard let longest = lengths.firstIndex(of: lengths.max() ?? 0) else {
+        throw FuzzFailure("no events: \(line)")
+      }
+      try set(&rows.events[longest].payload, line.suffix(2))
+    case "cut", "set", "remove": return
+    default: throw FuzzFailure("no damage: \(line)")
+    }
+  }
+
+  /// Sets bytes at a place to those of a hexadecimal text.
+  private static func set(_ bytes: inout [UInt8], _ words: ArraySlice<String>) throws {
+    let digits = Array(words.last ?? "")
+    let new = stride(from: 0, to: digits.count - 1, by: 2).compactMap {
+      UInt8(String(digits[$0...$0 + 1]), radix: 16)
+    }
+    guard let place = Int(words.first ?? ""), !new.isEmpty, place + new.count <= bytes.count else {
+      throw FuzzFailure("no damage: \(words)")
+    }
+    bytes.replaceSubrange(place..<place + new.count, with: new)
   }
 
   private func damageFiles(_ random: inout SeededGenerator) throws {
@@ -225,10 +306,12 @@ package final class StateFuzz: FuzzTarget {
 
   // MARK: Using the state
 
-  /// Restores the valid rows, as the daemon does, and executes commands on them.
+  /// Restores the valid rows, as the daemon does, and executes commands on them. Returns how many
+  /// records and batches of events were refused.
+  @discardableResult
   private func live(
     _ rows: Rows, offset: Int64, first: Int64, _ random: inout SeededGenerator
-  ) {
+  ) -> (records: Int, batches: Int) {
     var settings = settings
     settings.firstGeneration = first
     let talk = Conversation(seed: 1, settings, movesTime: false)
@@ -237,10 +320,9 @@ package final class StateFuzz: FuzzTarget {
     let now = talk.now
     var entities = StoredEntities()
     for (kind, place, bytes) in rows.records { entities.append(kind, place, bytes.span) }
-    _ = dispatcher.engine.restore(entities, offset: offset, at: now)
-    for events in rows.events {
-      dispatcher.engine.eventLog.restore(
-        events.payload, after: events.after, through: events.last)
+    let refused = dispatcher.engine.restore(entities, offset: offset, at: now)
+    let batches = rows.events.count {
+      !dispatcher.engine.eventLog.restore($0.payload, after: $0.after, through: $0.last)
     }
     talk.receive(Array("EVENTS SINCE 0\r\n".utf8))
     for milliseconds in [0, 1, 60_000, 3_650 * 86_400_000] as [Int64] {
@@ -251,5 +333,6 @@ package final class StateFuzz: FuzzTarget {
       talk.pass(milliseconds)
       dispatcher.engine.takeChanges(into: ChangeWriter(offset: 0))
     }
+    return (refused.count, batches)
   }
 }

@@ -3,11 +3,13 @@ import SeededRandom
 import Wire
 
 /// An engine that continues with the state of another one: after a random history, both say the
-/// same, and the same future follows. The input is the seed.
+/// same, and the same future follows. The input has a line for each command, `wait` with
+/// milliseconds, and `transfer` where the other engine continues.
 package final class TransferFuzz: FuzzTarget {
   package static let name = "transfer"
 
   private static let families: [EntityKind] = EntityKind.allCases
+  private static let transfer = Array("transfer".utf8)
   private let grammar = RequestGrammar(Set(families.map { .entities($0) }))
 
   /// Commands that random ones rarely precede or follow as they must.
@@ -16,37 +18,41 @@ package final class TransferFuzz: FuzzTarget {
     "SCOPE OPEN a OWNER connection", "SCOPE OPEN b PARENT a TTL 1h", "SCOPE HANDLE b *",
     "TIMER SET x 1h OWNER scope:b", "COUNTDOWN START x POLICY p OWNER scope:a",
     "HUD SHOW x OWNER scope:a", "NAV PUSH s v PAGE", "NAV PUSH s w PAGE DURATION 1h",
-  ].map { Array("\($0)\r\n".utf8) }
+  ].map { Array($0.utf8) }
 
   /// Closes more scopes than a command closes before its reply.
-  private static let longClosing: [UInt8] =
-    Array("SCOPE OPEN top\r\n".utf8)
-    + (0..<300).flatMap {
-      Array(
-        "SCOPE OPEN below-\($0) PARENT top\r\nTIMER SET t-\($0) 1h OWNER scope:below-\($0)\r\n".utf8
-      )
-    } + Array("SCOPE CLOSE top\r\n".utf8)
+  private static let longClosing: [[UInt8]] =
+    ([["SCOPE OPEN top"]]
+    + (0..<300).map {
+      ["SCOPE OPEN below-\($0) PARENT top", "TIMER SET t-\($0) 1h OWNER scope:below-\($0)"]
+    } + [["SCOPE CLOSE top"]]).joined().map { Array($0.utf8) }
 
   package init() {}
 
-  package func input(seed: UInt64) -> [UInt8] { Array("\(seed)".utf8) }
-
-  package func check(_ input: [UInt8]) throws {
-    let seed = try seed(of: input)
+  package func input(seed: UInt64) -> [UInt8] {
     var random = SeededGenerator(seed: seed)
-    var settings = EngineSettings()
-    settings.policies = RequestFuzz.policies
-    settings.throttles = RequestFuzz.throttles
-    settings.maximumLevel = .alert
-    let old = Conversation(seed: seed, settings, movesTime: false)
+    var text: [UInt8] = []
+    func line(_ bytes: [UInt8]) { text += bytes + [0x0A] }
+    func wait(_ milliseconds: Int) { line(Array("wait \(milliseconds)".utf8)) }
     for _ in 0..<random.one(of: [3, 30, 100]) {
       let isRare = random.isOne(in: 8)
-      old.receive(isRare ? random.one(of: Self.rare) : encode(grammar.command(&random)))
-      if random.isOne(in: 3) { old.pass(random.one(of: [0, 1, 250, 1_000, 60_000])) }
+      line(isRare ? random.one(of: Self.rare) : inline(grammar.command(&random)))
+      if random.isOne(in: 3) { wait(random.one(of: [0, 1, 250, 1_000, 60_000])) }
     }
-    if random.isOne(in: 10) { old.receive(Self.longClosing) }
+    if random.isOne(in: 10) { Self.longClosing.forEach(line) }
+    line(Self.transfer)
+    for _ in 0..<8 {
+      line(inline(grammar.command(&random)))
+      wait(random.one(of: [0, 1, 999, 5_000, 3_600_000]))
+    }
+    return text
+  }
+
+  package func check(_ input: [UInt8]) throws {
+    let (before, after) = Self.parts(of: input)
+    let old = try play(before)
     guard !old.isOver else { return }
-    let new = Conversation(seed: seed, settings, movesTime: false)
+    let new = conversation()
     new.host.clock.advance(by: old.now.boot.microseconds - new.now.boot.microseconds)
     let bytes = old.dispatcher.engine.wholeState().bytes(offset: 0)
     guard let state = WholeState(bytes: bytes, offset: 0),
@@ -56,14 +62,55 @@ package final class TransferFuzz: FuzzTarget {
     try compare(old, new, "after the transfer")
     for conversation in [old, new] { conversation.pass(0) }
     try compare(old, new, "once what was due has happened")
-    for step in 0..<8 {
-      let command = encode(grammar.command(&random))
-      for conversation in [old, new] { conversation.receive(command) }
-      let milliseconds = random.one(of: [0, 1, 999, 5_000, 3_600_000] as [Int64])
-      for conversation in [old, new] { conversation.pass(milliseconds) }
-      try compare(old, new, "after step \(step)")
+    for (number, line) in after.enumerated() {
+      for conversation in [old, new] { try Self.follow(line, conversation) }
+      // What falls due at once comes before the next command.
+      if Self.milliseconds(line) != nil { try compare(old, new, "after line \(number + 1)") }
       guard !old.isOver else { return }
     }
+  }
+
+  /// Returns how many entities of each kind there are at the transfer.
+  package func held(_ input: [UInt8]) throws -> [EntityKind: Int] {
+    let engine = try play(Self.parts(of: input).before).dispatcher.engine
+    return Dictionary(uniqueKeysWithValues: Self.families.map { ($0, engine.count($0)) })
+  }
+
+  private func conversation() -> Conversation {
+    var settings = EngineSettings()
+    settings.policies = RequestFuzz.policies
+    settings.throttles = RequestFuzz.throttles
+    settings.maximumLevel = .alert
+    return Conversation(seed: 0, settings, movesTime: false)
+  }
+
+  private func play(_ lines: [ArraySlice<UInt8>]) throws -> Conversation {
+    let conversation = conversation()
+    for line in lines { try Self.follow(line, conversation) }
+    return conversation
+  }
+
+  private static func follow(_ line: ArraySlice<UInt8>, _ conversation: Conversation) throws {
+    if let pause = milliseconds(line) {
+      conversation.pass(pause)
+    } else {
+      conversation.receive(line + Array("\r\n".utf8))
+    }
+  }
+
+  /// Returns for how long a line waits; nil if it is a command.
+  private static func milliseconds(_ line: ArraySlice<UInt8>) -> Int64? {
+    let words = line.split(separator: 0x20)
+    guard words.count == 2, words[0].elementsEqual("wait".utf8) else { return nil }
+    return Int64(String(decoding: words[1], as: UTF8.self))
+  }
+
+  private static func parts(
+    of input: [UInt8]
+  ) -> (before: [ArraySlice<UInt8>], after: [ArraySlice<UInt8>]) {
+    let parts = input.split(separator: 0x0A).split(
+      separator: transfer[...], maxSplits: 1, omittingEmptySubsequences: false)
+    return (Array(parts[0]), parts.count > 1 ? Array(parts[1]) : [])
   }
 
   private func compare(_ old: Conversation, _ new: Conversation, _ when: String) throws {
