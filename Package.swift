@@ -67,6 +67,7 @@ let package = Package(
       dependencies: [
         "TimerWheel", "Wire",
         .daemon("DequeModule", "swift-collections"),
+        .daemon("HeapModule", "swift-collections"),
         .daemon("Histogram", "hdrhistogram-swift"),
       ],
       swiftSettings: strict),

@@ -54,6 +54,8 @@ for host in a b c; do
   exit 1
 done
 
+"$binaries/countdownctl" fleet init --socket "$home/a" >/dev/null
+
 cat <<TEXT
 Redis is on port $port (process $redis), and each of the "hosts" a, b and c has a daemon.
 In other terminals:

@@ -87,6 +87,7 @@ class Bench:
         for path in self.paths:
             wait_for(lambda: output(str(COUNTDOWNCTL), "--socket", str(path), "ping"), "the daemons answer")
             if replicas is not None:
+                wait_for(lambda: output(str(COUNTDOWNCTL), "--socket", str(path), "fleet", "init"), "the fleet is begun")
                 wait_for(lambda: is_open(info(path, "fleet")), "the fleet is open")
                 # A replica that has just connected acknowledges nothing for a moment.
                 wait_for(lambda: self.is_confirmed(path), "replicas confirm changes")

@@ -149,6 +149,10 @@ extension Configuration.Fleet {
       return ("fleet.tls.key", "certificate and key belong together; set both or none")
     case .redis where settings.username != nil && settings.passwordFile == nil:
       return ("fleet.password-file", "empty, but fleet.username is there; set it")
+    case .redis where settings.sentinelUsername != nil && settings.sentinelPasswordFile == nil:
+      return ("fleet.sentinel-password-file", "empty, but fleet.sentinel-username is there; set it")
+    case .redis where settings.sentinelPasswordFile != nil && settings.discovery != .sentinel:
+      return ("fleet.sentinel-password-file", "set, but fleet.discovery is not sentinel")
     case .redis: return nil
     }
   }

@@ -210,6 +210,13 @@ extension Setting where Whole == Configuration {
       "fleet.password-file", \.fleet.settings.passwordFile, .optionalPath,
       "A file whose first line is the password; empty: none."),
     Setting(
+      "fleet.sentinel-username", \.fleet.settings.sentinelUsername, .username,
+      "The user on the sentinels; empty: their default user."),
+    Setting(
+      "fleet.sentinel-password-file", \.fleet.settings.sentinelPasswordFile, .optionalPath,
+      "A file whose first line is the password for the sentinels; an empty file: they have none. "
+        + "Not set: fleet.username and its password are sent to them."),
+    Setting(
       "fleet.tls.enabled", \.fleet.settings.tls.isEnabled, .noOrYes,
       "Whether connections are encrypted: no or yes. The servers' names are verified."),
     Setting(

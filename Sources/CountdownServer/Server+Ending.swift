@@ -23,16 +23,35 @@ extension Server {
       // Commands that were executed are stored and answered; then all connections are closed.
       dispatcher.fleet?.end()
       fleetServers?.flush()
-      commitBatch()
-      storing.whenIdle.append { [self] in
-        for connection in connections.open { connection.end() }
-        if connections.count == 0 { finishStopping() }
+      let timeout = dispatcher.fleet?.settings.timeout.microseconds ?? 0
+      awaitFleet(until: now.boot + Interval(microseconds: timeout))
+    }
+  }
+
+  /// Waits for answers of the fleet's servers, while no more commands are executed.
+  private func awaitFleet(until end: Instant) {
+    guard phase == .stopping else { return }
+    if dispatcher.holdCommandsForFleet(), now.boot < end {
+      openBatch()
+      return loop.schedule(inMilliseconds: Self.fleetMilliseconds) { [self] in
+        awaitFleet(until: end)
       }
-      goOnAfterStoring()
-      loop.schedule(inMilliseconds: 1_500) { [self] in
-        for connection in connections.open { connection.close() }
-        finishStopping()
-      }
+    }
+    closeConnections()
+  }
+
+  private static let fleetMilliseconds: UInt64 = 5
+
+  private func closeConnections() {
+    commitBatch()
+    storing.whenIdle.append { [self] in
+      for connection in connections.open { connection.end() }
+      if connections.count == 0 { finishStopping() }
+    }
+    goOnAfterStoring()
+    loop.schedule(inMilliseconds: 1_500) { [self] in
+      for connection in connections.open { connection.close() }
+      finishStopping()
     }
   }
 
@@ -63,6 +82,7 @@ extension Server {
   package func waitUntilStopped() {
     run { phase == .stopped }
     commitBatch()
+    fleetMemory?.close()
     if let writer = storing.writer {
       // Includes changes that timers made while nothing could be stored.
       dispatcher.engine.takeChanges(into: writer.batch)

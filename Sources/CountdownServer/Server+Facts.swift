@@ -41,6 +41,8 @@ extension Server {
 
   package func note(_ notice: FleetNotice) { fleetServers?.note(notice) }
 
+  package func keep(_ memory: FleetMemory) { fleetMemory?.keep(memory) }
+
   package func note(_ change: ForeignChange, by client: Client) {
     logger.log(
       .foreignChange, .notice, "an entity of another user was changed",

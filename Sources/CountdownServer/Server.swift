@@ -43,6 +43,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   private(set) var dispatcher: Dispatcher! = nil
   /// The servers of the fleet; nil without a fleet.
   private(set) var fleetServers: FleetServers?
+  private(set) var fleetMemory: FleetMemoryFile?
   var loading: Loading
   /// The clocks when this daemon started. All later readings are of the same boot.
   let startReading: StoreClock.Reading
@@ -148,9 +149,10 @@ package final class Server: CommandHost, @unchecked Sendable {
     let servers = try FleetServers(settings, loop, logger) { [unowned self] in openBatch() }
     var eventLog: Int64?
     if case .opened(let store?) = loading { eventLog = store.lineage }
+    fleetMemory = self.settings.state.map { FleetMemoryFile($0.directory, loop, logger) }
     let fleet = Fleet(
-      settings, daemon: .random(in: 1 ... .max), eventLog: eventLog, dispatcher: dispatcher,
-      link: servers)
+      settings, daemon: .random(in: 1 ... .max), eventLog: eventLog, memory: fleetMemory?.read(),
+      dispatcher: dispatcher, link: servers)
     servers.client = fleet
     dispatcher.fleet = fleet
     fleetServers = servers
@@ -215,7 +217,12 @@ package final class Server: CommandHost, @unchecked Sendable {
   package func reload(
     _ new: ServerSettings, _ done: @escaping @Sendable (ServerStatus) -> Void
   ) {
+    // Read here, as files may be slow.
+    nonisolated(unsafe) let files = new.fleet.map { fleet in
+      Result { () throws(FleetError) in try FleetSecrets.Files(fleet) }
+    }
     runOnLoop { server in
+      if let files = unsafe files { server.fleetServers?.take(files) }
       var new = new
       new.listener = server.settings.listener
       new.isTimeVirtual = server.settings.isTimeVirtual

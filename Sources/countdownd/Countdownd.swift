@@ -144,6 +144,9 @@ struct Countdownd: ParsableCommand {
       if let warning = ServiceFiles.warning(configuration, ofService: config == nil) {
         complain("warning: \(warning)")
       }
+      if configuration.fleet.engine == .redis, let warning = configuration.fleet.settings.warning {
+        complain("warning: \(warning)")
+      }
       for (name, value) in configuration.settings { say("\(name): \(value)") }
       return
     }

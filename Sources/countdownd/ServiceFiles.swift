@@ -32,6 +32,7 @@ enum ServiceFiles {
     let fleet = configuration.fleet.settings
     return files + [
       ("fleet.password-file", fleet.passwordFile),
+      ("fleet.sentinel-password-file", fleet.sentinelPasswordFile),
       ("fleet.tls.authorities", fleet.tls.authorities),
       ("fleet.tls.certificate", fleet.tls.certificate), ("fleet.tls.key", fleet.tls.key),
     ]

@@ -82,9 +82,27 @@ struct FleetTests {
     ("engine: redis, nodes: [a:1], tls: {key: /k}", "f: fleet.tls.enabled: no"),
     ("engine: redis, nodes: [a:1], tls: {enabled: yes, key: /k}", "f: fleet.tls.key: "),
     ("engine: redis, nodes: [a:1], username: u", "f: fleet.password-file: empty"),
+    (
+      "engine: redis, nodes: [a:1], discovery: sentinel, sentinel-username: u",
+      "f: fleet.sentinel-password-file: empty"
+    ),
+    (
+      "engine: redis, nodes: [a:1], sentinel-password-file: /p",
+      "f: fleet.sentinel-password-file: set"
+    ),
   ])
   func settingsThatDoNotBelongTogetherAreRefused(yaml: String, problem: String) {
     #expect(problems(yaml).first?.hasPrefix(problem) == true, "\(problems(yaml))")
+  }
+
+  @Test(arguments: [
+    ("password-file: /p", true), ("password-file: /p, sentinel-password-file: /s", false),
+    ("sentinel-name: x", false),
+  ])
+  func aPasswordThatSentinelsReceiveIsWarnedOf(yaml: String, isUnwise: Bool) throws {
+    let configuration = try Configuration(
+      yaml: "fleet: {engine: redis, nodes: [a:1], discovery: sentinel, \(yaml)}", file: "f")
+    #expect((configuration.fleet.settings.warning != nil) == isUnwise)
   }
 
   @Test func aReloadKeepsTheFleet() throws {

@@ -89,6 +89,25 @@ struct FleetCodingTests {
     return .array([name, .integer(port), .bulkString("id".utf8Array), .array([])])
   }
 
+  // MARK: Sentinels
+
+  @Test func answersAreValidInTheFirstSecondsAfterBootToo() {
+    #expect(FleetQuestions.isValid(900_000, asked: 800_000, since: 0, now: 1_000_000))
+    #expect(!FleetQuestions.isValid(900_000, asked: 800_000, since: 850_000, now: 1_000_000))
+    #expect(!FleetQuestions.isValid(900_000, asked: 800_000, since: 0, now: 3_400_000))
+    #expect(FleetQuestions.isValid(900_000, asked: 800_000, since: 0, now: 3_399_999))
+  }
+
+  @Test func aSentinelSaysHowManyOthersItKnows() {
+    func answer(_ words: String...) -> RESPValue {
+      .array(words.map { .bulkString($0.utf8Array) })
+    }
+    let found = SentinelDiscovery.others(answer("name", "mymaster", "num-other-sentinels", "4"))
+    #expect(found == 4)
+    #expect(SentinelDiscovery.others(answer("name", "mymaster")) == 0)
+    #expect(SentinelDiscovery.others(.error("ERR No such master with that name")) == 0)
+  }
+
   // MARK: Names
 
   @Test func dataIsNamedByFleetAndPartition() {

@@ -22,7 +22,7 @@ struct FleetServersTests {
 
     link.open(2, new: epoch)
     try link.wait("opened") { $0.answers.count == 1 }
-    guard case .opened(epoch, let number, 0, nil, _) = link.client.answers[1]?.body else {
+    guard case .opened(epoch, let number, 0, nil, nil, _) = link.client.answers[1]?.body else {
       throw Failure("not opened: \(link.client.answers)")
     }
     link.servers.follow(2, after: number)
@@ -60,9 +60,53 @@ struct FleetServersTests {
     #expect(link.client.entries.last?.record == nil)
     link.open(2, new: [1], id: 6, known: epoch, position: number + 2)
     try link.wait("opened again") { $0.answers[6] != nil }
-    guard case .opened(epoch, number + 2, 0, second, _) = link.client.answers[6]?.body else {
+    guard case .opened(epoch, number + 2, 0, second, second, _) = link.client.answers[6]?.body
+    else {
       throw Failure("not as it was: \(link.client.answers)")
     }
+  }
+
+  @Test func epochsAreKeptAsTheModelSays() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+    let (a, b) = (epoch, Array("another-epoch...".utf8))
+    let openings: [(known: [UInt8], new: [UInt8], beginning: FleetBeginning?)] = [
+      ([], a, nil), ([], a, .initialize), ([], b, nil), (a, b, nil), (b, a, nil), ([], b, nil),
+      (a, b, .acceptLoss), (b, a, nil), ([], b, .initialize),
+    ]
+    var model: ModelEpoch?
+    for (index, one) in openings.enumerated() {
+      let id = UInt64(index + 1)
+      link.open(3, new: one.new, id: id, known: one.known, beginning: one.beginning)
+      try link.wait("answered") { $0.answers[id] != nil }
+      let answer = try #require(link.client.answers[id])
+      var opening = FleetOpening(known: one.known, new: one.new, refusal: 1_000_000, position: 0)
+      opening.beginning = one.beginning
+      model = ModelEpoch.open(model, opening, at: try #require(answer.engine))
+      switch (answer.body, model) {
+      case (.closed(.unknown), nil): break
+      case (.opened(let id, let number, let until, _, _, _), let model?):
+        #expect((id, number, until) == (model.id, model.number, model.refusedUntil), "\(index)")
+      default: Issue.record("\(index): \(answer.body), \(String(describing: model))")
+      }
+    }
+    #expect(model != nil)
+  }
+
+  @Test func recordsOfOtherScriptsAreLeftAlone() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+    link.open(2, new: epoch)
+    try link.wait("opened") { $0.answers[1] != nil }
+    try redis.command("HSET", "cd:{default.2}:epoch", "scripts", "9")
+    link.change(2, key, from: nil, to: FleetVersion(daemon: 1, operation: 1), record: [1], id: 2)
+    link.open(2, new: epoch, id: 3, known: epoch)
+    try link.wait("answered") { $0.answers.count == 3 }
+    guard case .epoch = link.client.answers[2]?.body,
+      case .closed(.otherScripts("9")) = link.client.answers[3]?.body
+    else { throw Failure("\(link.client.answers)") }
   }
 
   @Test func recordsOfSomeKeysAreLoaded() throws {
@@ -111,7 +155,9 @@ struct FleetServersTests {
     }
     for (index, keeping) in asked.enumerated() {
       let answer = try #require(link.client.answers[UInt64(index + 1)])
-      guard case .opened(_, _, _, _, let leases) = answer.body else { throw Failure("\(answer)") }
+      guard case .opened(_, _, _, _, _, let leases) = answer.body else {
+        throw Failure("\(answer)")
+      }
       let expected = model.open(nil, keeping, at: try #require(answer.engine))
       #expect(leases == expected, "\(index): \(keeping)")
     }
@@ -139,7 +185,7 @@ struct FleetServersTests {
     for (id, host, over) in [(3, 8, [7]), (4, 7, [7])] as [(UInt64, UInt32, Set<UInt32>)] {
       link.open(1, new: epoch, id: id, known: epoch, lease: host)
       try link.wait("opened again") { $0.answers[id] != nil }
-      guard case .opened(_, _, _, _, let leases) = link.client.answers[id]?.body else {
+      guard case .opened(_, _, _, _, _, let leases) = link.client.answers[id]?.body else {
         throw Failure("\(link.client.answers)")
       }
       #expect(leases.over == over, "\(host)")
@@ -253,7 +299,7 @@ struct FleetServersTests {
     try link.wait("connected") { $0.connected.count == 4 }
     link.open(2, new: epoch)
     try link.wait("opened") { $0.answers[1] != nil }
-    guard case .opened(_, let number, _, _, _) = link.client.answers[1]?.body else {
+    guard case .opened(_, let number, _, _, _, _) = link.client.answers[1]?.body else {
       throw Failure("\(link.client.answers)")
     }
     link.servers.follow(2, after: number)
@@ -291,7 +337,8 @@ struct FleetServersTests {
     }
     try link.wait("changed") { $0.answers.count == 804 }
     for partition in 0..<4 {
-      guard case .opened(_, let number, _, _, _) = link.client.answers[UInt64(partition + 1)]?.body
+      guard
+        case .opened(_, let number, _, _, _, _) = link.client.answers[UInt64(partition + 1)]?.body
       else { throw Failure("not opened") }
       link.servers.follow(partition, after: number)
     }
@@ -358,6 +405,45 @@ struct FleetServersTests {
     try "secret word\n".write(toFile: file, atomically: true, encoding: .utf8)
     let link = try Link(redis) { $0.passwordFile = file }
     try link.wait("connected") { $0.connected.count == 4 }
+  }
+
+  @Test(arguments: ["of the sentinels", ""])
+  func sentinelsReceiveTheirOwnPasswordOnly(password: String) throws {
+    // It answers that it is no Sentinel, but to those only whose password is right.
+    let redis = try RedisServer(
+      password.isEmpty ? ["--loglevel", "notice"] : ["--requirepass", password])
+    let (own, other) = (redis.directory + "/own", redis.directory + "/other")
+    try password.write(toFile: own, atomically: true, encoding: .utf8)
+    try "of the servers".write(toFile: other, atomically: true, encoding: .utf8)
+    let link = try Link(redis) {
+      ($0.discovery, $0.passwordFile, $0.sentinelPasswordFile) = (.sentinel, other, own)
+    }
+    let end = ContinuousClock.now + .seconds(30)
+    try link.wait("asked") { _ in
+      let sentinel = link.servers.facts.first { $0.name == "fleet_sentinel0" }?.value ?? ""
+      #expect(!sentinel.contains("WRONGPASS"))
+      return sentinel.contains("unknown command") || ContinuousClock.now > end
+    }
+  }
+
+  @Test func passwordsAreReadAgain() throws {
+    let redis = try RedisServer("--requirepass", "old")
+    let file = redis.directory + "/password"
+    try "old".write(toFile: file, atomically: true, encoding: .utf8)
+    var settings = FleetSettings()
+    settings.passwordFile = file
+    let link = try Link(redis) { $0.passwordFile = file }
+    try link.wait("connected") { $0.connected.count == 4 }
+    try redis.command("-a", "old", "CONFIG", "SET", "requirepass", "new")
+    try "new".write(toFile: file, atomically: true, encoding: .utf8)
+    link.servers.take(Result { () throws(FleetError) in try FleetSecrets.Files(settings) })
+    try redis.command("-a", "new", "CLIENT", "KILL", "TYPE", "normal")
+    try link.wait("connected again") { $0.connected.count == 8 }
+    // A file that is missing changes nothing.
+    try FileManager.default.removeItem(atPath: file)
+    link.servers.take(Result { () throws(FleetError) in try FleetSecrets.Files(settings) })
+    try redis.command("-a", "new", "CLIENT", "KILL", "TYPE", "normal")
+    try link.wait("connected once more") { $0.connected.count == 12 }
   }
 
   @Test func anEncryptedServerIsVerifiedByItsName() throws {
@@ -506,9 +592,10 @@ private final class Link {
 
   func open(
     _ partition: Int, new: [UInt8], id: UInt64 = 1, known: [UInt8] = [], position: Int64 = 0,
-    keeping: FleetKeeping? = nil, lease: UInt32? = nil
+    keeping: FleetKeeping? = nil, lease: UInt32? = nil, beginning: FleetBeginning? = .initialize
   ) {
     var opening = FleetOpening(known: known, new: new, refusal: 1_000_000, position: position)
+    opening.beginning = beginning
     opening.keeping = keeping
     opening.lease = lease
     servers.send(.open(opening), id: id, to: partition)
@@ -629,7 +716,8 @@ private final class RedisServer {
   let directory: String
   private let process = Process()
 
-  convenience init(_ options: String...) throws { try self.init(port: Self.freePort(), options) }
+  convenience init(_ options: String...) throws { try self.init(options) }
+  convenience init(_ options: [String]) throws { try self.init(port: Self.freePort(), options) }
 
   static func encrypted(
     _ own: (certificate: String, key: String), _ authority: Authority

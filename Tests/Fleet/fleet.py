@@ -38,8 +38,14 @@ class Fleet:
         for daemon in self.daemons:
             daemon.wait_until_started()
         if is_open:
+            self.begin()
             for daemon in self.daemons:
                 self.wait_until_open(daemon)
+
+    def begin(self):
+        """Begins a new fleet; does nothing if the servers know it."""
+        with self.daemons[0].connect() as client:
+            eventually(lambda: isinstance(client("FLEET", "INIT"), int), lambda: f"it begins: {self.daemons[0].log[-3000:]}")
 
     def wait_until_open(self, daemon):
         """Waits until a daemon has all records."""

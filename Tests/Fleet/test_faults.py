@@ -87,6 +87,7 @@ def test_a_server_that_evicts_keys_is_refused_with_the_setting_to_change(bench):
     daemon.connect().error("UNAVAILABLE LOADING", *start("k"))
     # With the right setting, the daemon works without a restart.
     assert server.server("CONFIG", "SET", "maxmemory-policy", "noeviction") == "OK"
+    fleet.begin()
     fleet.wait_until_open(daemon)
     assert view(daemon.connect()(*start("k")))["accepted"]
 

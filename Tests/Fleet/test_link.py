@@ -129,6 +129,7 @@ def test_a_server_that_evicts_is_reported_and_used_once_that_is_changed(bench, s
     daemon = fleet.daemons[0]
     eventually(lambda: "set it to noeviction" in daemon.log, "the log says what to do")
     single.server("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    fleet.begin()
     fleet.wait_until_open(daemon)
 
 

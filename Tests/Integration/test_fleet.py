@@ -304,6 +304,93 @@ def test_lost_records_are_one_line_in_the_log():
         server.close()
 
 
+@pytest.fixture
+def own_fleet():
+    """A server without a disk, and one daemon."""
+    server = new_server()
+    fleet = Fleet(server, [None], replicas=0, more="timeout: 5s")
+    yield server.server, fleet
+    fleet.close()
+    server.close()
+
+
+def remembers(daemon):
+    """Whether the host has stored until when a cooldown lasts."""
+    file = daemon.state / "fleet"
+    return file.exists() and re.search(r"^[0-9a-f]+ [1-9]", file.read_text(), re.M)
+
+
+def lose_everything(server, daemon):
+    daemon.kill()
+    server.kill()
+    server.start()
+    daemon.start_again()
+
+
+def test_lost_records_are_found_though_all_have_restarted(own_fleet):
+    server, fleet = own_fleet
+    daemon = fleet.daemons[0]
+    assert view(sure(fleet.connect(0), "COUNTDOWN", "START", "k", "EVERY", "1h", "COUNT", "2"))["accepted"] == 1
+    eventually(lambda: remembers(daemon), "the host remembers the cooldown")
+    lose_everything(server, daemon)
+    fleet.wait_until_open(daemon)
+    with daemon.connect() as client:
+        reply = client("COUNTDOWN", "START", "k", "EVERY", "1h", "COUNT", "2")
+        # Other partitions have no cooldown that matters.
+        assert "UNAVAILABLE the servers have lost what was sent" in reply, reply
+        assert ctl(daemon, "fleet", "accept-loss").returncode == 0
+        assert view(client("COUNTDOWN", "START", "k"))["accepted"] == 1
+    assert f"an administrator has accepted that records are lost; limits may be exceeded partitions=1 uid={os.getuid()}" in daemon.log
+    assert "error" not in ctl(daemon, "fleet", "check").stdout
+
+
+def test_partitions_that_nobody_knows_are_begun_by_an_administrator(own_fleet):
+    server, fleet = own_fleet
+    daemon = fleet.daemons[0]
+    daemon.kill()
+    (daemon.state / "fleet").unlink()
+    server.kill()
+    server.start()
+    daemon.start_again()
+    with daemon.connect() as client:
+        refused = eventually(
+            lambda: (lambda reply: reply if "fleet init" in reply else None)(client("COUNTDOWN", "START", "k")),
+            "nobody knows it")  # fmt: skip
+        assert refused.startswith("UNAVAILABLE"), refused
+        assert "fleet init" in ctl(daemon, "fleet", "check").stdout
+        done = ctl(daemon, "fleet", "init")
+        assert done.stdout == "begun: 4 partitions\n", done
+        assert "nothing to do" in ctl(daemon, "fleet", "init").stdout
+        assert view(client("COUNTDOWN", "START", "k"))["accepted"] == 1
+    assert "commands of partitions are refused: the server has nothing of this partition" in daemon.log
+    assert f"an administrator has begun a new fleet partitions=4 uid={os.getuid()}" in daemon.log
+
+
+def accepts(daemon):
+    try:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(daemon.path))
+    except OSError:
+        return False
+    return True
+
+
+def test_answers_under_way_come_before_the_daemon_ends(own_fleet):
+    server, fleet = own_fleet
+    daemon = fleet.daemons[0]
+    client = fleet.connect(0)
+    sure(client, "TIMER", "GET", "none")
+    server.stop()
+    client.send("COUNTDOWN", "START", "k")
+    eventually(lambda: daemon.info("fleet")["fleet_under_way"] == "1", "it is under way")
+    daemon.terminate(wait=False)
+    eventually(lambda: not accepts(daemon), "it ends")
+    server.go_on()
+    reply = client.reply()
+    assert "UNSURE" in reply if isinstance(reply, Error) else view(reply)["accepted"] == 1, reply
+    assert daemon.process.wait(timeout=30) == 0
+
+
 def test_countdownctl_says_what_is_wrong(servers, fleet):
     servers.server.stop()
     try:

@@ -58,7 +58,7 @@ extension FleetRequest {
         opening.keeping.map { number($0.host) } ?? [],
         (opening.keeping?.load).map(number) ?? [],
         number(opening.keeping?.relieves == true ? 1 : 0),
-        number(opening.keeping?.blockedUntil ?? 0),
+        number(opening.keeping?.blockedUntil ?? 0), Array((opening.beginning?.rawValue ?? "").utf8),
       ]
     case .read(let key):
       words = [number(1), names.records, FleetNames.text(key)]
@@ -91,22 +91,29 @@ extension FleetRequest {
   /// Returns the server's error: of the request, or of what a heartbeat writes.
   func error(in value: RESPValue) -> String? {
     if let text = value.errorText { return text }
-    guard case .open = self, let text = value.elements?.last?.string, !text.isEmpty else {
-      return nil
-    }
+    guard case .open = self, let parts = value.elements, parts.count == Self.openedParts,
+      let text = parts[10].string, !text.isEmpty
+    else { return nil }
     return text
   }
+
+  /// How many elements the answer has if a partition is opened.
+  private static let openedParts = 12
 
   private func understood(
     _ parts: [RESPValue]
   ) -> (body: FleetAnswer.Body, engine: Int64?)? {
     func time(_ index: Int) -> Int64? { parts[index].int.flatMap(Int64.init(plausible:)) }
     switch self {
+    case .open where parts.count == 1:
+      return time(0).map { (.closed(.unknown), $0) }
+    case .open where parts.count == 2:
+      return time(0).map { (.closed(.otherScripts((parts[1].string ?? "").printable)), $0) }
     case .open:
-      guard parts.count == 11, let engine = time(0), let epoch = parts[1].bytes,
+      guard parts.count == Self.openedParts, let engine = time(0), let epoch = parts[1].bytes,
         let number = time(2), let until = time(3), let version = parts[4].bytes,
         let over = parts[6].elements, let next = time(7),
-        let keeps = parts[8].int, let blocked = time(9)
+        let keeps = parts[8].int, let blocked = time(9), let newest = parts[11].bytes
       else { return nil }
       var leases = FleetLeases()
       leases.over = Set(over.compactMap { $0.int.flatMap { UInt32(exactly: $0) } })
@@ -115,7 +122,7 @@ extension FleetRequest {
       return (
         .opened(
           epoch: epoch, number: number, refusedUntil: until, atPosition: FleetVersion(version),
-          leases: leases), engine
+          newest: FleetVersion(newest), leases: leases), engine
       )
     case .read:
       guard parts.count == 2, let engine = time(0), let bytes = parts[1].bytes,

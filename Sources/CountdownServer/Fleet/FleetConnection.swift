@@ -13,10 +13,7 @@ final class FleetConnection: EventSource {
   struct Means {
     var loop: EventLoop
     var addresses: Addresses
-    /// Nil if connections are not encrypted.
-    var tls: TLSContext?
-    var username: String?
-    var password: [UInt8]?
+    var secrets: FleetSecrets
   }
 
   /// What the server reports about itself.
@@ -153,7 +150,7 @@ final class FleetConnection: EventSource {
     var length = socklen_t(MemoryLayout<Int32>.size)
     unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
     guard code == 0 else { return unsafe tryNext("\(String(cString: strerror(code)))") }
-    guard let context = means.tls else { return greet() }
+    guard let context = means.secrets.tls else { return greet() }
     guard let session = TLSSession(context, descriptor, host: node.host) else {
       return fail("TLS cannot be begun")
     }
@@ -175,8 +172,8 @@ final class FleetConnection: EventSource {
   private func greet() {
     phase = .greeting
     var words = ["HELLO", "2"].map { Array($0.utf8) }
-    if sendsPassword, let password = means.password {
-      words += [Array("AUTH".utf8), Array((means.username ?? "default").utf8), password]
+    if sendsPassword, let password = means.secrets.password {
+      words += [Array("AUTH".utf8), Array((means.secrets.username ?? "default").utf8), password]
     }
     words += ["SETNAME", Product.name].map { Array($0.utf8) }
     var bytes: [UInt8] = []

@@ -38,6 +38,13 @@ final class SingleServer: FleetDiscovery {
 /// Asks a node the same questions repeatedly.
 final class FleetQuestions {
   private static let patienceMilliseconds: UInt64 = 1_000
+  /// How long an answer is valid.
+  private static let validMicroseconds: UInt64 = 2_500_000
+
+  /// Returns whether an answer of time `at` is still valid: to a question asked at `since` or later.
+  static func isValid(_ at: UInt64, asked: UInt64, since: Int64, now: UInt64) -> Bool {
+    asked >= UInt64(since) && now - min(at, now) < validMicroseconds
+  }
 
   let node: FleetSettings.Node
   private let means: FleetConnection.Means
@@ -49,16 +56,19 @@ final class FleetQuestions {
   private var isAsking = false
   /// Whether to send the password. A sentinel has users of its own, and often none.
   private var sendsPassword = true
+  /// Whether to find out if it takes the password.
+  private let triesPassword: Bool
   private(set) var problem: FleetTrouble?
   /// When it was asked, on the boot clock.
   private(set) var askedAt: UInt64 = 0
 
   init(
     _ node: FleetSettings.Node, _ means: FleetConnection.Means, _ questions: [[String]],
-    answered: @escaping ([RESPValue]) -> Void
+    triesPassword: Bool = true, answered: @escaping ([RESPValue]) -> Void
   ) {
     self.node = node
     self.means = means
+    self.triesPassword = triesPassword
     self.answered = answered
     count = questions.count
     bytes = questions.reduce(into: []) { RESPRequest.append($1.map(\.utf8Array), to: &$0) }
@@ -80,7 +90,7 @@ final class FleetQuestions {
       answered(answers)
     } closed: { [unowned self] reason in
       problem = reason
-      if ["WRONGPASS", "NOAUTH", "ERR"].contains(reason.text.prefix { $0 != " " }) {
+      if triesPassword, ["WRONGPASS", "NOAUTH", "ERR"].contains(reason.text.prefix { $0 != " " }) {
         sendsPassword.toggle()
       }
       close()
@@ -105,11 +115,10 @@ final class FleetQuestions {
 final class SentinelDiscovery: FleetDiscovery {
   private static let pauseMilliseconds: UInt64 = 1_000
   private static let pauseWhileDisturbedMilliseconds: UInt64 = 200
-  /// How long an answer is valid.
-  private static let answerMicroseconds: UInt64 = 2_500_000
-
   private struct Answer {
     var primary: FleetSettings.Node
+    /// How many Sentinels it knows, itself included.
+    var sentinels: Int
     var epoch: Int
     var at: UInt64
     var asked: UInt64
@@ -123,6 +132,8 @@ final class SentinelDiscovery: FleetDiscovery {
   private var current: FleetSettings.Node?
   private var rounds = 0
   private var lastRound: UInt64 = 0
+  /// The most Sentinels that one of them knew.
+  private var known = 0
 
   init(_ servers: FleetServers, _ means: FleetConnection.Means) {
     self.servers = servers
@@ -133,7 +144,10 @@ final class SentinelDiscovery: FleetDiscovery {
       ["SENTINEL", "REPLICAS", name],
     ]
     sentinels = servers.settings.nodes.map { node in
-      FleetQuestions(node, means, questions) { [unowned self] in take($0, from: node) }
+      FleetQuestions(
+        node, means, questions,
+        triesPassword: servers.settings.sentinelPasswordFile == nil
+      ) { [unowned self] in take($0, from: node) }
     }
   }
 
@@ -142,7 +156,7 @@ final class SentinelDiscovery: FleetDiscovery {
   func names(_ node: FleetSettings.Node, since: Int64) -> Bool {
     let now = BootClock.now
     let count = answers.values.count {
-      $0.primary == node && $0.asked >= UInt64(since) && now - $0.at < Self.answerMicroseconds
+      $0.primary == node && FleetQuestions.isValid($0.at, asked: $0.asked, since: since, now: now)
     }
     return count > sentinels.count / 2
   }
@@ -201,10 +215,14 @@ final class SentinelDiscovery: FleetDiscovery {
     let epoch = values[1]["config-epoch"]?.int ?? 0
     let now = BootClock.now
     answers[sentinel] = Answer(
-      primary: FleetSettings.Node(host: host, port: port), epoch: epoch, at: now,
+      primary: FleetSettings.Node(host: host, port: port),
+      sentinels: 1 + Self.others(values[1]), epoch: epoch, at: now,
       asked: sentinels.first { $0.node == sentinel }?.askedAt ?? 0,
       replicas: Self.replicas(values[2]))
-    answers = answers.filter { now - $0.value.at < Self.answerMicroseconds }
+    noteSentinels()
+    answers = answers.filter {
+      FleetQuestions.isValid($0.value.at, asked: $0.value.asked, since: 0, now: now)
+    }
     let newest = answers.values.map(\.epoch).max() ?? 0
     let primaries = Set(answers.values.filter { $0.epoch == newest }.map(\.primary))
     if let current, primaries.contains(current) { return }
@@ -213,22 +231,37 @@ final class SentinelDiscovery: FleetDiscovery {
     servers.place { _ in primary }
   }
 
+  /// Reads how many other Sentinels one knows, from its answer about the primary.
+  static func others(_ value: RESPValue) -> Int {
+    value["num-other-sentinels"]?.string.flatMap { Int($0) } ?? 0
+  }
+
+  private func noteSentinels() {
+    let most = answers.values.map(\.sentinels).max() ?? 0
+    if most > max(sentinels.count, known) { servers.reportSentinels(most) }
+    known = most
+  }
+
   var sentinelCounts: (all: Int, reachable: Int)? {
     let now = BootClock.now
     return (
-      sentinels.count, answers.values.count { now - $0.at < Self.answerMicroseconds }
+      sentinels.count,
+      answers.values.count {
+        FleetQuestions.isValid($0.at, asked: $0.asked, since: 0, now: now)
+      }
     )
   }
 
   func facts(forAdmin: Bool) -> [(name: String, value: String)] {
-    sentinels.enumerated().map { index, sentinel in
-      let primary = answers[sentinel.node]?.primary.text ?? ""
-      return (
-        "fleet_sentinel\(index)",
-        "address=\(sentinel.node.text),primary=\(primary),"
-          + "error=\(sentinel.problem?.text(forAdmin: forAdmin).printable ?? "")"
-      )
-    }
+    [("fleet_sentinels_known", "\(known)")]
+      + sentinels.enumerated().map { index, sentinel in
+        let primary = answers[sentinel.node]?.primary.text ?? ""
+        return (
+          "fleet_sentinel\(index)",
+          "address=\(sentinel.node.text),primary=\(primary),"
+            + "error=\(sentinel.problem?.text(forAdmin: forAdmin).printable ?? "")"
+        )
+      }
   }
 }
 
@@ -254,7 +287,6 @@ final class ClusterDiscovery: FleetDiscovery {
   private var map: ClusterMap?
   /// What each node reported last, and when it was asked.
   private var views: [FleetSettings.Node: (map: ClusterMap, asked: UInt64)] = [:]
-  private static let answerMicroseconds: UInt64 = 2_500_000
 
   init(_ servers: FleetServers, _ means: FleetConnection.Means) {
     self.servers = servers
@@ -317,10 +349,12 @@ final class ClusterDiscovery: FleetDiscovery {
 
   func names(_ node: FleetSettings.Node, since: Int64) -> Bool {
     guard let map else { return false }
-    let since = max(UInt64(since), BootClock.now - Self.answerMicroseconds)
+    let now = BootClock.now
     let own = slots.filter { map.primary(of: $0) == node }
     let count = map.primaries.count { other in
-      guard let view = views[other], view.asked >= since else { return false }
+      guard let view = views[other],
+        FleetQuestions.isValid(view.asked, asked: view.asked, since: since, now: now)
+      else { return false }
       return own.allSatisfy { view.map.primary(of: $0) == node }
     }
     return !own.isEmpty && count > map.primaries.count / 2

@@ -96,8 +96,10 @@ enum FleetScript: Int, CaseIterable {
     // either everything is done or nothing that matters.
     case .change:
       Self.clock + Self.endOfLease + """
-        local e = redis.call('HMGET', KEYS[3], 'id', 'until')
-        if e[1] ~= ARGV[1] or now < tonumber(e[2] or 0) then return {'epoch', now} end
+        local e = redis.call('HMGET', KEYS[3], 'id', 'until', 'scripts')
+        if e[1] ~= ARGV[1] or now < tonumber(e[2] or 0)
+          or (e[3] or '\(FleetOpening.scripts)') ~= '\(FleetOpening.scripts)'
+        then return {'epoch', now} end
         local old = redis.call('HGET', KEYS[1], ARGV[8])
         if string.sub(old or '', 1, 16) ~= ARGV[2] then return {'differs', now, old or ''} end
         if now < tonumber(ARGV[3]) or now > tonumber(ARGV[4]) then return {'clock', now} end
@@ -131,34 +133,43 @@ enum FleetScript: Int, CaseIterable {
         + "return {now, redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2], 'COUNT', ARGV[3])}"
     case .open:
       Self.clock + Self.endOfLease + """
-        local id, n, til, keeper, ending, load, blocked = unpack(redis.call('HMGET', KEYS[1],
-          'id', 'n', 'until', 'keeper', 'keeper-until', 'keeper-load', 'blocked'))
-        til = tonumber(til or 0)
-        if not id then
-          id = ARGV[2]
-          n = now
-          if ARGV[1] ~= '' then til = now + ARGV[3] end
+        local id, n, til, keeper, ending, load, blocked, made, accepted, scripts =
+          unpack(redis.call('HMGET', KEYS[1], 'id', 'n', 'until', 'keeper', 'keeper-until',
+            'keeper-load', 'blocked', 'made', 'accepted', 'scripts'))
+        if id and (scripts or '\(FleetOpening.scripts)') ~= '\(FleetOpening.scripts)' then
+          return {now, scripts}
+        end
+        if not id and ARGV[1] == '' and ARGV[12] == '' then return {now} end
+        til, made = tonumber(til or 0), tonumber(made or now)
+        local isStored = id and scripts
+        if not id then id, n, made, accepted = ARGV[2], now, now, '' end
+        if ARGV[12] == 'loss' then til, accepted, isStored = 0, '1', false
+        elseif ARGV[1] ~= '' and ARGV[1] ~= id and accepted ~= '1' then
+          til, isStored = math.max(til, made + ARGV[3], tonumber(ARGV[11])), false
+        end
+        if not isStored then
           redis.call('HSET', KEYS[1], 'id', id, 'n', string.format('%.0f', n),
-            'until', string.format('%.0f', til))
-        elseif ARGV[1] ~= '' and ARGV[1] ~= id then
-          til = math.max(til, now + ARGV[3])
-          redis.call('HSET', KEYS[1], 'until', string.format('%.0f', til))
+            'until', string.format('%.0f', til), 'made', string.format('%.0f', made),
+            'accepted', accepted or '', 'scripts', '\(FleetOpening.scripts)')
         end
-        local v = ''
-        if ARGV[4] ~= '0' then
-          local at = ARGV[4] .. '-0'
-          local entry = redis.call('XRANGE', KEYS[2], at, at)[1]
+        local function version(number)
+          local entry = redis.call('XRANGE', KEYS[2], number .. '-0', number .. '-0')[1]
           for i = 1, entry and #entry[2] or 0, 2 do
-            if entry[2][i] == 'v' then v = entry[2][i + 1] end
+            if entry[2][i] == 'v' then return entry[2][i + 1] end
           end
+          return ''
         end
+        local newest = string.format('%.0f', n)
+        local v = ARGV[4] ~= '0' and version(ARGV[4]) or ''
+        local w = ARGV[4] == newest and v or version(newest)
         local p = ''
         if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'policies', ARGV[5])
         elseif ARGV[5] ~= '' then p = redis.call('HGET', KEYS[1], 'policies') or '' end
         \(Self.heartbeat)
         \(Self.keeper)
         \(Self.leases)
-        return {now, id, tonumber(n), til, v, p, over, next, keeps, tonumber(blocked or 0), refused}
+        return {now, id, tonumber(n), til, v, p, over, next, keeps, tonumber(blocked or 0), refused,
+          w}
         """
     }
   }

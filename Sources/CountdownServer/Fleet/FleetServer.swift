@@ -469,7 +469,7 @@ final class FleetServer {
     guard case .changed(let number, _) = body, means.settings.waitsForReplicas else {
       var answer = FleetAnswer(body, engine: engine, sent: pending.sent)
       answer.refusal = refusal
-      if case .opened(_, let number, _, _, _) = body {
+      if case .opened(_, let number, _, _, _, _) = body {
         answer.policies = value.elements?[5].bytes ?? []
         stream(of: pending.partition)?.compare(number, of: pending.partition, at: now)
       }

@@ -13,6 +13,8 @@ package final class FleetServers: FleetLink {
   private let means: FleetServer.Means
   private let logger: Logger
   private var discovery: (any FleetDiscovery)! = nil
+  private let secrets = FleetSecrets()
+  private let sentinelSecrets = FleetSecrets()
   private var servers: [FleetSettings.Node: FleetServer] = [:]
   /// The server of each partition; nil if it is not known.
   private var owners: [FleetServer?]
@@ -26,6 +28,8 @@ package final class FleetServers: FleetLink {
   /// Partitions whose records were lost, and until when changes are refused, in microseconds; they
   /// are logged together.
   private var lost: [Int: Int64] = [:]
+  /// The partitions that servers have not opened, and why; they are logged together, too.
+  private var closed: [Int: FleetClosure] = [:]
 
   /// The receiver of answers and entries, which outlives all connections.
   weak var client: (any FleetLinkClient)?
@@ -41,39 +45,40 @@ package final class FleetServers: FleetLink {
     partitionOfStream = Dictionary(
       uniqueKeysWithValues: names.enumerated().map { ($1.stream, $0) })
     owners = Array(repeating: nil, count: settings.partitions)
-    var connection = FleetConnection.Means(loop: loop, addresses: Addresses(loop))
-    if settings.tls.isEnabled { connection.tls = try TLSContext(settings.tls) }
-    connection.username = settings.username
-    if let file = settings.passwordFile { connection.password = try Self.password(in: file) }
+    let files = try FleetSecrets.Files(settings)
+    secrets.take(files, settings)
+    sentinelSecrets.takeForSentinels(files, settings)
+    let connection = FleetConnection.Means(
+      loop: loop, addresses: Addresses(loop), secrets: secrets)
+    var sentinel = connection
+    sentinel.secrets = sentinelSecrets
     means = FleetServer.Means(
       connection: connection, settings: settings, beginBatch: beginBatch)
     discovery =
       switch settings.discovery {
       case .single: SingleServer(self)
-      case .sentinel: SentinelDiscovery(self, connection)
+      case .sentinel: SentinelDiscovery(self, sentinel)
       case .cluster: ClusterDiscovery(self, connection)
       }
   }
 
-  private static let longestPassword = 4_096
-
-  /// Returns the first line of a file, without its line end.
-  private static func password(in file: String) throws(FleetError) -> [UInt8] {
-    let bytes: [UInt8]
-    do {
-      bytes = try FileContents.read(file, atMost: longestPassword + 1)
+  /// Takes certificates and passwords that were read again, for new connections.
+  func take(_ files: Result<FleetSecrets.Files, FleetError>) {
+    do throws(FleetError) {
+      let files = try files.get()
+      secrets.take(files, settings)
+      sentinelSecrets.takeForSentinels(files, settings)
     } catch {
-      throw FleetError(
-        unsafe "cannot read fleet.password-file: \(file): \(String(cString: strerror(error.code)))")
+      logger.log(
+        .fleetSecrets, .error, "certificates and passwords of the fleet stay as they were: \(error)"
+      )
     }
-    let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
-    guard (1...longestPassword).contains(line.count) else {
-      throw FleetError("fleet.password-file: \(file): no line of 1 to \(longestPassword) bytes")
-    }
-    return Array(line)
   }
 
-  func start() { discovery.start() }
+  func start() {
+    if let warning = settings.warning { logger.log(.fleetSecrets, .warning, "\(warning)") }
+    discovery.start()
+  }
 
   // MARK: FleetLink
 
@@ -226,6 +231,14 @@ package final class FleetServers: FleetLink {
       ["replica": "\(replica.text)", "server": "\(server.node.text)"])
   }
 
+  /// Logs that Sentinels are not asked.
+  func reportSentinels(_ known: Int) {
+    logger.log(
+      .fleetSentinels, .warning,
+      "fleet.nodes lacks Sentinels, so a majority of those named may be none of all; name all",
+      ["named": "\(settings.nodes.count)", "known": "\(known)"])
+  }
+
   /// Logs that fewer replicas confirm changes than there are, once.
   func reportReplicas(of server: FleetServer, _ count: Int) {
     guard server.hasUnaskedReplicas, reportedReplicas[server.node, default: 0] < count else {
@@ -308,7 +321,7 @@ package final class FleetServers: FleetLink {
     case .clockAhead(let partition):
       logger.log(
         .fleetClock, .error,
-        "a server's clock is too far ahead; set it right, or raise fleet.max-clock-skew",
+        "a server's clock is too far ahead of what it or the server before showed; set it right, or raise fleet.max-clock-skew",
         about(partition))
     case .policiesDiffer:
       logger.log(
@@ -319,10 +332,33 @@ package final class FleetServers: FleetLink {
         .fleetLease, .warning,
         "the lease of this host was over; connections that owned what hosts share are closed",
         ["connections": "\(owners)"])
+    case .closed(let partition, let closure):
+      if closed.isEmpty {
+        means.connection.loop.schedule(inMilliseconds: Self.lostMilliseconds) { [self] in
+          logClosed()
+        }
+      }
+      closed[partition] = closure
+    case .begun(let beginning, let count, let client):
+      logger.log(
+        .fleetBegun, .notice,
+        beginning == .initialize
+          ? "an administrator has begun a new fleet"
+          : "an administrator has accepted that records are lost; limits may be exceeded",
+        ["partitions": "\(count)", "uid": "\(client.uid)"])
     }
   }
 
   private static let lostMilliseconds: UInt64 = 500
+
+  private func logClosed() {
+    for (closure, partitions) in Dictionary(grouping: closed.keys, by: { closed[$0]! }) {
+      logger.log(
+        .fleetClosed, .error, "commands of partitions are refused: \(closure.problem)",
+        ["partitions": "\(partitions.count)"])
+    }
+    closed = [:]
+  }
 
   private func logLost() {
     let until = lost.values.max() ?? 0
@@ -331,7 +367,10 @@ package final class FleetServers: FleetLink {
       .fleetLost, .critical,
       isRefused
         ? "the servers have lost records; changes of these partitions are refused for a while"
-        : "the servers have lost records; no policy looks back so far that changes are refused",
+        : """
+        the servers have lost records; changes are allowed, as no policy looks back so far, or an \
+        administrator has accepted it
+        """,
       [
         "partitions": "\(lost.count)",
         "refused-until-unix-ms": isRefused ? "\(until / 1_000)" : "",

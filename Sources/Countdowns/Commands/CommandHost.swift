@@ -59,6 +59,8 @@ package protocol CommandHost: AnyObject {
   func note(_ notice: EngineNotice)
   /// Logs a notice about the fleet.
   func note(_ notice: FleetNotice)
+  /// Stores what this host knows of its fleet, for its next daemon.
+  func keep(_ memory: FleetMemory)
   /// The virtual clock; nil if time is real.
   var virtualClock: VirtualClock? { get }
 }
@@ -69,6 +71,7 @@ extension CommandHost {
   package func forgetStored(_ kind: EntityKind, at place: UInt32) {}
   package func note(_ notice: EngineNotice) {}
   package func note(_ notice: FleetNotice) {}
+  package func keep(_ memory: FleetMemory) {}
   package func readJournal(at position: Int64, count: Int) throws(StateError) -> JournalPart {
     throw StateError("ERR there is no journal; set journal.size in the configuration")
   }
@@ -92,6 +95,10 @@ package enum FleetNotice: Equatable, Sendable {
   case policiesDiffer
   /// The lease of this host was over, so that its connections lost what they owned.
   case leaseOver(owners: Int)
+  /// A server does not open a partition.
+  case closed(partition: Int, FleetClosure)
+  /// An administrator has begun partitions.
+  case begun(FleetBeginning, partitions: Int, by: Client)
 }
 
 /// What METRICS reports of a fleet's servers.

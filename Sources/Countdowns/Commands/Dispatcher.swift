@@ -299,6 +299,13 @@ package final class Dispatcher {
     deferred.withArguments { _ = execute($0, for: session, at: host.now) }
   }
 
+  /// Executes no more commands. Returns whether replies are left that come from a fleet's servers.
+  package func holdCommandsForFleet() -> Bool {
+    guard fleet != nil else { return false }
+    for session in sessions.values { session.isWaiting = true }
+    return sessions.values.contains { !$0.pending.isEmpty }
+  }
+
   /// Reports a protocol error to a session, and takes no more commands from it.
   package func refuse(_ session: Session, _ error: RESPProtocolError) {
     session.output.error("ERR Protocol error: \(error.description)")

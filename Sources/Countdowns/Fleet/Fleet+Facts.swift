@@ -2,6 +2,9 @@
 extension Fleet {
   private var copyCount: Int { partitions.reduce(0) { $0 + $1.copies.count } }
 
+  /// How many partitions wait for an administrator to begin them.
+  private var unknownCount: Int { partitions.count { $0.closure == .unknown } }
+
   /// How many partitions this host has copies of all records of.
   private var wholeCount: Int {
     partitions.indices.count {
@@ -22,6 +25,7 @@ extension Fleet {
       ("fleet_connected_partitions", "\(partitions.count { $0.isConnected })"),
       ("fleet_open_partitions", "\(partitions.count { $0.isOpen })"),
       ("fleet_loaded_partitions", "\(partitions.count { $0.hasCopies })"),
+      ("fleet_unknown_partitions", "\(unknownCount)"),
       ("fleet_broken_partitions", "\(partitions.count { $0.isBroken })"),
       ("fleet_heartbeat_age_ms", "\(heartbeatAge / 1_000)"),
       ("fleet_partitions_with_clock_ahead", "\(partitions.count { $0.clock.isTooFarAhead })"),
@@ -61,6 +65,9 @@ extension Fleet {
 
   /// What is wrong while this host joins; nil once it has all copies.
   package var trouble: String? {
+    if let closure = partitions.lazy.compactMap(\.closure).first {
+      return "fleet: \(closure.problem)"
+    }
     let loaded = partitions.count { $0.hasCopies }
     guard loaded < partitions.count else { return nil }
     return "fleet: \(loaded) of \(partitions.count) partitions are loaded; listings are refused"
@@ -74,6 +81,8 @@ extension Fleet {
     text.value(
       "fleet_loaded_partitions", .gauge, "Parts that are copied to this host.",
       partitions.count { $0.hasCopies })
+    text.value(
+      "fleet_unknown_partitions", .gauge, "Parts that an administrator has to begin.", unknownCount)
     text.value(
       "fleet_refuses", .gauge, "1 while changes are refused, as the servers have lost records.",
       partitions.contains { $0.refusedUntil > dispatcher.host.now.wall.microseconds } ? 1 : 0)

@@ -156,8 +156,10 @@ extension Fleet {
         }
         let found = FleetKey(kind, key)
         let index = partition(of: found)
-        // Until the partition is opened, nothing is known; then subscribers receive snapshots.
-        return isHeld(found, in: index) || !partitions[index].hasCopies ? nil : found
+        // Until the partition is opened, nothing is known. Then a loading begins, with what somebody
+        // is subscribed to by then, and subscribers receive snapshots.
+        let isKnown = partitions[index].hasCopies || partitions[index].isLoading
+        return isHeld(found, in: index) || !isKnown ? nil : found
       })
     guard !keys.isEmpty else { return false }
     fetch(keys, done: done)

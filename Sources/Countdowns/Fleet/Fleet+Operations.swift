@@ -39,7 +39,7 @@ extension Fleet {
     let index = partition(of: key)
     // The keeper comes next, and other hosts with their next heartbeat.
     guard isWhole(index) else { return partitions[index].due.append(key) }
-    dueLater.append((boot + Self.grace, key))
+    look(at: key, at: boot + Self.grace)
   }
 
   /// Does due work, or leaves it until its servers can be asked.
@@ -59,7 +59,7 @@ extension Fleet {
     let index = operation.partition
     end(operation)
     if partitions[index].isUsable {
-      dueLater.append((boot + Self.grace, key))
+      look(at: key, at: boot + Self.grace)
     } else {
       partitions[index].due.append(key)
     }
@@ -127,7 +127,10 @@ extension Fleet {
       operation.take(localOutcome(operation))
       return confirm(operation)
     }
-    if !operation.isDue, let problem = problem(of: index) { return failForNow(operation, problem) }
+    if !operation.isDue {
+      if let closure = partitions[index].closure { return refuse(operation, closure.problem) }
+      if let problem = problem(of: index) { return failForNow(operation, problem) }
+    }
     guard partitions[index].isOpen else { return park(operation) }
     if operation.isFetch {
       guard operation.seen == nil else { return end(operation) }
@@ -145,7 +148,9 @@ extension Fleet {
     if operation.outcome.limits.asked.isEmpty { giveBackCharged(operation) }
     if startsTime(operation), latest > now {
       if let due = operation.outcome.nextDue, due <= latest {
-        return hold(operation, for: due - now)
+        return hold(
+          operation, for: due - now,
+          or: "the time of the server is not known well enough yet; try again")
       }
       // What begins now may begin at the latest time: so it does not end early.
       let later = decide(operation, known, at: latest)
@@ -322,18 +327,23 @@ extension Fleet {
       forgetLane(operation.key)
     } else if let reading = question.reading {
       receive(answer, for: reading, at: index)
-    } else if case .opened(let epoch, let number, let until, let version, let leases) = answer.body
+    } else if case .opened(let epoch, let number, let until, let version, let newest, let leases) =
+      answer.body
     {
       // The lease is lost with the records: nobody knows whether it was over.
       if partitions[index].hasLease, partitions[index].isLost(by: epoch) { loseLease() }
       take(leases, of: index, asked: answer.sent)
       // A server that is not the primary has nothing to tell.
-      guard answer.refusal?.isPassing != true else { return dispatcher.deliver() }
-      opened(
-        index, from: question.place, epoch: epoch, number: number, refusedUntil: until,
-        atPosition: version, leases: leases)
-      compare(answer.policies)
+      if answer.refusal?.isPassing != true {
+        opened(
+          index, from: question.place, epoch: epoch, number: number, refusedUntil: until,
+          atPosition: version, newest: newest, leases: leases)
+        compare(answer.policies)
+      }
+    } else if case .closed(let closure) = answer.body {
+      close(index, closure)
     }
+    if let founding = question.founding { take(answer.body, for: founding) }
     dispatcher.deliver()
   }
 
@@ -363,7 +373,7 @@ extension Fleet {
     let now = dispatcher.host.now
     defer { if operation.isOver, !operation.isAtStake { giveBackCharged(operation) } }
     switch answer.body {
-    case .opened, .entries: break
+    case .opened, .closed, .entries: break
     case .record(let record):
       take(record, for: operation, at: index, asked: asked)
       decide(operation)
@@ -441,21 +451,37 @@ extension Fleet {
     else { return tryAgain(operation, "the command waited for too long; try again") }
     // If the clock was set back, nothing happens until it has caught up. Else this answer came
     // faster than all before, so the latest time is earlier than it seemed.
-    if engine < now { hold(operation, for: now - engine) } else { decide(operation) }
+    guard engine < now else { return decide(operation) }
+    let behind = Interval(microseconds: now - engine).millisecondsRoundedUp
+    hold(
+      operation, for: now - engine,
+      or:
+        "the server's clock is \(behind)ms behind what it or the server before has shown; try again "
+        + "then")
   }
 
-  /// Decides an operation again after some time.
-  private func hold(_ operation: FleetOperation, for microseconds: Int64) {
+  /// Decides an operation again after some time; fails it if it has less.
+  private func hold(_ operation: FleetOperation, for microseconds: Int64, or problem: String) {
     if operation.isDue { return postpone(operation) }
     let due = boot + microseconds
-    guard due < operation.deadline else { return failByClock(operation) }
+    guard due < operation.deadline else {
+      // If it could have waited for so long, what took too long is something else.
+      let isShort = microseconds < settings.timeout.microseconds
+      return failForNow(operation, isShort ? lateText : problem)
+    }
     held.append((due, operation))
   }
 
   private func failByClock(_ operation: FleetOperation) {
     if operation.isDue { return postpone(operation) }
     failForNow(
-      operation, "the servers' clock was set; fleet.max-clock-skew says how far it may be ahead")
+      operation,
+      "the server's clock is more than fleet.max-clock-skew ahead of what it or the server before "
+        + "has shown; correct that clock")
+  }
+
+  private var lateText: String {
+    "the servers did not answer within \(settings.timeout.millisecondsRoundedUp)ms"
   }
 
   // MARK: Replies
@@ -491,9 +517,7 @@ extension Fleet {
     guard isCurrent else {
       return failForNow(operation, "too many commands are about it at once")
     }
-    let text =
-      partitions[operation.partition].refusal.map(Self.text)
-      ?? "the servers did not answer within \(settings.timeout.millisecondsRoundedUp)ms"
+    let text = partitions[operation.partition].refusal.map(Self.text) ?? lateText
     guard !whole.isAtStake else { return beUnsure(operation, text) }
     failForNow(operation, text)
   }
@@ -505,7 +529,13 @@ extension Fleet {
     let partition = partitions[operation.partition]
     let isAway = !partition.isOpen || partition.isBroken || partition.refusal != nil
     if isAway, decideAlone(operation) { return }
-    statistics.unavailable += 1
+    refuse(operation, problem)
+  }
+
+  /// Ends an operation that the servers cannot decide now.
+  private func refuse(_ operation: FleetOperation, _ problem: String) {
+    guard operation.several.isEmpty else { return each(operation) { refuse($0, problem) } }
+    if !operation.isOver { statistics.unavailable += 1 }
     fail(operation, "UNAVAILABLE \(problem). Nothing was done")
   }
 

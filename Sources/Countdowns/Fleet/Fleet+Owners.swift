@@ -34,7 +34,7 @@ extension Fleet {
   /// Ends what a closed connection owns, and lets other connections run the actions that it ran.
   func ownerCloses(_ connection: UInt64) {
     guard let keys = owned[ownerNumber(of: connection)] else { return }
-    for key in keys { dueLater.append((boot, key)) }
+    for key in keys { look(at: key, at: boot) }
   }
 
   /// Notes who owns a copy now.
@@ -53,7 +53,7 @@ extension Fleet {
     for owner in owners {
       owned[owner, default: []].insert(key)
       guard !isThere(owner, in: index) else { continue }
-      dueLater.append((boot, key))
+      look(at: key, at: boot)
       // The change was on its way when the lease was lost.
       if formerNumbers.contains(Self.host(of: owner)) { close(owner) }
     }
@@ -78,7 +78,7 @@ extension Fleet {
     // Not all hosts at once.
     let due = boot + Int64(daemon % UInt64(Self.grace))
     for (owner, keys) in owned where new.contains(Self.host(of: owner)) {
-      for key in keys where partition(of: key) == index { dueLater.append((due, key)) }
+      for key in keys where partition(of: key) == index { look(at: key, at: due) }
     }
   }
 
@@ -93,7 +93,7 @@ extension Fleet {
     statistics.leasesLost += 1
     dispatcher.host.note(.leaseOver(owners: owners.count))
     for owner in owners { close(owner) }
-    for key in lost.values.joined() { dueLater.append((boot, key)) }
+    for key in lost.values.joined() { look(at: key, at: boot) }
   }
 }
 

@@ -9,11 +9,15 @@ final class FleetPartition {
   var isOpen = false
   /// Why the partition cannot be opened; nil if nothing is known against it.
   var problem: String?
+  /// Why the server does not open it; nil if it does, or has not answered.
+  var closure: FleetClosure?
   /// Why the server refuses to write; nil if it does not.
   var refusal: FleetRefusal?
   /// When the server last wrote for a heartbeat, on the boot clock.
   var written: Int64 = 0
   private(set) var epoch: [UInt8] = []
+  /// The epoch that an earlier daemon of this host has found.
+  var remembered: [UInt8] = []
   /// Tells epochs apart in cursors.
   private(set) var epochDigest: Int64 = 0
   /// The time on the server's clock until which changes are refused, as records were lost.
@@ -33,7 +37,10 @@ final class FleetPartition {
   }
 
   /// Whether the records that this host knew are lost, as the server's epoch shows.
-  func isLost(by epoch: [UInt8]) -> Bool { !self.epoch.isEmpty && self.epoch != epoch }
+  func isLost(by epoch: [UInt8]) -> Bool { !known.isEmpty && known != epoch }
+
+  /// The epoch that this host knows; empty if it knows none.
+  var known: [UInt8] { epoch.isEmpty ? remembered : epoch }
 
   /// This daemon's copies of the partition's records.
   var copies: [FleetKey: FleetCopy] = [:]
@@ -64,6 +71,8 @@ final class FleetPartition {
   /// The end of the longest cooldown and of the longest refill of a limit that was ever seen, in
   /// microseconds on the server's clock.
   var blockedUntil: Int64 = 0
+  /// Until when the host remembers that.
+  var rememberedUntil: Int64 = 0
   /// Whether this host has a lease here, to be renewed.
   var hasLease = false
   /// The hosts whose lease is over.
@@ -108,6 +117,7 @@ extension Fleet {
     for index in partitions {
       self.partitions[index].isConnected = false
       self.partitions[index].isOpen = false
+      self.partitions[index].closure = nil
       self.partitions[index].isFollowed = false
     }
   }
@@ -153,7 +163,8 @@ extension Fleet {
       let position = partitions[index].position
       guard entry.number > position else { continue }
       // The stream dropped entries before they were read here.
-      guard entry.number == position + 1 else { return reload(index, after: entry.number - 1) }
+      // What follows brings the version of the place.
+      guard entry.number == position + 1 else { return reload(index, after: entry.number - 1, nil) }
       partitions[index].position = entry.number
       partitions[index].lastVersion = entry.version
       // Later decisions on this record must not use an earlier time than the one that wrote it.
@@ -252,11 +263,12 @@ extension Fleet {
 
   // MARK: Opening
 
-  func open(_ index: Int) {
+  func open(_ index: Int, for founding: FleetFounding? = nil) {
     let partition = partitions[index]
     var opening = FleetOpening(
-      known: partition.epoch, new: newVersion().bytes, refusal: refusal(of: partition),
+      known: partition.known, new: newVersion().bytes, refusal: refusal,
       position: partition.position)
+    opening.beginning = founding?.beginning
     if partition.hasLease { opening.lease = hostNumber }
     opening.keeping = keeping(index)
     if index == 0 {
@@ -266,7 +278,7 @@ extension Fleet {
       opening.setsPolicies = digest != lastPolicies
       lastPolicies = digest
     }
-    send(.open(opening), to: index, for: nil)
+    send(.open(opening), to: index, for: nil, founding: founding)
   }
 
   /// A digest of what CONFIG GET prints of the policies: equal on hosts with equal policies,
@@ -286,21 +298,19 @@ extension Fleet {
     if !policies.isEmpty { policiesDiffer = differ }
   }
 
-  /// Returns how long a loss of records can matter, in microseconds: the longest window, cooldown
-  /// or block of the rules, and the longest cooldown or refill that was seen.
-  private func refusal(of partition: FleetPartition) -> Int64 {
+  /// How long a loss of records can matter, in microseconds: the longest window, cooldown or block
+  /// of the rules. What was seen besides is in `blockedUntil`.
+  private var refusal: Int64 {
     let policies = dispatcher.engine.settings.policies.values
     let limits = dispatcher.engine.settings.throttles.values
-    let longest = max(
+    return max(
       policies.map { max($0.longest, $0.longestCooldown).microseconds }.max() ?? 0,
       limits.map { max($0.longest, $0.rules.passed?.block ?? .zero).microseconds }.max() ?? 0)
-    guard let now = partition.clock.now(at: boot) else { return longest }
-    return max(longest, partition.blockedUntil - now)
   }
 
   func opened(
     _ index: Int, from place: FleetPlace, epoch: [UInt8], number: Int64, refusedUntil: Int64,
-    atPosition: FleetVersion?, leases: FleetLeases
+    atPosition: FleetVersion?, newest: FleetVersion?, leases: FleetLeases
   ) {
     guard partitions[index].isConnected else { return }
     let partition = partitions[index]
@@ -323,14 +333,17 @@ extension Fleet {
     let hasGap =
       isOfThisLoading && place.version != nil && atPosition == nil && !partition.isFollowed
     if hasFork, !isLost { noteFork(index, from: place, number, atPosition) }
+    if epoch != partition.known { mustRemember = true }
     partition.take(epoch: epoch)
     let becomesKeeper = take(leases, asKeeperOf: index)
     if isNew || isLost || hasFork { partition.confirmed = 0 }
     if isNew || isLost || hasFork || hasGap {
-      reload(index, after: number)
+      reload(index, after: number, newest)
     } else if partition.hasLocalChanges || partition.isLoading && !partition.isFollowed {
       // Load again after local decisions, or after an interrupted loading.
-      reload(index, after: max(number, partition.position))
+      let isAhead = partition.position > number
+      reload(
+        index, after: max(number, partition.position), isAhead ? partition.lastVersion : newest)
     } else {
       if !partition.isFollowed {
         follow(index)
@@ -340,11 +353,12 @@ extension Fleet {
       if becomesKeeper { beginLoading(index) }
     }
     partition.isOpen = true
+    partition.closure = nil
     resuming.append(contentsOf: partition.parked)
     partition.parked = []
     if partition.isUsable {
       let later = boot + Self.grace
-      dueLater.append(contentsOf: partition.due.map { (later, $0) })
+      for key in partition.due { look(at: key, at: later) }
       partition.due = []
     }
     resume(Self.stepsAtOnce)
@@ -364,9 +378,10 @@ extension Fleet {
         confirmed: max(0, confirmed - common)))
   }
 
-  private func reload(_ index: Int, after number: Int64) {
+  /// - Parameter version: that of the entry with this number; nil if it is not known.
+  private func reload(_ index: Int, after number: Int64, _ version: FleetVersion?) {
     partitions[index].position = number
-    partitions[index].lastVersion = nil
+    partitions[index].lastVersion = version
     partitions[index].hasMissed = true
     partitions[index].hasLocalChanges = false
     partitions[index].ahead = []

@@ -1,4 +1,5 @@
 import DequeModule
+import HeapModule
 import Wire
 
 /// The part of a fleet that runs in this daemon. Servers keep the records of shared entities; each
@@ -28,8 +29,9 @@ package final class Fleet {
   /// Commands in the order of their deadlines: all have the same timeout.
   var deadlines: Deque<FleetOperation> = []
   /// Due entities to be looked at later: another daemon has written their record and comes first,
-  /// or an attempt failed. In the order of their times.
-  var dueLater: Deque<(boot: Int64, key: FleetKey)> = []
+  /// or an attempt failed. The earliest comes first.
+  private var dueLater = Heap<DueEntity>()
+  private var lastDue: UInt64 = 0
   /// Operations to continue, as their partition is open again.
   var resuming: Deque<FleetOperation> = []
   /// Copies that a loading has not found, to be removed; then a nil for the end of that loading.
@@ -80,6 +82,8 @@ package final class Fleet {
   var lastPolicies: [UInt8] = []
   /// Whether another host has other policies.
   var policiesDiffer = false
+  /// Whether this host knows more than it has stored.
+  var mustRemember = false
   package internal(set) var statistics = FleetStatistics()
 
   static let heartbeat: Int64 = 1_000_000
@@ -96,9 +100,10 @@ package final class Fleet {
   /// - Parameters:
   ///   - daemon: a number that no other daemon of the fleet has.
   ///   - eventLog: the ID of the event log, if it is stored; then restarts keep it.
+  ///   - memory: what earlier daemons of this host had `CommandHost.keep` store.
   package init(
-    _ settings: FleetSettings, daemon: UInt64, eventLog: Int64? = nil, dispatcher: Dispatcher,
-    link: any FleetLink
+    _ settings: FleetSettings, daemon: UInt64, eventLog: Int64? = nil, memory: FleetMemory? = nil,
+    dispatcher: Dispatcher, link: any FleetLink
   ) {
     self.settings = settings
     self.link = link
@@ -133,6 +138,7 @@ package final class Fleet {
       let offset = (partition.clock.now(at: boot) ?? time) - time
       return (record.bytes, offset, promises[key.key])
     }
+    recall(memory)
   }
 
   /// Returns whether a command is about one shared entity.
@@ -165,7 +171,7 @@ package final class Fleet {
   package var nextWake: Int64? {
     var next = heartbeatDue
     if let first = deadlines.first { next = min(next, first.deadline) }
-    if let first = dueLater.first { next = min(next, first.boot) }
+    if let first = dueLater.min { next = min(next, first.boot) }
     for (boot, _) in held { next = min(next, boot) }
     if let first = useEnds.first { next = min(next, first.boot) }
     for reading in readings { next = min(next, reading.deadline) }
@@ -175,7 +181,7 @@ package final class Fleet {
   /// Whether work is left that nothing has to be awaited for.
   private func isBehind(at boot: Int64) -> Bool {
     !resuming.isEmpty || !stale.isEmpty || !released.isEmpty
-      || dueLater.first.map { $0.boot <= boot } ?? false
+      || dueLater.min.map { $0.boot <= boot } ?? false
       || useEnds.first.map { $0.boot <= boot } ?? false
   }
 
@@ -192,8 +198,8 @@ package final class Fleet {
     sweep(budget)
     letGo(at: boot, budget: budget)
     var steps = 0
-    while steps < budget, let first = dueLater.first, first.boot <= boot {
-      dueLater.removeFirst()
+    while steps < budget, let first = dueLater.min, first.boot <= boot {
+      dueLater.removeMin()
       if copy(of: first.key) != nil { enqueueDue(first.key) }
       steps += 1
     }
@@ -206,14 +212,22 @@ package final class Fleet {
       let isAnyBroken = partitions.contains { $0.isBroken }
       heartbeatDue = boot + (isAnyBroken ? Self.probe : Self.heartbeat)
       heartbeats += 1
+      mustRemember = mustRemember || partitions.contains { $0.blockedUntil > $0.rememberedUntil }
       relieving = 0
       for index in partitions.indices where partitions[index].isConnected { open(index) }
     }
     return !isBehind(at: boot)
   }
 
+  /// Looks at a due entity at a time on the boot clock.
+  func look(at key: FleetKey, at boot: Int64) {
+    lastDue += 1
+    dueLater.insert(DueEntity(boot: boot, number: lastDue, key: key))
+  }
+
   /// Sends the requests of a batch when it ends.
   package func flush() {
+    if mustRemember { remember() }
     guard hasUnsent else { return }
     hasUnsent = false
     link.flush()
@@ -221,11 +235,11 @@ package final class Fleet {
 
   func send(
     _ request: FleetRequest, to partition: Int, for operation: FleetOperation?,
-    reading: EventReading? = nil
+    reading: EventReading? = nil, founding: FleetFounding? = nil
   ) {
     lastRequest += 1
     requests[lastRequest] = FleetQuestion(
-      partition: partition, operation: operation, reading: reading,
+      partition: partition, operation: operation, reading: reading, founding: founding,
       place: partitions[partition].place)
     if let operation { lanes[operation.key]!.requests += 1 }
     hasUnsent = true
@@ -239,11 +253,21 @@ package final class Fleet {
   }
 }
 
+/// An entity to be looked at later. Those of the same time keep their order.
+private struct DueEntity: Comparable {
+  let boot: Int64
+  let number: UInt64
+  let key: FleetKey
+
+  static func < (a: Self, b: Self) -> Bool { (a.boot, a.number) < (b.boot, b.number) }
+}
+
 /// A request that is not answered yet: of an operation, for events, or to open a partition.
 struct FleetQuestion {
   let partition: Int
   let operation: FleetOperation?
   let reading: EventReading?
+  let founding: FleetFounding?
   /// The place in the stream when the request was sent.
   let place: FleetPlace
 }

@@ -1,7 +1,19 @@
 import Wire
 
-/// Moves what was stored before this daemon joined its fleet.
+/// Begins a fleet, and moves what was stored before this daemon joined it.
 let fleetCommands: [CommandSpec] = [
+  CommandSpec(
+    "FLEET", "INIT", group: .server, [.admin, .afterLoading],
+    "Begin a new fleet, whose servers have no records; return how many partitions were begun.",
+    .value(.count)
+  ) { call throws(CommandError) in try call.begin(.initialize) },
+
+  CommandSpec(
+    "FLEET", "ACCEPT-LOSS", group: .server, [.admin, .afterLoading],
+    "Go on without lost records; return of how many partitions. Limits may be exceeded.",
+    .value(.count)
+  ) { call throws(CommandError) in try call.begin(.acceptLoss) },
+
   CommandSpec(
     "FLEET", "IMPORT", "shared place !record [!sends ...]", group: .server,
     [.admin, .write, .afterLoading, .decidedByFleet],
@@ -17,7 +29,7 @@ let fleetCommands: [CommandSpec] = [
       try call.run { () throws(EngineError) in try call.engine.checkWritable(.none) }
       fleet.submit(call, about: moved.key)
     }
-  }
+  },
 ]
 
 /// A stored entity that a fleet hides.
@@ -31,6 +43,13 @@ struct HiddenEntity {
 }
 
 extension Call {
+  fileprivate func begin(_ beginning: FleetBeginning) throws(CommandError) {
+    guard let fleet = dispatcher.fleet else {
+      throw CommandError("ERR this daemon shares nothing; set fleet.engine in the configuration")
+    }
+    try fleet.begin(beginning, self)
+  }
+
   fileprivate func hiddenEntity() throws(CommandError) -> HiddenEntity {
     let place = try integer(arguments[3], "place", in: 0...Int64(StoredPlaces.end - 1))
     guard let entity = Self.hiddenEntity(arguments, at: UInt32(place)) else {

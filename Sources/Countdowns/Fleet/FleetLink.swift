@@ -90,7 +90,7 @@ package struct FleetRecord: Equatable, Sendable {
 }
 
 package enum FleetRequest: Sendable {
-  /// Asks whether the partition has the epoch known here; creates the partition if there is none.
+  /// Asks whether the partition has the epoch known here; creates another one if that is lost.
   case open(FleetOpening)
   case read(FleetKey)
   /// Asks for entries of the partition's stream.
@@ -99,12 +99,18 @@ package enum FleetRequest: Sendable {
 }
 
 package struct FleetOpening: Equatable, Sendable {
-  /// The epoch found before; empty if the partition was not opened yet.
+  /// The version of the scripts, and of what they store. A partition belongs to one version.
+  package static let scripts = "1"
+
+  /// The epoch found before, perhaps by an earlier daemon of this host; empty if there is none.
   package var known: [UInt8]
   /// The epoch of the partition if it is created.
   package var new: [UInt8]
-  /// How long changes are refused if the known epoch is lost, in microseconds.
+  /// How long changes are refused after a loss of the known epoch was found, in microseconds; at
+  /// least until `keeping.blockedUntil`.
   package var refusal: Int64
+  /// Creates an epoch though none is known.
+  package var beginning: FleetBeginning?
   /// The number of the stream entry that was read last; 0 if none.
   package var position: Int64
   /// A digest of this host's policies, for the server to compare; empty for no comparison.
@@ -163,9 +169,12 @@ package struct FleetAnswer: Sendable {
     ///   - number: the number of the newest stream entry.
     ///   - refusedUntil: the time on the server's clock until which changes are refused.
     ///   - atPosition: the version of the entry at the requested position; nil if it is not there.
+    ///   - newest: the version of the newest entry; nil if it is not there.
     case opened(
       epoch: [UInt8], number: Int64, refusedUntil: Int64, atPosition: FleetVersion?,
-      leases: FleetLeases)
+      newest: FleetVersion?, leases: FleetLeases)
+    /// The partition cannot be opened.
+    case closed(FleetClosure)
     case record(FleetRecord?)
     case entries([FleetEntry])
     /// The change is made. `problem` says why it is not confirmed: a failover may lose it.

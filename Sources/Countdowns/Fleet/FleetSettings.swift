@@ -65,9 +65,21 @@ package struct FleetSettings: Equatable, Sendable {
   package var sentinelName = "mymaster"
   package var username: String?
   package var passwordFile: String?
+  /// The user on the Sentinels, and the file of its password; nil: those of the servers.
+  package var sentinelUsername: String?
+  package var sentinelPasswordFile: String?
   package var tls = TLS()
 
   package init() {}
+
+  /// What is unwise about these settings; nil if nothing is.
+  package var warning: String? {
+    guard discovery == .sentinel, passwordFile != nil, sentinelPasswordFile == nil else {
+      return nil
+    }
+    return "fleet.password-file is sent to every Sentinel\(tls.isEnabled ? "" : ", in clear"); "
+      + "set fleet.sentinel-password-file, to an empty file if they have no password"
+  }
 
   /// Whether changes are confirmed by other means than the primary's answer.
   package var waitsForReplicas: Bool { replicas != .count(0) || durability == .disk }

@@ -21,7 +21,8 @@ struct ServerClock {
   private var most: Bound?
   /// The latest time returned. If the server's clock goes back, time stops, but never goes back.
   private var last = Int64.min
-  /// Whether the server's clock was set too far forward. Then nothing is decided until it is back.
+  /// Whether the server's clock was set too far forward, or a server with such a clock has taken
+  /// over. Then nothing is decided until it is back.
   private(set) var isTooFarAhead = false
 
   init(maximumSkew: Interval) { self.maximumSkew = maximumSkew.microseconds }
@@ -48,15 +49,15 @@ struct ServerClock {
     let lower = Bound(ahead: engine - received, since: received)
     // The server may have shown it at once, and the clocks have drifted apart since then.
     let upper = Bound(ahead: engine - sent, since: sent)
-    guard let least, let known = leastAhead(at: received), let limit = mostAhead(at: received)
-    else {
-      (self.least, most) = (lower, upper)
+    guard let known = leastAhead(at: received), let limit = mostAhead(at: received) else {
+      (least, most) = (lower, upper)
       return
     }
-    isTooFarAhead = lower.ahead > least.ahead + least.drift(at: received) + maximumSkew
+    // A late answer shows less than the clock does, so only what it cannot have been counts.
+    isTooFarAhead = lower.ahead > limit + maximumSkew
     guard !isTooFarAhead else { return }
     // If it was less far ahead even at `sent`, it was set back, or is another server's clock.
-    if lower.ahead > known || upper.ahead < known { self.least = lower }
+    if lower.ahead > known || upper.ahead < known { least = lower }
     // If it was further ahead even at `received`, it was set forward.
     if upper.ahead < limit || lower.ahead > limit { most = upper }
   }

@@ -6,7 +6,7 @@ struct Fleet: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fleet",
     abstract: "Show, check or begin what the daemon shares with other hosts.",
-    subcommands: [Status.self, Check.self, Import.self])
+    subcommands: [Status.self, Check.self, Init.self, AcceptLoss.self, Import.self])
 
   struct Status: SessionCommand {
     static let configuration = CommandConfiguration(
@@ -54,6 +54,52 @@ struct Fleet: AsyncParsableCommand {
         Output.lines(problems.map { session.style.red("problem") + "  " + $0.printable })
       }
       if !problems.isEmpty { throw ExitCode.refused }
+    }
+  }
+
+  struct Init: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Begin a new fleet, whose servers have no records.",
+      discussion: """
+        Once for each new fleet, on any host: until then, its servers could also have lost what was \
+        sent, so commands are refused. Does nothing to a fleet that was begun before. Only for root, \
+        the daemon's own user, and users in access.admin.
+
+        Examples:
+          countdownctl fleet init
+        """)
+
+    @OptionGroup var global: GlobalOptions
+
+    func run(_ session: Session) async throws { try await Fleet.begin("INIT", session) }
+  }
+
+  struct AcceptLoss: SessionCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "accept-loss",
+      abstract: "Go on although the servers have lost records.",
+      discussion: """
+        Begins partitions that nobody knows, and ends the time for which changes are refused after a \
+        loss. What was sent before counts for nothing, so limits may be exceeded. The log has who did \
+        it. Only for root, the daemon's own user, and users in access.admin.
+
+        Examples:
+          countdownctl fleet accept-loss
+        """)
+
+    @OptionGroup var global: GlobalOptions
+
+    func run(_ session: Session) async throws { try await Fleet.begin("ACCEPT-LOSS", session) }
+  }
+
+  private static func begin(_ word: String, _ session: Session) async throws {
+    _ = try await facts(session)
+    let count = try await session.reply(["FLEET", word]).int ?? 0
+    if session.json {
+      Output.line(RESPValue.object(["begun": count]).json)
+    } else {
+      Output.line(
+        count == 0 ? "nothing to do: the fleet was begun before" : "begun: \(count) partitions")
     }
   }
 

@@ -25,6 +25,12 @@ extension FleetFacts {
     problems += sentinels.filter { !$0.error.isEmpty }.map {
       "Sentinel \($0.address): \($0.error). Check that it runs, and that this host may connect"
     }
+    let known = number("sentinels_known")
+    if known > sentinels.count {
+      problems.append(
+        "fleet.nodes names \(sentinels.count) of \(known) Sentinels, so a majority of those may be "
+          + "none of all: name all of them")
+    }
     let primaries = Set(sentinels.compactMap { $0.facts["primary"] }.filter { !$0.isEmpty })
     if primaries.count > 1 {
       problems.append(
@@ -101,10 +107,17 @@ extension FleetFacts {
       problems.append(
         "the servers have lost records (FLUSHALL, a restart without data), so changes are refused "
           + "until \(WallClock.text(unixMilliseconds: refusedUntil)): nobody knows what was sent. "
-          + "Restore a backup of the servers, or wait")
+          + "Restore a backup of the servers, wait, or `countdownctl fleet accept-loss`")
+    }
+    let unknown = number("unknown_partitions")
+    if unknown > 0 {
+      problems.append(
+        "\(unknown) of \(count) partitions are unknown to their servers and to this host: for a new "
+          + "fleet, `countdownctl fleet init` once; if records were lost, restore them, or "
+          + "`countdownctl fleet accept-loss`")
     }
     let closed = count - number("open_partitions")
-    if closed > 0, servers.allSatisfy(\.isConnected) {
+    if closed > unknown, servers.allSatisfy(\.isConnected) {
       problems.append("\(closed) of \(count) partitions are not open: see the daemon's log")
     }
     let missing = count - number("loaded_partitions")
@@ -123,8 +136,8 @@ extension FleetFacts {
     var problems: [String] = []
     if number("partitions_with_clock_ahead") > 0 {
       problems.append(
-        "a server's clock was set forward by more than fleet.max-clock-skew, so its changes are "
-          + "refused: correct that clock")
+        "a server's clock is more than fleet.max-clock-skew ahead of what it or the server before has "
+          + "shown, so its changes are refused: correct that clock")
     }
     guard let ahead = clockAhead else { return problems }
     let advice = "Synchronize the clocks of all hosts (`timedatectl`, chrony)"

@@ -109,6 +109,20 @@ import Wire
     #expect(held(by: user) == 0)
   }
 
+  @Test func aSubscriptionDuringTheFirstLoadingBeginsWithWhatTheServersHave() throws {
+    for key in ["a", "b"] { try keeper.say("TIMER SET \(key) 1h PAYLOAD of-\(key)") }
+    servers.isSilent = true
+    let new = Self.host(3, servers)
+    new.counter.run(["SUBSCRIBE", "timer:a"])
+    let session = new.counter.open()
+    new.whileLoading = { new.counter.run(["SUBSCRIBE", "timer:b"], by: session) }
+    servers.isSilent = false
+    new.settle()
+    #expect(held(by: new) == 2)
+    #expect(try new.counter.take().contains { "\($0)".contains("of-a") })
+    #expect(try new.counter.take(session).contains { "\($0)".contains("of-b") })
+  }
+
   @Test func aSubscriptionIsRefusedIfNobodyKnowsWhatItBeginsWith() throws {
     servers.isSilent = true
     user.counter.run(["SUBSCRIBE", "timer:a", "timer:b"])
@@ -419,7 +433,7 @@ import Wire
       try keeper.say("COUNTDOWN START k EVERY 1h COUNT 1")
       host.read()
     }
-    (servers.records, servers.entries, servers.epoch) = ([:], [], [])
+    (servers.records, servers.entries, servers.epoch) = ([:], [], nil)
     servers.leases = ModelLeases()
     #expect("\(try host.say("COUNTDOWN START k EVERY 1h"))".contains("UNAVAILABLE"))
   }

@@ -132,7 +132,7 @@ import Wire
     try a.say("THROTTLE TAKE r BURST 1 RATE 1/30m")
     servers.records = [:]
     servers.entries = []
-    servers.epoch = []
+    servers.epoch = nil
     pass(1_000, servers, a)
     #expect(a.info.contains("fleet_losses:1"))
     pass(3_500_000, servers, a)
@@ -151,6 +151,28 @@ import Wire
     a.fleet.connected([0], at: a.boot)
     a.settle()
     #expect(a.info.contains("fleet_takeovers_behind:1"))
+  }
+
+  @Test func aSecondFailoverIsSeenThoughTheStreamIsAsLongAsBefore() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    try a.say("TIMER SET x 1h PAYLOAD kept")
+    let (records, entries, number) = (servers.records, servers.entries, servers.number)
+    /// Another server takes over, on which another host has made a change.
+    func failOver(_ daemon: UInt64) throws {
+      (servers.records, servers.entries, servers.number) = (records, entries, number)
+      let b = FleetCounter(servers, daemon: daemon)
+      try b.say("TIMER SET of-\(daemon) 1h")
+      a.fleet.disconnected([0])
+      a.fleet.connected([0], at: a.boot)
+      a.settle()
+    }
+    try a.say("TIMER SET lost 1h")
+    try failOver(2)
+    #expect("\(try a.say("TIMER LIST"))".contains("of-2"))
+    try failOver(3)
+    #expect(a.info.contains("fleet_takeovers_behind:2"))
+    let text = "\(try a.say("TIMER LIST"))"
+    #expect(text.contains("of-3") && !text.contains("of-2"))
   }
 
   /// What a host had of them was ahead of the stream, where the servers agree.
@@ -173,6 +195,24 @@ import Wire
     a.settle()
     #expect("\(try a.say("TIMER LIST"))".contains("kept"))
     #expect(a.fleet.statistics.forks == 0)
+  }
+
+  @Test func aServerWhoseClockIsBehindIsNotSaidToHaveBeenSet() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    try a.say("TIMER SET x 1h")
+    // Another server takes over, whose clock is 300 ms behind.
+    servers.time -= 300_000
+    let late = "\(try a.say("TIMER SET x 2h"))"
+    #expect(late.contains("UNAVAILABLE") && late.contains("clock is 300ms behind"), "\(late)")
+    // A command that has waited for most of its time has no time left for 20 ms.
+    servers.time += 280_000
+    servers.isSilent = true
+    a.counter.run(["TIMER", "SET", "x", "3h"])
+    a.counter.pass(240)
+    servers.isSilent = false
+    a.settle()
+    let slow = try a.counter.take().map { "\($0)" }.joined()
+    #expect(slow.contains("UNAVAILABLE the servers did not answer within 250ms"), "\(slow)")
   }
 
   @Test func aDamagedRecordIsReported() throws {

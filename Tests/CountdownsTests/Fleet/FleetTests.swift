@@ -112,7 +112,7 @@ import Wire
     #expect(try brief(a.say("COUNTDOWN START k POLICY sms BRIEF")) == 1)
     servers.records = [:]
     servers.entries = []
-    servers.epoch = []
+    servers.epoch = nil
     #expect("\(try a.say("COUNTDOWN START k POLICY sms BRIEF"))".contains("UNAVAILABLE"))
     pass(3_700_000, servers, a)
     #expect(try brief(a.say("COUNTDOWN START k POLICY sms BRIEF")) == 1)

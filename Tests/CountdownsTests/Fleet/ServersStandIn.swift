@@ -7,9 +7,14 @@ import Wire
 final class ServersStandIn {
   /// The server's time, in microseconds since 1970.
   var time: Int64 = 1_790_000_000_000_000
-  var epoch: [UInt8] = []
-  var number: Int64 = 0
-  var refusedUntil: Int64 = 0
+  /// Nil if the server has lost everything, or the fleet was never begun.
+  var epoch: ModelEpoch? = ModelEpoch(begunAt: 1_790_000_000_000_000)
+  var number: Int64 {
+    get { epoch?.number ?? 0 }
+    set { epoch?.number = newValue }
+  }
+  /// The version of its scripts, if it is another one.
+  var otherScripts: String?
   var records: [FleetKey: FleetRecord] = [:]
   var entries: [FleetEntry] = []
   /// Why changes are not confirmed; nil if they are.
@@ -26,13 +31,14 @@ final class ServersStandIn {
   func answer(_ request: FleetRequest) -> FleetAnswer.Body {
     switch request {
     case .open(let opening):
-      if epoch.isEmpty {
-        (epoch, number) = (opening.new, time)
-        refusedUntil = opening.known.isEmpty ? 0 : time + opening.refusal
-      }
+      if let otherScripts { return .closed(.otherScripts(otherScripts)) }
+      epoch = ModelEpoch.open(epoch, opening, at: time)
+      guard let epoch else { return .closed(.unknown) }
       let entry = entries.first { $0.number == opening.position }
       return .opened(
-        epoch: epoch, number: number, refusedUntil: refusedUntil, atPosition: entry?.version,
+        epoch: epoch.id, number: epoch.number, refusedUntil: epoch.refusedUntil,
+        atPosition: entry?.version,
+        newest: entries.first { $0.number == epoch.number }?.version,
         leases: leases.open(opening.lease, opening.keeping, at: time))
     case .entries(let after, let through, let count):
       let found = entries.filter { $0.number > after && $0.number <= through }
@@ -40,12 +46,13 @@ final class ServersStandIn {
     case .read(let key): return .record(records[key])
     case .change(let key, let change):
       if let refusal { return .failed(mayBeDone: false, refusal.text) }
-      guard change.epoch == epoch, time >= refusedUntil else { return .epoch }
+      guard change.epoch == epoch?.id, time >= epoch!.refusedUntil else { return .epoch }
       guard records[key]?.version == change.expected else { return .differs(records[key]) }
       guard (change.earliest...change.latest).contains(time) else { return .clock }
       if let answer = leases.change(change.lease, gone: change.gone, at: time) { return answer }
       records[key] = change.record.map { FleetRecord(change.version, $0) }
-      number += 1
+      epoch!.number += 1
+      let number = epoch!.number
       var entry = FleetEntry(
         number: number, key: key, version: change.version, record: change.record,
         events: change.events)
@@ -77,7 +84,8 @@ final class FleetCounter: FleetLink {
 
   init(
     _ servers: ServersStandIn, daemon: UInt64, _ settings: FleetSettings = FleetSettings(),
-    engine: EngineSettings = .init(), configuration: [(name: String, value: String)] = []
+    engine: EngineSettings = .init(), configuration: [(name: String, value: String)] = [],
+    memory: FleetMemory? = nil
   ) {
     self.servers = servers
     counter = DispatcherHarness(engine: engine)
@@ -85,7 +93,8 @@ final class FleetCounter: FleetLink {
     counter.host.now.wall.microseconds = servers.time
     var settings = settings
     settings.partitions = 1
-    fleet = Fleet(settings, daemon: daemon, dispatcher: counter.dispatcher, link: self)
+    fleet = Fleet(
+      settings, daemon: daemon, memory: memory, dispatcher: counter.dispatcher, link: self)
     // Time stands still while a command runs.
     fleet.turnLength = 0
     counter.dispatcher.fleet = fleet

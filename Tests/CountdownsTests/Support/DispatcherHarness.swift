@@ -37,6 +37,10 @@ final class HostStandIn: CommandHost {
   }
   private(set) var foreignChanges: [ForeignChange] = []
   func note(_ change: ForeignChange, by client: Client) { foreignChanges.append(change) }
+  private(set) var fleetNotices: [FleetNotice] = []
+  func note(_ notice: FleetNotice) { fleetNotices.append(notice) }
+  private(set) var memory: FleetMemory?
+  func keep(_ memory: FleetMemory) { self.memory = memory }
   private(set) var notices: [String] = []
   func note(_ notice: EngineNotice) {
     switch notice {

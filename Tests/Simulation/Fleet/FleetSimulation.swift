@@ -150,6 +150,9 @@ package final class FleetSimulation {
   }
 
   package func play(steps: Int) throws(Disagreement) {
+    for (index, shard) in world.shards.enumerated() {
+      shard.primary.begin(world.partitions(of: index))
+    }
     for _ in 0..<world.settings.daemons { addDaemon() }
     if world.settings.trouble.clocks { setClocks() }
     world.agenda.run(until: 1_000_000) { world.problem != nil }
@@ -164,11 +167,12 @@ package final class FleetSimulation {
     }
   }
 
-  private func addDaemon() {
+  /// - Parameter memory: what the daemon before it has stored on the same host.
+  private func addDaemon(_ memory: FleetMemory? = nil) {
     var settings = settings
     if mirrors != nil, Int.random(in: 0..<4, using: &mirrors!) > 0 { settings.mirror = .used }
     let daemon = ModelDaemon(
-      UInt64(allDaemons.count + 1), settings, engine: engineSettings, world)
+      UInt64(allDaemons.count + 1), settings, engine: engineSettings, memory: memory, world)
     daemons.append(daemon)
     allDaemons.append(daemon)
   }
@@ -476,7 +480,7 @@ package final class FleetSimulation {
       kinds.append { [self] in
         daemons.removeAll { $0 === daemon }
         daemon.end()
-        addDaemon()
+        addDaemon(daemon.memory)
       }
     }
     if !kinds.isEmpty { world.pick(kinds)() }

@@ -181,7 +181,8 @@ final class ModelDaemon {
   private(set) var closed: [UInt64: Int64] = [:]
 
   init(
-    _ number: UInt64, _ settings: FleetSettings, engine: EngineSettings, _ world: FleetWorld
+    _ number: UInt64, _ settings: FleetSettings, engine: EngineSettings,
+    memory: FleetMemory? = nil, _ world: FleetWorld
   ) {
     self.number = number
     self.world = world
@@ -189,16 +190,20 @@ final class ModelDaemon {
     drift = world.number(-50...50)
     link = ModelLink(self, world)
     host = ModelHost { [unowned self] in now }
+    if let memory { host.keep(memory) }
     var access = Dispatcher.Settings()
     access.access.daemonUser = Self.uid
     dispatcher = Dispatcher(
       engine: Engine(settings: engine, at: now), settings: access, host: host)
-    fleet = Fleet(settings, daemon: number, dispatcher: dispatcher, link: link)
+    fleet = Fleet(settings, daemon: number, memory: memory, dispatcher: dispatcher, link: link)
     fleet.useLength = 300_000
     dispatcher.fleet = fleet
     for _ in 0..<3 { openSession() }
     for shard in world.shards.indices { link.connect(shard) }
   }
+
+  /// What its host has stored of the fleet.
+  var memory: FleetMemory? { host.memory }
 
   private func openSession() {
     let peer = Peer(uid: Self.uid, pid: 1)

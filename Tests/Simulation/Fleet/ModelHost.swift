@@ -5,6 +5,8 @@ final class ModelHost: CommandHost {
   private let time: () -> Moment
   /// The connections to close at the end of the batch.
   var closing: [UInt64] = []
+  /// What it stores of the fleet.
+  private(set) var memory: FleetMemory?
 
   init(_ time: @escaping () -> Moment) { self.time = time }
 
@@ -17,6 +19,7 @@ final class ModelHost: CommandHost {
     TransportFacts(descriptor: 0, path: "", unreadInput: 0)
   }
   func close(_ connection: UInt64, _ reason: CloseReason) { closing.append(connection) }
+  func keep(_ memory: FleetMemory) { self.memory = memory }
   func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {}
   func reload(_ done: @escaping (ReloadOutcome) -> Void) {}
   func setLogLevel(_ level: String) -> Bool { false }

@@ -2,14 +2,7 @@ import Countdowns
 
 /// A server's data of a partition.
 struct ModelPartition {
-  struct Epoch: Equatable {
-    var id: [UInt8]
-    /// The number of the newest entry of the stream.
-    var number: Int64
-    var refusedUntil: Int64
-  }
-
-  var epoch: Epoch?
+  var epoch: ModelEpoch?
   var leases: ModelLeases
   var records: [FleetKey: FleetRecord] = [:]
   var stream: [FleetEntry] = []
@@ -19,7 +12,7 @@ struct ModelPartition {
 struct ModelWrite {
   enum Effect {
     case changed(partition: Int, FleetEntry)
-    case opened(partition: Int, ModelPartition.Epoch)
+    case opened(partition: Int, ModelEpoch)
     case leased(partition: Int, ModelLeases)
     case flushed
   }
@@ -95,15 +88,8 @@ final class ModelServer {
       let entries = partition.stream.filter { $0.number > after && $0.number <= through }
       return (.entries(Array(entries.prefix(count))), time)
     case .open(let opening):
-      var epoch: ModelPartition.Epoch
-      if let old = partition.epoch {
-        epoch = old
-        if !opening.known.isEmpty, old.id != opening.known {
-          epoch.refusedUntil = max(old.refusedUntil, time + opening.refusal)
-        }
-      } else {
-        let refusedUntil = opening.known.isEmpty ? 0 : time + opening.refusal
-        epoch = ModelPartition.Epoch(id: opening.new, number: time, refusedUntil: refusedUntil)
+      guard let epoch = ModelEpoch.open(partition.epoch, opening, at: time) else {
+        return (.closed(.unknown), time)
       }
       if epoch != partition.epoch { write(.opened(partition: number, epoch)) }
       var leases = partition.leases
@@ -116,6 +102,7 @@ final class ModelServer {
         .opened(
           epoch: epoch.id, number: epoch.number, refusedUntil: epoch.refusedUntil,
           atPosition: partition.stream.last { $0.number == opening.position }?.version,
+          newest: partition.stream.last { $0.number == epoch.number }?.version,
           leases: found), time
       )
     case .change(let key, let change):
@@ -144,6 +131,11 @@ final class ModelServer {
           at: world.agenda.now, clock: time, before: current, change: change), on: self)
       return (.changed(number: entry.number, problem: nil), time)
     }
+  }
+
+  /// Begins partitions, as an administrator does for a new fleet.
+  func begin(_ numbers: [Int]) {
+    for number in numbers { write(.opened(partition: number, ModelEpoch(begunAt: clock))) }
   }
 
   func flushAll() { write(.flushed) }

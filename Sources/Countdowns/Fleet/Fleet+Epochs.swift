@@ -1,0 +1,163 @@
+import Wire
+
+/// Epochs: by them a host finds out that records are lost. Each partition has one, which its server
+/// loses together with the records.
+///
+///     server has none ── a host knows one ────────► lost: another one, and changes are refused
+///                     └─ no host knows one ► unknown ── FLEET INIT, FLEET ACCEPT-LOSS ─► begun
+///
+/// A host remembers epochs over restarts. One that knows none asks all others by waiting: each of
+/// them opens the partition with every heartbeat, and finds the loss.
+extension Fleet {
+  /// How much longer than needed the end of the longest cooldown is remembered, at least, in
+  /// microseconds, so that it is not written all the time.
+  private static let leastHeadroom: Int64 = 10_000_000
+
+  /// Takes what earlier daemons of this host knew.
+  func recall(_ memory: FleetMemory?) {
+    guard let memory, memory.name == settings.name, memory.partitions.count == partitions.count
+    else { return }
+    for (partition, known) in zip(partitions, memory.partitions) {
+      partition.remembered = known.epoch
+      partition.rememberedUntil = known.blockedUntil
+      partition.blockedUntil = known.blockedUntil
+    }
+  }
+
+  /// Has the host store what it knows.
+  func remember() {
+    mustRemember = false
+    let boot = boot
+    let known = partitions.map { partition in
+      let end = partition.blockedUntil
+      if end > partition.rememberedUntil {
+        let left = max(end - (partition.clock.now(at: boot) ?? end), 0)
+        partition.rememberedUntil = end + max(Self.leastHeadroom, left / 4)
+      }
+      return FleetMemory.Partition(
+        epoch: partition.known, blockedUntil: partition.rememberedUntil)
+    }
+    dispatcher.host.keep(FleetMemory(name: settings.name, partitions: known))
+  }
+
+  /// Refuses commands about a partition that its server has not opened.
+  func close(_ index: Int, _ closure: FleetClosure) {
+    let partition = partitions[index]
+    if partition.closure != closure { dispatcher.host.note(.closed(partition: index, closure)) }
+    partition.closure = closure
+    partition.isOpen = false
+    resuming.append(contentsOf: partition.parked)
+    partition.parked = []
+    resume(Self.stepsAtOnce)
+  }
+
+  // MARK: Beginning
+
+  /// Begins the partitions that nobody knows. The reply comes later.
+  func begin(_ beginning: FleetBeginning, _ call: borrowing Call) throws(CommandError) {
+    let waiting = partitions.count { !$0.isOpen && $0.closure == nil }
+    guard waiting == 0 else {
+      throw CommandError(
+        "UNAVAILABLE the servers of \(waiting) of \(partitions.count) partitions have not answered "
+          + "yet. Nothing was done")
+    }
+    let now = dispatcher.host.now.wall.microseconds
+    let wanted = partitions.indices.filter {
+      partitions[$0].closure == .unknown
+        || beginning == .acceptLoss && partitions[$0].refusedUntil > now
+    }
+    guard beginning != .initialize || wanted.isEmpty || wanted.count == partitions.count else {
+      throw CommandError(
+        "ERR the fleet is not new, as its servers know "
+          + "\(partitions.count - wanted.count) of \(partitions.count) partitions; if the others "
+          + "are lost, restore them or use FLEET ACCEPT-LOSS")
+    }
+    guard !wanted.isEmpty else { return call.session.output.integer(0) }
+    let founding = FleetFounding(
+      beginning, wanted.count, PendingReply(for: call.session), call.session.client)
+    call.session.pending.append(founding.reply)
+    for index in wanted { open(index, for: founding) }
+  }
+
+  /// Counts an answer to `begin`.
+  func take(_ body: FleetAnswer.Body, for founding: FleetFounding) {
+    switch body {
+    case .opened: founding.begun += 1
+    case .failed(_, let problem): founding.problem = problem
+    default: founding.problem = "a server did not begin its partition"
+    }
+    founding.left -= 1
+    guard founding.left == 0 else { return }
+    dispatcher.host.note(
+      .begun(founding.beginning, partitions: founding.begun, by: founding.client))
+    answer(
+      founding.reply,
+      founding.problem.map { Workbench.error("UNAVAILABLE \($0). Repeat it") }
+        ?? Array(":\(founding.begun)\r\n".utf8))
+  }
+}
+
+/// How an administrator begins partitions that nobody knows.
+package enum FleetBeginning: String, Sendable {
+  /// The fleet is new: nothing was ever sent.
+  case initialize = "new"
+  /// Whatever was sent is lost; changes are not refused.
+  case acceptLoss = "loss"
+}
+
+/// Partitions that are begun for a client.
+final class FleetFounding {
+  let beginning: FleetBeginning
+  let reply: PendingReply
+  let client: Client
+  /// How many answers have not come.
+  var left: Int
+  var begun = 0
+  var problem: String?
+
+  init(_ beginning: FleetBeginning, _ left: Int, _ reply: PendingReply, _ client: Client) {
+    (self.beginning, self.left, self.reply, self.client) = (beginning, left, reply, client)
+  }
+}
+
+/// Why a server does not open a partition.
+package enum FleetClosure: Hashable, Sendable {
+  /// It has no epoch, and neither does the host that asks.
+  case unknown
+  /// Hosts with other scripts, of this version, use it.
+  case otherScripts(String)
+
+  /// Why commands are refused, and what to do.
+  package var problem: String {
+    switch self {
+    case .unknown:
+      "the server has nothing of this partition, and this host knows nothing of it: for a new "
+        + "fleet, run `countdownctl fleet init` once; if records were lost, restore them, or run "
+        + "`countdownctl fleet accept-loss`"
+    case .otherScripts(let version):
+      "hosts of the fleet run a release with scripts \(version), this one has "
+        + "\(FleetOpening.scripts): run the same release on all hosts"
+    }
+  }
+}
+
+/// What a host remembers of its fleet over restarts.
+package struct FleetMemory: Equatable, Sendable {
+  package struct Partition: Equatable, Sendable {
+    /// Empty if it is not known.
+    package var epoch: [UInt8]
+    /// At least the end of the longest cooldown and refill, in microseconds on the server's clock.
+    package var blockedUntil: Int64
+
+    package init(epoch: [UInt8], blockedUntil: Int64) {
+      (self.epoch, self.blockedUntil) = (epoch, blockedUntil)
+    }
+  }
+
+  package var name: String
+  package var partitions: [Partition]
+
+  package init(name: String, partitions: [Partition]) {
+    (self.name, self.partitions) = (name, partitions)
+  }
+}
