@@ -82,8 +82,6 @@ extension Fleet {
       "fleet_loaded_partitions", .gauge, "Parts that are copied to this host.",
       partitions.count { $0.hasCopies })
     text.value(
-      "fleet_unknown_partitions", .gauge, "Parts that an administrator has to begin.", unknownCount)
-    text.value(
       "fleet_refuses", .gauge, "1 while changes are refused, as the servers have lost records.",
       partitions.contains { $0.refusedUntil > dispatcher.host.now.wall.microseconds } ? 1 : 0)
     text.value(
