@@ -54,7 +54,12 @@ for host in a b c; do
   exit 1
 done
 
-"$binaries/countdownctl" fleet init --socket "$home/a" >/dev/null
+# Its daemon may not have found the server yet.
+for _ in {1..200}; do
+  "$binaries/countdownctl" fleet init --socket "$home/a" >"$home/init.log" 2>&1 && break
+  sleep 0.05
+done
+grep -q begun "$home/init.log" || { cat "$home/init.log" >&2; exit 1; }
 
 cat <<TEXT
 Redis is on port $port (process $redis), and each of the "hosts" a, b and c has a daemon.
@@ -82,6 +87,7 @@ In other terminals:
     redis-cli -p $port FLUSHALL                           # all records are lost, so nobody knows
     countdownctl start other 60s --socket b               # what was sent: refused for 10 minutes
     countdownctl fleet check --socket b
+    countdownctl fleet accept-loss --socket b             # goes on at once
 
 Ctrl-C ends all of it.
 TEXT
