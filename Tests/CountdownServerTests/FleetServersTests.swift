@@ -420,7 +420,8 @@ struct FleetServersTests {
     }
     let end = ContinuousClock.now + .seconds(30)
     try link.wait("asked") { _ in
-      let sentinel = link.servers.facts(forAdmin: true).first { $0.name == "fleet_sentinel0" }?.value ?? ""
+      let sentinel =
+        link.servers.facts(forAdmin: true).first { $0.name == "fleet_sentinel0" }?.value ?? ""
       #expect(!sentinel.contains("WRONGPASS"))
       return sentinel.contains("unknown command") || ContinuousClock.now > end
     }

@@ -3,6 +3,7 @@
 import importlib.util
 import pathlib
 import platform
+import signal
 import socket
 import subprocess
 
@@ -109,7 +110,7 @@ def test_a_user_of_the_guide_may_do_all_that_a_daemon_needs(bench, single, tmp_p
     assert "error=" in fleet.daemons[1].info("fleet")["fleet_server0"]
 
 
-def test_a_wrong_password_is_reported(bench, single, tmp_path):
+def test_a_wrong_password_is_reported_until_a_reload_finds_the_right_one(bench, single, tmp_path):
     file = tmp_path / "password"
     file.write_text("wrong")
     single.server("CONFIG", "SET", "requirepass", PASSWORD)
@@ -121,6 +122,10 @@ def test_a_wrong_password_is_reported(bench, single, tmp_path):
     assert "WRONGPASS" in daemon.info("fleet")["fleet_server0"]
     with daemon.connect() as client:
         client.error("UNAVAILABLE", "COUNTDOWN", "START", "a")
+    file.write_text(PASSWORD)
+    daemon.process.send_signal(signal.SIGHUP)
+    fleet.begin()
+    fleet.wait_until_open(daemon)
 
 
 def test_a_server_that_evicts_is_reported_and_used_once_that_is_changed(bench, single):

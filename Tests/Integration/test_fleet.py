@@ -348,7 +348,7 @@ def test_partitions_that_nobody_knows_are_begun_by_an_administrator(own_fleet):
     server, fleet = own_fleet
     daemon = fleet.daemons[0]
     daemon.kill()
-    (daemon.state / "fleet").unlink()
+    (daemon.state / "fleet").unlink(missing_ok=True)
     server.kill()
     server.start()
     daemon.start_again()
@@ -357,13 +357,27 @@ def test_partitions_that_nobody_knows_are_begun_by_an_administrator(own_fleet):
             lambda: (lambda reply: reply if "fleet init" in reply else None)(client("COUNTDOWN", "START", "k")),
             "nobody knows it")  # fmt: skip
         assert refused.startswith("UNAVAILABLE"), refused
+        line = "commands of partitions are refused: the server has nothing of this partition"
+        eventually(lambda: line in daemon.log, "the log says so")
         assert "fleet init" in ctl(daemon, "fleet", "check").stdout
         done = ctl(daemon, "fleet", "init")
         assert done.stdout == "begun: 4 partitions\n", done
         assert "nothing to do" in ctl(daemon, "fleet", "init").stdout
         assert view(client("COUNTDOWN", "START", "k"))["accepted"] == 1
-    assert "commands of partitions are refused: the server has nothing of this partition" in daemon.log
     assert f"an administrator has begun a new fleet partitions=4 uid={os.getuid()}" in daemon.log
+
+
+def test_what_cannot_be_stored_of_the_fleet_is_stored_later(own_fleet):
+    _, fleet = own_fleet
+    daemon = fleet.daemons[0]
+    daemon.kill()
+    file, new = daemon.state / "fleet", daemon.state / "fleet.new"
+    file.unlink(missing_ok=True)
+    new.mkdir()
+    daemon.start_again()
+    eventually(lambda: "what this host knows of its fleet cannot be stored" in daemon.log, "the log says so")
+    new.rmdir()
+    eventually(file.exists, "it is stored")
 
 
 def accepts(daemon):

@@ -74,6 +74,10 @@ import Testing
     (["fleet_heartbeat_age_ms": "7000"], "written nothing for 7 s"),
     (["server1": "address=a:1,connected=1,replicas=0,error="], "0 of 1 replicas"),
     (["fleet_open_partitions": "3"], "13 of 16 partitions are not open"),
+    (
+      ["fleet_open_partitions": "0", "fleet_unknown_partitions": "16"],
+      "for a new fleet, `countdownctl fleet init` once"
+    ),
     (["fleet_loaded_partitions": "15"], "1 of 16 partitions are still being loaded"),
     (["fleet_broken_partitions": "2"], "2 of 16 partitions do not answer"),
     (["fleet_refused_until_unix_ms": "2000"], "the servers have lost records"),
@@ -87,6 +91,7 @@ import Testing
         "sentinel1": "address=t:26379,primary=b:1,error=",
       ], "different primaries: a:1, b:1"
     ),
+    (["fleet_sentinels_known": "3"], "fleet.nodes names 0 of 3 Sentinels"),
     (["fleet_policies_differ": "1"], "the policies of this host differ"),
   ])
   func eachProblemIsFound(changed: [String: String], part: String) throws {

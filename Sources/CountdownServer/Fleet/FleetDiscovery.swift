@@ -41,7 +41,7 @@ final class FleetQuestions {
   /// How long an answer is valid.
   private static let validMicroseconds: UInt64 = 2_500_000
 
-  /// Returns whether an answer of time `at` is still valid: to a question asked at `since` or later.
+  /// Returns whether an answer of time `at` is still valid: to a question of `since` or later.
   static func isValid(_ at: UInt64, asked: UInt64, since: Int64, now: UInt64) -> Bool {
     asked >= UInt64(since) && now - min(at, now) < validMicroseconds
   }

@@ -7,11 +7,15 @@ import Logging
 /// Writes what this host knows of its fleet, on a thread of its own, as a disk may be slow. What
 /// comes meanwhile is written once, afterwards.
 final class FleetMemoryFile {
+  /// How long after a failure it is tried again.
+  private static let pauseMilliseconds: UInt64 = 2_000
+
   private let directory: String
   private let loop: EventLoop
   private let logger: Logger
   private let queue = DispatchQueue(label: "countdownd.fleet")
-  private var next: FleetMemory?
+  /// What may not be on the disk.
+  private var newest: FleetMemory?
   private var isWriting = false
   private var hasFailed = false
 
@@ -31,45 +35,48 @@ final class FleetMemoryFile {
   }
 
   func keep(_ memory: FleetMemory) {
-    next = memory
-    if !isWriting { write() }
+    newest = memory
+    if !hasFailed { write() }
   }
 
   private func write() {
-    guard let memory = next else { return }
-    (next, isWriting) = (nil, true)
+    guard !isWriting, let memory = newest else { return }
+    isWriting = true
     let (directory, loop) = (directory, loop)
     // It is used on the loop only.
     nonisolated(unsafe) let file = self
     queue.async {
       let result = Result { () throws(StoreError) in try memory.write(in: directory) }
-      loop.execute {
-        unsafe file.isWriting = false
-        unsafe file.report(result)
-        unsafe file.write()
-      }
+      loop.execute { unsafe file.wrote(memory, result) }
     }
   }
 
-  private func report(_ result: Result<Void, StoreError>) {
-    guard case .failure(let error) = result else {
+  private func wrote(_ memory: FleetMemory, _ result: Result<Void, StoreError>) {
+    isWriting = false
+    switch result {
+    case .success:
       hasFailed = false
-      return
+      if newest == memory { newest = nil }
+      write()
+    case .failure(let error):
+      if !hasFailed { report(error) }
+      hasFailed = true
+      loop.schedule(inMilliseconds: Self.pauseMilliseconds) { [self] in write() }
     }
-    if !hasFailed {
-      logger.error(
-        """
-        what this host knows of its fleet cannot be stored; if servers lose records before it is, \
-        the next daemon may not find that out: \(error)
-        """)
-    }
-    hasFailed = true
+  }
+
+  private func report(_ error: StoreError) {
+    logger.error(
+      """
+      what this host knows of its fleet cannot be stored; if servers lose records before it is, \
+      the next daemon may not find that out: \(error)
+      """)
   }
 
   /// Writes what is left, once the loop has ended.
   func close() {
     queue.sync {}
-    guard let next else { return }
-    report(Result { () throws(StoreError) in try next.write(in: directory) })
+    guard let newest else { return }
+    do throws(StoreError) { try newest.write(in: directory) } catch { report(error) }
   }
 }

@@ -321,7 +321,10 @@ package final class FleetServers: FleetLink {
     case .clockAhead(let partition):
       logger.log(
         .fleetClock, .error,
-        "a server's clock is too far ahead of what it or the server before showed; set it right, or raise fleet.max-clock-skew",
+        """
+        a server's clock is too far ahead of what it or the server before showed; set it right, or \
+        raise fleet.max-clock-skew
+        """,
         about(partition))
     case .policiesDiffer:
       logger.log(
@@ -340,6 +343,7 @@ package final class FleetServers: FleetLink {
       }
       closed[partition] = closure
     case .begun(let beginning, let count, let client):
+      closed = closed.filter { $0.value != .unknown }
       logger.log(
         .fleetBegun, .notice,
         beginning == .initialize

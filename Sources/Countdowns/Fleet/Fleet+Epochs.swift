@@ -66,13 +66,15 @@ extension Fleet {
       partitions[$0].closure == .unknown
         || beginning == .acceptLoss && partitions[$0].refusedUntil > now
     }
-    guard beginning != .initialize || wanted.isEmpty || wanted.count == partitions.count else {
+    let isNew = wanted.isEmpty || wanted.count == partitions.count || isBeginning
+    guard beginning != .initialize || isNew else {
       throw CommandError(
         "ERR the fleet is not new, as its servers know "
           + "\(partitions.count - wanted.count) of \(partitions.count) partitions; if the others "
           + "are lost, restore them or use FLEET ACCEPT-LOSS")
     }
     guard !wanted.isEmpty else { return call.session.output.integer(0) }
+    isBeginning = beginning == .initialize
     let founding = FleetFounding(
       beginning, wanted.count, PendingReply(for: call.session), call.session.client)
     call.session.pending.append(founding.reply)
@@ -88,6 +90,7 @@ extension Fleet {
     }
     founding.left -= 1
     guard founding.left == 0 else { return }
+    if founding.problem == nil { isBeginning = false }
     dispatcher.host.note(
       .begun(founding.beginning, partitions: founding.begun, by: founding.client))
     answer(

@@ -156,8 +156,8 @@ extension Fleet {
         }
         let found = FleetKey(kind, key)
         let index = partition(of: found)
-        // Until the partition is opened, nothing is known. Then a loading begins, with what somebody
-        // is subscribed to by then, and subscribers receive snapshots.
+        // Until the partition is opened, nothing is known. Then a loading begins, with what
+        // somebody is subscribed to by then, and subscribers receive snapshots.
         let isKnown = partitions[index].hasCopies || partitions[index].isLoading
         return isHeld(found, in: index) || !isKnown ? nil : found
       })

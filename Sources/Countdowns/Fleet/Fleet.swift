@@ -82,6 +82,8 @@ package final class Fleet {
   var lastPolicies: [UInt8] = []
   /// Whether another host has other policies.
   var policiesDiffer = false
+  /// Whether a new fleet was begun in part, so that the rest may be begun, too.
+  var isBeginning = false
   /// Whether this host knows more than it has stored.
   var mustRemember = false
   package internal(set) var statistics = FleetStatistics()

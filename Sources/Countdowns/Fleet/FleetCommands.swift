@@ -10,7 +10,7 @@ let fleetCommands: [CommandSpec] = [
 
   CommandSpec(
     "FLEET", "ACCEPT-LOSS", group: .server, [.admin, .afterLoading],
-    "Go on without lost records; return of how many partitions. Limits may be exceeded.",
+    "Continue without lost records; return of how many partitions. Limits may be exceeded.",
     .value(.count)
   ) { call throws(CommandError) in try call.begin(.acceptLoss) },
 

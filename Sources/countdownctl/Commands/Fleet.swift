@@ -77,7 +77,7 @@ struct Fleet: AsyncParsableCommand {
   struct AcceptLoss: SessionCommand {
     static let configuration = CommandConfiguration(
       commandName: "accept-loss",
-      abstract: "Go on although the servers have lost records.",
+      abstract: "Continue although the servers have lost records.",
       discussion: """
         Begins partitions that nobody knows, and ends the time for which changes are refused after a \
         loss. What was sent before counts for nothing, so limits may be exceeded. The log has who did \

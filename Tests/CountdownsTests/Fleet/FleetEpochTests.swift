@@ -80,6 +80,32 @@ struct FleetEpochTests {
     #expect(try a.say("FLEET ACCEPT-LOSS").integer == 0)
   }
 
+  @Test func aFleetThatWasBegunInPartIsBegunAgain() throws {
+    let counter = DispatcherHarness()
+    let link = Requests()
+    var settings = FleetSettings()
+    settings.partitions = 2
+    let fleet = Fleet(settings, daemon: 1, dispatcher: counter.dispatcher, link: link)
+    counter.dispatcher.fleet = fleet
+    func answer(_ bodies: FleetAnswer.Body...) {
+      #expect(link.sent.count == bodies.count)
+      for (id, body) in zip(link.sent, bodies) {
+        fleet.receive(FleetAnswer(body, engine: 1_790_000_000_000_000, sent: 0), to: id, at: 0)
+      }
+      link.sent = []
+    }
+    let opened = FleetAnswer.Body.opened(
+      epoch: [1], number: 1, refusedUntil: 0, atPosition: nil, newest: nil, leases: FleetLeases())
+    fleet.connected([0, 1], at: 0)
+    answer(.closed(.unknown), .closed(.unknown))
+    counter.run(["FLEET", "INIT"])
+    answer(opened, .failed(mayBeDone: true, "the connection was closed"))
+    #expect(try counter.take().first?.error?.hasSuffix("closed. Repeat it") == true)
+    counter.run(["FLEET", "INIT"])
+    answer(opened)
+    #expect(try counter.take().first?.integer == 1)
+  }
+
   @Test func aFleetOfOtherScriptsIsRefusedByName() throws {
     let servers = ServersStandIn()
     let a = FleetCounter(servers, daemon: 1)
@@ -104,6 +130,15 @@ struct FleetEpochTests {
       #expect(try host.say("TIMER SET t 1m")["state"]?.text == "running")
     }
   }
+}
+
+/// Keeps the IDs of requests, which the test answers.
+private final class Requests: FleetLink {
+  var sent: [UInt64] = []
+  func send(_ request: FleetRequest, id: UInt64, to partition: Int) { sent.append(id) }
+  func flush() {}
+  func follow(_ partition: Int, after number: Int64) {}
+  func load(_ partition: Int, only keys: [FleetKey]?) {}
 }
 
 extension Reply {
