@@ -22,17 +22,17 @@ part() { printf '\n== %s  %s\n' "$(date +%T)" "$*"; }
 end() {
   local child
   for child in $(cat "/proc/$1/task/"*/children 2>/dev/null); do end "$child"; done
-  kill "$1" 2>/dev/null
+  kill -KILL "$1" 2>/dev/null
 }
 trap '[ -z "$swift" ] || end "$swift"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
 # One after another: side by side, those that fill the memory with many things slow each other and
-# everything else down.
+# everything else down. In a session of its own, Ctrl-C ends nothing of it before `end` does.
 start_swift() {
   COUNTDOWND=$PWD/.build/debug/countdownd \
-    swift test --no-color-diagnostics --skip-build --no-parallel "$@" >"$log" 2>&1 &
+    setsid swift test --no-color-diagnostics --skip-build --no-parallel "$@" >"$log" 2>&1 &
   swift=$!
 }
 
