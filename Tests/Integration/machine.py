@@ -69,6 +69,17 @@ class Machine:
     def show(self, name, unit="countdownd.service"):
         return self.run("systemctl", "show", "--value", "-p", name, unit)
 
+    def is_stopped(self, unit="countdownd.service"):
+        """Returns whether the main process is stopped by a signal."""
+        return self.run("ps", "-o", "state=", "-p", self.show("MainPID", unit), check=False) == "T"
+
+    def heartbeats_arrive(self):
+        """Waits for two more, and checks that the service was not restarted."""
+        for _ in range(2):
+            last = self.show("WatchdogTimestampMonotonic")
+            self.eventually("a heartbeat arrives", lambda: self.show("WatchdogTimestampMonotonic") != last)
+        assert self.show("NRestarts") == "0"
+
     def path(self, inside):
         """Returns the path on the host of a path inside."""
         return pathlib.Path(f"/proc/{self.leader}/root{inside}")

@@ -38,7 +38,7 @@ with socket.socket(socket.AF_UNIX) as client:
 def machine():
     machine = with_countdownd("-c", f"{compiled('faults')}:{FAULTS}")
     # A daemon that misses its heartbeats is restarted soon.
-    machine.drop_in("countdownd.service", "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=2s\n")
+    machine.drop_in("countdownd.service", "[Service]\nWatchdogSec=4s\nTimeoutAbortSec=2s\n")
     machine.write(CONFIGURATION + ".d/test.yaml", "access: {rules: {all: {keys: ['*']}}}\n")
     yield machine
     machine.close()
@@ -48,15 +48,6 @@ def critical_lines(machine):
     """By the name of the program: a line without fields of its own has no unit once journald has
     forgotten the process."""
     return machine.run("journalctl", "-q", "-p", "2", "-t", "countdownd", check=False)
-
-
-def heartbeats_arrive(machine):
-    """Waits for two more, and checks that it is still the first process."""
-    for _ in range(2):
-        last = machine.show("WatchdogTimestampMonotonic")
-        machine.eventually(
-            "a heartbeat arrives", lambda: machine.show("WatchdogTimestampMonotonic") != last)
-    assert machine.show("NRestarts") == "0"
 
 
 @contextlib.contextmanager
@@ -91,7 +82,7 @@ def test_a_journal_that_stands_still_stops_neither_the_daemon_nor_its_start(mach
     delete = delete_foreign_entities(machine)
     with journal_stopped(machine):
         delete()
-        heartbeats_arrive(machine)
+        machine.heartbeats_arrive()
     machine.eventually(
         "no line is lost", lambda: len(entries(machine, "MESSAGE_ID=" + ids["changed for another"])) == MANY)
     delete = delete_foreign_entities(machine)
@@ -137,7 +128,7 @@ def daemon_pid(machine):
 
 def test_clients_that_take_all_descriptors_do_not_stop_the_heartbeats(machine):
     machine.drop_in(
-        "countdownd.service", "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=2s\nLimitNOFILE=64\n")
+        "countdownd.service", "[Service]\nWatchdogSec=4s\nTimeoutAbortSec=2s\nLimitNOFILE=64\n")
     machine.run("systemctl", "start", "countdownd.service")
     entry = entry_number(1, machine, "MESSAGE_ID=" + message_ids()["too few descriptors"])
     assert "there is room for 24" in entry["MESSAGE"] and entry["PRIORITY"] == "4"
@@ -151,7 +142,7 @@ def test_clients_that_take_all_descriptors_do_not_stop_the_heartbeats(machine):
 
         for _ in range(100):
             connect()
-        heartbeats_arrive(machine)
+        machine.heartbeats_arrive()
         # Without any descriptor, too.
         pid = daemon_pid(machine)
         opened = len(os.listdir(f"/proc/{pid}/fd"))
@@ -159,7 +150,7 @@ def test_clients_that_take_all_descriptors_do_not_stop_the_heartbeats(machine):
         subprocess.run(["setpriv", "--reuid", user, "--regid", group, "--clear-groups",
                         "prlimit", "--pid", str(pid), f"--nofile={opened}:{opened}"], check=True)  # fmt: skip
         connect()
-        heartbeats_arrive(machine)
+        machine.heartbeats_arrive()
     machine.eventually("it serves again", lambda: ping(machine.path(SOCKET)) == b"+PONG\r\n")
 
 
@@ -186,14 +177,14 @@ def test_who_causes_more_of_the_audit_than_a_slow_journal_takes_waits_for_it(mac
             os.kill(journald, signal.SIGCONT)
         deletion.result()
     assert b"log_lost_lines:0\r" in ping(machine.path(SOCKET), command=b"INFO server\r\n")
-    heartbeats_arrive(machine)
+    machine.heartbeats_arrive()
 
 
 def test_a_log_namespace_keeps_the_audit_that_the_journal_of_all_drops(machine):
     match = "MESSAGE_ID=" + message_ids()["changed for another"]
     # As low a limit as a burst reaches quickly.
-    machine.write(
-        "/etc/systemd/journald.conf.d/test.conf", "[Journal]\nRateLimitIntervalSec=1h\nRateLimitBurst=100\n")
+    low = "[Journal]\nRateLimitIntervalSec=1h\nRateLimitBurst=100\n"
+    machine.write("/etc/systemd/journald.conf.d/test.conf", low)
     machine.run("systemctl", "restart", "systemd-journald.service")
     machine.run("systemctl", "start", "countdownd.service")
     delete_foreign_entities(machine)()
@@ -206,7 +197,9 @@ def test_a_log_namespace_keeps_the_audit_that_the_journal_of_all_drops(machine):
         ("journald@countdownd.conf", "/etc/systemd"),
         ("log-namespace.conf", "/etc/systemd/system/countdownd.service.d"),
     ]:
-        machine.write(f"{target}/{name}", (PROJECT / "systemd" / name).read_text())
+        text = (PROJECT / "systemd" / name).read_text()
+        # Without the settings of the file, its journal would drop as many lines.
+        machine.write(f"{target}/{name}", text.replace("[Journal]\n", low))
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "start", "countdownd.service")
     delete_foreign_entities(machine)()
