@@ -4,9 +4,11 @@ The client shows details that libraries hide: the type of a reply, the pushes be
 happens to a client that misbehaves. Client libraries are tested in test_clients.py.
 """
 
+import contextlib
 import json
 import os
 import pathlib
+import random
 import re
 import resource
 import select
@@ -73,12 +75,46 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 def is_asleep(pid):
-    """Returns whether a process sleeps now, and did so at each of some moments before."""
+    """Returns whether all threads of a process sleep now, and did so at each of some moments
+    before. One that waits for a processor does not sleep."""
     for _ in range(20):
-        if open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "S":
-            return False
+        for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            # It may have ended meanwhile.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if (thread / "stat").read_text().rsplit(")", 1)[1].split()[0] != "S":
+                    return False
         time.sleep(0.01)
     return True
+
+
+# Sockets that keep ports until this process ends.
+RESERVATIONS = []
+
+
+def reserved_port():
+    """Returns a port of 127.0.0.1 for a server that cannot choose one itself. The kernel gives it to
+    nobody else. A server can listen on it, because servers set SO_REUSEADDR."""
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reservation.bind(("127.0.0.1", 0))
+    RESERVATIONS.append(reservation)
+    return reservation.getsockname()[1]
+
+
+def random_by_seed():
+    """Returns a random generator. Its seed is SEED, or is printed if the test fails."""
+    seed = int(os.environ.get("SEED") or random.randrange(1 << 32))
+    print(f"SEED={seed}")
+    return random.Random(seed)
+
+
+class Nearly(int):
+    """Milliseconds that were converted between two clocks, and rounded up: equal to neighbours."""
+
+    def __eq__(self, other):
+        return abs(self - other) <= 2
+
+    __hash__ = None
 
 
 def check(path):
@@ -280,6 +316,27 @@ class Daemon:
             text = client("INFO", *sections).decode()
         lines = (line for line in text.split("\r\n") if line and not line.startswith("#"))
         return dict(line.split(":", 1) for line in lines)
+
+    @contextlib.contextmanager
+    def paused(self):
+        """Stops the process for the time of the block. All that clients send meanwhile has arrived
+        when it goes on."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
+    def during(self, cause, *words, count=2_000):
+        """Calls `cause`, and returns the replies to a command that a client sends `count` times at
+        the same moment. Each turn of the daemon executes some of them."""
+        with Client(self.path) as client:
+            client("PING")
+            with self.paused():
+                cause()
+                client.send_bytes(request(*words) * count)
+            return [client.reply() for _ in range(count)]
 
     def terminate(self, wait=True):
         self.is_expected_to_run = False
@@ -538,6 +595,23 @@ class Client:
         found += self.arrived()
         parts = [(message, [part for part in message if isinstance(part, bytes)]) for message in found]
         return [message for message, texts in parts if not any(b"caught u" in text for text in texts)]
+
+    def send_what_fits(self, daemon, data):
+        """Sends until the daemon takes no more, and returns the number of bytes: the socket is full
+        while the daemon sleeps."""
+        timeout, sent, is_full = self.socket.gettimeout(), 0, False
+        self.socket.setblocking(False)
+        while sent < len(data):
+            try:
+                sent += self.socket.send(data[sent : sent + (1 << 16)])
+                is_full = False
+            except BlockingIOError:
+                if is_full:
+                    break
+                eventually(lambda: is_asleep(daemon.pid), "the daemon sleeps")
+                is_full = True
+        self.socket.settimeout(timeout)
+        return sent
 
     def has_more(self, seconds=0):
         """Returns whether more data is there, or arrives within `seconds`. That nothing more is sent

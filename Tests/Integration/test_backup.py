@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import select
 import signal
@@ -394,7 +395,7 @@ def test_check_says_what_is_wrong(start_daemon, tmp_path):
     file = state_file(daemon.state)
     content = bytearray(file.read_bytes())
     for page in range(10, 20):
-        content[page * PAGE + 100 : page * PAGE + 900] = os.urandom(800)
+        content[page * PAGE + 100 : page * PAGE + 900] = random.Random(page).randbytes(800)
     file.write_bytes(content)
     damaged = check(daemon.directory / "state")
     assert damaged.returncode == 65, damaged

@@ -111,7 +111,7 @@ def test_countdowns_are_kept_under_the_prefix_in_the_report(daemon, client):
 def test_latency_counts_from_when_a_command_should_have_been_sent(daemon):
     """A pause of half a second delays each command that is due in it, not only the one sent."""
     process = subprocess.Popen(
-        command(daemon, "--json", "-n", 2000, "-c", 1, "--rate", 1000), stdout=subprocess.PIPE
+        command(daemon, "--json", "-n", 3000, "-c", 1, "--rate", 1000), stdout=subprocess.PIPE
     )
     try:
         eventually(lambda: int(daemon.info()["starts_accepted"]) > 0, "it has begun")
@@ -121,9 +121,9 @@ def test_latency_counts_from_when_a_command_should_have_been_sent(daemon):
         daemon.process.send_signal(signal.SIGCONT)
     output, _ = process.communicate(timeout=PATIENCE)
     latency = json.loads(output)["latency_us"]["start"]
-    assert latency["count"] == 2000
-    # A quarter of the commands is delayed, and half of these by 250 ms or more.
-    assert latency["p90"] >= 200_000, latency
+    assert latency["count"] == 3000
+    # A sixth of the commands is delayed, or less if the pause began late: more than this one command.
+    assert latency["p99"] >= 200_000, latency
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])

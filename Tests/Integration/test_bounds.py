@@ -1,35 +1,25 @@
 """No command blocks the loop for long; unread output stays within its limits."""
 
-import threading
+import fcntl
+import re
+import struct
+import termios
 import time
 
 import pytest
 
-from countdownd import Client, eventually, request
+from countdownd import eventually, request
 
 
-class Pings:
-    """Another client, which counts its PINGs until the `with` block ends."""
+def numbers(replies, name):
+    """Returns the numbers of this name in replies to INFO."""
+    found = (re.search(rf"{name}(\d+)", reply.decode()) for reply in replies)
+    return {int(match[1]) if match else 0 for match in found}
 
-    def __init__(self, daemon):
-        self.daemon = daemon
-        self.count = 0
-        self.ends = threading.Event()
 
-    def __enter__(self):
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-        return self
-
-    def run(self):
-        with Client(self.daemon.path) as client:
-            while not self.ends.is_set():
-                client("PING")
-                self.count += 1
-
-    def __exit__(self, *_):
-        self.ends.set()
-        self.thread.join()
+def has_read(client):
+    """Returns whether the daemon has read all that this client has sent."""
+    return struct.unpack("i", fcntl.ioctl(client.socket, termios.TIOCOUTQ, bytes(4)))[0] == 0
 
 
 def in_pieces(client, commands, size=500):
@@ -42,25 +32,19 @@ def in_pieces(client, commands, size=500):
             client.reply()
 
 
-def fields(reply):
-    return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2]))
-
-
-@pytest.mark.alone
 def test_events_since_with_many_patterns_does_not_hold_others_up(daemon, client):
     in_pieces(client, (("TIMER", "SET", f"t{number}", "1h") for number in range(5_000)))
     reader = daemon.connect(protocol=3)
     reader.send("PSUBSCRIBE", *[f"*{number:03}*x" for number in range(850)])
     for _ in range(850):
         reader.push()
-    with Pings(daemon) as pings:
-        sequence, pages = 0, 0
-        while pages < 50:
-            page = fields(reader("EVENTS", "SINCE", sequence, "SUBSCRIBED", "LIMIT", "10000"))
-            sequence = page[b"last_seq"] if page[b"more"] else 0
-            pages += 1
+    pages = 50
+    asked = request("EVENTS", "SINCE", 0, "SUBSCRIBED", "LIMIT", "10000") * pages
+    seen = daemon.during(lambda: reader.send_bytes(asked), "INFO", "commandstats", count=1_000)
     # Each page is bounded, so that others have their turn after it.
-    assert pings.count > pages / 2
+    assert len(numbers(seen, r"cmdstat_events\|since:calls=") - {0, pages}) > 1
+    for _ in range(pages):
+        assert reader.reply()[b"more"]
 
 
 def test_patterns_are_limited_for_all_connections_of_a_user(daemon, client):
@@ -78,22 +62,17 @@ def test_patterns_are_limited_for_all_connections_of_a_user(daemon, client):
     assert second.push()[2] == 1
 
 
-@pytest.mark.alone
 def test_many_channels_at_once_do_not_hold_others_up(daemon, client):
-    watcher = daemon.connect(protocol=3)
-    with Pings(daemon) as pings:
-        for start in range(0, 60_000, 15_000):
-            channels = [f"timer:{number}" for number in range(start, start + 15_000)]
-            watcher.send("SUBSCRIBE", *channels)
-            for _ in range(2 * len(channels)):
-                watcher.push()
-        assert len(client("PUBSUB", "CHANNELS")) == 60_000
-        watcher.send("UNSUBSCRIBE")
-        for _ in range(60_000):
-            message = watcher.push()
-        assert message[2] == 0
-    # Held up, it would have had an answer after each of the five commands.
-    assert pings.count > 50
+    watcher, count = daemon.connect(protocol=3), 15_000
+    command = request("SUBSCRIBE", *[f"timer:{number}" for number in range(count)])
+    watcher.send_bytes(command[:-1])
+    eventually(lambda: has_read(watcher), "all but the last byte is read")
+    # Each channel has a confirmation, and a snapshot at first.
+    for end, answers in [(command[-1:], 2 * count), (request("UNSUBSCRIBE"), count)]:
+        seen = daemon.during(lambda: watcher.send_bytes(end), "INFO", "stats")
+        assert numbers(seen, "pubsub_channels:") - {0, count}, "it was done in one go"
+        for _ in range(answers):
+            watcher.push()
 
 
 LIMITS = "limits: {max-output: 16MiB, max-output-per-uid: 32MiB}\nevents: {keep: 0}"

@@ -1,10 +1,10 @@
 """Events, snapshots, and slow readers. Tests marked with `virtual` use virtual time."""
 
 import json
-import time
 
 import pytest
 
+from clocks import Clocks
 from countdownd import Closed, Push, eventually, request, view
 
 virtual = pytest.mark.daemon(virtual_time=True)
@@ -238,22 +238,26 @@ def test_a_slow_reader_gets_thousands_of_snapshots(daemon, client):
     assert int(daemon.info("stats")["output_limit_disconnections"]) == 0
 
 
+@virtual
 def test_unwatched_countdowns_have_no_ticks(daemon, client):
     for number in range(100):
         client("COUNTDOWN", "START", number, "COUNT", "1000", "EVERY", "10ms")
-    before = int(daemon.info("stats")["events"])
-    time.sleep(0.5)
-    assert int(daemon.info("stats")["events"]) == before
+
+    def half_a_second():
+        """Returns the number of events in half a second."""
+        before = int(daemon.info("stats")["events"])
+        client("CLOCK", "ADVANCE", "500ms")
+        return int(daemon.info("stats")["events"]) - before
+
+    assert half_a_second() == 0
     watcher = daemon.connect()
     subscribe(watcher, "countdown:7")
-    assert names(watcher.events(lambda event: event["event"] == "tick")) == ["snapshot", "tick"]
+    assert watcher.event()[1]["event"] == "snapshot"
+    assert half_a_second() == 50
     watcher.close()
     eventually(lambda: daemon.info("clients")["pubsub_clients"] == "0", "nobody watches")
     client("COUNTDOWN", "GET", "7")
-    time.sleep(0.1)
-    before = int(daemon.info("stats")["events"])
-    time.sleep(0.5)
-    assert int(daemon.info("stats")["events"]) == before
+    assert half_a_second() == 0
     assert int(daemon.info("timers")["armed"]) == 100
 
 
@@ -391,40 +395,41 @@ def test_closing_a_connection_ends_its_subscriptions(daemon, client):
         client.receive()
 
 
-def burst(daemon, count):
-    """Starts countdowns that become ready at nearly the same time, and returns the client."""
-    client = daemon.connect()
-    began = time.monotonic()
-    fill(
-        client, count,
-        lambda n: (
-            "COUNTDOWN", "START", n, "COUNT", "1",
-            "EVERY", f"{max(1, 4_000 - int((time.monotonic() - began) * 1000))}ms",
-        ),
-    )  # fmt: skip
-    return client
+@pytest.fixture
+def clocks(tmp_path):
+    return Clocks(tmp_path)
 
 
-@pytest.mark.alone
-def test_commands_are_answered_while_very_many_become_ready(daemon):
+@pytest.fixture
+def burst(start_daemon, clocks):
+    """Starts a daemon with countdowns that become ready at the same time, when `clocks` sleep."""
+
+    def start(count, **options):
+        daemon = start_daemon(environment=clocks.environment(), **options)
+        client = daemon.connect()
+        fill(client, count, lambda n: ("COUNTDOWN", "START", n, "COUNT", "1", "EVERY", "1h"))
+        return daemon, client
+
+    return start
+
+
+def test_commands_are_answered_while_very_many_become_ready(burst, clocks):
     count = 20_000
-    client = burst(daemon, count)
+    daemon, client = burst(count)
     before = client("EVENTS", "LAST")
-    seen = set()
-    end = time.monotonic() + 30
-    while time.monotonic() < end and before + count not in seen:
-        seen.add(client("EVENTS", "LAST"))
-    assert before + count in seen
-    between = [number for number in seen if before < number < before + count]
+    seen = daemon.during(lambda: clocks.suspend(3_600), "EVENTS", "LAST")
+    between = {number for number in seen if before < number < before + count}
     assert len(between) > 3, "commands are done between slices of what is due"
+    eventually(lambda: client("EVENTS", "LAST") == before + count, "all are ready")
 
 
-@pytest.mark.alone
-def test_a_slow_reader_gets_every_event_of_a_mass_expiry(daemon):
+def test_a_slow_reader_gets_every_event_of_a_mass_expiry(burst, clocks):
     count = 20_000
-    burst(daemon, count)
+    daemon, _ = burst(count)
     slow = daemon.connect(receive_buffer=4_096)
     slow.send("PSUBSCRIBE", "countdown:*")
+    eventually(lambda: daemon.info("clients")["pubsub_clients"] == "1", "it has subscribed")
+    clocks.suspend(3_600)
     ready = set()
     while len(ready) < count:
         event = slow.receive()
@@ -436,13 +441,13 @@ def test_a_slow_reader_gets_every_event_of_a_mass_expiry(daemon):
     assert daemon.info("stats")["output_limit_disconnections"] == "0"
 
 
-@pytest.mark.alone
-@pytest.mark.daemon(config="limits: {max-output: 256KiB}")
-def test_a_client_that_does_not_read_does_not_delay_timers(daemon):
+def test_a_client_that_does_not_read_does_not_delay_timers(burst, clocks):
     count = 20_000
-    client = burst(daemon, count)
+    daemon, client = burst(count, config="limits: {max-output: 256KiB}")
     before = client("EVENTS", "LAST")
     deaf = daemon.connect(receive_buffer=4_096)
     deaf.send("PSUBSCRIBE", "countdown:x*", "countdown:*")
+    eventually(lambda: daemon.info("clients")["pubsub_clients"] == "1", "it has subscribed")
+    clocks.suspend(3_600)
     eventually(lambda: client("EVENTS", "LAST") == before + count, "time goes on")
-    assert daemon.info("stats")["output_limit_disconnections"] == "1"
+    eventually(lambda: daemon.info("stats")["output_limit_disconnections"] == "1", "it is closed")

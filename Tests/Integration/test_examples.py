@@ -3,19 +3,17 @@
 import concurrent.futures
 import json
 import os
+import pathlib
 import re
-import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
 import pytest
 
-from countdownd import PATIENCE, PROJECT, eventually
+from countdownd import PATIENCE, PROJECT, eventually, reserved_port
 
 LOGIN = PROJECT / "Examples" / "login"
 POLICY = (LOGIN / "countdownd.yaml").read_text()
@@ -39,9 +37,7 @@ class Service:
     """A login service, and the codes that its provider sent."""
 
     def __init__(self, command, daemon):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = str(probe.getsockname()[1])
+        self.port = str(reserved_port())
         self.daemon = daemon.connect()
         self.url = f"http://127.0.0.1:{self.port}"
         self.output = daemon.directory / "service"
@@ -173,12 +169,16 @@ def test_a_double_submit_is_one_send(service):
 @pytest.mark.daemon(virtual_time=True, config=POLICY)
 def test_a_code_is_sent_although_the_reply_was_lost(service, daemon):
     service.button()  # it is connected now
+
+    def connections():
+        return pathlib.Path("/proc/net/unix").read_text().count(f" {daemon.path}\n")
+
     # The client of Flask's service waits 2 s for a reply, and asks again with the token.
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        os.kill(daemon.pid, signal.SIGSTOP)
-        press = pool.submit(service.send, "same")
-        time.sleep(3)
-        os.kill(daemon.pid, signal.SIGCONT)
+        with daemon.paused():
+            before = connections()
+            press = pool.submit(service.send, "same")
+            eventually(lambda: connections() > before or press.done(), "it has asked again")
         first, _ = press.result()
     assert first in (200, 503)
     assert service.send("same")[0] == 200

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Fleet"))
 
 import stored  # noqa: E402
-from countdownd import AWAY, KEPT, PROJECT, Client, Daemon, Error, binary, eventually, state_file, sure, view  # noqa: E402
+from countdownd import AWAY, KEPT, PROJECT, Client, Daemon, Error, binary, eventually, reserved_port, state_file, sure, view  # noqa: E402
 from fleet import Fleet  # noqa: E402
 from servers import Single  # noqa: E402
 from test_access import needs_root, open_up  # noqa: E402
@@ -21,10 +20,7 @@ from test_rights import connect_as, keys  # noqa: E402
 
 
 def new_server():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    return Single(port=port)
+    return Single(port=reserved_port())
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from countdownd import Client, Simple, eventually, is_asleep, request
+from countdownd import PATIENCE, Client, Simple, eventually, is_asleep, request
 
 LONG = request("ECHO", "x" * 60_000)
 
@@ -17,7 +17,7 @@ def connect(daemon):
     connection = socket.socket(socket.AF_UNIX)
     # connect() waits while the socket's queue is full.
     connection.connect(str(daemon.path))
-    connection.settimeout(10)
+    connection.settimeout(PATIENCE)
     return connection
 
 

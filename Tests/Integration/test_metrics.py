@@ -7,7 +7,6 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Fleet"))
 
-from countdownd import PROJECT, Client, Verbatim, eventually  # noqa: E402
+from countdownd import PROJECT, Client, Verbatim, eventually, reserved_port  # noqa: E402
 from fleet import Fleet  # noqa: E402
 from servers import Single  # noqa: E402
 from test_access import Child, needs_root, open_up  # noqa: E402
@@ -510,7 +509,7 @@ class Watched(Single):
     discovery = "sentinel"
 
     def __init__(self):
-        ports = free_ports(2)
+        ports = [reserved_port() for _ in range(2)]
         super().__init__(port=ports[0])
         self.nodes = [f"127.0.0.1:{ports[1]}"]
         settings = self.directory / "sentinel.conf"
@@ -524,16 +523,6 @@ class Watched(Single):
         self.sentinel.kill()
         self.sentinel.wait()
         super().close()
-
-
-def free_ports(count):
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 @contextlib.contextmanager

@@ -1,14 +1,13 @@
 """MULTI and EXEC over a crash, and beside the commands of others."""
 
 import os
-import random
 import shutil
 import subprocess
 import threading
 
 import pytest
 
-from countdownd import PATIENCE, Closed, Refused, eventually
+from countdownd import PATIENCE, Closed, Refused, eventually, random_by_seed
 
 WIDTH = 50
 
@@ -16,9 +15,7 @@ WIDTH = 50
 @pytest.mark.daemon(arguments=["--durability", "process"])
 def test_after_kill_9_a_transaction_is_there_as_a_whole_or_not_at_all(daemon):
     replied, broken = [0], []
-    seed = int(os.environ.get("SEED") or random.randrange(1 << 32))
-    print(f"SEED={seed}")
-    luck = random.Random(seed)
+    luck = random_by_seed()
 
     def run():
         client = daemon.connect()

@@ -1,11 +1,10 @@
 """CLOCK SET, SUSPEND, RESTART and REBOOT, and the state of a daemon with virtual time."""
 
 import os
-import time
 
 import pytest
 
-from countdownd import Closed, view
+from countdownd import Closed, eventually, is_asleep, view
 
 pytestmark = pytest.mark.daemon(virtual_time=True)
 
@@ -138,11 +137,9 @@ def test_a_daemon_that_is_started_again_continues_at_its_time(daemon, client, ho
 
 def test_many_restarts_leave_no_descriptors_behind(daemon, client):
     def descriptors():
-        """Returns the number of open descriptors, once it no longer changes."""
-        count = -1
-        while count != (count := len(os.listdir(f"/proc/{daemon.pid}/fd"))):
-            time.sleep(0.3)
-        return count
+        """Returns the number of open descriptors, once no thread does anything any more."""
+        eventually(lambda: is_asleep(daemon.pid), "it sleeps")
+        return len(os.listdir(f"/proc/{daemon.pid}/fd"))
 
     client = again(daemon, client, "RESTART")
     before = descriptors()
