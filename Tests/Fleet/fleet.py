@@ -45,7 +45,7 @@ class Fleet:
     def begin(self):
         """Begins a new fleet; does nothing if the servers know it."""
         with self.daemons[0].connect() as client:
-            eventually(lambda: isinstance(client("FLEET", "INIT"), int), lambda: f"it begins: {self.daemons[0].log[-3000:]}")
+            client.retry("UNAVAILABLE", "FLEET", "INIT")
 
     def wait_until_open(self, daemon):
         """Waits until a daemon has all records."""
