@@ -35,7 +35,7 @@ import Testing
   /// Commands that always fail, or do so without the parts of a daemon.
   private static let refused: Set = [
     "AUTH", "WATCH", "CONFIG RELOAD", "STATE ACKNOWLEDGE", "JOURNAL READ", "FLEET IMPORT",
-    "CLOCK RESTART", "CLOCK REBOOT",
+    "FLEET INIT", "FLEET ACCEPT-LOSS", "CLOCK RESTART", "CLOCK REBOOT",
   ]
 
   @Test(arguments: RequestGrammar.groups)

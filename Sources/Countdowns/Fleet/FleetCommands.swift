@@ -4,13 +4,13 @@ import Wire
 let fleetCommands: [CommandSpec] = [
   CommandSpec(
     "FLEET", "INIT", group: .server, [.admin, .afterLoading],
-    "Begin a new fleet, whose servers have no records; return how many partitions were begun.",
+    "Begin a new fleet, whose servers have no records; return how many partitions.",
     .value(.count)
   ) { call throws(CommandError) in try call.begin(.initialize) },
 
   CommandSpec(
     "FLEET", "ACCEPT-LOSS", group: .server, [.admin, .afterLoading],
-    "Continue without lost records; return of how many partitions. Limits may be exceeded.",
+    "Continue without lost records; return of how many partitions.",
     .value(.count)
   ) { call throws(CommandError) in try call.begin(.acceptLoss) },
 
