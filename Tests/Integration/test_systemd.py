@@ -340,6 +340,7 @@ def test_the_drop_in_of_fleets_opens_the_network_to_it(machine):
     machine.run("systemctl", "restart", "countdownd.service")
     machine.eventually("the fleet's server is reached", is_connected)
     with Client(machine.path(SOCKET)) as client:
+        client.retry("UNAVAILABLE", "FLEET", "INIT")
         reply = sure(client, "COUNTDOWN", "START", "k")
     assert view(reply)["accepted"] == 1
     assert machine.run("redis-cli", "-a", "secret", "--no-auth-warning", "KEYS", "cd:{default.*}:records")
