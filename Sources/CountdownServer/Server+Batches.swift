@@ -18,7 +18,7 @@ extension Server {
     /// microseconds of the boot clock.
     var memoryRead: Int64 = 0
     var memoryTrimmed: Int64 = 0
-    /// How many bytes of input arrived since it was last read.
+    /// How many bytes of input arrived since input last had it read.
     var inputSinceMemoryRead = 0
   }
 
@@ -118,21 +118,27 @@ extension Server {
   /// disconnected. Takes about 0.1 ms for each MiB.
   private func returnMemory() {
     if dispatcher.takePeak() { malloc_trim(0) }
-    if Int64(BootClock.now) - batch.memoryRead >= Self.memoryMicroseconds { readMemory() }
+    guard isMemoryLimited, Int64(BootClock.now) - batch.memoryRead >= Self.memoryMicroseconds
+    else { return }
+    readMemory()
+  }
+
+  private var isMemoryLimited: Bool {
+    settings.engine.limits.memory > 0 || dispatcher.engine.isMemoryFull
   }
 
   /// Looks at the memory within a batch as well, so that much input at once does not exceed the
   /// limit by much.
   func noteInput(bytes: Int) {
     batch.inputSinceMemoryRead += bytes
-    if batch.inputSinceMemoryRead >= Self.inputPerReading { readMemory() }
+    guard batch.inputSinceMemoryRead >= Self.inputPerReading else { return }
+    batch.inputSinceMemoryRead = 0
+    if isMemoryLimited { readMemory() }
   }
 
   /// Refuses new entities while more memory is in use than the limit says.
   private func readMemory() {
-    batch.inputSinceMemoryRead = 0
     let most = settings.engine.limits.memory
-    guard most > 0 || dispatcher.engine.isMemoryFull else { return }
     let now = Int64(BootClock.now)
     batch.memoryRead = now
     var isFull = most > 0 && ProcessMemory.residentBytes > most

@@ -274,6 +274,10 @@ class Daemon:
 
     def listens(self):
         assert self.process.poll() is None, f"it ended: {self.log}"
+        return self.accepts()
+
+    def accepts(self):
+        """Returns whether it accepts connections."""
         try:
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.connect(str(self.path))

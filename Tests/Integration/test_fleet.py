@@ -3,7 +3,6 @@
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -374,15 +373,6 @@ def test_what_cannot_be_stored_of_the_fleet_is_stored_later(own_fleet):
     eventually(file.exists, "it is stored")
 
 
-def accepts(daemon):
-    try:
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(str(daemon.path))
-    except OSError:
-        return False
-    return True
-
-
 def test_answers_under_way_come_before_the_daemon_ends(own_fleet):
     server, fleet = own_fleet
     daemon = fleet.daemons[0]
@@ -392,7 +382,7 @@ def test_answers_under_way_come_before_the_daemon_ends(own_fleet):
     client.send("COUNTDOWN", "START", "k")
     eventually(lambda: daemon.info("fleet")["fleet_under_way"] == "1", "it is under way")
     daemon.terminate(wait=False)
-    eventually(lambda: not accepts(daemon), "it ends")
+    eventually(lambda: not daemon.accepts(), "it ends")
     server.go_on()
     reply = client.reply("UNSURE")
     assert "UNSURE" in reply if isinstance(reply, Error) else view(reply)["accepted"] == 1, reply

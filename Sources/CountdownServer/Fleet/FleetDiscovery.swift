@@ -123,6 +123,10 @@ final class SentinelDiscovery: FleetDiscovery {
     var at: UInt64
     var asked: UInt64
     var replicas: [FleetSettings.Node: Bool]
+
+    func isValid(since: Int64 = 0, now: UInt64) -> Bool {
+      FleetQuestions.isValid(at, asked: asked, since: since, now: now)
+    }
   }
 
   private unowned let servers: FleetServers
@@ -156,7 +160,7 @@ final class SentinelDiscovery: FleetDiscovery {
   func names(_ node: FleetSettings.Node, since: Int64) -> Bool {
     let now = BootClock.now
     let count = answers.values.count {
-      $0.primary == node && FleetQuestions.isValid($0.at, asked: $0.asked, since: since, now: now)
+      $0.primary == node && $0.isValid(since: since, now: now)
     }
     return count > sentinels.count / 2
   }
@@ -220,9 +224,7 @@ final class SentinelDiscovery: FleetDiscovery {
       asked: sentinels.first { $0.node == sentinel }?.askedAt ?? 0,
       replicas: Self.replicas(values[2]))
     noteSentinels()
-    answers = answers.filter {
-      FleetQuestions.isValid($0.value.at, asked: $0.value.asked, since: 0, now: now)
-    }
+    answers = answers.filter { $0.value.isValid(now: now) }
     let newest = answers.values.map(\.epoch).max() ?? 0
     let primaries = Set(answers.values.filter { $0.epoch == newest }.map(\.primary))
     if let current, primaries.contains(current) { return }
@@ -244,12 +246,7 @@ final class SentinelDiscovery: FleetDiscovery {
 
   var sentinelCounts: (all: Int, reachable: Int)? {
     let now = BootClock.now
-    return (
-      sentinels.count,
-      answers.values.count {
-        FleetQuestions.isValid($0.at, asked: $0.asked, since: 0, now: now)
-      }
-    )
+    return (sentinels.count, answers.values.count { $0.isValid(now: now) })
   }
 
   func facts(forAdmin: Bool) -> [(name: String, value: String)] {

@@ -4,13 +4,13 @@ import Wire
 let fleetCommands: [CommandSpec] = [
   CommandSpec(
     "FLEET", "INIT", group: .server, [.admin, .afterLoading],
-    "Begin a new fleet, whose servers have no records; return how many partitions.",
+    "Begin a new fleet; return how many partitions were begun.",
     .value(.count)
   ) { call throws(CommandError) in try call.begin(.initialize) },
 
   CommandSpec(
     "FLEET", "ACCEPT-LOSS", group: .server, [.admin, .afterLoading],
-    "Continue without lost records; return of how many partitions.",
+    "Continue without lost records; return how many partitions were begun.",
     .value(.count)
   ) { call throws(CommandError) in try call.begin(.acceptLoss) },
 
