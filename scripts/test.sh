@@ -9,7 +9,9 @@ cd "$(dirname "$0")/.."
 
 what=${1:-all}
 log=.build/swift-tests.log
+integration_log=.build/integration-tests.log
 swift=
+# Names the tests, too: the end of a long output is what records keep.
 failed=()
 
 # Swift tests that take longer than the others: random histories and input, and large tables.
@@ -42,7 +44,8 @@ end_swift() {
   if wait "$swift"; then
     tail -1 "$log"
   else
-    failed+=("Swift tests")
+    failed+=("Swift tests:")
+    mapfile -t -O ${#failed[@]} failed < <(sed -nE 's/^✘ Test (.*) failed after .*/  \1/p' "$log")
     grep -vE '^[^ ]+ (Test .*\(.*|Suite .*) (started|passed after [0-9.]+ seconds)\.$' "$log" | tail -100
   fi
   swift=
@@ -52,8 +55,10 @@ end_swift() {
 
 integration() {
   part "integration tests $*"
-  COUNTDOWND=${COUNTDOWND:-$PWD/.build/debug/countdownd} scripts/integration-test.sh -q "$@" ||
-    failed+=("integration tests $*")
+  COUNTDOWND=${COUNTDOWND:-$PWD/.build/debug/countdownd} scripts/integration-test.sh -q "$@" |
+    tee "$integration_log" && return
+  failed+=("integration tests $*:")
+  mapfile -t -O ${#failed[@]} failed < <(sed -nE 's/^(FAILED|ERROR) ([^ ]+).*/  \2/p' "$integration_log")
 }
 
 workers=(-n "${WORKERS:-6}" --dist loadgroup)
