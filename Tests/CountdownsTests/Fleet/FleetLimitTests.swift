@@ -55,6 +55,18 @@ import Wire
     #expect(try left("ip:1", on: b) == "0")
   }
 
+  /// Others may have taken what has come back meanwhile.
+  @Test func whatHasComeBackMeanwhileIsNotGivenBackOnceMore() throws {
+    _ = try a.say("THROTTLE TAKE ip:1 all:")
+    _ = try b.say("THROTTLE TAKE ip:1")
+    a.onTheWay = { [servers, a] in
+      servers.time += 100_000
+      a.counter.pass(100)
+    }
+    #expect(try a.say("THROTTLE TAKE ip:1 all:")["refused_by"] == .bulk("ip:1"))
+    #expect(try a.say("THROTTLE GET all:")["reset_after_ms"] == .integer(86_400_000 / 5))
+  }
+
   @Test func repliesStayInTheirOrder() throws {
     for line in [
       "TIMER SET t 1m", "THROTTLE TAKE ip:2 all: TOKEN t", "THROTTLE TAKE ip:1 all:",

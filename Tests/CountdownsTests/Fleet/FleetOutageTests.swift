@@ -175,6 +175,44 @@ import Wire
     #expect(text.contains("of-3") && !text.contains("of-2"))
   }
 
+  @Test(arguments: FleetSettings.Mirror.allCases)
+  func aLoadingThatALostConnectionEndsIsRepeated(mirror: FleetSettings.Mirror) throws {
+    let a = FleetCounter(servers, daemon: 1)
+    for key in ["x", "y"] { try a.say("TIMER SET \(key) 1h") }
+    servers.isSilent = true
+    var settings = FleetSettings()
+    settings.mirror = mirror
+    let new = FleetCounter(servers, daemon: 2, settings)
+    new.counter.run(["SUBSCRIBE", "timer:x", "timer:y"])
+    new.losesLoading = true
+    servers.isSilent = false
+    new.settle()
+    #expect(!new.losesLoading)
+    #expect(try new.counter.take().count { "\($0)".contains("running") } == 2)
+    let session = new.counter.open()
+    #expect(try new.say("TIMER LIST", by: session).elements.last?.elements.count == 2)
+  }
+
+  /// The stream is long, so the server has dropped the entry that the host has read last.
+  @Test(arguments: [false, true])
+  func anEntryThatTheStreamHasDroppedIsNoTakeover(isFollowed: Bool) throws {
+    let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
+    try a.say("TIMER SET x 1h")
+    a.read()
+    let (loaded, read) = (a.loaded, servers.number)
+    if !isFollowed {
+      a.fleet.disconnected([0])
+      for key in ["y", "z"] { try b.say("TIMER SET \(key) 1h") }
+    }
+    servers.entries.removeAll { $0.number <= read + 1 }
+    if isFollowed { pass(2_000, servers, a) } else { a.fleet.connected([0], at: a.boot) }
+    a.settle()
+    #expect(a.fleet.statistics.forks == 0)
+    // Who follows the stream has missed nothing, and reads nothing again.
+    #expect(a.loaded - loaded == (isFollowed ? 0 : 3))
+    #expect(try a.say("TIMER LIST").elements.last?.elements.count == (isFollowed ? 1 : 3))
+  }
+
   /// What a host had of them was ahead of the stream, where the servers agree.
   @Test(arguments: ["TIMER SET x 1h PAYLOAD lost", "TIMER GET x"])
   func whatAServerThatTakesOverLacksIsReadAgain(command: String) throws {

@@ -9,19 +9,6 @@ import Testing
     try FleetSimulation(seed: seed).play(steps: 300)
   }
 
-  /// A daemon's connection ends during the load of all records; a client subscribes before its end.
-  @Test(arguments: [2_611_230_134, 2_611_230_288])
-  func historiesInWhichADaemonIsSlowToBegin(seed: UInt64) throws {
-    try FleetSimulation(seed: seed, isAllMirrored: true).play(steps: 500)
-  }
-
-  /// A limit gives back what has partly come back by itself; a stream has dropped the entry that a
-  /// daemon asks about.
-  @Test(arguments: [2_611_270_404, 2_611_270_650])
-  func historiesInWhichSomethingIsOverAlready(seed: UInt64) throws {
-    try FleetSimulation(seed: seed).play(steps: 500)
-  }
-
   @Test(arguments: FleetSimulation.Fault.allCases)
   func theCheckFindsFleetsThatBreakTheirWord(fault: FleetSimulation.Fault) {
     var problems: [String] = []
@@ -38,12 +25,16 @@ import Testing
 }
 
 extension FleetSimulation.Fault {
-  /// A seed shortly before one that shows the fault: the others take long to play.
+  /// The first seed that shows the fault. Histories change when a feature is added to them; then the
+  /// first one is further on, and the search takes longer.
   fileprivate var firstSeed: UInt64 {
     switch self {
-    case .noReplicas: 58
-    case .countedReplicas: 18
-    default: 0
+    case .noReplicas: 67
+    case .ignoredVersions: 3
+    case .noMajority: 2
+    case .countedReplicas: 23
+    case .shortLeases: 0
+    case .endlessLeases: 7
     }
   }
 

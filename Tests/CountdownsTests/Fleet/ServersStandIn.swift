@@ -80,6 +80,8 @@ final class FleetCounter: FleetLink {
   var losesAnswer = false
   /// Called once, when the next records to load were read, before they arrive.
   var whileLoading: (() -> Void)?
+  /// Whether the connection is lost, and made again, before the next records to load arrive.
+  var losesLoading = false
   private var toLoad: [Int: [FleetKey]?] = [:]
 
   init(
@@ -146,6 +148,12 @@ final class FleetCounter: FleetLink {
       if let happens = whileLoading {
         whileLoading = nil
         happens()
+      }
+      if losesLoading {
+        losesLoading = false
+        fleet.disconnected([partition])
+        fleet.connected([partition], at: boot)
+        continue
       }
       fleet.load(found.map { ($0.key, $0.value) }, of: partition)
       fleet.endLoading(partition)
