@@ -235,9 +235,11 @@ def test_ascii_without_a_locale_of_utf8(client, open_terminal):
 
 
 def test_events_are_lines_on_a_dumb_terminal(client, open_terminal):
-    client("COUNTDOWN", "START", "k", "COUNT", 2)
+    client("COUNTDOWN", "START", "long")
     terminal = open_terminal(term="dumb")
     terminal.type("countdownctl watch")
+    terminal.wait_for("countdown:long")
+    client("COUNTDOWN", "START", "k", "COUNT", 2)
     screen = terminal.wait_for("countdown:k  ready")
     assert any(re.fullmatch(r"[\d:.]+  countdown:k  tick  1 left", line) for line in screen)
     assert terminal.fact("alternate_on") == "0"

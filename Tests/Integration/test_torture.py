@@ -119,12 +119,12 @@ def test_what_is_lost_is_noticed(tmp_path, change):
                 self.daemon.change_stored(made)
             super().begin(environment)
 
-    # On a busy machine a round may end before there is anything to change.
-    for seed in range(1, 6):
+    # On a busy machine a round may end before there is anything to change; the next one is longer.
+    for seed in range(1, 10):
         directory = tmp_path / str(seed)
         directory.mkdir()
         with pytest.raises(AssertionError) as caught:
-            Sabotage(seed, "process", directory, lives=1, seconds=1).run()
+            Sabotage(seed, "process", directory, lives=1, seconds=seed).run()
         if not isinstance(caught.value, NothingToChange):
             break
     assert re.search(says, str(caught.value), re.DOTALL) and not isinstance(caught.value, NothingToChange)
