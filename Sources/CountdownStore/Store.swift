@@ -29,6 +29,8 @@ package final class Store {
     package var segmentSize = 16 << 20
     /// Changes are refused while this many segments are full and not folded.
     package var mostSegments = 64
+    /// Full segments are folded once none has filled up for this time, in microseconds.
+    package var pauseMicroseconds: Int64 = 1_000_000
     /// The lowest number to begin with, whatever the file says.
     package var firstNumber: Int64 = 0
     /// Whether the clocks are virtual: they move only on command.

@@ -72,7 +72,8 @@ package final class StoreWriter: @unchecked Sendable {
   private static let segmentsAtOnce = 4
   /// Folding waits for `mostSegments / shareOfSegments` full segments, or for a pause.
   private static let shareOfSegments = 8
-  private static let pauseMicroseconds: Int64 = 1_000_000
+  /// When upkeep is tried again after it failed.
+  private static let retryMicroseconds: Int64 = 1_000_000
   /// How long copying may keep a full segment waiting.
   private static let copyMicroseconds: Int64 = 50_000
 
@@ -297,16 +298,16 @@ package final class StoreWriter: @unchecked Sendable {
     if hasChanged { execute { [self] in upkeepChanged?(problem) } }
     if goOnCopying(despite: problem) { return .goOn }
     if problem != nil || log.problem != nil {
-      return .waitAtMost(microseconds: Self.pauseMicroseconds)
+      return .waitAtMost(microseconds: Self.retryMicroseconds)
     }
     guard !log.oldestFull(1).segments.isEmpty else { return .waitUntilWoken }
-    return isTimeToFold ? .goOn : .waitAtMost(microseconds: Self.pauseMicroseconds)
+    return isTimeToFold ? .goOn : .waitAtMost(microseconds: options.pauseMicroseconds)
   }
 
   private var isTimeToFold: Bool {
     if log.fullSegments >= options.mostSegments / Self.shareOfSegments { return true }
     return upkeepState.withLock { state in
-      state.problem != nil || ChangeLog.now >= state.filled + Self.pauseMicroseconds
+      state.problem != nil || ChangeLog.now >= state.filled + options.pauseMicroseconds
     }
   }
 

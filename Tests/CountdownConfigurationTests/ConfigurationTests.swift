@@ -35,7 +35,7 @@ import Testing
           max-request-length: 2MiB
           max-commands-per-turn: 1
           max-output: 1024
-          max-output-per-uid: 2048
+          max-output-per-uid: 3GiB
           max-connections: 2
           max-connections-per-uid: 3
           max-entities: 4
@@ -75,7 +75,7 @@ import Testing
     expected.request.requestLength = 2_097_152
     expected.connections.commandsPerTurn = 1
     expected.dispatcher.maxOutput = 1024
-    expected.dispatcher.maxOutputPerUser = 2048
+    expected.dispatcher.maxOutputPerUser = 3 << 30
     expected.connections.all = 2
     expected.connections.perUser = 3
     expected.engine.limits.entities = 4

@@ -334,8 +334,9 @@ struct FleetServersTests {
         index % 4, FleetKey(.timer, "\(index)".utf8Array), from: nil,
         to: FleetVersion(daemon: 1, operation: UInt64(index)), record: record,
         id: UInt64(index + 100))
+      // A few at once: a server that takes two seconds for all of them would seem to hang.
+      if index % 40 == 39 { try link.wait("changed") { $0.answers.count == index + 5 } }
     }
-    try link.wait("changed") { $0.answers.count == 804 }
     for partition in 0..<4 {
       guard
         case .opened(_, let number, _, _, _, _) = link.client.answers[UInt64(partition + 1)]?.body
@@ -418,12 +419,11 @@ struct FleetServersTests {
     let link = try Link(redis) {
       ($0.discovery, $0.passwordFile, $0.sentinelPasswordFile) = (.sentinel, other, own)
     }
-    let end = ContinuousClock.now + .seconds(30)
     try link.wait("asked") { _ in
       let sentinel =
         link.servers.facts(forAdmin: true).first { $0.name == "fleet_sentinel0" }?.value ?? ""
       #expect(!sentinel.contains("WRONGPASS"))
-      return sentinel.contains("unknown command") || ContinuousClock.now > end
+      return sentinel.contains("unknown command")
     }
   }
 

@@ -1,6 +1,7 @@
 import Dispatch
 import DispatchTimers
 import Foundation
+import SeededRandom
 import Testing
 
 /// Everything happens at once, on many threads. TIMERS= sets how many timers take part.
@@ -34,12 +35,13 @@ import Testing
     #expect(timers.count == 0 && handles.allSatisfy { !$0.isPending })
   }
 
-  @Test func handlesReleasedAndRescheduledFromEightThreadsNeverDisturbOthers() async throws {
+  @Test(arguments: SeededGenerator.seeds)
+  func handlesReleasedAndRescheduledFromEightThreadsNeverDisturbOthers(seed: UInt64) async throws {
     let timers = TimerQueue()
     let wrong = Counter()
     let living = Counter()
     DispatchQueue.concurrentPerform(iterations: 8) { thread in
-      var random = SystemRandomNumberGenerator()
+      var random = SeededGenerator(seed: seed &+ UInt64(thread))
       var handles: [TimerHandle] = []
       for index in 0..<Self.timerCount / 8 {
         let scheduled = BootClock.now

@@ -1,18 +1,21 @@
 import Dispatch
 import DispatchTimers
 import Foundation
+import SeededRandom
 import Testing
 
 @Suite struct DispatchAlarmTests {
   private let queue = DispatchQueue(label: "alarm")
 
-  @Test func anAlarmFiresOnceForEachDeadlineNeverBeforeItsClockHasReachedIt() async throws {
+  @Test(arguments: SeededGenerator.seeds)
+  func anAlarmFiresOnceForEachDeadlineNeverBeforeItsClockHasReachedIt(seed: UInt64) async throws {
+    var generator = SeededGenerator(seed: seed)
     for clock in [AlarmClock.boot, .wall] {
       let firedAt = Log<UInt64>()
       let alarm = DispatchAlarm(clock: clock, queue: queue)
       alarm.setHandler { firedAt.append(clock.now) }
       for round in 1...40 {
-        let deadline = clock.now + UInt64.random(in: 0...6_000)
+        let deadline = clock.now + UInt64.random(in: 0...6_000, using: &generator)
         alarm.arm(at: deadline)
         try await eventually { firedAt.all.count == round }
         let last = try #require(firedAt.all.last)

@@ -1,6 +1,7 @@
 import Dispatch
 import DispatchTimers
 import DispatchTimersTesting
+import SeededRandom
 import Testing
 
 /// Timers on virtual time: nothing here waits for the machine's clock.
@@ -299,17 +300,20 @@ import Testing
     }
   }
 
-  @Test func instantsOfSwiftsClocksAreDeadlines() async throws {
+  @Test(arguments: SeededGenerator.seeds)
+  func instantsOfSwiftsClocksAreDeadlines(seed: UInt64) async throws {
+    var generator = SeededGenerator(seed: seed)
     let timers = TimerQueue()
     let early = Counter()
     let called = Counter()
+    func delay() -> Duration { .microseconds(Int.random(in: 0...9_000, using: &generator)) }
     for _ in 0..<100 {
-      let continuous = ContinuousClock.now + .microseconds(Int.random(in: 0...9_000))
+      let continuous = ContinuousClock.now + delay()
       timers.schedule(at: continuous) {
         if ContinuousClock.now < continuous { early.add() }
         called.add()
       }.detach()
-      let suspending = SuspendingClock.now + .microseconds(Int.random(in: 0...9_000))
+      let suspending = SuspendingClock.now + delay()
       timers.schedule(at: suspending) {
         if SuspendingClock.now < suspending { early.add() }
         called.add()

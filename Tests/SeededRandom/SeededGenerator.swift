@@ -1,9 +1,18 @@
+import Glibc
+
 /// A random number generator (SplitMix64). A seed gives the same numbers on every machine, so that
 /// a failure can be played again.
 ///
 /// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014.
 package struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
+
+  /// The seed of tests whose threads and clocks never repeat exactly: SEED, or a random one. A test
+  /// that takes it as an argument prints it if it fails.
+  package static let seeds: [UInt64] = {
+    let chosen = unsafe getenv("SEED").flatMap { unsafe UInt64(String(cString: $0)) }
+    return [chosen ?? .random(in: 0 ... .max)]
+  }()
 
   package init(seed: UInt64) { state = seed }
 
