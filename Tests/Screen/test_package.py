@@ -12,10 +12,10 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from browser import DRIVER, browser
-from countdownd import PROJECT, eventually
+from countdownd import PATIENCE, PROJECT, eventually, reserved_port
 from gateway import COMPONENTS, binary
 from pages import blocks
-from test_button_tutorial import free_ports, listens
+from test_button_tutorial import listens
 from web import PHONE
 
 VUE = PROJECT / ".build/vue/nicegui/static/vue.esm-browser.prod.js"
@@ -134,7 +134,7 @@ def test_the_types_are_right(tmp_path):
 
 @pytest.fixture
 def example(start_gateway, daemon):
-    (port,) = free_ports(1)
+    port = str(reserved_port())
     origin = f"http://127.0.0.1:{port}"
     gateway = start_gateway(origins=[origin])
     environment = os.environ | {
@@ -145,7 +145,7 @@ def example(start_gateway, daemon):
     eventually(lambda: listens(port), "it listens")
     yield origin
     app.terminate()
-    app.wait(timeout=30)
+    app.wait(timeout=PATIENCE)
 
 
 @pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")

@@ -7,10 +7,9 @@ import subprocess
 import pytest
 
 from browser import DRIVER
-from countdownd import PROJECT, eventually
+from countdownd import PATIENCE, PROJECT, eventually, reserved_port
 from gateway import bearer, ticket
 from pages import blocks
-from test_button_tutorial import free_ports
 from web import BUTTON, PHONE
 
 pytestmark = pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed")
@@ -29,7 +28,7 @@ def proxy(app, start_gateway, tmp_path):
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
          "/CN=events.example", "-keyout", key, "-out", certificate],
         check=True, capture_output=True)  # fmt: skip
-    port = int(free_ports(1)[0])
+    port = reserved_port()
     (server,) = [
         block.text for block in blocks(PROJECT / "docs/howto/gateway.md")
         if block.notes.get("file") == "nginx.conf"]  # fmt: skip
@@ -58,7 +57,7 @@ def proxy(app, start_gateway, tmp_path):
     eventually(listens, "nginx listens")
     yield port
     process.terminate()
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE)
 
 
 def curl(port, path, *options):

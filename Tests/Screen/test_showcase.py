@@ -17,9 +17,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from browser import DRIVER, browser
-from countdownd import PATIENCE, PROJECT, Client, Closed, Error, eventually, view
+from countdownd import PATIENCE, PROJECT, Client, Closed, Error, eventually, reserved_port, view
 from countdownd import binary as countdownd
-from test_button_tutorial import free_ports
 
 pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
 
@@ -27,10 +26,10 @@ pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not insta
 class Showcase:
     """`make showcase`, its page, and its daemon."""
 
-    def __init__(self, port):
-        self.port = port
+    def __init__(self):
+        self.port = str(reserved_port())
         self.process = subprocess.Popen(
-            [PROJECT / "Gateway/.build/debug/showcase", countdownd(), "--port", port],
+            [PROJECT / "Gateway/.build/debug/showcase", countdownd(), "--port", self.port],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)  # fmt: skip
         self.url = re.search(r"http://\S+", self.process.stdout.readline())[0]
         self.socket = pathlib.Path(self.process.stdout.readline().split("=")[1].strip())
@@ -147,8 +146,7 @@ class Showcase:
 
 @pytest.fixture
 def showcase():
-    (port,) = free_ports(1)
-    showcase = Showcase(port)
+    showcase = Showcase()
     try:
         showcase.open()
         yield showcase
@@ -511,8 +509,7 @@ def test_the_page_fits_a_phone(showcase):
 
 
 def test_killed_it_leaves_no_daemon_and_no_files():
-    (port,) = free_ports(1)
-    showcase = Showcase(port)
+    showcase = Showcase()
     eventually(lambda: showcase.socket.exists(), "the daemon listens")
     pid = int(re.search(r"process_id:(\d+)", showcase.ask("INFO", "server").decode())[1])
     showcase.process.kill()
