@@ -3,12 +3,14 @@
 Each test checks the page, and the daemon through its socket.
 """
 
+import contextlib
 import http.client
 import pathlib
 import re
 import subprocess
 
 import pytest
+from selenium.common.exceptions import ElementNotInteractableException
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.actions import interaction
 from selenium.webdriver.common.actions.action_builder import ActionBuilder
@@ -19,6 +21,7 @@ from selenium.webdriver.common.keys import Keys
 from browser import DRIVER, browser
 from countdownd import PATIENCE, PROJECT, Client, Closed, Error, eventually, reserved_port, view
 from countdownd import binary as countdownd
+from web import CLOCKS
 
 pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
 
@@ -40,6 +43,9 @@ class Showcase:
         self.driver.get(self.url)
         self.until_top("home")
         eventually(lambda: self.status == "Live", "it is live")
+        self.driver.execute_script("""window.changes = []
+          document.getElementById('hud').addEventListener(
+            'hud-change', event => changes.push(event.detail.event))""")
 
     def close(self):
         if self.driver:
@@ -129,6 +135,17 @@ class Showcase:
     def until_hud(self, *states):
         eventually(lambda: self.hud in states, f"the HUD is {states}")
 
+    @property
+    def changes(self):
+        """The changes of the HUD since `forget`, as it may be over when a busy machine looks."""
+        return self.js("window.changes")
+
+    def forget(self):
+        self.js("changes.length = 0")
+
+    def until_change(self, event):
+        eventually(lambda: event in self.changes, f"the HUD {event}")
+
     def drag(self, dx, x=200, kind=interaction.POINTER_MOUSE, release=True):
         """Drags the top page by `dx` pixels, starting `x` pixels from the left edge."""
         box = self.find("#stack").rect
@@ -202,21 +219,29 @@ def test_a_login_that_is_cancelled_runs_nothing(showcase):
 
 
 def test_the_list_loads_refreshes_silently_fails_and_retries(showcase):
-    shown = lambda: showcase.js(  # noqa: E731
-        "[...document.querySelectorAll('#list > *')].filter(e => e.offsetParent).map(e => e.id ||"
-        " e.dataset.for)")
+    shown = lambda: showcase.js("shown()")  # noqa: E731
     state = lambda: showcase.view("PAGE", "GET", "list").get("state")  # noqa: E731
+    # What the list shows after each change.
+    showcase.driver.execute_script("""
+      const list = document.getElementById('list')
+      window.shown = () =>
+        [...list.children].filter(one => one.offsetParent).map(one => one.id || one.dataset.for)
+      window.looks = []
+      new MutationObserver(() => {
+        const now = shown().join()
+        if (looks.at(-1) !== now) looks.push(now)
+      }).observe(list, {subtree: true, attributeFilter: ['hidden']})""")
     showcase.go("list")
     # The first load is slow enough for the HUD.
-    showcase.until_hud("appearing", "visible")
+    showcase.until_change("will-appear")
     eventually(lambda: state() == b"content" and shown() == ["items"], "it has loaded")
     eventually(lambda: showcase.js("document.querySelectorAll('#items li').length") == 3, "the cities")
     showcase.until_hud("hidden")
     # A refresh keeps what is shown, without a HUD.
+    showcase.forget()
     showcase.press("#refresh")
-    eventually(lambda: shown() == ["items", "refreshing"], "it refreshes")
-    assert state() == b"refreshing" and showcase.hud == "hidden"
-    eventually(lambda: state() == b"content" and shown() == ["items"], "it has refreshed")
+    eventually(lambda: showcase.js("looks.join(' ')").endswith("items,refreshing items"), "it has refreshed")
+    assert state() == b"content" and not showcase.changes
     # An empty answer.
     showcase.choose("answer", "nothing")
     showcase.press("#refresh")
@@ -229,9 +254,9 @@ def test_the_list_loads_refreshes_silently_fails_and_retries(showcase):
     # No answer at all.
     showcase.choose("answer", "never")
     showcase.press("#retry")
-    eventually(lambda: state() == b"loading", "it loads")
-    eventually(lambda: state() == b"error" and shown() == ["error"], "it has timed out")
-    assert showcase.find("#error").text == "The server did not answer in time."
+    late = "The server did not answer in time."
+    eventually(lambda: showcase.find("#error").text == late, "it has timed out")
+    assert state() == b"error" and shown() == ["error"]
     showcase.choose("answer", "items")
     showcase.press("#retry")
     eventually(lambda: state() == b"content" and shown() == ["items"], "it has loaded")
@@ -353,64 +378,77 @@ def test_a_tap_travels_until_a_scope_takes_it(showcase):
 
 def test_indicators_appear_only_for_long_work_and_are_dismissed(showcase):
     showcase.go("huds")
-    showcase.driver.execute_script(
-        "window.seen = []; document.getElementById('hud').addEventListener('hud-change',"
-        " event => seen.push(event.detail.event))")
-    ended = lambda: eventually(  # noqa: E731
-        lambda: showcase.js("seen.at(-1)") == "did-disappear", "it is over")
-    clear = lambda: showcase.driver.execute_script("seen.length = 0")  # noqa: E731
-    showcase.press("[data-ms='200']")
-    ended()
-    assert "will-appear" not in showcase.js("seen")
-    clear()
-    showcase.press("[data-ms='700']")
-    ended()
-    assert showcase.js("seen")[-4:] == ["will-appear", "did-appear", "will-disappear", "did-disappear"]
-    lanes = "[...document.querySelectorAll('.bar')].map(e => e.className).sort()"
-    eventually(lambda: showcase.js(lanes) == ["bar grace"] * 2 + ["bar hud", "bar min"], "bars")
-    # A tap beside the HUD, after its minimum time.
-    clear()
-    showcase.press("[data-ms='3000']")
-    showcase.until_hud("visible")
-    showcase.find("article.top h2").click()
-    ended()
+    part = lambda name: showcase.js(  # noqa: E731
+        f"document.getElementById('hud').shadowRoot.querySelector('[part={name}]')")
+
+    def bars_after(selector, act=None):
+        """Presses a button, calls `act` once its HUD has appeared, and waits until that is over."""
+        showcase.forget()
+        showcase.press(selector)
+        if act:
+            showcase.until_change("did-appear")
+            act()
+        eventually(lambda: showcase.changes[-1:] == ["did-disappear"], "it is over")
+        return showcase.js("[...document.querySelectorAll('.bar')].map(one => one.className)")
+
+    # On a busy machine, work may take longer, a HUD may be late for its bars, or over before a tap.
+    def short_work():
+        bars_after("[data-ms='200']")
+        return "will-appear" not in showcase.changes
+
+    eventually(short_work, "short work has no HUD")
+    eventually(lambda: set(bars_after("[data-ms='700']")) == {"bar grace", "bar hud", "bar min"}, "bars")
+    assert showcase.changes[-4:] == ["will-appear", "did-appear", "will-disappear", "did-disappear"]
+
+    def tap_beside():
+        bars_after("[data-ms='3000']", showcase.find("article.top h2").click)
+        return "touched" in showcase.changes
+
+    eventually(tap_beside, "a tap beside a HUD arrives")
     assert showcase.view("HUD", "GET", "phone").get("state") in (None, b"hidden")
+
     # Messages, dismissed by a tap or the keyboard.
+    def dismissed(kind, text):
+        hud = {}
+
+        def dismiss():
+            assert showcase.hud_text == text
+            hud.update(showcase.view("HUD", "GET", "phone"))
+            if kind == "error":
+                ActionChains(showcase.driver).send_keys(Keys.ESCAPE).perform()
+            else:
+                with contextlib.suppress(ElementNotInteractableException):
+                    part("panel").click()
+
+        bars_after(f"[data-do=message][data-page={kind}]", dismiss)
+        shown = (hud.get("kind"), hud.get("status")) == (kind.encode(), text.encode())
+        return shown and "touched" in showcase.changes
+
     for kind, text in [("info", "Two messages are new"), ("success", "Saved"), ("error", "The disk is full")]:
-        clear()
-        showcase.press(f"[data-do=message][data-page={kind}]")
-        showcase.until_hud("visible")
-        assert showcase.hud_text == text
-        hud = showcase.view("HUD", "GET", "phone")
-        assert (hud["kind"], hud["status"]) == (kind.encode(), text.encode())
-        if kind == "error":
-            ActionChains(showcase.driver).send_keys(Keys.ESCAPE).perform()
-        else:
-            showcase.js("document.getElementById('hud').shadowRoot.querySelector('[part=panel]')").click()
-        ended()
-        assert "touched" in showcase.js("seen")
+        eventually(lambda: dismissed(kind, text), f"a message is dismissed: {text}")
     # Progress, and work that hangs.
-    clear()
-    showcase.press("[data-do=upload]")
-    bar = showcase.js("document.getElementById('hud').shadowRoot.querySelector('progress')")
-    eventually(lambda: float(bar.get_attribute("value") or 0) >= 0.5, "it progresses")
-    ended()
-    clear()
-    showcase.press("[data-do=stuck]")
-    ended()
-    eventually(lambda: "bar max" in showcase.js(lanes), "its maximum is drawn")
+    showcase.driver.execute_script("""window.values = []
+      const bar = arguments[0]
+      document.getElementById('hud').addEventListener('hud-change', () => values.push(bar.value))""",
+      part("progress"))
+    bars_after("[data-do=upload]")
+    assert 0.5 <= max(showcase.js("values")) <= 1, "it progresses"
+    eventually(lambda: "bar max" in bars_after("[data-do=stuck]"), "its maximum is drawn")
     assert "timed-out" in showcase.find("#log").text
 
 
 def test_a_lost_connection_recovers_and_misses_nothing(showcase):
     showcase.press("[data-do=orders]")
     showcase.until_top("login")
+    # The outage lasts until the clock of the page is moved.
+    showcase.driver.execute_script(CLOCKS)
     showcase.find("#drop").click()
     eventually(lambda: "Your connection is lost" in showcase.status, "it says so")
     # A change in the daemon during the outage.
-    assert showcase.view("COUNTDOWN", "START", "login", "POLICY", "login")["accepted"]
+    assert showcase.view("COUNTDOWN", "START", "login", "COUNT", "60")["accepted"]
     showcase.press(".back")
     showcase.says("You are offline.")
+    showcase.driver.execute_script("skew += 3_000; dispatchEvent(new Event('online'))")
     eventually(lambda: "Connected again after" in showcase.status, "it recovers")
     eventually(lambda: showcase.send == "counting", "the button follows")
     assert "started" in showcase.find("#log").text
@@ -445,7 +483,7 @@ def test_a_daemon_that_is_killed_recovers(showcase):
 def test_a_form_is_sent_once_although_the_daemon_is_killed(showcase):
     showcase.go("form")
     showcase.press("form button")
-    showcase.until_hud("visible")
+    showcase.until_change("did-appear")
     showcase.find("#kill").click()
     once = eventually(
         lambda: (found := view_if_up(showcase, "ONCE", "GET", "order")).get("state") == b"done" and found,
