@@ -61,7 +61,7 @@ final class Conversation {
     do {
       while !isOver, try decoder.next() {
         decoder.withArguments { _ = dispatcher.execute($0, for: client, at: host.now) }
-        while client.isUnfinished { dispatcher.goOn(client, at: host.now) }
+        while client.next == .part { dispatcher.goOn(client, at: host.now) }
         // After each command, because some commands show the unread output.
         take()
         if movesTime { pass(random.one(of: steps)) }

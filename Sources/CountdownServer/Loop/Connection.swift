@@ -97,9 +97,7 @@ final class Connection: EventSource {
 
   /// Whether commands have to wait: for replies to earlier ones, or for the client to read.
   private var isStuck: Bool {
-    guard !session.isWaiting, !isAheadOfLog, session.pendingCount < Session.mostPending else {
-      return true
-    }
+    guard session.next != .wait, !isAheadOfLog else { return true }
     let waiting = session.outbound.count + session.heldBytes + session.output.bytes.count
     // A client whose user has no room for output continues once its own output is written. One
     // without output would have to wait for others, and gets an error instead.
@@ -136,7 +134,7 @@ final class Connection: EventSource {
     defer { dispatcher.fairness.endLaps() }
     do {
       while !session.isClosing, !isStuck, left > 0, !dispatcher.mayHaveRoomSoon(session) {
-        if session.isUnfinished {
+        if session.next == .part {
           left -= dispatcher.goOn(session, at: now)
         } else if try decoder.next() {
           decoder.withNext { dispatcher.prepare($0) }
@@ -165,8 +163,7 @@ final class Connection: EventSource {
 
   /// Closes the connection if the client has ended its input and all its commands are done.
   private func endIfDone() {
-    guard inputHasEnded, work == .none, session.pendingCount == 0, !session.isClosing
-    else { return }
+    guard inputHasEnded, work == .none, session.isAnswered, !session.isClosing else { return }
     session.isClosing = true
     unsafe server.dispatcher.touch(session)
     unsafe server.openBatch()

@@ -124,10 +124,11 @@ struct Call: ~Escapable {
   /// Calls `body` with each element, a few at a time, so that other clients are served in between.
   /// The arguments of the command do not outlive the first part.
   func forEach<S: Sequence>(
-    _ elements: S, _ body: @escaping (S.Element, _ now: Moment) throws(CommandError) -> Void,
+    _ elements: S, in slot: ReplySlot? = nil,
+    _ body: @escaping (S.Element, _ now: Moment) throws(CommandError) -> Void,
     finally: @escaping () -> Void = {}
   ) throws(CommandError) {
-    try session.forEach(elements, at: now, body, finally: finally)
+    try session.execute(ReplySlot.parts(elements, body, finally: finally), in: slot, at: now)
   }
 
   // MARK: Replies

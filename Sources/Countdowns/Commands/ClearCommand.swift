@@ -22,7 +22,7 @@ let clearCommands: [CommandSpec] = [
     var query = ListQuery()
     (query.pattern, query.limit) = (pattern, 32)
     var count = 0
-    let part: Unfinished.Part = { now throws(CommandError) in
+    let part: ReplySlot.Part = { now throws(CommandError) in
       let keys: [[UInt8]]
       (query.cursor, keys) = dispatcher.engine.keys(of: kind, query, at: now)
       for key in keys {
@@ -38,7 +38,7 @@ let clearCommands: [CommandSpec] = [
       session.output.integer(Int64(count))
       return true
     }
-    if try !part(call.now) { session.unfinished = Unfinished(part: part) }
+    try session.execute(part, at: call.now)
   }
 ]
 

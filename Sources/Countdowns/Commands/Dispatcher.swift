@@ -135,11 +135,7 @@ package final class Dispatcher {
   /// - Returns: how many units of the session's share of a round it took.
   @discardableResult
   package func execute(_ arguments: Arguments, for session: Session, at now: Moment) -> Int {
-    if !session.pending.isEmpty, waitsForPending(arguments, session) {
-      session.deferred = KeptArguments(arguments)
-      session.isWaiting = true
-      return 1
-    }
+    if !session.slots.isEmpty, wasDeferred(arguments, for: session) { return 1 }
     session.lastActive = now
     session.replies.nextCommand()
     statistics.commands += 1
@@ -203,27 +199,8 @@ package final class Dispatcher {
     if place > 0, place < arguments.count { engine.countdowns.prepare(arguments[place]) }
   }
 
-  /// Executes the next part of an unfinished command.
-  ///
-  /// - Returns: how many units of the session's share of a round it took.
-  @discardableResult
-  package func goOn(_ session: Session, at now: Moment) -> Int {
-    guard let unfinished = session.unfinished else { return 1 }
-    let start = begin(session)
-    let before = fairness.lapBegin
-    do throws(CommandError) {
-      if try unfinished.part(now) { session.unfinished = nil }
-    } catch {
-      session.unfinished = nil
-      refuse(session, error, since: start)
-    }
-    let took = fairness.lap(since: before)
-    finish(session, since: start)
-    return spend(took, session, isCommand: false)
-  }
-
   /// - Returns: where the reply begins.
-  private func begin(_ session: Session) -> Int {
+  func begin(_ session: Session) -> Int {
     let start = session.output.bytes.count
     if start == 0 { session.makeRoom() }
     return start
@@ -235,12 +212,11 @@ package final class Dispatcher {
     if session.output.bytes.count > start {
       session.output.bytes.removeSubrange(start...)
     }
-    session.collected.bytes = []
     session.output.error(error.text)
     statistics.record(error)
   }
 
-  private func finish(_ session: Session, since start: Int) {
+  func finish(_ session: Session, since start: Int) {
     if session.replies.areDropped, session.output.bytes.count > start {
       session.output.bytes.removeSubrange(start...)
     }
@@ -256,54 +232,10 @@ package final class Dispatcher {
     engine.notices.removeAll()
   }
 
-  private func spend(_ microseconds: Int64, _ session: Session, isCommand: Bool) -> Int {
+  func spend(_ microseconds: Int64, _ session: Session, isCommand: Bool) -> Int {
     let units = Fairness.units(for: microseconds)
     session.user?.spend(units, microseconds: microseconds, isCommand: isCommand)
     return units
-  }
-
-  /// Writes the reply that a command is waiting for, and lets the session continue.
-  func answerLater(_ session: Session, _ reply: (Session) -> Void) {
-    session.isWaiting = false
-    guard sessions[session.client.connection] != nil, !session.isClosing else { return }
-    let mark = session.output.bytes.count
-    reply(session)
-    if session.replies.areDropped { session.output.bytes.removeSubrange(mark...) }
-    touch(session)
-    account(session)
-  }
-
-  /// Returns whether a command of a session waits for its pending replies: all do but those that
-  /// the fleet decides.
-  private func waitsForPending(_ arguments: Arguments, _ session: Session) -> Bool {
-    guard let fleet, session.transaction == nil,
-      case .found(let index) = table.find(
-        arguments[0], arguments.count > 1 ? arguments[1] : nil)
-    else { return true }
-    return !fleet.shares(table.rows[index]) && !table.rows[index].flags.contains(.decidedByFleet)
-  }
-
-  /// Writes the pending replies that are next in order. After the last, runs the deferred command.
-  func givePending(_ session: Session) {
-    guard sessions[session.client.connection] === session, !session.isClosing else { return }
-    while let bytes = session.pending.first?.bytes {
-      if !session.pending.removeFirst().isDropped {
-        session.output.bytes.append(contentsOf: bytes)
-      }
-      touch(session)
-    }
-    account(session)
-    guard session.pending.isEmpty, let deferred = session.deferred else { return }
-    session.deferred = nil
-    session.isWaiting = false
-    deferred.withArguments { _ = execute($0, for: session, at: host.now) }
-  }
-
-  /// Executes no more commands. Returns whether replies are left that come from a fleet's servers.
-  package func holdCommandsForFleet() -> Bool {
-    guard fleet != nil else { return false }
-    for session in sessions.values { session.isWaiting = true }
-    return sessions.values.contains { !$0.pending.isEmpty }
   }
 
   /// Reports a protocol error to a session, and takes no more commands from it.

@@ -19,19 +19,14 @@ let pubSubCommands: [CommandSpec] = [
       dispatcher.engine.snapshot(of: channel, to: client.connection, at: now)
     }
     // What a fleet shares may have to be read first, for the snapshots.
-    session.isWaiting = true
-    let isLater = dispatcher.fleet?.fetch(channels) { problem in
-      dispatcher.answerLater(session) { session in
-        if let problem {
-          session.output.bytes += problem
-          return
-        }
-        try? session.forEach(channels, at: dispatcher.host.now, subscribe)
-      }
+    guard let fleet = dispatcher.fleet, let keys = fleet.keysToFetch(for: channels) else {
+      return try call.forEach(channels, subscribe)
     }
-    guard isLater != true else { return }
-    session.isWaiting = false
-    try call.forEach(channels, subscribe)
+    let slot = session.awaitReply()
+    fleet.fetch(keys) { problem in
+      if let problem { return dispatcher.fill(slot) { $0.bytes = problem } }
+      dispatcher.goOn(slot, ReplySlot.parts(channels, subscribe))
+    }
   },
 
   CommandSpec(
@@ -110,8 +105,9 @@ private func listChannels(_ call: Call) throws(CommandError) {
   let channels = dispatcher.sessions.keys.lazy.flatMap { id in
     dispatcher.engine.channels(of: id).lazy.map { (id, $0) }
   }
+  let slot = ReplySlot(for: session)
   var count = 0
-  try call.forEach(channels) { channel, _ throws(CommandError) in
+  try call.forEach(channels, in: slot) { [unowned slot] channel, _ throws(CommandError) in
     let (id, name) = channel
     guard dispatcher.engine.isFirst(id, of: name) else { return }
     if let pattern, !Glob.matches(pattern, name) { return }
@@ -121,16 +117,15 @@ private func listChannels(_ call: Call) throws(CommandError) {
       return
     }
     count += 1
-    session.collected.bulk(name)
+    slot.reply.bulk(name)
     let most = dispatcher.settings.maxOutput
-    guard session.collected.bytes.count <= most else {
+    guard slot.reply.bytes.count <= most else {
       throw CommandError(
         "LIMIT max-output is \(most) and reached; use a pattern to list fewer channels")
     }
-  } finally: {
+  } finally: { [unowned slot] in
     session.output.array(count)
-    session.output.bytes += session.collected.bytes
-    session.collected.bytes = []
+    session.output.bytes += slot.reply.bytes
   }
 }
 

@@ -93,12 +93,8 @@ let serverCommands: [CommandSpec] = [
     "CONFIG", "RELOAD", group: .server, [.admin], complexity: "O(settings)",
     "Reload the configuration, and report what has changed."
   ) { call throws(CommandError) in
-    let dispatcher = call.dispatcher
-    let session = call.session
-    session.isWaiting = true
-    dispatcher.host.reload { outcome in
-      dispatcher.answerLater(session) { $0.output.reply(outcome) }
-    }
+    let (dispatcher, slot) = (call.dispatcher, call.session.awaitReply())
+    dispatcher.host.reload { outcome in dispatcher.fill(slot) { $0.reply(outcome) } }
   },
 
   CommandSpec(

@@ -40,20 +40,9 @@ package final class Session {
   /// The last batch that touched this session, as counted by `Dispatcher.batch`.
   var touchedInBatch = -2
   var waitingTicks = WaitingTicks()
-  /// Whether a command is under way whose reply comes later. Later commands wait.
-  package internal(set) var isWaiting = false
-  /// Replies to commands that the fleet decides, in the order of the commands.
-  var pending: Deque<PendingReply> = []
-  package var pendingCount: Int { pending.count }
-  /// The most replies in `pending`; with as many, no more commands are begun.
-  package static let mostPending = 1_024
-  /// A command that waits for the replies in `pending`.
-  var deferred: KeptArguments?
-  /// The rest of a command that is executed in parts. Later commands wait.
-  var unfinished: Unfinished?
-  package var isUnfinished: Bool { unfinished != nil }
-  /// The part of its reply that an unfinished command has completed.
-  var collected = RESPEncoder()
+  /// The places of replies that come later, and how many bytes of them are known.
+  var slots: Deque<ReplySlot> = []
+  var collectedBytes = 0
   /// The commands since MULTI; nil if there was none.
   var transaction: Transaction?
   /// Whether the connection is closed; all that is left of its output is being stored.
@@ -83,8 +72,7 @@ package final class Session {
 
   /// The bytes that the client has not read.
   package var pendingOutput: Int {
-    outbound.count + heldBytes + output.bytes.count + waitingTicks.bytes
-      + collected.bytes.count
+    outbound.count + heldBytes + output.bytes.count + waitingTicks.bytes + collectedBytes
   }
 
   /// Frees the output that nobody will read: all but what is being stored.
@@ -92,10 +80,8 @@ package final class Session {
     output.bytes = []
     outbound.removeAll()
     waitingTicks = WaitingTicks()
-    collected.bytes = []
-    unfinished = nil
-    pending = []
-    deferred = nil
+    slots = []
+    collectedBytes = 0
     transaction = nil
   }
 
@@ -128,28 +114,6 @@ package final class Session {
   private static let mostKept = 512
 }
 
-extension Session {
-  /// Calls `body` with each element, a few at a time; the rest is left unfinished.
-  func forEach<S: Sequence>(
-    _ elements: S, at now: Moment,
-    _ body: @escaping (S.Element, _ now: Moment) throws(CommandError) -> Void,
-    finally: @escaping () -> Void = {}
-  ) throws(CommandError) {
-    var iterator = elements.makeIterator()
-    let part: Unfinished.Part = { now throws(CommandError) in
-      for _ in 0..<Unfinished.elementsPerPart {
-        guard let element = iterator.next() else {
-          finally()
-          return true
-        }
-        try body(element, now)
-      }
-      return false
-    }
-    if try !part(now) { unfinished = Unfinished(part: part) }
-  }
-}
-
 /// Which replies a connection wants. Events are sent in any case.
 enum Replies {
   case all, none, allButNext, allButThis
@@ -163,15 +127,4 @@ enum Replies {
     case .allButThis: self = .all
     }
   }
-}
-
-/// The rest of a command that is executed in parts, so that other clients are served in between.
-struct Unfinished {
-  /// Executes one part. Returns whether it was the last.
-  typealias Part = (_ now: Moment) throws(CommandError) -> Bool
-
-  /// The most elements that one part handles.
-  static let elementsPerPart = 16
-
-  let part: Part
 }

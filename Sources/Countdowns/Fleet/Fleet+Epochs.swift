@@ -76,8 +76,7 @@ extension Fleet {
     guard !wanted.isEmpty else { return call.session.output.integer(0) }
     isBeginning = beginning == .initialize
     let founding = FleetFounding(
-      beginning, wanted.count, PendingReply(for: call.session), call.session.client)
-    call.session.pending.append(founding.reply)
+      beginning, wanted.count, call.session.awaitReply(isBarrier: false), call.session.client)
     for index in wanted { open(index, for: founding) }
   }
 
@@ -93,10 +92,10 @@ extension Fleet {
     if founding.problem == nil { isBeginning = false }
     dispatcher.host.note(
       .begun(founding.beginning, partitions: founding.begun, by: founding.client))
-    answer(
-      founding.reply,
-      founding.problem.map { Workbench.error("UNAVAILABLE \($0). Repeat it") }
-        ?? Array(":\(founding.begun)\r\n".utf8))
+    dispatcher.fill(founding.slot) {
+      guard let problem = founding.problem else { return $0.integer(Int64(founding.begun)) }
+      $0.error("UNAVAILABLE \(problem). Repeat it")
+    }
   }
 }
 
@@ -111,15 +110,15 @@ package enum FleetBeginning: String, Sendable {
 /// Partitions that are begun for a client.
 final class FleetFounding {
   let beginning: FleetBeginning
-  let reply: PendingReply
+  let slot: ReplySlot
   let client: Client
   /// How many answers have not come.
   var left: Int
   var begun = 0
   var problem: String?
 
-  init(_ beginning: FleetBeginning, _ left: Int, _ reply: PendingReply, _ client: Client) {
-    (self.beginning, self.left, self.reply, self.client) = (beginning, left, reply, client)
+  init(_ beginning: FleetBeginning, _ left: Int, _ slot: ReplySlot, _ client: Client) {
+    (self.beginning, self.left, self.slot, self.client) = (beginning, left, slot, client)
   }
 }
 

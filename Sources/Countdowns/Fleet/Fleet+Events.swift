@@ -3,8 +3,7 @@ import Wire
 /// A client's request for the events after a cursor: the shared ones come from the servers'
 /// streams, as far as this daemon has read them, and the others from its own event log.
 final class EventReading {
-  let session: Session
-  let reply: PendingReply
+  let slot: ReplySlot
   let filter: EventFilter
   /// When the client receives a reply although nothing came, on the boot clock.
   var deadline: Int64
@@ -19,12 +18,11 @@ final class EventReading {
   var page: EventPage
 
   init(_ call: borrowing Call, _ cursor: EventCursor, _ filter: EventFilter, deadline: Int64) {
-    session = call.session
-    reply = PendingReply(for: call.session)
+    slot = call.session.awaitReply(isBarrier: false)
     self.filter = filter
     self.deadline = deadline
     self.cursor = cursor
-    page = EventPage(call.session.output.version)
+    page = EventPage(slot.reply.version)
   }
 
   var hasRoom: Bool { page.hasRoom && page.count < filter.limit && budget > 0 }
@@ -53,7 +51,6 @@ extension Fleet {
   func readEvents(_ call: borrowing Call, after cursor: EventCursor, _ filter: EventFilter) {
     let reading = EventReading(
       call, cursor, filter, deadline: boot + settings.timeout.microseconds)
-    call.session.pending.append(reading.reply)
     readings.append(reading)
     proceed(reading)
   }
@@ -188,19 +185,19 @@ extension Fleet {
       reading.isComplete = reading.isComplete && own.isComplete
       hasMore = own.hasMore
     }
-    var encoder = RESPEncoder(reading.session.output.version)
-    reading.page.write(
-      to: &encoder, reading.cursor, isComplete: reading.isComplete, hasMore: hasMore)
-    end(reading, encoder.bytes)
+    end(reading) {
+      reading.page.write(
+        to: &$0, reading.cursor, isComplete: reading.isComplete, hasMore: hasMore)
+    }
   }
 
   private func fail(_ reading: EventReading) {
-    end(reading, Workbench.error("UNAVAILABLE the servers' events cannot be read; try again"))
+    end(reading) { $0.error("UNAVAILABLE the servers' events cannot be read; try again") }
   }
 
-  private func end(_ reading: EventReading, _ bytes: [UInt8]) {
+  private func end(_ reading: EventReading, _ write: (inout RESPEncoder) -> Void) {
     reading.isOver = true
     readings.removeAll { $0 === reading }
-    answer(reading.reply, bytes)
+    dispatcher.fill(reading.slot, write)
   }
 }

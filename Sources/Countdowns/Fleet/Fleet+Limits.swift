@@ -16,7 +16,7 @@ extension Fleet {
     do throws(CommandError) {
       try call.spec.handler(call)
     } catch {
-      answer(PendingReply(toLast: call.session), Workbench.error(error.text))
+      dispatcher.fill(call.session.awaitReply(isBarrier: false)) { $0.error(error.text) }
     }
   }
 
@@ -28,28 +28,25 @@ extension Fleet {
       return call.engine.lookAtLimits(request, at: call.now)
     }
     statistics.commands += 1
-    let (reply, version) = (PendingReply(toLast: call.session), call.session.output.version)
+    let slot = call.session.awaitReply(isBarrier: false)
     guard request.token != nil || known.refusal == nil && !request.isPeek else {
-      return answer(reply, version, known)
+      return fill(slot, known)
     }
     let take = LimitsTake(request, by: call.client, settings.unreachable) { [self] take in
-      if let problem = take.problem { return answer(reply, problem) }
+      if let problem = take.problem { return dispatcher.fill(slot) { $0.bytes = problem } }
       // The copies have what was taken. What refused is the longest wait that is known.
       var known = dispatcher.engine.lookAtLimits(request, at: dispatcher.host.now)
       known.isRepeated = take.isRepeated
       known.refusal = take.refusal.map { refusal in
         known.refusal.map { $0.until > refusal.until ? $0 : refusal } ?? refusal
       }
-      answer(reply, version, known)
+      fill(slot, known)
     }
     if request.token == nil { self.take(take) } else { recall(take) }
   }
 
-  private func answer(_ reply: PendingReply, _ version: RESPEncoder.Version, _ known: LimitsAnswer)
-  {
-    var encoder = RESPEncoder(version)
-    known.write(to: &encoder, at: dispatcher.host.now)
-    answer(reply, encoder.bytes)
+  private func fill(_ slot: ReplySlot, _ known: LimitsAnswer) {
+    dispatcher.fill(slot) { known.write(to: &$0, at: dispatcher.host.now) }
   }
 
   // MARK: Taking
@@ -197,14 +194,6 @@ extension LimitsRequest {
   /// Returns what was taken from a limit.
   fileprivate func charge(_ key: [UInt8], _ result: FleetAction.Result) -> LimitCharge {
     LimitCharge(place: LimitPlace(key: key, id: result.id), cost: cost, taken: result.time)
-  }
-}
-
-extension PendingReply {
-  /// A reply after all those that a session waits for.
-  fileprivate convenience init(toLast session: Session) {
-    self.init(for: session)
-    session.pending.append(self)
   }
 }
 

@@ -145,10 +145,8 @@ extension Fleet {
 
   // MARK: Fetching
 
-  /// Reads the records of channels that this host does not hold, and calls `done` then.
-  ///
-  /// - Returns: false if there are none, and `done` is not called.
-  func fetch(_ channels: [[UInt8]], done: @escaping (_ problem: [UInt8]?) -> Void) -> Bool {
+  /// Returns the keys of channels whose records this host does not hold; nil if there are none.
+  func keysToFetch(for channels: [[UInt8]]) -> Set<FleetKey>? {
     let keys = Set(
       channels.compactMap { channel -> FleetKey? in
         guard let (kind, key) = Subscriptions.parse(channel), kinds.contains(kind) else {
@@ -161,9 +159,7 @@ extension Fleet {
         let isKnown = partitions[index].hasCopies || partitions[index].isLoading
         return isHeld(found, in: index) || !isKnown ? nil : found
       })
-    guard !keys.isEmpty else { return false }
-    fetch(keys, done: done)
-    return true
+    return keys.isEmpty ? nil : keys
   }
 
   /// Reads the records of keys, and calls `done` then.

@@ -12,13 +12,12 @@ extension Fleet {
   }
 
   func submit(_ call: borrowing Call, about key: FleetKey) {
-    let reply = PendingReply(for: call.session)
+    let slot = call.session.awaitReply(isBarrier: false)
     let command = FleetCommand(
       spec: call.spec, arguments: KeptArguments(call.arguments), client: call.session.client,
       peer: call.session.peer, rights: call.session.rights, version: call.session.output.version)
-    call.session.pending.append(reply)
     statistics.commands += 1
-    begin(.command(command, for: reply), about: key)
+    begin(.command(command, for: slot), about: key)
   }
 
   /// Begins an operation that ends within the timeout.
@@ -564,16 +563,10 @@ extension Fleet {
     end(operation, Workbench.error("UNSURE \(problem). \(what)"))
   }
 
-  /// Gives a reply that a session waits for.
-  func answer(_ pending: PendingReply, _ reply: [UInt8]) {
-    pending.bytes = reply
-    dispatcher.givePending(pending.session)
-  }
-
   func end(_ operation: FleetOperation, _ reply: [UInt8] = []) {
     let wasOver = operation.isOver
-    if !wasOver, case .command(_, let pending) = operation.purpose {
-      answer(pending, reply)
+    if !wasOver, case .command(_, let slot) = operation.purpose {
+      dispatcher.fill(slot) { $0.bytes = reply }
     }
     operation.isOver = true
     partitions[operation.partition].forgetParked()

@@ -3,7 +3,7 @@ import DequeModule
 /// A command about a shared entity, or its due work, on its way to the servers and back.
 final class FleetOperation {
   enum Purpose {
-    case command(FleetCommand, for: PendingReply)
+    case command(FleetCommand, for: ReplySlot)
     /// A part of a command about several entities.
     case action(FleetAction)
     /// Changes of one limit, made at once: see `parts`.
@@ -84,19 +84,6 @@ final class FleetOperation {
   }
   var action: FleetAction? { if case .action(let action) = purpose { action } else { nil } }
   var client: Client? { command?.client ?? action?.client ?? several.first?.client }
-}
-
-/// A reply that comes later, in its place among the replies of its session.
-final class PendingReply {
-  let session: Session
-  /// Whether the client wants no reply.
-  let isDropped: Bool
-  var bytes: [UInt8]?
-
-  init(for session: Session) {
-    self.session = session
-    isDropped = session.replies.areDropped
-  }
 }
 
 /// What is under way about one entity: one operation, while the others wait, and requests, also of

@@ -11,9 +11,9 @@ import Testing
   @Test func otherCommandsRunBetweenThePartsOfASubscribe() throws {
     let other = counter.open()
     counter.runFirstPart(["SUBSCRIBE"] + numbered(100))
-    #expect(counter.session.isUnfinished)
+    #expect(counter.session.next == .part)
     let sofar = counter.dispatcher.engine.subscriptionCount(of: 1)
-    #expect(sofar == Unfinished.elementsPerPart)
+    #expect(sofar == ReplySlot.elementsPerPart)
     #expect(try counter.say("PUBSUB NUMSUB timer:0 timer:99", by: other).elements[3] == .integer(0))
     counter.finish()
     // Each channel has a confirmation and a snapshot.
@@ -24,7 +24,7 @@ import Testing
   @Test func allChannelsAreUnsubscribedPartByPart() throws {
     _ = try counter.frames(["SUBSCRIBE"] + numbered(100))
     counter.runFirstPart(["UNSUBSCRIBE"])
-    #expect(counter.session.isUnfinished)
+    #expect(counter.session.next == .part)
     counter.finish()
     let frames = try counter.take()
     #expect(Set(frames.map { $0.elements[1].text }) == Set(numbered(100)))
@@ -35,7 +35,7 @@ import Testing
     _ = try counter.frames(["SUBSCRIBE"] + numbered(100))
     _ = try counter.frames(["PSUBSCRIBE", "a*", "b*"])
     counter.runFirstPart(["RESET"])
-    #expect(counter.session.isUnfinished)
+    #expect(counter.session.next == .part)
     #expect(try counter.take() == [])
     counter.finish()
     #expect(try counter.take() == [.simple("RESET")])
@@ -46,7 +46,7 @@ import Testing
     let others = [counter.open(), counter.open()]
     for listener in others { _ = try counter.frames(["SUBSCRIBE"] + numbered(40), by: listener) }
     counter.runFirstPart(["PUBSUB", "CHANNELS", "timer:*"])
-    #expect(counter.session.isUnfinished)
+    #expect(counter.session.next == .part)
     counter.finish()
     let names = try #require(try counter.take().first).elements.map(\.text)
     #expect(names.count == 40 && Set(names) == Set(numbered(40)))
@@ -58,7 +58,10 @@ import Testing
     counter.session.output.version = .resp3
     counter.runFirstPart(["PUBSUB", "CHANNELS"])
     #expect(counter.session.pendingOutput > 16 * "timer:0".count)
+    weak let slot = counter.session.slots.first
+    #expect(slot != nil)
     counter.finish()
+    #expect(slot == nil)
     _ = try counter.take()
     #expect(counter.session.pendingOutput == 0)
   }
@@ -77,12 +80,12 @@ import Testing
   @Test func manyConnectionsAreListedAndClosedPartByPart() throws {
     for _ in 0..<99 { _ = counter.open(as: Peer(uid: 1_000, pid: 7)) }
     counter.runFirstPart(["CLIENT", "LIST"])
-    #expect(counter.session.isUnfinished)
+    #expect(counter.session.next == .part)
     counter.finish()
     let lines = try #require(try counter.take().first).text.split(separator: "\n")
     #expect(lines.count == 100)
     counter.runFirstPart(["CLIENT", "KILL", "UID", "1000", "SKIPME", "no"])
-    #expect(counter.session.isUnfinished && !counter.session.isClosing)
+    #expect(counter.session.next == .part && !counter.session.isClosing)
     counter.finish()
     #expect(try counter.take() == [.integer(100)])
     #expect(counter.host.closed.count == 99 && counter.session.isClosing)
@@ -91,7 +94,7 @@ import Testing
   @Test func aCommandUnderWayEndsWithItsConnection() throws {
     counter.runFirstPart(["SUBSCRIBE"] + numbered(100))
     counter.dispatcher.close(counter.session)
-    #expect(!counter.session.isUnfinished)
+    #expect(counter.session.next != .part)
   }
 
   @Test func noMoreNamesThanThereAreCommandsOrSettings() throws {

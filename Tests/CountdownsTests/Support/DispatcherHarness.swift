@@ -111,7 +111,7 @@ final class DispatcherHarness {
   /// Runs the remaining parts of the command under way.
   func finish(_ session: Session? = nil) {
     let session = session ?? self.session
-    while session.isUnfinished { dispatcher.goOn(session, at: host.now) }
+    while session.next == .part { dispatcher.goOn(session, at: host.now) }
   }
 
   /// Runs the first part of a command. Returns how many units of the session's share it took.

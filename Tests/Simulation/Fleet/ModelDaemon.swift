@@ -322,8 +322,8 @@ final class ModelDaemon {
 
   /// - Returns: whether a command could be taken.
   private func takeCommand(of session: ModelSession) -> Bool {
-    guard !session.session.isWaiting, !session.session.isClosing else { return false }
-    if session.session.isUnfinished {
+    guard session.session.next != .wait, !session.session.isClosing else { return false }
+    if session.session.next == .part {
       dispatcher.goOn(session.session, at: now)
       return true
     }
