@@ -212,8 +212,11 @@ package final class Dispatcher {
     if session.output.bytes.count > start {
       session.output.bytes.removeSubrange(start...)
     }
-    session.output.error(error.text)
     statistics.record(error)
+    guard session.slots.isEmpty else {
+      return fill(session.awaitReply(isBarrier: false)) { $0.error(error.text) }
+    }
+    session.output.error(error.text)
   }
 
   func finish(_ session: Session, since start: Int) {

@@ -11,15 +11,6 @@ extension Fleet {
       && LimitRules.endOfKeys(call.arguments, from: 3) > 3
   }
 
-  /// Takes the command. Its reply comes later, in its place.
-  func takeSeveral(_ call: Call) {
-    do throws(CommandError) {
-      try call.spec.handler(call)
-    } catch {
-      dispatcher.fill(call.session.awaitReply(isBarrier: false)) { $0.error(error.text) }
-    }
-  }
-
   /// Takes from limits for the command's handler.
   func take(_ request: LimitsRequest, _ call: Call) throws(CommandError) {
     // The copies say at once what most refusals are.

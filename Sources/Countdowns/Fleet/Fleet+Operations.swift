@@ -7,7 +7,7 @@ extension Fleet {
 
   /// Takes a command. Its reply comes later, in its place among the replies of the session.
   func submit(_ call: borrowing Call) throws(CommandError) {
-    guard !takesSeveral(call) else { return takeSeveral(call) }
+    guard !takesSeveral(call) else { return try call.spec.handler(call) }
     submit(call, about: FleetKey(call.spec.group.kind!, Array(try call.key())))
   }
 

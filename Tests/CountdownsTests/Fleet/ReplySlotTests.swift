@@ -28,6 +28,16 @@ import Testing
     #expect(replies.count == 3 && replies[2] == .simple("OK"))
   }
 
+  @Test func errorsKeepTheirPlaceAmongLateReplies() throws {
+    run("TIMER SET t 1m", "TIMER SET", "CLIENT SETNAME late")
+    a.settle()
+    let replies = try a.counter.take()
+    try #require(replies.count == 3)
+    #expect(replies[0]["generation"] != nil)
+    #expect(replies[1].text.contains("wrong number of arguments"))
+    #expect(replies[2] == .simple("OK"))
+  }
+
   @Test func aSkippedReplyIsSkippedAlsoIfItComesLate() throws {
     run("CLIENT REPLY SKIP", "TIMER SET t 1m", "TIMER GET u")
     a.settle()
