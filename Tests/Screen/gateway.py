@@ -233,7 +233,7 @@ class App:
                 self.rfile.read(int(self.headers["Content-Length"] or 0))
                 app.posts.append(self.path)
                 with app.daemon.connect() as client:
-                    client("COUNTDOWN", "START", "+4512345678", "COUNT", "60")
+                    client("COUNTDOWN", "START", "+4512345678", "COUNT", "600")
                 self.answer("ok")
 
             def log_message(self, *_):

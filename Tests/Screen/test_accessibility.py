@@ -62,7 +62,7 @@ def test_axe_finds_nothing_in_any_state(site, open_page, client, scheme):
     page.until("ready")
     assert findings(page) == []
     for command, state in (("START", "counting"), ("PAUSE", "paused")):
-        client("COUNTDOWN", command, PHONE, *(["COUNT", "60"] if command == "START" else []))
+        client("COUNTDOWN", command, PHONE, *(["COUNT", "600"] if command == "START" else []))
         page.until(state)
         assert findings(page) == []
     site.gateway.stop()

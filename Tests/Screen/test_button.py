@@ -45,7 +45,7 @@ def test_two_presses_at_once_send_one_code(site, open_page):
 
 
 def test_blocked_clicks_reach_no_listener_of_the_page_and_no_form(site, open_page, client):
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     page = open_page()
     page.until("counting")
     page.run("""window.seen = []
@@ -79,7 +79,7 @@ def test_a_press_that_a_form_refuses_does_not_wait(site, open_page):
 
 
 def test_the_button_continues_after_a_refresh(site, open_page, client):
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     page = open_page()
     eventually(lambda: page.seconds() > 0, "it counts")
     before = page.seconds()
@@ -102,12 +102,12 @@ def test_the_button_is_available_at_the_end_and_never_before(site, open_page, cl
 
 
 def test_a_paused_countdown_stands_still(site, open_page, client):
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     page = open_page()
     page.until("counting")
     client("COUNTDOWN", "PAUSE", PHONE)
     page.until("paused")
-    assert page.is_blocked and 0 < page.seconds() <= 60 and page.said == ""
+    assert page.is_blocked and 0 < page.seconds() <= 600 and page.said == ""
     client("COUNTDOWN", "RESUME", PHONE)
     page.until("counting")
 
@@ -161,13 +161,13 @@ def test_screen_readers_are_told_at_the_start_at_30_at_10_and_at_the_end(open_pa
 
 
 def test_the_name_of_a_button_in_focus_does_not_change_each_second(site, open_page, client):
-    client("COUNTDOWN", "START", PHONE, "COUNT", "115")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     page = open_page()
     page.until("counting")
     assert page.js("button.ariaLabel") is None
     page.run("button.focus()")
     name, shown = page.js("button.ariaLabel"), page.text
-    assert name.startswith("Send code in 1:")
+    assert name.startswith("Send code in ")
     eventually(lambda: page.text != shown, "it counts")
     assert page.js("button.ariaLabel") == name
     page.run("button.blur()")
@@ -176,7 +176,7 @@ def test_the_name_of_a_button_in_focus_does_not_change_each_second(site, open_pa
     client("COUNTDOWN", "CANCEL", PHONE)
     page.until("ready")
     page.run("button.ariaLabel = 'Send a code'")
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     page.until("counting")
     assert page.js("button.ariaLabel").startswith("Send a code in ")
     client("COUNTDOWN", "CANCEL", PHONE)
@@ -204,7 +204,7 @@ def test_the_first_view_of_a_server_shows_before_any_message(site, open_page):
 
 
 def test_properties_may_be_set_before_and_after_the_definition(site, open_page, client):
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     site.watch["other"] = "countdown:other"
     page = open_page("/static/1/countdown-button.js")
     page.run("""document.body.textContent = ''
@@ -226,7 +226,7 @@ def test_properties_may_be_set_before_and_after_the_definition(site, open_page, 
 
 
 def test_the_app_may_change_its_text_and_its_button_meanwhile(site, open_page, client):
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     page = open_page()
     page.until("counting")
     page.run("button.firstChild.data = 'Resend'")
@@ -245,7 +245,7 @@ def test_events_bubble_out_of_shadow_trees(site, open_page, client):
     host.replaceWith(outer)
     outer.attachShadow({mode: 'open'}).append(host)
     addEventListener('countdown-change', event => window.changed = event.detail.event)""")
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     eventually(lambda: page.js("window.changed") == "started", "it bubbles")
 
 
@@ -265,6 +265,6 @@ def test_elements_share_a_stream(site, open_page, client):
     page.run("for (let i = 0; i < 20; i++) host.after(host.cloneNode(true))")
     states = "[...document.querySelectorAll('countdown-button')].map(one => one.dataset.state)"
     eventually(lambda: set(page.js(states)) == {"ready"}, "all are ready")
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     eventually(lambda: set(page.js(states)) == {"counting"}, "all count")
     assert site.tickets == 1 and len(page.driver.find_elements(By.TAG_NAME, "countdown-button")) == 21

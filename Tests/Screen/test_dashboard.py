@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not insta
 
 def test_the_dashboard_shows_the_daemon_live(start_gateway, client):
     gateway = start_gateway("--dashboard")
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     client("TIMER", "SET", "<img src=x onerror=alert(1)>", "1ms")
     driver = browser()
     try:

@@ -27,7 +27,7 @@ APP = "https://app.example"
 
 
 def test_a_stream_has_a_greeting_a_snapshot_and_changes(gateway, client):
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     stream = gateway.stream(ticket(WATCH))
     headers = stream.answer.headers
     assert headers["Content-Type"] == "text/event-stream"
@@ -97,7 +97,7 @@ def test_a_page_that_joins_costs_the_other_pages_nothing(gateway, client):
 
 
 def test_pages_that_open_together_each_have_a_snapshot(gateway, client):
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         streams = list(pool.map(lambda _: gateway.stream(ticket(WATCH)), range(60)))
     client("COUNTDOWN", "CANCEL", PHONE)
@@ -468,12 +468,13 @@ def test_large_headers_are_refused(gateway):
 # Views and commands
 
 
+@pytest.mark.daemon(virtual_time=True)
 def test_a_view_is_one_entity(gateway, client):
     text = ticket(WATCH | {"hud": "hud:screen"})
     assert gateway.problem("/v1/views/resend", headers=bearer(text))[0] == 404
-    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     status, headers, view = gateway.ask("/v1/views/resend", headers=bearer(text))
-    assert status == 200 and view["alias"] == "resend" and view["remaining"] == 60
+    assert status == 200 and view["alias"] == "resend" and view["remaining"] == 600
     assert headers["Cache-Control"] == "no-store"
 
 

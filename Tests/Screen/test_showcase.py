@@ -445,7 +445,7 @@ def test_a_lost_connection_recovers_and_misses_nothing(showcase):
     showcase.find("#drop").click()
     eventually(lambda: "Your connection is lost" in showcase.status, "it says so")
     # A change in the daemon during the outage.
-    assert showcase.view("COUNTDOWN", "START", "login", "COUNT", "60")["accepted"]
+    assert showcase.view("COUNTDOWN", "START", "login", "COUNT", "600")["accepted"]
     showcase.press(".back")
     showcase.says("You are offline.")
     showcase.driver.execute_script("skew += 3_000; dispatchEvent(new Event('online'))")
