@@ -305,6 +305,10 @@ walk: test-packages ## Follow README and tutorials in a fresh clone, as a newcom
 	@CLONE=$(CURDIR)/.build/walk COUNTDOWND=$(CURDIR)/.build/walk/$(RELEASE)/countdownd \
 	  scripts/integration-test.sh Tests/Integration/test_pages.py -q -k reader
 
+.PHONY: lines
+lines: ## Count the lines of hand-written code by folder, without blank lines and comments
+	@scripts/lines.py
+
 .PHONY: nightly
 nightly: ## Everything that takes long, about two hours: run it before a large change (SEED=today's date)
 	@scripts/nightly.sh $(if $(filter command line environment,$(origin SEED)),$(SEED),$$(date +%y%m%d)0000)
