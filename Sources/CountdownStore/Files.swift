@@ -5,13 +5,6 @@ package enum FileContents {
   /// The error number of a failed call.
   package struct Failure: Error { package let code: Int32 }
 
-  /// Returns the whole content of a file that does not change.
-  package static func readAll(_ path: String) throws(Failure) -> [UInt8] {
-    var status = stat()
-    guard unsafe stat(path, &status) == 0 else { throw Failure(code: errno) }
-    return try read(path, atMost: Int(status.st_size))
-  }
-
   /// Returns the content of a file from an offset on, and not more than `most` bytes of it.
   package static func read(
     _ path: String, from offset: Int = 0, atMost most: Int

@@ -19,7 +19,7 @@ let backupCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "BACKUP", "SIZE", "id", group: .server, [.admin],
+    "BACKUP", "SIZE", [copyID], group: .server, [.admin],
     "Return the length of the copy in bytes; null while it is made.", .value(.count.orNull)
   ) { call throws(CommandError) in
     let (id, host) = (try call.backupID(), call.dispatcher.host)
@@ -29,7 +29,11 @@ let backupCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "BACKUP", "READ", "id offset count", group: .server, [.admin, .unlogged],
+    "BACKUP", "READ",
+    [
+      copyID, Parameter("offset", .count, "Where to read."),
+      Parameter("count", .integer(1...1_048_576), "The most bytes."),
+    ], group: .server, [.admin, .unlogged],
     complexity: "O(count)", "Read up to 1048576 bytes of the copy; none at its end.",
     .value(.bytes())
   ) { call throws(CommandError) in
@@ -44,7 +48,7 @@ let backupCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "BACKUP", "END", "id", group: .server, [.admin],
+    "BACKUP", "END", [copyID], group: .server, [.admin],
     "Remove the copy.", .ok
   ) { call throws(CommandError) in
     let (id, host) = (try call.backupID(), call.dispatcher.host)
@@ -71,6 +75,8 @@ private func run<R>(_ body: () throws(StateError) -> R) throws(CommandError) -> 
     throw CommandError(error.text)
   }
 }
+
+private let copyID = Parameter("id", .count, "The number of the copy, as BEGIN returned it.")
 
 extension Call {
   fileprivate func backupID() throws(CommandError) -> Int64 {

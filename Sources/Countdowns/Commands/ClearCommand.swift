@@ -3,7 +3,12 @@ import Wire
 /// Ends many entities at once, for administrators.
 let clearCommands: [CommandSpec] = [
   CommandSpec(
-    "CLEAR", nil, "kind glob", group: .server, [.admin, .write, .afterLoading],
+    "CLEAR", nil,
+    [
+      Parameter(
+        "kind", .text(), "A kind: countdown, timer, throttle, once, gate or debounce."),
+      Parameter("glob", .text(atMost: 1_024), "A glob pattern for keys: `*` `?` `[a-z]` `[^a]`."),
+    ], group: .server, [.admin, .write, .afterLoading],
     complexity: "O(entities)",
     "End the entities of a kind whose keys match the pattern, and return how many.",
     .value(.count)

@@ -17,27 +17,22 @@ let clientCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CLIENT", "LIST", "[TYPE normal|master|replica|slave|pubsub] [ID id ...]",
-    group: .connection, [.admin], complexity: "O(connections)",
-    "List the connections, one line each.", .value(.text())
-  ) { call throws(CommandError) in
-    var sessions = call.dispatcher.sessions.values.sorted {
-      $0.client.connection < $1.client.connection
-    }
-    var options = call.options(from: 2)
-    while let option = try options.next() {
-      switch option {
-      case "ID":
+    "CLIENT", "LIST", [],
+    [
+      .type,
+      Option("ID", "id", .count, "Only these connections.", repeats: true) {
+        filter, reader, call throws(CommandError) in
+        guard !filter.hasIDs else { throw call.problem("ID is given twice") }
+        filter.hasIDs = true
         var ids: Set<Int64> = []
-        repeat { ids.insert(try options.integer(in: 0...Int64.max)) } while options.hasNumber
-        sessions.removeAll { !ids.contains(Int64(clamping: $0.client.connection)) }
-      case "TYPE":
-        let type = try options.choice() as ClientType
-        sessions.removeAll { call.dispatcher.type(of: $0) != type }
-      default:
-        throw options.unknown()
-      }
-    }
+        repeat { ids.insert(try reader.integer(in: 0...Int64.max)) } while reader.hasNumber
+        filter.sessions.removeAll { !ids.contains(Int64(clamping: $0.client.connection)) }
+      },
+    ],
+    group: .connection, [.admin], complexity: "O(connections)",
+    "List the connections, one line each.", .value(.text()), request: ClientFilter.init
+  ) { call, filter throws(CommandError) in
+    let sessions = filter.sessions.sorted { $0.client.connection < $1.client.connection }
     let (dispatcher, session) = (call.dispatcher, call.session)
     var lines = ""
     try call.forEach(sessions) { shown, now in
@@ -48,7 +43,9 @@ let clientCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CLIENT", "SETNAME", "name", group: .connection, [.fast],
+    "CLIENT", "SETNAME",
+    [Parameter("name", .text(atMost: TextLimits.clientName), "The name.")], group: .connection,
+    [.fast],
     "Name this connection for CLIENT LIST and the log.", .ok
   ) { call throws(CommandError) in
     call.session.name = try call.clientName(call.arguments[2])
@@ -67,7 +64,9 @@ let clientCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CLIENT", "SETINFO", "attribute value", group: .connection, [.fast],
+    "CLIENT", "SETINFO",
+    [Parameter("attribute", .text(), "LIB-NAME or LIB-VER."), .settingValue], group: .connection,
+    [.fast],
     "Set the client library's name or version: LIB-NAME, LIB-VER.", .ok
   ) { call throws(CommandError) in
     let value = try call.clientName(call.arguments[3])
@@ -81,17 +80,43 @@ let clientCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CLIENT", "KILL",
-    "[address] [ID id] [ADDR address] [LADDR address] [UID uid] [USER uid] "
-      + "[TYPE normal|master|replica|slave|pubsub] [MAXAGE seconds] [SKIPME yes|no]",
+    "CLIENT", "KILL", [Parameter("address", .text(), "An address, as in CLIENT LIST.").optional],
+    [
+      .number("ID", "id", .count, "The connection with this number.") { session, id, _ in
+        Int64(clamping: session.client.connection) == id
+      },
+      .address("ADDR", "The connections of this address.") { session, _ in session.address },
+      .address("LADDR", "The connections to this address of the daemon.") { session, call in
+        call.dispatcher.localAddress(of: session)
+      },
+      .number(
+        "UID", "uid", .count, "The connections of this user, by number.", in: userNumbers, isOfUser),
+      .number(
+        "USER", "uid", .text(), "The connections of this user, by name.", in: userNumbers, isOfUser),
+      .type,
+      .number(
+        "MAXAGE", "seconds", .count, "The connections that are at least so many seconds old.",
+        in: 1...Int64.max
+      ) { session, age, now in session.connectedAt.seconds(until: now) >= age },
+      Option("SKIPME", "yes|no", .text(), "Whether to spare this connection.", default: "yes") {
+        filter, reader, _ throws(CommandError) in
+        filter.skipsMe = try reader.choice() as YesNo == .yes
+      },
+    ],
     group: .connection, [.admin, .makesRoom], complexity: "O(connections)",
-    "Close the connections that match all filters."
-  ) { call throws(CommandError) in
-    if call.arguments.count == 3 { try killOne(call) } else { try kill(call) }
+    "Close the connections that match all filters.", .special,
+    place: placeOfFilters, request: ClientFilter.init
+  ) { call, filter throws(CommandError) in
+    if call.arguments.count == 3 { return try killOne(call) }
+    guard call.arguments.count > 2 else { throw call.problem("name at least one filter") }
+    if filter.skipsMe { filter.sessions.removeAll { $0 === call.session } }
+    let count = Int64(filter.sessions.count)
+    try call.kill(filter.sessions) { $0.integer(count) }
   },
 
   CommandSpec(
-    "CLIENT", "REPLY", "ON|OFF|SKIP", group: .connection, [.fast],
+    "CLIENT", "REPLY", [Parameter("ON|OFF|SKIP", .text(), "Whether replies are sent.")],
+    group: .connection, [.fast],
     "Turn replies off or on, or skip the next one. Events are still sent."
   ) { call throws(CommandError) in
     let session = call.session
@@ -105,7 +130,7 @@ let clientCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CLIENT", "NO-EVICT", "on|off", group: .connection, [.fast],
+    "CLIENT", "NO-EVICT", [withoutEffect], group: .connection, [.fast],
     "Accepted without effect: nothing is ever evicted.", .ok
   ) { call throws(CommandError) in
     _ = try call.spec.choice(call.arguments[2], "NO-EVICT") as Switch
@@ -113,13 +138,62 @@ let clientCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CLIENT", "NO-TOUCH", "on|off", group: .connection, [.fast],
+    "CLIENT", "NO-TOUCH", [withoutEffect], group: .connection, [.fast],
     "Accepted without effect: nothing is ever evicted.", .ok
   ) { call throws(CommandError) in
     _ = try call.spec.choice(call.arguments[2], "NO-TOUCH") as Switch
     call.ok()
   },
 ]
+
+/// Behind an address there is no filter.
+private let placeOfFilters: @Sendable (Call) -> Int = { $0.arguments.count == 3 ? 3 : 2 }
+private let withoutEffect = Parameter("on|off", .text(), "Without effect.")
+
+/// The connections that a command is about: all that match its filters.
+private struct ClientFilter {
+  var sessions: [Session]
+  var hasIDs = false
+  var skipsMe = true
+
+  init(_ call: Call) { sessions = Array(call.dispatcher.sessions.values) }
+}
+
+private let userNumbers = 0...Int64(UInt32.max)
+private let isOfUser = { @Sendable (session: Session, uid: Int64, _: Moment) in
+  session.client.uid == uid
+}
+
+extension Option<ClientFilter> {
+  fileprivate static var type: Option {
+    Option(
+      "TYPE", "normal|master|replica|slave|pubsub", .text(), "Only connections of this type."
+    ) { filter, reader, call throws(CommandError) in
+      let type = try reader.choice() as ClientType
+      filter.sessions.removeAll { call.dispatcher.type(of: $0) != type }
+    }
+  }
+
+  fileprivate static func number(
+    _ name: String, _ value: String, _ type: ValueType, _ help: String,
+    in range: ClosedRange<Int64> = 0...Int64.max,
+    _ matches: @escaping @Sendable (Session, Int64, Moment) -> Bool
+  ) -> Option {
+    Option(name, value, type, help) { filter, reader, call throws(CommandError) in
+      let number = try reader.integer(in: range)
+      filter.sessions.removeAll { !matches($0, number, call.now) }
+    }
+  }
+
+  fileprivate static func address(
+    _ name: String, _ help: String, _ address: @escaping @Sendable (Session, Call) -> String
+  ) -> Option {
+    Option(name, "address", .text(), help) { filter, reader, call throws(CommandError) in
+      let wanted = String(decoding: try reader.value())
+      filter.sessions.removeAll { address($0, call) != wanted }
+    }
+  }
+}
 
 /// The types of clients in Redis. Here a connection is never another server.
 enum ClientType: String, CaseIterable { case normal, master, replica, slave, pubsub }
@@ -136,42 +210,6 @@ private func killOne(_ call: Call) throws(CommandError) {
     throw CommandError("ERR no such client: \(quoted(call.arguments[2]))")
   }
   try call.kill(victims) { $0.simple("OK") }
-}
-
-private func kill(_ call: Call) throws(CommandError) {
-  guard call.arguments.count > 2 else { throw call.problem("name at least one filter") }
-  var victims = Array(call.dispatcher.sessions.values)
-  var skipsMe = true
-  var options = call.options(from: 2)
-  while let option = try options.next() {
-    switch option {
-    case "ID":
-      let id = try options.integer(in: 0...Int64.max)
-      victims.removeAll { Int64(clamping: $0.client.connection) != id }
-    case "ADDR":
-      let address = String(decoding: try options.value())
-      victims.removeAll { $0.address != address }
-    case "LADDR":
-      let address = String(decoding: try options.value())
-      victims.removeAll { call.dispatcher.localAddress(of: $0) != address }
-    case "UID", "USER":
-      let uid = try options.integer(in: 0...Int64(UInt32.max))
-      victims.removeAll { Int64($0.client.uid) != uid }
-    case "TYPE":
-      let type = try options.choice() as ClientType
-      victims.removeAll { call.dispatcher.type(of: $0) != type }
-    case "MAXAGE":
-      let age = try options.integer(in: 1...Int64.max)
-      victims.removeAll { $0.connectedAt.seconds(until: call.now) < age }
-    case "SKIPME":
-      skipsMe = try options.choice() as YesNo == .yes
-    default:
-      throw options.unknown()
-    }
-  }
-  if skipsMe { victims.removeAll { $0 === call.session } }
-  let count = Int64(victims.count)
-  try call.kill(victims) { $0.integer(count) }
 }
 
 extension Call {

@@ -1,6 +1,8 @@
 /// CLOCK: advances virtual time, and simulates other events of clocks and machines.
 let clockCommands: [CommandSpec] = [
-  .clock("ADVANCE", "d", "advance time, event by event.") {
+  .clock(
+    "ADVANCE", Parameter("d", .duration(), "How far to advance."), "advance time, event by event."
+  ) {
     call, clock throws(CommandError) in
     let end = try call.moment(call.arguments[2], of: clock)
     guard call.dispatcher.advance(clock, to: end) else {
@@ -9,22 +11,37 @@ let clockCommands: [CommandSpec] = [
           + "\(Dispatcher.mostVirtualSteps) moments with something due; advance again")
     }
   },
-  .clock("SET", "time", "set the wall clock, as an administrator does.") {
+  .clock(
+    "SET",
+    Parameter("time", .text(), "Milliseconds since 1970, or a duration with `+` or `-`."),
+    "set the wall clock, as an administrator does."
+  ) {
     call, clock throws(CommandError) in
     clock.setWall(try call.wall(call.arguments[2], clock))
     call.dispatcher.catchUp(clock)
   },
-  .clock("SUSPEND", "d", "suspend the machine for that time: what falls due is late.") {
+  .clock(
+    "SUSPEND", Parameter("d", .duration(), "How long the machine is suspended."),
+    "suspend the machine for that time: what falls due is late."
+  ) {
     call, clock throws(CommandError) in
     let end = try call.moment(call.arguments[2], of: clock)
     clock.advance(by: (end - clock.now.boot).microseconds)
     call.dispatcher.catchUp(clock)
   },
-  .clock("RESTART", "[d]", "restart the daemon, which is away for that time.", isAnswered: true) {
+  .clock(
+    "RESTART",
+    Parameter("d", .duration(), "How long the daemon is away.", default: "0").optional,
+    "restart the daemon, which is away for that time.", isAnswered: true
+  ) {
     call, clock throws(CommandError) in
     try call.restart(clock, inNextBoot: false)
   },
-  .clock("REBOOT", "[d]", "reboot the machine, which is off for that time.", isAnswered: true) {
+  .clock(
+    "REBOOT",
+    Parameter("d", .duration(), "How long the machine is off.", default: "0").optional,
+    "reboot the machine, which is off for that time.", isAnswered: true
+  ) {
     call, clock throws(CommandError) in
     try call.restart(clock, inNextBoot: true)
   },
@@ -35,11 +52,11 @@ extension CommandSpec {
   ///
   /// - Parameter isAnswered: whether somebody else replies.
   fileprivate static func clock(
-    _ name: String, _ syntax: String, _ summary: String, isAnswered: Bool = false,
+    _ name: String, _ parameter: Parameter, _ summary: String, isAnswered: Bool = false,
     _ body: @escaping @Sendable (Call, VirtualClock) throws(CommandError) -> Void
   ) -> CommandSpec {
     CommandSpec(
-      "CLOCK", name, syntax, group: .server, [.admin, .afterLoading],
+      "CLOCK", name, [parameter], group: .server, [.admin, .afterLoading],
       complexity: "O(what falls due)", "With --virtual-time: " + summary,
       isAnswered ? .ok : .value(.moment)
     ) { call throws(CommandError) in

@@ -4,22 +4,20 @@ extension CommandSpec {
   /// Creates a command with options.
   ///
   /// - Parameters:
-  ///   - positional: the arguments before the options, as in a syntax line.
+  ///   - arguments: the parameters before the options.
   ///   - place: returns where the options begin, if not after the positional arguments.
   ///   - request: makes the value that the options are read into.
   convenience init<Request>(
-    _ name: String, _ subcommand: String? = nil, _ positional: String, _ options: [Option<Request>],
-    group: Group, _ flags: Flags, complexity: String = "O(1)", _ summary: String,
-    _ reply: ReplyForm, place optionsPlace: (@Sendable (Call) -> Int)? = nil,
+    _ name: String, _ subcommand: String? = nil, _ arguments: [Parameter],
+    _ options: [Option<Request>], group: Group, _ flags: Flags, complexity: String = "O(1)",
+    _ summary: String, _ reply: ReplyForm, place optionsPlace: (@Sendable (Call) -> Int)? = nil,
     request: @escaping @Sendable (Call) throws(CommandError) -> Request,
     handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
-    let syntax = [positional] + options.map { $0.isRequired ? $0.syntax : "[\($0.syntax)]" }
-    let place =
-      (subcommand == nil ? 1 : 2) + positional.split(separator: " ").count
+    let place = (subcommand == nil ? 1 : 2) + arguments.count
     self.init(
-      name, subcommand, syntax.filter { !$0.isEmpty }.joined(separator: " "), group: group, flags,
-      complexity: complexity, summary, reply, options: options.map(\.argument)
+      name, subcommand, arguments + options.map(\.parameter), group: group, flags,
+      complexity: complexity, summary, reply
     ) { call throws(CommandError) in
       var read = try request(call)
       try call.read(options, from: optionsPlace?(call) ?? place, into: &read)
@@ -29,14 +27,14 @@ extension CommandSpec {
 
   /// Creates a command with options whose request does not depend on the call.
   convenience init<Request: Sendable>(
-    _ name: String, _ subcommand: String? = nil, _ positional: String, _ options: [Option<Request>],
-    group: Group, _ flags: Flags, complexity: String = "O(1)", _ summary: String,
-    _ reply: ReplyForm, place: (@Sendable (Call) -> Int)? = nil,
+    _ name: String, _ subcommand: String? = nil, _ arguments: [Parameter],
+    _ options: [Option<Request>], group: Group, _ flags: Flags, complexity: String = "O(1)",
+    _ summary: String, _ reply: ReplyForm, place: (@Sendable (Call) -> Int)? = nil,
     into request: Request,
     handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
     self.init(
-      name, subcommand, positional, options, group: group, flags, complexity: complexity, summary,
+      name, subcommand, arguments, options, group: group, flags, complexity: complexity, summary,
       reply, place: place, request: { _ in request }, handler: handler)
   }
 
@@ -44,7 +42,7 @@ extension CommandSpec {
 
   static func get<K: Kind>(_ kind: K.Type, _ summary: String) -> CommandSpec {
     CommandSpec(
-      K.commandName, "GET", K.keyName, group: .entities(K.kind), [.readOnly, .fast], summary,
+      K.commandName, "GET", [K.key], group: .entities(K.kind), [.readOnly, .fast], summary,
       .viewOrNull
     ) { call throws(CommandError) in
       call.reply(call.dispatcher.engine.get(kind, try call.key(), at: call.now))
@@ -53,7 +51,7 @@ extension CommandSpec {
 
   static func list<K: Kind>(_ kind: K.Type, _ summary: String) -> CommandSpec {
     CommandSpec(
-      K.commandName, "LIST", "",
+      K.commandName, "LIST", [],
       K.hasOwners ? listOptions : listOptions.filter { !($0.name == "OWNER") },
       group: .entities(K.kind), [.readOnly], complexity: "O(LIMIT)", summary, .page,
       into: ListQuery()
@@ -78,18 +76,18 @@ extension CommandSpec {
   /// Creates a command that calls the engine with its key, and replies with the result.
   ///
   /// - Parameters:
-  ///   - more: the arguments between the key and the options, as in a syntax line.
+  ///   - more: the parameters between the key and the options.
   ///   - request: makes the value that the options are read into.
   static func call<K: Kind, Request, Result>(
-    _ kind: K.Type, _ name: String, _ more: String = "", _ options: [Option<Request>] = [],
+    _ kind: K.Type, _ name: String, _ more: [Parameter] = [], _ options: [Option<Request>] = [],
     _ summary: String, flags: Flags = [.write, .fast], complexity: String = "O(1)",
     request: @escaping @Sendable (Call) throws(CommandError) -> Request,
     _ body: @escaping @Sendable (Call, Span<UInt8>, Request) throws(EngineError) -> Result,
     reply: Reply<Result>
   ) -> CommandSpec {
     CommandSpec(
-      K.commandName, name, more.isEmpty ? K.keyName : "\(K.keyName) \(more)", options,
-      group: .entities(K.kind), flags, complexity: complexity, summary, reply.form,
+      K.commandName, name, [K.key] + more, options, group: .entities(K.kind), flags,
+      complexity: complexity, summary, reply.form,
       request: request
     ) { call, request throws(CommandError) in
       let key = try call.key()
@@ -106,7 +104,7 @@ extension CommandSpec {
     reply: Reply<Result>
   ) -> CommandSpec {
     call(
-      kind, name, "", options, summary, flags: flags, complexity: complexity,
+      kind, name, [], options, summary, flags: flags, complexity: complexity,
       request: { _ in request }, body, reply: reply)
   }
 
@@ -132,15 +130,15 @@ extension CommandSpec {
     throws(EngineError) -> Result
 
   /// - Parameters:
-  ///   - parameter: the name of the argument after the key.
+  ///   - parameter: the argument after the key.
   ///   - argument: reads that argument.
   static func change<K: Kind, Argument, Result>(
-    _ kind: K.Type, _ name: String, _ parameter: String, _ summary: String,
+    _ kind: K.Type, _ name: String, _ parameter: Parameter, _ summary: String,
     _ argument: @escaping @Sendable (Call) throws(CommandError) -> Argument,
     _ body: @escaping ChangeBy<Argument, Result>, reply: Reply<Result>
   ) -> CommandSpec {
     call(
-      kind, name, parameter, [.generation({ $0.generation = $1 })], summary,
+      kind, name, [parameter], [.generation({ $0.generation = $1 })], summary,
       request: { call throws(CommandError) in
         (argument: try argument(call), generation: nil as Generation?)
       },

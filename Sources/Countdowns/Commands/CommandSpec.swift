@@ -67,8 +67,9 @@ package final class CommandSpec: Sendable {
   /// The name in capitals: `COUNTDOWN`, and `START` if there are several commands under one name.
   package let name: String
   package let subcommand: String?
-  /// The arguments after the name: `key [COUNT n] [FIRE] [EARLY skip|show] [pattern ...]`.
+  /// The parameters as a line: `key [COUNT n] [FIRE] [EARLY skip|show] [pattern ...]`.
   package let syntax: String
+  let parameters: [Parameter]
   package let summary: String
   package let group: Group
   package let flags: Flags
@@ -76,8 +77,6 @@ package final class CommandSpec: Sendable {
   package let reply: ReplyForm
   let handler: Handler
 
-  /// The parameters that `syntax` describes.
-  let parameters: [Syntax.Parameter]
   /// Whether any of its arguments must not be shown in logs.
   let hasSecrets: Bool
 
@@ -87,14 +86,15 @@ package final class CommandSpec: Sendable {
   let arguments: (least: Int, most: Int?)
 
   init(
-    _ name: String, _ subcommand: String? = nil, _ syntax: String = "", group: Group,
+    _ name: String, _ subcommand: String? = nil, _ parameters: [Parameter] = [], group: Group,
     _ flags: Flags, complexity: String = "O(1)", _ summary: String, _ reply: ReplyForm = .special,
-    options: [ArgumentDescription] = [], handler: @escaping Handler
+    handler: @escaping Handler
   ) {
     self.name = name
     self.subcommand = subcommand
     fullName = subcommand.map { "\(name) \($0)" } ?? name
-    self.syntax = Syntax.shown(syntax)
+    syntax = parameters.map(\.syntax).joined(separator: " ")
+    self.parameters = parameters
     self.summary = summary
     self.group = group
     self.flags = flags
@@ -102,16 +102,14 @@ package final class CommandSpec: Sendable {
     self.reply = reply
     self.handler = handler
     let words = subcommand == nil ? 1 : 2
-    let full = fullName
-    parameters = Syntax.parse(syntax).map { $0.described(by: options, in: full) }
     hasSecrets = parameters.contains(where: \.isSecret)
     let keyName = group.kind?.behavior.keyName
     keyPosition = keyName != nil && parameters.first?.name == keyName ? words : 0
-    let range = Syntax.argumentCount(of: parameters)
+    let range = parameters.argumentCount
     arguments = (least: words + range.least, most: range.most.map { words + $0 })
   }
 
-  /// The names of keys in syntax lines.
+  /// The names of keys in usage lines.
   static let keyNames = Set(EntityKind.allCases.map { $0.behavior.keyName })
 
   package let fullName: String

@@ -8,7 +8,7 @@ package enum Product {
 
 let connectionCommands: [CommandSpec] = [
   CommandSpec(
-    "PING", nil, "[message]", group: .connection, [.fast, .whileSubscribed, .afterLoading],
+    "PING", nil, [message.optional], group: .connection, [.fast, .whileSubscribed, .afterLoading],
     "Reply with PONG, or with the message.", .value(.text())
   ) { call throws(CommandError) in
     let output = call.session
@@ -28,21 +28,37 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "ECHO", nil, "message", group: .connection, [.fast], "Reply with the message.", .value(.text())
+    "ECHO", nil, [message], group: .connection, [.fast], "Reply with the message.", .value(.text())
   ) {
     call throws(CommandError) in
     call.session.output.bulk(call.arguments[1])
   },
 
   CommandSpec(
-    "HELLO", nil, "[protover] [AUTH username !password] [SETNAME clientname]", group: .connection,
-    [.fast], "Choose RESP2 or RESP3, and describe the daemon."
-  ) { call throws(CommandError) in
-    try hello(call)
-  },
+    "HELLO", nil, [Parameter("protover", .integer(2...3), "The version of the protocol.").optional],
+    [
+      Option(
+        "AUTH", "username password", .text(), "A user and a password; refused, as there are none.",
+        isSecret: true
+      ) { _, _, _ throws(CommandError) in throw noPassword },
+      Option(
+        "SETNAME", "clientname", .text(atMost: TextLimits.clientName),
+        "The name of this connection."
+      ) { request, reader, call throws(CommandError) in
+        request.name = try call.clientName(try reader.value())
+      },
+    ],
+    group: .connection, [.fast], "Choose RESP2 or RESP3, and describe the daemon.", .special,
+    place: { min($0.arguments.count, 2) }, request: HelloRequest.init,
+    handler: { call, request throws(CommandError) in hello(call, request) }),
 
   CommandSpec(
-    "AUTH", nil, "[username] !password", group: .connection, [.fast, .unlogged],
+    "AUTH", nil,
+    [
+      Parameter("username", .text(), "A user; refused, as there are none.").optional,
+      Parameter(
+        "password", .text(), "A password; refused, as there are none.", isSecret: true),
+    ], group: .connection, [.fast, .unlogged],
     "Refused: there are no passwords."
   ) { call throws(CommandError) in
     throw noPassword
@@ -66,7 +82,8 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "SELECT", nil, "index", group: .connection, [.fast], "Select the only database, 0.", .ok
+    "SELECT", nil, [Parameter("index", .integer(0...0), "The number of the database.")],
+    group: .connection, [.fast], "Select the only database, 0.", .ok
   ) { call throws(CommandError) in
     guard call.text(1) == "0" else {
       throw CommandError("ERR the only database is 0")
@@ -74,6 +91,8 @@ let connectionCommands: [CommandSpec] = [
     call.ok()
   },
 ]
+
+private let message = Parameter("message", .text(), "The text to reply with.")
 
 private let noPassword = CommandError(
   "ERR there are no passwords: the permissions of the socket decide who may connect")
@@ -111,36 +130,29 @@ private func reset(_ call: Call) throws(CommandError) {
   }
 }
 
-private func hello(_ call: Call) throws(CommandError) {
-  let session = call.session
-  var version = session.output.version
+private struct HelloRequest {
+  var version: RESPEncoder.Version
   var name: [UInt8]?
-  var index = 1
-  if call.arguments.count > 1 {
+
+  init(_ call: Call) throws(CommandError) {
+    version = call.session.output.version
+    guard call.arguments.count > 1 else { return }
     switch call.text(1) {
     case "2": version = .resp2
     case "3": version = .resp3
     default: throw CommandError("NOPROTO the protocol versions are 2 and 3")
     }
-    index = 2
   }
-  while index < call.arguments.count {
-    switch call.text(index).uppercased() {
-    case "AUTH":
-      throw noPassword
-    case "SETNAME" where index + 1 < call.arguments.count:
-      name = try call.clientName(call.arguments[index + 1])
-      index += 2
-    default:
-      throw call.problem("unknown option '\(quoted(call.arguments[index]))'")
-    }
-  }
-  session.output.version = version
-  if let name { session.name = name }
+}
+
+private func hello(_ call: Call, _ request: HelloRequest) {
+  let session = call.session
+  session.output.version = request.version
+  if let name = request.name { session.name = name }
   session.output.map(7)
   session.output.field("server", Product.name)
   session.output.field("version", Product.version)
-  session.output.field("proto", Int64(version.rawValue))
+  session.output.field("proto", Int64(request.version.rawValue))
   session.output.field("id", Int64(clamping: session.client.connection))
   session.output.field("mode", "standalone" as StaticString)
   session.output.field("role", "master" as StaticString)

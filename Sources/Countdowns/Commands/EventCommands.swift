@@ -2,13 +2,32 @@ import Wire
 
 let eventCommands: [CommandSpec] = [
   CommandSpec(
-    "EVENTS", "SINCE", "cursor [MATCH pattern ...] [SUBSCRIBED] [LIMIT n]", group: .pubsub,
-    [.readOnly, .pubsub, .afterLoading],
+    "EVENTS", "SINCE",
+    [
+      Parameter(
+        "cursor", .text(),
+        "From EVENTS CURSOR or SINCE; or the `seq` of the newest event you have.")
+    ],
+    [
+      Option(
+        "MATCH", "pattern", .text(atMost: 1_024), "Only channels that match; up to 16 times.",
+        repeats: true
+      ) { filter, reader, call throws(CommandError) in
+        guard filter.patterns.count < EventFilter.mostPatterns else {
+          throw call.problem("MATCH is given at most \(EventFilter.mostPatterns) times")
+        }
+        filter.patterns.append(try reader.text(atMost: 1_024))
+      },
+      .flag("SUBSCRIBED", "Only what this connection is subscribed to.", { $0.isOwn = $1 }),
+      .integer(
+        "LIMIT", "The most events.", default: "1000", { $0.limit = Int($1) }, in: 1...10_000),
+    ],
+    group: .pubsub, [.readOnly, .pubsub, .afterLoading],
     complexity: "O(log events), and O(1) for each that is looked at",
     "Read the events after a cursor, or after the event with a number.",
-    .value(.record("events", eventPage))
-  ) { call throws(CommandError) in
-    try eventsSince(call)
+    .value(.record("events", eventPage)), request: EventFilter.init
+  ) { call, filter throws(CommandError) in
+    try readEvents(call, filter)
   },
 
   CommandSpec(
@@ -41,32 +60,18 @@ private let eventPage = [
 
 /// Which events a client asks for.
 struct EventFilter {
-  private static let mostPatterns = 16
+  fileprivate static let mostPatterns = 16
 
   private let session: Session
   private let engine: Engine
-  private var patterns: [[UInt8]] = []
+  fileprivate var patterns: [[UInt8]] = []
   /// Whether only what the connection is subscribed to counts.
-  private var isOwn = false
-  private(set) var limit = 1_000
+  fileprivate var isOwn = false
+  fileprivate(set) var limit = 1_000
 
-  /// Reads the options of a command after its first argument.
-  init(_ call: Call) throws(CommandError) {
+  init(_ call: Call) {
     session = call.session
     engine = call.dispatcher.engine
-    var options = call.options(from: 3)
-    while let option = try options.next(repeating: "MATCH") {
-      switch option {
-      case "MATCH":
-        guard patterns.count < Self.mostPatterns else {
-          throw call.problem("MATCH is given at most \(Self.mostPatterns) times")
-        }
-        patterns.append(try options.text(atMost: 1_024))
-      case "SUBSCRIBED": isOwn = true
-      case "LIMIT": limit = Int(try options.integer(in: 1...10_000))
-      default: throw options.unknown()
-      }
-    }
   }
 
   /// - Parameter budget: what matching costs is subtracted from it.
@@ -150,12 +155,11 @@ struct EventPage {
   }
 }
 
-private func eventsSince(_ call: Call) throws(CommandError) {
+private func readEvents(_ call: Call, _ filter: EventFilter) throws(CommandError) {
   let text = try call.text(call.arguments[2], "cursor", atMost: EventCursor.longest)
   guard var cursor = EventCursor(text) else {
     throw call.problem("the cursor is neither a number nor from EVENTS CURSOR")
   }
-  let filter = try EventFilter(call)
   let fleet = call.dispatcher.fleet
   if let fleet, cursor.log != nil { return fleet.readEvents(call, after: cursor, filter) }
   var page = EventPage(call.session.output.version)

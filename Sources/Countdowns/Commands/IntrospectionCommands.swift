@@ -16,24 +16,27 @@ let introspectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "COMMAND", "LIST", "[FILTERBY MODULE|ACLCAT|PATTERN value]", group: .server, [],
-    complexity: "O(commands)",
-    "List the names of all commands, or of those that match a PATTERN.", .value(.list(.text()))
-  ) { call throws(CommandError) in
-    var rows = call.dispatcher.table.rows
-    var options = call.options(from: 2)
-    while let option = try options.next() {
-      guard option == "FILTERBY" else { throw options.unknown() }
-      let filter = try options.choice() as CommandFilter
-      let value = Array(String(decoding: try options.value()).lowercased().utf8)
-      rows.removeAll { filter != .pattern || !Glob.matches(value, Array($0.wireName.utf8)) }
-    }
-    call.session.output.array(rows.count)
-    for row in rows { call.session.output.bulk(row.wireName) }
-  },
+    "COMMAND", "LIST", [],
+    [
+      Option(
+        "FILTERBY", "MODULE|ACLCAT|PATTERN value", .text(),
+        "Which commands: ACLCAT, MODULE or PATTERN, and a value."
+      ) { rows, reader, _ throws(CommandError) in
+        let filter = try reader.choice() as CommandFilter
+        let value = Array(String(decoding: try reader.value()).lowercased().utf8)
+        rows.removeAll { filter != .pattern || !Glob.matches(value, Array($0.wireName.utf8)) }
+      }
+    ],
+    group: .server, [], complexity: "O(commands)",
+    "List the names of all commands, or of those that match a PATTERN.", .value(.list(.text())),
+    request: { $0.dispatcher.table.rows },
+    handler: { call, rows throws(CommandError) in
+      call.session.output.array(rows.count)
+      for row in rows { call.session.output.bulk(row.wireName) }
+    }),
 
   CommandSpec(
-    "COMMAND", "INFO", "[name ...]", group: .server, [], complexity: "O(commands)",
+    "COMMAND", "INFO", [.commandName.repeated], group: .server, [], complexity: "O(commands)",
     "Describe commands: arity, flags and key positions."
   ) { call throws(CommandError) in
     let given = try call.commandNames()
@@ -43,7 +46,7 @@ let introspectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "COMMAND", "DOCS", "[name ...]", group: .server, [], complexity: "O(commands)",
+    "COMMAND", "DOCS", [.commandName.repeated], group: .server, [], complexity: "O(commands)",
     "Document commands: purpose and arguments."
   ) { call throws(CommandError) in
     let known = call.dispatcher.table.names
@@ -58,7 +61,11 @@ let introspectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "COMMAND", "GETKEYS", "command [argument ...]", group: .server, [],
+    "COMMAND", "GETKEYS",
+    [
+      Parameter("command", .text(), "A command."),
+      Parameter("argument", .text(), "Its arguments.").repeated,
+    ], group: .server, [],
     "Find the keys in a command.", .value(.list(.text()))
   ) { call throws(CommandError) in
     let second = call.arguments.count > 3 ? call.arguments[3] : nil
@@ -74,7 +81,7 @@ let introspectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "HELP", nil, "[name ...]", group: .server, [], complexity: "O(commands)",
+    "HELP", nil, [.commandName.repeated], group: .server, [], complexity: "O(commands)",
     "List all commands with their arguments, or those of a name such as ONCE."
   ) { call throws(CommandError) in
     let table = call.dispatcher.table
@@ -191,12 +198,12 @@ extension Call {
   }
 
   /// Replies with one argument, as redis-cli needs it for its hints.
-  private func reply(_ parameter: Syntax.Parameter) {
+  private func reply(_ parameter: Parameter) {
     var flags: [StaticString] = []
     if parameter.isOptional { flags.append("optional") }
     if parameter.repeats { flags.append("multiple") }
     let type: StaticString =
-      if !parameter.hasValue {
+      if parameter.value.isEmpty {
         "pure-token"
       } else if !parameter.choices.isEmpty {
         "oneof"

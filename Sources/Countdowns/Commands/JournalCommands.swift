@@ -22,7 +22,11 @@ package struct JournalPart: Sendable {
 
 let journalCommands: [CommandSpec] = [
   CommandSpec(
-    "JOURNAL", "READ", "position count", group: .server, [.admin, .unlogged],
+    "JOURNAL", "READ",
+    [
+      Parameter("position", .count, "Where to read; 0 for the oldest entry."),
+      Parameter("count", .integer(1...1_048_576), "The most bytes."),
+    ], group: .server, [.admin, .unlogged],
     complexity: "O(count)",
     "Read bytes of the journal of decisions, of one segment; none at its end.",
     .value(

@@ -1,35 +1,20 @@
-/// An option of a command: its name, its possible values, and where a value goes. The command's
-/// syntax line, and with it arity, redaction and COMMAND DOCS, come from here.
+/// An option of a command: its parameter, and where a value goes.
 struct Option<Request>: Sendable {
   let name: CommandName
-  let type: ValueType
-  /// What it is for: a sentence or two, with its limits if the type does not have them.
-  let help: String
-  /// What applies without it: a value, or the name of a setting.
-  let fallback: String?
-  /// The option in a syntax line, without brackets: `EVERY d`.
-  let syntax: String
-  let isRequired: Bool
-  /// Whether it may be given several times.
-  let repeats: Bool
+  let parameter: Parameter
   let read: Read
 
   typealias Read = @Sendable (inout Request, inout OptionReader, Call) throws(CommandError) -> Void
 
-  /// - Parameter value: the name of the value in a syntax line, empty for an option without a
-  ///   value. An exclamation mark before it hides the value from logs.
   init(
     _ name: String, _ value: String, _ type: ValueType, _ help: String,
-    default fallback: String? = nil,
-    isRequired: Bool = false, repeats: Bool = false, _ read: @escaping Read
+    default fallback: String? = nil, isRequired: Bool = false, repeats: Bool = false,
+    isSecret: Bool = false, _ read: @escaping Read
   ) {
     self.name = CommandName(name)!
-    self.type = type
-    self.help = help
-    self.fallback = fallback
-    syntax = value.isEmpty ? name : "\(name) \(value)"
-    self.isRequired = isRequired
-    self.repeats = repeats
+    parameter = Parameter(
+      token: name, value, type, help, default: fallback, isOptional: !isRequired, repeats: repeats,
+      isSecret: isSecret)
     self.read = read
   }
 
@@ -64,19 +49,28 @@ struct Option<Request>: Sendable {
     }
   }
 
-  /// Makes an option whose value is any bytes, up to a length.
   static func text(
     _ name: String, _ value: String, _ help: String, _ put: @escaping Put<[UInt8]>, atMost most: Int
   ) -> Option {
-    let type = value == "!bytes" ? ValueType.bytes(atMost: most) : .text(atMost: most)
-    return Option(name, value, type, help) { request, reader, _ throws(CommandError) in
+    Option(name, value, .text(atMost: most), help) { request, reader, _ throws(CommandError) in
+      put(&request, try reader.text(atMost: most))
+    }
+  }
+
+  /// Makes an option whose value is any bytes, up to a length, which logs do not show.
+  static func bytes(
+    _ name: String, _ help: String, _ put: @escaping Put<[UInt8]>, atMost most: Int
+  ) -> Option {
+    Option(name, "bytes", .bytes(atMost: most), help, isSecret: true) {
+      request, reader, _ throws(CommandError) in
       put(&request, try reader.text(atMost: most))
     }
   }
 
   /// Makes the option of an opaque payload, up to `max-payload-length` bytes.
   static func payload(_ help: String, _ put: @escaping Put<[UInt8]>) -> Option {
-    Option("PAYLOAD", "!bytes", .bytes(), help) { request, reader, call throws(CommandError) in
+    Option("PAYLOAD", "bytes", .bytes(), help, isSecret: true) {
+      request, reader, call throws(CommandError) in
       put(&request, try call.payload(try reader.value(), "PAYLOAD"))
     }
   }
@@ -129,7 +123,8 @@ struct Option<Request>: Sendable {
   /// Makes the option by which an accepted command is recognized when it is repeated.
   static func token(_ put: @escaping Put<[UInt8]>) -> Option {
     Option(
-      "TOKEN", "!t", .token, "Makes a retry safe: a token that was accepted before changes nothing."
+      "TOKEN", "t", .token,
+      "Makes a retry safe: a token that was accepted before changes nothing.", isSecret: true
     ) { request, reader, call throws(CommandError) in
       let bytes = try reader.value()
       guard !bytes.isEmpty else { throw call.problem("TOKEN is empty") }
@@ -158,7 +153,7 @@ extension Call {
     while let word = reader.nextWord() {
       // By index, as iterating copies each option.
       guard let place = Self.place(of: word, in: options) else { throw reader.unknown() }
-      let isFirst = options[place].repeats || seen & 1 << UInt64(place) == 0
+      let isFirst = options[place].parameter.repeats || seen & 1 << UInt64(place) == 0
       try reader.begin(options[place].name, isFirst: isFirst)
       seen |= 1 << UInt64(place)
       try options[place].read(&request, &reader, self)

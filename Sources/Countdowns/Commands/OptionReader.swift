@@ -1,31 +1,17 @@
 import Wire
 
-/// Reads options one after the other, each at most once.
+/// Reads the words of options and their values one after the other.
 struct OptionReader: ~Escapable {
   private let arguments: Arguments
   private let spec: CommandSpec
   private var index: Int
-  /// The current option, and those before it: most often there is only one.
   private var current: CommandName?
-  private var others: [CommandName] = []
 
   @_lifetime(copy arguments)
   init(_ arguments: Arguments, _ spec: CommandSpec, from index: Int) {
     self.arguments = arguments
     self.spec = spec
     self.index = index
-  }
-
-  /// Returns the next option's name in capitals; nil if there is none.
-  ///
-  /// - Parameter repeated: an option that may be given several times.
-  mutating func next(repeating repeated: String? = nil) throws(CommandError) -> CommandName? {
-    guard let word = nextWord() else { return nil }
-    guard let name = CommandName(word) else { throw unknown(word) }
-    let isFirst = name.text == repeated || name != current && !others.contains(name)
-    if let current { others.append(current) }
-    try begin(name, isFirst: isFirst)
-    return name
   }
 
   /// Returns the next word as it is written; nil if there is none.
@@ -66,10 +52,8 @@ struct OptionReader: ~Escapable {
   }
 
   /// Returns the error for an option that the command does not have.
-  func unknown() -> CommandError { unknown(arguments[index - 1]) }
-
-  private func unknown(_ word: Span<UInt8>) -> CommandError {
-    .syntax("unknown option '\(quoted(word))'", spec)
+  func unknown() -> CommandError {
+    .syntax("unknown option '\(quoted(arguments[index - 1]))'", spec)
   }
 
   // MARK: Values by type

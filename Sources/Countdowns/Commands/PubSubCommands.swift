@@ -2,7 +2,7 @@ import Wire
 
 let pubSubCommands: [CommandSpec] = [
   CommandSpec(
-    "SUBSCRIBE", nil, "channel [channel ...]", group: .pubsub,
+    "SUBSCRIBE", nil, [.channel, .channel.repeated], group: .pubsub,
     [.pubsub, .whileSubscribed, .afterLoading], complexity: "O(channels)",
     "Subscribe to channels; each begins with a snapshot."
   ) { call throws(CommandError) in
@@ -30,7 +30,7 @@ let pubSubCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "PSUBSCRIBE", nil, "pattern [pattern ...]", group: .pubsub,
+    "PSUBSCRIBE", nil, [.pattern, .pattern.repeated], group: .pubsub,
     [.pubsub, .whileSubscribed, .afterLoading],
     complexity: "O(patterns); then O(entities), bit by bit",
     "Subscribe to all channels that match; each begins with its snapshots."
@@ -47,7 +47,7 @@ let pubSubCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "UNSUBSCRIBE", nil, "[channel ...]", group: .pubsub,
+    "UNSUBSCRIBE", nil, [.channel.repeated], group: .pubsub,
     [.pubsub, .whileSubscribed, .makesRoom],
     complexity: "O(channels)", "Unsubscribe from these channels, or from all."
   ) { call throws(CommandError) in
@@ -58,7 +58,7 @@ let pubSubCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "PUNSUBSCRIBE", nil, "[pattern ...]", group: .pubsub,
+    "PUNSUBSCRIBE", nil, [.pattern.repeated], group: .pubsub,
     [.pubsub, .whileSubscribed, .makesRoom],
     complexity: "O(patterns)", "Unsubscribe from these patterns, or from all."
   ) { call throws(CommandError) in
@@ -69,14 +69,14 @@ let pubSubCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "PUBSUB", "CHANNELS", "[pattern]", group: .pubsub, [.pubsub],
+    "PUBSUB", "CHANNELS", [.pattern.optional], group: .pubsub, [.pubsub],
     complexity: "O(channels)", "List the channels that have subscribers.", .value(.list(.text()))
   ) { call throws(CommandError) in
     try listChannels(call)
   },
 
   CommandSpec(
-    "PUBSUB", "NUMSUB", "[channel ...]", group: .pubsub, [.pubsub],
+    "PUBSUB", "NUMSUB", [.channel.repeated], group: .pubsub, [.pubsub],
     complexity: "O(channels)", "Count the subscribers of channels."
   ) { call throws(CommandError) in
     // Redis replies with an array in RESP3, too, and its libraries read nothing else.

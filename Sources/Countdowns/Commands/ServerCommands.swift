@@ -19,7 +19,9 @@ let serverCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "INFO", nil, "[section ...]", group: .server, [], complexity: "O(commands)",
+    "INFO", nil,
+    [Parameter("section", .text(), "A section, such as `stats`; `everything` for all.").repeated],
+    group: .server, [], complexity: "O(commands)",
     "Report the status of the daemon, as text in sections.", .value(.text())
   ) { call throws(CommandError) in
     var sections: [InfoSection] = []
@@ -45,7 +47,7 @@ let serverCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CONFIG", "GET", "pattern [pattern ...]", group: .server, [.admin],
+    "CONFIG", "GET", [.pattern, .pattern.repeated], group: .server, [.admin],
     complexity: "O(settings)", "Read the settings in force whose names match."
   ) { call throws(CommandError) in
     let settings = call.dispatcher.host.configuration
@@ -64,7 +66,9 @@ let serverCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CONFIG", "SET", "setting value", group: .server, [.admin],
+    "CONFIG", "SET",
+    [Parameter("setting", .text(), "The name of the setting."), .settingValue], group: .server,
+    [.admin],
     "Set log-level until the next reload or restart.", .ok
   ) { call throws(CommandError) in
     guard call.text(2).lowercased() == "log-level" else {
@@ -106,7 +110,10 @@ let serverCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "SLOWLOG", "GET", "[count]", group: .server, [.admin, .unlogged],
+    "SLOWLOG", "GET",
+    [
+      Parameter("count", .integer(-1...Int64.max), "The most commands.", default: "10").optional
+    ], group: .server, [.admin, .unlogged],
     complexity: "O(count)", "Read the newest slow commands."
   ) { call throws(CommandError) in
     var count = 10
@@ -143,13 +150,13 @@ let serverCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "SHUTDOWN", nil, "[NOSAVE] [SAVE]", group: .server, [.admin, .makesRoom],
-    "Stop the daemon, as SIGTERM does."
-  ) { call throws(CommandError) in
-    var options = call.options(from: 1)
-    while let option = try options.next() {
-      guard option == "NOSAVE" || option == "SAVE" else { throw options.unknown() }
-    }
+    "SHUTDOWN", nil, [],
+    [
+      .flag("NOSAVE", "Without effect.", { _, _ in }),
+      .flag("SAVE", "Without effect.", { _, _ in }),
+    ],
+    group: .server, [.admin, .makesRoom], "Stop the daemon, as SIGTERM does.", .special, into: ()
+  ) { call, _ throws(CommandError) in
     call.session.isClosing = true
     call.dispatcher.host.shutDown()
   },

@@ -76,8 +76,8 @@ enum ShownArguments {
 private struct Secrecy {
   private let isNeeded: Bool
   private let first: Int
-  private var positional: ArraySlice<Syntax.Parameter>
-  private let options: [Syntax.Parameter]
+  private var positional: ArraySlice<Parameter>
+  private let options: [Parameter]
   /// The values of the current option that are still to come.
   private var values = (left: 0, areSecret: false)
   private var isLost = false

@@ -63,7 +63,7 @@ let transactionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "WATCH", nil, "key [key ...]", group: .connection, [.fast, .immediate],
+    "WATCH", nil, [.key, .key.repeated], group: .connection, [.fast, .immediate],
     "Refused: GENERATION does this for one entity."
   ) { call throws(CommandError) in
     throw CommandError(

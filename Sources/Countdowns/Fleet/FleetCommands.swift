@@ -15,7 +15,16 @@ let fleetCommands: [CommandSpec] = [
   ) { call throws(CommandError) in try call.begin(.acceptLoss) },
 
   CommandSpec(
-    "FLEET", "IMPORT", "shared place !record [!sends ...]", group: .server,
+    "FLEET", "IMPORT",
+    [
+      Parameter("shared", .text(), "A kind that the fleet shares."),
+      Parameter("place", .count, "The place of the record in the store."),
+      Parameter("record", .bytes(), "The record, as in a copy of the state.", isSecret: true),
+      Parameter(
+        "sends", .bytes(), "The place and the record of each page of sends of a limit.",
+        isSecret: true
+      ).repeated,
+    ], group: .server,
     [.admin, .write, .afterLoading, .decidedByFleet],
     "Move a stored entity, hidden since the fleet shares its kind, into the fleet.", .value(.count)
   ) { call throws(CommandError) in

@@ -51,7 +51,7 @@ package enum DaemonSchema {
     ])
   }
 
-  private static func argument(_ parameter: Syntax.Parameter) -> RESPValue {
+  private static func argument(_ parameter: Parameter) -> RESPValue {
     .map(
       [
         .of("name", parameter.name), .of("display", parameter.display),

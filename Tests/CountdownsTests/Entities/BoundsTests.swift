@@ -157,7 +157,7 @@ import Testing
   }
 
   private func value(
-    of parameter: Syntax.Parameter, _ spec: CommandSpec, _ engine: Engine,
+    of parameter: Parameter, _ spec: CommandSpec, _ engine: Engine,
     _ random: inout SeededGenerator
   ) -> String {
     switch parameter.token ?? parameter.name {

@@ -47,7 +47,7 @@ extension Option where Request == StartRequest {
   /// The keys of limits. Each has a colon, which no option has.
   fileprivate static var limits: Option {
     Option(
-      "LIMIT", "limit ...", .text(atMost: EntityRecord.longestKey),
+      "LIMIT", "limit", .text(atMost: EntityRecord.longestKey),
       "The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or "
         + "global need none.", repeats: true
     ) { request, reader, call throws(CommandError) in
@@ -67,7 +67,7 @@ extension Option where Request == StartRequest {
 
 let countdownCommands: [CommandSpec] = [
   CommandSpec(
-    "COUNTDOWN", "START", "key",
+    "COUNTDOWN", "START", [.key],
     [
       Option(
         "POLICY", "p", .text(atMost: 64),
@@ -97,8 +97,8 @@ let countdownCommands: [CommandSpec] = [
         "READYTITLE", "s", "The text when ready.", { $0.start.readyTitle = $1 },
         atMost: TextLimits.title),
       .owner({ $0.start.owner = $1 }),
-      .text(
-        "META", "!bytes", "Data of your own; shown in views, never logged.",
+      .bytes(
+        "META", "Data of your own; shown in views, never logged.",
         { $0.start.annotations.meta = $1 }, atMost: TextLimits.meta),
       .token({ $0.start.token = $1 }),
       .brief,
@@ -126,7 +126,7 @@ let countdownCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "COUNTDOWN", "RESEND", "key",
+    "COUNTDOWN", "RESEND", [.key],
     [
       .limits,
       .token({ $0.start.token = $1 }),
@@ -149,7 +149,7 @@ let countdownCommands: [CommandSpec] = [
   .list(CountdownKind.self, "List countdowns, page by page."),
 
   CommandSpec(
-    "COUNTDOWN", "WHY", "key", group: .entities(.countdown), [.readOnly, .fast],
+    "COUNTDOWN", "WHY", [.key], group: .entities(.countdown), [.readOnly, .fast],
     "Explain why a countdown is as it is, and what would be refused.",
     .value(.record("countdown-why", CountdownKind.explanation))
   ) { call throws(CommandError) in
@@ -169,11 +169,13 @@ let countdownCommands: [CommandSpec] = [
     CountdownKind.self, "RESUME", "Resume a paused countdown with its remaining time.",
     Engine.resumeCountdown, reply: .view),
   .change(
-    CountdownKind.self, "RETIME", "d", "Change when a countdown ends, counted from now.", Call.time,
-    Engine.retimeCountdown, reply: .view),
+    CountdownKind.self, "RETIME",
+    Parameter("d", .duration(), "The time left; 0 makes it ready at once."),
+    "Change when a countdown ends, counted from now.", Call.time, Engine.retimeCountdown,
+    reply: .view),
 
   CommandSpec(
-    "COUNTDOWN", "REFUND", "key", [.generation({ $0 = $1 }, isRequired: true)],
+    "COUNTDOWN", "REFUND", [.key], [.generation({ $0 = $1 }, isRequired: true)],
     group: .entities(.countdown), [.write, .fast],
     "Give a failed send back: its cooldown and its place in the windows.", .answer,
     into: nil as Generation?

@@ -22,7 +22,8 @@ let debounceCommands: [CommandSpec] = [
 ]
 
 private let callDebounce = CommandSpec(
-  "DEBOUNCE", "CALL", "key d",
+  "DEBOUNCE", "CALL",
+  [.key, Parameter("d", .duration(atLeast: 1), "The quiet time after the last call.")],
   [
     .payload("Data for the event.", { $0.payload = $1 }),
     .flag(

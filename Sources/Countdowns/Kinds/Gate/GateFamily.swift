@@ -2,7 +2,8 @@ import Wire
 
 let gateCommands: [CommandSpec] = [
   .call(
-    GateKind.self, "CHECK", "action",
+    GateKind.self, "CHECK",
+    [Parameter("action", .text(atMost: TextLimits.action), "The name of the action.")],
     [
       .payload("Data of the action.", { $0.action.payload = $1 }),
       .switched(

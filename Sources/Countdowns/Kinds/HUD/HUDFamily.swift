@@ -23,7 +23,7 @@ private struct HUDChange {
 
 let hudCommands: [CommandSpec] = [
   CommandSpec(
-    "HUD", "SHOW", "screen",
+    "HUD", "SHOW", [HUDKind.key],
     [
       .choice("KIND", "What the HUD shows.", default: "loading", { $0.presentation.kind = $1 }),
       .text("STATUS", "s", "The text.", { $0.presentation.status = $1 }, atMost: TextLimits.status),
@@ -102,7 +102,7 @@ let hudCommands: [CommandSpec] = [
   },
 
   hud(
-    "PROGRESS", "Set the progress of the work, from 0 to 1.", "fraction",
+    "PROGRESS", "Set the progress of the work, from 0 to 1.", [.fraction],
     [.text("STATUS", "s", "The text.", { $0.status = $1 }, atMost: TextLimits.status)],
     { call throws(CommandError) in HUDChange(fraction: try call.fraction(call.arguments[3])) },
     { call, key, change throws(EngineError) in
@@ -111,7 +111,8 @@ let hudCommands: [CommandSpec] = [
     }),
 
   hud(
-    "STATUS", "Change the text of a HUD.", "s", [],
+    "STATUS", "Change the text of a HUD.",
+    [Parameter("s", .text(atMost: TextLimits.status), "The text.")], [],
     { call throws(CommandError) in
       HUDChange(
         status: try call.text(call.arguments[3], "the status", atMost: TextLimits.status))
@@ -122,7 +123,7 @@ let hudCommands: [CommandSpec] = [
     }),
 
   hud(
-    "DISMISS", "Dismiss a HUD, at the earliest when MIN is over.", "",
+    "DISMISS", "Dismiss a HUD, at the earliest when MIN is over.", [],
     [
       .duration(
         "DELAY",
@@ -135,7 +136,7 @@ let hudCommands: [CommandSpec] = [
   },
 
   hud(
-    "POP", "Release one hold; releasing the last one dismisses the HUD.", "",
+    "POP", "Release one hold; releasing the last one dismisses the HUD.", [],
     [
       .text(
         "REQUEST", "url", "Releases the hold of this request.", { $0.url = $1 },
@@ -147,7 +148,7 @@ let hudCommands: [CommandSpec] = [
   },
 
   hud(
-    "TAP", "Report a tap; a tap outside a HUD without a mask dismisses it.", "",
+    "TAP", "Report a tap; a tap outside a HUD without a mask dismisses it.", [],
     [.flag("INSIDE", "The tap was inside the HUD.", { $0.isInside = $1 })]
   ) { call, key, change throws(EngineError) in
     try call.engine.tapHUD(key, change.target, inside: change.isInside, at: call.now)
@@ -162,7 +163,8 @@ let hudCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "HUD", "GET", "screen", [.choice("LEVEL", "The level. Default: the topmost one.", { $0 = $1 })],
+    "HUD", "GET", [HUDKind.key],
+    [.choice("LEVEL", "The level. Default: the topmost one.", { $0 = $1 })],
     group: .entities(.hud),
     [.readOnly, .fast],
     "Read the front HUD of a screen, or the one on a level.", .viewOrNull,
@@ -172,7 +174,8 @@ let hudCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "HUD", "WHY", "screen", [.choice("LEVEL", "The level. Default: the topmost one.", { $0 = $1 })],
+    "HUD", "WHY", [HUDKind.key],
+    [.choice("LEVEL", "The level. Default: the topmost one.", { $0 = $1 })],
     group: .entities(.hud),
     [.readOnly, .fast],
     "Explain why a HUD is as it is, what it waits for, and who holds it.",
@@ -184,7 +187,8 @@ let hudCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "HUD", "MASK", "url", group: .entities(.hud), [.readOnly, .fast],
+    "HUD", "MASK", [Parameter("url", .text(atMost: TextLimits.url), "The request.")],
+    group: .entities(.hud), [.readOnly, .fast],
     "Try out which mask a request gets, and by which rule, without showing anything.",
     .value(.record("hud-mask", HUDKind.verdict))
   ) { call throws(CommandError) in
@@ -208,7 +212,7 @@ extension Call {
 
 /// Returns a command that changes the presentation on a level.
 private func hud(
-  _ name: String, _ summary: String, _ more: String = "", _ options: [Option<HUDChange>] = [],
+  _ name: String, _ summary: String, _ more: [Parameter] = [], _ options: [Option<HUDChange>] = [],
   _ request: @escaping @Sendable (Call) throws(CommandError) -> HUDChange = { _ in HUDChange() },
   _ body: @escaping @Sendable (Call, Span<UInt8>, HUDChange) throws(EngineError) -> HUDView?
 ) -> CommandSpec {

@@ -26,7 +26,7 @@ let navigationCommands: [CommandSpec] = [
   push("PRESENT", .presented, [], "The same with a page that cannot be swiped away."),
 
   .call(
-    NavigationKind.self, "SET", "page",
+    NavigationKind.self, "SET", [PageKind.key],
     [
       .edge { $0.change.edge = $1 },
       .switched(
@@ -60,7 +60,7 @@ let navigationCommands: [CommandSpec] = [
     Engine.dismissStack, flags: [.write], complexity: "O(pages)", reply: .done),
 
   CommandSpec(
-    "NAV", "SWIPE", "stack",
+    "NAV", "SWIPE", [NavigationKind.key],
     [
       .points("X", "Where the swipe begins, from the edge.", { $0.x = $1 }),
       .points("DX", "How far it has moved; positive is back.", { $0.dx = $1 }),
@@ -84,7 +84,7 @@ let navigationCommands: [CommandSpec] = [
   },
 
   .change(
-    NavigationKind.self, "PROGRESS", "fraction", "Set the progress of a transition, from 0 to 1.",
+    NavigationKind.self, "PROGRESS", .fraction, "Set the progress of a transition, from 0 to 1.",
     { call throws(CommandError) in try call.fraction(call.arguments[3]) },
     Engine.progressTransition,
     reply: .answer()),
@@ -105,7 +105,7 @@ private func push(
   _ summary: String
 ) -> CommandSpec {
   CommandSpec(
-    "NAV", name, "stack page",
+    "NAV", name, [NavigationKind.key, PageKind.key],
     options + [
       .choice(
         "BAR", "Whether the page wants the navigation bar; `any` leaves it as it is.",

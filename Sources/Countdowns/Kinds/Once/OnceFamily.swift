@@ -10,7 +10,10 @@ private struct OnceRequest {
 let onceCommands: [CommandSpec] = [
   beginOnce,
   .change(
-    OnceKind.self, "DONE", "!result", "Record the result; it is retained until TTL is over.",
+    OnceKind.self, "DONE",
+    Parameter(
+      "result", .bytes(), "The result, at most `limits.max-result-length`.", isSecret: true),
+    "Record the result; it is retained until TTL is over.",
     { call throws(CommandError) in
       let most = call.engine.settings.limits.resultLength
       let result = call.arguments[3]
@@ -31,7 +34,7 @@ let onceCommands: [CommandSpec] = [
 ]
 
 private let beginOnce = CommandSpec(
-  "ONCE", "BEGIN", "key",
+  "ONCE", "BEGIN", [.key],
   [
     .duration(
       "TTL",

@@ -62,7 +62,7 @@ let pageCommands: [CommandSpec] = [
     reply: .done),
 
   CommandSpec(
-    "PAGE", "GET", "page", group: .entities(.page), [.readOnly, .fast],
+    "PAGE", "GET", [PageKind.key], group: .entities(.page), [.readOnly, .fast],
     "Read a page.", .viewOrNull
   ) { call throws(CommandError) in
     call.reply(call.engine.page(try call.key(), at: call.now))

@@ -66,7 +66,7 @@ let scopeCommands: [CommandSpec] = [
     }),
 
   CommandSpec(
-    "SCOPE", "HANDLE", "scope event",
+    "SCOPE", "HANDLE", [ScopeKind.key, event],
     [.flag("CAPTURE", "Takes events on their way down.", { $0 = $1 })], group: .entities(.scope),
     [.write, .fast, .whileSubscribed],
     "Handle an event, or all events (*), at a scope on this connection.", .done,
@@ -81,7 +81,7 @@ let scopeCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "SCOPE", "UNHANDLE", "scope event", group: .entities(.scope),
+    "SCOPE", "UNHANDLE", [ScopeKind.key, event], group: .entities(.scope),
     [.write, .fast, .whileSubscribed],
     "Stop handling an event at a scope.", .done
   ) { call throws(CommandError) in
@@ -92,7 +92,13 @@ let scopeCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "SCOPE", "EMIT", "scope event [!payload]", group: .entities(.scope), [.write],
+    "SCOPE", "EMIT",
+    [
+      ScopeKind.key, event,
+      Parameter(
+        "payload", .bytes(atMost: TextLimits.payload), "Data for the handler.", isSecret: true
+      ).optional,
+    ], group: .entities(.scope), [.write],
     complexity: "O(depth)",
     "Send an event down to a scope and up again; the first handler takes it.",
     .value(.key.orNull)
@@ -115,6 +121,8 @@ let scopeCommands: [CommandSpec] = [
     if let taker { call.session.output.bulk(taker) } else { call.session.output.null() }
   },
 ]
+
+private let event = Parameter("event", .text(atMost: 128), "The name of the event.")
 
 extension Call {
   fileprivate func eventName(_ index: Int) throws(CommandError) -> [UInt8] {

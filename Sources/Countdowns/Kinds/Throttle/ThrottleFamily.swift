@@ -20,7 +20,7 @@ let throttleCommands: [CommandSpec] = [
   takeThrottle,
   refundThrottle,
   CommandSpec(
-    "THROTTLE", "UNBLOCK", "key", [.generation({ $0 = $1 })], group: .entities(.throttle),
+    "THROTTLE", "UNBLOCK", [.key], [.generation({ $0 = $1 })], group: .entities(.throttle),
     [.write, .fast, .admin],
     "End the block of a limit of which too few codes were entered.",
     .answerOrNull, into: nil as Generation?
@@ -33,7 +33,7 @@ let throttleCommands: [CommandSpec] = [
     call.session.output.view(answer.view, Answer(isFirst: answer.isFirst))
   },
   CommandSpec(
-    "THROTTLE", "WHY", "key", group: .entities(.throttle), [.readOnly, .fast],
+    "THROTTLE", "WHY", [.key], group: .entities(.throttle), [.readOnly, .fast],
     "Explain in words how full a rate limit is, and when it has room.",
     .value(.optional(.record("throttle-why", ThrottleKind.explanation)))
   ) { call throws(CommandError) in
@@ -46,7 +46,12 @@ let throttleCommands: [CommandSpec] = [
 ]
 
 private let takeThrottle = CommandSpec(
-  "THROTTLE", "TAKE", "key [limit ...]",
+  "THROTTLE", "TAKE",
+  [
+    .key,
+    Parameter("limit", .key, "The keys of more named limits: all have room, or none is taken.")
+      .repeated,
+  ],
   [
     .integer(
       "BURST",
@@ -160,7 +165,8 @@ extension LimitsAnswer {
 }
 
 private let refundThrottle = CommandSpec(
-  "THROTTLE", "REFUND", "key n",
+  "THROTTLE", "REFUND",
+  [.key, Parameter("n", .integer(1...Throttle.Rate.most), "How much to give back.")],
   [.generation({ $0.generation = $1 }), .token({ $0.token = $1 })],
   group: .entities(.throttle), [.write, .fast], "Give back what was taken but not used.",
   .answerOrNull,

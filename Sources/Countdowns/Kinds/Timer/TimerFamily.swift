@@ -2,13 +2,13 @@ import Wire
 
 let timerCommands: [CommandSpec] = [
   .call(
-    TimerKind.self, "SET", "d",
+    TimerKind.self, "SET", [timeToFire],
     [
       .duration(
         "EVERY", "Repeats, in phase with the first deadline, without drift.",
         { $0.every = $1 }, lasting: true),
-      .text(
-        "PAYLOAD", "!bytes", "Data that comes back with each `fired`.",
+      .bytes(
+        "PAYLOAD", "Data that comes back with each `fired`.",
         { $0.payload = $1 }, atMost: TextLimits.payload),
       .owner({ $0.owner = $1 }),
       .choice(
@@ -37,13 +37,16 @@ let timerCommands: [CommandSpec] = [
     TimerKind.self, "RESUME", "Resume a paused timer with its remaining time.",
     Engine.resumeTimer, reply: .view),
   .change(
-    TimerKind.self, "RETIME", "d", "Change when a timer fires, counted from now.", Call.time,
+    TimerKind.self, "RETIME", timeToFire, "Change when a timer fires, counted from now.", Call.time,
     Engine.retimeTimer, reply: .view),
   .change(
     TimerKind.self, "DEL", "Delete a timer.", Engine.deleteTimer,
     reply: .done),
   .list(TimerKind.self, "List timers, page by page."),
 ]
+
+private let timeToFire = Parameter(
+  "d", .duration(), "The time until it fires; 0 fires at once.")
 
 extension TimerSet {
   fileprivate init(_ call: Call) throws(CommandError) { self.init(after: try Call.time(call)) }
