@@ -200,6 +200,8 @@ check: check-packages ## Run lint and the tests for a small change, in 90 second
 
 .PHONY: test-release
 test-release: test-packages build ## Run the tests of the daemon on the release build, which is what ships
+	@# Programs of users are compiled against the debug build.
+	@swift build $(SWIFT_FLAGS)
 	@WORKERS=$(WORKERS) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd scripts/test.sh integration
 
 .PHONY: gateway

@@ -39,6 +39,10 @@ def binary():
     return next((path for path in built if path.exists()), built[0])
 
 
+# What programs of users are compiled against, whichever daemon is tested.
+DEBUG_BUILD = (PROJECT / ".build/debug").resolve()
+
+
 def ctl_binary():
     """Returns the path of countdownctl, beside the daemon."""
     return binary().parent / "countdownctl"

@@ -16,7 +16,7 @@ import threading
 import pytest
 
 from compiled import once
-from countdownd import PATIENCE, PROJECT, binary, eventually, view
+from countdownd import DEBUG_BUILD, PATIENCE, PROJECT, binary, eventually, view
 from pages import Reader, blocks, matches
 from test_client_packages import typescript_client
 
@@ -114,7 +114,7 @@ def go(text, _):
 def swift(text, _):
     """Compiles against the products of `swift build`; a separate package would rebuild them."""
     needs("swiftc", "toolchain, of swift.org")
-    built = binary().parent
+    built = DEBUG_BUILD
     used = [built / name for name in ("Modules/CountdownClient.swiftmodule", "CountdownClient.build", "Wire.build")]
     return [once("swift-program", lambda folder: compile_swift(text, built, folder), text, *used) / "program"]
 

@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from countdownd import PATIENCE, PROJECT, binary
+from countdownd import DEBUG_BUILD, PATIENCE, PROJECT
 
-MODULES = binary().parent / "Modules"
+MODULES = DEBUG_BUILD / "Modules"
 PAGES = ["README.md", "docs/howto/swift.md", "docs/howto/timers.md"]
 PAGES += [str(page.relative_to(PROJECT)) for page in sorted(PROJECT.glob("Sources/*/*.docc/*.md"))]
 
@@ -68,7 +68,7 @@ def functions():
 
 
 def compile(text, directory, name="Snippets.swift", flags=("-parse-as-library",)):
-    """Type-checks a file against the modules beside the daemon."""
+    """Type-checks a file against the modules of the debug build."""
     (directory / name).write_text(text)
     flags = [*flags, "-I", MODULES, "-module-cache-path", MODULES.parent / "ModuleCache"]
     for folder in [*PROJECT.glob(".build/checkouts/*/Sources/*/include"), *PROJECT.glob("Sources/C*")]:
@@ -81,7 +81,7 @@ def compile(text, directory, name="Snippets.swift", flags=("-parse-as-library",)
 
 
 @pytest.mark.skipif(not shutil.which("swiftc"), reason="swiftc is not installed")
-@pytest.mark.skipif(not MODULES.exists(), reason="there are no modules beside the daemon")
+@pytest.mark.skipif(not MODULES.exists(), reason="there is no debug build")
 def test_swift_snippets_compile(tmp_path: pathlib.Path):
     texts = functions()
     assert len(texts) > 10

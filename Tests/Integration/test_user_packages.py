@@ -17,7 +17,7 @@ for feature in ["MemberImportVisibility", "InternalImportsByDefault", "Existenti
 
 pytestmark = [
     pytest.mark.skipif(not shutil.which("swift"), reason="swift is not installed"),
-    pytest.mark.skipif(not MODULES.exists(), reason="there are no modules beside the daemon"),
+    pytest.mark.skipif(not MODULES.exists(), reason="there is no debug build"),
 ]
 
 
