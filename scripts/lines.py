@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints the lines of hand-written code by folder, without blank lines and comments: Swift in Sources,
-Gateway and Tests/Tools, and the Python that generates code and docs."""
+"""Prints the lines of hand-written code by folder, without blank lines and comments: Swift in
+Sources, Gateway and Tests/Tools, and the Python that generates code and docs."""
 
 import ast
 import re

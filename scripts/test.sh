@@ -20,6 +20,12 @@ long+='|FreeIndicesTests|OwnerTests|ShardsTests|MemoryTests|aSlowReaderMakesTheD
 
 part() { printf '\n== %s  %s\n' "$(date +%T)" "$*"; }
 
+# fails WHAT LOG SCRIPT - notes what failed, and the tests that a script of sed finds in LOG.
+fails() {
+  failed+=("$1:")
+  mapfile -t -O ${#failed[@]} failed < <(sed -nE "$3" "$2")
+}
+
 # end PID - ends a process and all that it has started.
 end() {
   local child
@@ -44,8 +50,7 @@ end_swift() {
   if wait "$swift"; then
     tail -1 "$log"
   else
-    failed+=("Swift tests:")
-    mapfile -t -O ${#failed[@]} failed < <(sed -nE 's/^✘ Test (.*) failed after .*/  \1/p' "$log")
+    fails "Swift tests" "$log" 's/^✘ Test (.*) failed after .*/  \1/p'
     grep -vE '^[^ ]+ (Test .*\(.*|Suite .*) (started|passed after [0-9.]+ seconds)\.$' "$log" | tail -100
   fi
   swift=
@@ -57,8 +62,9 @@ integration() {
   part "integration tests $*"
   COUNTDOWND=${COUNTDOWND:-$PWD/.build/debug/countdownd} scripts/integration-test.sh -q "$@" |
     tee "$integration_log" && return
-  failed+=("integration tests $*:")
-  mapfile -t -O ${#failed[@]} failed < <(sed -nE 's/^(FAILED|ERROR) ([^ ]+).*/  \2/p' "$integration_log")
+  # A test's name may have blanks; its error comes after " - ".
+  fails "integration tests $*" "$integration_log" \
+    's/^(FAILED|ERROR) ([^ ].*)/  \2/; T; s/ - .*//; p'
 }
 
 workers=(-n "${WORKERS:-6}" --dist loadgroup)

@@ -18,7 +18,7 @@ extension Server {
     /// microseconds of the boot clock.
     var memoryRead: Int64 = 0
     var memoryTrimmed: Int64 = 0
-    /// How many bytes of input arrived since input last had it read.
+    /// How many bytes of input have arrived since the last of them led to a reading.
     var inputSinceMemoryRead = 0
   }
 
