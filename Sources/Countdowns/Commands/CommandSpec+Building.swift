@@ -149,7 +149,7 @@ extension CommandSpec {
 }
 
 extension CommandSpec.Reply where Result: EntityView {
-  static var view: Self { Self(.view) { $0.session.output.view($1) } }
+  static var view: Self { Self(.view) { $0.reply($1) } }
 }
 
 extension CommandSpec.Reply where Result == Bool {
@@ -160,7 +160,7 @@ extension CommandSpec.Reply where Result == Bool {
 extension CommandSpec.Reply {
   /// Replies with the view after a change, and whether and why it was refused.
   static func answer<View: EntityView>() -> Self where Result == (refusal: Reason?, view: View) {
-    Self(.answer) { $0.session.output.view($1.view, Answer($1.refusal)) }
+    Self(.answer) { $0.reply($1.view, Answer($1.refusal)) }
   }
 }
 

@@ -127,13 +127,20 @@ extension RESPEncoder {
 }
 
 extension Call {
+  /// Replies with a view, and notes the decision if somebody keeps it.
+  func reply(_ view: some EntityView, _ answer: Answer? = nil) {
+    engine.journal?.note(
+      answer, view.generation, retryAfterMS: view.retryAfterMS, limit: view.refusingLimit)
+    session.output.view(view, answer)
+  }
+
   func reply(_ view: (some EntityView)?) {
-    if let view { session.output.view(view) } else { session.output.null() }
+    if let view { reply(view) } else { session.output.null() }
   }
 
   func reply(_ answer: (isAccepted: Bool, view: some EntityView), refusal: Reason) {
     let reason = answer.isAccepted ? nil : refusal
-    session.output.view(answer.view, Answer(isAccepted: answer.isAccepted, reason: reason))
+    reply(answer.view, Answer(isAccepted: answer.isAccepted, reason: reason))
   }
 }
 

@@ -67,7 +67,8 @@ package final class Journal {
   private var isInCommand = false
   /// The limits that the command under way has asked.
   private var limits: [[UInt8]] = []
-  private var start: (reason: String, limit: [UInt8]?)?
+  /// What it has decided so far.
+  private var answer = JournalEntry.Answer()
   private var number: Int64 = 0
   private var until: Instant?
   /// The newest decision, for a replay.
@@ -119,16 +120,28 @@ package final class Journal {
   /// Notes the state of the entity that a command is about.
   func begin(_ spec: CommandSpec, _ arguments: Arguments, at now: Moment) {
     beginSegmentIfDue(at: now)
-    (isInCommand, limits, start) = (true, [], nil)
+    (isInCommand, limits, answer) = (true, [], JournalEntry.Answer())
     (number, until) = (engine.lastGeneration, nil)
     guard arguments.count > 2, arguments[2].count <= EntityRecord.longestKey else { return }
     if spec.group.kind != .once { touch(spec.group.kind!, Array(arguments[2]), at: now) }
   }
 
-  /// Notes why a start was refused, which a brief reply does not say.
-  func note(_ answer: StartAnswer) {
-    start = ((answer.decision.reason?.text).map { "\($0)" } ?? "", answer.refusal?.limit)
+  /// Notes the decision of a command.
+  ///
+  /// - Parameter answer: nil if the command cannot be refused.
+  func note(
+    _ answer: Answer?, _ generation: Generation = Generation(0), retryAfterMS: Int64,
+    limit: [UInt8]?
+  ) {
+    self.answer.isAccepted = answer?.isAccepted
+    self.answer.reason = (answer?.reason?.text).map { "\($0)" } ?? ""
+    self.answer.generation = generation.value
+    self.answer.retryAfterMS = retryAfterMS
+    note(limit: limit)
   }
+
+  /// Notes the limit that refuses a start, which its view does not say.
+  func note(limit: [UInt8]?) { answer.limit = limit.map { concealLimit($0) } }
 
   /// Notes the states of limits that are asked.
   func willCharge(_ keys: [[UInt8]], at now: Moment) {
@@ -201,45 +214,24 @@ package final class Journal {
 
   /// Notes a command and its answer.
   func end(
-    _ spec: CommandSpec, _ arguments: Arguments, reply: [UInt8], error: CommandError?,
-    by client: Client, at now: Moment
+    _ spec: CommandSpec, _ arguments: Arguments, error: CommandError?, by client: Client,
+    at now: Moment
   ) {
     var entry = JournalEntry(.decision, at: now)
     entry.kind = spec.group.kind!
     entry.uid = client.uid
     entry.words = words(arguments, of: spec, isValid: error == nil)
     entry.limits = limits.map { concealLimit($0) }
-    entry.answer = answer(reply, isThrottle: entry.kind == .throttle)
-    entry.answer.error = error?.text ?? ""
+    if let error {
+      answer = JournalEntry.Answer()
+      answer.error = error.text
+    }
+    entry.answer = answer
     (entry.number, entry.until) = (number, until)
     if hash != nil, let error { entry.answer.error = String(error.text.prefix { $0 != " " }) }
-    (isInCommand, limits, start) = (false, [], nil)
+    (isInCommand, limits) = (false, [])
     last = entry
     append(entry)
-  }
-
-  private func answer(
-    _ reply: [UInt8], isThrottle: Bool
-  ) -> JournalEntry.Answer {
-    var answer = JournalEntry.Answer()
-    var decoder = ReplyDecoder()
-    decoder.feed(reply)
-    guard let value = try? decoder.next() else { return answer }
-    // A brief reply has three numbers.
-    if case .array(let numbers) = value, numbers.count == 3, let accepted = numbers[0].int {
-      answer.isAccepted = accepted > 0
-      answer.generation = Int64(numbers[1].int ?? 0)
-      answer.retryAfterMS = Int64(numbers[2].int ?? 0)
-    } else {
-      answer.isAccepted = value["accepted"]?.bool
-      answer.reason = value["reason"]?.string ?? ""
-      answer.limit = value[isThrottle ? "refused_by" : "limit"]?.bytes
-      answer.generation = Int64(value["generation"]?.int ?? 0)
-      answer.retryAfterMS = Int64(value["retry_after_ms"]?.int ?? 0)
-    }
-    if let start { (answer.reason, answer.limit) = start }
-    answer.limit = answer.limit.map { concealLimit($0) }
-    return answer
   }
 
   // MARK: Entries
@@ -446,18 +438,13 @@ extension Dispatcher {
   func performForJournal(
     _ journal: Journal, _ call: borrowing Call
   ) throws(CommandError) {
-    let mark = call.session.output.bytes.count
     journal.begin(call.spec, call.arguments, at: call.now)
     do throws(CommandError) {
       try call.spec.handler(call)
     } catch {
-      journal.end(
-        call.spec, call.arguments, reply: [], error: error, by: call.client, at: call.now)
+      journal.end(call.spec, call.arguments, error: error, by: call.client, at: call.now)
       throw error
     }
-    journal.end(
-      call.spec, call.arguments, reply: Array(call.session.output.bytes.dropFirst(mark)),
-      error: nil,
-      by: call.client, at: call.now)
+    journal.end(call.spec, call.arguments, error: nil, by: call.client, at: call.now)
   }
 }

@@ -5,6 +5,10 @@ package protocol EntityView: Sendable {
   var key: [UInt8] { get }
   var generation: Generation { get }
   var nowUnixMS: Int64 { get }
+  /// Milliseconds until the request would be accepted; 0 if that is now, or nothing can refuse it.
+  var retryAfterMS: Int64 { get }
+  /// The key of the limit that would refuse it.
+  var refusingLimit: [UInt8]? { get }
   /// Whether the entity is persisted.
   var isDurable: Bool { get }
 
@@ -19,6 +23,9 @@ package protocol EntityView: Sendable {
 }
 
 extension EntityView {
+  package var retryAfterMS: Int64 { 0 }
+  package var refusingLimit: [UInt8]? { nil }
+
   package func mostEventBytes(_ head: Event.Head) -> Int { fieldBytes(head) }
 
   func fieldBytes(_ head: Event.Head) -> Int {

@@ -187,7 +187,7 @@ let countdownCommands: [CommandSpec] = [
     let (isFirst, view) = try call.run { () throws(EngineError) in
       try call.engine.refundCountdown(key, generation: generation, at: call.now)
     }
-    call.session.output.view(view, Answer(isFirst: isFirst))
+    call.reply(view, Answer(isFirst: isFirst))
   },
 
   .call(
@@ -217,20 +217,22 @@ let countdownCommands: [CommandSpec] = [
       let (attempt, view) = try call.engine.attemptCountdown(
         key, generation: generation, token: token, at: call.now)
       return (Answer(attempt), view)
-    }, reply: .init(.answer) { $0.session.output.view($1.1, $1.0) }),
+    }, reply: .init(.answer) { $0.reply($1.1, $1.0) }),
   .change(
     CountdownKind.self, "PASS",
     "Mark a valid code as used. The send still counts towards the limits.",
-    Engine.passCountdown, reply: .init(.answer) { $0.session.output.view($1.1, Answer($1.0)) }),
+    Engine.passCountdown, reply: .init(.answer) { $0.reply($1.1, Answer($1.0)) }),
 ]
 
 extension Call {
   /// Replies with the whole view, or with three numbers to a client that asks for a `BRIEF` reply.
   fileprivate func reply(_ answer: StartAnswer, isBrief: Bool) {
     let engine = dispatcher.engine
-    engine.journal?.note(answer)
+    let (decision, limit) = (Answer(answer.decision), answer.refusal?.limit)
     guard isBrief else {
-      return session.output.view(engine.view(of: answer, at: now), Answer(answer.decision))
+      reply(engine.view(of: answer, at: now), decision)
+      engine.journal?.note(limit: limit)
+      return
     }
     let accepted: UInt8 =
       switch answer.decision {
@@ -239,6 +241,8 @@ extension Call {
       case .acceptedBefore: 2
       }
     let brief = engine.brief(of: answer, at: now)
+    engine.journal?.note(
+      decision, brief.generation, retryAfterMS: brief.retryAfterMS, limit: limit)
     session.output.integers(accepted, brief.generation.value, brief.retryAfterMS)
   }
 

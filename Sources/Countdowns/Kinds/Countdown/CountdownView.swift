@@ -30,6 +30,7 @@ package struct CountdownView: EntityView, Equatable {
 
   package var kind: EntityKind { .countdown }
   package var isDurable: Bool { owner == .none }
+  package var refusingLimit: [UInt8]? { quota?.limit }
 
   package var title: [UInt8]? {
     get { rest.isNone ? nil : others.title }

@@ -82,7 +82,7 @@ extension Call {
     _ kind: K.Type, _ key: Span<UInt8>, _ token: [UInt8]?, _ command: Tokens.Command
   ) -> Bool {
     guard let view = engine.repeated(kind, key, token, command, at: now) else { return false }
-    session.output.view(view, Answer(isAccepted: true, reason: .repeated))
+    reply(view, Answer(isAccepted: true, reason: .repeated))
     return true
   }
 }

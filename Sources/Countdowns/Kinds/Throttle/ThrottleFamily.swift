@@ -30,7 +30,7 @@ let throttleCommands: [CommandSpec] = [
       try call.engine.unblockThrottle(key, generation: generation, at: call.now)
     }
     guard let answer else { return call.session.output.null() }
-    call.session.output.view(answer.view, Answer(isFirst: answer.isFirst))
+    call.reply(answer.view, Answer(isFirst: answer.isFirst))
   },
   CommandSpec(
     "THROTTLE", "WHY", [.key], group: .entities(.throttle), [.readOnly, .fast],
@@ -143,21 +143,25 @@ private func takeLimits(
   let answer = try call.run { () throws(EngineError) in
     try call.engine.takeLimits(limits, by: call.client, at: call.now)
   }
+  call.engine.journal?.note(
+    answer.answer, retryAfterMS: answer.retryAfterMS(at: call.now), limit: answer.refusal?.limit)
   answer.write(to: &call.session.output, at: call.now)
 }
 
 extension LimitsAnswer {
+  fileprivate var answer: Answer {
+    Answer(isAccepted: refusal == nil, reason: isRepeated ? .repeated : refusal?.reason)
+  }
+
+  fileprivate func retryAfterMS(at now: Moment) -> Int64 {
+    ((refusal?.until ?? now.boot) - now.boot).millisecondsRoundedUp
+  }
+
   func write(to output: inout RESPEncoder, at now: Moment) {
     output.map(5)
-    output.field("accepted", refusal == nil)
-    if let reason = isRepeated ? .repeated : refusal?.reason {
-      output.field("reason", reason.text)
-    } else {
-      output.null("reason")
-    }
+    answer.write(to: &output)
     output.field("refused_by", bytes: refusal?.limit)
-    let until = refusal?.until ?? now.boot
-    output.field("retry_after_ms", (until - now.boot).millisecondsRoundedUp)
+    output.field("retry_after_ms", retryAfterMS(at: now))
     output.bulk("views")
     output.array(views.count)
     for view in views { output.view(view) }
@@ -182,7 +186,7 @@ private let refundThrottle = CommandSpec(
         key, cost: request.cost, generation: request.generation, token: request.token, at: call.now)
     }
     guard let view else { return call.session.output.null() }
-    call.session.output.view(view, Answer(isAccepted: true))
+    call.reply(view, Answer(isAccepted: true))
   })
 
 extension LimitRules {
