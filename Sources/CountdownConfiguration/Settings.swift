@@ -46,8 +46,8 @@ extension Setting where Whole == Configuration {
   var needsRestart: Bool {
     name.hasPrefix("socket.") || name.hasPrefix("fleet.")
       || [
-        "state-directory", "durability", "events.keep", "log.segment-size",
-        "log-format",
+        "state-directory", "durability", "events.keep", "events.max-bytes",
+        "log.segment-size", "log-format",
       ].contains(name)
   }
 
@@ -78,6 +78,10 @@ extension Setting where Whole == Configuration {
       "events.keep", \.engine.eventsKept, .count(0...100_000_000),
       "How many events the event log retains for EVENTS SINCE, newest first. Each takes "
         + "about 60 bytes of memory, and of disk if state is persisted."),
+    Setting(
+      "events.max-bytes", \.engine.eventBytes, .bytes(1 << 20...1 << 36),
+      "The most bytes of the event log in memory, and of the stored one on disk. Beyond it the "
+        + "oldest events are dropped, and EVENTS SINCE reports that."),
     Setting(
       "log.segment-size", \.segmentSize, .bytes(65_536...1 << 30),
       "The size of a segment of the log of changes. Two segments are reserved on disk."),

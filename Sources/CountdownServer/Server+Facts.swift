@@ -25,6 +25,8 @@ extension Server {
         ("loading", dispatcher.isLoading ? "1" : "0"),
         ("loading_entities", dispatcher.isLoading ? "\(dispatcher.engine.entityCount)" : ""),
         ("events_kept", "\(dispatcher.engine.eventLog.count)"),
+        ("events_bytes", "\(dispatcher.engine.eventLog.bytes)"),
+        ("events_evicted", "\(dispatcher.engine.eventLog.evicted)"),
       ]
         + storeFacts + journalFacts
     case .systemd: hooks.systemdFacts()

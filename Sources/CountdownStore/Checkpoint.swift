@@ -21,7 +21,7 @@ final class Checkpoint: @unchecked Sendable {
     guard number > UInt64(meta.folded) else { return }
     let numbers = UInt64(meta.folded) + 1...number
     let bytes = try segments.map { (segment) throws(StoreError) in try segment.read() }
-    var changes = try Changes(EventTable(database, limit: options.eventLimit))
+    var changes = try Changes(EventTable(database, options))
     var new = meta
     for (index, bytes) in bytes.enumerated() {
       LogContents.forEachBatch(in: bytes, numbers: numbers, before: bytes.count) { batch in
@@ -41,7 +41,7 @@ final class Checkpoint: @unchecked Sendable {
 
   /// Applies a batch that is not in the log: the initial content of a new state.
   func write(_ batch: [UInt8]) throws(StoreError) {
-    var changes = try Changes(EventTable(database, limit: options.eventLimit))
+    var changes = try Changes(EventTable(database, options))
     changes.note(batch[...], inSegment: 0)
     try write(&changes, [batch], meta)
   }

@@ -4,16 +4,24 @@ import Countdowns
 struct EventTable {
   private let database: Database
   private let limit: Int64
+  private let mostBytes: Int64
   /// Why the rows cannot be read to the end, or nil if they can.
   let damage: StoreError?
   /// The sequence number of the newest row; 0 if there is none, `.max` if it cannot be read.
   private(set) var lastSequence: Int64
   private var ordinal: Int64
 
-  /// - Parameter limit: the number of events to keep; the table may have up to one row more.
-  init(_ database: Database, limit: Int) throws(StoreError) {
+  init(_ database: Database, _ options: Store.Options) throws(StoreError) {
+    try self.init(database, limit: options.eventLimit, bytes: options.eventBytes)
+  }
+
+  /// - Parameters:
+  ///   - limit: the number of events to keep; the table may have up to one row more.
+  ///   - bytes: the most bytes of them; the newest row is kept in any case.
+  init(_ database: Database, limit: Int, bytes: Int = .max) throws(StoreError) {
     self.database = database
     self.limit = Int64(limit)
+    mostBytes = Int64(bytes)
     do throws(StoreError) {
       lastSequence = try database.number("SELECT max(last_seq) FROM events")
       ordinal = try database.number("SELECT ordinal FROM events ORDER BY last_seq DESC LIMIT 1")
@@ -97,6 +105,23 @@ struct EventTable {
       """)
     trim.bind(1, ordinal - limit)
     try trim.run()
+    try trimBytes()
+  }
+
+  /// Removes the oldest rows beyond the limit of bytes.
+  private func trimBytes() throws(StoreError) {
+    var excess = try database.number("SELECT sum(length(bytes)) FROM events") - mostBytes
+    guard excess > 0 else { return }
+    let rows = try Statement(
+      database, "SELECT last_seq, length(bytes) FROM events WHERE last_seq < ? ORDER BY last_seq")
+    rows.bind(1, lastSequence)
+    var last: Int64 = 0
+    while excess > 0, try rows.step() {
+      last = rows.number(0)
+      excess -= rows.number(1)
+    }
+    rows.reset()
+    try database.execute("DELETE FROM events WHERE last_seq <= \(last)")
   }
 }
 
@@ -155,11 +180,14 @@ package struct LoggedEvents: Sendable {
     self.missingThrough = missingThrough
   }
 
+  /// From this size on, no events are added.
+  private static let enough = 256 << 10
+
   /// Adds the next events. Returns false if some may be missing in between, or this has enough.
   mutating func append(_ next: LoggedEvents) -> Bool {
-    guard events.count < 512, next.missingThrough <= events.lastSequence, events.count > 0 else {
-      return false
-    }
+    guard events.count < 512, events.bytes.count < Self.enough, events.count > 0,
+      next.missingThrough <= events.lastSequence
+    else { return false }
     events.append(next.events)
     return true
   }

@@ -25,6 +25,8 @@ package final class Store {
     package var product: String
     /// How many events are kept for clients that were disconnected; 0 for none.
     package var eventLimit = 100_000
+    /// The most bytes of them.
+    package var eventBytes = 64 << 20
     /// The size of a segment, in bytes.
     package var segmentSize = 16 << 20
     /// Changes are refused while this many segments are full and not folded.
@@ -105,7 +107,7 @@ package final class Store {
       guard error.kind == .corrupt else { throw error }
       damage = damage ?? error
     }
-    events = try EventTable(database, limit: options.eventLimit)
+    events = try EventTable(database, options)
     damage = damage ?? events.damage
 
     // Without `meta` it is unknown which batches are in the tables: then the whole log is read.

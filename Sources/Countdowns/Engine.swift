@@ -96,7 +96,8 @@ package final class Engine {
     wallWheel = TimerWheel(startingAt: now.wall.tick)
     lastGeneration = settings.firstGeneration - 1
     lastSequence = settings.firstGeneration - 1
-    eventLog = EventLog(limit: settings.eventsKept, after: lastSequence)
+    eventLog = EventLog(
+      limit: settings.eventsKept, bytes: settings.eventBytes, after: lastSequence)
   }
 
   /// Applies new settings. Running entities keep the settings they were started with.

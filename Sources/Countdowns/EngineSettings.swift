@@ -61,6 +61,8 @@ package struct EngineSettings: Equatable, Sendable {
 
   /// How many events the event log keeps, for clients that were disconnected. Fixed at the start.
   package var eventsKept = 100_000
+  /// The most bytes of the event log. Fixed at the start.
+  package var eventBytes = 64 << 20
 
   /// The first generation and sequence number: higher than all numbers of earlier runs.
   package var firstGeneration: Int64 = 1

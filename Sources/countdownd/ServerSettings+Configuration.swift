@@ -24,6 +24,7 @@ extension ServerSettings {
         directory: configuration.stateDirectory, durability: configuration.durability,
         product: "\(Product.name) \(Product.version)")
       options.eventLimit = configuration.engine.eventsKept
+      options.eventBytes = configuration.engine.eventBytes
       options.segmentSize = configuration.segmentSize
       state = options
     }

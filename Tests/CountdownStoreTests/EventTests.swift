@@ -4,9 +4,12 @@ import Testing
 @testable import CountdownStore
 
 @Suite struct EventTests {
-  private func open(_ directory: TemporaryDirectory, limit: Int) throws -> Store {
+  private func open(
+    _ directory: TemporaryDirectory, limit: Int, bytes: Int = 1 << 20
+  ) throws -> Store {
     var chosen = options(directory.state)
     chosen.eventLimit = limit
+    chosen.eventBytes = bytes
     return try Store(chosen, at: reading())
   }
 
@@ -31,6 +34,24 @@ import Testing
     #expect(try store.eventsAfter(150) == ([160, 170, 180, 190, 200], true))
     #expect(try store.eventsAfter(149) == ([160, 170, 180, 190, 200], false))
     #expect(try store.eventsAfter(0).complete == false)
+  }
+
+  @Test func theStoredEventsAreBoundedByBytesAndThatIsReported() throws {
+    let directory = TemporaryDirectory()
+    let large = String(repeating: "e", count: 300)
+    var store: Store! = try open(directory, limit: 100, bytes: 1_000)
+    for n in 1...20 as ClosedRange<Int64> { try store.write(events(n * 10, 2, large)) }
+    #expect(try store.eventsAfter(170) == ([180, 190, 200], true))
+    #expect(try store.eventsAfter(169) == ([180, 190, 200], false))
+    // The newest row stays whatever its size, so that what was before it is known to be missing.
+    try store.write(events(210, 1, String(repeating: "e", count: 5_000)))
+    #expect(try store.eventsAfter(200) == ([210], true))
+    #expect(try store.eventsAfter(0) == ([210], false))
+    store = nil
+    store = try open(directory, limit: 100, bytes: 1_000)
+    try store.write(events(220))
+    #expect(try store.eventsAfter(210) == ([220], true))
+    #expect(try store.eventsAfter(209) == ([220], false))
   }
 
   @Test func aBatchBeyondTheBoundIsKeptWhole() throws {

@@ -120,6 +120,11 @@ extension Dispatcher {
     text.value(
       "events_total", .counter, "Events, with or without a reader.", engine.statistics.events)
     text.value(
+      "event_log_bytes", .gauge, "Bytes of the event log in memory.", engine.eventLog.bytes)
+    text.value(
+      "event_log_evicted_total", .counter, "Events dropped because of events.max-bytes.",
+      engine.eventLog.evicted)
+    text.value(
       "rejected_connections_total", .counter,
       "Connections refused at a limit or by an access rule.",
       host.refusedByRules + host.refusedAtLimit.values.reduce(0, +))

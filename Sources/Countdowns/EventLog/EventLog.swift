@@ -45,18 +45,30 @@ package struct EventLog {
     var content = Portion(lastSequence: 0, count: 0, bytes: [])
     /// Whether a store has received the chunk.
     var isStored = false
+
+    /// The memory that it takes, with what manages it.
+    var size: Int { content.bytes.count + 96 }
   }
 
   /// The number of events that the log retains, plus at most one chunk. 0 turns it off.
   package let limit: Int
+  /// The most bytes of the sealed chunks.
+  private let mostBytes: Int
   /// Events with numbers up to here may be missing.
   package private(set) var droppedThrough: Int64
   /// The number of events in the log.
   package private(set) var count = 0
+  /// How many events were dropped because of `mostBytes`.
+  package private(set) var evicted = 0
 
   private var chunks: Deque<Chunk> = []
   /// The chunk that receives new events.
   private var open = Chunk()
+  /// The bytes of all sealed chunks.
+  private var sealedBytes = 0
+  /// How many events, and bytes of them, fill a chunk.
+  private let fullCount: Int
+  private let fullBytes: Int
   /// The most bytes of memory that are reused for the next chunk.
   private static let mostKept = 256 << 10
   /// How many ends of owned entities it takes now. An owner may have very many, and their ends must
@@ -71,8 +83,11 @@ package struct EventLog {
   private var tail = EventCoding.Tail()
 
   /// - Parameter sequence: events up to this number are unknown.
-  init(limit: Int, after sequence: Int64) {
+  init(limit: Int, bytes: Int = .max, after sequence: Int64) {
     self.limit = limit
+    mostBytes = bytes
+    fullCount = min(limit, 1_024)
+    fullBytes = min(bytes / 16, Self.mostKept)
     droppedThrough = sequence
     roomForOwned = limit / Self.ownedShare
   }
@@ -81,6 +96,9 @@ package struct EventLog {
   private static let ownedShare = 4
 
   package var isOn: Bool { limit > 0 }
+
+  /// The bytes of memory that the events take.
+  package var bytes: Int { sealedBytes + open.content.bytes.count }
 
   /// The number of the newest retained event; `droppedThrough` if there is none.
   package var lastSequence: Int64 {
@@ -97,7 +115,7 @@ package struct EventLog {
 
   /// Discards all events. Events up to `sequence` are then missing.
   package mutating func forget(through sequence: Int64) {
-    (chunks, count) = ([], 0)
+    (chunks, count, sealedBytes) = ([], 0, 0)
     open = Chunk()
     droppedThrough = sequence
   }
@@ -192,7 +210,7 @@ package struct EventLog {
     open.content.lastSequence = sequence
     open.content.count += 1
     count += 1
-    if open.content.count >= min(limit, 1_024) { seal() }
+    if open.content.count >= fullCount || open.content.bytes.count >= fullBytes { seal() }
   }
 
   private mutating func seal() {
@@ -202,6 +220,7 @@ package struct EventLog {
     let bytes = open.content.bytes
     // Keeps a copy of exactly the size needed; the next chunk reuses the larger memory.
     open.content.bytes = Array(bytes.span)
+    sealedBytes += open.size
     chunks.append(open)
     open = Chunk()
     open.content.bytes = bytes
@@ -210,9 +229,13 @@ package struct EventLog {
   }
 
   private mutating func trim() {
-    while let oldest = chunks.first?.content, count - oldest.count >= limit {
-      count -= oldest.count
-      droppedThrough = max(droppedThrough, oldest.lastSequence)
+    while let oldest = chunks.first {
+      let isTooLarge = sealedBytes > mostBytes
+      guard isTooLarge || count - oldest.content.count >= limit else { return }
+      if isTooLarge { evicted += oldest.content.count }
+      count -= oldest.content.count
+      sealedBytes -= oldest.size
+      droppedThrough = max(droppedThrough, oldest.content.lastSequence)
       chunks.removeFirst()
     }
   }
@@ -232,9 +255,9 @@ package struct EventLog {
     return Portion(lastSequence: gap, count: 0, bytes: [])
   }
 
-  /// The most bytes of a portion for a store, unless one chunk has more: a store has it in one
-  /// field, and what could not be stored for a long time has any number.
-  private static let mostInPortion = 64 << 20
+  /// The most bytes of a portion for a store, unless one chunk has more: a store drops it as a
+  /// whole.
+  private static let mostInPortion = 1 << 20
 
   /// The most bytes of all portions for a store, unless one chunk has more: a batch has an end.
   private static let mostAtOnce = 1 << 30
@@ -292,8 +315,9 @@ package struct EventLog {
     }
     guard count > 0 else { return true }
     self.count += count
-    chunks.append(
-      Chunk(content: Portion(lastSequence: last, count: count, bytes: bytes), isStored: true))
+    let content = Portion(lastSequence: last, count: count, bytes: bytes)
+    chunks.append(Chunk(content: content, isStored: true))
+    sealedBytes += chunks[chunks.count - 1].size
     trim()
     return true
   }
