@@ -86,6 +86,8 @@ package struct Moment: Equatable, Sendable {
     self.wall = wall
   }
 
+  static let zero = Moment(boot: .zero, wall: .zero)
+
   /// The wall clock in milliseconds since 1970, rounded down.
   var unixMilliseconds: Int64 { wall.microseconds / 1_000 }
 

@@ -131,19 +131,9 @@ package struct RESPEncoder: Sendable {
     }
   }
 
-  package mutating func pair(_ name: StaticString, _ value: Span<UInt8>) {
-    append(atMost: name.utf8CodeUnitCount + value.count + 48) {
-      $0.bulk(name)
-      $0.bulk(value)
-    }
-  }
-
-  package mutating func pairWithNull(_ name: StaticString) {
-    let isRESP3 = version == .resp3
-    append(atMost: name.utf8CodeUnitCount + 32) {
-      $0.bulk(name)
-      $0.raw(isRESP3 ? "_\r\n" : "$-1\r\n")
-    }
+  package mutating func pair(_ name: StaticString, _ value: String) {
+    bulk(name)
+    bulk(value)
   }
 
   // MARK: Bytes

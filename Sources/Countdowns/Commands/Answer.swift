@@ -34,8 +34,21 @@ package struct Answer: Sendable {
 
   init(_ refusal: Reason?) { self.init(isAccepted: refusal == nil, reason: refusal) }
 
-  func write(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("accepted", isAccepted)
-    if let reason { writer.field("reason", reason.text) } else { writer.null("reason") }
+}
+
+extension FieldWriter where Self: ~Copyable {
+  /// Writes the fields of an answer, after the generation; nothing if the reply has none.
+  ///
+  /// - Parameter reasons: those that it can have.
+  @inline(__always)
+  mutating func answer(_ answer: Answer?, _ reasons: @autoclosure () -> [Reason]) {
+    guard let answer else { return }
+    field(
+      "accepted", answer.isAccepted, "Whether the request was accepted; in replies that can refuse."
+    )
+    field(
+      "reason", answer.reason?.rawValue,
+      .choice(reasons().map { "\($0.rawValue)" }).orNull,
+      "Why it was refused, or accepted without effect; in replies that can refuse.")
   }
 }

@@ -150,12 +150,12 @@ private func hello(_ call: Call, _ request: HelloRequest) {
   session.output.version = request.version
   if let name = request.name { session.name = name }
   session.output.map(7)
-  session.output.field("server", Product.name)
-  session.output.field("version", Product.version)
-  session.output.field("proto", Int64(request.version.rawValue))
-  session.output.field("id", Int64(clamping: session.client.connection))
-  session.output.field("mode", "standalone" as StaticString)
-  session.output.field("role", "master" as StaticString)
+  session.output.pair("server", Product.name)
+  session.output.pair("version", Product.version)
+  session.output.pair("proto", Int64(request.version.rawValue))
+  session.output.pair("id", Int64(clamping: session.client.connection))
+  session.output.pair("mode", "standalone" as StaticString)
+  session.output.pair("role", "master" as StaticString)
   session.output.bulk("modules" as StaticString)
   session.output.array(0)
 }

@@ -145,13 +145,15 @@ struct EventPage {
     to output: inout RESPEncoder, _ cursor: EventCursor, isComplete: Bool, hasMore: Bool
   ) {
     output.map(5)
-    output.field("last_seq", cursor.sequence)
-    output.field("complete", isComplete)
-    output.field("more", hasMore)
+    output.pair("last_seq", cursor.sequence)
+    output.bulk("complete" as StaticString)
+    output.boolean(isComplete)
+    output.bulk("more" as StaticString)
+    output.boolean(hasMore)
     output.bulk("events" as StaticString)
     output.array(count)
     output.bytes += events.bytes
-    output.field("cursor", cursor.text)
+    output.pair("cursor", cursor.text)
   }
 }
 

@@ -1,8 +1,12 @@
 import Wire
 
-/// Writes the named fields of a view, one after the other: as a reply, as JSON, or for the event
-/// log.
+/// Visits the named fields of a view, one after the other: to write them as a reply, as JSON or for
+/// the event log, to measure or to describe them.
 package protocol FieldWriter: ~Copyable {
+  /// Whether it describes fields, and so wants those that a view may lack.
+  static var isDescribing: Bool { get }
+  /// Tells what the next field means.
+  mutating func describe(_ field: @autoclosure () -> Field)
   mutating func field(_ name: StaticString, _ value: Int64)
   mutating func field(_ name: StaticString, _ value: Bool)
   mutating func field(_ name: StaticString, _ value: Double)
@@ -17,10 +21,20 @@ package protocol FieldWriter: ~Copyable {
 
 /// An element of a field that is a list. It has named fields of its own, none of which has records.
 package protocol FieldRecord {
+  /// A value whose fields can be described.
+  static var blank: Self { get }
+
   func write(to writer: inout some FieldWriter & ~Copyable)
 }
 
 extension FieldRecord {
+  /// What its fields mean.
+  static var fields: [Field] {
+    var list = FieldList()
+    blank.write(to: &list)
+    return list.fields
+  }
+
   var size: FieldSize {
     var size = FieldSize()
     write(to: &size)
@@ -29,6 +43,10 @@ extension FieldRecord {
 }
 
 extension FieldWriter where Self: ~Copyable {
+  package static var isDescribing: Bool { false }
+  @inline(__always)
+  package mutating func describe(_ field: @autoclosure () -> Field) {}
+
   @inline(__always)
   package mutating func field(_ name: StaticString, _ value: Int64?) {
     if let value { field(name, value) } else { null(name) }
@@ -58,6 +76,150 @@ extension FieldWriter where Self: ~Copyable {
     case .page(let page): field(name, bytes: Array("page:".utf8) + page.key)
     }
   }
+}
+
+/// Fields with what they mean: all fields of replies.
+extension FieldWriter where Self: ~Copyable {
+  @inline(__always)
+  mutating func field(
+    _ name: StaticString, _ value: Int64?, _ type: @autoclosure () -> ValueType,
+    _ help: @autoclosure () -> String
+  ) {
+    describe(Field("\(name)", type(), help()))
+    field(name, value)
+  }
+
+  @inline(__always)
+  mutating func field(_ name: StaticString, _ value: Bool, _ help: @autoclosure () -> String) {
+    describe(Field("\(name)", .boolean, help()))
+    field(name, value)
+  }
+
+  @inline(__always)
+  mutating func fraction(_ value: Double?, _ help: @autoclosure () -> String) {
+    describe(Field("fraction", .fraction.orNull, help()))
+    field("fraction", value)
+  }
+
+  @inline(__always)
+  mutating func field(
+    _ name: StaticString, _ value: String?, _ type: @autoclosure () -> ValueType,
+    _ help: @autoclosure () -> String
+  ) {
+    describe(Field("\(name)", type(), help()))
+    field(name, value)
+  }
+
+  @inline(__always)
+  mutating func field(
+    _ name: StaticString, _ value: Literal?, _ type: @autoclosure () -> ValueType,
+    _ help: @autoclosure () -> String
+  ) {
+    describe(Field("\(name)", type(), help()))
+    if let value { field(name, value.text) } else { null(name) }
+  }
+
+  @inline(__always)
+  mutating func field(
+    _ name: StaticString, bytes: [UInt8]?, _ type: @autoclosure () -> ValueType,
+    _ help: @autoclosure () -> String
+  ) {
+    describe(Field("\(name)", type(), help()))
+    field(name, bytes: bytes)
+  }
+
+  mutating func field(
+    _ name: StaticString, list: [[UInt8]], of type: @autoclosure () -> ValueType,
+    _ help: @autoclosure () -> String
+  ) {
+    describe(Field("\(name)", .list(type()), help()))
+    field(name, list: list)
+  }
+
+  mutating func field(
+    _ name: StaticString, records: [some FieldRecord], _ type: @autoclosure () -> ValueType,
+    _ help: @autoclosure () -> String
+  ) {
+    describe(Field("\(name)", .list(type()), help()))
+    field(name, records: records)
+  }
+
+  mutating func field(
+    _ name: StaticString, list: [String], _ help: @autoclosure () -> String
+  ) {
+    field(name, list: list.map { Array($0.utf8) }, of: .text(), help())
+  }
+
+  /// Writes one of a few choices by its name.
+  @inline(__always)
+  mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    _ name: StaticString, _ value: Choice, _ help: @autoclosure () -> String
+  ) {
+    field(name, value.rawValue, .choice(Choice.self), help())
+  }
+
+  @inline(__always)
+  mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    _ name: StaticString, _ value: Choice?, _ help: @autoclosure () -> String
+  ) {
+    field(name, value?.rawValue, .choice(Choice.self).orNull, help())
+  }
+
+  // MARK: Fields of several kinds
+
+  @inline(__always)
+  mutating func key(_ key: [UInt8], _ help: @autoclosure () -> String = "The key.") {
+    field("key", bytes: key, .key, help())
+  }
+
+  @inline(__always)
+  mutating func generation(
+    _ generation: Generation, _ help: @autoclosure () -> String = "The fencing token."
+  ) {
+    field("generation", generation.value, .generation, help())
+  }
+
+  @inline(__always)
+  mutating func owner(_ owner: Owner, _ help: @autoclosure () -> String = "Its owner.") {
+    describe(Field("owner", .owner, help()))
+    field("owner", owner)
+  }
+
+  @inline(__always)
+  mutating func now(_ nowUnixMS: Int64) {
+    field("now_unix_ms", nowUnixMS, .moment, "The daemon's clock.")
+  }
+
+  /// Writes the time left, the deadline and the current time, in milliseconds.
+  @inline(__always)
+  mutating func time(
+    left: Int64?, until deadlineUnixMS: Int64?, now nowUnixMS: Int64,
+    as type: @autoclosure () -> ValueType = .duration(), _ help: @autoclosure () -> String,
+    deadline: @autoclosure () -> String = "`remaining_ms` as a time; null if that is."
+  ) {
+    field("remaining_ms", left, type(), help())
+    field("deadline_unix_ms", deadlineUnixMS, .moment.orNull, deadline())
+    now(nowUnixMS)
+  }
+}
+
+/// Collects what the fields of a reply mean.
+struct FieldList: FieldWriter {
+  private(set) var fields: [Field] = []
+
+  static var isDescribing: Bool { true }
+  mutating func describe(_ field: @autoclosure () -> Field) { fields.append(field()) }
+
+  func field(_ name: StaticString, _ value: Int64) {}
+  func field(_ name: StaticString, _ value: Bool) {}
+  func field(_ name: StaticString, _ value: Double) {}
+  func field(_ name: StaticString, _ value: String) {}
+  func field(_ name: StaticString, _ value: StaticString) {}
+  func field(_ name: StaticString, bytes: [UInt8]) {}
+  func field(_ name: StaticString, list: [[UInt8]]) {}
+  func field(_ name: StaticString, records: [some FieldRecord]) {}
+  func field(_ name: StaticString, _ owner: Owner) {}
+  func null(_ name: StaticString) {}
 }
 
 /// Counts fields, and the most bytes that they take as a reply or in the event log.
@@ -114,13 +276,22 @@ extension RESPEncoder {
     if isDegraded, answer?.reason == nil { answer?.reason = .degraded }
     var size = FieldSize()
     view.write(to: &size, answer: answer)
+    map(size) { view.write(to: &$0, answer: answer) }
+  }
+
+  /// Appends a record as a map.
+  mutating func record(_ record: some FieldRecord) {
+    map(record.size) { record.write(to: &$0) }
+  }
+
+  /// Appends a map whose fields `body` writes.
+  @inline(__always)
+  private mutating func map(_ size: FieldSize, _ body: (inout MapText) -> Void) {
     map(size.count)
-    // Large views are rare, and are appended field by field.
-    guard size.bytes <= 4_096 else { return view.write(to: &self, answer: answer) }
     let version = version
     append(atMost: size.bytes) { text in
       var map = MapText(text: text, version: version)
-      view.write(to: &map, answer: answer)
+      body(&map)
       text = map.text
     }
   }
@@ -142,47 +313,4 @@ extension Call {
     let reason = answer.isAccepted ? nil : refusal
     reply(answer.view, Answer(isAccepted: answer.isAccepted, reason: reason))
   }
-}
-
-/// Writes the fields of a map in a reply. The map's header, with their number, comes first.
-extension RESPEncoder: FieldWriter {
-  package mutating func field(_ name: StaticString, _ value: Int64) { pair(name, value) }
-
-  package mutating func field(_ name: StaticString, _ value: Bool) {
-    bulk(name)
-    boolean(value)
-  }
-
-  package mutating func field(_ name: StaticString, _ value: Double) {
-    bulk(name)
-    double(value)
-  }
-
-  package mutating func field(_ name: StaticString, _ value: String) {
-    bulk(name)
-    bulk(value)
-  }
-
-  package mutating func field(_ name: StaticString, _ value: StaticString) { pair(name, value) }
-
-  package mutating func field(_ name: StaticString, bytes: [UInt8]) {
-    pair(name, bytes.span)
-  }
-
-  package mutating func field(_ name: StaticString, list: [[UInt8]]) {
-    bulk(name)
-    array(list.count)
-    for element in list { bulk(element) }
-  }
-
-  package mutating func field(_ name: StaticString, records: [some FieldRecord]) {
-    bulk(name)
-    array(records.count)
-    for record in records {
-      map(record.size.count)
-      record.write(to: &self)
-    }
-  }
-
-  package mutating func null(_ name: StaticString) { pairWithNull(name) }
 }

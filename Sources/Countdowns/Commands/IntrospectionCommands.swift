@@ -166,9 +166,9 @@ extension Call {
     } else {
       let group = family[0].group.name
       session.output.map(4)
-      session.output.field("summary", "A container for \(group) commands.")
-      session.output.field("since", Product.version)
-      session.output.field("group", group)
+      session.output.pair("summary", "A container for \(group) commands.")
+      session.output.pair("since", Product.version)
+      session.output.pair("group", group)
       replySubcommands(family)
     }
   }
@@ -176,10 +176,10 @@ extension Call {
   private func replyDocs(_ row: CommandSpec, family: [CommandSpec]) {
     let parameters = row.parameters
     session.output.map(4 + (parameters.isEmpty ? 0 : 1) + (family.isEmpty ? 0 : 1))
-    session.output.field("summary", row.summary)
-    session.output.field("since", Product.version)
-    session.output.field("group", row.group.name)
-    session.output.field("complexity", row.complexity)
+    session.output.pair("summary", row.summary)
+    session.output.pair("since", Product.version)
+    session.output.pair("group", row.group.name)
+    session.output.pair("complexity", row.complexity)
     if !parameters.isEmpty {
       session.output.bulk("arguments" as StaticString)
       session.output.array(parameters.count)
@@ -215,22 +215,22 @@ extension Call {
     session.output.map(
       3 + (parameter.token == nil ? 0 : 1) + (flags.isEmpty ? 0 : 1)
         + (parameter.help.isEmpty ? 0 : 1))
-    session.output.field("name", parameter.name)
-    session.output.field("type", type)
+    session.output.pair("name", parameter.name)
+    session.output.pair("type", type)
     if parameter.choices.isEmpty {
-      session.output.field("display_text", parameter.name)
+      session.output.pair("display_text", parameter.name)
     } else {
       session.output.bulk("arguments" as StaticString)
       session.output.array(parameter.choices.count)
       for choice in parameter.choices {
         session.output.map(3)
-        session.output.field("name", choice)
-        session.output.field("type", "pure-token" as StaticString)
-        session.output.field("token", choice)
+        session.output.pair("name", choice)
+        session.output.pair("type", "pure-token" as StaticString)
+        session.output.pair("token", choice)
       }
     }
-    if let token = parameter.token { session.output.field("token", token) }
-    if !parameter.help.isEmpty { session.output.field("summary", parameter.help) }
+    if let token = parameter.token { session.output.pair("token", token) }
+    if !parameter.help.isEmpty { session.output.pair("summary", parameter.help) }
     if !flags.isEmpty {
       session.output.bulk("flags" as StaticString)
       session.output.array(flags.count)

@@ -20,6 +20,23 @@ package struct JournalPart: Sendable {
   }
 }
 
+extension JournalPart: FieldRecord {
+  package static var blank: JournalPart {
+    JournalPart(position: 0, next: 0, segment: 0, bytes: [], lost: 0)
+  }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field(
+      "position", position, .count, "Where the bytes begin: later if those were removed.")
+    writer.field("next", next, .count, "Where to read on.")
+    writer.field("segment", segment, .count, "Where the segment of the bytes begins.")
+    writer.field(
+      "bytes", bytes: bytes, .bytes(), "What `countdownctl journal` and `policy replay` read.")
+    writer.field(
+      "lost", Int64(lost), .count, "At the end: how many entries after it are lost; else 0.")
+  }
+}
+
 let journalCommands: [CommandSpec] = [
   CommandSpec(
     "JOURNAL", "READ",
@@ -29,16 +46,7 @@ let journalCommands: [CommandSpec] = [
     ], group: .server, [.admin, .unlogged],
     complexity: "O(count)",
     "Read bytes of the journal of decisions, of one segment; none at its end.",
-    .value(
-      .record(
-        "journal-part",
-        [
-          Field("position", .count, "Where the bytes begin: later if those were removed."),
-          Field("next", .count, "Where to read on."),
-          Field("segment", .count, "Where the segment of the bytes begins."),
-          Field("bytes", .bytes(), "What `countdownctl journal` and `policy replay` read."),
-          Field("lost", .count, "At the end: how many entries after it are lost; else 0."),
-        ]))
+    .value(.record("journal-part", JournalPart.fields))
   ) { call throws(CommandError) in
     let position = try call.integer(call.arguments[2], "position", in: 0...Int64.max / 2)
     let count = Int(try call.integer(call.arguments[3], "count", in: 1...1_048_576))
@@ -48,12 +56,6 @@ let journalCommands: [CommandSpec] = [
     } catch {
       throw CommandError(error.text)
     }
-    call.session.output.map(5)
-    call.session.output.field("position", part.position)
-    call.session.output.field("next", part.next)
-    call.session.output.field("segment", part.segment)
-    call.session.output.bulk("bytes")
-    call.session.output.bulk(part.bytes)
-    call.session.output.field("lost", Int64(part.lost))
+    call.session.output.record(part)
   }
 ]

@@ -17,6 +17,9 @@ package protocol EntityState {
 }
 
 extension EntityState {
+  /// A state with an empty key.
+  static var blank: Self { blank([UInt8]().span) }
+
   package var format: UInt8 { EntityRecord.plain }
 }
 

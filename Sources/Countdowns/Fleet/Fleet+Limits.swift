@@ -37,7 +37,7 @@ extension Fleet {
   }
 
   private func fill(_ slot: ReplySlot, _ known: LimitsAnswer) {
-    dispatcher.fill(slot) { known.write(to: &$0, at: dispatcher.host.now) }
+    dispatcher.fill(slot) { $0.record(known.reply(at: dispatcher.host.now)) }
   }
 
   // MARK: Taking

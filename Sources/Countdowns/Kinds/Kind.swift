@@ -19,8 +19,6 @@ package protocol Kind: SendableMetatype {
   static var stateOfNothing: StaticString { get }
   /// Whether entities of this kind can survive a restart of the daemon.
   static var canBeDurable: Bool { get }
-  /// The fields of its views, in replies and events.
-  static var fields: [Field] { get }
   static var events: [EventDescription] { get }
 
   // MARK: Looking
@@ -96,6 +94,8 @@ package protocol Kind: SendableMetatype {
 }
 
 extension Kind {
+  /// The fields of its views, in replies and events.
+  static var fields: [Field] { View.fields }
   static var keyName: String { "key" }
   static var hasOwners: Bool { true }
   static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [View] {

@@ -76,7 +76,7 @@ package enum DaemonSchema {
   /// The fields that all events begin with.
   static let eventFields: [Field] = [
     Field("event", .text(), "Its name."), Field("key", .key, "The key of the entity."),
-    .generation,
+    Field("generation", .generation, "The fencing token."),
     Field("seq", .count, "Rises across the whole daemon and across restarts, with gaps."),
     Field(
       "position", .text().orNull, "In a fleet, of shared kinds: the same on all hosts, for cursors."

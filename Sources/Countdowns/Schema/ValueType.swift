@@ -60,25 +60,6 @@ package struct Field: Equatable, Sendable {
     self.type = type
     self.help = help
   }
-
-  // Fields of several kinds.
-  static let now = Field("now_unix_ms", .moment, "The daemon's clock.")
-  static let owner = Field("owner", .owner, "Its owner.")
-  static let generation = Field("generation", .generation, "The fencing token.")
-  static let sameAsTime = Field(
-    "deadline_unix_ms", .moment.orNull, "`remaining_ms` as a time; null if that is.")
-}
-
-extension [Field] {
-  /// The fields of an answer, after the generation.
-  static func answer(_ reasons: [Reason]) -> [Field] {
-    [
-      Field("accepted", .boolean, "Whether the request was accepted; in replies that can refuse."),
-      Field(
-        "reason", .choice(reasons.map { "\($0.rawValue)" }).orNull,
-        "Why it was refused, or accepted without effect; in replies that can refuse."),
-    ]
-  }
 }
 
 /// An event of a kind.

@@ -1,6 +1,6 @@
-/// The fields of an entity in replies, events and snapshots. They are described once, for RESP,
-/// JSON and the event log alike; docs/reference explains them.
-package protocol EntityView: Sendable {
+/// The fields of an entity in replies, events and snapshots. One visit describes each field: its
+/// value, type and meaning, for RESP, JSON, the event log, the schema and the docs alike.
+package protocol EntityView: FieldRecord, Sendable {
   var kind: EntityKind { get }
   var key: [UInt8] { get }
   var generation: Generation { get }
@@ -23,6 +23,17 @@ package protocol EntityView: Sendable {
 }
 
 extension EntityView {
+  package func write(to writer: inout some FieldWriter & ~Copyable) {
+    write(to: &writer, answer: nil)
+  }
+
+  /// What its fields in replies mean.
+  static var fields: [Field] {
+    var list = FieldList()
+    blank.write(to: &list, answer: Answer(isAccepted: true))
+    return list.fields
+  }
+
   package var retryAfterMS: Int64 { 0 }
   package var refusingLimit: [UInt8]? { nil }
 
@@ -41,6 +52,7 @@ struct NothingView: EntityView {
   let key: [UInt8]
   let nowUnixMS: Int64
 
+  static var blank: NothingView { preconditionFailure("commands reply null") }
   var generation: Generation { Generation(0) }
   var isDurable: Bool { false }
 
@@ -57,14 +69,6 @@ extension FieldWriter where Self: ~Copyable {
   /// Writes the fields of an event about an entity that has ended.
   mutating func over(_ state: StaticString, at nowUnixMS: Int64) {
     field("state", state)
-    field("now_unix_ms", nowUnixMS)
-  }
-
-  /// Writes the time left, the deadline and the current time, in milliseconds.
-  @inline(__always)
-  mutating func time(left: Int64?, until deadlineUnixMS: Int64?, now nowUnixMS: Int64) {
-    field("remaining_ms", left)
-    field("deadline_unix_ms", deadlineUnixMS)
     field("now_unix_ms", nowUnixMS)
   }
 }

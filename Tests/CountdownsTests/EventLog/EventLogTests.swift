@@ -216,6 +216,7 @@ import Testing
       let generation = Generation(-5)
       let nowUnixMS: Int64 = 0
       let isDurable = true
+      static var blank: View { View() }
       func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {}
       func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
         writer.field("a_field_of_tests", Int64.min)

@@ -4,12 +4,8 @@ package struct Annotations: Equatable, Sendable {
 
   package init() {}
 
-  static let fields = [
-    Field("meta", .bytes().orNull, "META; null without.")
-  ]
-
   /// Writes the fields, in replies and in events that report a whole countdown.
   func write(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("meta", bytes: meta)
+    writer.field("meta", bytes: meta, .bytes().orNull, "META; null without.")
   }
 }

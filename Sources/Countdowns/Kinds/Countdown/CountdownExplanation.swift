@@ -2,7 +2,7 @@ import Wire
 
 /// Why a countdown is as it is, and why START and ATTEMPT are refused: the reply to
 /// `COUNTDOWN WHY`.
-package struct CountdownExplanation: Equatable, Sendable {
+package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
   /// The status of the newest code.
   package enum Code: String, CaseIterable, Sendable {
     case valid, locked, passed, expired
@@ -166,21 +166,23 @@ package struct CountdownExplanation: Equatable, Sendable {
 
   // MARK: The reply
 
-  func write(to output: inout RESPEncoder) {
-    output.map(9)
-    output.field("key", bytes: key)
-    output.field("state", state.text)
-    output.field("why", why)
-    if let reason {
-      output.field("reason", reason.text)
-    } else {
-      output.null("reason")
-    }
-    output.field("retry_after_ms", retryAfterMS)
-    output.field("limits", list: limits.map { Array($0.utf8) })
-    output.field("code", code?.rawValue)
-    output.field("code_why", codeWhy)
-    output.field("owner", owner)
+  package static var blank: CountdownExplanation { CountdownExplanation(key: []) }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable) {
+    writer.key(key)
+    writer.field("state", state.rawValue, .choice(CountdownView.State.self), "The state.")
+    writer.field(
+      "why", why, .text(), "One sentence: the state, and whether START would be accepted.")
+    writer.field(
+      "reason", reason?.rawValue, .choice(Reason.self).orNull, "What START would reply.")
+    writer.field("retry_after_ms", retryAfterMS, .duration(), "What START would reply.")
+    writer.field(
+      "limits", list: limits,
+      "How full each window of the policy in force and each named limit is, and how many of its "
+        + "channels are used.")
+    writer.choice("code", code, "The state of the code; null where codes are not tracked.")
+    writer.field("code_why", codeWhy, .text().orNull, "Why ATTEMPT would be refused.")
+    writer.owner(owner)
   }
 }
 

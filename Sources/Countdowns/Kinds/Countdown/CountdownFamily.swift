@@ -151,10 +151,10 @@ let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "WHY", [.key], group: .entities(.countdown), [.readOnly, .fast],
     "Explain why a countdown is as it is, and what would be refused.",
-    .value(.record("countdown-why", CountdownKind.explanation))
+    .value(.record("countdown-why", CountdownExplanation.fields))
   ) { call throws(CommandError) in
     let explanation = call.engine.explainCountdown(try call.key(), at: call.now)
-    explanation.write(to: &call.session.output)
+    call.session.output.record(explanation)
   },
 
   .change(

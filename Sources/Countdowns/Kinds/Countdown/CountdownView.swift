@@ -133,16 +133,25 @@ package struct CountdownView: EntityView, Equatable {
 
   // MARK: Fields
 
+  package static var blank: CountdownView {
+    CountdownView(key: [], .idle, Generation(0), nowUnixMS: 0)
+  }
+
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
-    writer.field("key", bytes: key)
+    writer.key(key)
     writeState(to: &writer)
-    answer?.write(to: &writer)
-    writer.field("retry_after_ms", retryAfterMS)
-    writer.field("count", Int64(count))
-    writer.field("every_ms", everyMS)
-    writeSends(to: &writer)
-    writer.field("owner", owner)
-    annotations.write(to: &writer)
+    writeProgress(to: &writer)
+    writer.answer(
+      answer,
+      [
+        .cooldown, .window, .exhausted, .limit, .blocked, .repeated, .degraded, .expired, .locked,
+        .passed,
+      ])
+    writer.field(
+      "retry_after_ms", retryAfterMS, .duration(),
+      "The time until START is accepted, with windows and channels; 0 when ready. While paused, "
+        + "the earliest time.")
+    writePlan(to: &writer)
   }
 
   package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
@@ -152,7 +161,7 @@ package struct CountdownView: EntityView, Equatable {
     switch name {
     case .refused:
       writer.field("retry_after_ms", retryAfterMS)
-      quota?.write(to: &writer)
+      QuotaView.write(quota, to: &writer)
     case .retimed:
       if let limit = quota?.limit { writer.field("limit", bytes: limit) }
     case .forgiven:
@@ -161,11 +170,7 @@ package struct CountdownView: EntityView, Equatable {
     case .refunded, .expired, .locked, .passed:
       writeSends(to: &writer)
     case .started, .snapshot:
-      writer.field("count", Int64(count))
-      writer.field("every_ms", everyMS)
-      writeSends(to: &writer)
-      writer.field("owner", owner)
-      annotations.write(to: &writer)
+      writePlan(to: &writer)
     default:
       break
     }
@@ -177,20 +182,38 @@ package struct CountdownView: EntityView, Equatable {
   }
 
   func writeState(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("state", state.text)
-    writer.field("generation", generation.value)
-    writeProgress(to: &writer)
+    writer.field(
+      "state", state.rawValue, .choice(State.self),
+      "`idle`: cancelled, with sends on record (and snapshots of an unknown key).")
+    writer.generation(generation)
+  }
+
+  private func writePlan(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("count", Int64(count), .count, "The number of steps, as started.")
+    writer.field("every_ms", everyMS, .duration(), "The length of a step, as started.")
+    writeSends(to: &writer)
+    writer.owner(owner)
+    annotations.write(to: &writer)
   }
 
   private func writeSends(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("sends", Int64(sends))
-    quota?.write(to: &writer)
+    writer.field(
+      "sends", Int64(sends), .count,
+      "The accepted sends since the key was new or sends started over, without refunded ones.")
+    QuotaView.write(quota, to: &writer)
   }
 
-  private func writeProgress(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("remaining", remaining)
-    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
-    writer.field("title", bytes: title)
+  func writeProgress(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field(
+      "remaining", remaining, .count,
+      "The steps left, the number to show: `remaining_ms` / `every_ms` rounded up.")
+    writer.time(
+      left: remainingMS, until: deadlineUnixMS, now: nowUnixMS,
+      "The time until it is ready; 0 only when ready or idle.",
+      deadline: "When it is or was ready; null while paused.")
+    writer.field(
+      "title", bytes: title, .text().orNull,
+      "TITLE with the steps left, or READYTITLE; null without one.")
   }
 }
 
@@ -217,75 +240,38 @@ package struct QuotaView: Equatable, Sendable {
     attemptsLeft = policy.rules.attempts.map { Int64($0) - Int64(min(code.attempts, $0)) }
   }
 
-  func write(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("sends_left", sendsLeft.map { Int64($0) })
-    writer.field("policy", policy)
-    if hasLimits { writer.field("limit", bytes: limit) }
-    writer.field("channel", channel)
-    writer.field("next_channel", nextChannel)
-    writer.field("expires_in_ms", expiresInMS)
-    writer.field("attempts_left", attemptsLeft)
+  /// Writes the fields; nothing for a countdown without a policy.
+  static func write(_ quota: QuotaView?, to writer: inout some FieldWriter & ~Copyable) {
+    func describe<W: FieldWriter & ~Copyable>(_: borrowing W) -> Bool { W.isDescribing }
+    let isDescribing = describe(writer)
+    if quota == nil, !isDescribing { return }
+    writer.field(
+      "sends_left", quota?.sendsLeft.map { Int64($0) }, .count.orNull,
+      "With a policy: the sends that windows and channels still allow, cooldown aside; null if "
+        + "unlimited.")
+    writer.field("policy", quota?.policy, .text().orNull, "With a policy: its name.")
+    if quota?.hasLimits ?? isDescribing {
+      writer.field(
+        "limit", bytes: quota?.limit, .text().orNull,
+        "With a policy that names limits: the key of the one that has room last; null if none "
+          + "refuses.")
+    }
+    writer.field(
+      "channel", quota?.channel, .text().orNull,
+      "With a policy: the channel of the newest send; null without channels.")
+    writer.field(
+      "next_channel", quota?.nextChannel, .text().orNull,
+      "With a policy: the channel of the next send; null if none is left.")
+    writer.field(
+      "expires_in_ms", quota?.expiresInMS, .duration().orNull,
+      "With a policy: how long the newest code is valid; null if it is not.")
+    writer.field(
+      "attempts_left", quota?.attemptsLeft, .count.orNull,
+      "With a policy: the attempts left for the newest code; null if it is not valid or unlimited.")
   }
 }
 
 extension CountdownKind {
-  static let fields =
-    [
-      Field("key", .key, "The key."),
-      Field(
-        "state", .choice(CountdownView.State.self),
-        "`idle`: cancelled, with sends on record (and snapshots of an unknown key)."),
-      .generation,
-    ]
-    + .answer([
-      .cooldown, .window, .exhausted, .limit, .blocked, .repeated, .degraded, .expired, .locked,
-      .passed,
-    ])
-    + [
-      Field(
-        "remaining", .count,
-        "The steps left, the number to show: `remaining_ms` / `every_ms` rounded up."),
-      Field("remaining_ms", .duration(), "The time until it is ready; 0 only when ready or idle."),
-      Field("deadline_unix_ms", .moment.orNull, "When it is or was ready; null while paused."),
-      .now,
-      Field("title", .text().orNull, "TITLE with the steps left, or READYTITLE; null without one."),
-      Field(
-        "retry_after_ms", .duration(),
-        "The time until START is accepted, with windows and channels; 0 when ready. While "
-          + "paused, the earliest time."
-      ),
-      Field("count", .count, "The number of steps, as started."),
-      Field("every_ms", .duration(), "The length of a step, as started."),
-      Field(
-        "sends", .count,
-        "The accepted sends since the key was new or sends started over, without refunded ones."),
-      Field(
-        "sends_left", .count.orNull,
-        "With a policy: the sends that windows and channels still allow, cooldown aside; "
-          + "null if unlimited."
-      ),
-      Field("policy", .text().orNull, "With a policy: its name."),
-      Field(
-        "limit", .text().orNull,
-        "With a policy that names limits: the key of the one that has room last; null if none "
-          + "refuses."),
-      Field(
-        "channel", .text().orNull,
-        "With a policy: the channel of the newest send; null without channels."),
-      Field(
-        "next_channel", .text().orNull,
-        "With a policy: the channel of the next send; null if none is left."),
-      Field(
-        "expires_in_ms", .duration().orNull,
-        "With a policy: how long the newest code is valid; null if it is not."),
-      Field(
-        "attempts_left", .count.orNull,
-        "With a policy: the attempts left for the newest code; null if it is not valid or "
-          + "unlimited."
-      ),
-      .owner,
-    ] + Annotations.fields
-
   static let events: [EventDescription] = [
     .init(.started, "START or RESEND was accepted."),
     .init(.refused, "START or RESEND was refused."),
@@ -305,24 +291,5 @@ extension CountdownKind {
     .init(
       .forgiven, "FORGIVE.",
       [Field("uid", .count.orNull, "The administrator who has forgiven the key.")]),
-  ]
-
-  /// The fields of WHY.
-  static let explanation: [Field] = [
-    Field("key", .key, "The key."),
-    Field("state", .choice(CountdownView.State.self), "The state."),
-    Field(
-      "why", .text(), "One sentence: the state, and whether START would be accepted."),
-    Field("reason", .choice(Reason.self).orNull, "What START would reply."),
-    Field("retry_after_ms", .duration(), "What START would reply."),
-    Field(
-      "limits", .list(.text()),
-      "How full each window of the policy in force and each named limit is, and how many of its "
-        + "channels are used."),
-    Field(
-      "code", .choice(["valid", "locked", "passed", "expired"]).orNull,
-      "The state of the code; null where codes are not tracked."),
-    Field("code_why", .text().orNull, "Why ATTEMPT would be refused."),
-    .owner,
   ]
 }

@@ -71,7 +71,9 @@ package struct TimedEvent: Sendable {
     writer.field("late_us", lateMicroseconds)
     writer.field("state", state.text)
     writer.field("remaining", remaining)
-    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
+    writer.field("remaining_ms", remainingMS)
+    writer.field("deadline_unix_ms", deadlineUnixMS)
+    writer.field("now_unix_ms", nowUnixMS)
     writer.field("title", bytes: title)
   }
 }

@@ -45,35 +45,34 @@ package struct DebounceView: GuardView, Equatable {
   package var kind: EntityKind { .debounce }
   package var isDurable: Bool { owner == .none }
 
+  package static var blank: DebounceView { DebounceView(idle: .blank, at: .zero) }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
+    writer.key(key)
+    writer.generation(generation, "New with each burst.")
+    writer.answer(answer, [.repeated, .degraded])
+    writeState(to: &writer)
+  }
+
   package func writeState(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("state", state.rawValue)
-    writer.field("calls", calls)
-    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
-    writer.field("quiet_ms", quietMS)
-    writer.field("max_wait_ms", maximumWaitMS)
-    writer.field("leading", isLeading)
-    writer.field("owner", owner)
-    writer.field("payload", bytes: payload)
+    writer.choice(
+      "state", state,
+      "`resting`: nothing is pending, but the burst is not over; `idle` in events at the end.")
+    writer.field(
+      "calls", calls, .count,
+      "The calls that no event has reported yet; in `fired`, those it reports.")
+    writer.time(
+      left: remainingMS, until: deadlineUnixMS, now: nowUnixMS,
+      "The time until it fires, or until the burst is over.")
+    writer.field("quiet_ms", quietMS, .duration(), "The quiet time.")
+    writer.field("max_wait_ms", maximumWaitMS, .duration().orNull, "MAXWAIT; null without.")
+    writer.field("leading", isLeading, "LEADING.")
+    writer.owner(owner)
+    writer.field("payload", bytes: payload, .bytes().orNull, "PAYLOAD; null without.")
   }
 }
 
 extension DebounceKind {
-  static let fields =
-    [
-      Field("key", .key, "The key."), Field("generation", .generation, "New with each burst."),
-    ] + .answer([.repeated, .degraded]) + [
-      Field(
-        "state", .choice(DebounceView.State.self),
-        "`resting`: nothing is pending, but the burst is not over; `idle` in events at the end."),
-      Field(
-        "calls", .count, "The calls that no event has reported yet; in `fired`, those it reports."),
-      Field("remaining_ms", .duration(), "The time until it fires, or until the burst is over."),
-      .sameAsTime, .now, Field("quiet_ms", .duration(), "The quiet time."),
-      Field("max_wait_ms", .duration().orNull, "MAXWAIT; null without."),
-      Field("leading", .boolean, "LEADING."), .owner,
-      Field("payload", .bytes().orNull, "PAYLOAD; null without."),
-    ]
-
   static let events: [EventDescription] = [
     .init(.fired, "`reason` `quiet`, `max-wait`, `leading` or `flush`."),
     .init(.cancelled, "`reason` `cancelled` or `owner-gone`."),

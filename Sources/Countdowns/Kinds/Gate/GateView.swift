@@ -42,34 +42,31 @@ package struct GateView: GuardView, Equatable {
   package var kind: EntityKind { .gate }
   package var isDurable: Bool { owner == .none }
 
+  package static var blank: GateView { GateView(closed: [], at: .zero) }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
+    writer.key(key, "The session.")
+    writer.generation(
+      generation, "New with each pending CHECK and each OPEN; OPEN keeps that of an action.")
+    writer.answer(answer, [.login, .taken, .noAction, .degraded])
+    writeState(to: &writer)
+  }
+
   package func writeState(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("state", state.rawValue)
-    writer.field("action", bytes: action)
-    writer.field("payload", bytes: payload)
-    writer.field("taken", isTaken)
-    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
-    writer.field("owner", owner)
+    writer.choice("state", state, "The state.")
+    writer.field(
+      "action", bytes: action, .text().orNull,
+      "The pending action, or the one to run; null if none.")
+    writer.field("payload", bytes: payload, .bytes().orNull, "PAYLOAD; null without.")
+    writer.field("taken", isTaken, "Whether a connection runs the action.")
+    writer.time(
+      left: remainingMS, until: deadlineUnixMS, now: nowUnixMS, as: .duration().orNull,
+      "The time until the action is dropped or the session closes; null if open until CLOSE.")
+    writer.owner(owner)
   }
 }
 
 extension GateKind {
-  static let fields =
-    [
-      Field("key", .key, "The session."),
-      Field(
-        "generation", .generation,
-        "New with each pending CHECK and each OPEN; OPEN keeps that of an action."),
-    ] + .answer([.login, .taken, .noAction, .degraded]) + [
-      Field("state", .choice(GateView.State.self), "The state."),
-      Field("action", .text().orNull, "The pending action, or the one to run; null if none."),
-      Field("payload", .bytes().orNull, "PAYLOAD; null without."),
-      Field("taken", .boolean, "Whether a connection runs the action."),
-      Field(
-        "remaining_ms", .duration().orNull,
-        "The time until the action is dropped or the session closes; null if open until CLOSE."),
-      .sameAsTime, .now, .owner,
-    ]
-
   static let events: [EventDescription] = [
     .init(.pending, "An action waits for the session to open."),
     .init(

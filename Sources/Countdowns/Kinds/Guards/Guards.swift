@@ -55,13 +55,6 @@ package protocol GuardView: EntityView {
 }
 
 extension GuardView {
-  package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
-    writer.field("key", bytes: key)
-    writer.field("generation", generation.value)
-    answer?.write(to: &writer)
-    writeState(to: &writer)
-  }
-
   package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
     writeState(to: &writer)
   }

@@ -1,7 +1,7 @@
 import Wire
 
 /// The reply to `HUD WHY`: why a HUD is in its state, what it waits for, and who holds it.
-package struct HUDExplanation: Equatable, Sendable {
+package struct HUDExplanation: FieldRecord, Equatable, Sendable {
   /// A reason why the HUD stays in its state.
   package enum Reason: String, CaseIterable, Sendable {
     case nothing, paused, grace
@@ -128,17 +128,20 @@ package struct HUDExplanation: Equatable, Sendable {
 
   // MARK: The reply
 
-  func write(to output: inout RESPEncoder) {
-    output.map(9)
-    output.field("key", bytes: key)
-    output.field("state", state.rawValue)
-    output.field("why", why)
-    output.field("reasons", list: reasons.map { Array($0.rawValue.utf8) })
-    output.field("holders", list: holders.map { Array($0.utf8) })
-    output.field("mask", mask?.rawValue)
-    output.field("blocked_by", bytes: blockedBy)
-    output.field("level", level?.rawValue)
-    output.field("generation", generation?.value)
+  package static var blank: HUDExplanation { HUDExplanation(key: []) }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable) {
+    writer.key(key, "The screen.")
+    writer.choice("state", state, "The state.")
+    writer.field("why", why, .text(), "One sentence: the state, and what it waits for.")
+    writer.field("reasons", list: reasons.map(\.rawValue), "What it waits for, as words.")
+    writer.field("holders", list: holders, "Who holds it.")
+    writer.choice("mask", mask, "The mask; null if hidden.")
+    writer.field(
+      "blocked_by", bytes: blockedBy, .text().orNull, "The request that blocks the screen.")
+    writer.choice("level", level, "The level; null if hidden.")
+    writer.field(
+      "generation", generation?.value, .generation.orNull, "The fencing token; null if hidden.")
   }
 }
 

@@ -179,29 +179,35 @@ let hudCommands: [CommandSpec] = [
     group: .entities(.hud),
     [.readOnly, .fast],
     "Explain why a HUD is as it is, what it waits for, and who holds it.",
-    .value(.record("hud-why", HUDKind.explanation)),
+    .value(.record("hud-why", HUDExplanation.fields)),
     into: nil as Level?
   ) { call, level throws(CommandError) in
     let explanation = call.engine.explainHUD(try call.key(), level, at: call.now)
-    explanation.write(to: &call.session.output)
+    call.session.output.record(explanation)
   },
 
   CommandSpec(
     "HUD", "MASK", [Parameter("url", .text(atMost: TextLimits.url), "The request.")],
     group: .entities(.hud), [.readOnly, .fast],
     "Try out which mask a request gets, and by which rule, without showing anything.",
-    .value(.record("hud-mask", HUDKind.verdict))
+    .value(.record("hud-mask", BlockingRules.Verdict.fields))
   ) { call throws(CommandError) in
     let url = try call.text(call.arguments[2], "the URL", atMost: TextLimits.url)
-    let verdict = call.verdict(url)
-    call.session.output.map(3)
-    call.session.output.field("request", verdict.path)
-    call.session.output.field("mask", verdict.mask.rawValue)
-    call.session.output.field("rule", verdict.rule)
+    call.session.output.record(call.verdict(url))
   },
 
   .list(HUDKind.self, "List screens with their front HUDs, page by page."),
 ]
+
+extension BlockingRules.Verdict: FieldRecord {
+  package static var blank: Self { BlockingRules().verdict("") }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("request", path, .text(), "The path of the request.")
+    writer.choice("mask", mask, "The mask that it gets.")
+    writer.field("rule", rule, .text().orNull, "The rule that blocks it; null if none does.")
+  }
+}
 
 extension Call {
   /// Returns the decision of the blocking rules on a URL.

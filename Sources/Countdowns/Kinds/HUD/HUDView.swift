@@ -64,9 +64,11 @@ package struct HUDView: EntityView, Equatable {
     superseded = old
   }
 
+  package static var blank: HUDView { HUDView([], .normal, .blank, at: .zero) }
+
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
-    writer.field("key", bytes: key)
-    writer.field("generation", generation.value)
+    writer.key(key, "The screen.")
+    writer.generation(generation)
     writeState(to: &writer)
   }
 
@@ -76,74 +78,49 @@ package struct HUDView: EntityView, Equatable {
   }
 
   private func writeState(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("state", state.rawValue)
-    writer.field("level", level.rawValue)
-    writer.field("kind", content.rawValue)
-    writer.field("status", bytes: status)
-    writer.field("mask", mask.rawValue)
-    writer.field("fraction", fraction)
-    writer.field("leases", leases)
-    writer.field("holds", records: holds)
-    writer.field("dismissing", isDismissing)
-    writer.field("paused", isPaused)
-    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
-    writer.field("end", end?.rawValue)
-    writer.field("owner", owner)
-    writer.field("durable", isDurable)
+    writer.choice("state", state, "The state.")
+    writer.choice("level", level, "LEVEL.")
+    writer.choice("kind", content, "KIND.")
+    writer.field("status", bytes: status, .text().orNull, "The text; null without one.")
+    writer.choice("mask", mask, "The strictest MASK of all holds.")
+    writer.fraction(fraction, "The progress; null before PROGRESS.")
+    writer.field("leases", leases, .count, "The hold count.")
+    writer.field(
+      "holds", records: holds, .record("hold", Presentation.Show.fields),
+      "The holds, oldest first.")
+    writer.field(
+      "dismissing", isDismissing, "A dismissal is held until MIN, delayed, or in progress.")
+    writer.field("paused", isPaused, "Time is paused.")
+    writer.time(
+      left: remainingMS, until: deadlineUnixMS, now: nowUnixMS, as: .duration().orNull,
+      "The time until it begins to disappear, as far as known; else null.")
+    writer.field(
+      "end", end?.rawValue,
+      .choice(["dismissed", "timed-out", "owner-gone", "tapped", "never-shown"]).orNull,
+      "How it ended; null before.")
+    writer.owner(owner, "The owner of the newest hold.")
+    writer.field("durable", isDurable, "Whether any of it survives restarts.")
   }
 }
 
 /// A hold, as replies and events list it.
 extension Presentation.Show: FieldRecord {
   package func write(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("generation", generation.value)
-    writer.field("kind", request.kind.rawValue)
-    writer.field("status", bytes: request.status)
-    writer.field("mask", request.mask.rawValue)
-    writer.field("fraction", fraction)
-    writer.field("request", bytes: request.path)
-    writer.field("grace_ms", request.grace.millisecondsRoundedUp)
-    writer.field("max_ms", request.maximum?.millisecondsRoundedUp)
-    writer.field("owner", owner)
-    writer.field("durable", request.isDurable)
+    writer.generation(generation)
+    writer.choice("kind", request.kind, "KIND.")
+    writer.field("status", bytes: request.status, .text().orNull, "Its text.")
+    writer.choice("mask", request.mask, "Its MASK.")
+    writer.fraction(fraction, "Its progress.")
+    writer.field("request", bytes: request.path, .text().orNull, "The path of its REQUEST.")
+    writer.field("grace_ms", request.grace.millisecondsRoundedUp, .duration(), "GRACE.")
+    writer.field(
+      "max_ms", request.maximum?.millisecondsRoundedUp, .duration().orNull, "MAX.")
+    writer.owner(owner)
+    writer.field("durable", request.isDurable, "DURABLE.")
   }
 }
 
 extension HUDKind {
-  static let fields: [Field] = [
-    Field("key", .key, "The screen."), .generation,
-    Field(
-      "state", .choice(HUDView.State.self), "The state."),
-    Field("level", .choice(Level.self), "LEVEL."),
-    Field("kind", .choice(Presentation.Kind.self), "KIND."),
-    Field("status", .text().orNull, "The text; null without one."),
-    Field("mask", .choice(Presentation.Mask.self), "The strictest MASK of all holds."),
-    Field("fraction", .fraction.orNull, "The progress; null before PROGRESS."),
-    Field("leases", .count, "The hold count."),
-    Field("holds", .list(.record("hold", holdFields)), "The holds, oldest first."),
-    Field("dismissing", .boolean, "A dismissal is held until MIN, delayed, or in progress."),
-    Field("paused", .boolean, "Time is paused."),
-    Field(
-      "remaining_ms", .duration().orNull,
-      "The time until it begins to disappear, as far as known; else null."),
-    .sameAsTime, .now,
-    Field(
-      "end", .choice(["dismissed", "timed-out", "owner-gone", "tapped", "never-shown"]).orNull,
-      "How it ended; null before."),
-    Field("owner", .owner, "The owner of the newest hold."),
-    Field("durable", .boolean, "Whether any of it survives restarts."),
-  ]
-
-  private static let holdFields: [Field] = [
-    .generation, Field("kind", .choice(Presentation.Kind.self), "KIND."),
-    Field("status", .text().orNull, "Its text."),
-    Field("mask", .choice(Presentation.Mask.self), "Its MASK."),
-    Field("fraction", .fraction.orNull, "Its progress."),
-    Field("request", .text().orNull, "The path of its REQUEST."),
-    Field("grace_ms", .duration(), "GRACE."), Field("max_ms", .duration().orNull, "MAX."), .owner,
-    Field("durable", .boolean, "DURABLE."),
-  ]
-
   static let events: [EventDescription] = [
     .init(.willAppear, "It begins to appear."),
     .init(.didAppear, "It is fully visible; not if it was dismissed in the fade-in."),
@@ -159,26 +136,5 @@ extension HUDKind {
     .init(.willDisappear, "`end` reports why."),
     .init(
       .didDisappear, "`end` reports why; `never-shown` comes without the events before."),
-  ]
-
-  /// The fields of WHY.
-  static let explanation: [Field] = [
-    Field("key", .key, "The screen."),
-    Field(
-      "state", .choice(HUDView.State.self), "The state."),
-    Field("why", .text(), "One sentence: the state, and what it waits for."),
-    Field("reasons", .list(.text()), "What it waits for, as words."),
-    Field("holders", .list(.text()), "Who holds it."),
-    Field("mask", .choice(Presentation.Mask.self).orNull, "The mask; null if hidden."),
-    Field("blocked_by", .text().orNull, "The request that blocks the screen."),
-    Field("level", .choice(Level.self).orNull, "The level; null if hidden."),
-    Field("generation", .generation.orNull, "The fencing token; null if hidden."),
-  ]
-
-  /// The fields of MASK.
-  static let verdict: [Field] = [
-    Field("request", .text(), "The path of the request."),
-    Field("mask", .choice(Presentation.Mask.self), "The mask that it gets."),
-    Field("rule", .text().orNull, "The rule that blocks it; null if none does."),
   ]
 }

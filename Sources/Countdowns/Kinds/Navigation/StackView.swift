@@ -44,13 +44,24 @@ package struct StackView: EntityView, Equatable {
     nowUnixMS = now.unixMilliseconds
   }
 
+  package static var blank: StackView { StackView(.blank, at: .zero) }
+
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
-    writer.field("key", bytes: key)
-    writer.field("state", state.rawValue)
-    writer.field("generation", generation.value)
-    answer?.write(to: &writer)
+    writer.key(key, "The stack.")
+    writer.field(
+      "state", state.rawValue, .choice(["settled", "transitioning", "empty"]),
+      "`empty` in snapshots of an unknown key.")
+    writer.generation(generation, "New with each swipe, and with each DURATION.")
+    writer.answer(
+      answer,
+      [
+        .transitioning, .root, .presented, .disabled, .noPage, .outsideEdge, .direction,
+        .notTransitioning,
+      ])
     writeDetails(to: &writer)
-    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
+    writer.time(
+      left: remainingMS, until: deadlineUnixMS, now: nowUnixMS, as: .duration().orNull,
+      "The time until the transition is over, or the swipe is cancelled; null if neither.")
   }
 
   /// Writes the fields of the page that the event concerns, then those of the stack.
@@ -92,42 +103,18 @@ package struct StackView: EntityView, Equatable {
   }
 
   private func writeDetails(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("page", bytes: pages.last)
-    writer.field("depth", Int64(pages.count))
-    writer.field("pages", list: pages)
-    writer.field("bar", bar.rawValue)
-    writer.field("transition", transition?.rawValue)
-    writer.field("fraction", fraction)
+    writer.field(
+      "page", bytes: pages.last, .key.orNull,
+      "The page on top; in events, the page that they are about.")
+    writer.field("depth", Int64(pages.count), .count, "The number of pages.")
+    writer.field("pages", list: pages, of: .key, "The pages, from the root up.")
+    writer.choice("bar", bar, "The navigation bar.")
+    writer.choice("transition", transition, "Null unless transitioning.")
+    writer.fraction(fraction, "The progress; null unless transitioning.")
   }
 }
 
 extension NavigationKind {
-  static let fields =
-    [
-      Field("key", .key, "The stack."),
-      Field(
-        "state", .choice(["settled", "transitioning", "empty"]),
-        "`empty` in snapshots of an unknown key."),
-      Field("generation", .generation, "New with each swipe, and with each DURATION."),
-    ]
-    + .answer([
-      .transitioning, .root, .presented, .disabled, .noPage, .outsideEdge, .direction,
-      .notTransitioning,
-    ]) + [
-      Field("page", .key.orNull, "The page on top; in events, the page that they are about."),
-      Field("depth", .count, "The number of pages."),
-      Field("pages", .list(.key), "The pages, from the root up."),
-      Field("bar", .choice(NavigationStack.Bar.self), "The navigation bar."),
-      Field(
-        "transition", .choice(NavigationStack.Transition.Kind.self).orNull,
-        "Null unless transitioning."),
-      Field("fraction", .fraction.orNull, "The progress; null unless transitioning."),
-      Field(
-        "remaining_ms", .duration().orNull,
-        "The time until the transition is over, or the swipe is cancelled; null if neither."),
-      .sameAsTime, .now,
-    ]
-
   private static let style = Field(
     "style", .choice(NavigationStack.Style.self), "How the page came to the stack.")
   private static let barChanged = Field(

@@ -37,22 +37,25 @@ package struct OnceView: GuardView, Equatable {
   package var kind: EntityKind { .once }
   package var isDurable: Bool { owner == .none }
 
+  package static var blank: OnceView { OnceView(idle: .blank, at: .zero) }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
+    writer.key(key)
+    writer.generation(generation)
+    writer.answer(answer, [.duplicate, .repeated, .degraded])
+    writeState(to: &writer)
+  }
+
   package func writeState(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("state", state.rawValue)
-    writer.field("result", bytes: result)
-    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
-    writer.field("owner", owner)
+    writer.choice("state", state, "`idle` in events at the end.")
+    writer.field("result", bytes: result, .bytes().orNull, "The result; null while running.")
+    writer.time(
+      left: remainingMS, until: deadlineUnixMS, now: nowUnixMS, "The time until TTL is over.")
+    writer.owner(owner)
   }
 }
 
 extension OnceKind {
-  static let fields =
-    [Field("key", .key, "The key."), .generation] + .answer([.duplicate, .repeated, .degraded]) + [
-      Field("state", .choice(OnceView.State.self), "`idle` in events at the end."),
-      Field("result", .bytes().orNull, "The result; null while running."),
-      Field("remaining_ms", .duration(), "The time until TTL is over."), .sameAsTime, .now, .owner,
-    ]
-
   static let events: [EventDescription] = [
     .init(.started, "The first request was accepted."),
     .init(.refused, "A repetition was refused."), .init(.done, "The result was recorded."),

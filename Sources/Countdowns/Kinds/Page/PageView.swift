@@ -34,53 +34,46 @@ package struct PageView: EntityView, Equatable {
     owner = entity.owner
   }
 
+  package static var blank: PageView { PageView(.blank, at: .zero) }
+
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
-    writer.field("key", bytes: key)
-    writer.field("generation", generation.value)
-    answer?.write(to: &writer)
+    writer.key(key)
+    writer.generation(generation, "New with each load.")
+    writer.answer(answer, [.notLoading, .notFailed, .loading])
     writeState(to: &writer)
-    writer.field("screen", bytes: screen)
-    writer.field("owner", owner)
+    writePlace(to: &writer)
   }
 
   package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
     guard name != .closed else { return writer.over("unknown", at: nowUnixMS) }
     writeState(to: &writer)
     if name == .failed { writer.field("error_page", state == .error) }
-    if name == .snapshot {
-      writer.field("screen", bytes: screen)
-      writer.field("owner", owner)
-    }
+    if name == .snapshot { writePlace(to: &writer) }
   }
 
   private func writeState(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("state", state.rawValue)
-    writer.field("animated", isAnimated)
-    writer.field("visible", isVisible)
-    writer.field("items", items)
-    writer.field("message", bytes: message)
-    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
+    writer.field(
+      "state", state.rawValue,
+      .choice(["loading", "content", "empty", "refreshing", "error", "unknown"]),
+      "`unknown` in snapshots of an unknown key.")
+    writer.field("animated", isAnimated, "Whether the load is to be seen.")
+    writer.field("visible", isVisible, "Whether the page is on the screen.")
+    writer.field("items", items, .count.orNull, "ITEMS; null if not given.")
+    writer.field(
+      "message", bytes: message, .text().orNull,
+      "MESSAGE of the last load that ended; null if not given.")
+    writer.time(
+      left: remainingMS, until: deadlineUnixMS, now: nowUnixMS, as: .duration().orNull,
+      "The time until the load fails; null if none is.")
+  }
+
+  private func writePlace(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("screen", bytes: screen, .key, "The screen of its HUD.")
+    writer.owner(owner)
   }
 }
 
 extension PageKind {
-  static let fields =
-    [
-      Field("key", .key, "The key."), Field("generation", .generation, "New with each load."),
-    ] + .answer([.notLoading, .notFailed, .loading]) + [
-      Field(
-        "state", .choice(["loading", "content", "empty", "refreshing", "error", "unknown"]),
-        "`unknown` in snapshots of an unknown key."),
-      Field("animated", .boolean, "Whether the load is to be seen."),
-      Field("visible", .boolean, "Whether the page is on the screen."),
-      Field("items", .count.orNull, "ITEMS; null if not given."),
-      Field(
-        "message", .text().orNull, "MESSAGE of the last load that ended; null if not given."),
-      Field(
-        "remaining_ms", .duration().orNull, "The time until the load fails; null if none is."),
-      .sameAsTime, .now, Field("screen", .key, "The screen of its HUD."), .owner,
-    ]
-
   static let events: [EventDescription] = [
     .init(.didAppear, "It is fully visible."), .init(.loading, "A load has begun."),
     .init(.loaded, "LOADED."), .init(.didDisappear, "It is no longer visible."),

@@ -22,10 +22,16 @@ package struct ScopeView: EntityView, Equatable {
   package var kind: EntityKind { .scope }
   package var isDurable: Bool { false }
 
+  package static var blank: ScopeView {
+    ScopeView(
+      key: [], state: .open, generation: Generation(0), depth: 1, children: 0, owned: 0,
+      handlers: 0, nowUnixMS: 0, owner: .none)
+  }
+
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
-    writer.field("key", bytes: key)
-    writer.field("state", state.rawValue)
-    writer.field("generation", generation.value)
+    writer.key(key)
+    writer.field("state", state.rawValue, .choice(["open", "closed"]), "`closed` in events.")
+    writer.generation(generation)
     writeDetails(to: &writer)
   }
 
@@ -40,14 +46,18 @@ package struct ScopeView: EntityView, Equatable {
   }
 
   private func writeDetails(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("parent", bytes: parent)
-    writer.field("depth", Int64(depth))
-    writer.field("children", Int64(children))
-    writer.field("owned", Int64(owned))
-    writer.field("handlers", Int64(handlers))
-    writer.field("ttl_ms", ttlMS)
-    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
-    writer.field("owner", owner)
+    writer.field(
+      "parent", bytes: parent, .key.orNull,
+      "The scope to which events continue; null at the top.")
+    writer.field("depth", Int64(depth), .count, "The depth in the tree: 1 at the top.")
+    writer.field("children", Int64(children), .count, "The scopes directly below.")
+    writer.field("owned", Int64(owned), .count, "How many entities it owns, scopes aside.")
+    writer.field("handlers", Int64(handlers), .count, "How many events are handled at it.")
+    writer.field("ttl_ms", ttlMS, .duration().orNull, "Its lease; null without one.")
+    writer.time(
+      left: remainingMS, until: deadlineUnixMS, now: nowUnixMS, as: .duration().orNull,
+      "The time until the lease expires; null without one.")
+    writer.owner(owner)
   }
 }
 
@@ -67,6 +77,8 @@ package struct Emission: EntityView, Equatable {
   package var kind: EntityKind { .scope }
   package var isDurable: Bool { false }
 
+  package static var blank: Emission { preconditionFailure("no command returns an emission") }
+
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
     preconditionFailure("no command returns an emission")
   }
@@ -81,20 +93,6 @@ package struct Emission: EntityView, Equatable {
 }
 
 extension ScopeKind {
-  static let fields: [Field] = [
-    Field("key", .key, "The key."),
-    Field("state", .choice(["open", "closed"]), "`closed` in events."), .generation,
-    Field("parent", .key.orNull, "The scope to which events continue; null at the top."),
-    Field("depth", .count, "The depth in the tree: 1 at the top."),
-    Field("children", .count, "The scopes directly below."),
-    Field("owned", .count, "How many entities it owns, scopes aside."),
-    Field("handlers", .count, "How many events are handled at it."),
-    Field("ttl_ms", .duration().orNull, "Its lease; null without one."),
-    Field(
-      "remaining_ms", .duration().orNull, "The time until the lease expires; null without one."),
-    .sameAsTime, .now, .owner,
-  ]
-
   static let events: [EventDescription] = [
     .init(
       .emitted, "This connection takes an event.",

@@ -1,7 +1,7 @@
 import Wire
 
 /// Why a rate limit accepts or refuses: the reply to `THROTTLE WHY`.
-package struct ThrottleExplanation {
+package struct ThrottleExplanation: FieldRecord {
   private let view: ThrottleView
   private let why: String
   private let reason: Reason?
@@ -67,14 +67,19 @@ package struct ThrottleExplanation {
     return texts
   }
 
-  func write(to output: inout RESPEncoder) {
-    output.map(6)
-    output.field("key", bytes: view.key)
-    output.field("state", view.state.rawValue)
-    output.field("why", why)
-    if let reason { output.field("reason", reason.text) } else { output.null("reason") }
-    output.field("retry_after_ms", view.retryAfterMS)
-    output.field("limits", list: limits.map { Array($0.utf8) })
+  package static var blank: ThrottleExplanation {
+    ThrottleExplanation([], Generation(0), .blank, by: nil, at: .zero)
+  }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable) {
+    writer.key(view.key)
+    writer.choice("state", view.state, "The state.")
+    writer.field("why", why, .text(), "One sentence: whether one more would be accepted.")
+    writer.field(
+      "reason", reason?.rawValue, .choice(Reason.self).orNull, "Why it would be refused.")
+    writer.field(
+      "retry_after_ms", view.retryAfterMS, .duration(), "The time until one more is accepted.")
+    writer.field("limits", list: limits, "How full the rate and each window are.")
   }
 }
 

@@ -35,11 +35,11 @@ let throttleCommands: [CommandSpec] = [
   CommandSpec(
     "THROTTLE", "WHY", [.key], group: .entities(.throttle), [.readOnly, .fast],
     "Explain in words how full a rate limit is, and when it has room.",
-    .value(.optional(.record("throttle-why", ThrottleKind.explanation)))
+    .value(.optional(.record("throttle-why", ThrottleExplanation.fields)))
   ) { call throws(CommandError) in
     let explanation = call.engine.explainThrottle(try call.key(), at: call.now)
     guard let explanation else { return call.session.output.null() }
-    explanation.write(to: &call.session.output)
+    call.session.output.record(explanation)
   },
   .get(ThrottleKind.self, "Read a rate limit."),
   .list(ThrottleKind.self, "List rate limits, page by page."),
@@ -71,12 +71,7 @@ private let takeThrottle = CommandSpec(
   ],
   group: .entities(.throttle), [.write, .fast],
   "Take from a rate limit, or from several named limits, all or none.",
-  .answerOfSeveral([
-    Field(
-      "refused_by", .key.orNull,
-      "Of named limits: the key of the one that has room last; null if accepted."),
-    Field("views", .list(.view), "Of named limits: each, in the order of the request."),
-  ]),
+  .answerOfSeveral(LimitsReply.ownFields),
   place: placeAfterLimits, into: TakeRequest()
 ) { call, request throws(CommandError) in
   let isNamed = call.engine.rules(of: call.arguments[2]) != nil
@@ -145,7 +140,7 @@ private func takeLimits(
   }
   call.engine.journal?.note(
     answer.answer, retryAfterMS: answer.retryAfterMS(at: call.now), limit: answer.refusal?.limit)
-  answer.write(to: &call.session.output, at: call.now)
+  call.session.output.record(answer.reply(at: call.now))
 }
 
 extension LimitsAnswer {
@@ -157,14 +152,34 @@ extension LimitsAnswer {
     ((refusal?.until ?? now.boot) - now.boot).millisecondsRoundedUp
   }
 
-  func write(to output: inout RESPEncoder, at now: Moment) {
-    output.map(5)
-    answer.write(to: &output)
-    output.field("refused_by", bytes: refusal?.limit)
-    output.field("retry_after_ms", retryAfterMS(at: now))
-    output.bulk("views")
-    output.array(views.count)
-    for view in views { output.view(view) }
+  func reply(at now: Moment) -> LimitsReply {
+    LimitsReply(
+      answer: answer, refusedBy: refusal?.limit, retryAfterMS: retryAfterMS(at: now), views: views)
+  }
+}
+
+/// The reply to TAKE about several limits.
+struct LimitsReply: FieldRecord {
+  let answer: Answer
+  let refusedBy: [UInt8]?
+  let retryAfterMS: Int64
+  let views: [ThrottleView]
+
+  static var blank: LimitsReply {
+    LimitsReply(answer: Answer(isAccepted: true), refusedBy: nil, retryAfterMS: 0, views: [])
+  }
+
+  /// What only this reply has.
+  static var ownFields: [Field] { fields.filter { ["refused_by", "views"].contains($0.name) } }
+
+  func write(to writer: inout some FieldWriter & ~Copyable) {
+    writer.answer(answer, [])
+    writer.field(
+      "refused_by", bytes: refusedBy, .key.orNull,
+      "Of named limits: the key of the one that has room last; null if accepted.")
+    writer.field("retry_after_ms", retryAfterMS)
+    writer.field(
+      "views", records: views, .view, "Of named limits: each, in the order of the request.")
   }
 }
 

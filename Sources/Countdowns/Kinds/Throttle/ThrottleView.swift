@@ -81,51 +81,42 @@ package struct ThrottleView: GuardView, Equatable {
   package var kind: EntityKind { .throttle }
   package var isDurable: Bool { true }
 
+  package static var blank: ThrottleView { ThrottleView(.blank, at: .zero) }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
+    writer.key(key)
+    writer.generation(generation)
+    writer.answer(answer, [.rate, .repeated, .degraded, .limit, .blocked])
+    writeState(to: &writer)
+  }
+
   package func writeState(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("state", state.rawValue)
-    writer.field("limit", limit)
-    writer.field("remaining", remaining)
-    writer.field("retry_after_ms", retryAfterMS)
-    writer.field("reset_after_ms", resetAfterMS)
-    writer.field("now_unix_ms", nowUnixMS)
-    writer.field("rate_count", rateCount)
-    writer.field("rate_ms", rateMS)
+    writer.choice(
+      "state", state,
+      "`idle`: nothing is used. `blocked`: too few codes of a named limit were entered.")
+    writer.field(
+      "limit", limit, .count, "BURST; of a named limit, of what has the least left.")
+    writer.field("remaining", remaining, .count, "How much of it is left.")
+    writer.field(
+      "retry_after_ms", retryAfterMS, .duration(),
+      "The time until this COST is accepted, rounded up. GET, LIST and `ready`: for COST 1.")
+    writer.field(
+      "reset_after_ms", resetAfterMS, .duration(),
+      "The time until all of BURST is back, rounded up.")
+    writer.now(nowUnixMS)
+    writer.field(
+      "rate_count", rateCount, .count, "The count of RATE, or of the longest window.")
+    writer.field(
+      "rate_ms", rateMS, .duration(), "The duration of RATE, or of the longest window.")
   }
 }
 
 extension ThrottleKind {
-  static let fields =
-    [Field("key", .key, "The key."), .generation]
-    + .answer([.rate, .repeated, .degraded, .limit, .blocked]) + [
-      Field(
-        "state", .choice(ThrottleView.State.self),
-        "`idle`: nothing is used. `blocked`: too few codes of a named limit were entered."),
-      Field("limit", .count, "BURST; of a named limit, of what has the least left."),
-      Field("remaining", .count, "How much of it is left."),
-      Field(
-        "retry_after_ms", .duration(),
-        "The time until this COST is accepted, rounded up. GET, LIST and `ready`: for COST 1."),
-      Field("reset_after_ms", .duration(), "The time until all of BURST is back, rounded up."),
-      .now,
-      Field("rate_count", .count, "The count of RATE, or of the longest window."),
-      Field("rate_ms", .duration(), "The duration of RATE, or of the longest window."),
-    ]
-
   static let events: [EventDescription] = [
     .init(.accepted, "The request was accepted."), .init(.refused, "The request was refused."),
     .init(.refunded, "REFUND."), .init(.ready, "All of BURST is back."),
     .init(.full, "A named limit has no room for one more."), .init(.room, "It has room again."),
     .init(.blocked, "Too few codes of a named limit were entered; `reason` is `passed`."),
     .init(.unblocked, "The block is over, or UNBLOCK."),
-  ]
-
-  /// The fields of WHY.
-  static let explanation: [Field] = [
-    Field("key", .key, "The key."),
-    Field("state", .choice(ThrottleView.State.self), "The state."),
-    Field("why", .text(), "One sentence: whether one more would be accepted."),
-    Field("reason", .choice(Reason.self).orNull, "Why it would be refused."),
-    Field("retry_after_ms", .duration(), "The time until one more is accepted."),
-    Field("limits", .list(.text()), "How full the rate and each window are."),
   ]
 }

@@ -47,17 +47,13 @@ package struct TimerView: EntityView, Equatable {
     payload = entity.payload
   }
 
+  package static var blank: TimerView { TimerView(.blank, at: .zero) }
+
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
-    writer.field("key", bytes: key)
-    writer.field("generation", generation.value)
+    writer.key(key)
+    writer.generation(generation)
     writeState(to: &writer)
-    writer.field("every_ms", everyMS)
-    writer.field("clock", clock.rawValue)
-    writer.field("late", late.rawValue)
-    writer.field("fired", fired)
-    writer.field("missed", missed)
-    writer.field("owner", owner)
-    writer.field("payload", bytes: payload)
+    writeSettings(late, to: &writer)
   }
 
   package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
@@ -72,20 +68,32 @@ package struct TimerView: EntityView, Equatable {
       writer.field("payload", bytes: payload)
     case .set, .snapshot:
       writeState(to: &writer)
-      writer.field("every_ms", everyMS)
-      writer.field("clock", clock.rawValue)
-      writer.field("fired", fired)
-      writer.field("missed", missed)
-      writer.field("owner", owner)
-      writer.field("payload", bytes: payload)
+      writeSettings(nil, to: &writer)
     default:
       writeState(to: &writer)
     }
   }
 
   private func writeState(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("state", state.rawValue)
-    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
+    writer.field(
+      "state", state.rawValue, .choice(["running", "paused", "idle"]),
+      "`idle`: it fires now, or is over.")
+    writer.time(
+      left: remainingMS, until: deadlineUnixMS, now: nowUnixMS, "The time until it fires.",
+      deadline: "When it fires; null while paused.")
+  }
+
+  /// - Parameter late: nil in events, which leave it out.
+  private func writeSettings(
+    _ late: PlainTimer.Late?, to writer: inout some FieldWriter & ~Copyable
+  ) {
+    writer.field("every_ms", everyMS, .duration().orNull, "The period; null without EVERY.")
+    writer.choice("clock", clock, "CLOCK.")
+    if let late { writer.choice("late", late, "LATE.") }
+    writer.field("fired", fired, .count, "How often it has fired.")
+    writer.field("missed", missed, .count, "The periods that were missed.")
+    writer.owner(owner)
+    writer.field("payload", bytes: payload, .bytes().orNull, "PAYLOAD; null without.")
   }
 }
 
@@ -111,19 +119,6 @@ extension Moment {
 }
 
 extension TimerKind {
-  static let fields: [Field] = [
-    Field("key", .key, "The key."), .generation,
-    Field("state", .choice(["running", "paused", "idle"]), "`idle`: it fires now, or is over."),
-    Field("remaining_ms", .duration(), "The time until it fires."),
-    Field("deadline_unix_ms", .moment.orNull, "When it fires; null while paused."), .now,
-    Field("every_ms", .duration().orNull, "The period; null without EVERY."),
-    Field("clock", .choice(TimerClock.self), "CLOCK."),
-    Field("late", .choice(PlainTimer.Late.self), "LATE."),
-    Field("fired", .count, "How often it has fired."),
-    Field("missed", .count, "The periods that were missed."), .owner,
-    Field("payload", .bytes().orNull, "PAYLOAD; null without."),
-  ]
-
   static let events: [EventDescription] = [
     .init(.set, "SET."), .init(.paused, "PAUSE."), .init(.resumed, "RESUME."),
     .init(.retimed, "RETIME."), .init(.fired, "It was due."),
