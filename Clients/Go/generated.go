@@ -124,8 +124,6 @@ type CountdownView struct {
 	State string
 	// The fencing token.
 	Generation int64
-	// Why it was refused, or accepted without effect; in replies that can refuse.
-	Reason Reason
 	// The steps left, the number to show: `remaining_ms` / `every_ms` rounded up.
 	Remaining int64
 	// The time until it is ready; 0 only when ready or idle.
@@ -136,6 +134,8 @@ type CountdownView struct {
 	Now time.Time
 	// TITLE with the steps left, or READYTITLE; null without one.
 	Title string
+	// Why it was refused, or accepted without effect; in replies that can refuse.
+	Reason Reason
 	// The time until START is accepted, with windows and channels; 0 when ready. While paused, the
 	// earliest time.
 	RetryAfter time.Duration
@@ -179,12 +179,12 @@ func toCountdownView(raw Raw) *CountdownView {
 	view.Key = raw.text("key")
 	view.State = raw.text("state")
 	view.Generation = raw.integer("generation")
-	view.Reason = Reason(raw.text("reason"))
 	view.Remaining = raw.integer("remaining")
 	view.RemainingTime = raw.span("remaining_ms")
 	view.Deadline = raw.moment("deadline_unix_ms")
 	view.Now = raw.moment("now_unix_ms")
 	view.Title = raw.text("title")
+	view.Reason = Reason(raw.text("reason"))
 	view.RetryAfter = raw.span("retry_after_ms")
 	view.Count = raw.integer("count")
 	view.Every = raw.span("every_ms")

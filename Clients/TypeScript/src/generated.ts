@@ -142,8 +142,6 @@ export interface CountdownView {
   state: 'counting' | 'paused' | 'ready' | 'idle';
   /** The fencing token. */
   generation: number;
-  /** Why it was refused, or accepted without effect; in replies that can refuse. */
-  reason: Reason | null;
   /** The steps left, the number to show: `remaining_ms` / `every_ms` rounded up. */
   remaining: number;
   /** The time until it is ready; 0 only when ready or idle. In milliseconds. */
@@ -154,6 +152,8 @@ export interface CountdownView {
   now: Date;
   /** TITLE with the steps left, or READYTITLE; null without one. */
   title: string | null;
+  /** Why it was refused, or accepted without effect; in replies that can refuse. */
+  reason: Reason | null;
   /**
    * The time until START is accepted, with windows and channels; 0 when ready. While paused, the
    * earliest time. In milliseconds.
@@ -202,12 +202,12 @@ export function toCountdownView(raw: Raw): CountdownView {
     key: text(raw, 'key') ?? "",
     state: text(raw, 'state') ?? 'counting',
     generation: number(raw, 'generation') ?? 0,
-    reason: text(raw, 'reason'),
     remaining: number(raw, 'remaining') ?? 0,
     remainingTime: number(raw, 'remaining_ms') ?? 0,
     deadline: moment(raw, 'deadline_unix_ms'),
     now: moment(raw, 'now_unix_ms') ?? new Date(0),
     title: text(raw, 'title'),
+    reason: text(raw, 'reason'),
     retryAfter: number(raw, 'retry_after_ms') ?? 0,
     count: number(raw, 'count') ?? 0,
     every: number(raw, 'every_ms') ?? 0,

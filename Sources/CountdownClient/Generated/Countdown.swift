@@ -20,8 +20,6 @@ public struct CountdownView: EntityView {
   public var state: State { fields["state"] ?? .idle }
   /// The fencing token.
   public var generation: Int { fields["generation"] ?? 0 }
-  /// Why it was refused, or accepted without effect; in replies that can refuse.
-  public var reason: Reason? { fields["reason"] }
   /// The steps left, the number to show: `remaining_ms` / `every_ms` rounded up.
   public var stepsLeft: Int { fields["remaining"] ?? 0 }
   /// The time until it is ready; 0 only when ready or idle.
@@ -32,6 +30,8 @@ public struct CountdownView: EntityView {
   public var now: Date? { fields["now_unix_ms"] }
   /// TITLE with the steps left, or READYTITLE; nil without one.
   public var title: String? { fields["title"] }
+  /// Why it was refused, or accepted without effect; in replies that can refuse.
+  public var reason: Reason? { fields["reason"] }
   /// The time until START is accepted, with windows and channels; 0 when ready. While paused, the
   /// earliest time.
   public var retryAfter: Duration { fields["retry_after_ms"] ?? .zero }

@@ -188,12 +188,6 @@ class CountdownView(View):
         return self.raw.get('generation') or 0
 
     @property
-    def reason(self) -> Reason | None:
-        """Why it was refused, or accepted without effect; in replies that can refuse."""
-        value = self.raw.get('reason')
-        return None if value is None else Reason(value)
-
-    @property
     def remaining(self) -> int:
         """The steps left, the number to show: `remaining_ms` / `every_ms` rounded up."""
         return self.raw.get('remaining') or 0
@@ -217,6 +211,12 @@ class CountdownView(View):
     def title(self) -> str | None:
         """TITLE with the steps left, or READYTITLE; null without one."""
         return text(self.raw, 'title')
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it was refused, or accepted without effect; in replies that can refuse."""
+        value = self.raw.get('reason')
+        return None if value is None else Reason(value)
 
     @property
     def retry_after(self) -> timedelta:
