@@ -15,7 +15,6 @@ package func runCountdownctl() -> Never {
 
 struct Countdownctl: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "countdownctl",
     abstract: "Start, watch and manage countdowns, HUDs and timers.",
     discussion: """
       Examples:
@@ -105,6 +104,9 @@ struct Countdownctl: AsyncParsableCommand {
       } else {
         try command.run()
       }
+    } catch let failure as Failure {
+      Output.error(failure.text, code: failure.code)
+      exit(withError: failure.status)
     } catch {
       let status = exitCode(for: error)
       // Messages quote arguments, so `Output` escapes them; help and completion scripts quote none.
@@ -136,6 +138,11 @@ struct GlobalOptions: ParsableArguments {
 
   @Flag(help: "Show generations (fencing tokens) too; --json always has them.")
   var generations = false
+
+  /// Prints a result: as JSON if that is asked for, else as text.
+  func show(_ value: @autoclosure () -> RESPValue, _ lines: @autoclosure () -> [String]) {
+    Output.lines(json ? [value().json] : lines())
+  }
 }
 
 /// The exit statuses besides 0 and ArgumentParser's 64 for an error in the command line.

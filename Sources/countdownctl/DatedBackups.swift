@@ -20,8 +20,10 @@ struct DatedBackups {
   }
 
   /// Removes all but the newest ones, and nothing with another name. Returns the removed paths.
-  func removeOld(keeping count: Int) throws(FileError) -> [String] {
-    guard let stream = unsafe opendir(directory) else { throw error("cannot list \(directory)") }
+  func removeOld(keeping count: Int) throws(Failure) -> [String] {
+    guard let stream = unsafe opendir(directory) else {
+      throw Failure(system: "cannot list \(directory)")
+    }
     defer { unsafe closedir(stream) }
     var names: [String] = []
     while let entry = unsafe readdir(stream) {
@@ -32,7 +34,7 @@ struct DatedBackups {
     }
     let old = names.sorted().dropLast(count).map { "\(directory)/\($0)" }
     for path in old {
-      guard unsafe unlink(path) == 0 else { throw error("cannot remove \(path)") }
+      guard unsafe unlink(path) == 0 else { throw Failure(system: "cannot remove \(path)") }
     }
     return old
   }
@@ -40,9 +42,5 @@ struct DatedBackups {
   private static func isDated(_ name: String) -> Bool {
     let digits = name.utf8.map { (48...57).contains($0) ? UInt8(ascii: "0") : $0 }
     return String(decoding: digits, as: UTF8.self) == "countdownd-00000000T000000Z.db"
-  }
-
-  private func error(_ what: String) -> FileError {
-    FileError(text: unsafe "\(what): \(String(cString: strerror(errno)))")
   }
 }

@@ -83,7 +83,7 @@ struct BenchReport: Sendable {
 
   private var serverJSON: RESPValue {
     .object([
-      "version": before.text("countdownd_version"), "cpu_us_per_command": processorPerCommand,
+      "version": before["countdownd_version"], "cpu_us_per_command": processorPerCommand,
       "memory_before": before.integer("used_memory_rss"),
       "memory_loaded": loaded.integer("used_memory_rss"),
       "memory_per_countdown": memoryPerCountdown,

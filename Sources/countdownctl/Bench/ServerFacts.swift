@@ -4,11 +4,12 @@ import CountdownClient
 struct ServerFacts: Sendable {
   private let values: [String: String]
 
-  init(info: String) {
+  /// - Parameter prefix: left out at the beginning of names.
+  init(info: String, without prefix: String = "") {
     var values: [String: String] = [:]
     for line in info.split(whereSeparator: \.isNewline) where !line.hasPrefix("#") {
       let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-      if parts.count == 2 { values[String(parts[0])] = String(parts[1]) }
+      if parts.count == 2 { values[String(parts[0].trimmingPrefix(prefix))] = String(parts[1]) }
     }
     self.values = values
   }
@@ -20,7 +21,7 @@ struct ServerFacts: Sendable {
   /// Returns a figure; nil if the daemon does not report it.
   func integer(_ name: String) -> Int? { values[name].flatMap { Int($0) } }
 
-  func text(_ name: String) -> String? { values[name] }
+  subscript(name: String) -> String? { values[name] }
 
   /// The daemon's processor time in user mode and in the kernel, in seconds.
   var processorSeconds: (user: Double, system: Double)? {

@@ -54,45 +54,24 @@ struct Backup: SessionCommand {
       }
       return
     }
-    let target: FileBeingWritten
     let path = keep == nil ? file : DatedBackups(file).newName
-    do {
-      target = try FileBeingWritten(path)
-    } catch {
-      Output.error(error.text, code: "FILE")
-      throw ExitCode.refused
+    let target = try FileBeingWritten(path)
+    let size = try await unlessEnded(by: signals) {
+      try await Self.copy(connection) { try target.write($0) }
     }
-    do {
-      let size = try await unlessEnded(by: signals) {
-        try await Self.copy(connection) { try target.write($0) }
-      }
-      guard let keep else {
-        try target.finish()
-        return report(session, path, size)
-      }
-      try target.finish { try Restore.check($0) }
-      report(session, path, size, removed: try DatedBackups(file).removeOld(keeping: keep))
-    } catch let error as FileError {
-      target.remove()
-      Output.error(error.text, code: "FILE")
-      throw ExitCode.refused
-    } catch {
-      target.remove()
-      throw error
+    guard let keep else {
+      try target.finish()
+      return report(path, size)
     }
+    try target.finish { try Restore.check($0) }
+    report(path, size, removed: try DatedBackups(file).removeOld(keeping: keep))
   }
 
-  private func report(
-    _ session: Session, _ path: String, _ size: Int, removed: [String]? = nil
-  ) {
-    guard session.json else {
-      Output.lines(
-        ["\(path.printable): \(size) bytes"] + (removed ?? []).map { "removed: \($0.printable)" })
-      return
-    }
-    Output.line(
-      (removed.map { RESPValue.object(["bytes": size, "file": path, "removed": $0]) }
-        ?? RESPValue.object(["bytes": size])).json)
+  private func report(_ path: String, _ size: Int, removed: [String]? = nil) {
+    global.show(
+      removed.map { .object(["bytes": size, "file": path, "removed": $0]) }
+        ?? .object(["bytes": size]),
+      ["\(path.printable): \(size) bytes"] + (removed ?? []).map { "removed: \($0.printable)" })
   }
 
   /// Runs `body`; if a signal comes first, throws 128 + its number as the exit status.

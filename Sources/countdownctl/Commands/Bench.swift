@@ -111,11 +111,7 @@ struct Bench: SessionCommand {
     drawing?.cancel()
     await drawing?.value
     obeying.cancel()
-    if session.json {
-      Output.line(report.json.json)
-    } else {
-      Output.lines(report.lines(style: session.style, width: Output.width))
-    }
+    global.show(report.json, report.lines(style: session.style, width: Output.width))
     if report.isInterrupted { throw ExitCode(130) }
     if !report.problems.isEmpty { throw ExitCode.refused }
   }

@@ -25,6 +25,6 @@ struct Clear: SessionCommand {
 
   func run(_ session: Session) async throws {
     let count = try await session.reply(["CLEAR", kind, match])
-    Output.line(session.json ? count.json : "ended: \(count.int ?? 0)")
+    global.show(count, ["ended: \(count.int ?? 0)"])
   }
 }

@@ -4,7 +4,6 @@ import Glibc
 
 struct Fleet: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "fleet",
     abstract: "Show, check or begin what the daemon shares with other hosts.",
     subcommands: [Status.self, Check.self, Init.self, AcceptLoss.self, Import.self])
 
@@ -17,11 +16,7 @@ struct Fleet: AsyncParsableCommand {
 
     func run(_ session: Session) async throws {
       let (info, facts) = try await Fleet.facts(session)
-      if session.json {
-        Output.line(Info.json(info).json)
-      } else {
-        Output.lines(facts.lines(style: session.style))
-      }
+      global.show(Info.json(info), facts.lines(style: session.style))
     }
   }
 
@@ -44,15 +39,13 @@ struct Fleet: AsyncParsableCommand {
       let settings = try? await session.reply(["CONFIG", "GET", "fleet.replicas"])
       let replicas = settings?["fleet.replicas"]?.string
       let problems = facts.problems(replicas: replicas, now: Int(time(nil)) * 1000)
-      if session.json {
-        Output.line(
-          RESPValue.object(["fleet": facts.facts["name"] ?? "", "problems": problems]).json)
-      } else if problems.isEmpty {
-        let servers = facts.servers.count == 1 ? "1 server" : "\(facts.servers.count) servers"
-        Output.line("fleet \(facts.facts["name"] ?? ""): all is well, \(servers)".printable)
-      } else {
-        Output.lines(problems.map { session.style.red("problem") + "  " + $0.printable })
-      }
+      let name = facts["name"] ?? ""
+      let servers = facts.servers.count == 1 ? "1 server" : "\(facts.servers.count) servers"
+      global.show(
+        .object(["fleet": name, "problems": problems]),
+        problems.isEmpty
+          ? ["fleet \(name): all is well, \(servers)".printable]
+          : problems.map { session.style.red("problem") + "  " + $0.printable })
       if !problems.isEmpty { throw ExitCode.refused }
     }
   }
@@ -71,12 +64,11 @@ struct Fleet: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
 
-    func run(_ session: Session) async throws { try await Fleet.begin("INIT", session) }
+    func run(_ session: Session) async throws { try await Fleet.begin("INIT", session, global) }
   }
 
   struct AcceptLoss: SessionCommand {
     static let configuration = CommandConfiguration(
-      commandName: "accept-loss",
       abstract: "Continue although the servers have lost records.",
       discussion: """
         Begins partitions that nobody knows, and ends the time for which changes are refused after a \
@@ -89,27 +81,27 @@ struct Fleet: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
 
-    func run(_ session: Session) async throws { try await Fleet.begin("ACCEPT-LOSS", session) }
+    func run(_ session: Session) async throws {
+      try await Fleet.begin("ACCEPT-LOSS", session, global)
+    }
   }
 
-  private static func begin(_ word: String, _ session: Session) async throws {
+  private static func begin(
+    _ word: String, _ session: Session, _ global: GlobalOptions
+  ) async throws {
     _ = try await facts(session)
     let count = try await session.reply(["FLEET", word]).int ?? 0
-    if session.json {
-      Output.line(RESPValue.object(["begun": count]).json)
-    } else {
-      Output.line(
-        count == 0 ? "nothing to do: the fleet was begun before" : "begun: \(count) partitions")
-    }
+    global.show(
+      .object(["begun": count]),
+      [count == 0 ? "nothing to do: the fleet was begun before" : "begun: \(count) partitions"])
   }
 
   /// Returns the reply to `INFO fleet`, raw and parsed. Throws exit status 1 without a fleet.
   static func facts(_ session: Session) async throws -> (String, FleetFacts) {
     let info = try await session.reply(["INFO", "fleet"]).string ?? ""
     guard let facts = FleetFacts(info: info) else {
-      Output.error(
+      throw Failure(
         "this daemon shares nothing: add a fleet section to its configuration", code: "NOTFOUND")
-      throw ExitCode.refused
     }
     return (info, facts)
   }

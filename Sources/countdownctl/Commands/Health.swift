@@ -35,7 +35,7 @@ struct Health: SessionCommand {
     let ping = try await session.reply(["PING"])
     if let text = ping.string, text != "PONG" { return try report([text], .notServing) }
     let text = try await session.reply(["INFO"]).string ?? ""
-    let facts = HealthFacts(info: text)
+    let facts = HealthFacts(facts: ServerFacts(info: text))
     // Only admins may read the settings.
     let replicas = try? await session.reply(["CONFIG", "GET", "fleet.replicas"])["fleet.replicas"]
     let fleet = FleetFacts(info: text)?.problems(
@@ -60,28 +60,16 @@ struct Health: SessionCommand {
   }
 
   private func report(_ problems: [String], _ outcome: Outcome) throws {
-    if global.json {
-      Output.line(
-        RESPValue.object(["status": outcome.rawValue, "problems": problems]).json)
-    } else {
-      Output.lines(problems.isEmpty ? ["all is well"] : problems.map(\.printable))
-    }
+    global.show(
+      .object(["status": outcome.rawValue, "problems": problems]),
+      problems.isEmpty ? ["all is well"] : problems.map(\.printable))
     guard outcome == .well else { throw outcome.exitCode }
   }
 }
 
 /// What INFO says about the health of a daemon.
 struct HealthFacts {
-  private let facts: [String: String]
-
-  init(info: String) {
-    var facts: [String: String] = [:]
-    for line in info.split(whereSeparator: \.isNewline) {
-      let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-      if parts.count == 2 { facts[String(parts[0])] = String(parts[1]) }
-    }
-    self.facts = facts
-  }
+  let facts: ServerFacts
 
   /// Whether commands are refused until damage is acknowledged.
   var refuses: Bool { facts["damaged"] == "1" && facts["on_damage"] == "refuse" }
@@ -111,9 +99,8 @@ struct HealthFacts {
   }
 
   private func full(_ used: String, _ limit: String, _ setting: String) -> String? {
-    guard let used = facts[used].flatMap({ Int($0) }),
-      let limit = facts[limit].flatMap({ Int($0) }),
-      limit > 0, used > limit / 10 * 9
+    guard let used = facts.integer(used), let limit = facts.integer(limit), limit > 0,
+      used > limit / 10 * 9
     else { return nil }
     return "\(setting) is \(limit), and \(used) are in use"
   }

@@ -46,8 +46,7 @@ struct JournalCommand: AsyncParsableCommand {
         print(&lost)
         guard entry.what != .state, pattern.map({ Glob.matches($0, entry.subject) }) ?? true
         else { return }
-        Output.line(
-          global.json ? entry.json(number).json : entry.line(style: session.style))
+        global.show(entry.json(number), [entry.line(style: session.style)])
       } lost: {
         lost += $0
       }
@@ -57,8 +56,7 @@ struct JournalCommand: AsyncParsableCommand {
     /// Prints how many entries are lost at a place, if any are.
     private func print(_ lost: inout Int) {
       guard lost > 0 else { return }
-      let fields: RESPValue = .map([.of("what", "lost"), .of("lost", lost)])
-      Output.line(global.json ? fields.json : "\(lost) entries are lost")
+      global.show(.object(["what": "lost", "lost": lost]), ["\(lost) entries are lost"])
       lost = 0
     }
   }
@@ -73,31 +71,19 @@ struct JournalCommand: AsyncParsableCommand {
 
     func run(_ session: Session) async throws {
       var (count, lost) = (0, 0)
-      do {
-        let target = try FileBeingWritten(file)
-        do {
-          try await JournalSource(nil, session).read { number, bytes in
-            try target.write(JournalFrames.frame(bytes, number: number))
-            count += 1
-            lost += Int(JournalEntry(bytes: bytes, offset: 0)?.segment.lost ?? 0)
-          } lost: {
-            lost += $0
-          }
-          try target.finish()
-        } catch {
-          target.remove()
-          throw error
-        }
-      } catch let error as FileError {
-        Output.error(error.text, code: "FILE")
-        throw ExitCode.refused
+      let target = try FileBeingWritten(file)
+      try await JournalSource(nil, session).read { number, bytes in
+        try target.write(JournalFrames.frame(bytes, number: number))
+        count += 1
+        lost += Int(JournalEntry(bytes: bytes, offset: 0)?.segment.lost ?? 0)
+      } lost: {
+        lost += $0
       }
-      if session.json {
-        Output.line(RESPValue.map([.of("entries", count), .of("lost", lost)]).json)
-      } else {
-        let others = lost > 0 ? "; \(lost) others are lost" : ""
-        Output.line("\(file.printable): \(count) entries" + others)
-      }
+      try target.finish()
+      let others = lost > 0 ? "; \(lost) others are lost" : ""
+      global.show(
+        .object(["entries": count, "lost": lost]),
+        ["\(file.printable): \(count) entries" + others])
     }
   }
 }
@@ -179,10 +165,8 @@ struct JournalSource {
       do throws(FileContents.Failure) {
         bytes = try FileContents.read(file, from: position, atMost: Self.chunk)
       } catch {
-        Output.error(
-          unsafe "\(file.printable) cannot be read: \(String(cString: strerror(error.code)))",
-          code: "FILE")
-        throw ExitCode.refused
+        throw Failure(
+          unsafe "\(file.printable) cannot be read: \(String(cString: strerror(error.code)))")
       }
       if bytes.isEmpty { break }
       position += bytes.count
@@ -192,8 +176,7 @@ struct JournalSource {
     guard !rest.isEmpty else { return }
     let end = position - rest.count
     let what = end == 0 ? "is no journal" : "is damaged at byte \(end); the rest is left out"
-    Output.error("\(file.printable) \(what)", code: "DAMAGE")
-    throw ExitCode.damaged
+    throw Failure("\(file.printable) \(what)", code: "DAMAGE", status: .damaged)
   }
 }
 
@@ -237,33 +220,34 @@ extension JournalEntry {
   }
 
   func json(_ number: UInt64) -> RESPValue {
-    var pairs: [RESPValue.Pair] = [
-      .of("number", Int(number)), .of("at_unix_ms", Int(at.wall.microseconds / 1_000)),
-      .of("what", "\(what)"),
-    ]
+    let head = RESPValue.object([
+      "number": Int(number), "at_unix_ms": Int(at.wall.microseconds / 1_000), "what": "\(what)",
+    ])
     func list(_ texts: [[UInt8]]) -> [RESPValue] { texts.map { .bulkString($0) } }
-    switch what {
-    case .segment:
-      pairs += [
-        .of("keys", segment.keys), .of("continues", segment.continues),
-        .of("lost", Int(segment.lost)),
-      ]
-    case .decision:
-      pairs += [
-        .of("uid", Int(uid)), .of("command", list(words)), .of("limits", list(limits)),
-        .of("accepted", answer.isAccepted.map { .boolean($0) } ?? .null),
-        .of("reason", answer.reason.isEmpty ? .null : .simpleString(answer.reason)),
-        .of("limit", answer.limit.map { .bulkString($0) } ?? .null),
-        .of("retry_after_ms", Int(answer.retryAfterMS)),
-        .of("generation", Int(answer.generation)),
-        .of("error", answer.error.isEmpty ? .null : .simpleString(answer.error)),
-      ]
-    case .reloaded: pairs.append(.of("settings", list(words)))
-    case .state, .expired, .waits, .ended:
-      pairs += [.of("kind", "\(kind.name)"), .of("key", .bulkString(key))]
-      if what == .ended { pairs.append(.of("reason", answer.reason)) }
-    case .closed: break
-    }
-    return .map(pairs)
+    let subject = RESPValue.object(["kind": "\(kind.name)", "key": RESPValue.bulkString(key)])
+    let rest: [RESPValue] =
+      switch what {
+      case .segment:
+        [
+          .object([
+            "keys": segment.keys, "continues": segment.continues, "lost": Int(segment.lost),
+          ])
+        ]
+      case .decision:
+        [
+          .object([
+            "uid": Int(uid), "command": list(words), "limits": list(limits),
+            "accepted": answer.isAccepted, "reason": answer.reason.isEmpty ? nil : answer.reason,
+            "limit": answer.limit.map { RESPValue.bulkString($0) },
+            "retry_after_ms": Int(answer.retryAfterMS), "generation": Int(answer.generation),
+            "error": answer.error.isEmpty ? nil : answer.error,
+          ])
+        ]
+      case .reloaded: [.object(["settings": list(words)])]
+      case .ended: [subject, .object(["reason": answer.reason])]
+      case .state, .expired, .waits: [subject]
+      case .closed: []
+      }
+    return .map(([head] + rest).flatMap { $0.pairs ?? [] })
   }
 }

@@ -40,19 +40,9 @@ struct Metrics: SessionCommand {
       countdownd_up \(isUp ? 1 : 0)
 
       """
-    do {
-      // The collector runs as another user.
-      let file = try FileBeingWritten(textfile, mode: 0o644)
-      do {
-        try file.write(Array((up + figures).utf8))
-        try file.finish()
-      } catch {
-        file.remove()
-        throw error
-      }
-    } catch let error as FileError {
-      Output.error(error.text, code: "FILE")
-      throw ExitCode.refused
-    }
+    // The collector runs as another user.
+    let file = try FileBeingWritten(textfile, mode: 0o644)
+    try file.write(Array((up + figures).utf8))
+    try file.finish()
   }
 }

@@ -21,13 +21,8 @@ struct Ping: SessionCommand {
     let reply = try await session.reply(["PING"]).string ?? ""
     let duration = clock.now - start
     let microseconds = Int((duration.inSeconds * 1e6).rounded())
-    if session.json {
-      Output.line(
-        RESPValue.object([
-          "reply": reply, "socket": session.path, "round_trip_us": microseconds,
-        ]).json)
-    } else {
-      Output.line("\(reply.printable)  from \(session.path.printable) in \(microseconds) µs")
-    }
+    global.show(
+      .object(["reply": reply, "socket": session.path, "round_trip_us": microseconds]),
+      ["\(reply.printable)  from \(session.path.printable) in \(microseconds) µs"])
   }
 }

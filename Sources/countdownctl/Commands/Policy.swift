@@ -6,7 +6,6 @@ import Glibc
 
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "policy",
     abstract: "Check configuration files, explain their policies, and try them on a journal.",
     discussion: """
       Examples:
@@ -72,19 +71,12 @@ struct Policy: AsyncParsableCommand {
     @OptionGroup var global: GlobalOptions
 
     func run() async throws {
-      let (policies, throttles): ([String: SendPolicy], [String: LimitRules])
-      do {
-        let engine = try Configuration.load(path: config).engine
-        (policies, throttles) = (engine.policies, engine.throttles)
-      } catch {
-        for problem in error.problems { Output.error(problem.description, code: "FILE") }
-        throw ExitCode.refused
-      }
+      let engine = try Policy.settings(of: config)
+      let policies = engine.policies
       let names = policies.keys.sorted()
       if let name, policies[name] == nil {
         let known = names.isEmpty ? "it has none" : "known: " + names.joined(separator: ", ")
-        Output.error("there is no policy '\(name)' in \(config); \(known)", code: "NOTFOUND")
-        throw ExitCode.refused
+        throw Failure("there is no policy '\(name)' in \(config); \(known)", code: "NOTFOUND")
       }
       if names.isEmpty, !global.json {
         let reason = isThere(config) ? "" : ", which does not exist"
@@ -96,9 +88,20 @@ struct Policy: AsyncParsableCommand {
           Output.line(PolicyText.json(policy).json)
         } else {
           if index > 0 { Output.line("") }
-          Output.lines(PolicyText.lines(policy, throttles: throttles, style: Output.style))
+          Output.lines(PolicyText.lines(policy, throttles: engine.throttles, style: Output.style))
         }
       }
+    }
+  }
+
+  /// Returns the settings of configuration files. Prints their problems, if there are any, and
+  /// throws exit status 1.
+  static func settings(of file: String) throws -> EngineSettings {
+    do {
+      return try Configuration.load(path: file).engine
+    } catch {
+      for problem in error.problems { Output.error(problem.description, code: "FILE") }
+      throw ExitCode.refused
     }
   }
 }

@@ -39,28 +39,17 @@ struct PolicyReplay: SessionCommand {
   }
 
   func run(_ session: Session) async throws {
-    let settings: EngineSettings
-    do {
-      settings = try Configuration.load(path: file).engine
-    } catch {
-      for problem in error.problems { Output.error(problem.description, code: "FILE") }
-      throw ExitCode.refused
-    }
+    let settings = try Policy.settings(of: file)
     let source = JournalSource(journal, session)
     let replay = Replay(settings, since: try await source.first(since))
     do {
       try await source.entries({ try replay.play($1) }, lost: replay.miss)
     } catch let problem as Replay.Problem {
-      Output.error(problem.text, code: "FILE")
-      throw ExitCode.refused
+      throw Failure(problem.text)
     }
     replay.finish()
     let report = replay.report
-    if global.json {
-      Output.line(json(report).json)
-    } else {
-      Output.lines(lines(report, style: session.style))
-    }
+    global.show(json(report), lines(report, style: session.style))
   }
 
   private func most(_ report: Replay.Report) -> [(key: [UInt8], count: Int)] {
@@ -128,25 +117,21 @@ struct PolicyReplay: SessionCommand {
   private func json(_ report: Replay.Report) -> RESPValue {
     func tally(_ tally: Replay.Tally) -> RESPValue {
       let waits = tally.waits([50, 95])
-      return .map([
-        .of("sends", tally.sends),
-        .of("refused", counts(tally.refused)),
-        .of("wait_median_ms", waits.map { .integer(Int($0[0])) } ?? .null),
-        .of("wait_95_ms", waits.map { .integer(Int($0[1])) } ?? .null),
+      return .object([
+        "sends": tally.sends, "refused": counts(tally.refused),
+        "wait_median_ms": waits.map { Int($0[0]) }, "wait_95_ms": waits.map { Int($0[1]) },
       ])
     }
-    return .map([
-      .of("from_unix_ms", report.first.map { .integer(Int($0 / 1_000)) } ?? .null),
-      .of("to_unix_ms", Int(report.last / 1_000)),
-      .of("decisions", report.decisions), .of("differing", report.differing),
-      .of("then", tally(report.then)), .of("now", tally(report.now)),
-      .of("customers_lost", report.lostKeys.count), .of("codes_lost", report.lostPasses),
-      .of("money_saved", saved(report).map { .double($0) } ?? .null),
-      .of(
-        "affected",
-        most(report).map { .map([.of("key", .bulkString($0.key)), .of("sends", $0.count)]) }),
-      .of("undecided", counts(report.undecided)),
-      .of("missing_entries", Int(report.missing)),
+    return .object([
+      "from_unix_ms": report.first.map { Int($0 / 1_000) },
+      "to_unix_ms": Int(report.last / 1_000), "decisions": report.decisions,
+      "differing": report.differing, "then": tally(report.then), "now": tally(report.now),
+      "customers_lost": report.lostKeys.count, "codes_lost": report.lostPasses,
+      "money_saved": saved(report),
+      "affected": most(report).map {
+        RESPValue.object(["key": RESPValue.bulkString($0.key), "sends": $0.count])
+      },
+      "undecided": counts(report.undecided), "missing_entries": Int(report.missing),
     ])
   }
 }

@@ -40,14 +40,10 @@ struct Restore: AsyncParsableCommand {
       Output.line(global.json ? "{\"state\":\"\(path.printable)\"}" : "state: \(path.printable)")
     } catch {
       if wasActive { _ = service?.start() }
-      var text = error.problem
-      if case .inUse = error.kind { text += "; stop it first" }
-      Output.error(text, code: "FILE")
-      throw ExitCode.refused
+      throw Failure(error, inUse: "; stop it first")
     }
     guard service?.start() ?? true else {
-      Output.error("the service does not start: systemctl status countdownd", code: "FILE")
-      throw ExitCode.refused
+      throw Failure("the service does not start: systemctl status countdownd")
     }
   }
 
@@ -57,8 +53,7 @@ struct Restore: AsyncParsableCommand {
     do throws(StoreError) {
       backup = try StateInspection(file, isThorough: true)
     } catch {
-      Output.error(error.problem, code: "FILE")
-      throw error.kind == .corrupt ? ExitCode.damaged : .refused
+      throw Failure(error, whenCorrupt: .damaged)
     }
     let problems = backup.product.isEmpty ? ["\(file) is empty"] : backup.damage
     for problem in problems { Output.error(problem, code: "DAMAGE") }

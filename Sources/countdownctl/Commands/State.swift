@@ -7,7 +7,6 @@ import Wire
 
 struct State: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "state",
     abstract: "List or check stored state, acknowledge damage to it, or accept its loss.",
     discussion: """
       Only acknowledge needs a daemon. For list and check, which change nothing, PATH is a state \
@@ -32,10 +31,7 @@ struct State: AsyncParsableCommand {
       do throws(StoreError) {
         return try StateInspection(path, isThorough: isThorough)
       } catch {
-        var text = error.problem
-        if case .inUse = error.kind { text += "; stop it, or look into a backup" }
-        Output.error(text, code: "FILE")
-        throw error.kind == .corrupt ? ExitCode.damaged : .refused
+        throw Failure(error, inUse: "; stop it, or look into a backup", whenCorrupt: .damaged)
       }
     }
   }
@@ -128,25 +124,18 @@ struct State: AsyncParsableCommand {
     func run() async throws {
       let state = try source.inspect(isThorough: true)
       let counts = EntityKind.durable.map { ("\($0.name)s", state.engine.count($0)) }
-      if global.json {
-        Output.line(
-          RESPValue.object([
-            "path": state.path, "product": state.product,
-            "entities": RESPValue.map(counts.map { .init(.text($0.0), .integer($0.1)) }),
-            "problems": state.problems,
-          ]).json)
-      } else {
-        Output.line("state: \(state.path.printable)")
-        if state.product.isEmpty {
-          Output.line("empty: a daemon starts fresh with it")
-        } else {
-          Output.line("last written by \(state.product.printable)")
-          Output.lines(counts.map { "\($0.0): \($0.1)" })
-        }
-        Output.lines(
-          state.problems.isEmpty
-            ? ["no problems"] : state.problems.map { "problem: \($0.printable)" })
-      }
+      global.show(
+        .object([
+          "path": state.path, "product": state.product,
+          "entities": RESPValue.map(counts.map { .init(.text($0.0), .integer($0.1)) }),
+          "problems": state.problems,
+        ]),
+        ["state: \(state.path.printable)"]
+          + (state.product.isEmpty
+            ? ["empty: a daemon starts fresh with it"]
+            : ["last written by \(state.product.printable)"] + counts.map { "\($0.0): \($0.1)" })
+          + (state.problems.isEmpty
+            ? ["no problems"] : state.problems.map { "problem: \($0.printable)" }))
       if !state.problems.isEmpty { throw ExitCode.damaged }
     }
   }
@@ -198,26 +187,15 @@ struct State: AsyncParsableCommand {
         loss = try StateRestore.acceptLoss(
           in: directory, atUnixMicroseconds: Int64(time(nil)) * 1_000_000)
       } catch {
-        var text = error.problem
-        if case .inUse = error.kind { text += "; stop it first" }
-        Output.error(text, code: "FILE")
-        throw ExitCode.refused
+        throw Failure(error, inUse: "; stop it first")
       }
-      guard let loss else {
-        Output.error("no state is missing in \(directory)", code: "FILE")
-        throw ExitCode.refused
-      }
-      show(loss)
-    }
-
-    private func show(_ loss: StateRestore.AcceptedLoss) {
-      if global.json {
-        Output.line(RESPValue.object(["missing": loss.missing, "state": loss.state]).json)
-      } else {
-        Output.line(
-          "given up: \(loss.missing.printable), with what has changed since the state before")
-        Output.line("state: \(loss.state.printable)")
-      }
+      guard let loss else { throw Failure("no state is missing in \(directory)") }
+      global.show(
+        .object(["missing": loss.missing, "state": loss.state]),
+        [
+          "given up: \(loss.missing.printable), with what has changed since the state before",
+          "state: \(loss.state.printable)",
+        ])
     }
   }
 }

@@ -12,18 +12,13 @@ struct FleetFacts {
     func number(_ name: String) -> Int? { facts[name].flatMap { Int($0) } }
   }
 
-  let facts: [String: String]
+  private let facts: ServerFacts
   let servers: [Peer]
   let sentinels: [Peer]
 
   /// Nil if the daemon is not part of a fleet.
   init?(info: String) {
-    var facts: [String: String] = [:]
-    for line in info.split(whereSeparator: \.isNewline) where !line.hasPrefix("#") {
-      let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-      guard parts.count == 2 else { continue }
-      facts[String(parts[0].trimmingPrefix("fleet_"))] = String(parts[1])
-    }
+    let facts = ServerFacts(info: info, without: "fleet_")
     guard facts["name"] != nil else { return nil }
     self.facts = facts
     func peers(_ name: String) -> [Peer] {
@@ -35,17 +30,19 @@ struct FleetFacts {
 
   /// What a list of a kind lacks; nil if it has everything.
   func omission(from kind: String) -> String? {
-    guard number("partial") > 0, (facts["kinds"] ?? "").split(separator: ",").contains(kind[...])
+    guard number("partial") > 0, (self["kinds"] ?? "").split(separator: ",").contains(kind[...])
     else { return nil }
-    return "only what this host holds is listed, not all of fleet '\(facts["name"] ?? "")': its "
+    return "only what this host holds is listed, not all of fleet '\(self["name"] ?? "")': its "
       + "fleet.mirror is used. A host with fleet.mirror all lists everything"
   }
 
-  func number(_ name: String) -> Int { facts[name].flatMap { Int($0) } ?? 0 }
+  subscript(name: String) -> String? { facts[name] }
+
+  func number(_ name: String) -> Int { self[name].flatMap { Int($0) } ?? 0 }
 
   /// The least and the most by which the servers' clocks are ahead of this host's, in microseconds.
   var clockAhead: ClosedRange<Int>? {
-    let parts = (facts["clock_ahead_us"] ?? "").split(separator: "..").compactMap { Int($0) }
+    let parts = (self["clock_ahead_us"] ?? "").split(separator: "..").compactMap { Int($0) }
     guard let first = parts.first, let last = parts.last, first <= last else { return nil }
     return first...last
   }
@@ -72,52 +69,32 @@ extension FleetFacts.Peer {
 extension FleetFacts {
   func lines(style: Style) -> [String] {
     let count = number("partitions")
-    var rows = [
-      (
-        "fleet",
-        "\(facts["name"] ?? ""), shares \((facts["kinds"] ?? "").replacing(",", with: " "))"
-      ),
-      (
-        "servers",
-        "\(servers.count { $0.isConnected }) of \(servers.count) connected"
-          + (facts["discovery"].map { ", discovery: \($0)" } ?? "")
-          + (facts["encrypted"] == "1" ? ", encrypted" : "")
-      ),
-      (
-        "partitions",
-        "\(count): \(number("open_partitions")) open, \(number("loaded_partitions")) loaded"
-          + (number("broken_partitions") > 0
-            ? ", \(number("broken_partitions")) do not answer" : "")
-      ),
+    let broken = number("broken_partitions")
+    let age = Duration.milliseconds(number("heartbeat_age_ms")).humanText
+    let isMirror = self["mirror"] == "used"
+    let facts: KeyValuePairs<String, String?> = [
+      "fleet": "\(self["name"] ?? ""), shares \((self["kinds"] ?? "").replacing(",", with: " "))",
+      "servers": "\(servers.count { $0.isConnected }) of \(servers.count) connected"
+        + (self["discovery"].map { ", discovery: \($0)" } ?? "")
+        + (self["encrypted"] == "1" ? ", encrypted" : ""),
+      "partitions": "\(count): \(number("open_partitions")) open, "
+        + "\(number("loaded_partitions")) loaded" + (broken > 0 ? ", \(broken) do not answer" : ""),
+      "heartbeat": self["heartbeat_age_ms"].map { _ in "written \(age) ago" },
+      "clock": clockAhead.map(Self.clockText),
+      "entities": "\(grouped(number("copies"))) "
+        + (isMirror ? "used here, \(number("kept_partitions")) partitions kept" : "shared")
+        + ", \(number("under_way")) under way",
+      "commands": "\(grouped(number("changes"))) changed, "
+        + "\(grouped(number("unavailable"))) unavailable, \(grouped(number("unsure"))) unsure, "
+        + "\(grouped(number("degraded"))) degraded",
+      "hidden": number("hidden") == 0
+        ? nil
+        : "\(grouped(number("hidden"))) stored before it joined; "
+          + "`countdownctl fleet import` moves them",
     ]
-    if facts["heartbeat_age_ms"] != nil {
-      let age = Duration.milliseconds(number("heartbeat_age_ms")).humanText
-      rows.append(("heartbeat", "written \(age) ago"))
-    }
-    if let ahead = clockAhead { rows.append(("clock", Self.clockText(ahead))) }
-    rows += [
-      (
-        "entities",
-        "\(grouped(number("copies"))) "
-          + (facts["mirror"] == "used"
-            ? "used here, \(number("kept_partitions")) partitions kept" : "shared")
-          + ", \(number("under_way")) under way"
-      ),
-      (
-        "commands",
-        "\(grouped(number("changes"))) changed, \(grouped(number("unavailable"))) unavailable, "
-          + "\(grouped(number("unsure"))) unsure, \(grouped(number("degraded"))) degraded"
-      ),
-    ]
-    if number("hidden") > 0 {
-      rows.append(
-        (
-          "hidden",
-          "\(grouped(number("hidden"))) stored before it joined; `countdownctl fleet import` moves them"
-        ))
-    }
+    let rows = facts.compactMap { name, text in text.map { (name, $0) } }
     let width = rows.map(\.0.count).max() ?? 0
-    return rows.map { style.dim(DisplayWidth.fit($0.0, width)) + "  " + $0.1.printable }
+    return rows.map { style.dim(DisplayWidth.fit($0, width)) + "  " + $1.printable }
       + (servers.isEmpty ? [] : [""] + serverLines(style))
       + (sentinels.isEmpty ? [] : [""] + sentinelLines(style))
   }

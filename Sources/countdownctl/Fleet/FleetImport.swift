@@ -36,17 +36,14 @@ extension Fleet {
       let (_, facts) = try await Fleet.facts(session)
       var result = Result()
       if facts.number("hidden") > 0 {
-        let names = (facts.facts["kinds"] ?? "").split(separator: ",")
+        let names = (facts["kinds"] ?? "").split(separator: ",")
         let kinds = EntityKind.allCases.filter { kind in names.contains { $0 == "\(kind.name)" } }
         result = try await move(Set(kinds), session)
       }
-      if session.json {
-        Output.line(
-          RESPValue.object(["moved": result.moved, "skipped": result.skipped]).json)
-      } else {
-        Output.lines(result.skipped.map { "skipped  \($0.printable): the fleet has this key" })
-        Output.line("moved: \(result.moved), skipped: \(result.skipped.count)")
-      }
+      global.show(
+        .object(["moved": result.moved, "skipped": result.skipped]),
+        result.skipped.map { "skipped  \($0.printable): the fleet has this key" }
+          + ["moved: \(result.moved), skipped: \(result.skipped.count)"])
       if let error = result.error { throw error }
     }
 
@@ -87,8 +84,7 @@ extension Fleet {
       let temporary = Output.environment("TMPDIR") ?? "/tmp"
       var template = Array("\(temporary)/countdownctl-XXXXXX".utf8CString)
       guard unsafe mkdtemp(&template) != nil else {
-        Output.error("cannot make a directory in TMPDIR", code: "FILE")
-        throw ExitCode.refused
+        throw Failure("cannot make a directory in TMPDIR")
       }
       let folder = String(
         decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -97,18 +93,14 @@ extension Fleet {
         for suffix in ["", "-wal", "-shm", "-journal"] { unsafe unlink(path + suffix) }
         unsafe rmdir(folder)
       }
-      do {
-        let file = try FileBeingWritten(path)
-        defer { file.remove() }
-        _ = try await Backup.copy(connection) { try file.write($0) }
-        try file.finish()
+      let file = try FileBeingWritten(path)
+      _ = try await Backup.copy(connection) { try file.write($0) }
+      try file.finish()
+      do throws(StoreError) {
         return try StoredRecords(ofBackup: path, kinds).all
-      } catch let error as FileError {
-        Output.error(error.text, code: "FILE")
-      } catch let error as StoreError {
-        Output.error(error.problem, code: "FILE")
+      } catch {
+        throw Failure(error)
       }
-      throw ExitCode.refused
     }
   }
 }

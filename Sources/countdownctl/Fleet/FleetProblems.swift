@@ -70,7 +70,7 @@ extension FleetFacts {
 
   private func replicaProblems(_ setting: String?) -> [String] {
     guard let setting else { return [] }
-    if setting == "0", facts["discovery"] == "sentinel" || facts["discovery"] == "cluster" {
+    if setting == "0", ["sentinel", "cluster"].contains(self["discovery"]) {
       return [
         "fleet.replicas is 0, so a failover can lose sends that were accepted: set it to all"
       ]

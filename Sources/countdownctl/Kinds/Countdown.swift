@@ -30,8 +30,8 @@ enum Countdown: Entity {
     return line(view, [left], style: style)
   }
 
-  static func details(_ event: CountdownEvent) -> [String] {
-    guard let view = event.countdown else { return event.state.map { [$0] } ?? [] }
+  static func details(_ event: CountdownEvent) -> [String?] {
+    guard let view = event.countdown else { return [event.state] }
     var details: [String?] = []
     switch event.name {
     case .started: details.append("\(view.count) × \(view.every.humanText)")
@@ -42,8 +42,7 @@ enum Countdown: Entity {
       details.append(view.state.rawValue)
       if view.timeLeft > .zero { details.append("\(view.timeLeft.humanText) left") }
     }
-    return (details + [view.title, event.name == .ready ? event.lateness : nil])
-      .compactMap(\.self)
+    return details + [view.title, event.name == .ready ? event.lateness : nil]
   }
 }
 

@@ -5,7 +5,6 @@ struct Debounce: AsyncParsableCommand, Entity {
   typealias View = DebounceView
 
   static let configuration = CommandConfiguration(
-    commandName: "debounce",
     abstract: "Turn many calls into one event, once no call has followed for a while.",
     discussion: """
       Examples:
@@ -41,9 +40,8 @@ struct Debounce: AsyncParsableCommand, Entity {
     return line(view, ["\(calls), \(when) \(view.timeLeft.humanText)"], style: style)
   }
 
-  static func details(_ event: CountdownEvent) -> [String] {
+  static func details(_ event: CountdownEvent) -> [String?] {
     let calls = event.debounce.flatMap { $0.calls > 0 ? "× \($0.calls)" : nil }
-    return [event.state, calls, event.debounce?.payload?.textOrBase64, event.lateness].compactMap(
-      \.self)
+    return [event.state, calls, event.debounce?.payload?.textOrBase64, event.lateness]
   }
 }

@@ -35,8 +35,8 @@ protocol Entity: SendableMetatype {
   static func line(_ view: View, after verb: String, style: Style) -> String
   /// Returns a reply about several entities; nil if it is about one.
   static func several(_ reply: RESPValue, style: Style) throws -> String?
-  /// Returns the details of an event, in a few words each.
-  static func details(_ event: CountdownEvent) -> [String]
+  /// Returns the details of an event, in a few words each; nil where there is nothing to say.
+  static func details(_ event: CountdownEvent) -> [String?]
 }
 
 extension Entity {

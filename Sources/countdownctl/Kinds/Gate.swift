@@ -5,7 +5,6 @@ struct Gate: AsyncParsableCommand, Entity {
   typealias View = GateView
 
   static let configuration = CommandConfiguration(
-    commandName: "gate",
     abstract: "Run an action now if a session is open, or once after the login.",
     discussion: """
       Examples:
@@ -62,9 +61,8 @@ struct Gate: AsyncParsableCommand, Entity {
     return word + "\(view.key.printable)  \(state)\(left)\(parts.joined())"
   }
 
-  static func details(_ event: CountdownEvent) -> [String] {
+  static func details(_ event: CountdownEvent) -> [String?] {
     [event.state, event.gate?.action, event.gate?.payload?.textOrBase64, event.lateness]
-      .compactMap(\.self)
   }
 
   // MARK: Subcommands

@@ -5,7 +5,6 @@ struct HUD: AsyncParsableCommand, Entity {
   typealias View = HUDView
 
   static let configuration = CommandConfiguration(
-    commandName: "hud",
     abstract: "Show progress HUDs that do not flicker: with a delay and a minimum time.",
     discussion: """
       Examples:
@@ -53,13 +52,13 @@ struct HUD: AsyncParsableCommand, Entity {
       ], style: style)
   }
 
-  static func details(_ event: CountdownEvent) -> [String] {
+  static func details(_ event: CountdownEvent) -> [String?] {
     guard let view = event.hud else { return [] }
     return [
       view.state.rawValue, view.kind?.rawValue, view.fraction.map { "\(Int($0 * 100)) %" },
       view.status, view.holds.count > 1 ? "\(view.holds.count) holds" : nil,
       view.end.map { "end: \($0.rawValue)" },
-    ].compactMap(\.self)
+    ]
   }
 
   struct Mask: SessionCommand {

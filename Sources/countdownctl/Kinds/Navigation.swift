@@ -42,7 +42,7 @@ struct Navigation: AsyncParsableCommand, Entity {
       ], style: style)
   }
 
-  static func details(_ event: CountdownEvent) -> [String] {
+  static func details(_ event: CountdownEvent) -> [String?] {
     let fields = event.fields
     let bar = fields["bar_changed"]?.bool == true ? fields["bar"]?.string : nil
     return [
@@ -50,6 +50,6 @@ struct Navigation: AsyncParsableCommand, Entity {
       fields["last"]?.bool == true ? "last" : nil,
       fields["style"]?.string == "presented" ? "presented" : nil, bar.map { "bar \($0)" },
       fields["fraction"]?.number.map { "\(Int($0 * 100)) %" },
-    ].compactMap(\.self)
+    ]
   }
 }

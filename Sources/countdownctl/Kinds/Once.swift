@@ -5,7 +5,6 @@ struct Once: AsyncParsableCommand, Entity {
   typealias View = OnceView
 
   static let configuration = CommandConfiguration(
-    commandName: "once",
     abstract: "Run something at most once per idempotency key.",
     discussion: """
       Examples:
@@ -27,8 +26,6 @@ struct Once: AsyncParsableCommand, Entity {
     ]
   }
 
-  static func absent(_ key: String) -> String { "there is no idempotency key '\(key)'" }
-
   static func line(_ view: OnceView, style: Style) -> String {
     let state = style.state(view.state.rawValue, view.state.rawValue)
     let result = view.result.map { ": \($0.textOrBase64.printable)" } ?? ""
@@ -40,7 +37,7 @@ struct Once: AsyncParsableCommand, Entity {
       + view.timeLeft.humanText + style.generation(view.generation)
   }
 
-  static func details(_ event: CountdownEvent) -> [String] {
-    [event.state, event.once?.result?.textOrBase64, event.lateness].compactMap(\.self)
+  static func details(_ event: CountdownEvent) -> [String?] {
+    [event.state, event.once?.result?.textOrBase64, event.lateness]
   }
 }

@@ -5,7 +5,6 @@ struct Page: AsyncParsableCommand, Entity {
   typealias View = PageView
 
   static let configuration = CommandConfiguration(
-    commandName: "page",
     abstract: "Load pages with a HUD, an error page with a retry, and silent refreshes.",
     discussion: """
       Examples:
@@ -41,10 +40,10 @@ struct Page: AsyncParsableCommand, Entity {
       ], style: style)
   }
 
-  static func details(_ event: CountdownEvent) -> [String] {
+  static func details(_ event: CountdownEvent) -> [String?] {
     [
       event.state, event.fields["items"]?.int.map { "\($0) items" },
       event.fields["message"]?.string,
-    ].compactMap(\.self)
+    ]
   }
 }

@@ -5,7 +5,6 @@ struct Scope: AsyncParsableCommand, Entity {
   typealias View = ScopeView
 
   static let configuration = CommandConfiguration(
-    commandName: "scope",
     abstract: "Manage scopes: what a scope owns ends with it.",
     discussion: """
       When a scope closes, the daemon cancels what it owns and closes the scopes below it. An \
@@ -47,14 +46,12 @@ struct Scope: AsyncParsableCommand, Entity {
       ], style: style)
   }
 
-  static func details(_ event: CountdownEvent) -> [String] {
+  static func details(_ event: CountdownEvent) -> [String?] {
     if let emission = event.emission {
       return [emission.name, emission.target, emission.phase, emission.payload?.textOrBase64]
-        .compactMap(\.self)
     }
     guard let view = event.scope else { return [] }
     return [view.state.rawValue, view.parent.map { "below \($0)" }, lease(view)]
-      .compactMap(\.self)
   }
 
   private static func lease(_ view: ScopeView) -> String? {

@@ -7,7 +7,6 @@ struct Throttle: AsyncParsableCommand, Entity {
   typealias Filter = NoFilter
 
   static let configuration = CommandConfiguration(
-    commandName: "throttle",
     abstract: "Ask rate limits: may this happen now?",
     discussion: """
       Examples:
@@ -46,11 +45,11 @@ struct Throttle: AsyncParsableCommand, Entity {
     return style.accepted(view.accepted) + "\(view.key.printable)  \(left)\(all)"
   }
 
-  static func details(_ event: CountdownEvent) -> [String] {
+  static func details(_ event: CountdownEvent) -> [String?] {
     let again = event.throttle.map { "try again in \($0.retryAfter.humanText)" }
     return [
       event.state, event.throttle.map(left), event.name == .refused ? again : nil, event.lateness,
-    ].compactMap(\.self)
+    ]
   }
 
   /// Returns the text of an answer of named limits; nil if the reply is another.

@@ -5,7 +5,6 @@ struct Timer: AsyncParsableCommand, Entity {
   typealias View = TimerView
 
   static let configuration = CommandConfiguration(
-    commandName: "timer",
     abstract: "Set timers that fire once or periodically.",
     discussion: """
       Examples:
@@ -33,19 +32,19 @@ struct Timer: AsyncParsableCommand, Entity {
     return line(view, ["due in \(view.timeLeft.humanText)\(every)"], style: style)
   }
 
-  static func details(_ event: CountdownEvent) -> [String] {
+  static func details(_ event: CountdownEvent) -> [String?] {
     if event.name == .fired {
       let missed = event.fields["missed"]?.int ?? 0
       return [
         event.fields["fired"]?.int.map { "× \($0)" }, missed > 0 ? "\(missed) missed" : nil,
         event.fields["payload"]?.textOrBase64, event.lateness,
-      ].compactMap(\.self)
+      ]
     }
     guard let view = event.timer else { return [] }
     return [
       view.state.rawValue,
       view.state == .idle ? nil : "due in \(view.timeLeft.humanText)",
       view.every.map { "every \($0.humanText)" },
-    ].compactMap(\.self)
+    ]
   }
 }

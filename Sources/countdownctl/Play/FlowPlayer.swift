@@ -56,11 +56,8 @@ final class FlowPlayer {
   /// Advances the time to `end`, stopping at each deadline.
   private func pass(to end: Int64) async throws {
     while elapsed < end {
-      let facts = try await observer!.send(["INFO", "timers"]).string ?? ""
-      let due = facts.split(whereSeparator: \.isNewline)
-        .first { $0.hasPrefix("next_deadline_in_ms:") }
-        .flatMap { Int64($0.drop { $0 != ":" }.dropFirst()) }
-      let step = min(max(due ?? .max, 1), end - elapsed)
+      let facts = ServerFacts(info: try await observer!.send(["INFO", "timers"]).string ?? "")
+      let step = min(max(Int64(facts.integer("next_deadline_in_ms") ?? .max), 1), end - elapsed)
       try await advance(step)
       elapsed += step
       try await collect()

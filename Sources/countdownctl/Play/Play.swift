@@ -53,8 +53,8 @@ struct Play: AsyncParsableCommand {
       } catch let problem as Flow.Problem {
         Output.error("\(path):\(problem.line): \(problem.text)", code: "FILE")
         hasFailed = true
-      } catch let error as FileError {
-        Output.error(error.text, code: "FILE")
+      } catch let failure as Failure {
+        Output.error(failure.text, code: failure.code)
         hasFailed = true
       } catch let error as CountdownClientError {
         Output.error("\(path): \(error)", code: "CLOSED")
@@ -70,7 +70,7 @@ struct Play: AsyncParsableCommand {
     let comparison: FlowComparison
     if let socket = global.socket {
       guard flow.configuration == nil else {
-        throw FileError(text: "\(path) has a configuration of its own; leave out --socket")
+        throw Failure("\(path) has a configuration of its own; leave out --socket")
       }
       comparison = try await Self.compare(flow, socket)
     } else {
@@ -94,10 +94,9 @@ struct Play: AsyncParsableCommand {
   private func report(_ path: String, _ comparison: FlowComparison) async throws {
     let count = comparison.differences
     if global.json {
+      let differences = comparison.differing
       return Output.line(
-        RESPValue.object([
-          "flow": path, "passed": count == 0, "differences": comparison.differing,
-        ]).json)
+        RESPValue.object(["flow": path, "passed": count == 0, "differences": differences]).json)
     }
     guard !quiet || count > 0 else { return }
     let style = Output.style
@@ -121,7 +120,7 @@ extension PrivateDaemon {
         _ = try await FlowClient.open(socket).send(["PING"])
         return
       } catch {
-        if let log = ending() { throw FileError(text: "countdownd did not start:\n\(log)") }
+        if let log = ending() { throw Failure("countdownd did not start:\n\(log)") }
         try await Task.sleep(for: .milliseconds(5))
       }
     }

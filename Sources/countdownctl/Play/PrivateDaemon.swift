@@ -10,11 +10,11 @@ final class PrivateDaemon {
   /// Nil once the process has been waited for.
   private var process: pid_t?
 
-  init(configuration: String?) throws(FileError) {
+  init(configuration: String?) throws {
     let parent = Output.environment("TMPDIR") ?? "/tmp"
     var template = Array("\(parent)/countdownctl-XXXXXX".utf8CString)
     guard unsafe mkdtemp(&template) != nil else {
-      throw FileError.system("cannot make a directory in \(parent)")
+      throw Failure(system: "cannot make a directory in \(parent)")
     }
     let directory = unsafe template.withUnsafeBufferPointer {
       unsafe String(cString: $0.baseAddress!)
@@ -38,7 +38,7 @@ final class PrivateDaemon {
   }
 
   /// Starts countdownd. It is the same program as countdownctl; the name in `words` selects it.
-  private static func spawn(_ words: [String], log: String) throws(FileError) -> pid_t {
+  private static func spawn(_ words: [String], log: String) throws(Failure) -> pid_t {
     var actions = unsafe posix_spawn_file_actions_t()
     unsafe posix_spawn_file_actions_init(&actions)
     defer { unsafe posix_spawn_file_actions_destroy(&actions) }
@@ -52,7 +52,7 @@ final class PrivateDaemon {
     let code = unsafe posix_spawn(&process, "/proc/self/exe", &actions, nil, &arguments, environ)
     guard code == 0 else {
       errno = code
-      throw FileError.system("cannot start countdownd")
+      throw Failure(system: "cannot start countdownd")
     }
     return process
   }
@@ -92,24 +92,17 @@ final class PrivateDaemon {
 
 /// Reads whole text files.
 enum TextFile {
-  static func read(_ path: String) throws(FileError) -> String {
+  static func read(_ path: String) throws(Failure) -> String {
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw FileError.system("cannot read \(path)") }
+    guard descriptor >= 0 else { throw Failure(system: "cannot read \(path)") }
     defer { close(descriptor) }
     var bytes: [UInt8] = []
     var part = [UInt8](repeating: 0, count: 65_536)
     while true {
       let count = unsafe Glibc.read(descriptor, &part, part.count)
-      guard count >= 0 else { throw FileError.system("cannot read \(path)") }
+      guard count >= 0 else { throw Failure(system: "cannot read \(path)") }
       guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
       bytes += part[..<count]
     }
-  }
-}
-
-extension FileError {
-  /// Returns an error with the reason in `errno`.
-  static func system(_ what: String) -> FileError {
-    FileError(text: unsafe "\(what): \(String(cString: strerror(errno)))")
   }
 }

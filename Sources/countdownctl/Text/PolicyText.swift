@@ -7,15 +7,11 @@ enum PolicyText {
   static func lines(
     _ policy: SendPolicy, throttles: [String: LimitRules] = [:], style: Style
   ) -> [String] {
-    var lines = [style.bold(policy.name)]
-    lines += sends(policy).map { "  " + $0 }
-    lines += windows(policy).map { "  " + $0 }
-    lines += codes(policy).map { "  " + $0 }
-    lines += lockout(policy).map { "  " + $0 }
-    lines += limits(policy, throttles).map { "  " + $0 }
-    lines += titles(policy).map { "  " + $0 }
-    lines += fleet(policy).map { "  " + $0 }
-    return lines
+    let parts = [
+      sends(policy), windows(policy), codes(policy), lockout(policy), limits(policy, throttles),
+      titles(policy), fleet(policy),
+    ]
+    return [style.bold(policy.name)] + parts.joined().map { "  " + $0 }
   }
 
   /// Returns when each send is possible at the earliest, apart from windows.

@@ -35,11 +35,11 @@ enum EventLine {
   private static func details(_ event: CountdownEvent, _ style: Style) -> [String] {
     guard let entity = entities[event.kind] else { return [] }
     var details = entity.details(event)
-    if let reason = event.reason { details.append("reason: \(reason)") }
+    details.append(event.reason.map { "reason: \($0)" })
     if style.showsGenerations, let generation = event.generation, event.name != .tick {
       details.append("generation \(generation)")
     }
-    return details.map(\.printable)
+    return details.compactMap { $0?.printable }
   }
 }
 
