@@ -2,7 +2,7 @@
 """Writes what is generated from `countdownctl schema`: `make clients`.
 
 That is parts of the clients and of countdownctl, and the views of the gateway's OpenAPI document.
-With --check it only compares. The program is COUNTDOWND's neighbour if that is set, else the newest
+With --check it only compares. The program is COUNTDOWND's neighbour if that is set, else the debug
 build.
 """
 

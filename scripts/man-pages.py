@@ -116,14 +116,13 @@ def shown(command):
     ]  # fmt: skip
 
 
-def name_of(argument):
-    name = argument["preferredName"]
-    return ("--" if name["kind"] == "long" else "-") + name["name"]
-
-
-def names_of(argument):
-    names = sorted(argument["names"], key=lambda name: name["kind"] == "long")
-    return ", ".join(bold(("--" if n["kind"] == "long" else "-") + n["name"]) for n in names)
+def term(argument, names):
+    """Returns how an argument is given: its value, or some of its names and its value."""
+    value = italic(argument["valueName"])
+    if argument["kind"] == "positional":
+        return value
+    term = ", ".join(bold(("--" if name["kind"] == "long" else "-") + name["name"]) for name in names)
+    return term if argument["kind"] == "flag" else f"{term} {value}"
 
 
 def is_common(argument):
@@ -138,13 +137,7 @@ def synopsis(words, command, *, common=False):
     for argument in arguments:
         if is_common(argument) and not common:
             continue
-        value = italic(argument["valueName"])
-        if argument["kind"] == "positional":
-            part = value
-        elif argument["kind"] == "flag":
-            part = bold(name_of(argument))
-        else:
-            part = bold(name_of(argument)) + " " + value
+        part = term(argument, [argument.get("preferredName")])
         if argument["isRepeating"]:
             part += " ..."
         parts.append(f"[{part}]" if argument["isOptional"] else part)
@@ -156,17 +149,11 @@ def options(command, *, common=False):
     for argument in shown(command):
         if is_common(argument) and not common:
             continue
-        value = italic(argument["valueName"])
-        if argument["kind"] == "positional":
-            term = value
-        elif argument["kind"] == "flag":
-            term = names_of(argument)
-        else:
-            term = names_of(argument) + " " + value
+        names = sorted(argument.get("names", []), key=lambda name: name["kind"] == "long")
         text = argument.get("abstract", "")
         if argument.get("defaultValue") and argument["kind"] != "flag" and "default" not in text:
             text = text.rstrip(".") + f" (default: {argument['defaultValue']})."
-        lines += tagged(term, escape(text))
+        lines += tagged(term(argument, names), escape(text))
     return lines
 
 

@@ -6,22 +6,23 @@ rows and first columns: from `countdownctl schema`, the configuration and `INFO`
 are written by hand and kept; a row without them is reported. The comments of the configuration file
 come from the schema, too. The tour below checks the schema: every field of every reply and event is
 described, and every field that is described is seen. The daemon is COUNTDOWND if set, else the
-newest build.
+debug build.
 """
 
 import contextlib
 import json
-import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT / "Tests/Integration"))
+
+from countdownd import Daemon, Refused, binary, ctl_binary, view  # noqa: E402
+
 PAGES = PROJECT / "docs/reference"
 CONFIGURATION_FILE = PROJECT / "config/countdownd.yaml"
 SETTING = r"(?P<indent> *)(?P<name>[a-z-]+):\s*(?P<value>.*)$"
@@ -166,101 +167,6 @@ COMMON_OPTIONS = {"OWNER", "GENERATION"}
 COMMON_FIELDS = ["event", "key", "generation", "seq", "due_unix_ms", "late_us"]
 
 
-# MARK: The daemon
-
-
-def binary():
-    named = os.environ.get("COUNTDOWND")
-    built = [PROJECT / ".build" / kind / "countdownd" for kind in ("release", "debug")]
-    candidates = [pathlib.Path(named)] if named else [path for path in built if path.exists()]
-    if not candidates:
-        sys.exit("there is no countdownd in .build; run this first: make build")
-    return max(candidates, key=lambda path: path.stat().st_mtime).resolve()
-
-
-@contextlib.contextmanager
-def daemon(*arguments):
-    """Starts a daemon in its own directory; once it is ready, yields a function that connects."""
-    with tempfile.TemporaryDirectory(prefix="countdownd-") as directory:
-        directory = pathlib.Path(directory)
-        (directory / "config.yaml").write_text(CONFIGURATION)
-        log = open(directory / "log", "w+")
-        process = subprocess.Popen(
-            [binary(), "--socket", directory / "socket", "--config", directory / "config.yaml",
-             "--state-directory", directory / "state", *arguments],
-            stdout=log, stderr=log,
-        )  # fmt: skip
-        try:
-            for _ in range(600):
-                with contextlib.suppress(OSError, Refused):
-                    Connection(directory / "socket").call("PING")
-                    break
-                if process.poll() is not None:
-                    sys.exit((directory / "log").read_text())
-                time.sleep(0.05)
-            yield lambda: Connection(directory / "socket")
-        finally:
-            process.terminate()
-            process.wait()
-
-
-class Refused(Exception):
-    """An error reply."""
-
-
-class Connection:
-    """A RESP3 connection that collects events separately from replies."""
-
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(20)
-        self.socket.connect(str(path))
-        self.file = self.socket.makefile("rb")
-        self.events = []
-        self.call("HELLO", "3")
-
-    def call(self, *words):
-        parts = [f"${len(word.encode())}\r\n{word}\r\n" for word in words]
-        self.socket.sendall(f"*{len(words)}\r\n{''.join(parts)}".encode())
-        while True:
-            reply = self.read()
-            if not isinstance(reply, Push):
-                return reply
-            if reply.elements[0] == "psubscribe":
-                return reply.elements
-            self.events.append(reply.elements)
-
-    def read(self):
-        line = self.file.readline()[:-2].decode()
-        kind, rest = line[0], line[1:]
-        if kind == "-":
-            raise Refused(rest)
-        if kind in "+(":
-            return rest
-        if kind == ":":
-            return int(rest)
-        if kind == ",":
-            return float(rest)
-        if kind == "#":
-            return rest == "t"
-        if kind == "_":
-            return None
-        count = int(rest)
-        if kind in "$=":
-            text = "" if count < 0 else self.file.read(count + 2)[:-2].decode(errors="replace")
-            # A verbatim string begins with its format.
-            return None if count < 0 else text[4:] if kind == "=" else text
-        if kind == "%":
-            return {self.read(): self.read() for _ in range(count)}
-        elements = [self.read() for _ in range(count)]
-        return Push(elements) if kind == ">" else elements
-
-
-class Push:
-    def __init__(self, elements):
-        self.elements = elements
-
-
 # MARK: What it knows
 
 
@@ -272,37 +178,35 @@ class Knowledge:
         self.schema = schema()
         self.kinds = {kind["name"]: kind for kind in self.schema["kinds"]}
         self.settings, self.allowed = settings_of_the_file(), allowed_values()
-        with daemon("--virtual-time") as connect:
+        with contextlib.closing(Daemon(virtual_time=True, config=CONFIGURATION)) as daemon:
             for kind, commands in TOUR.items():
-                self.tour(connect, kind, commands)
-        with daemon("--durability", "process") as connect:
-            self.info = information(connect().call("INFO", "everything"))
+                self.tour(daemon, kind, commands)
+        with contextlib.closing(Daemon(arguments=["--durability", "process"])) as daemon:
+            self.info = information(daemon.connect()("INFO", "everything").decode())
 
-    def tour(self, connect, kind, commands):
-        client, listener = connect(), connect()
-        listener.call("PSUBSCRIBE", f"{kind}:*")
+    def tour(self, daemon, kind, commands):
+        client, listener = daemon.connect(3), daemon.connect(3)
+        listener.send("PSUBSCRIBE", f"{kind}:*")
         fields, events, generation = {}, {}, None
         for line in filter(None, map(str.strip, commands.splitlines())):
             words = line.replace("@", str(generation)).split()
             if words[0] == "+":
-                client.call("CLOCK", "ADVANCE", words[1])
+                client("CLOCK", "ADVANCE", words[1])
                 continue
             try:
-                reply = client.call(*words)
+                reply = client(*words)
             except Refused as error:
                 sys.exit(f"{line}: {error}")
             if isinstance(reply, dict):
+                reply = view(reply)
                 generation = reply["generation"]
                 for name in reply if words[0].lower() == kind else ():
                     fields.setdefault(name)
-        # The subscriber receives all earlier events before this reply.
-        listener.call("PING")
-        for source in (client, listener):
-            for event in source.events:
-                line = json.loads(event[-1]) if event[0] in ("message", "pmessage") else {}
-                if line.get("event", "snapshot") != "snapshot":
-                    known = events.setdefault(line["event"], {})
-                    known.update(dict.fromkeys(name for name in line if name not in COMMON_FIELDS))
+        for event in client.pushes + listener.arrived():
+            line = json.loads(event[-1]) if event[0] in (b"message", b"pmessage") else {}
+            if line.get("event", "snapshot") != "snapshot":
+                known = events.setdefault(line["event"], {})
+                known.update(dict.fromkeys(name for name in line if name not in COMMON_FIELDS))
         self.fields[kind] = list(fields)
         self.events[kind] = {name: list(known) for name, known in events.items()}
 
@@ -340,8 +244,7 @@ def information(text):
 
 
 def schema():
-    control = binary().with_name("countdownctl")
-    printed = subprocess.run([control, "schema"], capture_output=True, text=True)
+    printed = subprocess.run([ctl_binary(), "schema"], capture_output=True, text=True)
     return json.loads(printed.stdout) if printed.returncode == 0 else sys.exit(printed.stderr)
 
 

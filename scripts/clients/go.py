@@ -160,10 +160,8 @@ def method(command):
     name = public(command.method)
     receiver = f"{owner}Commands" if owner else "Commands"
     options = f"{owner}{name}Options"
-    fixed = [one for one in command.positions if one.is_required and not one.repeats]
-    loose = [one for one in command.positions if not one.is_required and not one.repeats]
-    repeated = [one for one in command.positions if one.repeats]
-    out, members = [], command.options + loose
+    fixed, repeated = command.fixed, command.repeated
+    out, members = [], command.options + command.loose
     if members:
         out.append(comment(f"{options} has the options of {owner}.{name}. What is empty is not sent; Some makes a pointer."))
         out.append(f"type {options} struct {{\n")
@@ -186,7 +184,7 @@ def method(command):
     out.append(f"func (commands *{receiver}) {name}({', '.join(parameters)}) {result} {{\n")
     words = [f'"{word}"' for word in command.words] + [encoded(one, private(one.name)) for one in fixed]
     out.append(f"\twords := []string{{{', '.join(words)}}}\n")
-    for one in loose:
+    for one in command.loose:
         its = f"options.{public(one.name)}"
         out.append(f"\tif {is_given(one, its)} {{\n\t\twords = append(words, {encoded(one, its, True)})\n\t}}\n")
     for one in repeated:
@@ -233,15 +231,14 @@ def generated(schema):
         out.append(comment(reason["help"], "\t") + f"\tReason{public(reason['name'])} Reason = \"{reason['name']}\"\n")
     out.append(")\n\n// Errors of the daemon, for errors.Is.\nvar (\n")
     for error in schema["errors"]:
-        if name := ERRORS.get(error["name"]):
+        if name := names.ERRORS.get(error["name"]):
+            name = "Err" + name.removesuffix("Reached")
             out.append(comment(f"{error['help']} {error['do']}", "\t") + f"\t{name} = &Error{{Code: \"{error['name']}\"}}\n")
     out.append(")\n\n")
     for kind in schema["kinds"]:
         title, record = names.title(kind["name"]), None
-        for field in kind["fields"]:
-            if field["type"] == "list" and field["of"]["type"] == "record":
-                record = names.pascal(field["of"]["record"])
-                out.append(struct(record, field["of"]["fields"], f"{record} is one of Holds."))
+        for record, field in names.records(kind).items():
+            out.append(struct(record, field["of"]["fields"], f"{record} is one of Holds."))
         out.append(struct(
             f"{title}View", names.fields(kind),
             f"{title}View is the status of a {kind['name']}. A field that an event does not have is empty.", record))
@@ -253,10 +250,8 @@ def generated(schema):
             f"\tpage := &{title}Page{{Cursor: cursor}}\n\tfor _, raw := range views {{\n"
             f"\t\tpage.Views = append(page.Views, *to{title}View(raw))\n\t}}\n\treturn page\n}}\n\n")
         out.append(f"// {title} returns the status of the {kind['name']} at the event.\nfunc (event *Event) {title}() *{title}View {{ return to{title}View(event.Raw) }}\n\n")
-    for command in names.commands(schema):
-        if command.reply.get("type") == "record" and command.reply["record"] != "events":
-            name = names.pascal(command.reply["record"])
-            out.append(struct(name, command.reply["fields"], f"{name} is the reply of {command.schema['name']}."))
+    for command, name in names.reply_records(schema):
+        out.append(struct(name, command.reply["fields"], f"{name} is the reply of {command.schema['name']}."))
     owners = names.owners(schema)
     out.append("// Commands has all commands, by what they are about.\ntype Commands struct {\n\tcall call\n")
     out += [f"\t{public(owner)} *{owner.capitalize()}Commands\n" for owner in owners if owner]
@@ -272,13 +267,6 @@ def generated(schema):
     if done.returncode:
         raise SystemExit(done.stderr)
     return done.stdout
-
-
-ERRORS = {
-    "ERR": "ErrInvalid", "NOTFOUND": "ErrNotFound", "STALE": "ErrStale", "LIMIT": "ErrLimit",
-    "NOPERM": "ErrNotPermitted", "READONLY": "ErrReadOnly", "LOADING": "ErrLoading",
-    "UNAVAILABLE": "ErrUnavailable", "UNSURE": "ErrUnsure",
-}  # fmt: skip
 
 
 def write(schema, project):

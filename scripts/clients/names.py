@@ -31,6 +31,13 @@ METHODS = {"TIMER DEL": "delete"}
 
 KIND_TITLES = {"hud": "HUD", "nav": "Stack"}
 
+# The errors that programs catch by their class.
+ERRORS = {
+    "ERR": "Invalid", "NOTFOUND": "NotFound", "STALE": "Stale", "LIMIT": "LimitReached",
+    "NOPERM": "NotPermitted", "READONLY": "ReadOnly", "LOADING": "Loading",
+    "UNAVAILABLE": "Unavailable", "UNSURE": "Unsure",
+}  # fmt: skip
+
 
 class Argument:
     """An argument of a command, with its name in snake case."""
@@ -72,6 +79,10 @@ class Command:
             if one["token"] not in OMITTED_OPTIONS
         ]
         self.positions = [one for one in self.arguments if not one.token]
+        # Positions that repeat come last.
+        self.repeated = [one for one in self.positions if one.repeats]
+        self.fixed = [one for one in self.positions if one.is_required and not one.repeats]
+        self.loose = [one for one in self.positions if not one.is_required and not one.repeats]
         self.options = sorted(
             (one for one in self.arguments if one.token), key=lambda one: not one.is_required)
         self.has_token = any(one.token == "TOKEN" for one in self.arguments)
@@ -112,6 +123,21 @@ def fields(kind):
         for field in event["fields"]:
             found.setdefault(field["name"], {**field, "help": f"In events: {field['help']}"})
     return list(found.values())
+
+
+def records(kind):
+    """Returns the names of the records of a view's lists, with the fields that have them."""
+    return {
+        pascal(field["of"]["record"]): field
+        for field in kind["fields"] if field["type"] == "list" and field["of"]["type"] == "record"
+    }
+
+
+def reply_records(schema):
+    """Yields the commands whose reply is a record of its own, with its name."""
+    for command in commands(schema):
+        if command.reply.get("type") == "record" and command.reply["record"] != "events":
+            yield command, pascal(command.reply["record"])
 
 
 def answer_fields(schema, kind):

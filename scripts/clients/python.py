@@ -84,25 +84,24 @@ def views(schema):
         out.append(f"    #: {reason['help']}\n    {name} = \"{reason['name']}\"\n")
     exported = ["Reason"]
     for error in schema["errors"]:
-        name = ERRORS.get(error["name"])
+        name = names.ERRORS.get(error["name"])
         if name is None:
             continue
         exported.append(name)
         out.append(
             f"\n\nclass {name}(CountdowndError):\n{doc(error['help'] + ' ' + error['do'], 4)}\n"
             f"    code = \"{error['name']}\"\n    remedy = {error['do']!r}\n".replace("remedy = '", 'remedy = "').replace(".'\n", '."\n'))
-    codes = ", ".join(f'"{e["name"]}": {ERRORS[e["name"]]}' for e in schema["errors"] if e["name"] in ERRORS)
+    codes = ", ".join(
+        f'"{e["name"]}": {names.ERRORS[e["name"]]}' for e in schema["errors"] if e["name"] in names.ERRORS)
     out.append(f"\n\n#: The classes of errors by code.\nERRORS: dict[str, type[CountdowndError]] = {{{codes}}}\n")
     all_views = {}
     for kind in schema["kinds"]:
         title = names.title(kind["name"])
         record = None
-        for field in kind["fields"]:
-            if field["type"] == "list" and field["of"]["type"] == "record":
-                record = names.pascal(field["of"]["record"])
-                exported.append(record)
-                out.append(f'\n\nclass {record}(View):\n    """One of `{field["name"]}`."""\n\n    __slots__ = ()\n')
-                out += [field_code(one) for one in field["of"]["fields"]]
+        for record, field in names.records(kind).items():
+            exported.append(record)
+            out.append(f'\n\nclass {record}(View):\n    """One of `{field["name"]}`."""\n\n    __slots__ = ()\n')
+            out += [field_code(one) for one in field["of"]["fields"]]
         exported.append(f"{title}View")
         all_views[kind["name"]] = f"{title}View"
         out.append(
@@ -117,12 +116,10 @@ def views(schema):
             out += [field_code(one, f"{title}View") for one in names.answer_fields(schema, kind)]
             if kind["name"] == "once":
                 out.append(ONCE)
-    for command in names.commands(schema):
-        if command.reply.get("type") == "record" and command.reply["record"] != "events":
-            name = names.pascal(command.reply["record"])
-            exported.append(name)
-            out.append(f'\n\nclass {name}(View):\n    """The reply of {command.schema["name"]}."""\n\n    __slots__ = ()\n')
-            out += [field_code(one) for one in command.reply["fields"]]
+    for command, name in names.reply_records(schema):
+        exported.append(name)
+        out.append(f'\n\nclass {name}(View):\n    """The reply of {command.schema["name"]}."""\n\n    __slots__ = ()\n')
+        out += [field_code(one) for one in command.reply["fields"]]
     union = ", ".join(all_views.values())
     out.append(f"\n\nAnyView = Union[{union}]\nVIEWS: dict[str, type[AnyView]] = {{\n")
     out += [f'    "{kind}": {view},\n' for kind, view in all_views.items()]
@@ -145,12 +142,6 @@ ONCE = '''
         """Whether it is refused because the first request is done; `result` has its result."""
         return self.refused and self.raw.get("state") == "done"
 '''
-
-ERRORS = {
-    "ERR": "Invalid", "NOTFOUND": "NotFound", "STALE": "Stale", "LIMIT": "LimitReached",
-    "NOPERM": "NotPermitted", "READONLY": "ReadOnly", "LOADING": "Loading",
-    "UNAVAILABLE": "Unavailable", "UNSURE": "Unsure",
-}  # fmt: skip
 
 
 def value(argument, name):
@@ -195,14 +186,10 @@ def reply_types(command):
 
 def method(command):
     positions, options = command.positions, command.options
-    required = [one for one in positions if one.is_required and not one.repeats]
-    parameters = ["self"] + [f"{one.name}: {argument_type(one)}" for one in required]
-    parameters += [
-        f"{one.name}: {argument_type(one)} | None = None"
-        for one in positions if not one.is_required and not one.repeats]
-    repeated = [one for one in positions if one.repeats]
-    parameters += [f"*{one.name}: {argument_type(one)}" for one in repeated]
-    if options and not repeated:
+    parameters = ["self"] + [f"{one.name}: {argument_type(one)}" for one in command.fixed]
+    parameters += [f"{one.name}: {argument_type(one)} | None = None" for one in command.loose]
+    parameters += [f"*{one.name}: {argument_type(one)}" for one in command.repeated]
+    if options and not command.repeated:
         parameters.append("*")
     for one in options:
         type_ = argument_type(one)
@@ -228,13 +215,12 @@ def method(command):
             line + "\n" for line in textwrap.wrap(
                 f"{one.name}: {names.sentence(one)}", 92, initial_indent=" " * 8, subsequent_indent=" " * 12)]
     text.append('        """\n')
-    words = [f'"{word}"' for word in command.words] + [value(one, one.name) for one in required]
+    words = [f'"{word}"' for word in command.words] + [value(one, one.name) for one in command.fixed]
     text.append(f"        words: list[Any] = [{', '.join(words)}]\n")
-    for one in positions:
-        if one.repeats:
-            text.append(f"        words += {one.name}\n")
-        elif not one.is_required:
-            text.append(f"        if {one.name} is not None:\n            words.append({value(one, one.name)})\n")
+    for one in command.loose:
+        text.append(f"        if {one.name} is not None:\n            words.append({value(one, one.name)})\n")
+    for one in command.repeated:
+        text.append(f"        words += {one.name}\n")
     for one in options:
         if one.token == "TOKEN":
             continue

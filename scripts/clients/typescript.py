@@ -126,7 +126,6 @@ def encoded(one, name):
     match one.type:
         case "duration": return f"span({name})"
         case "toggle": return f"{name} ? 'on' : 'off'"
-        case "bytes": return name
         case "integer" | "number" | "generation": return f"String({name})"
         case _: return name  # fmt: skip
 
@@ -136,10 +135,9 @@ def argument_type(one):
 
 
 def method(command):
-    positions = [one for one in command.positions if not one.repeats]
+    positions = command.fixed + command.loose
     # With options, arguments that repeat are one of them.
-    repeated = [one for one in command.positions if one.repeats]
-    rest, lists = ([], repeated) if command.options else (repeated, [])
+    rest, lists = ([], command.repeated) if command.options else (command.repeated, [])
     parameters = [
         f"{names.camel(one.name)}{'' if one.is_required else '?'}: {argument_type(one)}" for one in positions]
     lines = [command.summary, ""] if positions or command.options else [command.summary]
@@ -161,15 +159,13 @@ def method(command):
     for one in rest:
         parameters.append(f"...{names.camel(one.name)}: {argument_type(one)}[]")
     type_, parse = reply(command)
-    name = {"delete": "delete"}.get(command.method, command.method)
-    text = [doc(lines, 2), f"  async {name}({', '.join(parameters)}): Promise<{type_}> {{\n"]
+    text = [doc(lines, 2), f"  async {command.method}({', '.join(parameters)}): Promise<{type_}> {{\n"]
     words = [f"'{word}'" for word in command.words]
-    words += [encoded(one, names.camel(one.name)) for one in positions if one.is_required]
+    words += [encoded(one, names.camel(one.name)) for one in command.fixed]
     text.append(f"    const words: Word[] = [{', '.join(words)}];\n")
-    for one in positions:
-        if not one.is_required:
-            its = names.camel(one.name)
-            text.append(f"    if ({its} !== undefined) words.push({encoded(one, its)});\n")
+    for one in command.loose:
+        its = names.camel(one.name)
+        text.append(f"    if ({its} !== undefined) words.push({encoded(one, its)});\n")
     for one in rest:
         text.append(f"    words.push(...{names.camel(one.name)});\n")
     for one in lists:
@@ -208,27 +204,24 @@ def generated(schema):
         out.append(doc([reason["help"]], 2) + f"  | '{reason['name']}'\n")
     out[-1] = out[-1].rstrip() + ";\n\n"
     for error in schema["errors"]:
-        if name := ERRORS.get(error["name"]):
+        if name := names.ERRORS.get(error["name"]):
             out.append(
                 doc([f"{error['help']} {error['do']}"]) + f"export class {name} extends CountdowndError {{}}\n\n")
     out.append("/** @internal */\nexport const errors: Record<string, typeof CountdowndError> = {\n")
-    out += [f"  {e['name']}: {ERRORS[e['name']]},\n" for e in schema["errors"] if e["name"] in ERRORS]
+    out += [
+        f"  {e['name']}: {names.ERRORS[e['name']]},\n" for e in schema["errors"] if e["name"] in names.ERRORS]
     out.append("};\n\n")
     for kind in schema["kinds"]:
         title, record = names.title(kind["name"]), None
-        for field in kind["fields"]:
-            if field["type"] == "list" and field["of"]["type"] == "record":
-                record = names.pascal(field["of"]["record"])
-                out.append(interface(record, field["of"]["fields"], f"One of `{field['name']}`."))
+        for record, field in names.records(kind).items():
+            out.append(interface(record, field["of"]["fields"], f"One of `{field['name']}`."))
         out.append(interface(
             f"{title}View", names.fields(kind), f"The status of a {kind['name']}. A field that an event does not have is null, zero, false or ''.",
             record=record))
         if fields := names.answer_fields(schema, kind):
             out.append(answer(title, fields))
-    for command in names.commands(schema):
-        if command.reply.get("type") == "record" and command.reply["record"] != "events":
-            out.append(interface(
-                names.pascal(command.reply["record"]), command.reply["fields"], f"The reply of {command.schema['name']}."))
+    for command, name in names.reply_records(schema):
+        out.append(interface(name, command.reply["fields"], f"The reply of {command.schema['name']}."))
     out.append("/** A view of any kind, by its kind. */\nexport interface Views {\n")
     out += [f"  {kind['name']}: {names.title(kind['name'])}View;\n" for kind in schema["kinds"]]
     out.append("}\n\n/** @internal */\nexport const views: { [K in keyof Views]: (raw: Raw) => Views[K] } = {\n")
@@ -249,13 +242,6 @@ def generated(schema):
     out += ["\n" + method(command) for command in owners[None]]
     out.append("}\n")
     return "".join(out)
-
-
-ERRORS = {
-    "ERR": "Invalid", "NOTFOUND": "NotFound", "STALE": "Stale", "LIMIT": "LimitReached",
-    "NOPERM": "NotPermitted", "READONLY": "ReadOnly", "LOADING": "Loading",
-    "UNAVAILABLE": "Unavailable", "UNSURE": "Unsure",
-}  # fmt: skip
 
 
 def write(schema, project):
