@@ -84,7 +84,7 @@ extension UInt8 {
 extension SettingType where Value == Set<EntityKind> {
   /// The kinds that a fleet can share.
   static var sharedKinds: SettingType {
-    let possible = FleetSettings.possibleKinds.sorted { $0.rawValue < $1.rawValue }
+    let possible = EntityKind.independent
     let list = SettingType<[EntityKind]>.someOf(
       "one of " + possible.map { "\($0.name)" }.joined(separator: ", "), { "\($0.name)" },
       parse: { text in possible.first { "\($0.name)" == text } })

@@ -82,12 +82,6 @@ package struct StoreClock: Equatable, Sendable {
   /// The clocks when they were last stored.
   package var reading: Reading { saved.reading }
 
-  /// Converts from this boot's boot clock to the store clock.
-  package func stored(bootMicroseconds: Int64) -> Int64 { bootMicroseconds + offset }
-
-  /// Converts from the store clock to this boot's boot clock; negative for times before this boot.
-  package func bootMicroseconds(stored: Int64) -> Int64 { stored - offset }
-
   /// Returns whether the clocks have to be stored again.
   package func isOutdated(at now: Reading) -> Bool {
     if isVirtual { return now != saved.reading }

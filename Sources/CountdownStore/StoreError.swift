@@ -37,16 +37,6 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
   /// Details, such as the message of SQLite or the system.
   package let detail: String
 
-  /// Whether a retry may succeed without a repair of the file.
-  package var mayPass: Bool {
-    switch kind {
-    case .full, .readOnly, .inputOutput, .locked, .inUse, .inaccessible, .outOfMemory, .missing,
-      .replaced, .superseded:
-      true
-    case .corrupt, .newerSchema, .foreign, .misuse: false
-    }
-  }
-
   /// Whether only another program or another file helps: a start fails each time until then.
   package var lastsUntilReplaced: Bool {
     switch kind {

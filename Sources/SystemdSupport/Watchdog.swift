@@ -17,9 +17,4 @@ package enum Watchdog {
     var interval: UInt64 = 0
     return unsafe libsystemd.pointee.sd_watchdog_enabled(0, &interval) > 0 ? interval : nil
   }
-
-  /// Returns the maximum time between two heartbeats; nil if no watchdog monitors this process.
-  package static func interval() -> Duration? {
-    intervalMicroseconds().map { .microseconds(Int64(clamping: $0)) }
-  }
 }

@@ -199,3 +199,11 @@ import Testing
         == 8_630_000_000)
   }
 }
+
+extension StoreClock {
+  /// Converts from this boot's boot clock to the store clock.
+  fileprivate func stored(bootMicroseconds: Int64) -> Int64 { bootMicroseconds + offset }
+
+  /// Converts from the store clock to this boot's boot clock; negative for times before this boot.
+  fileprivate func bootMicroseconds(stored: Int64) -> Int64 { stored - offset }
+}

@@ -82,10 +82,10 @@ import Testing
     let engine = Engine(settings: settings, at: now)
     engine.noteChanges()
     func start(_ keys: Range<UInt8>) throws -> Int64 {
-      let start = CountdownStart(Countdown.Plan(count: 60, every: .seconds(1))!)
+      var start = CountdownStart(Countdown.Plan(count: 60, every: .seconds(1))!)
       for key in keys {
-        _ = try engine.startCountdown(
-          [key].span, start, by: Client(connection: 1, uid: 0), at: now)
+        _ = try engine.start(
+          [key].span, &start, by: Client(connection: 1, uid: 0), at: now)
       }
       let batch = ChangeWriter(offset: store.clock.offset)
       engine.takeChanges(into: batch)

@@ -45,6 +45,21 @@ extension Engine {
     return list(kind.behavior)
   }
 
+  package func startCountdown(
+    _ key: Span<UInt8>, _ start: CountdownStart, by client: Client, at now: Moment
+  ) throws(EngineError) -> (StartDecision, CountdownView) {
+    var start = start
+    let answer = try self.start(key, &start, by: client, at: now)
+    return (answer.decision, view(of: answer, at: now))
+  }
+
+  package func resendCountdown(
+    _ key: Span<UInt8>, token: [UInt8]?, by client: Client, at now: Moment
+  ) throws(EngineError) -> (StartDecision, CountdownView) {
+    let answer = try resend(key, token: token, by: client, at: now)
+    return (answer.decision, view(of: answer, at: now))
+  }
+
   /// Takes the events that have not been delivered yet. The engine needs `SentEvents` as observer.
   package func takeOutbox() -> [SentEvent] {
     var taken = Outbox()

@@ -204,7 +204,7 @@ import Testing
 
   @Test func missingFactsAreNil() {
     let facts = Self.facts("")
-    #expect(facts.text("socket") == "/a:b")
+    #expect(facts["socket"] == "/a:b")
     #expect(facts.processorSeconds == nil)
     #expect(facts.rise("starts_accepted", since: facts) == nil)
   }

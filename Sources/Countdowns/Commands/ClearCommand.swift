@@ -14,8 +14,8 @@ let clearCommands: [CommandSpec] = [
     .value(.count)
   ) { call throws(CommandError) in
     let name = call.text(1).lowercased()
-    guard let kind = EntityKind.clearable.first(where: { "\($0.name)" == name }) else {
-      let known = EntityKind.clearable.map { "\($0.name)" }.joined(separator: ", ")
+    guard let kind = EntityKind.independent.first(where: { "\($0.name)" == name }) else {
+      let known = EntityKind.independent.map { "\($0.name)" }.joined(separator: ", ")
       throw call.problem("'\(quoted(call.arguments[1]))' is no kind that can be cleared: \(known)")
     }
     guard call.dispatcher.fleet?.shares(kind) != true else {
@@ -49,7 +49,7 @@ let clearCommands: [CommandSpec] = [
 
 extension EntityKind {
   /// The kinds whose entities outlive connections and interfaces.
-  package static let clearable: [EntityKind] = [
+  package static let independent: [EntityKind] = [
     .countdown, .timer, .throttle, .once, .gate, .debounce,
   ]
 }

@@ -42,19 +42,15 @@ let journalCommands: [CommandSpec] = [
     "JOURNAL", "READ",
     [
       Parameter("position", .count, "Where to read; 0 for the oldest entry."),
-      Parameter("count", .integer(1...1_048_576), "The most bytes."),
+      .mostBytes,
     ], group: .server, [.admin, .unlogged],
     complexity: "O(count)",
     "Read bytes of the journal of decisions, of one segment; none at its end.",
     .value(.record("journal-part", JournalPart.fields))
   ) { call throws(CommandError) in
-    let position = try call.integer(call.arguments[2], "position", in: 0...Int64.max / 2)
-    let count = Int(try call.integer(call.arguments[3], "count", in: 1...1_048_576))
-    let part: JournalPart
-    do throws(StateError) {
-      part = try call.dispatcher.host.readJournal(at: position, count: count)
-    } catch {
-      throw CommandError(error.text)
+    let (position, count) = try call.part("position", at: 2)
+    let part = try call.ask { host throws(StateError) in
+      try host.readJournal(at: position, count: count)
     }
     call.session.output.record(part)
   }

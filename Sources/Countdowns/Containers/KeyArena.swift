@@ -63,18 +63,6 @@ struct KeyArena: ~Copyable {
     get { Self.key(place, in: base) }
   }
 
-  var contents: Contents { Contents(base: base) }
-
-  /// The current keys, valid until a key is added or removed.
-  struct Contents {
-    fileprivate let base: Cells<UInt32>
-
-    subscript(place: Place) -> Span<UInt8> {
-      @inline(__always) @_lifetime(borrow self)
-      get { KeyArena.key(place, in: base) }
-    }
-  }
-
   @inline(__always) @_lifetime(borrow base)
   private static func key(_ place: Place, in base: borrowing Cells<UInt32>) -> Span<UInt8> {
     // The length is in the lower half of the first unit.

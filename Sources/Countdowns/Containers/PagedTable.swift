@@ -62,19 +62,6 @@ public struct PagedTable<Value>: ~Copyable {
     return unsafe pages[page].values![Self.place(number)] != nil
   }
 
-  /// The current values, valid until a value is added or removed.
-  @inlinable public var contents: Contents { Contents(pages: pages) }
-
-  public struct Contents {
-    @usableFromInline let pages: ContiguousArray<Page>
-
-    @inlinable init(pages: ContiguousArray<Page>) { self.pages = pages }
-
-    @inlinable public subscript(number: UInt32) -> Value {
-      unsafe PagedTable.pointer(number, in: pages).pointee!
-    }
-  }
-
   /// Inserts a value at a free number. O(1) when numbers are reused or consecutive.
   @inlinable public mutating func insert(_ value: Value, at number: UInt32) {
     let (page, place) = (Self.page(number), Self.place(number))

@@ -43,7 +43,7 @@ package struct FleetSettings: Equatable, Sendable {
   /// Tells fleets on the same servers apart. 1 to 64 letters, digits, `-`, `_` or `.`.
   package var name = "default"
   /// Kinds whose entities the hosts share. All others stay local.
-  package var kinds: Set<EntityKind> = possibleKinds
+  package var kinds = Set(EntityKind.independent)
   /// The number of parts that the records are divided into: fixed for the life of a fleet.
   package var partitions = 16
   package var replicas = Replicas.all
@@ -83,8 +83,4 @@ package struct FleetSettings: Equatable, Sendable {
 
   /// Whether changes are confirmed by other means than the primary's answer.
   package var waitsForReplicas: Bool { replicas != .count(0) || durability == .disk }
-
-  package static let possibleKinds: Set<EntityKind> = [
-    .countdown, .timer, .throttle, .once, .gate, .debounce,
-  ]
 }

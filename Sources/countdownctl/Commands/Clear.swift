@@ -16,7 +16,7 @@ struct Clear: SessionCommand {
 
   @Option(
     help: .init("The kind.", valueName: "kind"),
-    completion: .list(EntityKind.clearable.map { "\($0.name)" }))
+    completion: .list(EntityKind.independent.map { "\($0.name)" }))
   var kind: String
 
   @Option(help: .init("The keys, with * and ?, or all with '*'.", valueName: "pattern"))

@@ -1,4 +1,5 @@
 import Countdowns
+import Simulation
 import Testing
 
 /// Commands of countdowns with a policy.

@@ -112,10 +112,10 @@ final class Batches: @unchecked Sendable {
 
   func run() {
     guard nanoseconds() < end, next < keys else { return done.succeed() }
-    let start = CountdownStart(Countdown.Plan(count: 3_600, every: .seconds(1))!)
+    var start = CountdownStart(Countdown.Plan(count: 3_600, every: .seconds(1))!)
     for _ in 0..<size {
-      _ = try? engine.startCountdown(
-        key(next).span, start, by: Client(connection: 1, uid: 0), at: Self.now)
+      _ = try? engine.start(
+        key(next).span, &start, by: Client(connection: 1, uid: 0), at: Self.now)
       next += 1
     }
     let begin = nanoseconds()

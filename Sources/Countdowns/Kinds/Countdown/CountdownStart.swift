@@ -79,8 +79,8 @@ package enum StartDecision: Equatable, Sendable {
 }
 
 /// The answer to a start, with the data for its reply.
-struct StartAnswer {
-  var decision: StartDecision
+package struct StartAnswer {
+  package var decision: StartDecision
   var index: UInt32
   /// Whether it is known that its limits have room for the next start.
   var hasRoom = false

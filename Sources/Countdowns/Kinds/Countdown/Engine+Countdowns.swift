@@ -1,23 +1,8 @@
 extension Engine {
   // MARK: Commands
 
-  package func startCountdown(
-    _ key: Span<UInt8>, _ start: CountdownStart, by client: Client, at now: Moment
-  ) throws(EngineError) -> (StartDecision, CountdownView) {
-    var start = start
-    let answer = try self.start(key, &start, by: client, at: now)
-    return (answer.decision, view(of: answer, at: now))
-  }
-
-  package func resendCountdown(
-    _ key: Span<UInt8>, token: [UInt8]?, by client: Client, at now: Moment
-  ) throws(EngineError) -> (StartDecision, CountdownView) {
-    let answer = try resend(key, token: token, by: client, at: now)
-    return (answer.decision, view(of: answer, at: now))
-  }
-
   /// - Parameter start: not changed; `inout` avoids the retains and releases of a copy.
-  func start(
+  package func start(
     _ key: Span<UInt8>, _ start: inout CountdownStart, by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
     let answer = try startOnly(key, &start, by: client, at: now)
@@ -61,7 +46,7 @@ extension Engine {
     }
   }
 
-  func resend(
+  package func resend(
     _ key: Span<UInt8>, limits: [[UInt8]] = [], token: [UInt8]?, by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
     guard let index = currentCountdown(key, at: now) else { throw .notFound }
@@ -89,7 +74,7 @@ extension Engine {
   }
 
   /// Returns the whole view for a reply.
-  func view(of answer: StartAnswer, at now: Moment) -> CountdownView {
+  package func view(of answer: StartAnswer, at now: Moment) -> CountdownView {
     if let last = answer.last { return last.view }
     var view = countdownView(
       answer.index, code: answer.sent, refusal: answer.refusal, hasRoom: answer.hasRoom, at: now)

@@ -125,7 +125,6 @@ package struct Debounce: Guard {
 
 extension Debounce {
   package typealias View = DebounceView
-  package static let kind = EntityKind.debounce
   package static var blank: Debounce {
     Debounce(Rule(quiet: .seconds(1))!, lastCall: .zero, waiting: nil)
   }

@@ -61,9 +61,6 @@ package struct Gate: Guard {
     phase = .open(until: ttl.map { now + $0 })
   }
 
-  /// Restores a stored gate.
-  package init(_ phase: Phase) { self.phase = phase }
-
   // MARK: Inputs
 
   /// - Returns: whether the action may run at once; otherwise it is pending now.
@@ -150,7 +147,6 @@ package struct Gate: Guard {
 
 extension Gate {
   package typealias View = GateView
-  package static let kind = EntityKind.gate
   package static var blank: Gate { Gate(openFor: nil, at: .zero) }
 
   package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {

@@ -8,7 +8,6 @@ package protocol Guard: Stored, Equatable, Sendable {
 
   /// Its next deadline.
   var nextExpiry: Instant? { get }
-  static var kind: EntityKind { get }
   /// The lowest version of records that has everything of this machine.
   var format: UInt8 { get }
 }

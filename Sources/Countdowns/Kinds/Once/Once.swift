@@ -43,7 +43,6 @@ package struct Once: Guard {
 
 extension Once {
   package typealias View = OnceView
-  package static let kind = EntityKind.once
   package static var blank: Once { Once(.running, until: .zero) }
 
   package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {

@@ -176,7 +176,6 @@ package struct Throttle: Guard {
 
 extension Throttle {
   package typealias View = ThrottleView
-  package static let kind = EntityKind.throttle
   package static var blank: Throttle {
     Throttle(Rate(burst: 1, count: 1, period: .seconds(1))!, at: .zero)
   }

@@ -64,6 +64,5 @@ import Testing
     #expect(open.expiry(at: Instant(microseconds: 9_999_999)) == nil)
     #expect(open.expiry(at: moment(12)) == .closed(due: moment(10)))
     #expect(Gate(openFor: nil, at: start).expiry(at: moment(1_000_000)) == nil)
-    #expect(Gate(.open(until: moment(10))) == open)
   }
 }
