@@ -305,6 +305,8 @@ package final class Engine {
   // MARK: Events
 
   package var hasOutbox: Bool { !outbox.isEmpty }
+  /// The bytes of the events that have not been taken.
+  var undeliveredLength: Int { outbox.length }
 
   /// Takes the events that have not been delivered yet. Later events reuse the memory of `empty`.
   package func exchangeOutbox(_ empty: inout Outbox) {

@@ -39,6 +39,10 @@ package final class Dispatcher {
   package var fairness: Fairness
   /// The events being delivered, and the frames and targets of one. Their memory is reused.
   var delivering = Outbox()
+  /// The number of them that are delivered, and the comparison with patterns for the next.
+  var delivered = 0
+  var matching: PatternTable.Matching?
+  var isDelivering = false
   var frame = SharedFrame()
   var targets = Targets()
   /// The sessions touched in this batch: their output is written when the batch ends.
@@ -303,9 +307,9 @@ package final class Dispatcher {
   package func advance(to now: Moment, budget: Int) -> Bool {
     var isFinished = engine.advance(to: now, budget: budget)
     if let fleet, !fleet.advance(to: now.boot.microseconds, budget: budget) { isFinished = false }
-    deliver()
+    goOnDelivering()
     if !engine.notices.isEmpty { giveNotices() }
-    return isFinished
+    return isFinished && delivering.isEmpty
   }
 
   // MARK: Output

@@ -276,22 +276,23 @@ extension RESPEncoder {
     if isDegraded, answer?.reason == nil { answer?.reason = .degraded }
     var size = FieldSize()
     view.write(to: &size, answer: answer)
-    map(size) { view.write(to: &$0, answer: answer) }
+    map(size.count)
+    let version = version
+    // The compiler keeps what it writes to in registers, unless a closure gets it.
+    append(atMost: size.bytes) { text in
+      var map = MapText(text: text, version: version)
+      view.write(to: &map, answer: answer)
+      text = map.text
+    }
   }
 
   /// Appends a record as a map.
   mutating func record(_ record: some FieldRecord) {
-    map(record.size) { record.write(to: &$0) }
-  }
-
-  /// Appends a map whose fields `body` writes.
-  @inline(__always)
-  private mutating func map(_ size: FieldSize, _ body: (inout MapText) -> Void) {
+    let (size, version) = (record.size, version)
     map(size.count)
-    let version = version
     append(atMost: size.bytes) { text in
       var map = MapText(text: text, version: version)
-      body(&map)
+      record.write(to: &map)
       text = map.text
     }
   }

@@ -6,10 +6,18 @@ final class Transaction {
   /// The memory of an argument besides its bytes.
   private static let argumentOverhead = 8
 
+  /// All transactions of a user may take this many times `max-request-length`.
+  private static let mostOfUser = 64
+
   fileprivate(set) var commands: [KeptArguments] = []
-  fileprivate(set) var length = 0
+  private(set) var length = 0
+  private let user: User?
   /// Whether a command was refused since MULTI, so that EXEC runs none.
   var isRefused = false
+
+  fileprivate init(of user: User?) { self.user = user }
+
+  deinit { user?.queuedBytes -= length }
 
   fileprivate func append(
     _ arguments: Arguments, atMost most: Int, _ spec: CommandSpec
@@ -27,6 +35,16 @@ final class Transaction {
         "LIMIT max-request-length is \(most), and '\(spec.fullName)' would exceed it for all "
           + "commands since MULTI; send EXEC and MULTI in between")
     }
+    let added = length - self.length
+    if let user {
+      guard user.queuedBytes + added <= most * Self.mostOfUser else {
+        throw CommandError(
+          "LIMIT the commands since MULTI of all connections of this user take "
+            + "\(most * Self.mostOfUser) bytes, \(Self.mostOfUser) times max-request-length; send "
+            + "EXEC or DISCARD on some")
+      }
+      user.queuedBytes += added
+    }
     self.length = length
     commands.append(KeptArguments(arguments))
   }
@@ -40,7 +58,7 @@ let transactionCommands: [CommandSpec] = [
     guard call.session.transaction == nil else {
       throw CommandError("ERR MULTI calls cannot be nested; send EXEC or DISCARD first")
     }
-    call.session.transaction = Transaction()
+    call.session.transaction = Transaction(of: call.session.user)
     call.ok()
   },
 
@@ -110,7 +128,11 @@ extension Dispatcher {
       throw CommandError(
         "EXECABORT no queued command was run, as one of them was refused; its error says why")
     }
+    try checkCost(of: transaction)
     session.output.array(transaction.commands.count)
+    // Comparing many events with many patterns takes long: that is done afterwards, bit by bit.
+    engine.subscriptions.matchesLater = true
+    defer { engine.subscriptions.matchesLater = false }
     for command in transaction.commands {
       command.withArguments { runQueued($0, for: session, at: now) }
     }
@@ -128,5 +150,93 @@ extension Dispatcher {
     } catch {
       refuse(session, error, since: start)
     }
+  }
+}
+
+// MARK: What EXEC costs
+
+extension Dispatcher {
+  /// What the replies of a transaction may take in bytes, as `FieldSize` counts, besides the first
+  /// `freeBytes` of each: what a small view takes, so that ordinary commands always pass.
+  private static let mostBytes = 1 << 20
+  private static let freeBytes = 4_096
+
+  /// Refuses a transaction whose replies would be so large that they held the loop, judging from
+  /// the entities as they are. Stops looking as soon as it is too much.
+  private func checkCost(of transaction: Transaction) throws(CommandError) {
+    var sizes: [[UInt8]: ViewSize] = [:]
+    var total = 0
+    for (index, command) in transaction.commands.enumerated() {
+      command.withArguments { arguments in
+        total += max(replyBytes(arguments, &sizes) - Self.freeBytes, 0)
+      }
+      guard total <= Self.mostBytes else {
+        throw CommandError(
+          "LIMIT the replies to the commands since MULTI would be too large, from command "
+            + "\(index + 1) on; none was run. Send those about large entities without MULTI, or "
+            + "fewer at once")
+      }
+    }
+  }
+
+  /// Returns the most bytes of the reply to a queued command.
+  private func replyBytes(_ arguments: Arguments, _ sizes: inout [[UInt8]: ViewSize]) -> Int {
+    guard case .found(let row) = table.find(arguments[0], arguments.count > 1 ? arguments[1] : nil),
+      let kind = table.rows[row].group.kind
+    else { return 0 }
+    let spec = table.rows[row]
+    guard spec.keyPosition > 0, spec.keyPosition < arguments.count else { return 0 }
+    let key = arguments[spec.keyPosition]
+    let name = kind.withChannel(key) { Array($0) }
+    var size = sizes[name] ?? ViewSize(bytes: viewBytes(kind, key))
+    defer { sizes[name] = size }
+    if !spec.flags.contains(.readOnly) {
+      let length = (spec.keyPosition + 1..<arguments.count).reduce(0) { $0 + arguments[$1].count }
+      size.grow(by: length, kind.behavior.partBytes)
+    }
+    switch spec.reply {
+    case .page: return size.most * spec.mostViews(arguments, of: count(of: kind))
+    case .answerOfSeveral:
+      let end = LimitRules.endOfKeys(arguments, from: spec.keyPosition + 1)
+      return size.most * (end - spec.keyPosition)
+    default: return size.most
+    }
+  }
+
+  private func viewBytes(_ kind: EntityKind, _ key: Span<UInt8>) -> Int {
+    func bytes<K: Kind>(_: K.Type) -> Int {
+      K.find(key, in: engine).map { K.view($0, in: engine, at: host.now).size.bytes } ?? 1_024
+    }
+    return bytes(kind.behavior)
+  }
+
+  private func count(of kind: EntityKind) -> Int { kind.behavior.count(in: engine) }
+}
+
+/// The most bytes that the view of an entity may take between the commands of a transaction.
+private struct ViewSize {
+  var bytes: Int
+  private var longest = 0
+
+  init(bytes: Int) { self.bytes = bytes }
+
+  /// A view has a few texts, each from one command.
+  var most: Int { bytes + 4 * longest }
+
+  /// - Parameter part: the bytes that a command may add to a list in the view; 0 without lists.
+  mutating func grow(by length: Int, _ part: Int) {
+    if part > 0 { bytes += length + part } else { longest = max(longest, length) }
+  }
+}
+
+extension CommandSpec {
+  /// Returns the most views of a page.
+  fileprivate func mostViews(_ arguments: Arguments, of count: Int) -> Int {
+    var limit = 100
+    for index in 1..<max(arguments.count - 1, 1)
+    where String(decoding: arguments[index]).uppercased() == "LIMIT" {
+      limit = Int(String(decoding: arguments[index + 1])) ?? limit
+    }
+    return min(max(limit, 1), count)
   }
 }

@@ -3,6 +3,8 @@ package final class User {
   package internal(set) var connections = 0
   /// The unread output of its connections, in bytes.
   package internal(set) var unreadBytes = 0
+  /// The bytes of the commands that its connections have sent since MULTI.
+  var queuedBytes = 0
   /// The batch in which `unreadBytes` reached the limit; nil while it is below.
   var fullSince: Int?
   /// Connections that wait until there is room for output again.

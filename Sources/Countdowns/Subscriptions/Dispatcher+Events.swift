@@ -2,18 +2,74 @@ import Wire
 
 /// Delivers events from the engine's outbox to the sessions of subscribers.
 extension Dispatcher {
-  /// Delivers all events in the outbox.
+  /// What one delivery may cost: 1 for each event, each receiver, and each short comparison with a
+  /// pattern.
+  private static let mostPerDelivery = 2_048
+
+  /// Delivers the events in the outbox. Unless there are many or they are costly, this is all of
+  /// them; `advance` delivers the others, in their order.
   func deliver() {
     // Most often there is nothing. Events that come during a delivery are delivered after it.
-    guard engine.hasOutbox, delivering.isEmpty else { return }
-    while engine.hasOutbox {
-      engine.exchangeOutbox(&delivering)
-      delivering.lendEach { message, audience in
-        if findTargets(audience) { send(message) }
+    guard delivering.isEmpty else { return }
+    goOnDelivering()
+  }
+
+  func goOnDelivering() {
+    guard !isDelivering else { return }
+    isDelivering = true
+    defer { isDelivering = false }
+    var budget = Self.mostPerDelivery
+    while budget > 0 {
+      if delivering.isEmpty {
+        guard engine.hasOutbox else { return }
+        engine.exchangeOutbox(&delivering)
       }
-      delivering.removeAll()
+      delivered = delivering.lendEach(from: delivered) { message, audience in
+        guard budget > 0,
+          let audience = audience === Audience.later
+            ? findAudience(of: message, budget: &budget) : audience
+        else { return false }
+        budget -= 1
+        if findTargets(audience) {
+          budget -= targets.all.count
+          send(message)
+        }
+        return true
+      }
       targets = Targets()
+      guard delivered == delivering.count else { break }
+      delivering.removeAll()
+      delivered = 0
     }
+    limitUndelivered()
+  }
+
+  /// Continues looking for those who receive an event. Returns nil if the budget ran out first.
+  private func findAudience(of message: Message, budget: inout Int) -> Audience? {
+    var matching = self.matching ?? engine.subscriptions.beginMatching()
+    self.matching = nil
+    if let found = engine.subscriptions.audience(
+      &matching, message.kind, message.key, budget: &budget)
+    {
+      return found
+    }
+    self.matching = matching
+    return nil
+  }
+
+  /// Closes the connection whose patterns take the longest to compare, if events wait for them that
+  /// take too much memory.
+  private func limitUndelivered() {
+    let length = engine.undeliveredLength + delivering.length
+    guard length > settings.maxOutput else { return }
+    let costs = sessions.values.filter { !$0.isClosing }.map { session in
+      (session, engine.subscriptions.matchingCost(of: session.client.connection))
+    }
+    guard let (slowest, cost) = costs.max(by: { $0.1 < $1.1 }), cost > 0 else { return }
+    drop(
+      slowest,
+      "its patterns take so long to compare that \(length) bytes of events wait for it, max-output "
+        + "is \(settings.maxOutput)")
   }
 
   /// Sends more snapshots to a session that can take them. Returns whether there are more.

@@ -102,7 +102,7 @@ extension Dispatcher {
         + "max-output-per-uid is \(settings.maxOutputPerUser)")
   }
 
-  private func drop(_ session: Session, _ reason: String) {
+  func drop(_ session: Session, _ reason: String) {
     statistics.outputLimitDisconnections += 1
     session.isClosing = true
     session.discardOutput()

@@ -21,6 +21,9 @@ package struct Outbox: ~Copyable {
   package init() {}
 
   package var isEmpty: Bool { entries.isEmpty }
+  var count: Int { entries.count }
+  /// The bytes of all keys and lines.
+  var length: Int { lines.count }
 
   /// Appends an event. `write` writes the fields of its line.
   @inline(__always)
@@ -52,16 +55,20 @@ package struct Outbox: ~Copyable {
     lines.removeAll()
   }
 
-  /// Lends the events one by one.
-  func lendEach(_ body: (Message, Audience) -> Void) {
+  /// Lends the events one by one, until `body` returns false.
+  ///
+  /// - Parameter first: the index of the first to lend.
+  /// - Returns: the index of the event for which `body` returned false, or their number.
+  func lendEach(from first: Int, _ body: (Message, Audience) -> Bool) -> Int {
     let bytes = lines.bytes
-    for entry in entries {
+    for (index, entry) in entries[first...].enumerated() {
       let message = Message(
         kind: entry.kind, key: bytes.extracting(entry.key..<entry.line),
         line: bytes.extracting(entry.line..<entry.end), sequence: entry.sequence,
         canBeMerged: entry.canBeMerged)
-      body(message, audiences[entry.audience])
+      guard body(message, audiences[entry.audience]) else { return first + index }
     }
+    return entries.count
   }
 }
 

@@ -9,8 +9,10 @@ struct PatternTable: ~Copyable {
   /// The same as a list, made when it is needed after a change.
   private var list: [Entry] = []
   private var isListed = true
+  /// The bytes of all patterns that may take long to compare.
+  private var slowLength = 0
 
-  private final class Entry {
+  fileprivate final class Entry {
     let pattern: [UInt8]
     let subscribers: [UInt64]
     /// If the pattern is literal bytes and a final star, as most are: the bytes, with which a
@@ -20,9 +22,13 @@ struct PatternTable: ~Copyable {
     init(_ pattern: [UInt8], _ subscribers: [UInt64]) {
       self.pattern = pattern
       self.subscribers = subscribers
+      start = Self.start(of: pattern)
+    }
+
+    static func start(of pattern: [UInt8]) -> ArraySlice<UInt8>? {
       let start = pattern.dropLast()
       let isStart = pattern.last == UInt8(ascii: "*") && !start.contains(where: Glob.isSpecial)
-      self.start = isStart ? start : nil
+      return isStart ? start : nil
     }
 
     func matches(_ channel: Span<UInt8>) -> Bool {
@@ -45,11 +51,53 @@ struct PatternTable: ~Copyable {
   mutating func add(_ connection: UInt64, to pattern: [UInt8]) {
     forgetList()
     subscribers[pattern, default: []].append(connection)
+    if subscribers[pattern]!.count == 1 { slowLength += Self.slowLength(of: pattern) }
   }
 
   mutating func remove(_ connection: UInt64, from pattern: [UInt8]) {
     forgetList()
+    let had = subscribers[pattern] != nil
     Subscriptions.remove(connection, from: pattern, in: &subscribers)
+    if had, subscribers[pattern] == nil { slowLength -= Self.slowLength(of: pattern) }
+  }
+
+  private static func slowLength(of pattern: [UInt8]) -> Int {
+    Entry.start(of: pattern) == nil ? pattern.count : 0
+  }
+
+  /// Returns what comparing a text with all patterns costs at most, as `Glob.cost` counts. O(1).
+  func cost(_ textLength: Int) -> Int { count + slowLength * textLength / 4_096 }
+
+  /// The comparison of one channel with the patterns of a moment, a few at a time.
+  struct Matching {
+    fileprivate let list: [Entry]
+    fileprivate var next = 0
+    fileprivate var found: [Entry] = []
+
+    /// Compares until the budget is used up. Returns whether the comparison is complete.
+    mutating func advance(_ channel: Span<UInt8>, budget: inout Int) -> Bool {
+      while next < list.count, budget > 0 {
+        let entry = list[next]
+        next += 1
+        budget -= entry.start == nil ? Glob.cost(entry.pattern, channel.count) : 1
+        if entry.matches(channel) { found.append(entry) }
+      }
+      return next == list.count
+    }
+  }
+
+  mutating func beginMatching() -> Matching {
+    if !isListed { makeList() }
+    return Matching(list: list)
+  }
+
+  /// Returns the audience that a complete comparison has found, without who has left since.
+  func audience(_ matching: Matching, direct: [UInt64]) -> Audience {
+    Audience(
+      subscribers: direct,
+      patterns: matching.found.compactMap { entry in
+        subscribers[entry.pattern].map { (entry.pattern, $0) }
+      })
   }
 
   private mutating func forgetList() {

@@ -158,9 +158,21 @@ struct Subscriptions: ~Copyable {
     return false
   }
 
+  /// Whether events are compared with patterns when they are delivered, even if that is short work.
+  var matchesLater = false
+
+  /// What comparing an event with patterns may cost, as `Glob.cost` counts, while it happens.
+  private static let mostMatching = 2_048
+
+  private func mustMatchLater(_ key: Span<UInt8>) -> Bool {
+    matchesLater || patterns.cost(key.count + 16) > Self.mostMatching
+  }
+
+  /// Returns whether an entity's events have subscribers; true if finding out would take long.
   func isWatched(_ kind: EntityKind, _ key: Span<UInt8>) -> Bool {
     if !direct(kind, key).isEmpty { return true }
     guard !patterns.isEmpty else { return false }
+    guard !mustMatchLater(key) else { return true }
     return kind.withChannel(key) { patterns.matchesAny($0) }
   }
 
@@ -170,7 +182,24 @@ struct Subscriptions: ~Copyable {
     guard !patterns.isEmpty else {
       return direct.isEmpty ? nil : Audience(subscribers: direct)
     }
+    guard !mustMatchLater(key) else { return .later }
     return kind.withChannel(key) { patterns.audience($0, direct: direct) }
+  }
+
+  mutating func beginMatching() -> PatternTable.Matching { patterns.beginMatching() }
+
+  /// Continues looking for the audience of an event. Returns nil if the budget ran out first.
+  func audience(
+    _ matching: inout PatternTable.Matching, _ kind: EntityKind, _ key: Span<UInt8>,
+    budget: inout Int
+  ) -> Audience? {
+    guard kind.withChannel(key, { matching.advance($0, budget: &budget) }) else { return nil }
+    return patterns.audience(matching, direct: direct(kind, key))
+  }
+
+  /// Returns what comparing a long channel with the patterns of a connection costs.
+  func matchingCost(of connection: UInt64) -> Int {
+    ofConnection[connection]?.patterns.reduce(0) { $0 + Glob.cost($1, 512) } ?? 0
   }
 
   /// Returns the subscribers of the channel itself.

@@ -144,4 +144,118 @@ import Wire
     _ = try counter.say("EXEC")
     #expect(engine.takenChanges() == ["timer 0 a", "timer 1 b", "timer 2 c"])
   }
+
+  // MARK: What EXEC costs
+
+  private func exec(_ lines: [String], on counter: DispatcherHarness) throws -> Reply {
+    _ = try counter.say("MULTI")
+    for line in lines { #expect(try counter.say(line) == .simple("QUEUED")) }
+    return try counter.say("EXEC")
+  }
+
+  @Test func ordinaryCommandsAlwaysPass() throws {
+    var settings = EngineSettings()
+    settings.policies = [:]
+    let counter = DispatcherHarness(engine: settings)
+    let text = String(repeating: "x", count: 200)
+    let many = 0..<Transaction.mostCommands
+    for lines in [
+      many.map { "COUNTDOWN START c\($0) TITLE \(text) META \(text)" },
+      many.map { _ in "COUNTDOWN START one TITLE \(text)" },
+      many.map { _ in "THROTTLE TAKE t BURST 5 RATE 5/1m" },
+      many.map { "HUD SHOW screen\($0) STATUS \(text)" },
+      many.map { "SCOPE OPEN s\($0)" }, many.map { _ in "PING" },
+    ] {
+      #expect(try exec(lines, on: counter).elements.count == many.count, "\(lines[0])")
+    }
+  }
+
+  @Test func repliesThatWouldBeTooLargeRunNothing() throws {
+    let pages = (0..<1_000).map { "page-\($0)" }
+    for page in pages { _ = try counter.say("NAV PUSH main \(page)") }
+    for number in 0..<300 { _ = try counter.say("SCOPE OPEN below\(number) PARENT page-0") }
+    let first = "TIMER SET first 1h"
+    for lines in [
+      [first] + (0..<1_000).map { _ in "NAV GET main" },
+      [first] + (0..<200).map { _ in "SCOPE TREE page-0 LIMIT 1000" },
+      // What earlier commands of the same transaction make large counts as well.
+      [first, "ONCE BEGIN o TTL 1h", "ONCE DONE o " + String(repeating: "x", count: 60_000)]
+        + (0..<1_000).map { _ in "ONCE GET o" },
+      [first] + (0..<500).map { "HUD SHOW lobby STATUS \($0) OWNER scope:page-\($0)" },
+    ] {
+      let reply = try exec(lines, on: counter)
+      #expect(isError(reply, "LIMIT the replies to the commands since MULTI"), "\(lines.last!)")
+      #expect(try counter.say("TIMER GET first") == .null, "\(lines.last!)")
+    }
+    #expect(try exec(["NAV GET main", "SCOPE TREE page-0"], on: counter).elements.count == 2)
+  }
+
+  @Test func eventsAreMatchedBitByBitAfterwardsInTheirOrder() throws {
+    let reader = counter.open(.resp3)
+    let channel = String(repeating: "a", count: 400)
+    for number in 0..<100 {
+      let pattern = "*" + String(repeating: "?a*", count: 100) + "\(number)"
+      _ = try counter.frames(["PSUBSCRIBE", pattern], by: reader)
+    }
+    _ = try counter.frames(["PSUBSCRIBE", "timer:*"], by: reader)
+    _ = try exec((0..<50).map { "TIMER SET \(channel)-\($0) 1h" }, on: counter)
+    // Events and snapshots that come later wait for their turn.
+    _ = try counter.say("TIMER SET last 1h")
+    let other = counter.open(.resp3)
+    _ = try counter.frames(["SUBSCRIBE", "timer:last"], by: other)
+    let atOnce = try counter.take(reader).count
+    #expect(atOnce < 50, "only some of them")
+    var slices = 0
+    while !counter.dispatcher.advance(to: counter.host.now, budget: 100) { slices += 1 }
+    #expect(slices > 20)
+    let events = try counter.take(reader)
+    #expect(events.count + atOnce >= 51)
+    #expect(try counter.take(other).count >= 1)
+  }
+
+  @Test func queuedCommandsOfAUserAreLimited() throws {
+    var settings = Dispatcher.Settings()
+    settings.maxRequestLength = 1_000
+    let counter = DispatcherHarness(settings)
+    let line = "ECHO " + String(repeating: "x", count: 900)
+    var sessions: [Session] = []
+    for _ in 0..<80 {
+      let session = counter.open()
+      _ = try counter.say("MULTI", by: session)
+      let reply = try counter.say(line, by: session)
+      guard reply == .simple("QUEUED") else {
+        #expect(isError(reply, "LIMIT the commands since MULTI of all connections of this user"))
+        break
+      }
+      sessions.append(session)
+    }
+    #expect((60..<75).contains(sessions.count), "64 times max-request-length")
+    counter.dispatcher.close(sessions[0])
+    _ = try counter.say("DISCARD", by: sessions[1])
+    _ = try counter.say("EXEC", by: sessions[2])
+    for _ in 0..<3 {
+      let session = counter.open()
+      _ = try counter.say("MULTI", by: session)
+      #expect(try counter.say(line, by: session) == .simple("QUEUED"), "there is room again")
+    }
+  }
+
+  @Test func theConnectionWithTheSlowestPatternsIsClosedBeforeEventsTakeTooMuchMemory() throws {
+    var settings = Dispatcher.Settings()
+    settings.maxOutput = 100_000
+    let counter = DispatcherHarness(settings)
+    let (slow, quick) = (counter.open(.resp3), counter.open(.resp3))
+    for number in 0..<200 {
+      let pattern = "*" + String(repeating: "?a*", count: 100) + "\(number)"
+      _ = try counter.frames(["PSUBSCRIBE", pattern], by: slow)
+    }
+    _ = try counter.frames(["PSUBSCRIBE", "timer:*"], by: quick)
+    let key = String(repeating: "a", count: 500)
+    for number in 0..<200 {
+      _ = try counter.say("TIMER SET \(key)\(number) 1h")
+      _ = try counter.take(quick)
+    }
+    while !counter.dispatcher.advance(to: counter.host.now, budget: 100) {}
+    #expect(counter.host.closed.map(\.connection) == [slow.client.connection])
+  }
 }

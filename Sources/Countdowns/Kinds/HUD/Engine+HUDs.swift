@@ -5,6 +5,7 @@ enum HUDKind: ArmedKind {
   static let kind = EntityKind.hud
   static let name: StaticString = "hud"
   static let keyName = "screen"
+  static let partBytes = 800
   static let stateOfNothing: StaticString = "hidden"
 
   static func table(of engine: Engine) -> EntityTable<HUDEntity> { engine.huds }

@@ -16,6 +16,7 @@ enum NavigationKind: ArmedKind {
   }
 
   static func parts(of view: StackView) -> Int { view.pages.count }
+  static let partBytes = 80
 
   static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.stacks[index].alarm = nil
