@@ -118,7 +118,7 @@ install-gateway: ## Install what `make gateway` has built (DESTDIR=, PREFIX=/usr
 	  '    mkdir -p $(or $(SYSCONFDIR),/etc)/countdown-gateway' \
 	  '    (umask 077; echo "app $$(openssl rand -base64 32)" > $(or $(SYSCONFDIR),/etc)/countdown-gateway/ticket-keys)' \
 	  '    systemctl daemon-reload' \
-	  '    systemctl enable --now countdown-gateway.socket countdown-gateway.service'
+	  '    systemctl enable --now countdown-gateway.socket countdown-gateway-admin.socket countdown-gateway.service'
 
 .PHONY: uninstall
 uninstall: ## Remove what `make install` and `make install-gateway` have put there, but for changed configuration

@@ -53,10 +53,12 @@ sed -e "s|@VERSION@|$version|; s|@ARCHITECTURE@|$architecture|; s|@MAINTAINER@|$
   -e "s|@SIZE@|$(du -sk --apparent-size --exclude=DEBIAN "$tree" | cut -f1)|" \
   -e "s|@LIBRARIES@|$libraries|" "$parts/control" >"$control/control"
 (cd "$tree" && find etc -type f -printf '/%p\n') >"$control/conffiles"
+sockets=$(cd "$tree/usr/lib/systemd/system" && echo *.socket)
 timers=$(cd "$tree/usr/lib/systemd/system" && echo *.timer | sed 's/^\*.timer$//')
 for script in postinst prerm postrm; do
   # The steps of this package alone are in separate files.
-  sed -e "s|@PACKAGE@|$package|g; s|@TIMERS@|$timers|g" -e "/# @CONFIGURE@/{r $parts/configure" -e 'd}' \
+  sed -e "s|@PACKAGE@|$package|g; s|@SOCKETS@|$sockets|g; s|@TIMERS@|$timers|g" \
+    -e "/# @CONFIGURE@/{r $parts/configure" -e 'd}' \
     -e "/# @PURGE@/{r $parts/purge" -e 'd}' packaging/deb/$script >"$control/$script"
   chmod 755 "$control/$script"
 done

@@ -46,7 +46,10 @@ files() {
   done
   for page in $(documents); do echo "644 $page $doc/$page"; done
   echo "644 $template $config"
-  [ "$package" = countdownd ] || return 0
+  if [ "$package" = countdown-gateway ]; then
+    echo "644 $units/$package-admin.socket $prefix/lib/systemd/system/$package-admin.socket"
+    return
+  fi
   echo "644 $built/schema.json $share/countdownd/schema.json"
   # Both names run the same program.
   echo "link countdownd $prefix/bin/countdownctl"

@@ -61,7 +61,7 @@ def dashboard(directory):
     worker.start()
     for scheme in ("light", "dark"):
         driver = browser(1040, 880, scheme)
-        driver.get(gateway.url + "dashboard")
+        driver.get(gateway.admin.url + "dashboard")
         rates = "return document.querySelectorAll('#commands > *').length"
         eventually(lambda: driver.execute_script(rates) > 6, "it shows rates")
         driver.save_screenshot(str(directory / f"dashboard-{scheme}.png"))

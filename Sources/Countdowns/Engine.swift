@@ -48,6 +48,8 @@ package final class Engine {
   package internal(set) var hiddenCount = 0
   /// Called when something is due for a copy.
   var copyIsDue: (FleetKey) -> Void = { _ in }
+  /// Returns the position up to which a snapshot of a shared entity includes the events.
+  var positionOfSnapshot: (EntityKind, [UInt8]) -> String? = { _, _ in nil }
   /// Whether this engine decides for a fleet. Then no entity has an owner: owners are on one host.
   var decidesForFleet = false
   /// Returns this daemon's copy of a limit's record, and how far its clock is ahead. Set while the
@@ -377,11 +379,15 @@ package final class Engine {
     statistics.snapshots += 1
     var head = Event.Head(.snapshot, view.generation)
     head.sequence = lastSequence
-    put(
-      head, view, view.kind, view.key.span,
-      to: Audience(
-        subscribers: pattern == nil ? [connection] : [],
-        patterns: pattern.map { [($0, [connection])] } ?? []))
+    let audience = Audience(
+      subscribers: pattern == nil ? [connection] : [],
+      patterns: pattern.map { [($0, [connection])] } ?? [])
+    let position = positionOfSnapshot(view.kind, view.key)
+    observer?.observe(head, view, view.kind, view.key.span, to: audience)
+    outbox.append(view.kind, view.key.span, head.sequence, canBeMerged: false, to: audience) {
+      head.write(view, key: view.key.span, to: &$0)
+      if let position { $0.field("position", position) }
+    }
   }
 }
 

@@ -27,7 +27,8 @@ PACKAGES = {
 OLD = os.environ.get("COUNTDOWND_OLD_DEB")
 ROOT = PROJECT / ".build/clean-root"
 UNITS = ("countdownd.socket", "countdownd.service")
-GATEWAY_UNITS = ("countdown-gateway.socket", "countdown-gateway.service")
+GATEWAY_UNITS = (
+    "countdown-gateway.socket", "countdown-gateway.service", "countdown-gateway-admin.socket")
 KEYS = "/etc/countdown-gateway/ticket-keys"
 PATIENCE = 120
 
@@ -73,10 +74,10 @@ def install(machine, package="countdownd"):
     machine.run("dpkg", "--install", f"/root/{package}.deb", timeout=PATIENCE)
 
 
-def ask_gateway(machine, path, ticket=None):
+def ask_gateway(machine, path, ticket=None, port=8787):
     """Returns the status and the first bytes of a response of countdown-gateway."""
-    connection = http.client.HTTPConnection("127.0.0.1", 8787)
-    connection.sock = machine.dial(8787)
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.sock = machine.dial(port)
     connection.request("GET", path, headers={"Authorization": f"Bearer {ticket}"} if ticket else {})
     answer = connection.getresponse()
     return answer.status, answer.read1(1_000).decode()
@@ -219,7 +220,7 @@ def test_an_upgrade_of_the_gateway_keeps_its_key_and_options(installed):
     install(installed, "countdown-gateway")
     assert installed.path(KEYS).read_text() == key
     assert installed.show("MainPID", GATEWAY_UNITS[1]) != process
-    assert ask_gateway(installed, "/dashboard")[0] == 200
+    assert ask_gateway(installed, "/dashboard", port=8789)[0] == 200
 
 
 def test_the_gateway_removed_can_come_back_and_purged_leaves_no_trace(installed):

@@ -2,10 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 from countdownd import PROJECT, ctl_binary
+
+sys.path.insert(0, str(PROJECT / "scripts"))
+
+from clients.openapi import public_fields  # noqa: E402
 
 TOOLS = os.path.dirname(sys.executable)
 
@@ -52,3 +57,60 @@ def test_events_are_valid(tmp_path, daemon):
     any_of["anyOf"] = any_of.pop("oneOf")  # An event can look like that of another kind.
     found = check(tmp_path, any_of, *files)
     assert found.returncode == 0, found.stdout
+
+
+# What countdown-gateway keeps from pages. A new field is there or in PublicFields.swift: pages see
+# it only if somebody has decided so.
+INSIDE = {
+    "countdown": {"key", "policy", "limit", "channel", "next_channel", "owner", "meta", "uid"},
+    "hud": {"key", "owner", "holds.request", "holds.owner"},
+    "timer": {"key", "owner", "payload"},
+    "throttle": {"key"},
+    "once": {"key", "owner", "result"},
+    "gate": {"key", "owner", "payload"},
+    "debounce": {"key", "owner", "payload"},
+    "scope": {"key", "owner", "parent", "name", "target", "phase", "payload"},
+    "nav": {"key"},
+    "page": {"key", "owner", "screen"},
+}
+
+
+def names(fields, place=""):
+    """Returns the names of fields, and those of records in their lists as `LIST.FIELD`."""
+    found = set()
+    for field in fields:
+        found.add(place + field["name"])
+        if field["type"] == "list" and field["of"]["type"] == "record":
+            found |= names(field["of"]["fields"], f"{place}{field['name']}.")
+    return found
+
+
+def test_the_gateway_lets_out_only_fields_that_are_listed():
+    found = schema()
+    public = public_fields(PROJECT)
+    common = names(found["event_fields"])
+    for kind in found["kinds"]:
+        events = [field for event in kind["events"] for field in event["fields"]]
+        known = common | names(kind["fields"] + events)
+        assert known - public[kind["name"]] == INSIDE[kind["name"]], kind["name"]
+        assert public[kind["name"]] <= known, kind["name"]
+    assert set(public) == {kind["name"] for kind in found["kinds"]}
+
+
+def test_the_gateway_knows_the_commands_that_bind_to_a_connection():
+    source = (PROJECT / "Gateway/Sources/Gateway/SharedConnection.swift").read_text()
+    families = re.search(r"families: Set = \[(.*?)\]", (
+        PROJECT / "Gateway/Sources/Gateway/Gateway.swift").read_text(), re.S)[1]
+    bound, owned = set(), {}
+    for command in schema()["commands"]:
+        if f'"{command["name"].split()[0]}"' not in families:
+            continue
+        if command["of_connection"]:
+            bound.add(command["name"])
+        tokens = [argument["token"] for argument in command["arguments"]]
+        if command["writes"] and "OWNER" in tokens:
+            owned[command["name"]] = len([token for token in tokens if token is None])
+    listed = re.search(r"bound: Set = \[(.*?)\]", source)[1]
+    assert set(re.findall(r'"([A-Z ]+)"', listed)) == bound
+    with_owner = dict(re.findall(r'"([A-Z ]+)": (\d+)', source))
+    assert {name: int(count) for name, count in with_owner.items()} == owned

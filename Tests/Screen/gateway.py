@@ -79,11 +79,29 @@ class Server:
         return eventually(stream, "it is not refused")
 
 
+class Local(Server):
+    """An HTTP server on this machine."""
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/"
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+
+
+class Admin(Local):
+    """Where a gateway serves its figures."""
+
+    def __init__(self, port):
+        self.port = port
+
+
 class Refused(AssertionError):
     """The gateway opens no stream."""
 
 
-class Gateway(Server):
+class Gateway(Local):
     def __init__(self, daemon, *options, origins=()):
         self.directory = tempfile.TemporaryDirectory(prefix="gateway-")
         self.folder = pathlib.Path(self.directory.name)
@@ -94,15 +112,16 @@ class Gateway(Server):
         self.options = ["--socket", daemon.path, "--ticket-keys", self.keys, *options]
         for origin in origins:
             self.options += ["--allowed-origin", origin]
-        # A gateway that is stopped and started again has the same port.
-        self.port = reserved_port()
+        # A gateway that is stopped and started again has the same ports.
+        self.port, self.admin = reserved_port(), Admin(reserved_port())
         self.start()
 
     def start(self):
         self.log_path = self.folder / "log"
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [binary(), *self.options, "--listen", f"127.0.0.1:{self.port}"],
+                [binary(), *self.options, "--listen", f"127.0.0.1:{self.port}",
+                 "--admin-listen", f"127.0.0.1:{self.admin.port}"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)  # fmt: skip
         eventually(lambda: f"port={self.port}" in self.log, "it listens")
 
@@ -110,10 +129,6 @@ class Gateway(Server):
     def log(self):
         assert self.process.poll() is None, self.log_path.read_text()
         return self.log_path.read_text()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.port}/"
 
     def stop(self, how=signal.SIGTERM):
         self.process.send_signal(how)
@@ -129,9 +144,6 @@ class Gateway(Server):
             self.process.kill()
             self.process.wait()
             self.directory.cleanup()
-
-    def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
 
 
 class Stream:
@@ -157,7 +169,7 @@ class Stream:
                 self.comments += 1
                 assert self.comments < 10, "it is silent for minutes"
             elif line.startswith("id: "):
-                self.last = int(line[4:])
+                self.last = line[4:]
             elif line.startswith("data: "):
                 data = json.loads(line[6:])
             elif not line and data is not None:

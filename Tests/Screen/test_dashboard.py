@@ -16,7 +16,7 @@ def test_the_dashboard_shows_the_daemon_live(start_gateway, client):
     client("TIMER", "SET", "<img src=x onerror=alert(1)>", "1ms")
     driver = browser()
     try:
-        driver.get(gateway.url + "dashboard")
+        driver.get(gateway.admin.url + "dashboard")
         page = Page(driver)
         status = driver.find_element(By.ID, "status")
         eventually(lambda: status.text == "Live", "it is live")
@@ -31,7 +31,7 @@ def test_the_dashboard_shows_the_daemon_live(start_gateway, client):
         counts = "[...document.querySelectorAll('#entities span')].map(e => e.textContent)"
         eventually(lambda: page.js(counts)[1] == "8", "it follows")
         assert not [e for e in driver.get_log("browser") if "favicon" not in e["message"]]
-        headers = gateway.ask("/dashboard")[1]
+        headers = gateway.admin.ask("/dashboard")[1]
         assert "script-src 'self'" in headers["Content-Security-Policy"]
         assert "unsafe" not in headers["Content-Security-Policy"]
     finally:
@@ -39,6 +39,6 @@ def test_the_dashboard_shows_the_daemon_live(start_gateway, client):
 
 
 def test_other_sites_cannot_read_the_dashboard(start_gateway):
-    gateway = start_gateway("--dashboard")
-    assert gateway.problem("/dashboard/data", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
-    assert gateway.problem("/dashboard/data", headers={"Origin": "https://evil.example"})[0] == 403
+    admin = start_gateway("--dashboard").admin
+    assert admin.problem("/dashboard/data", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert admin.problem("/dashboard/data", headers={"Origin": "https://evil.example"})[0] == 403

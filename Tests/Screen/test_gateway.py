@@ -15,8 +15,8 @@ import time
 
 import pytest
 
-from countdownd import HAND_OVER, PATIENCE, PROJECT, eventually
-from gateway import KEY, SERVER_KEY, bearer, binary, raw, ticket
+from countdownd import HAND_OVER, PATIENCE, PROJECT, eventually, request, reserved_port
+from gateway import KEY, SERVER_KEY, Admin, bearer, binary, raw, ticket
 
 PHONE = "+4512345678"
 WATCH = {"resend": f"countdown:{PHONE}"}
@@ -54,6 +54,34 @@ def test_no_keys_leave_the_gateway(gateway, client):
     found.append(gateway.ask("/v1/views/timer", headers=bearer(text))[2])
     assert {message.get("alias") for message in found} == {None, "resend", "timer"}
     assert "4512345678" not in json.dumps(found)
+
+
+SECRET = "secret-4512345678"
+LIMITED = "throttles: {ip: {burst: 1, rate: 1/1h}}\npolicies: {phone: {ladder: [30s], limits: [ip]}}"
+
+
+@pytest.mark.daemon(config=LIMITED)
+def test_addresses_owners_and_requests_stay_inside_also_those_in_lists(gateway, daemon):
+    client = daemon.connect(protocol=3)
+    client("SCOPE", "OPEN", SECRET)
+    client("HUD", "SHOW", SECRET, "REQUEST", f"/{SECRET}", "OWNER", f"scope:{SECRET}", "GRACE", "0")
+    client("COUNTDOWN", "START", SECRET, "POLICY", "phone", "LIMIT", f"ip:{SECRET}")
+    client("PAGE", "APPEAR", SECRET, "SCREEN", f"{SECRET}-page")
+    # What must stay inside is there.
+    (hold,) = client("HUD", "GET", SECRET)[b"holds"]
+    assert SECRET.encode() in hold[b"request"] and SECRET.encode() in hold[b"owner"]
+    assert SECRET.encode() in client("COUNTDOWN", "GET", SECRET)[b"limit"]
+    assert SECRET.encode() in client("PAGE", "GET", SECRET)[b"screen"]
+    kinds = ("hud", "countdown", "page", "scope")
+    text = ticket({kind: f"{kind}:{SECRET}" for kind in kinds})
+    stream = gateway.stream(text)
+    found = [stream.next() for _ in range(5)]
+    client("HUD", "STATUS", SECRET, "wait")
+    found += stream.until("updated")
+    found += [gateway.ask(f"/v1/views/{kind}", headers=bearer(text))[2] for kind in kinds]
+    assert "4512345678" not in json.dumps(found)
+    (hold,) = found[-4]["holds"]
+    assert (hold["kind"], hold["status"]) == ("loading", "wait")
 
 
 @pytest.mark.daemon(virtual_time=True)
@@ -128,15 +156,53 @@ def test_a_stream_resumes_with_missed_events_each_once(gateway, client):
     client("COUNTDOWN", "CANCEL", PHONE)
     assert again.next()["event"] == "cancelled"
     # Resuming includes the newest event, also while another stream of the channel is open.
-    third = gateway.stream(ticket(WATCH), last=again.last - 1)
+    third = gateway.stream(ticket(WATCH), last=int(again.last) - 1)
     assert [m["event"] for m in third.until("snapshot")] == ["hello", "cancelled", "snapshot"]
 
 
 def test_a_stream_that_resumes_beyond_the_log_reports_a_gap(gateway, client):
-    stream = gateway.stream(ticket(WATCH), last=10**15)
-    assert [m["event"] for m in stream.until("snapshot")] == ["hello", "gap", "snapshot"]
-    odd = gateway.stream(ticket(WATCH), last="nonsense")
-    assert odd.until("snapshot")[-1]["event"] == "snapshot"
+    for last in (10**15, 10**30):
+        stream = gateway.stream(ticket(WATCH), last=last)
+        assert [m["event"] for m in stream.until("snapshot")] == ["hello", "gap", "snapshot"]
+
+
+def test_a_page_that_sends_no_cursor_gets_a_gap(gateway, client):
+    client("COUNTDOWN", "START", PHONE)
+    for last in ("nonsense", "-1", "+1", "0x1", "1-2-x", "1.2.3.4.5.6.7", "é", " ", "1" * 10_000):
+        stream = gateway.stream(ticket(WATCH), last=last.encode())
+        assert [m["event"] for m in stream.until("snapshot")] == ["hello", "gap", "snapshot"], last
+        stream.close()
+
+
+@pytest.mark.daemon(config="durability: none\nevents: {keep: 200000}")
+def test_zero_reads_a_bounded_depth(gateway, client):
+    client("TIMER", "SET", "old", "1h")
+    watch = {"old": "timer:old", "new": "timer:new"}
+    found = gateway.stream(ticket(watch), last=0).until("snapshot")
+    assert [m["event"] for m in found[:4]] == ["hello", "gap", "set", "snapshot"]
+    last = client("EVENTS", "LAST")
+    while client("EVENTS", "LAST") <= last + 100_000:
+        client.send_bytes(request("TIMER", "SET", "filler", "1h") * 100)
+        for _ in range(100):
+            client.reply()
+    client("TIMER", "SET", "new", "1h")
+    found = gateway.stream(ticket(watch), last=0).until("snapshot")
+    assert [(m["event"], m.get("alias")) for m in found[:3]] == [
+        ("hello", None), ("gap", None), ("set", "new")]
+
+
+@pytest.mark.daemon(config="events: {keep: 10}")
+def test_a_page_that_was_away_for_longer_than_the_log_gets_a_gap_and_the_rest(gateway, client):
+    stream = gateway.stream(ticket(WATCH))
+    stream.until("snapshot")
+    client("COUNTDOWN", "START", PHONE)
+    stream.until("started")
+    stream.close()
+    for number in range(20):
+        client("TIMER", "SET", number, "1h")
+    client("COUNTDOWN", "CANCEL", PHONE)
+    found = gateway.stream(ticket(WATCH), last=stream.last).until("snapshot")
+    assert [m["event"] for m in found] == ["hello", "gap", "cancelled", "snapshot"]
 
 
 def test_a_stream_ends_with_its_ticket(gateway):
@@ -170,7 +236,7 @@ def test_streams_survive_the_daemon_and_report_the_outage(gateway, daemon):
     assert gateway.problem("/v1/events", headers=bearer(ticket(WATCH)))[0] == 503
     assert gateway.problem("/v1/views/resend", headers=bearer(ticket(WATCH)))[0] == 503
     eventually(lambda: gateway.ask("/readyz")[0] == 503, "it is not ready")
-    assert gateway.ask("/healthz")[0] == 200 and gateway.problem("/metrics")[0] == 503
+    assert gateway.ask("/healthz")[0] == 200 and gateway.admin.problem("/metrics")[0] == 503
     daemon.start_again()
     assert stream.next()["event"] == "recovered"
     assert stream.next()["state"] == "counting"
@@ -320,35 +386,74 @@ def test_only_allowed_origins_read(start_gateway):
 def test_every_answer_varies_with_the_origin(start_gateway):
     gateway = start_gateway("--dashboard", origins=[APP])
     for origin in ({}, {"Origin": APP}, {"Origin": "https://evil.example"}):
-        for path in ("/v1/events", "/v1/views/a", "/healthz", "/metrics", "/dashboard", "/nothing",
-                     "/components/countdown-button.js"):  # fmt: skip
-            vary = gateway.ask(path, headers=origin)[1]["Vary"].split(", ")
+        for server, path in [
+            (gateway, "/v1/events"), (gateway, "/v1/views/a"), (gateway, "/healthz"), (gateway, "/nothing"),
+            (gateway, "/components/countdown-button.js"), (gateway.admin, "/metrics"),
+            (gateway.admin, "/dashboard"),
+        ]:  # fmt: skip
+            vary = server.ask(path, headers=origin)[1]["Vary"].split(", ")
             assert vary[0] == "Origin" and vary[1:] in ([], ["Accept-Encoding"]), (path, origin)
 
 
+FIGURES = ("/metrics", "/dashboard", "/dashboard/data", "/dashboard/dashboard.js")
+
+
+def test_figures_are_served_by_a_listener_of_their_own(start_gateway):
+    gateway = start_gateway("--dashboard")
+    for path in (*FIGURES, "//metrics", "/metrics/", "/%6detrics"):
+        assert gateway.problem(path)[0] == 404, path
+    for path in FIGURES:
+        assert gateway.admin.ask(path)[0] == 200, path
+    for path in ("/v1/events", "/v1/views/a", "/v1/commands", "/healthz", "/openapi.json"):
+        assert gateway.admin.problem(path)[0] == 404, path
+    for path in FIGURES[1:]:
+        assert start_gateway().admin.problem(path)[0] == 404, path
+
+
+def test_without_its_listener_there_are_no_figures(daemon):
+    port = reserved_port()
+    process = subprocess.Popen(
+        [binary(), "--socket", daemon.path, "--listen", f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
+    try:
+        local = Admin(port)
+
+        def answers():
+            with contextlib.suppress(ConnectionRefusedError):
+                return local.ask("/healthz")[0] == 200
+
+        eventually(answers, "it listens")
+        assert local.problem("/metrics")[0] == 404
+        sockets = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True).stdout
+        assert sockets.count(f"pid={process.pid},") == 1, sockets
+    finally:
+        process.terminate()
+        assert process.wait(timeout=PATIENCE) == 0
+
+
 def test_other_origins_read_no_figures_not_even_allowed_ones(start_gateway):
-    gateway = start_gateway("--dashboard", origins=[APP])
-    own = {"Origin": gateway.url[:-1]}
-    for path in ("/metrics", "/dashboard", "/dashboard/data", "/dashboard/dashboard.js",
-                 "//metrics", "/metrics/", "/%6detrics"):  # fmt: skip
+    admin = start_gateway("--dashboard", origins=[APP]).admin
+    for path in (*FIGURES, "//metrics", "/metrics/", "/%6detrics"):
         for method in ("GET", "HEAD", "OPTIONS"):
-            status, headers, _ = gateway.ask(path, method, headers={"Origin": APP})
+            status, headers, _ = admin.ask(path, method, headers={"Origin": APP})
             assert status == 403 and "Access-Control-Allow-Origin" not in headers, (path, method)
-    for path in ("/metrics", "/dashboard", "/dashboard/data"):
-        assert gateway.ask(path)[0] == gateway.ask(path, headers=own)[0] == 200, path
+    for path in FIGURES:
+        assert admin.ask(path, headers={"Origin": admin.url[:-1]})[0] == 200, path
 
 
 def test_head_has_the_headers_of_get_and_other_methods_name_those_that_work(start_gateway, client):
     gateway = start_gateway("--dashboard", "--max-streams-per-ticket", "1")
     client("COUNTDOWN", "START", PHONE)
     text = ticket(WATCH)
-    for path in ("/healthz", "/metrics", "/openapi.json", "/dashboard", "/v1/views/resend",
-                 "/components/countdown-button.js"):  # fmt: skip
-        status, headers, body = gateway.ask(path, "HEAD", headers=bearer(text))
+    for server, path in [
+        (gateway, "/healthz"), (gateway, "/openapi.json"), (gateway, "/v1/views/resend"),
+        (gateway, "/components/countdown-button.js"), (gateway.admin, "/metrics"),
+        (gateway.admin, "/dashboard"),
+    ]:  # fmt: skip
+        status, headers, body = server.ask(path, "HEAD", headers=bearer(text))
         assert status == 200 and not body, path
-        assert headers["Content-Type"] == gateway.ask(path, headers=bearer(text))[1]["Content-Type"]
+        assert headers["Content-Type"] == server.ask(path, headers=bearer(text))[1]["Content-Type"]
         for method in ("POST", "DELETE", "PUT", "PATCH", "TRACE"):
-            status, headers, _ = gateway.ask(path, method, headers=bearer(text))
+            status, headers, _ = server.ask(path, method, headers=bearer(text))
             assert status == 405 and "GET, HEAD" in headers["Allow"], (path, method)
     # HEAD opens no stream, of which this ticket has one.
     for _ in range(2):
@@ -508,11 +613,41 @@ def test_servers_send_commands(start_gateway, tmp_path):
     assert gateway.problem("/v1/commands", "POST", "[" + " " * 70_000 + "]", headers)[0] == 413
 
 
+def test_commands_that_bind_to_the_shared_connection_are_refused(start_gateway, client, tmp_path):
+    key = tmp_path / "key"
+    key.write_text(SERVER_KEY)
+    gateway = start_gateway("--server-key", key)
+    headers = bearer(SERVER_KEY) | {"Content-Type": "application/json"}
+
+    def post(words):
+        status, _, value = gateway.ask("/v1/commands", "POST", json.dumps(words.split()), headers)
+        return status, value
+
+    client("SCOPE", "OPEN", "s")
+    for words in [
+        "SCOPE HANDLE s paid", "scope handle s *", "SCOPE UNHANDLE s paid", "GATE TAKE g", "gate take g",
+        "TIMER SET t 1h OWNER connection", "timer set t 1h owner CONNECTION", "HUD SHOW h OWNER connection",
+        "COUNTDOWN START c OWNER connection", "COUNTDOWN START c META OWNER OWNER connection",
+        "ONCE BEGIN o TTL 1h OWNER connection", "DEBOUNCE CALL d 1h OWNER connection",
+        "GATE CHECK g buy OWNER connection", "SCOPE OPEN t OWNER connection", "NAV PUSH n p OWNER connection",
+        "NAV PRESENT n p OWNER connection", "PAGE APPEAR p OWNER connection", "EVENTS SINCE 0 SUBSCRIBED",
+    ]:
+        status, problem = post(words)
+        assert status == 403 and "connection of your own" in problem["detail"], words
+    assert client("DBSIZE") == 1
+    # These are keys and values, or about what is there.
+    for words in [
+        "GATE CHECK OWNER connection", "NAV PUSH OWNER connection", "TIMER SET OWNER 1h OWNER scope:s",
+        "COUNTDOWN START OWNER META connection", "TIMER LIST OWNER connection", "EVENTS SINCE 0 MATCH SUBSCRIBED:*",
+    ]:
+        assert post(words)[0] == 200, words
+
+
 # Monitoring
 
 
 def test_metrics_are_those_of_the_daemon(gateway, client):
-    status, headers, text = gateway.ask("/metrics")
+    status, headers, text = gateway.admin.ask("/metrics")
     assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4")
     names = re.findall(r"^# TYPE (\w+)", text, re.M)
     own = [name for name in names if name.startswith("countdown_gateway_")]
@@ -529,7 +664,7 @@ def test_floods_cost_the_daemon_one_question_a_second(gateway, client):
 
     begin = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        assert set(pool.map(lambda _: gateway.ask("/metrics")[0], range(500))) == {200}
+        assert set(pool.map(lambda _: gateway.admin.ask("/metrics")[0], range(500))) == {200}
     assert calls() <= time.monotonic() - begin + 2
 
 
@@ -569,7 +704,7 @@ def test_floods_with_tickets_cost_the_daemon_few_questions(gateway, client):
 
 def test_the_gateway_counts_what_it_does(gateway, client):
     def value(name):
-        return float(re.search(rf"^countdown_gateway_{name} (.+)$", gateway.ask("/metrics")[2], re.M)[1])
+        return float(re.search(rf"^countdown_gateway_{name} (.+)$", gateway.admin.ask("/metrics")[2], re.M)[1])
 
     stream = gateway.stream(ticket(WATCH))
     stream.until("snapshot")
@@ -591,11 +726,13 @@ def test_files_are_compressed_and_revalidated(start_gateway):
     version = subprocess.run(
         [binary(), "--version"], capture_output=True, text=True).stdout.strip()
     paths = [f"/components/countdown-{name}.js" for name in ("stream", "button", "hud")]
-    for path in (*paths, "/openapi.json", "/dashboard", "/dashboard/dashboard.css"):
-        plain = gateway.ask(path)[1]
+    files = [(gateway, path) for path in (*paths, "/openapi.json")]
+    files += [(gateway.admin, path) for path in ("/dashboard", "/dashboard/dashboard.css")]
+    for server, path in files:
+        plain = server.ask(path)[1]
         assert "Content-Encoding" not in plain and plain["Cache-Control"] == "public, max-age=300"
         for accepted, is_compressed in [("gzip", True), ("br, gzip;q=0.5", True), ("gzip;q=0", False)]:
-            connection = gateway.connect()
+            connection = server.connect()
             connection.request("GET", path, headers={"Accept-Encoding": accepted})
             answer = connection.getresponse()
             body = answer.read()
@@ -604,9 +741,9 @@ def test_files_are_compressed_and_revalidated(start_gateway):
             text = gzip.decompress(body) if is_compressed else body
             assert len(text) == int(plain["Content-Length"])
             assert len(body) == int(answer.getheader("Content-Length"))
-        status, headers, body = gateway.ask(path, headers={"If-None-Match": f'"x", {plain["ETag"]}'})
+        status, headers, body = server.ask(path, headers={"If-None-Match": f'"x", {plain["ETag"]}'})
         assert status == 304 and not body and headers["ETag"] == plain["ETag"]
-        assert gateway.ask(path, headers={"If-None-Match": '"x"'})[0] == 200
+        assert server.ask(path, headers={"If-None-Match": '"x"'})[0] == 200
     for path in paths:
         forever = path.replace("components", f"components/{version}")
         assert "immutable" in gateway.ask(forever)[1]["Cache-Control"]
@@ -684,6 +821,8 @@ def test_a_start_that_cannot_work_says_why(daemon, tmp_path):
         (["--allowed-origin", "app.example"], "is not an origin"),
         (["--allowed-origin", "https://app.example/"], "is not an origin"),
         (["--listen", "nowhere"], "is not HOST:PORT"),
+        (["--admin-listen", "nowhere"], "is not HOST:PORT"),
+        (["--dashboard"], "needs --admin-listen"),
         (["--max-connections", "0"], "is not a limit"),
     ]:
         done = subprocess.run([binary(), *words], capture_output=True, text=True, timeout=PATIENCE)

@@ -17,6 +17,7 @@ from sandbox import check, probe, settings
 
 UNITS = PROJECT / "Gateway/systemd"
 SERVICE, LISTENER = "countdown-gateway.service", "countdown-gateway.socket"
+ADMIN_LISTENER = "countdown-gateway-admin.socket"
 KEYS = "/etc/countdown-gateway/ticket-keys"
 WATCH = {"timer": "timer:t"}
 
@@ -26,13 +27,17 @@ pytestmark = [*needs_systemd, needs_binary]
 class Service(Server):
     """The gateway, running in a machine."""
 
-    def __init__(self, machine):
-        self.machine = machine
+    def __init__(self, machine, port=8787):
+        self.machine, self.port = machine, port
 
     def connect(self):
-        connection = http.client.HTTPConnection("127.0.0.1", 8787)
-        connection.sock = self.machine.dial(8787)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.sock = self.machine.dial(self.port)
         return connection
+
+    @property
+    def admin(self):
+        return Service(self.machine, 8789)
 
     def show(self, name):
         return self.machine.show(name, SERVICE)
@@ -48,7 +53,7 @@ class Service(Server):
 def service():
     machine = with_countdownd(
         "-c", f"{binary()}:/usr/bin/countdown-gateway",
-        "-u", str(UNITS / SERVICE), "-u", str(UNITS / LISTENER))  # fmt: skip
+        *(word for unit in (SERVICE, LISTENER, ADMIN_LISTENER) for word in ("-u", str(UNITS / unit))))
     machine.write(KEYS, f"test {KEY}\n")
     machine.path(KEYS).chmod(0o600)
     yield Service(machine)
@@ -56,7 +61,7 @@ def service():
 
 
 def test_systemd_verifies_the_units(service):
-    assert service.machine.run("systemd-analyze", "verify", "--man=no", SERVICE, LISTENER) == ""
+    assert service.machine.run("systemd-analyze", "verify", "--man=no", SERVICE, LISTENER, ADMIN_LISTENER) == ""
 
 
 def test_start_returns_once_it_answers_and_reaches_the_daemon(service):
@@ -187,6 +192,32 @@ def test_without_a_key_it_does_not_start_and_its_status_names_the_file(service):
     service.systemctl("start", SERVICE)
 
 
+def test_figures_come_only_from_their_own_socket(service):
+    service.systemctl("start", ADMIN_LISTENER)
+    assert service.show("ActiveState") == "inactive"
+    # The daemon is started, too, and may take its time.
+    has_figures = lambda: service.admin.ask("/metrics")[0] == 200  # noqa: E731
+    service.machine.eventually("there are figures", has_figures)
+    assert service.admin.ask("/healthz")[0] == service.ask("/metrics")[0] == 404
+    service.systemctl("stop", SERVICE, ADMIN_LISTENER)
+    # `mask` does this to a unit in /usr/lib.
+    unit = service.machine.path(f"/etc/systemd/system/{ADMIN_LISTENER}")
+    text = unit.read_text()
+    unit.unlink()
+    unit.symlink_to("/dev/null")
+    service.systemctl("daemon-reload")
+    service.systemctl("start", SERVICE)
+    assert service.ask("/readyz")[0] == 200 and service.ask("/metrics")[0] == 404
+    with pytest.raises(ConnectionRefusedError):
+        service.admin.ask("/metrics")
+    # An upgrade brings the socket while the service runs, and restarts it.
+    unit.unlink()
+    unit.write_text(text)
+    service.systemctl("daemon-reload")
+    service.systemctl("restart", SERVICE)
+    service.machine.eventually("there are figures", has_figures)
+
+
 # The sandbox
 
 # Settings that confine nothing, or belong to one that does.
@@ -212,9 +243,11 @@ def test_systemd_rates_the_sandbox_well():
 def test_every_route_works_in_the_sandbox(service):
     service.machine.write("/etc/default/countdown-gateway", "OPTIONS=--dashboard\n")
     service.systemctl("start", SERVICE)
-    paths = ["healthz", "readyz", "metrics", "openapi.json", "components/countdown-button.js"]
-    for path in [*paths, "dashboard", "dashboard/dashboard.js", "dashboard/data"]:
+    for path in ("healthz", "readyz", "openapi.json", "components/countdown-button.js"):
         assert service.ask(f"/{path}")[0] == 200, path
+    for path in ("metrics", "dashboard", "dashboard/dashboard.js", "dashboard/data"):
+        assert service.admin.ask(f"/{path}")[0] == 200, path
+        assert service.ask(f"/{path}")[0] == 404, path
     assert service.ask("/v1/views/timer", headers=bearer(ticket(WATCH)))[0] == 404
     log = service.machine.journal(SERVICE)
     assert "not permitted" not in log and "denied" not in log, log

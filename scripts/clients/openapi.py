@@ -6,23 +6,27 @@ import re
 INTEGERS = {"integer", "duration", "moment", "generation"}
 
 
-def withheld(project):
-    """The fields that no page sees."""
-    text = (project / "Gateway/Sources/Gateway/EntityChannel.swift").read_text()
-    block = re.search(r"withheld = Set\((.*?)\.flatMap", text, re.S)[1]
-    return set(re.findall(r'"(\w+)"', block))
+def public_fields(project):
+    """The fields that pages see, by kind; those of records in a list as `LIST.FIELD`."""
+    text = (project / "Gateway/Sources/Gateway/PublicFields.swift").read_text()
+    common = set(re.search(r'ofEvents = """(.*?)"""', text, re.S)[1].split())
+    return {
+        kind: common | set(names.split())
+        for kind, names in re.findall(r'"(\w+)": """(.*?)"""', text, re.S)}
 
 
-def described(field):
+def described(field, public):
     kind = field["type"]
     if kind in INTEGERS:
         schema = {"type": "integer"} | ({"minimum": field["least"]} if "least" in field else {})
     elif kind == "list":
-        schema = {"type": "array", "items": described(field["of"])}
+        schema = {"type": "array", "items": described(field["of"] | {"name": field["name"]}, public)}
     elif kind == "record":
         schema = {
             "type": "object",
-            "properties": {one["name"]: described(one) for one in field["fields"]},
+            "properties": {
+                one["name"]: described(one, public) for one in field["fields"]
+                if f"{field['name']}.{one['name']}" in public},
         }
     else:
         schema = {"type": {"boolean": "boolean", "number": "number"}.get(kind, "string")}
@@ -47,13 +51,13 @@ def written(name, schema):
 
 def write(schema, project):
     path = project / "Gateway/Sources/Gateway/Pages/openapi.json"
-    hidden = withheld(project)
+    public = public_fields(project)
     names, parts = [], []
     for kind in schema["kinds"]:
         fields = {"alias": {"type": "string", "description": "The page's name of the entity."}}
         fields |= {
-            field["name"]: described(field)
-            for field in kind["fields"] if field["name"] not in hidden}
+            field["name"]: described(field, public[kind["name"]])
+            for field in kind["fields"] if field["name"] in public[kind["name"]]}
         names.append(kind["name"].capitalize() + "View")
         parts.append(written(names[-1], fields))
     references = ",\n".join(

@@ -33,19 +33,3 @@ struct EntityChannel: Hashable, Sendable {
     return pattern
   }
 }
-
-extension RESPValue {
-  /// Returns the fields of a view or an event that a page may see, with its alias: neither keys nor
-  /// the private data of apps.
-  func page(alias: String, adding more: [Pair] = []) -> RESPValue {
-    .map(
-      [Pair(.simpleString("alias"), .simpleString(alias))]
-        + (pairs ?? []).filter { !Self.withheld.contains($0.key.string ?? "") } + more)
-  }
-
-  private static let withheld = Set(
-    [
-      "key", "meta", "payload", "result", "request", "owner", "parent", "policy", "channel",
-      "next_channel",
-    ].flatMap { [$0, $0 + "_base64"] })
-}

@@ -22,8 +22,8 @@ final class EventStream: Sendable {
     var greeting = ByteBuffer()
     /// Lines that wait until the stream has its connection; nil afterwards.
     var held: ByteBuffer? = ByteBuffer()
-    /// The number of the first snapshot of each channel; events before it are dropped.
-    var snapshots: [String: Int] = [:]
+    /// The first snapshot of each channel; events before it are dropped.
+    var snapshots: [String: SnapshotPoint] = [:]
     /// Waits for the first snapshots.
     var opener: CheckedContinuation<Void, Never>?
     var isFinished = false
@@ -52,7 +52,7 @@ final class EventStream: Sendable {
     let (isWanted, opener) = state.withLock { state in
       var opener: CheckedContinuation<Void, Never>?
       if event.isSnapshot, state.snapshots[event.channel] == nil {
-        state.snapshots[event.channel] = event.seq
+        state.snapshots[event.channel] = SnapshotPoint(event.event)
         if state.snapshots.count == aliases.count { swap(&opener, &state.opener) }
       }
       return (state.snapshots[event.channel] != nil, opener)
@@ -99,9 +99,8 @@ final class EventStream: Sendable {
 
   /// Waits for the first snapshot of each channel.
   ///
-  /// - Returns: their numbers by channel, up to which they include events; nil if the stream has
-  ///   ended instead.
-  func snapshots() async -> [String: Int]? {
+  /// - Returns: whether all are there; else the stream has ended.
+  func hasSnapshots() async -> Bool {
     await withCheckedContinuation { continuation in
       let isNow = state.withLock { state in
         guard state.snapshots.count < aliases.count, !state.isFinished else { return true }
@@ -110,7 +109,7 @@ final class EventStream: Sendable {
       }
       if isNow { continuation.resume() }
     }
-    return state.withLock { $0.snapshots.count == aliases.count ? $0.snapshots : nil }
+    return state.withLock { $0.snapshots.count == aliases.count }
   }
 
   /// Whether it waits for snapshots.
@@ -118,12 +117,8 @@ final class EventStream: Sendable {
 
   /// Begins with a greeting, a notice if missed events are lost, and the missed events up to the
   /// snapshots. The lines offered before follow.
-  ///
-  /// - Parameter position: the number of the last event before the stream.
-  func greet(
-    at position: Int, endsIn life: Double, missed: [CountdownEvent] = [], isComplete: Bool = true
-  ) {
-    var greeting = ByteBuffer(string: "id: \(position)\n")
+  func greet(endsIn life: Double, _ missed: MissedEvents.Answer) {
+    var greeting = ByteBuffer()
     let names = ticket.watch.keys.sorted().map { RESPValue.simpleString($0) }
     greeting.writeString(
       Self.notice(
@@ -132,13 +127,13 @@ final class EventStream: Sendable {
           .init(.simpleString("ends_in_ms"), .integer(Int(life * 1_000))),
           .init(.simpleString("aliases"), .array(names)),
         ]))
-    if !isComplete { greeting.writeString(Self.notice("gap")) }
+    if !missed.isComplete { greeting.writeString(Self.notice("gap")) }
     state.withLock { state in
-      for event in missed {
-        // A snapshot has the number of the newest event that it includes.
-        guard let seq = event.seq, seq <= state.snapshots[event.channel] ?? .max else { continue }
-        // The time that it had left has passed meanwhile.
-        var event = EventLines(event, at: nil)
+      for event in missed.events {
+        // The others come after the snapshot.
+        guard state.snapshots[event.channel]?.includes(event) != false else { continue }
+        // The time that it had left has passed meanwhile. The id comes with the snapshots.
+        var event = EventLines(event, id: nil, at: nil)
         greeting.writeImmutableBuffer(event.lines(for: aliases[event.channel] ?? []))
       }
       state.greeting = greeting
@@ -189,13 +184,17 @@ enum SteadyClock {
 
 /// An event as pages receive it, encoded once for all pages that use the same alias.
 struct EventLines {
-  private let event: CountdownEvent
+  fileprivate let event: CountdownEvent
+  private let id: String?
   private let times: [RESPValue.Pair]
   private var encoded: [String: ByteBuffer] = [:]
 
-  /// - Parameter now: when the event has arrived, by the steady clock; nil if it is an old one.
-  init(_ event: CountdownEvent, at now: Int?) {
+  /// - Parameters:
+  ///   - id: where to continue after the event.
+  ///   - now: when the event has arrived, by the steady clock; nil if it is an old one.
+  init(_ event: CountdownEvent, id: String?, at now: Int?) {
     self.event = event
+    self.id = id
     guard let now else {
       times = []
       return
@@ -209,7 +208,6 @@ struct EventLines {
 
   var channel: String { event.channel }
   var isSnapshot: Bool { event.name == .snapshot }
-  var seq: Int { event.seq ?? 0 }
 
   mutating func lines(for aliases: [String]) -> ByteBuffer {
     guard aliases.count > 1 else { return aliases.first.map { lines(for: $0) } ?? ByteBuffer() }
@@ -220,8 +218,8 @@ struct EventLines {
 
   private mutating func lines(for alias: String) -> ByteBuffer {
     if let lines = encoded[alias] { return lines }
-    let id = event.seq.map { "id: \($0)\n" } ?? ""
-    let fields = event.fields.page(alias: alias, adding: times)
+    let id = id.map { "id: \($0)\n" } ?? ""
+    let fields = event.fields.page(alias: alias, of: event.kind, adding: times)
     let lines = ByteBuffer(string: "\(id)data: \(fields.json)\n\n")
     encoded[alias] = lines
     return lines

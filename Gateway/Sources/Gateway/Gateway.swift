@@ -4,15 +4,20 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import ServiceLifecycle
+import Synchronization
 
 /// The gateway between browsers and countdownd.
 public struct Gateway: Sendable {
+  /// Where to listen.
+  public enum Address: Sendable {
+    case host(String, port: Int)
+    /// A socket that systemd has opened.
+    case descriptor(Int32)
+  }
+
   public struct Options: Sendable {
     public var socket = Client.defaultPath
-    public var host = "127.0.0.1"
-    public var port = 8_787
-    /// A socket that systemd has opened, in place of `host` and `port`.
-    public var descriptor: Int32?
+    public var listen = Address.host("127.0.0.1", port: 8_787)
     public var allowedHosts: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
     public var allowedOrigins: Set<String> = []
     /// The file of ticket keys. Without one, there are no tickets.
@@ -20,6 +25,8 @@ public struct Gateway: Sendable {
     /// The file of the server key. Without one, `POST` is off.
     public var serverKey: String?
     public var hasDashboard = false
+    /// Where `/metrics` and the dashboard are; nil: nowhere.
+    public var admin: Address?
     /// Whether to take the client's address from the `X-Forwarded-For` of a proxy in front.
     public var trustsForwardedFor = false
     public var mostConnections = 20_000
@@ -65,35 +72,66 @@ public struct Gateway: Sendable {
 
   /// Runs until SIGTERM or SIGINT.
   ///
-  /// - Parameter isListening: called with the port once connections are accepted.
-  public func run(isListening: @escaping @Sendable (Int?) -> Void = { _ in }) async throws {
-    let server = HTTPServer(
-      address: options.descriptor.map { .descriptor($0) }
-        ?? .host(options.host, port: options.port),
-      responder: router.buildResponder(), logger: logger, isListening: isListening,
-      mostConnections: options.mostConnections)
+  /// - Parameter isListening: called once connections are accepted, with the ports for everybody
+  ///   and for operators.
+  public func run(
+    isListening: @escaping @Sendable (_ port: Int?, _ admin: Int?) -> Void = { _, _ in }
+  ) async throws {
+    let ports = Mutex<[Bool: Int?]>([:])
+    let admin = options.admin
+    let listens = { @Sendable (isAdmin: Bool, port: Int?) in
+      let all = ports.withLock { ports in
+        ports.updateValue(port, forKey: isAdmin)
+        return ports
+      }
+      if all.count == (admin == nil ? 1 : 2) { isListening(all[false] ?? nil, all[true] ?? nil) }
+    }
+    var services: [any Service] = [
+      HTTPServer(
+        address: options.listen, responder: router.buildResponder(), logger: logger,
+        isListening: { listens(false, $0) }, mostConnections: options.mostConnections)
+    ]
+    if let admin {
+      services.append(
+        HTTPServer(
+          address: admin, responder: adminRouter.buildResponder(), logger: logger,
+          isListening: { listens(true, $0) }, mostConnections: Self.mostAdminConnections))
+    }
     // Services end in the reverse order: streams first.
     let group = ServiceGroup(
       configuration: .init(
-        services: [server, hub], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        services: services + [hub], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
     try await group.run()
     await daemon.client.close()
   }
 
   // MARK: Routes
 
-  private var router: Router<RequestFacts> {
+  private static let mostAdminConnections = 256
+
+  /// The routes for operators of the daemon, which no page of another origin reads.
+  private var adminRouter: Router<RequestFacts> {
     let router = Router(context: RequestFacts.self)
-    router.add(middleware: Doorman(options: options, figures: figures))
-    router.page("healthz") { _, _ in text("ok\n") }
-    router.page("readyz") { _, _ in
-      guard try await readiness.value else { throw Problem.daemonDown("countdownd is not ready") }
-      return text("ok\n")
-    }
+    router.add(
+      middleware: Doorman(hosts: options.allowedHosts, origins: nil, figures: figures))
     router.page("metrics") { _, _ in
       text(
         try await metrics.value + figures.text(streams: hub.streamCount),
         type: "text/plain; version=0.0.4; charset=utf-8")
+    }
+    if options.hasDashboard { dashboard.add(to: router) }
+    return router
+  }
+
+  private var router: Router<RequestFacts> {
+    let router = Router(context: RequestFacts.self)
+    router.add(
+      middleware: Doorman(
+        hosts: options.allowedHosts, origins: options.allowedOrigins, figures: figures))
+    router.page("healthz") { _, _ in text("ok\n") }
+    router.page("readyz") { _, _ in
+      guard try await readiness.value else { throw Problem.daemonDown("countdownd is not ready") }
+      return text("ok\n")
     }
     router.page("openapi.json") { request, _ in Page.openapi.response(to: request) }
     for (file, page) in Page.components {
@@ -126,7 +164,6 @@ public struct Gateway: Sendable {
       router.route(
         "v1/revoke", [.post: { request, context in try await revoke(request, context, serverKey) }])
     }
-    if options.hasDashboard { dashboard.add(to: router) }
     return router
   }
 
@@ -171,9 +208,9 @@ public struct Gateway: Sendable {
 
   private func events(_ request: Request, _ context: RequestFacts) async throws -> Response {
     let ticket = try await ticket(request, context)
-    let last = request.headers[.lastEventID].map { Int($0) ?? 0 }
     context.opened.stream = try await hub.open(
-      ticket, now: now, from: address(request, context), after: last, on: context.channel)
+      ticket, now: now, from: address(request, context), after: request.headers[.lastEventID],
+      on: context.channel)
     return Response(status: .ok, headers: Self.streamHeaders)
   }
 
@@ -199,7 +236,7 @@ public struct Gateway: Sendable {
     }
     let reply = try await daemon.ask(channel.get)
     guard !reply.isNull else { throw Problem(.notFound, "there is nothing of this alias now") }
-    return json(reply.page(alias: alias))
+    return json(reply.page(alias: alias, of: channel.kind))
   }
 
   // MARK: Servers
@@ -224,6 +261,7 @@ public struct Gateway: Sendable {
         "this command is not for the gateway; it takes "
           + Self.families.sorted().joined(separator: ", "))
     }
+    if let problem = SharedConnection.problem(words.map(\.text)) { throw problem }
     return json(try await daemon.ask(words.map(\.text)))
   }
 

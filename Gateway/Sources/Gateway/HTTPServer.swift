@@ -12,13 +12,7 @@ import Synchronization
 /// Hummingbird's own server cannot take a socket from systemd, has no time limit for headers, and
 /// keeps a task for each connection, which streams do not need.
 struct HTTPServer<Responder: HTTPResponder>: Service where Responder.Context == RequestFacts {
-  enum Address: Sendable {
-    case host(String, port: Int)
-    /// A socket that systemd has opened.
-    case descriptor(Int32)
-  }
-
-  let address: Address
+  let address: Gateway.Address
   let responder: Responder
   let logger: Logger
   /// Called with the port once connections are accepted.

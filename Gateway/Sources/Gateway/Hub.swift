@@ -24,6 +24,8 @@ final class Hub: Service {
     var isEnding = false
     /// Whether the subscription has a connection, as far as its events show.
     var isLive = false
+    /// After the newest event of the subscription.
+    var place = Place()
   }
 
   private let daemon: Daemon
@@ -62,10 +64,10 @@ final class Hub: Service {
   /// Opens a stream: a greeting, missed events if the page sends `last`, snapshots, changes.
   ///
   /// - Parameters:
-  ///   - last: the number of the last event that the page has seen.
+  ///   - last: the `id` that the page has seen last.
   ///   - channel: the connection that the stream will write to.
   func open(
-    _ ticket: Ticket, now: Int, from address: String, after last: Int?, on channel: any Channel
+    _ ticket: Ticket, now: Int, from address: String, after last: String?, on channel: any Channel
   ) async throws -> EventStream {
     let life = min(Double(ticket.expires - now), Double.random(in: limits.life))
     let stream = EventStream(
@@ -77,28 +79,32 @@ final class Hub: Service {
     }
     do {
       // Without a daemon, this fails at once; snapshots would be awaited until the limit.
-      if !state.withLock({ $0.isLive }) { _ = try await daemon.ask(["PING"]) }
+      if !state.withLock({ $0.isLive && $0.place.log != nil }) { try await learnLog() }
       // `tend` ends a stream that waits for too long.
       join(stream)
-      guard let snapshots = await stream.snapshots(), let position = snapshots.values.min() else {
+      guard await stream.hasSnapshots() else {
         throw Problem.daemonDown("countdownd does not answer")
       }
-      // The snapshots include everything up to the position, so there is nothing else to ask for.
-      if let last, last != position {
+      var answer = MissedEvents.Answer()
+      if let last {
         // The snapshots must be there first, so that no event is lost or repeated.
-        var answer = try await missed.answer(Array(snapshots.keys), after: last)
-        answer.events.sort { ($0.seq ?? 0) < ($1.seq ?? 0) }
-        stream.greet(
-          at: last, endsIn: life, missed: answer.events, isComplete: answer.isComplete)
-      } else {
-        stream.greet(at: position, endsIn: life)
+        let isShared = state.withLock { $0.place.log?.isEmpty == false }
+        answer = try await missed.answer(
+          Array(stream.aliases.keys), after: last, isShared: isShared)
       }
+      stream.greet(endsIn: life, answer)
       figures.hasOpened()
       return stream
     } catch {
       remove(stream)
       throw error
     }
+  }
+
+  /// Asks for the name of the daemon's event log, for the ids of messages.
+  private func learnLog() async throws {
+    let cursor = try await daemon.ask(["EVENTS", "CURSOR"]).string ?? ""
+    state.withLock { $0.place.log = Place.log(in: cursor) }
   }
 
   /// Ends the streams of a user.
@@ -173,7 +179,10 @@ final class Hub: Service {
         case .disconnected:
           disconnect()
           tellAll("outage")
-        case .resubscribed: tellAll("recovered")
+        case .resubscribed:
+          // It may be another daemon. Without an answer, events have no id for now.
+          try? await learnLog()
+          tellAll("recovered")
         case .gap: tellAll("gap")
         default: deliver(event, at: .now)
         }
@@ -186,8 +195,8 @@ final class Hub: Service {
 
   /// Writes an event on the event loops of its streams, so that no stream needs a task.
   private func deliver(_ event: CountdownEvent, at time: ContinuousClock.Instant) {
-    let streams = readers(of: event)
-    let lines = EventLines(event, at: SteadyClock.milliseconds)
+    let (streams, id) = readers(of: event)
+    let lines = EventLines(event, id: id, at: SteadyClock.milliseconds)
     let loops = streams.count == 1 ? streams.map(\.loop) : loops
     for loop in streams.isEmpty ? [] : loops {
       loop.execute { [figures] in
@@ -202,22 +211,26 @@ final class Hub: Service {
     }
   }
 
-  private func readers(of event: CountdownEvent) -> Set<EventStream> {
+  /// Returns the streams of an event, and its id.
+  private func readers(of event: CountdownEvent) -> (Set<EventStream>, id: String?) {
     state.withLock { state in
       state.isLive = true
+      state.place.pass(event)
+      let id = state.place.text
       guard event.name == .snapshot else {
-        return state.channels[event.channel]?.readersOfEvent() ?? []
+        return (state.channels[event.channel]?.readersOfEvent() ?? [], id)
       }
       let level = event.fields["level"]?.string ?? ""
       let readers = state.channels[event.channel]?.readersOfSnapshot(level: level) ?? []
       if state.channels[event.channel]?.isIdle == true { state.channels[event.channel] = nil }
-      return readers
+      return (readers, id)
     }
   }
 
   private func disconnect() {
     state.withLock { state in
       state.isLive = false
+      state.place.log = nil
       for channel in state.channels.keys {
         state.channels[channel]?.disconnect()
         if state.channels[channel]?.isIdle == true { state.channels[channel] = nil }

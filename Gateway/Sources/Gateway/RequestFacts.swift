@@ -89,7 +89,10 @@ extension Router<RequestFacts> {
 
 /// Checks host and origin, turns errors into problems, and sets the headers of all responses.
 struct Doorman: RouterMiddleware {
-  let options: Gateway.Options
+  /// The hosts that clients may ask for.
+  let hosts: Set<String>
+  /// The origins whose pages may read; nil: only the gateway's own pages may.
+  let origins: Set<String>?
   let figures: Figures
 
   func handle(
@@ -109,7 +112,7 @@ struct Doorman: RouterMiddleware {
       figures.hasRefused(with: problem.status.code)
       response = problem.response
     }
-    if let origin, isShared(request), options.allowedOrigins.contains(origin) {
+    if let origin, origins?.contains(origin) == true {
       response.headers[.accessControlAllowOrigin] = origin
     }
     // Each answer depends on the origin, if only by a refusal; files also on the encoding.
@@ -125,21 +128,15 @@ struct Doorman: RouterMiddleware {
 
   private func check(_ request: Request) throws(Problem) {
     // Prevents DNS rebinding, by which a page of another site could read everything.
-    guard let host = request.host, options.allowedHosts.contains(host) else {
+    guard let host = request.host, hosts.contains(host) else {
       throw Problem(.misdirectedRequest, "this host is not in --allowed-host")
     }
     guard let origin = request.headers[.origin], !request.isSameOrigin(origin) else { return }
-    guard options.allowedOrigins.contains(origin) else {
-      throw Problem(.forbidden, "this origin is not in --allowed-origin")
-    }
-    guard isShared(request) else {
+    guard let origins else {
       throw Problem(.forbidden, "this address is not for other origins")
     }
-  }
-
-  /// Returns whether allowed origins may read the address: not the figures, however written.
-  private func isShared(_ request: Request) -> Bool {
-    let first = request.uri.path.split(separator: "/").first
-    return ["v1", "components", "openapi.json", "healthz", "readyz"].contains(first)
+    guard origins.contains(origin) else {
+      throw Problem(.forbidden, "this origin is not in --allowed-origin")
+    }
   }
 }

@@ -10,16 +10,29 @@ import ArgumentParser
 /// systemd.exec(5).
 enum Activation {
   private static let first: Int32 = 3
+  /// The name of the socket for operators: `FileDescriptorName=` of its unit.
+  private static let admin = "countdown-gateway-admin"
 
-  /// The socket that systemd has opened; nil if there is none.
-  static var descriptor: Int32? {
+  /// The sockets that systemd has opened: one for everybody, one for operators.
+  static var descriptors: (everybody: Int32?, operators: Int32?) {
     get throws {
-      guard variable("LISTEN_PID") == "\(getpid())", let count = variable("LISTEN_FDS") else {
-        return nil
+      guard variable("LISTEN_PID") == "\(getpid())",
+        let count = variable("LISTEN_FDS").flatMap({ Int32($0) })
+      else { return (nil, nil) }
+      let names = (variable("LISTEN_FDNAMES") ?? "").split(
+        separator: ":", omittingEmptySubsequences: false)
+      var everybody: Int32?
+      var operators: Int32?
+      for index in 0..<count {
+        _ = fcntl(first + index, F_SETFD, FD_CLOEXEC)
+        let isAdmin = names.dropFirst(Int(index)).first == admin[...]
+        guard (isAdmin ? operators : everybody) == nil else {
+          throw ValidationError(
+            "systemd passes \(count) sockets; pass one, and one with FileDescriptorName=\(admin)")
+        }
+        if isAdmin { operators = first + index } else { everybody = first + index }
       }
-      guard count == "1" else { throw ValidationError("systemd passes \(count) sockets; pass one") }
-      _ = fcntl(first, F_SETFD, FD_CLOEXEC)
-      return first
+      return (everybody, operators)
     }
   }
 

@@ -20,7 +20,7 @@ struct CountdownGateway: AsyncParsableCommand {
 
       Examples:
         countdown-gateway --ticket-keys keys --allowed-origin http://127.0.0.1:5000
-        countdown-gateway --dashboard
+        countdown-gateway --admin-listen 127.0.0.1:8789 --dashboard
       """,
     version: Client.version, subcommands: [IssueTicket.self])
 
@@ -32,6 +32,12 @@ struct CountdownGateway: AsyncParsableCommand {
       "Where to listen, unless systemd hands over a socket. Port 0 takes any free one.",
       valueName: "host:port"))
   var listen = "127.0.0.1:8787"
+
+  @Option(
+    help: .init(
+      "Where to serve /metrics and the dashboard, unless systemd hands over a socket. Without it, "
+        + "they are not served.", valueName: "host:port"))
+  var adminListen: String?
 
   @Option(
     name: .customLong("allowed-host"),
@@ -58,7 +64,7 @@ struct CountdownGateway: AsyncParsableCommand {
       "The key for POST /v1/commands. Without it, there is no such route.", valueName: "file"))
   var serverKey: String?
 
-  @Flag(help: "Serve the dashboard. Protect it in your proxy: it asks for no ticket.")
+  @Flag(help: "Serve the dashboard, where --admin-listen says. It asks for no ticket.")
   var dashboard = false
 
   @Flag(help: "Take the client's address from X-Forwarded-For: only behind a proxy that sets it.")
@@ -78,7 +84,8 @@ struct CountdownGateway: AsyncParsableCommand {
   var maxStreamsPerAddress = 64
 
   func validate() throws {
-    _ = try address()
+    _ = try address(listen)
+    _ = try adminListen.map(address)
     for limit in [maxConnections, maxStreamsPerTicket, maxStreamsPerAddress]
     where !(1...1_000_000).contains(limit) {
       throw ValidationError("'\(limit)' is not a limit; write 1 to 1000000")
@@ -94,20 +101,25 @@ struct CountdownGateway: AsyncParsableCommand {
     }
   }
 
-  private func address() throws -> (host: String, port: Int) {
-    guard let colon = listen.lastIndex(of: ":"),
-      let port = UInt16(listen[listen.index(after: colon)...])
-    else { throw ValidationError("'\(listen)' is not HOST:PORT") }
-    let host = listen[..<colon]
-    return (host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : String(host), Int(port))
+  private func address(_ text: String) throws -> Gateway.Address {
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...])
+    else { throw ValidationError("'\(text)' is not HOST:PORT") }
+    let host = text[..<colon]
+    return .host(
+      host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : String(host), port: Int(port))
   }
 
   func run() async throws {
     LoggingSystem.bootstrap(StreamLogHandler.standardError)
     var options = Gateway.Options()
     options.socket = socket
-    (options.host, options.port) = try address()
-    options.descriptor = try Activation.descriptor
+    let descriptors = try Activation.descriptors
+    options.listen = try descriptors.everybody.map { .descriptor($0) } ?? address(listen)
+    options.admin = try descriptors.operators.map { .descriptor($0) } ?? adminListen.map(address)
+    if dashboard, options.admin == nil {
+      throw ValidationError(
+        "--dashboard needs --admin-listen HOST:PORT, or countdown-gateway-admin.socket")
+    }
     options.allowedHosts.formUnion(allowedHosts.map { $0.lowercased() })
     options.allowedOrigins = Set(allowedOrigins)
     options.ticketKeys = ticketKeys ?? Activation.credential("ticket-keys")
@@ -121,8 +133,11 @@ struct CountdownGateway: AsyncParsableCommand {
     logger.logLevel = .info
     do {
       let gateway = try Gateway(options, logger: logger)
-      try await gateway.run { [logger, host = options.host] port in
-        logger.info("listens", metadata: ["port": "\(port ?? 0)", "host": "\(host)"])
+      try await gateway.run { [logger, options] port, admin in
+        var places: Logger.Metadata = ["port": "\(port ?? 0)"]
+        if case .host(let host, _) = options.listen { places["host"] = "\(host)" }
+        if let admin { places["admin_port"] = "\(admin)" }
+        logger.info("listens", metadata: places)
         Activation.isReady()
       }
     } catch let error as StartError {

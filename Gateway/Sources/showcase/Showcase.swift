@@ -25,7 +25,7 @@ struct Showcase: AsyncParsableCommand {
     let tickets = Tickets(channels: Phone.channels)
     var options = Gateway.Options()
     options.socket = daemon.socket
-    options.port = 0
+    options.listen = .host("127.0.0.1", port: 0)
     options.allowedOrigins = ["http://127.0.0.1:\(port)"]
     options.ticketKeys = try daemon.write(tickets.keys, to: "keys")
     let gateway = GatewayService(gateway: try Gateway(options, logger: logger))
@@ -49,6 +49,6 @@ struct GatewayService: Service {
   let port = AsyncStream.makeStream(of: Int.self)
 
   func run() async throws {
-    try await gateway.run { [port] in port.continuation.yield($0 ?? 0) }
+    try await gateway.run { [port] number, _ in port.continuation.yield(number ?? 0) }
   }
 }

@@ -43,6 +43,8 @@ package final class CommandSpec: Sendable {
     package static let immediate = Flags(rawValue: 512)
     /// Decided by the fleet, though its kind is an argument.
     package static let decidedByFleet = Flags(rawValue: 1_024)
+    /// Leaves something at its connection, and means nothing on one that several clients share.
+    package static let ofConnection = Flags(rawValue: 2_048)
 
     static let names: [(Flags, StaticString)] = [
       (.write, "write"), (.readOnly, "readonly"), (.fast, "fast"), (.admin, "admin"),

@@ -98,10 +98,15 @@ struct EventFilter {
 
   /// The entities that alone can match; nil if a pattern can match others.
   var entities: [FleetKey]? {
-    guard isOwn else { return nil }
-    guard let own = engine.subscriptions.own(session.client.connection) else { return [] }
-    guard own.patterns.isEmpty else { return nil }
-    return own.channels.compactMap { Subscriptions.parse($0).map { FleetKey($0.0, $0.key) } }
+    var channels = patterns.compactMap(Glob.onlyMatch)
+    if isOwn {
+      guard let own = engine.subscriptions.own(session.client.connection) else { return [] }
+      guard own.patterns.isEmpty else { return nil }
+      channels = Array(own.channels)
+    } else if patterns.isEmpty || channels.count < patterns.count {
+      return nil
+    }
+    return channels.compactMap { Subscriptions.parse($0).map { FleetKey($0.0, $0.key) } }
   }
 
   /// Reads the daemon's own event log until the page is full.

@@ -47,6 +47,14 @@ extension Fleet {
     return cursor
   }
 
+  /// Returns up to where this daemon has published the events of a shared entity.
+  func position(of key: FleetKey) -> String? {
+    guard shares(key.kind) else { return nil }
+    let index = partition(of: key)
+    guard !partitions[index].epoch.isEmpty else { return nil }
+    return EventCursor.position(index, partitions[index].eventPlace)
+  }
+
   /// Takes a request for events. Its reply comes later.
   func readEvents(_ call: borrowing Call, after cursor: EventCursor, _ filter: EventFilter) {
     let reading = EventReading(

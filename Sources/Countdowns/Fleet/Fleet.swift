@@ -125,6 +125,9 @@ package final class Fleet {
     // The servers have the log of what is shared; without copies there is no room for another one.
     dispatcher.engine.logsShared = settings.mirror == .all
     dispatcher.engine.copyIsDue = { [unowned self] in fallDue($0) }
+    dispatcher.engine.positionOfSnapshot = { [unowned self] kind, key in
+      position(of: FleetKey(kind, key))
+    }
     workbench.isOwnerThere = { [unowned self] owner in
       // If the asker's connection is closed meanwhile, its command runs as if it was closed later.
       if owner == deciding.asker || isThere(owner, in: deciding.partition) { return true }

@@ -47,6 +47,7 @@ package enum DaemonSchema {
       .of("complexity", spec.complexity), .of("since", Product.version),
       .of("access", spec.flags.contains(.admin) ? "admin" : "all"),
       .of("writes", spec.flags.contains(.write)),
+      .of("of_connection", spec.flags.contains(.ofConnection)),
       .of("arguments", spec.parameters.map(argument)), .of("reply", spec.reply.schema),
     ])
   }
@@ -79,7 +80,9 @@ package enum DaemonSchema {
     Field("generation", .generation, "The fencing token."),
     Field("seq", .count, "Rises across the whole daemon and across restarts, with gaps."),
     Field(
-      "position", .text().orNull, "In a fleet, of shared kinds: the same on all hosts, for cursors."
+      "position", .text().orNull,
+      "In a fleet, of shared kinds: the same on all hosts, for cursors; in a snapshot, of the "
+        + "newest change that it includes."
     ),
     Field(
       "due_unix_ms", .moment.orNull, "When it was due, rounded down; if time has caused it."),

@@ -10,6 +10,17 @@ package enum Glob {
     }
   }
 
+  /// Returns the only text that a pattern matches; nil if it can match others.
+  static func onlyMatch(of pattern: [UInt8]) -> [UInt8]? {
+    var parts = Parts(pattern.span)
+    var text: [UInt8] = []
+    while let part = parts.next() {
+      guard case .byte(let byte) = part else { return nil }
+      text.append(byte)
+    }
+    return text
+  }
+
   /// Returns whether a text matches a pattern. O(pattern × text) at worst: no part of the pattern
   /// is compared twice with the same byte. Single bytes between stars take O(pattern + text).
   package static func matches(_ pattern: [UInt8], _ text: [UInt8]) -> Bool {

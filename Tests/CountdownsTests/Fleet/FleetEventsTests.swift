@@ -153,6 +153,31 @@ import Wire
     #expect(try isComplete(a, after: cursor, channel) == .boolean(channel == "hud:main"))
   }
 
+  @Test(arguments: ["timer:x", #"hud:m\ain"#, "hud:*"])
+  func onlyPartitionsOfPatternsForOneChannelCount(pattern: String) throws {
+    let cursor = try cursor(of: a)
+    for key in ["x", "y"] { try a.say("TIMER SET \(key) 1h") }
+    servers.entries.removeFirst()
+    let page = try read(a, after: cursor, "MATCH \(pattern)")
+    #expect(page.isComplete == (pattern == #"hud:m\ain"#))
+  }
+
+  @Test func aSnapshotHasThePositionUpToWhichItIncludesEvents() throws {
+    let cursor = try cursor(of: a)
+    try a.say("TIMER SET k 1h")
+    a.read()
+    let subscriber = a.counter.open(.resp3)
+    a.counter.run(["SUBSCRIBE", "timer:k", "hud:main"], by: subscriber)
+    let messages = try a.counter.take(subscriber).map { "\($0)" }
+    let snapshots = messages.filter { $0.contains("snapshot") }
+    #expect(snapshots.count == 2)
+    #expect(snapshots[1].contains("hidden") && !snapshots[1].contains("position"))
+    try a.say("TIMER PAUSE k")
+    let rest = try read(b, after: "\(cursor)-\(position(snapshots[0]))")
+    #expect(rest.isComplete && rest.lines.count == 1)
+    #expect(rest.lines.allSatisfy { $0.contains(#""event":"paused""#) })
+  }
+
   /// A server has taken over that lacks an entry, and has another one in its place.
   @Test(arguments: [0, 1]) func anotherEntryInThePlaceOfTheOneReadIsReported(more: Int) throws {
     try a.say("TIMER SET x 1h")

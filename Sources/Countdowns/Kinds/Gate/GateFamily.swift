@@ -34,7 +34,7 @@ let gateCommands: [CommandSpec] = [
   .call(
     GateKind.self, "TAKE", [.generation({ $0 = $1 })],
     "Take the action of an open session, to run it on this connection only.",
-    into: nil as Generation?,
+    flags: [.write, .fast, .ofConnection], into: nil as Generation?,
     { call, key, generation throws(EngineError) in
       try call.engine.takeGate(key, generation: generation, by: call.client, at: call.now)
     }, reply: .answer()),

@@ -68,7 +68,7 @@ let scopeCommands: [CommandSpec] = [
   CommandSpec(
     "SCOPE", "HANDLE", [ScopeKind.key, event],
     [.flag("CAPTURE", "Takes events on their way down.", { $0 = $1 })], group: .entities(.scope),
-    [.write, .fast, .whileSubscribed],
+    [.write, .fast, .whileSubscribed, .ofConnection],
     "Handle an event, or all events (*), at a scope on this connection.", .done,
     into: false
   ) { call, captures throws(CommandError) in
@@ -82,7 +82,7 @@ let scopeCommands: [CommandSpec] = [
 
   CommandSpec(
     "SCOPE", "UNHANDLE", [ScopeKind.key, event], group: .entities(.scope),
-    [.write, .fast, .whileSubscribed],
+    [.write, .fast, .whileSubscribed, .ofConnection],
     "Stop handling an event at a scope.", .done
   ) { call throws(CommandError) in
     let event = try call.eventName(3)
