@@ -266,7 +266,8 @@ def commands(known, *families):
             syntax = " ".join([name, *map(parameter, row["arguments"])])
             if name.endswith(" LIST") and "CURSOR" in syntax:
                 syntax = f"{name} …"
-            yield name, [code(syntax), row["summary"]]
+            mark = "*Admin.* " if row["access"] == "admin" else ""
+            yield name, [code(syntax), mark + row["summary"]]
 
 
 def options(known, family):
@@ -389,7 +390,7 @@ def configuration_file(known):
             continue
         if setting := re.match(SETTING, line):
             path = path[: len(setting["indent"]) // 2] + [setting["name"]]
-            help = helps.get(".".join(path))
+            help = helps.get(".".join(path)) or shared_help(helps, ".".join(path) + ".")
             # Examples are written by hand, and so is the text above them.
             if comment and help and not any(re.match(r"\s*#   ", one) for one in comment):
                 start = setting["indent"] + "# "
@@ -399,6 +400,12 @@ def configuration_file(known):
         lines += comment + [line]
         comment = []
     return "\n".join(lines) + "\n"
+
+
+def shared_help(helps, section):
+    """Returns the help that all settings of a section share; None if they differ."""
+    texts = [help for name, help in helps.items() if name.startswith(section)]
+    return texts[0] if len(texts) > 1 and len(set(texts)) == 1 else None
 
 
 def prose(comment):

@@ -2,6 +2,12 @@ import CountdownStore
 import Countdowns
 import Wire
 
+/// What `access.admin` is for.
+private let admin = {
+  let names = CommandTable().adminNames
+  return "Who may use " + names.dropLast().joined(separator: ", ") + " and \(names.last!)."
+}()
+
 /// A row of a table of settings: a name, the allowed values, and a place in what the table is for.
 struct Setting<Whole: Sendable>: Sendable {
   /// The keys from the top of the file down, joined by dots.
@@ -101,13 +107,9 @@ extension Setting where Whole == Configuration {
       "access.connect.groups", \.access.connect.groups, .groups(),
       "Who may connect. Empty: everybody whom the permissions of the socket admit."),
     Setting(
-      "access.admin.users", \.access.admin.users, .users(),
-      "Who may use SHUTDOWN, CONFIG, CLIENT LIST and KILL, MONITOR, SLOWLOG, CLOCK, "
-        + "BACKUP, CLEAR, STATE, COUNTDOWN FORGIVE and THROTTLE UNBLOCK."),
+      "access.admin.users", \.access.admin.users, .users(), admin),
     Setting(
-      "access.admin.groups", \.access.admin.groups, .groups(),
-      "Who may use SHUTDOWN, CONFIG, CLIENT LIST and KILL, MONITOR, SLOWLOG, CLOCK, "
-        + "BACKUP, CLEAR, STATE, COUNTDOWN FORGIVE and THROTTLE UNBLOCK."),
+      "access.admin.groups", \.access.admin.groups, .groups(), admin),
 
     Setting(
       "access.rules", \.access.rules, .keyRules,

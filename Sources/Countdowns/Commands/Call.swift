@@ -56,6 +56,16 @@ struct Call: ~Escapable {
     return key
   }
 
+  /// Returns the key of another entity. Throws without the right to change that.
+  @_lifetime(copy bytes)
+  func key(
+    of kind: EntityKind, _ bytes: Span<UInt8>, _ what: String
+  ) throws(CommandError) -> Span<UInt8> {
+    let key = try key(bytes, what)
+    try authorize(kind, key)
+    return key
+  }
+
   func duration(_ bytes: Span<UInt8>, _ what: String) throws(CommandError) -> Interval {
     try spec.duration(bytes, what)
   }
@@ -114,7 +124,7 @@ struct Call: ~Escapable {
   private func scope(ownedBy bytes: Span<UInt8>) -> Span<UInt8>? {
     let prefix = ("scope:" as StaticString).bytes
     guard bytes.count > prefix.count, bytes.count <= prefix.count + EntityRecord.longestKey,
-      prefix.indices.allSatisfy({ bytes[$0] | 0x20 == prefix[$0] | 0x20 })
+      String(decoding: bytes.extracting(..<prefix.count)).lowercased() == "scope:"
     else { return nil }
     return bytes.extracting(prefix.count...)
   }

@@ -147,7 +147,7 @@ let clientCommands: [CommandSpec] = [
 ]
 
 /// Behind an address there is no filter.
-private let placeOfFilters: @Sendable (Call) -> Int = { $0.arguments.count == 3 ? 3 : 2 }
+private let placeOfFilters: CommandSpec.OptionsPlace = { $0.count == 3 ? 3 : 2 }
 private let withoutEffect = Parameter("on|off", .text(), "Without effect.")
 
 /// The connections that a command is about: all that match its filters.

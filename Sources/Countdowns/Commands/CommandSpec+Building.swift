@@ -6,21 +6,24 @@ extension CommandSpec {
   /// - Parameters:
   ///   - arguments: the parameters before the options.
   ///   - place: returns where the options begin, if not after the positional arguments.
+  ///   - uses: returns the keys that it uses without naming them.
   ///   - request: makes the value that the options are read into.
   convenience init<Request>(
     _ name: String, _ subcommand: String? = nil, _ arguments: [Parameter],
     _ options: [Option<Request>], group: Group, _ flags: Flags, complexity: String = "O(1)",
-    _ summary: String, _ reply: ReplyForm, place optionsPlace: (@Sendable (Call) -> Int)? = nil,
+    _ summary: String, _ reply: ReplyForm, place optionsPlace: OptionsPlace? = nil,
+    uses: UsedKeys<Request>? = nil,
     request: @escaping @Sendable (Call) throws(CommandError) -> Request,
     handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
     let place = (subcommand == nil ? 1 : 2) + arguments.count
     self.init(
       name, subcommand, arguments + options.map(\.parameter), group: group, flags,
-      complexity: complexity, summary, reply
+      complexity: complexity, summary, reply, place: optionsPlace
     ) { call throws(CommandError) in
       var read = try request(call)
-      try call.read(options, from: optionsPlace?(call) ?? place, into: &read)
+      try call.read(options, from: optionsPlace?(call.arguments) ?? place, into: &read)
+      if let uses, call.session.rights != nil { try call.authorize(uses(call, read)) }
       try handler(call, &read)
     }
   }
@@ -29,14 +32,18 @@ extension CommandSpec {
   convenience init<Request: Sendable>(
     _ name: String, _ subcommand: String? = nil, _ arguments: [Parameter],
     _ options: [Option<Request>], group: Group, _ flags: Flags, complexity: String = "O(1)",
-    _ summary: String, _ reply: ReplyForm, place: (@Sendable (Call) -> Int)? = nil,
-    into request: Request,
+    _ summary: String, _ reply: ReplyForm, place: OptionsPlace? = nil,
+    uses: UsedKeys<Request>? = nil, into request: Request,
     handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
     self.init(
       name, subcommand, arguments, options, group: group, flags, complexity: complexity, summary,
-      reply, place: place, request: { _ in request }, handler: handler)
+      reply, place: place, uses: uses, request: { _ in request }, handler: handler)
   }
+
+  /// Returns the keys that a command uses without naming them: stored from an earlier request, or
+  /// the default of an option. It takes the right to change their entities.
+  typealias UsedKeys<Request> = @Sendable (Call, Request) -> [(kind: EntityKind, key: [UInt8])]
 
   // MARK: What most kinds have
 
@@ -81,14 +88,14 @@ extension CommandSpec {
   static func call<K: Kind, Request, Result>(
     _ kind: K.Type, _ name: String, _ more: [Parameter] = [], _ options: [Option<Request>] = [],
     _ summary: String, flags: Flags = [.write, .fast], complexity: String = "O(1)",
+    uses: UsedKeys<Request>? = nil,
     request: @escaping @Sendable (Call) throws(CommandError) -> Request,
     _ body: @escaping @Sendable (Call, Span<UInt8>, Request) throws(EngineError) -> Result,
     reply: Reply<Result>
   ) -> CommandSpec {
     CommandSpec(
       K.commandName, name, [K.key] + more, options, group: .entities(K.kind), flags,
-      complexity: complexity, summary, reply.form,
-      request: request
+      complexity: complexity, summary, reply.form, uses: uses, request: request
     ) { call, request throws(CommandError) in
       let key = try call.key()
       reply.write(call, try call.run { () throws(EngineError) in try body(call, key, request) })
@@ -99,12 +106,12 @@ extension CommandSpec {
   static func call<K: Kind, Request: Sendable, Result>(
     _ kind: K.Type, _ name: String, _ options: [Option<Request>],
     _ summary: String, flags: Flags = [.write, .fast], complexity: String = "O(1)",
-    into request: Request,
+    uses: UsedKeys<Request>? = nil, into request: Request,
     _ body: @escaping @Sendable (Call, Span<UInt8>, Request) throws(EngineError) -> Result,
     reply: Reply<Result>
   ) -> CommandSpec {
     call(
-      kind, name, [], options, summary, flags: flags, complexity: complexity,
+      kind, name, [], options, summary, flags: flags, complexity: complexity, uses: uses,
       request: { _ in request }, body, reply: reply)
   }
 

@@ -65,6 +65,7 @@ package final class CommandSpec: Sendable {
   }
 
   typealias Handler = @Sendable (Call) throws(CommandError) -> Void
+  typealias OptionsPlace = @Sendable (Arguments) -> Int
 
   /// The name in capitals: `COUNTDOWN`, and `START` if there are several commands under one name.
   package let name: String
@@ -82,6 +83,12 @@ package final class CommandSpec: Sendable {
   /// Whether any of its arguments must not be shown in logs.
   let hasSecrets: Bool
 
+  /// The arguments that are keys of other entities, by their positions, and whether any number of
+  /// them follows.
+  let otherKeys: [(position: Int, kind: EntityKind, repeats: Bool)]
+  /// Returns where the options begin, if the last argument can be given several times.
+  let optionsPlace: OptionsPlace?
+
   /// Position of the key among the arguments, counted from the command's name; 0 for none.
   package let keyPosition: Int
   /// Fewest and most arguments, names included; nil for any number.
@@ -90,7 +97,7 @@ package final class CommandSpec: Sendable {
   init(
     _ name: String, _ subcommand: String? = nil, _ parameters: [Parameter] = [], group: Group,
     _ flags: Flags, complexity: String = "O(1)", _ summary: String, _ reply: ReplyForm = .special,
-    handler: @escaping Handler
+    place optionsPlace: OptionsPlace? = nil, handler: @escaping Handler
   ) {
     self.name = name
     self.subcommand = subcommand
@@ -105,6 +112,10 @@ package final class CommandSpec: Sendable {
     self.handler = handler
     let words = subcommand == nil ? 1 : 2
     hasSecrets = parameters.contains(where: \.isSecret)
+    self.optionsPlace = optionsPlace
+    otherKeys = parameters.prefix { $0.token == nil }.enumerated().compactMap { index, parameter in
+      parameter.other.map { (words + index, $0, parameter.repeats) }
+    }
     let keyName = group.kind?.behavior.keyName
     keyPosition = keyName != nil && parameters.first?.name == keyName ? words : 0
     let range = parameters.argumentCount

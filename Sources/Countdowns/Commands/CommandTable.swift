@@ -92,6 +92,16 @@ package struct CommandTable: Sendable {
     rows.filter { $0.name == name && $0.subcommand != nil }
   }
 
+  /// The commands for administrators: their names, or the first word of a family of them.
+  package var adminNames: [String] {
+    let admin = rows.filter { $0.flags.contains(.admin) }
+    var seen: Set<String> = []
+    return admin.map { row in
+      let others = family(row.name).filter { $0.subcommand != "HELP" }
+      return others.allSatisfy { $0.flags.contains(.admin) } ? row.name : row.fullName
+    }.filter { seen.insert($0).inserted }
+  }
+
   /// Every first word once, in the order of the table.
   var names: [String] {
     var seen: Set<String> = []

@@ -295,10 +295,7 @@ package final class Dispatcher {
           + "PING, QUIT and RESET are allowed while subscribed, unless the connection says HELLO 3")
     }
     // Without rules, this is all that they cost a command.
-    guard session.rights != nil, let kind = spec.group.kind, spec.keyPosition > 0 else { return }
-    try authorize(
-      spec, kind, arguments[spec.keyPosition], isChange: !spec.flags.contains(.readOnly),
-      for: session)
+    if session.rights != nil { try authorize(spec, arguments, for: session) }
   }
 
   // MARK: Time

@@ -9,12 +9,12 @@ struct Option<Request>: Sendable {
   init(
     _ name: String, _ value: String, _ type: ValueType, _ help: String,
     default fallback: String? = nil, isRequired: Bool = false, repeats: Bool = false,
-    isSecret: Bool = false, _ read: @escaping Read
+    isSecret: Bool = false, keyOf other: EntityKind? = nil, _ read: @escaping Read
   ) {
     self.name = CommandName(name)!
     parameter = Parameter(
       token: name, value, type, help, default: fallback, isOptional: !isRequired, repeats: repeats,
-      isSecret: isSecret)
+      isSecret: isSecret, keyOf: other)
     self.read = read
   }
 
@@ -80,10 +80,8 @@ struct Option<Request>: Sendable {
     _ name: String, _ value: String, of kind: EntityKind, _ help: String,
     _ put: @escaping Put<[UInt8]>
   ) -> Option {
-    Option(name, value, .key, help) { request, reader, call throws(CommandError) in
-      let key = try call.key(try reader.value(), name)
-      try call.authorize(kind, key)
-      put(&request, Array(key))
+    Option(name, value, .key, help, keyOf: kind) { request, reader, call throws(CommandError) in
+      put(&request, Array(try call.key(of: kind, try reader.value(), name)))
     }
   }
 

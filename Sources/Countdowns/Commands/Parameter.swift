@@ -16,13 +16,16 @@ struct Parameter: Equatable, Sendable {
   var repeats: Bool
   /// Whether logs must not show any of its values.
   let isSecret: Bool
+  /// The kind of an entity whose key it is, besides the entity that the command is about: it takes
+  /// the right to change that one, too.
+  let other: EntityKind?
   /// The number of words after the token; 1 if there is no token.
   let valueCount: Int
 
   init(
     token: String? = nil, _ value: String, _ type: ValueType, _ help: String,
     default fallback: String? = nil, isOptional: Bool = false, repeats: Bool = false,
-    isSecret: Bool = false
+    isSecret: Bool = false, keyOf other: EntityKind? = nil
   ) {
     self.token = token
     self.value = value
@@ -32,6 +35,7 @@ struct Parameter: Equatable, Sendable {
     self.isOptional = isOptional
     self.repeats = repeats
     self.isSecret = isSecret
+    self.other = other
     valueCount = value.split(separator: " ").count
   }
 
@@ -71,6 +75,11 @@ struct Parameter: Equatable, Sendable {
   }
 
   // MARK: Of several commands
+
+  /// Returns a parameter for the key of another entity, which the command uses.
+  static func key(_ name: String, of kind: EntityKind, _ help: String) -> Parameter {
+    Parameter(name, .key, help, keyOf: kind)
+  }
 
   static let key = Parameter("key", .key, "The key, 1 to 512 bytes.")
   static let channel = Parameter("channel", .text(), "A channel, such as `countdown:KEY`.")

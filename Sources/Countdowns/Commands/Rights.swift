@@ -70,6 +70,11 @@ package final class Rights: Sendable {
   }
 }
 
+extension Rights? {
+  /// Returns whether an entity may be read: always without rules.
+  func mayRead(_ kind: EntityKind, _ key: Span<UInt8>) -> Bool { self?.mayRead(kind, key) ?? true }
+}
+
 /// A change of an entity that another user has made: what has allowed it.
 package struct ForeignChange: Equatable, Sendable {
   package var command: String
@@ -92,6 +97,24 @@ extension AccessRules {
 }
 
 extension Dispatcher {
+  /// Refuses a command if the rules do not allow the session its key, or other keys among its
+  /// arguments. Options and `uses` check theirs when they are read.
+  @inline(never)
+  func authorize(
+    _ spec: CommandSpec, _ arguments: Arguments, for session: Session
+  ) throws(CommandError) {
+    guard let kind = spec.group.kind, spec.keyPosition > 0 else { return }
+    try authorize(
+      spec, kind, arguments[spec.keyPosition], isChange: !spec.flags.contains(.readOnly),
+      for: session)
+    for other in spec.otherKeys {
+      let end = other.repeats ? spec.optionsPlace?(arguments) : other.position + 1
+      for index in other.position..<max(other.position, min(end ?? .max, arguments.count)) {
+        try authorize(spec, other.kind, arguments[index], isChange: true, for: session)
+      }
+    }
+  }
+
   /// Refuses a command about an entity that the rules do not allow the session. Reports a change of
   /// another user's entity to the host.
   @inline(never)
@@ -120,6 +143,10 @@ extension Call {
     _ kind: EntityKind, _ key: Span<UInt8>, isChange: Bool = true
   ) throws(CommandError) {
     try dispatcher.authorize(spec, kind, key, isChange: isChange, for: session)
+  }
+
+  func authorize(_ keys: [(kind: EntityKind, key: [UInt8])]) throws(CommandError) {
+    for (kind, key) in keys { try authorize(kind, key.span) }
   }
 }
 

@@ -27,9 +27,10 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
   /// - Parameters:
   ///   - limited: why START is refused, if that is because of a named limit.
   ///   - named: the named limits, in words.
+  ///   - rights: what the reader may do; nil for everything.
   init(
     _ view: CountdownView, _ machine: Countdown, _ sending: Sending?, limited: Refusal?,
-    named: [String], at now: Instant
+    named: [String], for rights: Rights?, at now: Instant
   ) {
     key = view.key
     state = view.state
@@ -44,7 +45,8 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
     // A policy that the last START did not name does not apply.
     let sending = sending?.isInForce == true ? sending : nil
     if let sending { limits = Self.limits(sending.record, by: sending.policy, at: now) + named }
-    let refusal = limited ?? machine.refusal(by: sending?.policy, sending?.record, at: now)
+    var refusal = limited ?? machine.refusal(by: sending?.policy, sending?.record, at: now)
+    if let limit = refusal?.limit, !rights.mayRead(.throttle, limit.span) { refusal?.limit = nil }
     reason = refusal?.reason
     why = refusal.map { Self.text($0, machine, sending, at: now) } ?? acceptance(machine)
   }
@@ -74,9 +76,9 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
       let of = refusal.until - now <= whole ? " of \(whole.humanText)" : ""
       return "refused: in cooldown\(number ?? ""); \(left)\(of) left"
     case .limit, .blocked:
-      let limit = refusal.limit.map { quoted($0.span) } ?? ""
+      let limit = refusal.limit.map { "the limit \(quoted($0.span))" } ?? "a limit"
       let what = refusal.reason == .blocked ? "blocked, as too few codes were entered" : "full"
-      return "refused: the limit \(limit) is \(what); \(left) left"
+      return "refused: \(limit) is \(what); \(left) left"
         + (paused.isEmpty ? "" : "; also \(paused)")
     case .locked:
       return "refused: locked, as a code was tried too often; \(left) left"
@@ -187,19 +189,26 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
 }
 
 extension Engine {
-  func explainCountdown(_ key: Span<UInt8>, at now: Moment) -> CountdownExplanation {
+  /// - Parameter rights: what the reader may do; nil for everything.
+  func explainCountdown(
+    _ key: Span<UInt8>, for rights: Rights?, at now: Moment
+  ) -> CountdownExplanation {
     guard let index = currentCountdown(key, at: now) else {
       return CountdownExplanation(key: Array(key))
     }
     return CountdownExplanation(
       countdownView(index, at: now), countdowns.machine(index), countdowns.sending(index),
-      limited: limitRefusal(of: index, at: now), named: limitTexts(of: index, key, at: now),
-      at: now.boot)
+      limited: limitRefusal(of: index, at: now),
+      named: limitTexts(of: index, key, for: rights, at: now), for: rights, at: now.boot)
   }
 
-  /// Describes how full the named limits of a countdown are.
-  private func limitTexts(of index: UInt32, _ key: Span<UInt8>, at now: Moment) -> [String] {
-    charges(policyInForce(index)?.limits ?? [], at: now).flatMap { charge in
+  /// Describes how full those named limits of a countdown are that the reader may read.
+  private func limitTexts(
+    of index: UInt32, _ key: Span<UInt8>, for rights: Rights?, at now: Moment
+  ) -> [String] {
+    let limits = policyInForce(index)?.limits ?? []
+    let readable = limits.filter { rights.mayRead(.throttle, $0.span) }
+    return charges(readable, at: now).flatMap { charge in
       let machine =
         charge.index.map { throttles[$0].machine } ?? Throttle(charge.rules, at: now.boot)
       return ThrottleExplanation.limits(machine, by: charge.rules, at: now.boot).map {

@@ -49,12 +49,11 @@ extension Option where Request == StartRequest {
     Option(
       "LIMIT", "limit", .text(atMost: EntityRecord.longestKey),
       "The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or "
-        + "global need none.", repeats: true
+        + "global need none.", repeats: true, keyOf: .throttle
     ) { request, reader, call throws(CommandError) in
       var limits = request.start.limits
       repeat {
-        let key = try call.key(try reader.value(), "the key of a limit")
-        try call.authorize(.throttle, key)
+        let key = try call.key(of: .throttle, try reader.value(), "the key of a limit")
         limits.append(Array(key))
       } while reader.hasWord { $0.firstIndex(of: UInt8(ascii: ":")) != nil }
       guard limits.count <= LimitRules.mostAtOnce else {
@@ -134,6 +133,7 @@ let countdownCommands: [CommandSpec] = [
     ],
     group: .entities(.countdown), [.write, .fast],
     "Start a ready countdown again with the options of its last START.", .answer,
+    uses: limitsOfStart,
     request: StartRequest.of
   ) { call, request throws(CommandError) in
     let key = try call.key()
@@ -153,7 +153,8 @@ let countdownCommands: [CommandSpec] = [
     "Explain why a countdown is as it is, and what would be refused.",
     .value(.record("countdown-why", CountdownExplanation.fields))
   ) { call throws(CommandError) in
-    let explanation = call.engine.explainCountdown(try call.key(), at: call.now)
+    let explanation = call.engine.explainCountdown(
+      try call.key(), for: call.session.rights, at: call.now)
     call.session.output.record(explanation)
   },
 
@@ -178,6 +179,7 @@ let countdownCommands: [CommandSpec] = [
     "COUNTDOWN", "REFUND", [.key], [.generation({ $0 = $1 }, isRequired: true)],
     group: .entities(.countdown), [.write, .fast],
     "Give a failed send back: its cooldown and its place in the windows.", .answer,
+    uses: limitsOfSend,
     into: nil as Generation?
   ) { call, generation throws(CommandError) in
     guard let generation else {
@@ -224,7 +226,26 @@ let countdownCommands: [CommandSpec] = [
     Engine.passCountdown, reply: .init(.answer) { $0.reply($1.1, Answer($1.0)) }),
 ]
 
+/// The limits that RESEND repeats, unless it gives others.
+private let limitsOfStart: CommandSpec.UsedKeys<StartRequest> = { call, request in
+  request.start.limits.isEmpty ? call.givenLimits { $0.limits } : []
+}
+
+/// The limits that REFUND gives a send back to.
+private let limitsOfSend: CommandSpec.UsedKeys<Generation?> = { call, _ in
+  call.givenLimits { $0.record.sends.last?.limits ?? [] }
+}
+
 extension Call {
+  /// Returns those limits of the countdown whose keys a START has given; the others are the
+  /// policy's.
+  fileprivate func givenLimits(
+    _ limits: (Sending) -> [[UInt8]]
+  ) -> [(kind: EntityKind, key: [UInt8])] {
+    engine.limits(ofCountdown: arguments[first], limits, at: now)
+      .filter { engine.rules(of: $0.span)?.needsKey ?? false }.map { (.throttle, $0) }
+  }
+
   /// Replies with the whole view, or with three numbers to a client that asks for a `BRIEF` reply.
   fileprivate func reply(_ answer: StartAnswer, isBrief: Bool) {
     let engine = dispatcher.engine

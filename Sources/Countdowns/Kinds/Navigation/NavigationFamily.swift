@@ -26,7 +26,7 @@ let navigationCommands: [CommandSpec] = [
   push("PRESENT", .presented, [], "The same with a page that cannot be swiped away."),
 
   .call(
-    NavigationKind.self, "SET", [PageKind.key],
+    NavigationKind.self, "SET", [page],
     [
       .edge { $0.change.edge = $1 },
       .switched(
@@ -105,7 +105,7 @@ private func push(
   _ summary: String
 ) -> CommandSpec {
   CommandSpec(
-    "NAV", name, [NavigationKind.key, PageKind.key],
+    "NAV", name, [NavigationKind.key, page],
     options + [
       .choice(
         "BAR", "Whether the page wants the navigation bar; `any` leaves it as it is.",
@@ -117,11 +117,11 @@ private func push(
       .flag(
         "PAGE", "The page loads, and appears and disappears with the stack.", { $0.loads = $1 }),
     ] + loadOptions { $1(&$0.appearance) },
-    group: .entities(.nav), [.write], summary, .answer, request: PushRequest.init
+    group: .entities(.nav), [.write], summary, .answer,
+    uses: keysOfLoad,
+    request: PushRequest.init
   ) { call, request throws(CommandError) in
     let key = try call.key()
-    try call.authorize(.scope, request.push.page.span)
-    if request.loads { try call.authorize(.page, request.push.page.span) }
     guard request.loads || request.appearance == PageAppearance() else {
       throw call.problem("REFRESH, TIMEOUT, SCREEN, GRACE and MIN are of a load; they need PAGE")
     }
@@ -135,6 +135,16 @@ private func push(
       })
   }
 }
+
+/// The page and the HUD of a push with PAGE.
+private let keysOfLoad: CommandSpec.UsedKeys<PushRequest> = { _, request in
+  guard request.loads else { return [] }
+  let page = request.push.page
+  return [(.page, page), (.hud, request.appearance.screen ?? page)]
+}
+
+/// The page of a stack, which is a scope.
+private let page = Parameter.key(PageKind.keyName, of: .scope, PageKind.key.help)
 
 /// The arguments of NAV PUSH and NAV PRESENT, beyond the stack.
 private struct PushRequest {

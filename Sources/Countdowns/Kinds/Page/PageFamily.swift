@@ -11,7 +11,8 @@ let pageCommands: [CommandSpec] = [
   .call(
     PageKind.self, "APPEAR", loadOptions { $1(&$0) } + [.owner({ $0.owner = $1 })],
     "Report that a page appeared: it loads, or later refreshes silently.",
-    flags: [.write], into: PageAppearance(),
+    flags: [.write], uses: { [(.hud, $1.screen ?? $0.screen ?? $0.bytes($0.first))] },
+    into: PageAppearance(),
     { call, key, appearance throws(EngineError) in
       try call.engine.appearPage(key, appearance, by: call.client, at: call.now)
     }, reply: .view),
@@ -46,7 +47,7 @@ let pageCommands: [CommandSpec] = [
   },
 
   load(
-    "RETRY", [], "Load again after a failure, or where there was nothing, animated."
+    "RETRY", [], showsHUD: true, "Load again after a failure, or where there was nothing, animated."
   ) { call, key, end throws(EngineError) in
     try call.engine.retryPage(key, generation: end.generation, by: call.client, at: call.now)
   },
@@ -102,13 +103,19 @@ private let message = Option<LoadEnd>.text(
   "MESSAGE", "m", "Text to show, as on the error page or the no-data view.", { $0.message = $1 },
   atMost: TextLimits.status)
 
+extension Call {
+  /// The screen of the page that the command is about; nil if there is no page.
+  fileprivate var screen: [UInt8]? { engine.page(arguments[first], at: now)?.screen }
+}
+
 /// Returns a command that ends a load or begins another one.
 private func load(
-  _ name: String, _ options: [Option<LoadEnd>], _ summary: String,
+  _ name: String, _ options: [Option<LoadEnd>], showsHUD: Bool = false, _ summary: String,
   _ body:
     @escaping @Sendable (Call, Span<UInt8>, LoadEnd) throws(EngineError) -> Engine.PageAnswer
 ) -> CommandSpec {
   .call(
-    PageKind.self, name, options + [.generation({ $0.generation = $1 })], summary, into: LoadEnd(),
+    PageKind.self, name, options + [.generation({ $0.generation = $1 })], summary,
+    uses: { call, _ in showsHUD ? call.screen.map { [(.hud, $0)] } ?? [] : [] }, into: LoadEnd(),
     body, reply: .answer())
 }

@@ -54,18 +54,23 @@ extension Engine {
   /// Offers an event to capturing handlers from the top down to a scope, then to the others from
   /// there up. The first handler that can receive it takes it.
   ///
-  /// - Parameter canReceive: whether a connection can receive unsolicited messages.
+  /// - Parameters:
+  ///   - canReceive: whether a connection can receive unsolicited messages.
+  ///   - mayHandle: whether a connection may handle events at a scope.
   /// - Returns: the scope whose handler took it; nil if none did.
   package func emit(
     _ event: [UInt8], payload: [UInt8]?, for key: Span<UInt8>, at now: Moment,
-    canReceive: (UInt64) -> Bool
+    canReceive: (UInt64) -> Bool, mayHandle: (UInt64, _ scope: [UInt8]) -> Bool = { _, _ in true }
   ) throws(EngineError) -> [UInt8]? {
     guard let target = current(ScopeKind.self, key, at: now) else { throw .notFound }
     let path = scopes.tree.path(from: target)
     let way = path.reversed().map { ($0, true) } + path.map { ($0, false) }
     for (scope, isCapturing) in way {
-      guard let taker = taker(of: event, at: scope, isCapturing, canReceive) else { continue }
       let entity = scopes.table[scope]
+      let taker = taker(of: event, at: scope, isCapturing) {
+        (canReceive($0) || subscriptionCount(of: $0) > 0) && mayHandle($0, entity.key)
+      }
+      guard let taker else { continue }
       tell(
         taker,
         Emission(
@@ -77,13 +82,12 @@ extension Engine {
   }
 
   private func taker(
-    of event: [UInt8], at scope: UInt32, _ isCapturing: Bool, _ canReceive: (UInt64) -> Bool
+    of event: [UInt8], at scope: UInt32, _ isCapturing: Bool, _ canTake: (UInt64) -> Bool
   ) -> UInt64? {
     guard !scopes.table[scope].handlers.isEmpty else { return nil }
     return scopes.table[scope].handlers.taker(of: event, capturing: isCapturing) {
       // Closed connections are skipped, even if they have not been cleaned up yet.
-      connections.isAlive(connection: $0)
-        && (canReceive($0) || subscriptionCount(of: $0) > 0)
+      connections.isAlive(connection: $0) && canTake($0)
     }
   }
 }

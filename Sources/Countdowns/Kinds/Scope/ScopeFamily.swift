@@ -61,7 +61,7 @@ let scopeCommands: [CommandSpec] = [
         key, cursor: request.cursor, limit: Int(request.limit), at: call.now)
     },
     reply: .init(.page) { call, page in
-      let views = page.views.filter { call.session.rights?.mayRead(.scope, $0.key.span) ?? true }
+      let views = page.views.filter { call.session.rights.mayRead(.scope, $0.key.span) }
       call.reply(cursor: "\(page.cursor)", views)
     }),
 
@@ -116,6 +116,10 @@ let scopeCommands: [CommandSpec] = [
       try call.engine.emit(event, payload: payload, for: key, at: call.now) { id in
         // A RESP2 connection can receive events only while subscribed, which the engine checks.
         sessions[id]?.output.version == .resp3
+      } mayHandle: { id, scope in
+        // A reload may have revoked the right since HANDLE.
+        sessions[id]?.rights?.permission(for: .scope, scope.span, isChange: true) != nil
+          || sessions[id]?.rights == nil
       }
     }
     if let taker { call.session.output.bulk(taker) } else { call.session.output.null() }

@@ -12,6 +12,13 @@ extension Engine {
     return try charges(of: policy, start.limits, for: key, at: now)
   }
 
+  /// Returns limits of the policy in force of a countdown; none without one.
+  func limits(
+    ofCountdown key: Span<UInt8>, _ limits: (Sending) -> [[UInt8]], at now: Moment
+  ) -> [[UInt8]] {
+    currentCountdown(key, at: now).flatMap(policyInForce).map(limits) ?? []
+  }
+
   /// Starts a key without a countdown, if its limits have room. A refusal leaves nothing behind.
   func startNew(
     _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ start: inout CountdownStart,

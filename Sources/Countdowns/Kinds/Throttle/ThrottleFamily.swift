@@ -49,7 +49,7 @@ private let takeThrottle = CommandSpec(
   "THROTTLE", "TAKE",
   [
     .key,
-    Parameter("limit", .key, "The keys of more named limits: all have room, or none is taken.")
+    .key("limit", of: .throttle, "The keys of more named limits: all have room, or none is taken.")
       .repeated,
   ],
   [
@@ -101,9 +101,7 @@ private let takeThrottle = CommandSpec(
     }, refusal: .rate)
 }
 
-private let placeAfterLimits: @Sendable (Call) -> Int = {
-  LimitRules.endOfKeys($0.arguments, from: 3)
-}
+private let placeAfterLimits: CommandSpec.OptionsPlace = { LimitRules.endOfKeys($0, from: 3) }
 
 /// Takes from named limits.
 private func takeLimits(
@@ -121,7 +119,6 @@ private func takeLimits(
     guard !keys.contains(key) else {
       throw call.problem("the limit '\(quoted(key.span))' is given twice")
     }
-    if index > 2 { try call.authorize(.throttle, key.span) }
     keys.append(key)
   }
   guard keys.count <= LimitRules.mostAtOnce else {
