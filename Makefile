@@ -397,6 +397,7 @@ SWIFT_FILES := Package.swift Sources Tests Benchmarks Examples \
 .PHONY: lint
 lint: docs-lint ## Check format and style, and docs
 	@swift format lint --strict --recursive $(SWIFT_FILES)
+	@scripts/lines.py --functions
 
 .PHONY: docs
 docs: build ## Write the generated tables of docs/reference

@@ -99,8 +99,7 @@ package final class Store {
     files = opened.files
     numbers = opened.numbers
     database = opened.database
-    var damage = opened.damage
-    var found: Meta?
+    var (found, damage) = (nil as Meta?, opened.damage)
     do throws(StoreError) {
       found = try Meta.read(database)
     } catch {
@@ -114,9 +113,7 @@ package final class Store {
     let isNew = found == nil && damage == nil
     let lineage = isNew ? Meta.newLineage : found?.lineage
     log = try LogContents(
-      files,
-      LogContents.Query(
-        lineage: lineage, folded: UInt64(found?.folded ?? 0)))
+      files, LogContents.Query(lineage: lineage, folded: UInt64(found?.folded ?? 0)))
     let saved = log.clocks?.saved ?? found?.clocks.saved
     savedAt = saved?.reading.wallMicroseconds
     let now = options.continuesClocks ? saved?.reading ?? now : now
@@ -133,8 +130,7 @@ package final class Store {
 
     let given = numbers.floor
     let known = max(found?.clocks.numberFloor ?? 0, log.clocks?.numberFloor ?? 0)
-    clock = StoreClock(
-      continuing: saved, at: now, isVirtual: options.isTimeVirtual)
+    clock = StoreClock(continuing: saved, at: now, isVirtual: options.isTimeVirtual)
     firstNumber = max(
       max(known, given) + 1, now.wallMicroseconds, options.firstNumber,
       max(events.highestSequence, log.lastEvent) + 1)
@@ -148,11 +144,7 @@ package final class Store {
     if damage == nil {
       do throws(StoreError) {
         if isNew { try meta.write(database, product: options.product) }
-        for other in log.others {
-          let place = files.freeName(other.path, "other", atUnixMicroseconds: now.wallMicroseconds)
-          announce(.otherLog(place: place))
-          try files.move(other.path, to: place)
-        }
+        try Self.setAside(log.others, of: files, at: now, announce)
       } catch {
         guard error.kind == .corrupt else { throw error }
         damage = error
@@ -161,6 +153,18 @@ package final class Store {
     meta.start = min(max(log.lastStart, found?.start ?? 0, numbers.start), .max - 1) + 1
     self.meta = meta
     self.damage = damage
+  }
+
+  /// Moves segments of the logs of other states, which a copied directory may have.
+  private static func setAside(
+    _ segments: [FoundSegment], of files: StateFiles, at now: StoreClock.Reading,
+    _ announce: (Finding) -> Void
+  ) throws(StoreError) {
+    for segment in segments {
+      let place = files.freeName(segment.path, "other", atUnixMicroseconds: now.wallMicroseconds)
+      announce(.otherLog(place: place))
+      try files.move(segment.path, to: place)
+    }
   }
 
   // MARK: Loading

@@ -134,22 +134,7 @@ struct Countdownd: ParsableCommand {
       throw refuseStart(
         "--virtual-time cannot be used with fleet: the servers have clocks of their own", 78)
     }
-    if checkConfig {
-      for warning in configuration.files.warnings { complain("warning: \(warning)") }
-      let problems = ServiceFiles.problems(configuration, from: config)
-      guard problems.isEmpty else {
-        complain("the service cannot use its configuration:\n" + problems.joined(separator: "\n"))
-        throw ExitCode(78)
-      }
-      if let warning = ServiceFiles.warning(configuration, ofService: config == nil) {
-        complain("warning: \(warning)")
-      }
-      if configuration.fleet.engine == .redis, let warning = configuration.fleet.settings.warning {
-        complain("warning: \(warning)")
-      }
-      for (name, value) in configuration.settings { say("\(name): \(value)") }
-      return
-    }
+    if checkConfig { return try report(configuration) }
 
     Self.format.store(configuration.logFormat == .json, ordering: .relaxed)
     let logger = makeLogger(configuration)
@@ -173,21 +158,8 @@ struct Countdownd: ParsableCommand {
     var settings = ServerSettings(configuration, listener: try listener(configuration, logger))
     settings.isTimeVirtual = virtualTime
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
-    let restart = virtualTime ? VirtualRestart() : nil
-    if virtualTime {
-      settings.virtualStart = restart?.start
-      // After a restart the clock keeps generations rising; before, small ones are easier to read.
-      if let start = settings.virtualStart {
-        settings.engine.firstGeneration = start.wallMicroseconds
-      }
-      let place =
-        settings.state == nil
-        ? ", and the state is in memory only: without --state-directory, CLOCK RESTART keeps nothing"
-        : ""
-      logger.notice("time is virtual\(place)")
-    } else {
-      settings.engine.firstGeneration = firstNumber(configuration, logger)
-    }
+    let restart = virtualTime ? virtualRestart(&settings, logger) : nil
+    if !virtualTime { settings.engine.firstGeneration = firstNumber(configuration, logger) }
 
     let reloading = Reloading(configuration, load: load, status, logger)
     let hooks = hooks(settings, reloading, status)
@@ -213,6 +185,42 @@ struct Countdownd: ParsableCommand {
       Self.drain()
       VirtualRestart.again(at: start, answering: server.nextCaller ?? -1)
     }
+  }
+
+  /// Prints the settings, and what is wrong or unwise about them.
+  private func report(_ configuration: Configuration) throws {
+    let problems = ServiceFiles.problems(configuration, from: config)
+    var warnings = configuration.files.warnings
+    if problems.isEmpty {
+      let fleet = configuration.fleet
+      warnings += [
+        ServiceFiles.warning(configuration, ofService: config == nil),
+        fleet.engine == .redis ? fleet.settings.warning : nil,
+      ].compactMap(\.self)
+    }
+    for warning in warnings { complain("warning: \(warning)") }
+    guard problems.isEmpty else {
+      complain("the service cannot use its configuration:\n" + problems.joined(separator: "\n"))
+      throw ExitCode(78)
+    }
+    for (name, value) in configuration.settings { say("\(name): \(value)") }
+  }
+
+  /// Has time be virtual, and continue where a restart has left it.
+  private func virtualRestart(_ settings: inout ServerSettings, _ logger: Logger) -> VirtualRestart?
+  {
+    let restart = VirtualRestart()
+    settings.virtualStart = restart?.start
+    // After a restart the clock keeps generations rising; before, small ones are easier to read.
+    if let start = settings.virtualStart {
+      settings.engine.firstGeneration = start.wallMicroseconds
+    }
+    let place =
+      settings.state == nil
+      ? ", and the state is in memory only: without --state-directory, CLOCK RESTART keeps nothing"
+      : ""
+    logger.notice("time is virtual\(place)")
+    return restart
   }
 
   private func loadConfiguration() throws -> Configuration {

@@ -175,33 +175,42 @@ extension Fleet {
       if let seen = operation.seen, seen == known?.version { return confirm(operation) }
       send(.read(operation.key), to: index, for: operation)
     case .record(let new):
-      do throws(CommandError) {
-        try check(operation, isNew: known == nil && new != nil, at: now)
-      } catch {
-        if error.text.hasPrefix("LIMIT"), operation.seen == nil, !isHeld(operation.key, in: index) {
-          // It may not be new.
-          return send(.read(operation.key), to: index, for: operation)
-        }
-        return fail(operation, error.text)
-      }
-      note(operation.outcome.limits.promised)
-      let version = newVersion()
-      operation.version = version
-      operation.decided = decided
-      operation.isAtStake = true
-      var change = FleetChange(
-        epoch: partitions[index].epoch, expected: known?.version, version: version,
-        record: new, events: operation.outcome.events, earliest: decided,
-        latest: decided + settings.maximumClockSkew.microseconds)
-      if operation.outcome.owners.contains(where: { Self.host(of: $0) == hostNumber }) {
-        change.lease = hostNumber
-        operation.lease = hostNumber
-        partitions[index].hasLease = true
-      }
-      // An entity belongs to one connection, or one runs its action.
-      change.gone = operation.outcome.gone.first
-      send(.change(operation.key, change), to: index, for: operation)
+      store(new, inPlaceOf: known?.version, for: operation, at: now, decidedAt: decided)
     }
+  }
+
+  /// Has the server of a record store what was decided.
+  private func store(
+    _ record: [UInt8]?, inPlaceOf expected: FleetVersion?, for operation: FleetOperation,
+    at now: Int64, decidedAt decided: Int64
+  ) {
+    let index = operation.partition
+    do throws(CommandError) {
+      try check(operation, isNew: expected == nil && record != nil, at: now)
+    } catch {
+      if error.text.hasPrefix("LIMIT"), operation.seen == nil, !isHeld(operation.key, in: index) {
+        // It may not be new.
+        return send(.read(operation.key), to: index, for: operation)
+      }
+      return fail(operation, error.text)
+    }
+    note(operation.outcome.limits.promised)
+    let version = newVersion()
+    operation.version = version
+    operation.decided = decided
+    operation.isAtStake = true
+    var change = FleetChange(
+      epoch: partitions[index].epoch, expected: expected, version: version,
+      record: record, events: operation.outcome.events, earliest: decided,
+      latest: decided + settings.maximumClockSkew.microseconds)
+    if operation.outcome.owners.contains(where: { Self.host(of: $0) == hostNumber }) {
+      change.lease = hostNumber
+      operation.lease = hostNumber
+      partitions[index].hasLease = true
+    }
+    // An entity belongs to one connection, or one runs its action.
+    change.gone = operation.outcome.gone.first
+    send(.change(operation.key, change), to: index, for: operation)
   }
 
   /// Returns why commands need not wait for the server of a partition; nil if they may.
@@ -369,7 +378,6 @@ extension Fleet {
   private func receive(
     _ answer: FleetAnswer, for operation: FleetOperation, at index: Int, asked: FleetPlace
   ) {
-    let now = dispatcher.host.now
     defer { if operation.isOver, !operation.isAtStake { giveBackCharged(operation) } }
     switch answer.body {
     case .opened, .closed, .entries: break
@@ -381,25 +389,7 @@ extension Fleet {
       take(record, for: operation, at: index, asked: asked)
       tryAgain(operation, "other hosts change it all the time; try again")
     case .changed(let number, let problem):
-      guard let version = operation.version, case .record(let new) = operation.outcome.change
-      else { return }
-      let newest = lanes[operation.key]!.newest ?? (0, 0)
-      let loading = partitions[index].loading
-      // Else the stream has brought a newer record, or a loading brings it.
-      if asked.loading == loading, newest.loading != loading || newest.number <= number {
-        setCopy(
-          operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index, at: now)
-        if number > partitions[index].position { partitions[index].ahead.insert(operation.key) }
-      }
-      partitions[index].failures = 0
-      if problem == nil {
-        for part in operation.parts where part.isOver { part.action?.wasLate(part.answer.result) }
-        if operation.isOver { settle(operation) }
-      }
-      guard !operation.isOver else { return leave(operation) }
-      if let problem { return beUnsure(operation, problem) }
-      partitions[index].confirmed = max(partitions[index].confirmed, number)
-      confirm(operation)
+      hasChanged(operation, number, problem, at: index, asked: asked)
     case .clock:
       operation.isAtStake = false
       waitForClock(operation, answer.engine)
@@ -432,6 +422,33 @@ extension Fleet {
         open(index)
       }
     }
+  }
+
+  /// The server has stored what was decided; with a problem, perhaps not for good.
+  private func hasChanged(
+    _ operation: FleetOperation, _ number: Int64, _ problem: String?, at index: Int,
+    asked: FleetPlace
+  ) {
+    guard let version = operation.version, case .record(let new) = operation.outcome.change
+    else { return }
+    let newest = lanes[operation.key]!.newest ?? (0, 0)
+    let loading = partitions[index].loading
+    // Else the stream has brought a newer record, or a loading brings it.
+    if asked.loading == loading, newest.loading != loading || newest.number <= number {
+      setCopy(
+        operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index,
+        at: dispatcher.host.now)
+      if number > partitions[index].position { partitions[index].ahead.insert(operation.key) }
+    }
+    partitions[index].failures = 0
+    if problem == nil {
+      for part in operation.parts where part.isOver { part.action?.wasLate(part.answer.result) }
+      if operation.isOver { settle(operation) }
+    }
+    guard !operation.isOver else { return leave(operation) }
+    if let problem { return beUnsure(operation, problem) }
+    partitions[index].confirmed = max(partitions[index].confirmed, number)
+    confirm(operation)
   }
 
   func tryAgain(_ operation: FleetOperation, _ problem: String) {

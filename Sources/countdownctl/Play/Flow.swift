@@ -44,95 +44,35 @@ struct Flow {
   static func isVariable(_ word: String) -> Bool { word.hasPrefix("$") && word.count > 1 }
 
   init(_ text: String) throws(Problem) {
-    var time = Interval.zero
     var isConfiguration = false
-    var lastCommand: String?
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
     {
       let number = index + 1
       let isIndented = line.first == " " || line.first == "\t"
-      var rest = Self.trimmed(line)
-      if isConfiguration, isIndented || rest.isEmpty {
+      let trimmed = Self.trimmed(line)
+      if isConfiguration, isIndented || trimmed.isEmpty {
         configuration! += "\(line)\n"
         continue
       }
-      isConfiguration = false
-      if rest == "config:" {
-        guard configuration == nil, !lines.contains(where: \.isStep) else {
-          throw Problem(line: number, text: "'config:' comes once, before the first command")
-        }
-        configuration = ""
-        isConfiguration = true
+      isConfiguration = trimmed == "config:"
+      guard isConfiguration else {
+        lines.append(try Line(line, trimmed, number, after: lines))
         continue
       }
-      func append(_ content: Line.Content, client: Substring = "") {
-        lines.append(
-          Line(
-            number: number, text: String(line), time: time, client: String(client),
-            content: content))
+      guard configuration == nil, !lines.contains(where: \.isStep) else {
+        throw Problem(line: number, text: "'config:' comes once, before the first command")
       }
-      if rest.isEmpty || rest.first == "#" {
-        append(.nothing)
-        continue
-      }
-      let word = rest.prefix { !$0.isWhitespace }
-      if word.first?.isNumber == true {
-        guard let moment = DurationText.parse(written: String(word)) else {
-          throw Problem(
-            line: number, text: "'\(word)' is not a time since the beginning, such as 1.5s")
-        }
-        guard moment >= time else {
-          throw Problem(line: number, text: "\(word) is before the line above")
-        }
-        time = moment
-        rest = Self.trimmed(rest.dropFirst(word.count))
-      }
-      guard let mark = rest.split(whereSeparator: \.isWhitespace).first else {
-        append(.nothing)
-        continue
-      }
-      if mark == "…" || mark == "..." {
-        append(.anything)
-        continue
-      }
-      let (client, body) = (mark.dropLast(), Self.trimmed(rest.dropFirst(mark.count)))
-      guard client.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "-" }) else {
-        throw Problem(line: number, text: Self.marks(mark))
-      }
-      switch mark.last {
-      case ">":
-        let words = try Self.words(body, number)
-        guard !words.isEmpty else { throw Problem(line: number, text: "the command is missing") }
-        append(.command(words: words), client: client)
-        lastCommand = String(client)
-      case "<":
-        guard lastCommand == String(client) else {
-          throw Problem(line: number, text: "a reply follows a command of the same client")
-        }
-        append(.reply(String(body)), client: client)
-        lastCommand = nil
-      case "*":
-        let words = try Self.words(body, number)
-        guard words.count >= 2 else {
-          throw Problem(line: number, text: "an event has a channel and a name")
-        }
-        append(.event(words: words), client: client)
-      default: throw Problem(line: number, text: Self.marks(mark))
-      }
+      configuration = ""
     }
   }
 
-  private static func marks(_ mark: Substring) -> String {
-    "'\(mark)' is not a time, > (command), < (reply), * (event), … or #"
-  }
-
-  private static func trimmed(_ text: Substring) -> Substring {
+  fileprivate static func trimmed(_ text: Substring) -> Substring {
     var text = text.drop(while: \.isWhitespace)
     while text.last?.isWhitespace == true { text.removeLast() }
     return text
   }
 
-  private static func words(_ text: Substring, _ line: Int) throws(Problem) -> [String] {
+  fileprivate static func words(_ text: Substring, _ line: Int) throws(Problem) -> [String] {
     guard let words = try? InlineWords.split(String(text)) else {
       throw Problem(line: line, text: "unbalanced quotes")
     }
@@ -142,4 +82,61 @@ struct Flow {
 
 extension Flow.Line {
   fileprivate var isStep: Bool { if case .nothing = content { false } else { true } }
+
+  /// Parses a line that is not of the configuration.
+  fileprivate init(
+    _ line: Substring, _ trimmed: Substring, _ number: Int, after lines: [Flow.Line]
+  ) throws(Flow.Problem) {
+    var (rest, time) = (trimmed, lines.last?.time ?? .zero)
+    let word = rest.prefix { !$0.isWhitespace }
+    if word.first?.isNumber == true {
+      guard let moment = DurationText.parse(written: String(word)) else {
+        throw .init(
+          line: number, text: "'\(word)' is not a time since the beginning, such as 1.5s")
+      }
+      guard moment >= time else {
+        throw .init(line: number, text: "\(word) is before the line above")
+      }
+      time = moment
+      rest = Flow.trimmed(rest.dropFirst(word.count))
+    }
+    let mark = rest.prefix { !$0.isWhitespace }
+    let isNothing = mark.isEmpty || trimmed.first == "#"
+    let hasMark = !isNothing && mark != "…" && mark != "..."
+    let client = hasMark ? String(mark.dropLast()) : ""
+    (self.number, text, self.time, self.client) = (number, String(line), time, client)
+    guard hasMark else {
+      content = isNothing ? .nothing : .anything
+      return
+    }
+    let body = Flow.trimmed(rest.dropFirst(mark.count))
+    let isName = client.allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" }
+    switch isName ? mark.last : nil {
+    case ">":
+      content = .command(words: try Flow.words(body, number))
+      if case .command([]) = content { throw .init(line: number, text: "the command is missing") }
+    case "<":
+      guard let last = lines.last(where: \.isSent), case .command = last.content,
+        last.client == client
+      else { throw .init(line: number, text: "a reply follows a command of the same client") }
+      content = .reply(String(body))
+    case "*":
+      let words = try Flow.words(body, number)
+      guard words.count >= 2 else {
+        throw .init(line: number, text: "an event has a channel and a name")
+      }
+      content = .event(words: words)
+    default:
+      throw .init(
+        line: number, text: "'\(mark)' is not a time, > (command), < (reply), * (event), … or #")
+    }
+  }
+
+  /// Whether it is a command or a reply.
+  private var isSent: Bool {
+    switch content {
+    case .command, .reply: true
+    case .nothing, .event, .anything: false
+    }
+  }
 }
