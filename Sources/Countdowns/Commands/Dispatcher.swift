@@ -306,7 +306,7 @@ package final class Dispatcher {
     if let fleet, !fleet.advance(to: now.boot.microseconds, budget: budget) { isFinished = false }
     goOnDelivering()
     if !engine.notices.isEmpty { giveNotices() }
-    return isFinished && delivering.isEmpty
+    return isFinished && hasDeliveredAll
   }
 
   // MARK: Output

@@ -66,7 +66,14 @@ let transactionCommands: [CommandSpec] = [
     "EXEC", nil, group: .connection, [.immediate, .makesRoom], complexity: "O(queued commands)",
     "Run the queued commands with nothing between them, or none if one was refused."
   ) { call throws(CommandError) in
-    try call.dispatcher.runTransaction(of: call.session, at: call.now)
+    let (dispatcher, session) = (call.dispatcher, call.session)
+    // Events of transactions wait to be matched, so one begins only once those before have been.
+    try session.execute(
+      { now throws(CommandError) in
+        guard dispatcher.hasDeliveredAll else { return false }
+        try dispatcher.runTransaction(of: session, at: now)
+        return true
+      }, at: call.now)
   },
 
   CommandSpec(

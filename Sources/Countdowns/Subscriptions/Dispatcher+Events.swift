@@ -6,6 +6,12 @@ extension Dispatcher {
   /// pattern.
   private static let mostPerDelivery = 2_048
 
+  /// What the patterns of a connection may cost to compare, without being the cause of a delay.
+  private static let mostOrdinaryCost = 128
+
+  /// Whether no event waits to be delivered.
+  var hasDeliveredAll: Bool { delivering.isEmpty && !engine.hasOutbox }
+
   /// Delivers the events in the outbox. Unless there are many or they are costly, this is all of
   /// them; `advance` delivers the others, in their order.
   func deliver() {
@@ -65,7 +71,9 @@ extension Dispatcher {
     let costs = sessions.values.filter { !$0.isClosing }.map { session in
       (session, engine.subscriptions.matchingCost(of: session.client.connection))
     }
-    guard let (slowest, cost) = costs.max(by: { $0.1 < $1.1 }), cost > 0 else { return }
+    guard let (slowest, cost) = costs.max(by: { $0.1 < $1.1 }), cost > Self.mostOrdinaryCost else {
+      return
+    }
     drop(
       slowest,
       "its patterns take so long to compare that \(length) bytes of events wait for it, max-output "

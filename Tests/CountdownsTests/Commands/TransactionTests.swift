@@ -203,6 +203,13 @@ import Wire
     _ = try counter.say("TIMER SET last 1h")
     let other = counter.open(.resp3)
     _ = try counter.frames(["SUBSCRIBE", "timer:last"], by: other)
+    // Another transaction begins once all of them are delivered.
+    let third = counter.open()
+    _ = try counter.frames(["MULTI"], by: third)
+    _ = try counter.frames(["TIMER", "SET", "third", "1h"], by: third)
+    counter.runFirstPart(["EXEC"], by: third)
+    #expect(third.next == .part)
+    #expect(try counter.say("TIMER GET third") == .null)
     let atOnce = try counter.take(reader).count
     #expect(atOnce < 50, "only some of them")
     var slices = 0
@@ -211,6 +218,8 @@ import Wire
     let events = try counter.take(reader)
     #expect(events.count + atOnce >= 51)
     #expect(try counter.take(other).count >= 1)
+    counter.finish(third)
+    #expect(try counter.take(third).last?.elements.count == 1)
   }
 
   @Test func queuedCommandsOfAUserAreLimited() throws {
