@@ -146,5 +146,6 @@ extension Dispatcher {
   /// Runs everything that is due.
   fileprivate func catchUp(_ clock: VirtualClock) {
     while !engine.advance(to: clock.now, budget: 10_000) {}
+    deliversAtOnce = true
   }
 }

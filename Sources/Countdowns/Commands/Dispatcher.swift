@@ -43,6 +43,8 @@ package final class Dispatcher {
   var delivered = 0
   var matching: PatternTable.Matching?
   var isDelivering = false
+  /// Whether the next delivery is of all events: those of a virtual time that has passed.
+  var deliversAtOnce = false
   var frame = SharedFrame()
   var targets = Targets()
   /// The sessions touched in this batch: their output is written when the batch ends.

@@ -16,7 +16,7 @@ extension Dispatcher {
   /// them; `advance` delivers the others, in their order.
   func deliver() {
     // Most often there is nothing. Events that come during a delivery are delivered after it.
-    guard delivering.isEmpty else { return }
+    guard delivering.isEmpty || deliversAtOnce else { return }
     goOnDelivering()
   }
 
@@ -24,7 +24,8 @@ extension Dispatcher {
     guard !isDelivering else { return }
     isDelivering = true
     defer { isDelivering = false }
-    var budget = Self.mostPerDelivery
+    var budget = deliversAtOnce ? Int.max : Self.mostPerDelivery
+    deliversAtOnce = false
     while budget > 0 {
       if delivering.isEmpty {
         guard engine.hasOutbox else { return }
