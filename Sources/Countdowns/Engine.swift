@@ -354,13 +354,6 @@ package final class Engine {
     to audience: Audience
   ) {
     statistics.publications += 1
-    put(head, view, kind, key, to: audience)
-  }
-
-  private func put(
-    _ head: Event.Head, _ view: some EntityView, _ kind: EntityKind, _ key: Span<UInt8>,
-    to audience: Audience
-  ) {
     observer?.observe(head, view, kind, key, to: audience)
     outbox.append(
       kind, key, head.sequence, canBeMerged: head.name.canBeMerged, to: audience

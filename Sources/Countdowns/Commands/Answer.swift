@@ -33,7 +33,6 @@ package struct Answer: Sendable {
   }
 
   init(_ refusal: Reason?) { self.init(isAccepted: refusal == nil, reason: refusal) }
-
 }
 
 extension FieldWriter where Self: ~Copyable {

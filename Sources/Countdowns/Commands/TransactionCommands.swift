@@ -204,7 +204,7 @@ extension Dispatcher {
     switch spec.reply {
     case .page: return size.most * spec.mostViews(arguments, of: count(of: kind))
     case .answerOfSeveral:
-      let end = LimitRules.endOfKeys(arguments, from: spec.keyPosition + 1)
+      let end = spec.optionsPlace?(arguments) ?? spec.keyPosition + 1
       return size.most * (end - spec.keyPosition)
     default: return size.most
     }

@@ -9,7 +9,7 @@ struct PatternTable: ~Copyable {
   /// The same as a list, made when it is needed after a change.
   private var list: [Entry] = []
   private var isListed = true
-  /// The bytes of all patterns that may take long to compare.
+  /// The bytes of those in `list` that may take long to compare.
   private var slowLength = 0
 
   fileprivate final class Entry {
@@ -22,13 +22,9 @@ struct PatternTable: ~Copyable {
     init(_ pattern: [UInt8], _ subscribers: [UInt64]) {
       self.pattern = pattern
       self.subscribers = subscribers
-      start = Self.start(of: pattern)
-    }
-
-    static func start(of pattern: [UInt8]) -> ArraySlice<UInt8>? {
       let start = pattern.dropLast()
       let isStart = pattern.last == UInt8(ascii: "*") && !start.contains(where: Glob.isSpecial)
-      return isStart ? start : nil
+      self.start = isStart ? start : nil
     }
 
     func matches(_ channel: Span<UInt8>) -> Bool {
@@ -51,22 +47,18 @@ struct PatternTable: ~Copyable {
   mutating func add(_ connection: UInt64, to pattern: [UInt8]) {
     forgetList()
     subscribers[pattern, default: []].append(connection)
-    if subscribers[pattern]!.count == 1 { slowLength += Self.slowLength(of: pattern) }
   }
 
   mutating func remove(_ connection: UInt64, from pattern: [UInt8]) {
     forgetList()
-    let had = subscribers[pattern] != nil
     Subscriptions.remove(connection, from: pattern, in: &subscribers)
-    if had, subscribers[pattern] == nil { slowLength -= Self.slowLength(of: pattern) }
   }
 
-  private static func slowLength(of pattern: [UInt8]) -> Int {
-    Entry.start(of: pattern) == nil ? pattern.count : 0
+  /// Returns what comparing a text with all patterns costs at most, as `Glob.cost` counts.
+  mutating func cost(_ textLength: Int) -> Int {
+    makeList()
+    return count + slowLength * textLength / 4_096
   }
-
-  /// Returns what comparing a text with all patterns costs at most, as `Glob.cost` counts. O(1).
-  func cost(_ textLength: Int) -> Int { count + slowLength * textLength / 4_096 }
 
   /// The comparison of one channel with the patterns of a moment, a few at a time.
   struct Matching {
@@ -87,7 +79,7 @@ struct PatternTable: ~Copyable {
   }
 
   mutating func beginMatching() -> Matching {
-    if !isListed { makeList() }
+    makeList()
     return Matching(list: list)
   }
 
@@ -107,19 +99,20 @@ struct PatternTable: ~Copyable {
   }
 
   private mutating func makeList() {
+    guard !isListed else { return }
     isListed = true
     list = subscribers.map { Entry($0.key, $0.value) }
+    slowLength = list.reduce(0) { $0 + ($1.start == nil ? $1.pattern.count : 0) }
   }
 
-  func matchesAny(_ channel: Span<UInt8>) -> Bool {
-    isListed
-      ? list.contains { $0.matches(channel) }
-      : subscribers.keys.contains { Glob.matches($0, channel) }
+  mutating func matchesAny(_ channel: Span<UInt8>) -> Bool {
+    makeList()
+    return list.contains { $0.matches(channel) }
   }
 
   /// Returns a channel's subscribers by pattern, and `direct`; nil if there are none. O(patterns).
   mutating func audience(_ channel: Span<UInt8>, direct: [UInt64]) -> Audience? {
-    if !isListed { makeList() }
+    makeList()
     matching.removeAll(keepingCapacity: true)
     for place in list.indices where list[place].matches(channel) {
       matching.append(place)

@@ -164,12 +164,12 @@ struct Subscriptions: ~Copyable {
   /// What comparing an event with patterns may cost, as `Glob.cost` counts, while it happens.
   private static let mostMatching = 2_048
 
-  private func mustMatchLater(_ key: Span<UInt8>) -> Bool {
+  private mutating func mustMatchLater(_ key: Span<UInt8>) -> Bool {
     matchesLater || patterns.cost(key.count + 16) > Self.mostMatching
   }
 
   /// Returns whether an entity's events have subscribers; true if finding out would take long.
-  func isWatched(_ kind: EntityKind, _ key: Span<UInt8>) -> Bool {
+  mutating func isWatched(_ kind: EntityKind, _ key: Span<UInt8>) -> Bool {
     if !direct(kind, key).isEmpty { return true }
     guard !patterns.isEmpty else { return false }
     guard !mustMatchLater(key) else { return true }
