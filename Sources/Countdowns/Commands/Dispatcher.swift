@@ -304,7 +304,8 @@ package final class Dispatcher {
 
   /// Runs what is due. Returns false if the budget ran out first.
   package func advance(to now: Moment, budget: Int) -> Bool {
-    var isFinished = engine.advance(to: now, budget: budget)
+    // A step of due work may end a subscription, so some is done even while events wait.
+    var isFinished = engine.advance(to: now, budget: isBehind ? 1 : budget)
     if let fleet, !fleet.advance(to: now.boot.microseconds, budget: budget) { isFinished = false }
     goOnDelivering()
     if !engine.notices.isEmpty { giveNotices() }

@@ -9,6 +9,14 @@ extension Dispatcher {
   /// What the patterns of a connection may cost to compare, without being the cause of a delay.
   private static let mostOrdinaryCost = 128
 
+  /// With more bytes of undelivered events, whoever causes another has a part of them delivered.
+  private static let mostWaiting = 1 << 20
+
+  var undeliveredLength: Int { engine.undeliveredLength + delivering.length }
+
+  /// Whether events happen faster than they are delivered.
+  var isBehind: Bool { undeliveredLength > Self.mostWaiting }
+
   /// Whether no event waits to be delivered.
   var hasDeliveredAll: Bool { delivering.isEmpty && !engine.hasOutbox }
 
@@ -16,7 +24,7 @@ extension Dispatcher {
   /// them; `advance` delivers the others, in their order.
   func deliver() {
     // Most often there is nothing. Events that come during a delivery are delivered after it.
-    guard delivering.isEmpty || deliversAtOnce else { return }
+    guard delivering.isEmpty || deliversAtOnce || isBehind else { return }
     goOnDelivering()
   }
 
@@ -67,7 +75,7 @@ extension Dispatcher {
   /// Closes the connection whose patterns take the longest to compare, if events wait for them that
   /// take too much memory.
   private func limitUndelivered() {
-    let length = engine.undeliveredLength + delivering.length
+    let length = undeliveredLength
     guard length > settings.maxOutput else { return }
     let costs = sessions.values.filter { !$0.isClosing }.map { session in
       (session, engine.subscriptions.matchingCost(of: session.client.connection))

@@ -267,4 +267,23 @@ import Wire
     while !counter.dispatcher.advance(to: counter.host.now, budget: 100) {}
     #expect(counter.host.closed.first?.connection == slow.client.connection)
   }
+
+  @Test func whatIsDueWaitsWhileManyEventsAreNotDelivered() throws {
+    let reader = counter.open(.resp3)
+    let key = String(repeating: "a", count: 500)
+    for number in 0..<1_500 { _ = try counter.say("TIMER SET \(key)\(number) 1s") }
+    for number in 0..<100 {
+      let pattern = "*" + String(repeating: "?a*", count: 70) + "\(number)"
+      _ = try counter.frames(["PSUBSCRIBE", pattern], by: reader)
+    }
+    counter.host.now.boot.microseconds += 2_000_000
+    counter.host.now.wall.microseconds += 2_000_000
+    var most = 0
+    for _ in 0..<40 {
+      _ = counter.dispatcher.advance(to: counter.host.now, budget: 64)
+      most = max(most, counter.dispatcher.undeliveredLength)
+    }
+    #expect(most > 1 << 20, "more would be due")
+    #expect(most < 5 << 18)
+  }
 }
