@@ -3,8 +3,6 @@ import Wire
 /// Visits the named fields of a view, one after the other: to write them as a reply, as JSON or for
 /// the event log, to measure or to describe them.
 package protocol FieldWriter: ~Copyable {
-  /// Whether it describes fields, and so wants those that a view may lack.
-  static var isDescribing: Bool { get }
   /// Tells what the next field means.
   mutating func describe(_ field: @autoclosure () -> Field)
   mutating func field(_ name: StaticString, _ value: Int64)
@@ -21,7 +19,7 @@ package protocol FieldWriter: ~Copyable {
 
 /// An element of a field that is a list. It has named fields of its own, none of which has records.
 package protocol FieldRecord {
-  /// A value whose fields can be described.
+  /// A value that has all fields, to describe them.
   static var blank: Self { get }
 
   func write(to writer: inout some FieldWriter & ~Copyable)
@@ -43,7 +41,6 @@ extension FieldRecord {
 }
 
 extension FieldWriter where Self: ~Copyable {
-  package static var isDescribing: Bool { false }
   @inline(__always)
   package mutating func describe(_ field: @autoclosure () -> Field) {}
 
@@ -207,7 +204,6 @@ extension FieldWriter where Self: ~Copyable {
 struct FieldList: FieldWriter {
   private(set) var fields: [Field] = []
 
-  static var isDescribing: Bool { true }
   mutating func describe(_ field: @autoclosure () -> Field) { fields.append(field()) }
 
   func field(_ name: StaticString, _ value: Int64) {}

@@ -134,7 +134,9 @@ package struct CountdownView: EntityView, Equatable {
   // MARK: Fields
 
   package static var blank: CountdownView {
-    CountdownView(key: [], .idle, Generation(0), nowUnixMS: 0)
+    var view = CountdownView(key: [], .idle, Generation(0), nowUnixMS: 0)
+    view.quota = .blank
+    return view
   }
 
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
@@ -161,7 +163,7 @@ package struct CountdownView: EntityView, Equatable {
     switch name {
     case .refused:
       writer.field("retry_after_ms", retryAfterMS)
-      QuotaView.write(quota, to: &writer)
+      quota?.write(to: &writer)
     case .retimed:
       if let limit = quota?.limit { writer.field("limit", bytes: limit) }
     case .forgiven:
@@ -200,7 +202,7 @@ package struct CountdownView: EntityView, Equatable {
     writer.field(
       "sends", Int64(sends), .count,
       "The accepted sends since the key was new or sends started over, without refunded ones.")
-    QuotaView.write(quota, to: &writer)
+    quota?.write(to: &writer)
   }
 
   func writeProgress(to writer: inout some FieldWriter & ~Copyable) {
@@ -240,33 +242,37 @@ package struct QuotaView: Equatable, Sendable {
     attemptsLeft = policy.rules.attempts.map { Int64($0) - Int64(min(code.attempts, $0)) }
   }
 
-  /// Writes the fields; nothing for a countdown without a policy.
-  static func write(_ quota: QuotaView?, to writer: inout some FieldWriter & ~Copyable) {
-    func describe<W: FieldWriter & ~Copyable>(_: borrowing W) -> Bool { W.isDescribing }
-    let isDescribing = describe(writer)
-    if quota == nil, !isDescribing { return }
+  /// A view that has all fields.
+  static var blank: QuotaView {
+    let blank = Sending.blank
+    var view = QuotaView(blank.record, blank.policy, code: nil, at: .zero)
+    view.hasLimits = true
+    return view
+  }
+
+  func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field(
-      "sends_left", quota?.sendsLeft.map { Int64($0) }, .count.orNull,
+      "sends_left", sendsLeft.map { Int64($0) }, .count.orNull,
       "With a policy: the sends that windows and channels still allow, cooldown aside; null if "
         + "unlimited.")
-    writer.field("policy", quota?.policy, .text().orNull, "With a policy: its name.")
-    if quota?.hasLimits ?? isDescribing {
+    writer.field("policy", policy, .text().orNull, "With a policy: its name.")
+    if hasLimits {
       writer.field(
-        "limit", bytes: quota?.limit, .text().orNull,
+        "limit", bytes: limit, .text().orNull,
         "With a policy that names limits: the key of the one that has room last; null if none "
           + "refuses.")
     }
     writer.field(
-      "channel", quota?.channel, .text().orNull,
+      "channel", channel, .text().orNull,
       "With a policy: the channel of the newest send; null without channels.")
     writer.field(
-      "next_channel", quota?.nextChannel, .text().orNull,
+      "next_channel", nextChannel, .text().orNull,
       "With a policy: the channel of the next send; null if none is left.")
     writer.field(
-      "expires_in_ms", quota?.expiresInMS, .duration().orNull,
+      "expires_in_ms", expiresInMS, .duration().orNull,
       "With a policy: how long the newest code is valid; null if it is not.")
     writer.field(
-      "attempts_left", quota?.attemptsLeft, .count.orNull,
+      "attempts_left", attemptsLeft, .count.orNull,
       "With a policy: the attempts left for the newest code; null if it is not valid or unlimited.")
   }
 }
