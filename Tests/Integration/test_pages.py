@@ -4,14 +4,17 @@ that the pages show.
 With `CLONE=directory`, the README is followed in that clone, and starts with `make run`.
 """
 
+import contextlib
 import os
 import pathlib
 import re
 import shutil
+import socket
 import socketserver
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -241,6 +244,102 @@ def test_programs_that_follow_events_miss_nothing_while_the_daemon_restarts(
         "0 set", "1 set", "during 1 set", "2 set", "during 2 set", "3 set", "during 3 set",
         "0 cancelled",
     ]  # fmt: skip
+
+
+class Holding:
+    """A proxy for a daemon's socket: it can hold replies to EVENTS SINCE, cut subscriptions, and
+    keep new connections waiting."""
+
+    def __init__(self, daemon, path):
+        self.daemon, self.held, self.subscriptions = daemon, [], []
+        self.is_holding = self.is_away = False
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        self.listener.listen()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                while self.is_away:
+                    time.sleep(0.01)
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(str(self.daemon.path))
+                asked = set()
+                for serve in self.requests, self.replies:
+                    threading.Thread(target=serve, args=[client, server, asked], daemon=True).start()
+
+    def requests(self, client, server, asked):
+        with contextlib.suppress(OSError):
+            while request := client.recv(1 << 16):
+                if b"PSUBSCRIBE" in request:
+                    self.subscriptions.append(client)
+                if b"SINCE" in request:
+                    asked.add("SINCE")
+                server.sendall(request)
+        with contextlib.suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
+
+    def replies(self, client, server, asked):
+        with contextlib.suppress(OSError):
+            while reply := server.recv(1 << 16):
+                if self.is_holding and "SINCE" in asked:
+                    self.held.append((client, reply))
+                else:
+                    client.sendall(reply)
+        with contextlib.suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        self.subscriptions.pop().shutdown(socket.SHUT_RDWR)
+
+    def release(self):
+        client, reply = self.held.pop(0)
+        client.sendall(reply)
+
+
+def test_the_js_program_takes_each_event_once_when_replies_are_slow(daemon, tmp_path):
+    """Two readings are under way, as the connection was lost twice; an event comes between them."""
+    ((text, _),) = programs(PROJECT / "docs/reference/events.md", "js")
+    client, lines = daemon.connect(), []
+    proxy = Holding(daemon, tmp_path / "holding")
+    process = subprocess.Popen(
+        node(text, tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=environment(COUNTDOWND_SOCKET=str(tmp_path / "holding"), NODE_PATH="/usr/share/nodejs"),
+    )  # fmt: skip
+    reader = threading.Thread(target=lambda: [lines.append(line.strip()) for line in process.stdout])
+    reader.start()
+    try:
+        eventually(lambda: client("PUBSUB", "NUMPAT") == 1, "it is subscribed")
+        client("TIMER", "SET", "0", "1h")
+        eventually(lambda: "0 set" in lines, "it follows")
+        proxy.is_holding = True
+        proxy.cut()
+        eventually(lambda: len(proxy.held) == 1, "it reads")
+        proxy.is_away = True
+        proxy.cut()
+        eventually(lambda: client("PUBSUB", "NUMPAT") == 0, "it is away")
+        client("TIMER", "SET", "1", "1h")
+        proxy.is_away = False
+        eventually(lambda: len(proxy.held) == 2, "it reads again")
+        proxy.release()
+        time.sleep(0.2)
+        client("TIMER", "SET", "2", "1h")
+        time.sleep(0.2)
+        proxy.is_holding = False
+        proxy.release()
+        eventually(lambda: "2 set" in lines, "it has caught up")
+        proxy.cut()
+        eventually(lambda: client("PUBSUB", "NUMPAT") == 1 and proxy.subscriptions, "it is back")
+        client("TIMER", "SET", "3", "1h")
+        eventually(lambda: "3 set" in lines, "it follows again")
+    finally:
+        proxy.listener.close()
+        process.kill()
+        process.wait()
+        reader.join()
+    assert lines == ["0 set", "1 set", "2 set", "3 set"]
 
 
 # Short forms
