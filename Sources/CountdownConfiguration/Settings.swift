@@ -306,7 +306,7 @@ extension Setting where Whole == Configuration {
     // A table has 2²⁷ places, for entities and for those that have ended but are still stored.
     Setting(
       "limits.max-entities", \.engine.limits.entities, .count(1...67_000_000),
-      "Entities of all kinds and users."),
+      "Entities of all kinds and users. Every four sends on record of a limit count as one."),
     Setting(
       "limits.max-entities-per-uid", \.engine.limits.entitiesPerUser, .count(1...67_000_000),
       "Entities of one user. Keep it lower than the limit of all users."),

@@ -8,7 +8,7 @@ package final class StoredRecords: EntityReader {
     package let place: UInt32
     package let record: ArraySlice<UInt8>
     /// Whether it is no entity, but some of the sends of a limit.
-    package var isSends: Bool { record.first == EntityRecord.sends }
+    package var isSends: Bool { EntityRecord.isSends(record.first) }
     /// Empty if the record is damaged.
     package var key: ArraySlice<UInt8> {
       let range = EntityRecord.key(of: record.span) ?? 0..<0

@@ -18,8 +18,8 @@ package final class Engine {
   let huds = EntityTable<HUDEntity>()
   let timers = EntityTable<TimerEntity>()
   let throttles = EntityTable<GuardEntity<Throttle>>()
-  /// The limits whose sends are stored at other places than their own; `.max` if it is unknown.
-  var sendPages: [UInt32: UInt32] = [:]
+  /// The pages of sends, which are stored at places of their own among the throttles.
+  var sendPages = PagedTable<SendPage>()
   /// The policies that are tried out; nil until one of them has something to decide.
   var shadow: Shadow?
   /// The number of limits that are blocked.
@@ -114,6 +114,8 @@ package final class Engine {
     countdowns.count + huds.count + timers.count + scopes.count + stacks.count + pages.count
       + throttles.count + onces.count + gates.count + debounces.count
   }
+  /// What counts towards the limits of entities: also the pages of sends.
+  package var countForLimits: Int { entityCount + sendPages.count }
   package func entityCount(of uid: UInt32) -> Int { connections.entities(of: uid) }
   /// The number of timers armed in the wheels.
   package var armedCount: Int { wheel.count + wallWheel.count }
@@ -276,7 +278,7 @@ package final class Engine {
 
   /// Refuses new entities beyond the limits.
   func checkLimits(_ client: Client, adding count: Int = 1) throws(EngineError) {
-    guard entityCount <= mostEntities - count else {
+    guard countForLimits <= mostEntities - count else {
       if isMemoryFull { throw .limit(name: "max-memory", value: settings.limits.memory) }
       throw .limit(name: "max-entities", value: settings.limits.entities)
     }

@@ -27,7 +27,7 @@ extension EntityState {
 package enum EntityRecord {
   /// The highest version that this program knows. It reads all versions from 1 to this one, and
   /// writes the lowest that has everything, so that an older program reads what it can know.
-  package static let version: UInt8 = 4
+  package static let version: UInt8 = 6
   /// A state without anything of the other versions.
   package static let plain: UInt8 = 1
   /// A state with limits or lockouts.
@@ -36,8 +36,18 @@ package enum EntityRecord {
   package static let sends: UInt8 = 3
   /// A state with what a fleet notes of limits.
   package static let shared: UInt8 = 4
+  /// Like `sends` and `shared`, with sends that took several units at once.
+  package static let countedSends: UInt8 = 5
+  package static let countedShared: UInt8 = 6
 
   package static func isKnown(_ version: UInt8) -> Bool { (plain...self.version).contains(version) }
+  package static func isSends(_ version: UInt8?) -> Bool {
+    version == sends || version == countedSends
+  }
+  static func isShared(_ version: UInt8) -> Bool { version == shared || version == countedShared }
+  static func hasCounts(_ version: UInt8) -> Bool {
+    version == countedSends || version == countedShared
+  }
 
   /// Why a record cannot be restored. The engine is unchanged.
   package enum Problem: Error, Equatable {
@@ -93,7 +103,7 @@ extension Kind {
   static func restoreEntity(
     _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
   ) throws(EntityRecord.Problem) {
-    if let version = record.first, !EntityRecord.isKnown(version) || version == EntityRecord.sends {
+    if let version = record.first, !EntityRecord.isKnown(version) || EntityRecord.isSends(version) {
       throw .otherVersion(version)
     }
     guard let range = EntityRecord.key(of: record.span) else { throw .damaged }
@@ -154,7 +164,7 @@ extension Engine {
           entities, next..<end, offset: offset, in: self, at: now, &refused)
       } else {
         // What is no entity moves with one.
-        hiddenCount += (next..<end).count { entities.record($0).first != EntityRecord.sends }
+        hiddenCount += (next..<end).count { !EntityRecord.isSends(entities.record($0).first) }
       }
       next = end
     }

@@ -72,7 +72,8 @@ extension Call {
     let name = String(decoding: arguments[2])
     let record = Array(arguments[4])
     guard let kind = EntityKind.allCases.first(where: { "\($0.name)" == name }), kind.shared != nil,
-      record.first != EntityRecord.sends, let range = EntityRecord.key(of: record.span),
+      !EntityRecord.isSends(record.first),
+      let range = EntityRecord.key(of: record.span),
       let generation = kind.behavior.generation(of: record[...])
     else { return nil }
     return HiddenEntity(

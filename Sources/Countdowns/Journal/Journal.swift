@@ -330,11 +330,9 @@ package final class Journal {
     var writer = StateWriter(offset: 0)
     ThrottleKind.write(hidden.span, &state, to: &writer)
     var records = [writer.bytes]
-    for var sends in state.machine.limit?.sends.inPages ?? [] {
+    for sends in state.machine.limit?.sends.inPages ?? [] {
       var writer = StateWriter(offset: 0)
-      writer.integer(EntityRecord.sends)
-      writer.text(hidden)
-      writer.list("sends", &sends)
+      writer.page(of: hidden, sends)
       records.append(writer.bytes)
     }
     return records

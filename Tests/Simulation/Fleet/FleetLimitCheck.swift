@@ -61,8 +61,8 @@ extension FleetCheck {
       let sends = Array(limit.sends.newestFirst)
       for window in rules.windows {
         for last in sends {
-          let inside = sends.count {
-            $0.at <= last.at && $0.at + window.length > last.at
+          let inside = sends.reduce(0) {
+            $1.at <= last.at && $1.at + window.length > last.at ? $0 + Int($1.count) : $0
           }
           if inside > window.limit { return "\(inside) sends within \(window.text)" }
         }

@@ -46,8 +46,16 @@ extension Engine {
     return last
   }
 
-  /// The number of entities that taking from these limits adds.
-  func newEntities(of charges: [Charge]) -> Int { charges.count { $0.index == nil } }
+  /// The number of entities that taking from these limits adds, pages of sends included.
+  func newEntities(of charges: [Charge]) -> Int {
+    charges.reduce(0) { $0 + ($1.index == nil ? 1 : 0) + (needsPage($1) ? 1 : 0) }
+  }
+
+  private func needsPage(_ charge: Charge) -> Bool {
+    guard !decidesForFleet, charge.rules.retention > .zero else { return false }
+    guard let index = charge.index else { return true }
+    return throttles[index].machine.limit?.sends.isLastPageFull ?? true
+  }
 
   // MARK: Charging
 
@@ -82,7 +90,7 @@ extension Engine {
         throttles[index].tokens.remember(
           token, of: .take, throttles[index].generation, at: now.boot)
       }
-      limitChanged(index, .accepted, at: now)
+      limitChanged(index, .accepted, by: client, at: now)
       if throttles[index].machine.limit?.roomAt != nil {
         isFull = true
         publish(ThrottleKind.self, index, .full, at: now)
@@ -205,9 +213,10 @@ extension Engine {
   }
 
   private func limitChanged(
-    _ index: UInt32, _ event: Event.Name, reason: Reason? = nil, at now: Moment
+    _ index: UInt32, _ event: Event.Name, reason: Reason? = nil, by client: Client? = nil,
+    at now: Moment
   ) {
-    syncSends(of: index)
+    syncSends(of: index, by: client)
     arm(ThrottleKind.self, index)
     publish(ThrottleKind.self, index, event, reason: reason, at: now)
   }
@@ -234,17 +243,30 @@ package enum EngineNotice: Equatable, Sendable {
 
 // MARK: - Storing
 
+/// A page of sends: the limit, and the user who has added the page. The limit is `.max` while it is
+/// unknown; then the page counts for no user.
+struct SendPage {
+  var limit: UInt32
+  var uid: UInt32
+
+  static let restored = SendPage(limit: .max, uid: 0)
+}
+
 /// The sends of a limit are stored in pages, each at a place of its own among the throttles. Those
 /// of a fleet are stored with their limit.
 extension Engine {
   /// Notes the pages that have changed.
-  func syncSends(of index: UInt32) {
+  ///
+  /// - Parameter client: who has added a send.
+  func syncSends(of index: UInt32, by client: Client? = nil) {
     guard throttles[index].machine.isNamed else { return }
     guard !decidesForFleet else { return noteChange(ThrottleKind.self, index) }
+    let uid = client?.uid ?? throttles[index].uid
     let (changed, freed) = throttles[index].machine.changeLimit { limit, _ in
       limit.sends.takeChanges {
         let place = throttles.reserve()
-        sendPages[place] = index
+        sendPages.insert(SendPage(limit: index, uid: uid), at: place)
+        connections.count(1, for: uid)
         return place
       }
     }
@@ -253,7 +275,8 @@ extension Engine {
   }
 
   fileprivate func releasePage(_ place: UInt32) {
-    sendPages[place] = nil
+    let page = sendPages.remove(place)
+    if page.limit != .max { connections.count(-1, for: page.uid) }
     changes.note(EntityRef(.throttle, place), isKept: false)
     throttles.release(place)
   }
@@ -274,26 +297,23 @@ extension ThrottleKind {
   }
 
   static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
-    !engine.throttles.contains(index) && engine.sendPages[index] == nil
+    !engine.throttles.contains(index) && !engine.sendPages.contains(index)
   }
 
   static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
-    if let limit = engine.sendPages[index] { return engine.throttles.contains(limit) }
+    if engine.sendPages.contains(index) {
+      return engine.throttles.contains(engine.sendPages[index].limit)
+    }
     return state(index, in: engine).flatMap(stored) != nil
   }
 
   /// Appends a page of sends.
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool {
-    guard let limit = engine.sendPages[index], engine.throttles.contains(limit) else {
-      return false
-    }
-    let entity = engine.throttles[limit]
-    var sends = entity.machine.limit?.sends.page(at: index) ?? []
-    batch.append(kind, at: index) { writer in
-      writer.integer(EntityRecord.sends)
-      writer.text(entity.key)
-      writer.list("sends", &sends)
-    }
+    guard engine.sendPages.contains(index),
+      let entity = engine.throttles.entity(at: engine.sendPages[index].limit)
+    else { return false }
+    let sends = entity.machine.limit?.sends.page(at: index) ?? []
+    batch.append(kind, at: index) { $0.page(of: entity.key, sends) }
     return true
   }
 
@@ -307,7 +327,7 @@ extension ThrottleKind {
   static func restore(
     _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
   ) throws(EntityRecord.Problem) {
-    guard record.first == EntityRecord.sends else {
+    guard EntityRecord.isSends(record.first) else {
       try restoreEntity(record, at: index, offset: offset, in: engine, at: now)
       if engine.throttles[index].machine.limit?.blockedUntil != nil { engine.blockedLimits += 1 }
       guard let range = EntityRecord.key(of: record.span),
@@ -322,15 +342,14 @@ extension ThrottleKind {
     guard let (key, sends) = page(record, offset: offset), index < KeyIndex.mostEntries,
       isFree(index, in: engine)
     else { throw .damaged }
+    engine.throttles.reserve(index)
+    engine.sendPages.insert(.restored, at: index)
     if let limit = find(key.span, in: engine) {
-      engine.throttles.reserve(index)
       guard engine.attach(sends, at: index, to: limit) else {
-        engine.throttles.release(index)
+        engine.releasePage(index)
         throw .damaged
       }
     } else {
-      engine.throttles.reserve(index)
-      engine.sendPages[index] = .max
       engine.pagesWithoutLimit[key, default: []].append((index, sends))
     }
     engine.changes.setKept(EntityRef(.throttle, index), true)
@@ -342,6 +361,7 @@ extension ThrottleKind {
   ) -> (key: [UInt8], sends: [LimitSends.Send])? {
     guard let range = EntityRecord.key(of: record.span) else { return nil }
     var reader = StateReader(record.dropFirst(range.upperBound), offset: offset)
+    reader.format = record.first!
     var sends: [LimitSends.Send] = []
     reader.list("sends", &sends)
     guard !reader.hasFailed, reader.bytesLeft == 0, !sends.isEmpty else { return nil }
@@ -357,9 +377,11 @@ extension ThrottleKind {
     guard found.count == pages.count, engine.throttles[index].machine.isNamed,
       found.allSatisfy({ $0.key == engine.throttles[index].key })
     else { return false }
-    let sends = found.flatMap { $0.sends }.sorted { $0.id < $1.id }.suffix(LimitRules.mostInFleet)
+    let sends = found.flatMap { $0.sends }.sorted { $0.id < $1.id }
     return engine.throttles[index].machine.changeLimit { limit, _ in
-      sends.allSatisfy { limit.sends.add($0) }
+      let isRead = sends.allSatisfy { limit.sends.add($0) }
+      limit.sends.removeFirst(max(limit.sends.count - LimitRules.mostInFleet, 0))
+      return isRead
     }
   }
 }
@@ -370,7 +392,8 @@ extension Engine {
     guard throttles[index].machine.isNamed, !throttles[index].isOver,
       throttles[index].machine.changeLimit({ limit, _ in limit.sends.attach(sends, at: place) })
     else { return false }
-    sendPages[place] = index
+    sendPages[place] = SendPage(limit: index, uid: throttles[index].uid)
+    connections.count(1, for: throttles[index].uid)
     arm(ThrottleKind.self, index)
     return true
   }

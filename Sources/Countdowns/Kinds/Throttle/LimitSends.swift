@@ -9,6 +9,9 @@ package struct LimitPlace: Equatable, Sendable {
 
 /// The sends that a named limit has on record, oldest first, in pages of a few.
 ///
+/// What was taken at once is one send, however much it was. So everything here counts units, which
+/// windows limit, and looks them up by their positions; 0 is the oldest unit.
+///
 /// Each page is stored by itself, so that a send changes a page and not ten thousand sends. A page
 /// has no number until the engine gives it a place. A fleet gives it none: it has all sends in the
 /// record of the limit.
@@ -20,14 +23,17 @@ package struct LimitSends: Equatable, Sendable {
     case ignored
   }
 
-  /// A send: when it was, which it was, and the outcome of its code.
+  /// A send: when it was, which it was, how many units it took, and the outcome of its code.
   package struct Send: Equatable, Sendable {
     package var at: Instant
-    private var bits: Int64
+    fileprivate var bits: Int64
+    /// The number of units: 1 to `LimitRules.mostInWindow`.
+    package fileprivate(set) var count: UInt32
 
-    package init(at: Instant, id: Int64, _ outcome: Outcome) {
+    package init(at: Instant, id: Int64, count: UInt32 = 1, _ outcome: Outcome) {
       self.at = at
       bits = id << 2 | outcome.rawValue
+      self.count = count
     }
 
     /// The generation of the countdown, or of the limit for a TAKE. Never falls from one to the
@@ -39,6 +45,15 @@ package struct LimitSends: Equatable, Sendable {
     }
   }
 
+  /// A send, and the end of its units, counted from the first send ever.
+  private struct Entry {
+    var at: Instant
+    var bits: Int64
+    var end: Int64
+
+    var id: Int64 { bits >> 2 }
+  }
+
   private struct Page: Equatable {
     var place: UInt32?
     /// How many of its sends are left, and how many it has had.
@@ -48,7 +63,9 @@ package struct LimitSends: Equatable, Sendable {
 
   static let pageSize: UInt32 = 4
 
-  private var all: Deque<Send> = []
+  private var all: Deque<Entry> = []
+  /// Where the units of the first send begin.
+  private var start: Int64 = 0
   private var pages: Deque<Page> = []
   /// The places of pages that have changed, and of pages that are empty, since they were taken.
   private var changed: [UInt32] = []
@@ -56,28 +73,43 @@ package struct LimitSends: Equatable, Sendable {
 
   init() {}
 
-  package static func == (a: LimitSends, b: LimitSends) -> Bool { a.all == b.all }
-
-  var count: Int { all.count }
-  var last: Send? { all.last }
-  package var newestFirst: ReversedCollection<Deque<Send>> { all.reversed() }
-
-  /// Returns the index of the first send that is still in a window at a moment. O(log count).
-  func firstIndex(at moment: Instant, within length: Interval) -> Int {
-    var (low, high) = (0, all.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if all[middle].at + length <= moment { low = middle + 1 } else { high = middle }
-    }
-    return low
+  package static func == (a: LimitSends, b: LimitSends) -> Bool {
+    a.newestFirst.elementsEqual(b.newestFirst)
   }
 
-  subscript(index: Int) -> Send { all[index] }
+  /// The number of units.
+  var count: Int { Int((all.last?.end ?? start) - start) }
+  /// The number of sends.
+  package var sendCount: Int { all.count }
+  var last: Send? { all.isEmpty ? nil : send(all.count - 1) }
+  package var newestFirst: some Sequence<Send> { all.indices.reversed().lazy.map(send) }
+
+  /// Returns the position of the first unit that is still in a window at a moment. O(log sends).
+  func firstUnit(at moment: Instant, within length: Interval) -> Int {
+    let index = all.firstIndexAfter { $0.at + length <= moment }
+    return Int(begin(index) - start)
+  }
+
+  /// Returns when a unit was taken. O(log sends).
+  func time(ofUnit position: Int) -> Instant {
+    all[all.firstIndexAfter { $0.end - start <= Int64(position) }].at
+  }
+
+  private func begin(_ index: Int) -> Int64 { index == 0 ? start : all[index - 1].end }
+
+  private func send(_ index: Int) -> Send {
+    let entry = all[index]
+    var send = Send(
+      at: entry.at, id: 0, count: UInt32(clamping: entry.end - begin(index)), .unknown)
+    send.bits = entry.bits
+    return send
+  }
 
   // MARK: Changes
 
   mutating func append(_ send: Send) {
-    all.append(send)
+    let end = (all.last?.end ?? start) + Int64(send.count)
+    all.append(Entry(at: send.at, bits: send.bits, end: end))
     if let last = pages.indices.last, pages[last].filled < Self.pageSize {
       pages[last].count += 1
       pages[last].filled += 1
@@ -87,53 +119,64 @@ package struct LimitSends: Equatable, Sendable {
     }
   }
 
-  /// Drops the first sends. Their pages are not written again.
-  mutating func removeFirst(_ count: Int) {
-    all.removeFirst(count)
-    var left = UInt32(count)
-    while left > 0 {
-      let gone = min(left, pages[0].count)
-      pages[0].count -= gone
-      left -= gone
+  /// Whether the next send needs a new page.
+  var isLastPageFull: Bool { pages.last.map { $0.filled >= Self.pageSize } ?? true }
+
+  /// Drops the first units. Pages that only lose sends are not written again. O(sends that end).
+  mutating func removeFirst(_ units: Int) {
+    start += Int64(units)
+    while let first = all.first, first.end <= start {
+      all.removeFirst()
+      pages[0].count -= 1
       if pages[0].count == 0 { removePage(0) }
     }
+    if all.isEmpty { start = 0 }
   }
 
-  /// Removes the newest sends.
-  mutating func removeLast(_ count: Int) {
-    for _ in 0..<min(count, all.count) { remove(at: all.count - 1) }
+  /// Removes the newest units. O(sends that end).
+  mutating func removeLast(_ units: Int) {
+    var left = Int64(min(units, count))
+    while left > 0 { left -= removeUnits(left, at: all.count - 1) }
   }
 
-  /// Removes the send with an id. Returns false if it is not on record.
-  mutating func remove(_ id: Int64) -> Bool {
-    guard let index = index(of: id) else { return false }
-    remove(at: index)
-    return true
+  /// Removes up to so many units of a send. Returns false if it is not on record. O(sends).
+  mutating func remove(_ units: UInt32, of id: Int64) -> Bool {
+    // A TAKE that an earlier release has stored is a send for each unit.
+    var (left, index) = (Int64(units), all.firstIndexAfter { $0.id <= id } - 1)
+    while left > 0, index >= 0, all[index].id == id {
+      left -= removeUnits(left, at: index)
+      index -= 1
+    }
+    return left < Int64(units)
   }
 
   /// Sets the outcome of a send. Returns false if that changes nothing.
   mutating func set(_ outcome: Outcome, of id: Int64) -> Bool {
-    guard let index = index(of: id), all[index].outcome == .unknown else { return false }
-    all[index].outcome = outcome
+    guard let index = index(of: id), all[index].bits & 3 == Outcome.unknown.rawValue else {
+      return false
+    }
+    all[index].bits = id << 2 | outcome.rawValue
     note(page(of: index).number)
     return true
   }
 
-  private mutating func remove(at index: Int) {
+  /// Removes up to so many units of the send at an index. Returns how many. O(sends after it).
+  private mutating func removeUnits(_ units: Int64, at index: Int) -> Int64 {
+    let has = all[index].end - begin(index)
+    let removed = min(units, has)
+    for later in index..<all.count { all[later].end -= removed }
     let page = page(of: index).number
+    note(page)
+    guard removed == has else { return removed }
     all.remove(at: index)
     pages[page].count -= 1
-    note(page)
     if pages[page].count == 0 { removePage(page) }
+    return removed
   }
 
   private func index(of id: Int64) -> Int? {
-    var (low, high) = (0, all.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if all[middle].id < id { low = middle + 1 } else { high = middle }
-    }
-    return low < all.count && all[low].id == id ? low : nil
+    let index = all.firstIndexAfter { $0.id < id }
+    return index < all.count && all[index].id == id ? index : nil
   }
 
   // MARK: Pages
@@ -179,7 +222,7 @@ package struct LimitSends: Equatable, Sendable {
     var start = all.count
     for page in pages.reversed() {
       start -= Int(page.count)
-      if page.place == place { return Array(all[start..<start + Int(page.count)]) }
+      if page.place == place { return (start..<start + Int(page.count)).map(send) }
     }
     return []
   }
@@ -194,7 +237,7 @@ package struct LimitSends: Equatable, Sendable {
     visitor.require(count <= LimitRules.mostInWindow)
     guard !visitor.hasFailed else { return }
     for index in 0..<Int(count) {
-      var send = Visitor.isReading ? .blank : all[index]
+      var send = Visitor.isReading ? .blank : send(index)
       send.fields(&visitor)
       guard Visitor.isReading else { continue }
       guard !visitor.hasFailed, add(send) else { return visitor.fail() }
@@ -212,30 +255,57 @@ package struct LimitSends: Equatable, Sendable {
   var inPages: [[Send]] {
     let size = Int(Self.pageSize)
     return stride(from: 0, to: all.count, by: size).map {
-      Array(all[$0..<min($0 + size, all.count)])
+      ($0..<min($0 + size, all.count)).map(send)
     }
   }
 
   /// Adds a stored page. Returns false if it contradicts the others.
   mutating func attach(_ sends: [Send], at place: UInt32) -> Bool {
     guard let first = sends.first, let last = sends.last, sends.count <= Self.pageSize,
-      all.count + sends.count <= LimitRules.mostInWindow,
+      all.count + sends.count <= Self.mostStored,
       zip(sends, sends.dropFirst()).allSatisfy({ $0.at <= $1.at && $0.id <= $1.id })
     else { return false }
     // Most often it is the newest.
-    var (number, start) = (pages.count, all.count)
-    while number > 0, all[start - 1].id > first.id {
+    var (number, index) = (pages.count, all.count)
+    while number > 0, all[index - 1].id > first.id {
       number -= 1
-      start -= Int(pages[number].count)
+      index -= Int(pages[number].count)
     }
-    guard start == 0 || (all[start - 1].at <= first.at && all[start - 1].id <= first.id),
-      start == all.count || (last.at <= all[start].at && last.id <= all[start].id)
+    guard index == 0 || (all[index - 1].at <= first.at && all[index - 1].id <= first.id),
+      index == all.count || (last.at <= all[index].at && last.id <= all[index].id)
     else { return false }
-    all.insert(contentsOf: sends, at: start)
+    insert(sends, at: index)
     // A page that is not full is never filled up: a page before it may be attached later.
     pages.insert(
       Page(place: place, count: UInt32(sends.count), filled: Self.pageSize), at: number)
     return true
+  }
+
+  /// The oldest page may still have sends that have left all windows.
+  private static let mostStored = LimitRules.mostInWindow + Int(pageSize)
+
+  private mutating func insert(_ sends: [Send], at index: Int) {
+    var end = begin(index)
+    let entries = sends.map { send in
+      end += Int64(send.count)
+      return Entry(at: send.at, bits: send.bits, end: end)
+    }
+    let added = end - begin(index)
+    for later in index..<all.count { all[later].end += added }
+    all.insert(contentsOf: entries, at: index)
+  }
+}
+
+extension Deque {
+  /// Returns the index of the first element for which a condition does not hold. It holds for all
+  /// elements before it and for none after it. O(log count).
+  fileprivate func firstIndexAfter(_ holds: (Element) -> Bool) -> Int {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low + high) / 2
+      if holds(self[middle]) { low = middle + 1 } else { high = middle }
+    }
+    return low
   }
 }
 
@@ -245,5 +315,20 @@ extension LimitSends.Send: Stored {
   package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     visitor.instant("at", &at)
     visitor.field("bits", &bits)
+    guard EntityRecord.hasCounts(visitor.format) else { return }
+    visitor.field("units", &count)
+    visitor.require((1...UInt32(LimitRules.mostInWindow)).contains(count))
+  }
+}
+
+extension StateWriter {
+  /// Writes the record of a page of sends.
+  mutating func page(of key: [UInt8], _ sends: [LimitSends.Send]) {
+    var sends = sends
+    let isPlain = sends.allSatisfy { $0.count == 1 }
+    format = isPlain ? EntityRecord.sends : EntityRecord.countedSends
+    integer(format)
+    text(key)
+    list("sends", &sends)
   }
 }

@@ -43,7 +43,7 @@ extension Throttle {
 
   /// Takes `cost` from a limit that does not refuse it.
   ///
-  /// - Parameter most: how many sends stay on record.
+  /// - Parameter most: how many units stay on record.
   mutating func take(
     _ cost: UInt32, id: Int64, hasCode: Bool, by rules: LimitRules, atMost most: Int,
     at now: Instant
@@ -63,7 +63,7 @@ extension Throttle {
         if excess > 0 { limit.sends.removeFirst(excess) }
         // The servers' clock may have been set back.
         let at = max(now, limit.sends.last?.at ?? now)
-        for _ in 0..<count { limit.sends.append(.init(at: at, id: id, outcome)) }
+        limit.sends.append(.init(at: at, id: id, count: UInt32(count), outcome))
       }
       limit.roomAt = limit.fullUntil(rate, at: now)
     }
@@ -81,8 +81,7 @@ extension Throttle {
     let isUsed = id >= busySince && emptyRate > now
     if isUsed { refund(cost, taken: taken, at: now) }
     return changeLimit { limit, rate in
-      var isOnRecord = false
-      for _ in 0..<cost where limit.sends.remove(id) { isOnRecord = true }
+      let isOnRecord = limit.sends.remove(cost, of: id)
       limit.roomAt = limit.fullUntil(rate, at: now)
       return isUsed || isOnRecord
     }
@@ -207,29 +206,29 @@ extension Throttle.Limit {
     sends.last.map { $0.at + rules.longest } ?? .zero
   }
 
-  /// Returns the number of sends in a window. `changes` is when the oldest leaves.
+  /// Returns the number of units in a window. `changes` is when the oldest leaves.
   func filling(
     _ window: SendPolicy.Window, at now: Instant
   ) -> (inside: Int, changes: Instant?) {
-    let first = sends.firstIndex(at: now, within: window.length)
+    let first = sends.firstUnit(at: now, within: window.length)
     guard first < sends.count else { return (0, nil) }
-    return (sends.count - first, sends[first].at + window.length)
+    return (sends.count - first, sends.time(ofUnit: first) + window.length)
   }
 
   /// Returns when a window has room for `cost`; nil if it has.
   fileprivate func room(in window: SendPolicy.Window, for cost: Int, at now: Instant) -> Instant? {
-    let inside = sends.count - sends.firstIndex(at: now, within: window.length)
+    let inside = sends.count - sends.firstUnit(at: now, within: window.length)
     guard inside + cost > window.limit else { return nil }
     let leaving = min(sends.count - 1, sends.count - window.limit + cost - 1)
-    return leaving >= 0 ? sends[leaving].at + window.length : nil
+    return leaving >= 0 ? sends.time(ofUnit: leaving) + window.length : nil
   }
 
-  /// Returns when the first send leaves a window after a moment.
+  /// Returns when the first unit leaves a window after a moment.
   fileprivate func leaves(after moment: Instant, by rules: LimitRules) -> Instant {
     var latest = moment
     for window in rules.rules.windows {
-      let first = sends.firstIndex(at: moment, within: window.length)
-      if first < sends.count { latest = max(latest, sends[first].at + window.length) }
+      let first = sends.firstUnit(at: moment, within: window.length)
+      if first < sends.count { latest = max(latest, sends.time(ofUnit: first) + window.length) }
     }
     return latest
   }
@@ -252,7 +251,7 @@ extension Throttle.Limit {
   }
 
   fileprivate mutating func prune(by rules: LimitRules, at now: Instant) {
-    let stale = sends.firstIndex(at: now, within: rules.retention)
+    let stale = sends.firstUnit(at: now, within: rules.retention)
     if stale > 0 { sends.removeFirst(stale) }
   }
 
@@ -304,7 +303,7 @@ extension Throttle.Limit: Stored {
     visitor.field("counted_after", &countedAfter)
     visitor.instant("blocked_until", &blockedUntil)
     visitor.instant("room_at", &roomAt)
-    if visitor.format == EntityRecord.shared { sends.fields(&visitor) }
+    if EntityRecord.isShared(visitor.format) { sends.fields(&visitor) }
     guard Visitor.isReading else { return }
     rules.rate = .unlimited
     if let read = try? LimitRules(rules) { self.rules = read } else { visitor.fail() }

@@ -203,6 +203,8 @@ extension Throttle {
 
   package var format: UInt8 {
     guard let limit else { return EntityRecord.plain }
-    return limit.sends.isWhole ? EntityRecord.shared : EntityRecord.extended
+    guard limit.sends.isWhole else { return EntityRecord.extended }
+    return limit.sends.count == limit.sends.sendCount
+      ? EntityRecord.shared : EntityRecord.countedShared
   }
 }

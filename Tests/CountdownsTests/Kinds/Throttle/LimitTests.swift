@@ -371,7 +371,86 @@ import Testing
     #expect(try counter.say("DBSIZE") == .integer(0))
   }
 
+  /// A page of sends is stored like an entity, so it takes room like one.
+  @Test(arguments: [\EngineSettings.Limits.entities, \.entitiesPerUser])
+  func pagesOfSendsCountAsEntities(
+    _ limit: WritableKeyPath<EngineSettings.Limits, Int> & Sendable
+  ) throws {
+    var settings = try Self.settings()
+    settings.throttles["wide"] = try Self.wide()
+    settings.limits[keyPath: limit] = 3
+    let counter = DispatcherHarness(engine: settings)
+    for _ in 0..<8 {
+      #expect(try counter.say("THROTTLE TAKE wide:1")["accepted"] == .integer(1))
+    }
+    // The limit and two pages of four sends are there.
+    for command in ["THROTTLE TAKE wide:1", "TIMER SET t 1000"] {
+      try counter.expectError(
+        command, limit == \.entities ? "LIMIT max-entities is 3" : "LIMIT max-entities-per-uid is 3"
+      )
+    }
+    #expect(try counter.say("DBSIZE") == .integer(1))
+    counter.pass(86_400_000)
+    #expect(try counter.say("THROTTLE GET wide:1") == .null)
+    for number in 0..<3 { _ = try counter.say("TIMER SET t\(number) 1000") }
+    #expect(try counter.say("DBSIZE") == .integer(3))
+  }
+
+  private static func wide() throws -> LimitRules {
+    var wide = LimitRules.Rules()
+    wide.windows = [.init(limit: LimitRules.mostInWindow, length: .days(1))]
+    return try LimitRules(wide)
+  }
+
   // MARK: Storing
+
+  @Test func aTakeIsOneSendWhateverItsCost() throws {
+    var settings = try Self.settings()
+    settings.throttles["wide"] = try Self.wide()
+    let counter = DispatcherHarness(engine: settings)
+    let engine = counter.dispatcher.engine
+    engine.noteChanges()
+    _ = try counter.say("THROTTLE TAKE wide:1 COST 9998")
+    #expect(engine.takenChanges().sorted() == ["throttle 0 wide:1", "throttle 1 wide:1"])
+    counter.pass(1_000)
+    _ = try counter.say("THROTTLE TAKE wide:1 COST 2")
+    let refused = try counter.say("THROTTLE TAKE wide:1 COST 3")
+    #expect(refused["retry_after_ms"] == .integer(86_399_000))
+    _ = try counter.say("THROTTLE REFUND wide:1 3")
+    #expect(try left("wide:1", of: counter) == "3")
+    let restarted = DispatcherHarness(engine: settings)
+    let state = try #require(WholeState(bytes: engine.wholeState().bytes(offset: 0), offset: 0))
+    #expect(restarted.dispatcher.engine.restore(state, at: counter.host.now)?.isEmpty == true)
+    restarted.host.now = counter.host.now
+    #expect(try left("wide:1", of: restarted) == "3")
+  }
+
+  private func left(_ key: String, of counter: DispatcherHarness) throws -> String? {
+    try counter.say("THROTTLE GET \(key)")["remaining"]?.text
+  }
+
+  /// Earlier releases have stored a TAKE as a send for each unit.
+  @Test func sendsOfOneUnitEachAreReadAndGivenBack() throws {
+    var sends = LimitSends()
+    let old = (0..<4).map { _ in LimitSends.Send(at: .zero, id: 7, .ignored) }
+    var writer = StateWriter(offset: 0)
+    writer.page(of: [1], old)
+    #expect(writer.bytes[0] == EntityRecord.sends)
+    for place in [0, 1] as [UInt32] {
+      let isAttached = sends.attach(old, at: place)
+      #expect(isAttached)
+    }
+    sends.append(.init(at: .zero, id: 9, count: 5, .ignored))
+    #expect(sends.count == 13)
+    let refunds: [(units: UInt32, id: Int64, isOnRecord: Bool, left: Int)] = [
+      (6, 7, true, 7), (.max, 9, true, 2), (1, 9, false, 2), (1, 8, false, 2),
+      (1_000_000_000, 7, true, 0),
+    ]
+    for refund in refunds {
+      let isOnRecord = sends.remove(refund.units, of: refund.id)
+      #expect(isOnRecord == refund.isOnRecord && sends.count == refund.left)
+    }
+  }
 
   /// With what a frame of the log has besides: 24 bytes, and up to 7 to a multiple of 8.
   @Test func aStartWithThreeLimitsTakesAtMostAKilobyteOfTheLog() throws {
