@@ -96,6 +96,8 @@ TOUR = {
         + 1m
         THROTTLE UNBLOCK ip:2
         + 1h
+        THROTTLE TAKE a BURST 2 RATE 1/1s
+        CLEAR throttle a
         """,
     "once": """
         ONCE BEGIN a TTL 1m

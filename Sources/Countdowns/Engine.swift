@@ -22,8 +22,9 @@ package final class Engine {
   var sendPages = PagedTable<SendPage>()
   /// The policies that are tried out; nil until one of them has something to decide.
   var shadow: Shadow?
-  /// The number of limits that are blocked.
-  package internal(set) var blockedLimits = 0
+  /// The limits that are blocked; see `noteBlock`.
+  var blocked = EntitySet()
+  package var blockedLimits: Int { blocked.count }
   /// Sends that were restored before their limit.
   var pagesWithoutLimit: [[UInt8]: [(place: UInt32, sends: [LimitSends.Send])]] = [:]
   let onces = EntityTable<GuardEntity<Once>>()

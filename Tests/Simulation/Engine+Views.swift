@@ -39,8 +39,12 @@ extension Engine {
     _ kind: EntityKind, _ query: ListQuery, at now: Moment
   ) -> (cursor: Int, views: [any EntityView]) {
     func list<K: Kind>(_ kind: K.Type) -> (cursor: Int, views: [any EntityView]) {
-      let page = self.list(kind, query, at: now)
-      return (page.cursor, page.views)
+      var views: [any EntityView] = []
+      let cursor = self.list(kind, query, at: now) {
+        views.append($0)
+        return true
+      }
+      return (cursor, views)
     }
     return list(kind.behavior)
   }
@@ -58,6 +62,18 @@ extension Engine {
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     let answer = try resend(key, token: token, by: client, at: now)
     return (answer.decision, view(of: answer, at: now))
+  }
+
+  /// Returns a page of a scope and all below it.
+  package func scopeTree(
+    _ key: Span<UInt8>, cursor: Int64, limit: Int, at now: Moment
+  ) throws(EngineError) -> (cursor: Int64, views: [ScopeView]) {
+    var views: [ScopeView] = []
+    let next = try scopeTree(key, cursor: cursor, limit: limit, at: now) {
+      views.append($0)
+      return true
+    }
+    return (next, views)
   }
 
   /// Takes the events that have not been delivered yet. The engine needs `SentEvents` as observer.

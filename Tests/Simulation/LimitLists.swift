@@ -177,6 +177,8 @@ struct LimitLists {
     }
   }
 
+  mutating func clear(_ key: [UInt8]) { limits[key] = nil }
+
   mutating func unblock(_ key: [UInt8]) { limits[key]?.blockedUntil = nil }
 
   mutating func pass(to now: Int64) {

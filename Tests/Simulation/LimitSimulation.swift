@@ -111,6 +111,7 @@ package struct LimitSimulation: ~Copyable {
       case 33: reload()
       case 34: try restart()
       case 35: try pass(.seconds(60))
+      case 36: try clear()
       default: try compare()
       }
     }
@@ -391,6 +392,21 @@ package struct LimitSimulation: ~Copyable {
     try hearAll()
   }
 
+  /// Ends a limit, as CLEAR does.
+  private mutating func clear() throws(Disagreement) {
+    guard
+      let key = lists.limits.keys.sorted(by: { $0.lexicographicallyPrecedes($1) })
+        .randomElement(using: &random)
+    else { return }
+    let clock = now
+    let answer = Result { () throws(EngineError) in
+      try engine.end(.throttle, key.span, at: clock)
+    }
+    note("CLEAR \(String(decoding: key, as: UTF8.self)): \(answer)")
+    lists.clear(key)
+    try hearAll()
+  }
+
   /// Changes what `passed` demands; changed rates have their own tests.
   private mutating func reload() {
     let new = Self.rules(&random)
@@ -432,6 +448,10 @@ package struct LimitSimulation: ~Copyable {
   }
 
   private func compare() throws(Disagreement) {
+    let blocked = lists.limits.values.count { $0.blockedUntil != nil }
+    guard engine.blockedLimits == blocked else {
+      throw disagreement("\(engine.blockedLimits) limits are blocked, not \(blocked)")
+    }
     for key in lists.limits.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
       let view = engine.throttle(key.span, at: now)
       let rules = lists.rules(of: key)

@@ -22,6 +22,9 @@ package final class SentEvents: EventObserver {
     _ head: Event.Head, _ view: some EntityView, _ kind: EntityKind, _ key: Span<UInt8>,
     to audience: Audience
   ) {
+    precondition(
+      head.name == .snapshot || kind.behavior.events.contains { $0.name == head.name },
+      "the schema lists no event \(head.name) of a \(kind)")
     events.append(
       SentEvent(
         head: head, subject: view, kind: kind,

@@ -60,8 +60,12 @@ extension Engine {
     of kind: EntityKind, _ query: ListQuery, at now: Moment
   ) -> (cursor: Int, keys: [[UInt8]]) {
     func list<K: Kind>(_ kind: K.Type) -> (Int, [[UInt8]]) {
-      let page = self.list(kind, query, at: now)
-      return (page.cursor, page.views.map(\.key))
+      var keys: [[UInt8]] = []
+      let cursor = visit(kind, query, at: now) {
+        keys.append(K.key($0, in: self))
+        return true
+      }
+      return (cursor, keys)
     }
     return list(kind.behavior)
   }
@@ -74,7 +78,9 @@ extension Engine {
     return try end(kind, key, at: now)
   }
 
-  func end(_ kind: EntityKind, _ key: Span<UInt8>, at now: Moment) throws(EngineError) -> Bool {
+  package func end(
+    _ kind: EntityKind, _ key: Span<UInt8>, at now: Moment
+  ) throws(EngineError) -> Bool {
     switch kind {
     case .countdown: try cancelCountdown(key, generation: nil, at: now)
     case .timer: try cancel(TimerKind.self, key, generation: nil, at: now)

@@ -35,8 +35,10 @@ let clientCommands: [CommandSpec] = [
     let sessions = filter.sessions.sorted { $0.client.connection < $1.client.connection }
     let (dispatcher, session) = (call.dispatcher, call.session)
     var lines = ""
-    try call.forEach(sessions) { shown, now in
+    try call.forEach(sessions) { shown, now throws(CommandError) in
       if !shown.isGone { lines += dispatcher.clientLine(shown, at: now) + "\n" }
+      try dispatcher.checkLength(
+        of: lines.utf8.count, "use TYPE or ID to list fewer connections")
     } finally: {
       session.output.text(lines)
     }

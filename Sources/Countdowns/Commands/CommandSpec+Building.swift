@@ -64,8 +64,11 @@ extension CommandSpec {
       into: ListQuery()
     ) { call, query throws(CommandError) in
       query.rights = call.session.rights
-      let page = call.dispatcher.engine.list(kind, query, at: call.now)
-      call.reply(cursor: "\(page.cursor)", page.views)
+      var page = ReplyPage(call.session.output.version)
+      let cursor = call.dispatcher.engine.list(kind, query, at: call.now) { view in
+        page.append { $0.view(view) }
+      }
+      call.reply(cursor: "\(cursor)", page)
     }
   }
 
@@ -201,10 +204,9 @@ extension Engine {
     listing kind: EntityKind, _ query: ListQuery, at now: Moment
   ) -> (cursor: Int, replies: [UInt8]) {
     func list<K: Kind>(_ kind: K.Type) -> (Int, [UInt8]) {
-      let page = self.list(kind, query, at: now)
-      var encoder = RESPEncoder(.resp3)
-      for view in page.views { encoder.view(view) }
-      return (page.cursor, encoder.bytes)
+      var page = ReplyPage(.resp3)
+      let cursor = self.list(kind, query, at: now) { view in page.append { $0.view(view) } }
+      return (cursor, page.encoder.bytes)
     }
     return list(kind.behavior)
   }
@@ -212,11 +214,11 @@ extension Engine {
 
 extension Call {
   /// Replies with a page of a listing, and the cursor of the next.
-  func reply(cursor: String, _ views: [some EntityView]) {
+  func reply(cursor: String, _ page: ReplyPage) {
     session.output.array(2)
     session.output.bulk(cursor)
-    session.output.array(views.count)
-    for view in views { session.output.view(view) }
+    session.output.array(page.count)
+    session.output.bytes += page.encoder.bytes
   }
 
   fileprivate func listedOwner(_ bytes: Span<UInt8>) throws(CommandError) -> Owner {

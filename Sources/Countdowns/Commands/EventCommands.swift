@@ -128,21 +128,19 @@ struct EventFilter {
 
 /// Events for one reply.
 struct EventPage {
-  /// The length in bytes from which a page ends, so that other clients need not wait long for it.
-  private static let length = 1 << 20
+  private var events: ReplyPage
+  var count: Int { events.count }
 
-  private var events: RESPEncoder
-  private(set) var count = 0
+  init(_ version: RESPEncoder.Version) { events = ReplyPage(version) }
 
-  init(_ version: RESPEncoder.Version) { events = RESPEncoder(version) }
-
-  var hasRoom: Bool { events.bytes.count < Self.length }
+  var hasRoom: Bool { events.hasRoom }
 
   mutating func append(_ event: LoggedEvent, _ line: [UInt8]) {
-    events.array(2)
-    events.bulk(event.kind.channelPrefix + event.key)
-    events.bulk(line)
-    count += 1
+    _ = events.append {
+      $0.array(2)
+      $0.bulk(event.kind.channelPrefix + event.key)
+      $0.bulk(line)
+    }
   }
 
   /// Writes the reply.
@@ -157,7 +155,7 @@ struct EventPage {
     output.boolean(hasMore)
     output.bulk("events" as StaticString)
     output.array(count)
-    output.bytes += events.bytes
+    output.bytes += events.encoder.bytes
     output.pair("cursor", cursor.text)
   }
 }

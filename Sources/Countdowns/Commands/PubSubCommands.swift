@@ -118,14 +118,20 @@ private func listChannels(_ call: Call) throws(CommandError) {
     }
     count += 1
     slot.reply.bulk(name)
-    let most = dispatcher.settings.maxOutput
-    guard slot.reply.bytes.count <= most else {
-      throw CommandError(
-        "LIMIT max-output is \(most) and reached; use a pattern to list fewer channels")
-    }
+    try dispatcher.checkLength(
+      of: slot.reply.bytes.count, "use a pattern to list fewer channels")
   } finally: { [unowned slot] in
     session.output.array(count)
     session.output.bytes += slot.reply.bytes
+  }
+}
+
+extension Dispatcher {
+  /// Refuses a reply that has no cursor to continue from, and is too long.
+  func checkLength(of reply: Int, _ advice: String) throws(CommandError) {
+    guard reply <= settings.maxOutput else {
+      throw CommandError("LIMIT max-output is \(settings.maxOutput) and reached; \(advice)")
+    }
   }
 }
 

@@ -139,16 +139,25 @@ extension Engine {
     current(kind, key, at: now).map { K.view($0, in: self, at: now) }
   }
 
-  /// Returns a page of a listing. An entity that exists from the first page to the last is on
-  /// exactly one of them.
+  /// Visits a page of a listing, and returns the cursor to continue from; 0 at the end. An entity
+  /// that exists from the first page to the last is on exactly one of them.
+  ///
+  /// - Parameter take: takes a view; returns whether there is room for another one.
   package func list<K: Kind>(
-    _ kind: K.Type, _ query: ListQuery, at now: Moment
-  ) -> Page<K.View> {
+    _ kind: K.Type, _ query: ListQuery, at now: Moment, _ take: (K.View) -> Bool
+  ) -> Int {
+    visit(kind, query, at: now) { take(K.view($0, in: self, at: now)) }
+  }
+
+  /// Visits a page of a listing like `list`, without making views.
+  func visit<K: Kind>(
+    _ kind: K.Type, _ query: ListQuery, at now: Moment, _ take: (UInt32) -> Bool
+  ) -> Int {
     let end = K.indexEnd(in: self)
     K.runDue(query.range(below: end), in: self, at: now)
-    return query.page(
-      of: K.kind, below: K.indexEnd(in: self), { K.entry(at: $0, in: self, now: now) },
-      parts: K.parts, view: { K.view($0, in: self, at: now) })
+    return query.visit(
+      K.kind, below: K.indexEnd(in: self), look: { K.entry(at: $0, in: self, now: now) },
+      take: take)
   }
 
   /// Cancels an entity. Returns false if it does not exist.

@@ -1,7 +1,23 @@
-/// A page of a listing, and the cursor to continue from; 0 when the listing is complete.
-package struct Page<View> {
-  package var cursor: Int
-  package var views: [View]
+import Wire
+
+/// What one reply of a listing contains: views, or events. All listings share its bound.
+struct ReplyPage {
+  /// The length in bytes from which a page ends, so that other clients need not wait long for it.
+  static let length = 1 << 20
+
+  private(set) var encoder: RESPEncoder
+  private(set) var count = 0
+
+  init(_ version: RESPEncoder.Version) { encoder = RESPEncoder(version) }
+
+  var hasRoom: Bool { encoder.bytes.count < Self.length }
+
+  /// Appends an element. Returns whether there is room for another one.
+  mutating func append(_ write: (inout RESPEncoder) -> Void) -> Bool {
+    write(&encoder)
+    count += 1
+    return hasRoom
+  }
 }
 
 /// The filter of a listing, the cursor where a call begins, and the most results of the call.
@@ -26,22 +42,22 @@ extension ListQuery {
     return UInt32(start)..<UInt32(min(indexEnd, start + limit * Self.looksPerResult))
   }
 
-  /// Returns a page. An entity that is in a table from the first page to the last is visited
+  /// Visits a page. An entity that is in a table from the first page to the last is visited
   /// exactly once, because its index never changes. O(limit): a long pattern or long views make a
   /// page shorter.
   ///
   /// - Parameters:
   ///   - look: returns the entity at an index, if there is one.
-  ///   - parts: returns the number of variable parts of a view, such as the pages of a stack.
-  func page<View>(
-    of kind: EntityKind, below indexEnd: Int, _ look: (UInt32) -> (owner: Owner, key: [UInt8])?,
-    parts: (View) -> Int, view: (UInt32) -> View
-  ) -> Page<View> {
-    var page = Page<View>(cursor: 0, views: [])
+  ///   - take: takes an entity; returns whether there is room for another one.
+  /// - Returns: the cursor to continue from; 0 when the listing is complete.
+  func visit(
+    _ kind: EntityKind, below indexEnd: Int, look: (UInt32) -> (owner: Owner, key: [UInt8])?,
+    take: (UInt32) -> Bool
+  ) -> Int {
     let range = range(below: indexEnd)
     var next = range.lowerBound
-    var budget = limit * Self.looksPerResult
-    while next < range.upperBound, page.views.count < limit, budget > 0 {
+    var (count, budget, hasRoom) = (0, limit * Self.looksPerResult, true)
+    while next < range.upperBound, count < limit, budget > 0, hasRoom {
       defer { next += 1 }
       guard let found = look(next) else { continue }
       if let owner, found.owner != owner { continue }
@@ -50,11 +66,9 @@ extension ListQuery {
         guard Glob.matches(pattern, found.key) else { continue }
       }
       if let rights, !rights.mayRead(kind, found.key, budget: &budget) { continue }
-      let view = view(next)
-      budget -= parts(view)
-      page.views.append(view)
+      hasRoom = take(next)
+      count += 1
     }
-    page.cursor = Int(next) < indexEnd ? Int(next) : 0
-    return page
+    return Int(next) < indexEnd ? Int(next) : 0
   }
 }

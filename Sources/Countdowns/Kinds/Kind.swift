@@ -33,8 +33,6 @@ package protocol Kind: SendableMetatype {
     at index: UInt32, in engine: Engine, now: Moment
   ) -> (owner: Owner, key: [UInt8])?
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> View
-  /// Returns the number of variable parts of a view; they count against the budget of a listing.
-  static func parts(of view: View) -> Int
   /// The bytes, as `FieldSize` counts, that one command may add to a list in a view, besides those
   /// of its arguments; 0 if views have no lists.
   static var partBytes: Int { get }
@@ -109,7 +107,6 @@ extension Kind {
     for index in range { _ = runDue(index, in: engine, at: now) }
   }
 
-  static func parts(of view: View) -> Int { 0 }
   static var partBytes: Int { 0 }
   static func prepare(_ record: Span<UInt8>, in engine: Engine) {}
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool { false }

@@ -107,6 +107,39 @@ import Testing
     }
   }
 
+  /// Pages end at 1 MiB; the last view may be beyond.
+  @Test(arguments: [["ONCE", "LIST"], ["SCOPE", "TREE", "TOP"], ["HUD", "LIST"]])
+  func aPageEndsAtItsBytesAndTheCursorContinues(_ list: [String]) throws {
+    let counter = DispatcherHarness()
+    let top = String(repeating: "t", count: 500)
+    func run(_ words: String...) -> [UInt8] {
+      counter.run(words)
+      return counter.session.takeOutput()
+    }
+    _ = run("SCOPE", "OPEN", top)
+    for number in 0..<1_500 { _ = run("SCOPE", "OPEN", "\(top)\(number)", "PARENT", top) }
+    for number in 0..<40 {
+      _ = run("ONCE", "BEGIN", "o\(number)", "TTL", "1h")
+      _ = run("ONCE", "DONE", "o\(number)", String(repeating: "r", count: 64_000))
+      let text = String(repeating: "s", count: 4_000)
+      for _ in 0..<8 { _ = run("HUD", "SHOW", "s\(number)", "STATUS", text) }
+    }
+    var (cursor, pages) = ("0", 0)
+    var keys: [String] = []
+    repeat {
+      let words = list.map { $0 == "TOP" ? top : $0 } + ["LIMIT", "1000", "CURSOR", cursor]
+      counter.run(words)
+      let bytes = counter.session.takeOutput()
+      #expect(bytes.count < 1 << 20 + 1 << 17)
+      let page = try #require(Reply.all(bytes).first).elements
+      cursor = page[0].text
+      keys += page[1].elements.map { $0["key"]!.text }
+      pages += 1
+    } while cursor != "0"
+    let expected = list[0] == "SCOPE" ? 1_501 : 40
+    #expect(pages > 1 && keys.count == expected && Set(keys).count == expected)
+  }
+
   @Test func aTimerThatIsSetAgainBetweenTwoPagesIsOnOneOfThemEvenTheLast() throws {
     let desk = Desk()
     for key in ["a", "b", "c"] { try desk.set(key, 60_000) }

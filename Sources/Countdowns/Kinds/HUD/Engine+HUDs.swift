@@ -320,13 +320,25 @@ extension Engine {
     return view
   }
 
-  /// Removes hidden presentations and rearms the alarm. Every change ends here.
+  /// Removes hidden presentations, forgets owners without holds, and rearms the alarm. Every change
+  /// ends here.
   private func dropHidden(_ index: UInt32) {
     huds[index].presentations.removeAll { $0.machine.isHidden }
     if huds[index].presentations.isEmpty {
       takeOut(hud: index)
     } else {
+      forgetOwners(ofHUD: index)
       arm(HUDKind.self, index)
+    }
+  }
+
+  /// A page stays until its load is over, as what is due for it comes first.
+  private func forgetOwners(ofHUD index: UInt32) {
+    guard !huds[index].owners.isEmpty else { return }
+    for owner in huds[index].owners.subtracting(huds[index].holders) {
+      if case .page = owner { continue }
+      huds[index].owners.remove(owner)
+      connections.disown(EntityRef(.hud, index), owner)
     }
   }
 

@@ -4,7 +4,7 @@ package struct HUDEntity: KeyedEntity {
   let key: [UInt8]
   /// The presentations, one per level in use, lowest level first; never empty.
   var presentations: [(level: Level, machine: Presentation)]
-  /// Owners that have or had a hold, or that own a presentation.
+  /// The owners of holds and presentations, and the pages that had a hold.
   var owners: Set<Owner>
   var uid: UInt32
   var alarm: TimerWheel.Token?
@@ -17,6 +17,13 @@ package struct HUDEntity: KeyedEntity {
 
   /// Whether any presentation survives restarts.
   var isDurable: Bool { presentations.contains { $0.machine.isDurable } }
+
+  /// The owners of holds, and of what is dismissed but still there.
+  var holders: Set<Owner> {
+    presentations.reduce(into: []) { holders, presentation in
+      for show in presentation.machine.shows { holders.insert(show.owner) }
+    }
+  }
 
   func isDurable(on level: Level) -> Bool {
     index(of: level).map { presentations[$0].machine.isDurable } == true

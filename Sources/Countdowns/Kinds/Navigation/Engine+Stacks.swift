@@ -15,7 +15,6 @@ enum NavigationKind: ArmedKind {
     StackView(engine.stacks[index], at: now)
   }
 
-  static func parts(of view: StackView) -> Int { view.pages.count }
   static let partBytes = 80
 
   static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {

@@ -116,12 +116,15 @@ extension Engine {
     return scopeView(index, at: now)
   }
 
-  /// Returns a scope and all below it, parents first, children in the order in which they opened.
+  /// Visits a scope and all below it, parents first, children in the order in which they opened.
   ///
-  /// - Parameter cursor: 0, or the cursor that the previous page returned.
+  /// - Parameters:
+  ///   - cursor: 0, or the cursor that the previous page returned.
+  ///   - take: takes a view; returns whether there is room for another one.
+  /// - Returns: the cursor to continue from; 0 at the end.
   package func scopeTree(
-    _ key: Span<UInt8>, cursor: Int64, limit: Int, at now: Moment
-  ) throws(EngineError) -> (cursor: Int64, views: [ScopeView]) {
+    _ key: Span<UInt8>, cursor: Int64, limit: Int, at now: Moment, _ take: (ScopeView) -> Bool
+  ) throws(EngineError) -> Int64 {
     guard let root = current(ScopeKind.self, key, at: now) else { throw .notFound }
     var next: UInt32? = root
     if cursor != 0 {
@@ -131,15 +134,16 @@ extension Engine {
       else { throw .scope(.cursorIsGone) }
       next = place
     }
-    var views: [ScopeView] = []
-    var looks = limit * ListQuery.looksPerResult
-    while let scope = next, views.count < limit, looks > 0 {
+    var (count, looks, hasRoom) = (0, limit * ListQuery.looksPerResult, true)
+    while let scope = next, count < limit, looks > 0, hasRoom {
       looks -= 1
-      if ScopeKind.runDue(scope, in: self, at: now) { views.append(scopeView(scope, at: now)) }
+      if ScopeKind.runDue(scope, in: self, at: now) {
+        hasRoom = take(scopeView(scope, at: now))
+        count += 1
+      }
       next = scopes.tree.next(after: scope, within: root)
     }
-    guard let next else { return (0, views) }
-    return (treeCursor(next), views)
+    return next.map(treeCursor) ?? 0
   }
 
   private func treeCursor(_ scope: UInt32) -> Int64 {

@@ -57,13 +57,16 @@ let scopeCommands: [CommandSpec] = [
     "List a scope and all scopes below it, parents first, page by page.",
     flags: [.readOnly], complexity: "O(LIMIT)", into: TreeRequest(),
     { call, key, request throws(EngineError) in
-      try call.engine.scopeTree(
-        key, cursor: request.cursor, limit: Int(request.limit), at: call.now)
+      var page = ReplyPage(call.session.output.version)
+      let cursor = try call.engine.scopeTree(
+        key, cursor: request.cursor, limit: Int(request.limit), at: call.now
+      ) { view in
+        guard call.session.rights.mayRead(.scope, view.key.span) else { return true }
+        return page.append { $0.view(view) }
+      }
+      return (cursor: cursor, page: page)
     },
-    reply: .init(.page) { call, page in
-      let views = page.views.filter { call.session.rights.mayRead(.scope, $0.key.span) }
-      call.reply(cursor: "\(page.cursor)", views)
-    }),
+    reply: .init(.page) { call, tree in call.reply(cursor: "\(tree.cursor)", tree.page) }),
 
   CommandSpec(
     "SCOPE", "HANDLE", [ScopeKind.key, event],

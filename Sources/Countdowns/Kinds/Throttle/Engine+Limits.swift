@@ -148,7 +148,7 @@ extension Engine {
     syncSends(of: index)
     guard let passes, let passed = rules.rules.passed else { return }
     statistics.blocked += 1
-    blockedLimits += 1
+    noteBlock(of: index)
     limitChanged(index, .blocked, reason: .passed, at: now)
     notices.append(.blocked(key: place.key, passes, passed))
   }
@@ -162,7 +162,7 @@ extension Engine {
     try checkWritable(.none)
     let isFirst = throttles[index].machine.unblock(at: now.boot)
     if isFirst {
-      blockedLimits -= 1
+      noteBlock(of: index)
       limitChanged(index, .unblocked, at: now)
     }
     let view = ThrottleView(throttles[index], at: now)
@@ -194,7 +194,8 @@ extension Engine {
       let limit = throttles[index].machine.limit!
       statistics.record(late: (now.boot - due).microseconds)
       if limit.blockedUntil == due {
-        if throttles[index].machine.unblock(at: now.boot) { blockedLimits -= 1 }
+        _ = throttles[index].machine.unblock(at: now.boot)
+        noteBlock(of: index)
         publish(ThrottleKind.self, index, .unblocked, due: due, at: now)
       } else if limit.roomAt == due {
         let key = throttles[index].key
@@ -274,6 +275,15 @@ extension Engine {
     for place in freed { releasePage(place) }
   }
 
+  /// Notes whether a limit is blocked. Each change of a block comes here; `release` ends it.
+  func noteBlock(of index: UInt32) {
+    if throttles[index].machine.limit?.blockedUntil == nil {
+      blocked.remove(EntityRef(.throttle, index))
+    } else {
+      blocked.insert(EntityRef(.throttle, index))
+    }
+  }
+
   fileprivate func releasePage(_ place: UInt32) {
     let page = sendPages.remove(place)
     if page.limit != .max { connections.count(-1, for: page.uid) }
@@ -289,11 +299,7 @@ extension ThrottleKind {
       limit.sends.removeAll()
     }
     for place in places { engine.releasePage(place) }
-  }
-
-  static func forget(_ index: UInt32, in engine: Engine) {
-    if engine.throttles[index].machine.limit?.blockedUntil != nil { engine.blockedLimits -= 1 }
-    engine.remove(Self.self, index)
+    engine.blocked.remove(EntityRef(kind, index))
   }
 
   static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
@@ -329,7 +335,7 @@ extension ThrottleKind {
   ) throws(EntityRecord.Problem) {
     guard EntityRecord.isSends(record.first) else {
       try restoreEntity(record, at: index, offset: offset, in: engine, at: now)
-      if engine.throttles[index].machine.limit?.blockedUntil != nil { engine.blockedLimits += 1 }
+      engine.noteBlock(of: index)
       guard let range = EntityRecord.key(of: record.span),
         let pages = engine.pagesWithoutLimit.removeValue(
           forKey: Array(record.span.extracting(range)))

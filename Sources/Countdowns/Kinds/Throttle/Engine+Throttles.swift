@@ -66,7 +66,6 @@ extension Engine {
     try checkWritable(.none)
     if machine.isNamed {
       // The configuration has lost the limit, and the client describes it now.
-      if machine.limit?.blockedUntil != nil { blockedLimits -= 1 }
       ThrottleKind.release(index, in: self)
       machine.limit = nil
     }

@@ -118,5 +118,6 @@ extension ThrottleKind {
     .init(.full, "A named limit has no room for one more."), .init(.room, "It has room again."),
     .init(.blocked, "Too few codes of a named limit were entered; `reason` is `passed`."),
     .init(.unblocked, "The block is over, or UNBLOCK."),
+    .init(.cancelled, "CLEAR."),
   ]
 }

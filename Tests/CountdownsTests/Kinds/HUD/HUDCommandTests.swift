@@ -28,6 +28,19 @@ import Testing
     #expect(try counter.say("HUD SHOW s KIND info")["leases"] == .integer(0))
   }
 
+  @Test func anOwnerIsForgottenWithItsLastHold() throws {
+    try counter.say("HUD SHOW s")
+    for _ in 0..<3 {
+      let other = counter.open()
+      for _ in 0..<2 { try counter.say("HUD SHOW s OWNER connection", by: other) }
+      try counter.say("HUD POP s", by: other)
+      #expect(counter.dispatcher.engine.huds[0].owners.count == 1)
+      try counter.say("HUD POP s", by: other)
+      #expect(counter.dispatcher.engine.huds[0].owners.isEmpty)
+    }
+    #expect(try counter.say("HUD GET s")["leases"] == .integer(1))
+  }
+
   // MARK: WHY
 
   private func why(_ screen: String = "s", level: String? = nil) throws -> String {

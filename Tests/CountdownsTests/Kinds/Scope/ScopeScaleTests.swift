@@ -1,4 +1,5 @@
 import Countdowns
+import Simulation
 import Testing
 
 /// Trees as deep and as wide as the limits allow: each step stays small, and nothing recurses.
