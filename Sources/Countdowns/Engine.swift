@@ -70,7 +70,7 @@ package final class Engine {
 
   /// The wheels of the boot clock and of the wall clock, in microseconds.
   private var wheel: TimerWheel
-  private var wallWheel: TimerWheel
+  private var wallWheels: WallWheels
   /// The most timers armed at once since memory was last released.
   private var mostArmed = 0
   /// A peak of this many timers or fewer takes too little memory to be worth releasing.
@@ -96,7 +96,7 @@ package final class Engine {
     defaultPlan = settings.defaultPlan
     countdowns = CountdownTable(keyMemory: settings.limits.keyMemory)
     wheel = TimerWheel(startingAt: now.boot.tick)
-    wallWheel = TimerWheel(startingAt: now.wall.tick)
+    wallWheels = WallWheels(startingAt: now.wall.tick)
     lastGeneration = settings.firstGeneration - 1
     lastSequence = settings.firstGeneration - 1
     eventLog = EventLog(
@@ -119,7 +119,7 @@ package final class Engine {
   package var countForLimits: Int { entityCount + sendPages.count }
   package func entityCount(of uid: UInt32) -> Int { connections.entities(of: uid) }
   /// The number of timers armed in the wheels.
-  package var armedCount: Int { wheel.count + wallWheel.count }
+  package var armedCount: Int { wheel.count + wallWheels.count }
 
   // MARK: Connections
 
@@ -135,7 +135,7 @@ package final class Engine {
 
   /// When `advance` should next be called, on each clock; nil if nothing is pending there.
   package var nextDeadline: (boot: Instant?, wall: Instant?) {
-    (wheel.nextDeadline.map(Instant.init(tick:)), wallWheel.nextDeadline.map(Instant.init(tick:)))
+    (wheel.nextDeadline.map(Instant.init(tick:)), wallWheels.nextDeadline.map(Instant.init(tick:)))
   }
 
   /// Runs everything due by `now`, on each clock in the order of deadlines, and cleans up after
@@ -145,14 +145,13 @@ package final class Engine {
   ///   not keep sockets waiting.
   /// - Returns: whether it is finished; if not, call it again soon.
   package func advance(to now: Moment, budget: Int) -> Bool {
-    // The wall clock was set back: no deadline has changed, but the wheel is ahead of the clock.
-    if now.wall.tick < wallWheel.elapsed { rebuildWallWheel(at: now) }
-
+    wallWheels.follow(now.wall.tick)
     var budget = budget
     while let due = wheel.advance(to: now.boot.tick, budget: &budget) {
       alarmFired(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }
-    while let due = wallWheel.advance(to: now.wall.tick, budget: &budget) {
+    wallWheels.settle(budget: &budget) { timers[EntityRef(payload: $0).index].alarm = $1 }
+    while let due = wallWheels.advance(to: now.wall.tick, budget: &budget) {
       alarmFired(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }
     closeScopes(at: now, budget: &budget)
@@ -167,7 +166,7 @@ package final class Engine {
     mostArmed = max(mostArmed, armedCount)
     guard armedCount < mostArmed / 8, mostArmed > Self.few else { return }
     wheel.releaseUnusedMemory()
-    wallWheel.releaseUnusedMemory()
+    wallWheels.releaseUnusedMemory()
     mostArmed = armedCount
   }
 
@@ -222,7 +221,7 @@ package final class Engine {
   ) -> TimerWheel.Token? {
     switch clock {
     case .boot: Self.arm(alarm, for: deadline, entity, in: &wheel)
-    case .wall: Self.arm(alarm, for: deadline, entity, in: &wallWheel)
+    case .wall: wallWheels.arm(alarm, for: deadline?.tick, entity.payload)
     }
   }
 
@@ -239,20 +238,6 @@ package final class Engine {
       wheel.reschedule(alarm, deadline: deadline.tick)
     }
     return alarm
-  }
-
-  private func rebuildWallWheel(at now: Moment) {
-    // In the order of the old wheel: equal deadlines keep their order.
-    var armed: [EntityRef] = []
-    var budget = Int.max
-    while let next = wallWheel.advance(to: .max, budget: &budget) {
-      armed.append(EntityRef(payload: next.payload))
-    }
-    wallWheel = TimerWheel(startingAt: now.wall.tick)
-    for entity in armed {
-      let deadline = timers[entity.index].machine.nextExpiry
-      timers[entity.index].alarm = arm(nil, for: deadline, entity, on: .wall)
-    }
   }
 
   // MARK: Numbers

@@ -199,6 +199,11 @@ public struct TimerWheel: ~Copyable {
     return chunks.deadlines[Int(records.all[Int(token.index)].position)]
   }
 
+  /// Returns the payload of an armed timer; nil if the token names none. O(1).
+  package func payload(of token: Token) -> UInt64? {
+    isArmed(token) ? records.payloads[Int(token.index)] : nil
+  }
+
   // MARK: Time
 
   /// The exact earliest deadline of all armed timers, in ticks; nil when none is armed.

@@ -161,6 +161,57 @@ import Testing
     desk.at(65_000).hears(1, "65000 d fired 1", "65000 e fired 1", "65000 f fired 1")
   }
 
+  @Test func wallTimersArmedBeforeAStepBackIsNoticedMoveInSlices() throws {
+    desk.subscribe(1, pattern: "timer:w*")
+    try desk.set("far", 3_600_000, clock: .wall)
+    desk.late(at: 10_000)
+    desk.setWall(by: -8_000)
+    let keys = (0..<51).map { "w\($0)" }
+    for key in keys.dropLast() { try desk.set(key, 3_000, clock: .wall) }
+    for _ in 0..<3 { #expect(!desk.step(10)) }
+    // One more while those before it are still being moved.
+    try desk.set(keys[50], 3_000, clock: .wall)
+    for _ in 0..<2 { #expect(!desk.step(10)) }
+    #expect(desk.step(10))
+    _ = desk.takeHeard(1)
+    desk.at(12_999).hears(1)
+    desk.at(13_000)
+    #expect(desk.takeHeard(1) == keys.map { "13000 \($0) fired 1" })
+  }
+
+  /// Nothing is armed again when the clock is set back, so one step is enough for any number.
+  @Test func manyWallTimersSurviveManyStepsBackInTheirOrder() throws {
+    desk.subscribe(1, pattern: "timer:*")
+    var expected: [(due: Int64, key: String)] = []
+    var wall: Int64 = 100_000
+    desk.setWall(by: wall)
+    desk.late(at: 0)
+    for round in 0..<20 {
+      for number in 0..<20 {
+        // Some deadlines are armed in several rounds, before and after steps back.
+        let due = [200_000, wall + Int64(number + 1) * 500, wall + 5_000][number % 3]
+        try desk.set("\(round)-\(number)", due - wall, clock: .wall)
+        expected.append((due, "\(round)-\(number)"))
+      }
+      if round % 4 == 3 {
+        try desk.delete("\(round)-0")
+        expected.removeAll { $0.key == "\(round)-0" }
+        try desk.set("\(round - 1)-0", 300_000 - wall, clock: .wall)
+        expected.removeAll { $0.key == "\(round - 1)-0" }
+        expected.append((300_000, "\(round - 1)-0"))
+      }
+      wall -= 3_000
+      desk.setWall(by: -3_000)
+      #expect(desk.step(1))
+    }
+    _ = desk.takeHeard(1)
+    desk.at(400_000)
+    let order = expected.enumerated().sorted { ($0.1.due, $0.0) < ($1.1.due, $1.0) }
+    let fired = desk.takeHeard(1).filter { $0.contains(" fired ") }
+      .map { String($0.split(separator: " ")[1]) }
+    #expect(fired == order.map(\.1.key))
+  }
+
   @Test func aRepeatingWallTimerCountsWhatItMissedAndStaysInPhase() throws {
     desk.subscribe(1, "timer:w")
     try desk.set("w", 1_000, every: 1_000, clock: .wall)

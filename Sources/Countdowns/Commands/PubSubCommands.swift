@@ -146,7 +146,8 @@ extension Call {
   ///
   /// - Parameter end: ends one; returns how many are left.
   fileprivate func unsubscribe(
-    _ word: StaticString, all: @autoclosure () -> Set<[UInt8]>, _ end: @escaping ([UInt8]) -> Int
+    _ word: StaticString, all: @autoclosure () -> some Sequence<[UInt8]>,
+    _ end: @escaping ([UInt8]) -> Int
   ) throws(CommandError) {
     let session = session
     let given = (1..<arguments.count).map { bytes($0) }

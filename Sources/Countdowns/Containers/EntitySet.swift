@@ -1,59 +1,78 @@
-/// A set of entities: one word for 64 adjacent indices of a kind. An owner's entities are mostly
-/// created in a row, so a million of them take some 16,000 words: few to move when the set grows.
+/// A set of entities: bits for 1,024 adjacent indices of a kind in each page. A table has 2²⁷
+/// places, so there are never more than some 130,000 pages to move when the set grows, however the
+/// entities are spread.
 struct EntitySet {
-  /// The words, each under the entity of its lowest bit; no word is 0.
-  private var words: [EntityRef: UInt64] = [:]
+  /// The pages, each under the entity of its lowest bit; no page is empty.
+  private var pages: [EntityRef: Page] = [:]
   private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }
 
-  private static func word(_ entity: EntityRef) -> (name: EntityRef, bit: UInt64) {
-    (EntityRef(entity.kind, entity.index & ~63), 1 << UInt64(entity.index & 63))
+  fileprivate struct Page {
+    private var words = [UInt64](repeating: 0, count: 1 << 4)
+    private(set) var count = 0
+
+    /// Adds or removes an index. Returns false if that changes nothing.
+    mutating func set(_ index: UInt32, _ isMember: Bool) -> Bool {
+      let (word, bit) = (Int(index >> 6 & 15), UInt64(1) << UInt64(index & 63))
+      guard words[word] & bit == 0 ? isMember : !isMember else { return false }
+      words[word] ^= bit
+      count += isMember ? 1 : -1
+      return true
+    }
+
+    /// Removes and returns the first index. Precondition: there is one.
+    mutating func takeFirst() -> UInt32 {
+      let word = words.firstIndex { $0 != 0 }!
+      let bit = words[word].trailingZeroBitCount
+      words[word] &= words[word] - 1
+      count -= 1
+      return UInt32(word << 6 | bit)
+    }
+  }
+
+  private static func name(_ entity: EntityRef) -> EntityRef {
+    EntityRef(entity.kind, entity.index & ~1_023)
   }
 
   /// O(1), amortized.
   mutating func insert(_ entity: EntityRef) {
-    let (name, bit) = Self.word(entity)
-    let before = words[name] ?? 0
-    guard before & bit == 0 else { return }
-    words[name] = before | bit
-    count += 1
+    if pages[Self.name(entity), default: Page()].set(entity.index, true) { count += 1 }
   }
 
   /// O(1).
   mutating func remove(_ entity: EntityRef) {
-    let (name, bit) = Self.word(entity)
-    guard let word = words[name], word & bit != 0 else { return }
-    words[name] = word == bit ? nil : word & ~bit
+    guard count > 0, let page = pages.index(forKey: Self.name(entity)),
+      pages.values[page].set(entity.index, false)
+    else { return }
     count -= 1
+    if pages.values[page].count == 0 { pages.remove(at: page) }
   }
 
-  /// Returns all entities of one kind. O(count / 64) at best, O(count) at worst.
+  /// Returns all entities of one kind. O(count / 1024) at best, O(count) at worst.
   func all(of kind: EntityKind) -> [EntityRef] {
-    var iterator = Iterator(words: words.filter { $0.key.kind == kind }.makeIterator())
+    var iterator = Iterator(pages: pages.filter { $0.key.kind == kind }.makeIterator())
     var found: [EntityRef] = []
     while let entity = iterator.next() { found.append(entity) }
     return found
   }
 
-  func makeIterator() -> Iterator { Iterator(words: words.makeIterator()) }
+  func makeIterator() -> Iterator { Iterator(pages: pages.makeIterator()) }
 
   struct Iterator: IteratorProtocol {
-    fileprivate var words: [EntityRef: UInt64].Iterator
+    private var pages: [EntityRef: Page].Iterator
     private var name = EntityRef(.countdown, 0)
-    private var rest: UInt64 = 0
+    private var rest: Page?
 
-    fileprivate init(words: [EntityRef: UInt64].Iterator) { self.words = words }
+    fileprivate init(pages: [EntityRef: Page].Iterator) { self.pages = pages }
 
     /// O(1), amortized.
     mutating func next() -> EntityRef? {
-      if rest == 0 {
-        guard let word = words.next() else { return nil }
-        (name, rest) = (word.key, word.value)
+      if rest?.count ?? 0 == 0 {
+        guard let page = pages.next() else { return nil }
+        (name, rest) = (page.key, page.value)
       }
-      let place = UInt32(truncatingIfNeeded: rest.trailingZeroBitCount)
-      rest &= rest - 1
-      return EntityRef(name.kind, name.index | place)
+      return EntityRef(name.kind, name.index | rest!.takeFirst())
     }
   }
 }

@@ -9,6 +9,16 @@ struct Shards<Key: ShardKey, Value>: ~Copyable {
     _modify { yield &parts[Int(key.shard)][key] }
   }
 
+  /// O(1).
+  mutating func removeValue(forKey key: Key) -> Value? {
+    parts[Int(key.shard)].removeValue(forKey: key)
+  }
+
+  /// Visits all values.
+  func visit(_ body: (Key, Value) -> Void) {
+    for part in parts { for (key, value) in part { body(key, value) } }
+  }
+
   /// O(number of parts).
   var count: Int { parts.reduce(0) { $0 + $1.count } }
 }
@@ -20,4 +30,12 @@ protocol ShardKey: Hashable {
 
 extension UInt32: ShardKey {
   var shard: UInt8 { UInt8(truncatingIfNeeded: self) }
+}
+
+extension UInt64: ShardKey {
+  var shard: UInt8 { UInt8(truncatingIfNeeded: self) }
+}
+
+extension Generation: ShardKey {
+  var shard: UInt8 { UInt8(truncatingIfNeeded: value) }
 }

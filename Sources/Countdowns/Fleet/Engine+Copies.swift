@@ -118,12 +118,14 @@ extension Engine {
 
   /// Sends new snapshots to all subscribers of shared kinds, as they may have missed events.
   func sendSnapshotsAgain(of kinds: KindSet, at now: Moment) {
-    for (connection, channels, patterns) in subscriptions.all {
-      for channel in channels {
+    for (connection, own) in subscriptions.all {
+      for channel in own.channels {
         guard let (kind, _) = Subscriptions.parse(channel), kinds.contains(kind) else { continue }
         snapshot(of: channel, to: connection, at: now)
       }
-      for pattern in patterns { snapshotWalks[connection, default: SnapshotWalks()].begin(pattern) }
+      for pattern in own.patterns {
+        snapshotWalks[connection, default: SnapshotWalks()].begin(pattern)
+      }
     }
   }
 }

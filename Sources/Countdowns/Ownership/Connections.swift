@@ -4,9 +4,9 @@
 /// A closed connection owns nothing: an entity that still names it does nothing more from that
 /// moment on, however long the cleanup takes.
 struct Connections: ~Copyable, Attendance {
-  private var owned: [UInt64: EntitySet] = [:]
+  private var owned = Shards<UInt64, EntitySet>()
   private var departed: [(connection: UInt64, left: EntitySet.Iterator)] = []
-  private var ownedByScope: [Generation: EntitySet] = [:]
+  private var ownedByScope = Shards<Generation, EntitySet>()
   private var entitiesOfUser: [UInt32: Int] = [:]
   /// The user that was looked up last, most often the next one, too; not in `entitiesOfUser`.
   private var lastUser = (uid: UInt32.max, entities: 0)
@@ -30,7 +30,9 @@ struct Connections: ~Copyable, Attendance {
     switch owner {
     case .none, .page: break
     case .connection(let id): owned[id]?.insert(entity)
-    case .scope(let name): ownedByScope[name.generation, default: EntitySet()].insert(entity)
+    case .scope(let name):
+      if ownedByScope[name.generation] == nil { ownedByScope[name.generation] = EntitySet() }
+      ownedByScope[name.generation]!.insert(entity)
     }
   }
 

@@ -110,8 +110,8 @@ extension Engine {
   }
 
   /// The channels and patterns that a connection is subscribed to. O(1).
-  package func channels(of connection: UInt64) -> Set<[UInt8]> {
-    subscriptions.own(connection)?.channels ?? []
+  func channels(of connection: UInt64) -> NameSet {
+    subscriptions.own(connection)?.channels ?? NameSet()
   }
   package func patterns(of connection: UInt64) -> Set<[UInt8]> {
     subscriptions.own(connection)?.patterns ?? []

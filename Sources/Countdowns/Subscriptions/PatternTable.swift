@@ -51,7 +51,7 @@ struct PatternTable: ~Copyable {
 
   mutating func remove(_ connection: UInt64, from pattern: [UInt8]) {
     forgetList()
-    Subscriptions.remove(connection, from: pattern, in: &subscribers)
+    Subscriptions.remove(connection, from: &subscribers[pattern])
   }
 
   /// Returns what comparing a text with all patterns costs at most, as `Glob.cost` counts.

@@ -1,35 +1,60 @@
 /// The channels and patterns that connections are subscribed to.
 struct Subscriptions: ~Copyable {
-  /// The subscribers of each entity's channel: by kind, then by key.
-  private var channels = EntityKind.allCases.map { _ in [[UInt8]: [UInt64]]() }
-  /// The subscribers of channels that no entity can ever have.
-  private var otherChannels: [[UInt8]: [UInt64]] = [:]
+  /// The subscribers of each channel.
+  private var channels = Shards<Channel, [UInt64]>()
+  /// The number of channels with subscribers: of each kind, and of channels that no entity can ever
+  /// have.
+  private var counts = [Int](repeating: 0, count: EntityKind.allCases.count)
+  private var otherCount = 0
   private var patterns = PatternTable()
-  private var ofConnection: [UInt64: Own] = [:]
+  private var ofConnection = Shards<UInt64, Own>()
+  /// The number of connections with subscriptions.
+  private var connectionCount = 0
   private var departing: [Departing] = []
   /// The number of patterns in the tables, by the user of their connections.
   private var patternsOfUser: [UInt32: Int] = [:]
+
+  /// A channel: of an entity, or with another name, which no entity can ever have.
+  private struct Channel: ShardKey {
+    private let hash: UInt64
+    let kind: EntityKind?
+    let key: [UInt8]
+
+    init(_ kind: EntityKind?, _ key: [UInt8]) {
+      (self.kind, self.key) = (kind, key)
+      hash = SipHash.ofProcess(key.span)
+    }
+
+    init(_ name: [UInt8]) {
+      if let (kind, key) = Subscriptions.parse(name) {
+        self.init(kind, key)
+      } else {
+        self.init(nil, name)
+      }
+    }
+
+    var shard: UInt8 { UInt8(truncatingIfNeeded: hash) }
+    func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+  }
 
   /// The subscriptions that a closed connection still has in the tables.
   private struct Departing {
     let connection: UInt64
     let uid: UInt32
-    var channels: Set<[UInt8]>.Iterator
+    var channels: NameSet.Iterator
     var patterns: Set<[UInt8]>.Iterator
   }
 
   /// The subscriptions of one connection.
   struct Own {
     let uid: UInt32
-    var channels: Set<[UInt8]> = []
+    var channels = NameSet()
     var patterns: Set<[UInt8]> = []
     var count: Int { channels.count + patterns.count }
   }
 
   var patternCount: Int { patterns.count }
-  var channelCount: Int {
-    channels.reduce(otherChannels.count) { $0 + $1.count }
-  }
+  var channelCount: Int { counts.reduce(otherCount, +) }
 
   func own(_ connection: UInt64) -> Own? { ofConnection[connection] }
 
@@ -38,7 +63,11 @@ struct Subscriptions: ~Copyable {
   func patternCount(of uid: UInt32) -> Int { patternsOfUser[uid] ?? 0 }
 
   /// The most channels and patterns of a connection, and the most patterns of a user.
-  var mostOfConnection: Int { ofConnection.values.map(\.count).max() ?? 0 }
+  var mostOfConnection: Int {
+    var most = 0
+    ofConnection.visit { most = max(most, $1.count) }
+    return most
+  }
   var mostPatternsOfUser: Int { patternsOfUser.values.max() ?? 0 }
 
   // MARK: Changing
@@ -46,38 +75,48 @@ struct Subscriptions: ~Copyable {
   /// Subscribes a connection to a channel. Returns false if it was subscribed before.
   mutating func subscribe(_ client: Client, to channel: [UInt8]) -> Bool {
     let connection = client.connection
-    guard
-      ofConnection[connection, default: Own(uid: client.uid)].channels.insert(channel).inserted
-    else { return false }
-    if let (kind, key) = Self.parse(channel) {
-      channels[Int(kind.rawValue)][key, default: []].append(connection)
-    } else {
-      otherChannels[channel, default: []].append(connection)
+    begin(client)
+    guard ofConnection[connection]!.channels.insert(channel) else { return false }
+    let name = Channel(channel)
+    if channels[name]?.append(connection) == nil {
+      channels[name] = [connection]
+      count(name, 1)
     }
     return true
   }
 
   mutating func subscribe(_ client: Client, toPattern pattern: [UInt8]) -> Bool {
     let connection = client.connection
-    guard
-      ofConnection[connection, default: Own(uid: client.uid)].patterns.insert(pattern).inserted
-    else { return false }
+    begin(client)
+    guard ofConnection[connection]!.patterns.insert(pattern).inserted else { return false }
     patterns.add(connection, to: pattern)
     patternsOfUser[client.uid, default: 0] += 1
     return true
   }
 
+  private mutating func begin(_ client: Client) {
+    guard ofConnection[client.connection] == nil else { return }
+    ofConnection[client.connection] = Own(uid: client.uid)
+    connectionCount += 1
+  }
+
   mutating func unsubscribe(_ connection: UInt64, from channel: [UInt8]) {
-    guard ofConnection[connection]?.channels.remove(channel) != nil else { return }
+    guard ofConnection[connection]?.channels.remove(channel) == true else { return }
     withdraw(connection, from: channel)
     forgetIfEmpty(connection)
   }
 
   private mutating func withdraw(_ connection: UInt64, from channel: [UInt8]) {
-    if let (kind, key) = Self.parse(channel) {
-      Self.remove(connection, from: key, in: &channels[Int(kind.rawValue)])
+    let name = Channel(channel)
+    Self.remove(connection, from: &channels[name])
+    if channels[name] == nil { count(name, -1) }
+  }
+
+  private mutating func count(_ channel: Channel, _ change: Int) {
+    if let kind = channel.kind {
+      counts[Int(kind.rawValue)] += change
     } else {
-      Self.remove(connection, from: channel, in: &otherChannels)
+      otherCount += change
     }
   }
 
@@ -103,6 +142,7 @@ struct Subscriptions: ~Copyable {
     // It receives nothing more, so its own list is dropped at once. Iterators visit the rest, as
     // looking for the first element of a shrinking set each time is quadratic.
     if let own = ofConnection.removeValue(forKey: connection) {
+      connectionCount -= 1
       departing.append(
         Departing(
           connection: connection, uid: own.uid, channels: own.channels.makeIterator(),
@@ -121,27 +161,30 @@ struct Subscriptions: ~Copyable {
   }
 
   private mutating func forgetIfEmpty(_ connection: UInt64) {
-    if ofConnection[connection]?.count == 0 { ofConnection[connection] = nil }
+    guard ofConnection[connection]?.count == 0 else { return }
+    ofConnection[connection] = nil
+    connectionCount -= 1
   }
 
-  static func remove(
-    _ connection: UInt64, from name: [UInt8], in table: inout [[UInt8]: [UInt64]]
-  ) {
-    guard let index = table[name]?.firstIndex(of: connection) else { return }
-    table[name]!.swapAt(index, table[name]!.count - 1)
-    table[name]!.removeLast()
-    if table[name]!.isEmpty { table[name] = nil }
+  /// Removes a connection from a list of subscribers; nil once it is empty.
+  static func remove(_ connection: UInt64, from subscribers: inout [UInt64]?) {
+    guard let index = subscribers?.firstIndex(of: connection) else { return }
+    subscribers!.swapAt(index, subscribers!.count - 1)
+    subscribers!.removeLast()
+    if subscribers!.isEmpty { subscribers = nil }
   }
 
   // MARK: Asking
 
   /// The subscriptions of all connections.
-  var all: [(connection: UInt64, channels: Set<[UInt8]>, patterns: Set<[UInt8]>)] {
-    ofConnection.map { ($0.key, $0.value.channels, $0.value.patterns) }
+  var all: [(connection: UInt64, own: Own)] {
+    var all: [(connection: UInt64, own: Own)] = []
+    ofConnection.visit { all.append(($0, $1)) }
+    return all
   }
 
   /// Whether there are any subscriptions at all.
-  var isAnythingWatched: Bool { !ofConnection.isEmpty || !departing.isEmpty }
+  var isAnythingWatched: Bool { connectionCount > 0 || !departing.isEmpty }
 
   /// Returns whether a connection is subscribed to the events of an entity. O(its patterns): each
   /// comparison is taken from the budget.
@@ -205,8 +248,8 @@ struct Subscriptions: ~Copyable {
   /// Returns the subscribers of the channel itself.
   private func direct(_ kind: EntityKind, _ key: Span<UInt8>) -> [UInt64] {
     // Most often there are none, and no key has to be made and hashed.
-    guard !channels[Int(kind.rawValue)].isEmpty else { return [] }
-    return channels[Int(kind.rawValue)][Array(key)] ?? []
+    guard counts[Int(kind.rawValue)] > 0 else { return [] }
+    return channels[Channel(kind, Array(key))] ?? []
   }
 
   /// Whether an entity's channel itself has subscribers.
@@ -214,22 +257,20 @@ struct Subscriptions: ~Copyable {
 
   /// The entities of some kinds whose channels have subscribers.
   func channels(of kinds: KindSet) -> [(EntityKind, key: [UInt8])] {
-    EntityKind.allCases.filter(kinds.contains).flatMap { kind in
-      channels[Int(kind.rawValue)].keys.map { (kind, $0) }
+    var found: [(EntityKind, key: [UInt8])] = []
+    channels.visit { channel, _ in
+      if let kind = channel.kind, kinds.contains(kind) { found.append((kind, channel.key)) }
     }
+    return found
   }
 
   func subscriberCount(of channel: [UInt8]) -> Int {
-    guard let (kind, key) = Self.parse(channel) else { return otherChannels[channel]?.count ?? 0 }
-    return channels[Int(kind.rawValue)][key]?.count ?? 0
+    channels[Channel(channel)]?.count ?? 0
   }
 
   /// Returns whether a connection is the first subscriber of a channel: exactly one of them is.
   func isFirst(_ connection: UInt64, of channel: [UInt8]) -> Bool {
-    guard let (kind, key) = Self.parse(channel) else {
-      return otherChannels[channel]?.first == connection
-    }
-    return channels[Int(kind.rawValue)][key]?.first == connection
+    channels[Channel(channel)]?.first == connection
   }
 
   /// Returns the kind and key that a channel is about; nil if it is about no entity.

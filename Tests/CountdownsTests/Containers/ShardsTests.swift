@@ -18,6 +18,24 @@ import Testing
     #expect(shards.count == model.count)
   }
 
+  @Test func aSetOfNamesIsASetBeforeAndAfterItIsDivided() {
+    var generator = SeededGenerator(seed: 2)
+    var names = NameSet()
+    var model: Set<[UInt8]> = []
+    for _ in 0..<20_000 {
+      let name = Array("\(Int.random(in: 0..<3_000, using: &generator))".utf8)
+      if Int.random(in: 0..<4, using: &generator) == 0 {
+        let isChanged = names.remove(name)
+        #expect(isChanged == (model.remove(name) != nil))
+      } else {
+        let isChanged = names.insert(name)
+        #expect(isChanged == model.insert(name).inserted)
+      }
+      #expect(names.count == model.count && names.contains(name) == model.contains(name))
+    }
+    #expect(model.count > 2_000 && Set(names) == model)
+  }
+
   @Test func noStepMovesMoreThanAFewOfVeryManyElements() {
     // The least that all parts can have together when one of them grows.
     for shard in 0..<256 {
