@@ -82,12 +82,13 @@ extension Setting where Whole == Configuration {
         + "allowed again) or refuse (all that decides anything is answered with DAMAGED)."),
     Setting(
       "events.keep", \.engine.eventsKept, .count(0...100_000_000),
-      "How many events the event log retains for EVENTS SINCE, newest first. Each takes "
-        + "about 60 bytes of memory, and of disk if state is persisted."),
+      "How many events the event log retains for EVENTS SINCE. Each takes about 60 bytes of "
+        + "memory, and of disk if state is persisted. Beyond it, the user with the most loses the "
+        + "oldest."),
     Setting(
       "events.max-bytes", \.engine.eventBytes, .bytes(1 << 20...1 << 36),
-      "The most bytes of the event log in memory, and of the stored one on disk. Beyond it the "
-        + "oldest events are dropped, and EVENTS SINCE reports that."),
+      "The most bytes of the event log in memory, and of the stored one on disk. Beyond it, the "
+        + "user with the most loses the oldest events, and EVENTS SINCE reports that."),
     Setting(
       "log.segment-size", \.segmentSize, .bytes(65_536...1 << 30),
       "The size of a segment of the log of changes. Two segments are reserved on disk."),

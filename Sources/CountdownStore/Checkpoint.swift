@@ -7,6 +7,8 @@ final class Checkpoint: @unchecked Sendable {
   private let database: Database
   private let entities: EntityRows
   private var meta: Meta
+  /// The rows of events, as the last transaction has left them; nil if that is unknown.
+  private var rows: [EventTable.Row]?
 
   init(_ options: Store.Options, _ database: Database, _ meta: Meta) throws(StoreError) {
     self.options = options
@@ -21,7 +23,7 @@ final class Checkpoint: @unchecked Sendable {
     guard number > UInt64(meta.folded) else { return }
     let numbers = UInt64(meta.folded) + 1...number
     let bytes = try segments.map { (segment) throws(StoreError) in try segment.read() }
-    var changes = try Changes(EventTable(database, options))
+    var changes = try Changes(EventTable(database, options, rows: rows))
     var new = meta
     for (index, bytes) in bytes.enumerated() {
       LogContents.forEachBatch(in: bytes, numbers: numbers, before: bytes.count) { batch in
@@ -41,7 +43,7 @@ final class Checkpoint: @unchecked Sendable {
 
   /// Applies a batch that is not in the log: the initial content of a new state.
   func write(_ batch: [UInt8]) throws(StoreError) {
-    var changes = try Changes(EventTable(database, options))
+    var changes = try Changes(EventTable(database, options, rows: rows))
     changes.note(batch[...], inSegment: 0)
     try write(&changes, [batch], meta)
   }
@@ -50,6 +52,8 @@ final class Checkpoint: @unchecked Sendable {
     _ changes: inout Changes, _ segments: [[UInt8]], _ meta: Meta
   ) throws(StoreError) {
     changes.newest.sort()
+    changes.events.sort { $0.events.lastSequence < $1.events.lastSequence }
+    rows = nil
     try database.transaction { () throws(StoreError) in
       try entities.write(changes.newest, segments)
       if !changes.events.isEmpty || options.eventLimit == 0 {
@@ -57,6 +61,7 @@ final class Checkpoint: @unchecked Sendable {
       }
       try meta.write(database, product: options.product)
     }
+    rows = changes.table.rows
   }
 
   /// The changes of a series of batches.
@@ -66,6 +71,10 @@ final class Checkpoint: @unchecked Sendable {
     var events: [LoggedEvents] = []
     var clocks: Meta.Clocks?
     private var lastEvent: Int64
+    /// The number of the newest event that was noted.
+    private var noted: Int64 = 0
+    /// For each user, the place in `events` where more can be added without a gap.
+    private var places: [UInt32: Int] = [:]
 
     init(_ table: EventTable) throws(StoreError) {
       if let damage = table.damage { throw damage }
@@ -88,9 +97,14 @@ final class Checkpoint: @unchecked Sendable {
     }
 
     private mutating func note(_ logged: LoggedEvents) {
-      if logged.events.dropsAll { lastEvent = 0 }
+      if logged.events.dropsAll { (events, places, lastEvent, noted) = ([], [:], 0, 0) }
       guard logged.events.dropsAll || logged.events.lastSequence > lastEvent else { return }
-      if events.isEmpty || !events[events.count - 1].append(logged) { events.append(logged) }
+      if logged.missingThrough > noted || logged.events.count == 0 { places = [:] }
+      noted = max(noted, logged.events.lastSequence)
+      let user = logged.events.user
+      if let place = places[user], events[place].append(logged) { return }
+      if logged.events.count > 0 { places[user] = events.count }
+      events.append(logged)
     }
   }
 

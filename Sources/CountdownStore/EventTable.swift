@@ -1,18 +1,23 @@
 import Countdowns
 
-/// The stored event log: a bounded number of the newest events, several per row.
+/// The stored event log: a bounded number of events, several of one user per row. A row that lacks
+/// its predecessor makes known that events before it are missing.
 struct EventTable {
   private let database: Database
-  private let limit: Int64
-  private let mostBytes: Int64
+  private let bound: EventBound
   /// Why the rows cannot be read to the end, or nil if they can.
   let damage: StoreError?
   /// The sequence number of the newest row; 0 if there is none, `.max` if it cannot be read.
   private(set) var lastSequence: Int64
   private var ordinal: Int64
+  /// The rows, oldest first; nil if they are not known yet.
+  private(set) var rows: [Row]?
 
-  init(_ database: Database, _ options: Store.Options) throws(StoreError) {
+  init(
+    _ database: Database, _ options: Store.Options, rows: [Row]? = nil
+  ) throws(StoreError) {
     try self.init(database, limit: options.eventLimit, bytes: options.eventBytes)
+    self.rows = rows
   }
 
   /// - Parameters:
@@ -20,8 +25,7 @@ struct EventTable {
   ///   - bytes: the most bytes of them; the newest row is kept in any case.
   init(_ database: Database, limit: Int, bytes: Int = .max) throws(StoreError) {
     self.database = database
-    self.limit = Int64(limit)
-    mostBytes = Int64(bytes)
+    bound = EventBound(count: limit, bytes: bytes)
     do throws(StoreError) {
       lastSequence = try database.number("SELECT max(last_seq) FROM events")
       ordinal = try database.number("SELECT ordinal FROM events ORDER BY last_seq DESC LIMIT 1")
@@ -71,57 +75,106 @@ struct EventTable {
     return Int64(CRC32C.checksum(payload.span, after: sum))
   }
 
-  /// Appends events, oldest first, and removes the oldest beyond the limit. Does not write events
-  /// that would be removed at once.
+  /// Appends events by their last number, and removes what is beyond the bound. Does not write
+  /// events that would be removed at once.
   mutating func append(_ batches: [LoggedEvents]) throws(StoreError) {
-    let batches = batches[(batches.lastIndex { $0.events.dropsAll } ?? 0)...]
-    if limit == 0 || batches.first?.events.dropsAll == true {
+    let isCleared = batches.first?.events.dropsAll == true
+    if bound.count == 0 || isCleared {
       try database.execute("DELETE FROM events")
-      (lastSequence, ordinal) = (0, 0)
+      (lastSequence, ordinal, rows) = (0, 0, [])
     }
-    guard limit > 0 else { return }
+    guard bound.count > 0 else { return }
+    let batches = batches.filter { $0.events.lastSequence > lastSequence }
+    guard !batches.isEmpty else { return }
+    var rows = if let rows { rows } else { try storedRows() }
+    rows += batches.map(Row.init)
+    let dropped = rowsToDrop(of: rows)
+    let delete = try Statement(database, "DELETE FROM events WHERE last_seq = ?")
+    for last in dropped where last <= lastSequence {
+      delete.bind(1, last)
+      try delete.run()
+    }
     let insert = try Statement(
       database,
       "INSERT INTO events (last_seq, after_seq, ordinal, bytes, sum) VALUES (?, ?, ?, ?, ?)")
-    var newer = batches.reduce(0) { $0 + Int64($1.events.count) }
-    for batch in batches where batch.events.lastSequence > lastSequence {
+    for batch in batches {
       let after = min(max(lastSequence, batch.missingThrough), batch.events.lastSequence)
-      newer -= Int64(batch.events.count)
       ordinal += Int64(batch.events.count)
       lastSequence = batch.events.lastSequence
-      guard newer < limit else { continue }
-      insert.bind(1, batch.events.lastSequence)
+      guard !dropped.contains(lastSequence) else { continue }
+      insert.bind(1, lastSequence)
       insert.bind(2, after)
       insert.bind(3, ordinal)
       insert.bind(4, batch.events.bytes[...])
-      insert.bind(5, Self.sum(batch.events.lastSequence, after, ordinal, batch.events.bytes))
+      insert.bind(5, Self.sum(lastSequence, after, ordinal, batch.events.bytes))
       try insert.run()
     }
-    let trim = try Statement(
-      database,
-      """
-      DELETE FROM events WHERE last_seq <
-        (SELECT last_seq FROM events WHERE ordinal > ? ORDER BY last_seq LIMIT 1)
-      """)
-    trim.bind(1, ordinal - limit)
-    try trim.run()
-    try trimBytes()
+    if !dropped.isEmpty { rows.removeAll { dropped.contains($0.last) } }
+    self.rows = rows
   }
 
-  /// Removes the oldest rows beyond the limit of bytes.
-  private func trimBytes() throws(StoreError) {
-    var excess = try database.number("SELECT sum(length(bytes)) FROM events") - mostBytes
-    guard excess > 0 else { return }
-    let rows = try Statement(
-      database, "SELECT last_seq, length(bytes) FROM events WHERE last_seq < ? ORDER BY last_seq")
-    rows.bind(1, lastSequence)
-    var last: Int64 = 0
-    while excess > 0, try rows.step() {
-      last = rows.number(0)
-      excess -= rows.number(1)
+  /// Returns the last numbers of the rows to be dropped. The newest row stays, so that it is known
+  /// what was before it.
+  private func rowsToDrop(of rows: [Row]) -> Set<Int64> {
+    var total = EventBound.Amount()
+    var users: [UInt32: (amount: EventBound.Amount, rows: ArraySlice<Row>)] = [:]
+    for (index, row) in rows.enumerated() {
+      total += row.amount
+      users[row.user, default: (.init(), [])].amount += row.amount
+      if index < rows.count - 1 { users[row.user]?.rows.append(row) }
     }
-    rows.reset()
-    try database.execute("DELETE FROM events WHERE last_seq <= \(last)")
+    var dropped: Set<Int64> = []
+    while let victim = bound.victim(
+      of: total,
+      users.lazy.filter { !$1.rows.isEmpty }.map { (user: $0, amount: $1.amount) },
+      oldest: { users[$0]?.rows.first?.amount.count ?? 0 }),
+      let row = users[victim.user]?.rows.popFirst()
+    {
+      total -= row.amount
+      users[victim.user]?.amount -= row.amount
+      dropped.insert(row.last)
+    }
+    return dropped
+  }
+
+  /// What a row takes.
+  struct Row {
+    let last: Int64
+    let user: UInt32
+    let amount: EventBound.Amount
+  }
+
+  /// Returns all rows that are stored. Rows of earlier releases do not have their number of events:
+  /// it follows from the ordinals.
+  private func storedRows() throws(StoreError) -> [Row] {
+    let statement = try Statement(
+      database,
+      """
+      SELECT last_seq, ordinal, length(bytes), substr(bytes, 1, \(EventCoding.headerLengthOfUser))
+        FROM events ORDER BY last_seq
+      """)
+    defer { statement.reset() }
+    var rows: [Row] = []
+    var before: Int64?
+    while try statement.step() {
+      let (ordinal, header) = (statement.number(1), statement.bytes(3))
+      let known = EventCoding.user(of: header.span)
+      let since = Int(clamping: ordinal - (before ?? ordinal - 1))
+      before = ordinal
+      rows.append(
+        Row(
+          last: statement.number(0), user: known?.user ?? EventCoding.noUser,
+          amount: .init(count: known?.count ?? since, bytes: Int(statement.number(2)))))
+    }
+    return rows
+  }
+}
+
+extension EventTable.Row {
+  init(_ events: LoggedEvents) {
+    self.init(
+      last: events.events.lastSequence, user: events.events.user,
+      amount: .init(count: events.events.count, bytes: events.events.bytes.count))
   }
 }
 
@@ -183,11 +236,9 @@ package struct LoggedEvents: Sendable {
   /// From this size on, no events are added.
   private static let enough = 256 << 10
 
-  /// Adds the next events. Returns false if some may be missing in between, or this has enough.
+  /// Adds later events of the same user. Returns false if this has enough.
   mutating func append(_ next: LoggedEvents) -> Bool {
-    guard events.count < 512, events.bytes.count < Self.enough, events.count > 0,
-      next.missingThrough <= events.lastSequence
-    else { return false }
+    guard events.count < 512, events.bytes.count < Self.enough else { return false }
     events.append(next.events)
     return true
   }

@@ -100,7 +100,8 @@ package final class Engine {
     lastGeneration = settings.firstGeneration - 1
     lastSequence = settings.firstGeneration - 1
     eventLog = EventLog(
-      limit: settings.eventsKept, bytes: settings.eventBytes, after: lastSequence)
+      limit: settings.eventsKept, bytes: settings.eventBytes,
+      hasUsers: settings.eventsHaveUsers, after: lastSequence)
   }
 
   /// Applies new settings. Running entities keep the settings they were started with.
@@ -309,10 +310,12 @@ package final class Engine {
   ///
   /// - Parameters:
   ///   - key: the entity's key; not used while there are no subscriptions at all.
+  ///   - user: the user whose share of the log the event takes: who has made the entity.
   ///   - view: makes the view; called only if the event is logged or sent.
   func publish(
-    _ kind: EntityKind, _ key: [UInt8], _ head: Event.Head, isLogged: Bool = false,
-    isEndOfOwned: Bool = false, _ view: () -> some EntityView
+    _ kind: EntityKind, _ key: [UInt8], _ head: Event.Head,
+    of user: UInt32 = EventCoding.noUser, isLogged: Bool = false, isEndOfOwned: Bool = false,
+    _ view: () -> some EntityView
   ) {
     var head = head
     head.sequence = newSequence()
@@ -321,7 +324,7 @@ package final class Engine {
       isLogged && eventLog.isOn || isEndOfOwned && eventLog.takesEndOfOwned(head.sequence)
     guard isLogged || audience != nil else { return }
     let view = view()
-    if isLogged { eventLog.append(head, view) }
+    if isLogged { eventLog.append(head, view, of: user) }
     if let audience { send(head, view, kind, key.span, to: audience) }
   }
 

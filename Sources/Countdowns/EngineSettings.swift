@@ -63,6 +63,8 @@ package struct EngineSettings: Equatable, Sendable {
   package var eventsKept = 100_000
   /// The most bytes of the event log. Fixed at the start.
   package var eventBytes = 64 << 20
+  /// Whether each user has a share of the event log. Fixed at the start.
+  var eventsHaveUsers = true
 
   /// The first generation and sequence number: higher than all numbers of earlier runs.
   package var firstGeneration: Int64 = 1

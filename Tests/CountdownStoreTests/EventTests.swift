@@ -54,6 +54,62 @@ import Testing
     #expect(try store.eventsAfter(209) == ([220], false))
   }
 
+  /// Each user starts countdowns in the order given, in one batch for each.
+  private func write(
+    _ uids: [UInt32], _ engine: Engine, _ store: Store, _ checkpoint: Checkpoint
+  ) throws {
+    let now = Moment(
+      boot: Instant(microseconds: 1_000_000), wall: Instant(microseconds: wallStart + 1_000_000))
+    let batch = ChangeWriter(offset: store.clock.offset)
+    for uid in uids {
+      let key = Array("\(uid) \(engine.lastSequence)".utf8)
+      var start = CountdownStart(Countdown.Plan(count: 60, every: .seconds(1))!)
+      _ = try engine.start(key.span, &start, by: Client(connection: 1, uid: uid), at: now)
+      engine.takeChanges(into: batch)
+    }
+    try checkpoint.write(batch.bytes)
+  }
+
+  @Test(arguments: [(limit: 100, bytes: 1 << 20), (limit: 100_000, bytes: 12_000)])
+  func aUserWithManyStoredEventsLosesOnlyItsOwn(limit: Int, bytes: Int) throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory, limit: limit, bytes: bytes)
+    var settings = EngineSettings()
+    settings.eventsKept = 100_000
+    let now = Moment(
+      boot: Instant(microseconds: 1_000_000), wall: Instant(microseconds: wallStart + 1_000_000))
+    let engine = Engine(settings: settings, at: now)
+    engine.noteChanges()
+    func checkpoint() throws -> Checkpoint {
+      try Checkpoint(store.options, store.database, store.meta)
+    }
+    try write([2, 1, 2], engine, store, checkpoint())
+    // The first of these reads what the rows take; the others know it.
+    let last = try checkpoint()
+    for _ in 0..<20 { try write(Array(repeating: 1, count: 40), engine, store, last) }
+    var restored = Engine(settings: settings, at: now).eventLog
+    try store.loadEvents {
+      let isRead = restored.restore(
+        $0.payload, after: $0.afterSequence, through: $0.lastSequence)
+      #expect(isRead)
+    }
+    #expect((100..<200).contains(restored.count))
+    var users: [String] = []
+    let reading = restored.read(
+      after: 0, newest: engine.lastSequence, limit: 1_000, where: { _, _, _ in true },
+      {
+        users.append(String(decoding: $0.key.prefix(1), as: UTF8.self))
+        return true
+      })
+    #expect(users.count { $0 == "2" } == 2 && !reading.isComplete && !reading.hasMore)
+    let (dropped, newest) = (restored.droppedThrough, engine.lastSequence)
+    #expect(dropped > 600 && dropped < newest)
+    #expect(
+      restored.read(
+        after: dropped, newest: newest, limit: 1_000, where: { _, _, _ in true }, { _ in true }
+      ).isComplete)
+  }
+
   @Test func aBatchBeyondTheBoundIsKeptWhole() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory, limit: 10)

@@ -231,7 +231,7 @@ extension Engine {
       name, generation ?? table[index].generation, due: due, on: K.clock(of: table[index]),
       reason: reason, at: now)
     publish(
-      K.kind, table[index].key, head,
+      K.kind, table[index].key, head, of: table[index].uid,
       isLogged: decidesForFleet || K.logs(name) && table[index].owner == .none,
       isEndOfOwned: K.isLogged && reason == .ownerGone
     ) { view(table[index]) }

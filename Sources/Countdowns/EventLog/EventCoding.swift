@@ -2,16 +2,44 @@ import Wire
 
 /// Events as bytes: about 70 for a start, a quarter of what subscribers receive.
 ///
-/// A version byte, then records: the length in 4 bytes, sequence number, kind, key, name of the
+/// A header, then records: the length in 4 bytes, sequence number, kind, key, name of the
 /// event, generation minus sequence number, and fields. A field is the code of its name, a tag and
 /// a value, so a reader needs to know neither kinds nor fields. Events outlive the program, so the
 /// meaning of a code never changes (see `Words`). Integers are zigzag, little-endian, without
 /// trailing zero bytes; the upper half of the byte before holds their length.
 package enum EventCoding {
-  static let headerLength = 1
+  /// Stands for no user in particular: such events are of earlier releases, or of other hosts.
+  package static let noUser = UInt32.max
+  /// The header is this byte only: an earlier release, or a fleet, has no users.
   private static let version: UInt8 = 2
+  /// The header is this byte, the user in 4 bytes, and the number of events in 4 bytes.
+  private static let versionOfUser: UInt8 = 3
+  package static let headerLengthOfUser = 9
 
-  static func begin(_ bytes: inout [UInt8]) { bytes.append(version) }
+  static func headerLength(_ bytes: [UInt8]) -> Int {
+    bytes.first == versionOfUser ? headerLengthOfUser : 1
+  }
+
+  /// - Parameter user: nil for a header without users.
+  static func begin(_ bytes: inout [UInt8], _ user: UInt32?) {
+    guard let user else { return bytes.append(version) }
+    bytes.append(versionOfUser)
+    for index in 0..<4 { bytes.append(UInt8(truncatingIfNeeded: user >> (8 * UInt32(index)))) }
+    for _ in 0..<4 { bytes.append(0) }
+  }
+
+  /// Writes the number of events into the header, if it has one.
+  static func setCount(_ count: Int, of bytes: inout [UInt8]) {
+    guard bytes.first == versionOfUser, bytes.count >= headerLengthOfUser else { return }
+    for index in 0..<4 { bytes[5 + index] = UInt8(truncatingIfNeeded: count >> (8 * index)) }
+  }
+
+  /// Returns the user and the number of events that a header has; nil if it has none.
+  package static func user(of bytes: Span<UInt8>) -> (user: UInt32, count: Int)? {
+    guard bytes.count >= headerLengthOfUser, bytes[0] == versionOfUser else { return nil }
+    let user = UInt32(truncatingIfNeeded: bytes.word(at: 1, count: 4))
+    return (user, Int(bytes.word(at: 5, count: 4)))
+  }
 
   fileprivate enum Tag: UInt8 {
     case null, yes, no, integer, double, text, word, list, records
@@ -226,30 +254,45 @@ package enum EventCoding {
 
   /// Returns the number of events; nil if the bytes are malformed or of an unknown version.
   static func count(_ bytes: [UInt8]) -> Int? {
-    guard bytes.first ?? version == version else { return nil }
+    let header = user(of: bytes.span)
+    guard header != nil || bytes.first ?? version == version else { return nil }
     var count = 0
     let isValid = forEach(bytes) { _ in
       count += 1
       return true
     }
-    return isValid ? count : nil
+    return isValid && header?.count ?? count == count ? count : nil
   }
 
   /// Calls `body` with each event. Stops and returns false if `body` does, or at a malformed event.
   package static func forEach(_ bytes: [UInt8], _ body: (LoggedEvent) -> Bool) -> Bool {
+    var position = 0
+    return forEach(bytes, from: &position, body)
+  }
+
+  /// - Parameters:
+  ///   - position: where to begin, at first 0; then where `body` has stopped.
+  ///   - number: events up to this number are skipped.
+  static func forEach(
+    _ bytes: [UInt8], from position: inout Int, after number: Int64 = .min,
+    _ body: (LoggedEvent) -> Bool
+  ) -> Bool {
+    position = max(position, headerLength(bytes))
     let bytes = bytes.span
-    var position = headerLength
     while position < bytes.count {
-      guard position + 4 <= bytes.count else { return false }
+      let begin = position + 4
+      guard begin <= bytes.count else { return false }
       let length = Int(bytes.word(at: position, count: 4))
-      position += 4
-      guard position + length <= bytes.count else { return false }
-      var reader = Reader(bytes.extracting(position..<position + length))
-      position += length
-      guard let sequence = reader.integer(), let kind = reader.byte().flatMap(EntityKind.init),
-        let key = reader.text()
-      else { return false }
-      guard body(LoggedEvent(sequence, kind, Array(key), rest: reader)) else { return false }
+      guard begin + length <= bytes.count else { return false }
+      var reader = Reader(bytes.extracting(begin..<begin + length))
+      guard let sequence = reader.integer() else { return false }
+      if sequence > number {
+        guard let kind = reader.byte().flatMap(EntityKind.init), let key = reader.text() else {
+          return false
+        }
+        guard body(LoggedEvent(sequence, kind, Array(key), rest: reader)) else { return false }
+      }
+      position = begin + length
     }
     return true
   }

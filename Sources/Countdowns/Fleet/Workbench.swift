@@ -50,6 +50,7 @@ final class Workbench {
     var settings = EngineSettings()
     // More events than a command causes; they are taken out at once.
     settings.eventsKept = 1_000
+    settings.eventsHaveUsers = false
     let engine = Engine(
       settings: settings, at: Moment(boot: .zero, wall: .zero))
     dispatcher = Dispatcher(engine: engine, host: host)

@@ -1,3 +1,4 @@
+import SeededRandom
 import Testing
 
 @testable import Countdowns
@@ -120,5 +121,148 @@ import Testing
     #expect(rest.isComplete && rest.sequences.count == log.count && log.count > 0)
     let same = read(desk.engine.eventLog, after: log.droppedThrough, newest: newest)
     #expect(rest.lines == same.lines)
+  }
+
+  // MARK: Shares
+
+  /// Starts ten countdowns of a user. Returns their lines.
+  private func startTen(_ desk: Desk, uid: UInt32) throws -> [String] {
+    for index in 0..<10 { try desk.start("\(uid) \(index)", uid: uid) }
+    return read(desk.engine.eventLog, after: 0, newest: desk.engine.lastSequence).lines.suffix(10)
+  }
+
+  @Test func anEventTakesTheShareOfTheUserWhoMadeTheEntity() throws {
+    let desk = Desk()
+    try desk.start("a", count: 3, uid: 2_000)
+    try desk.pause("a")
+    try desk.resume("a")
+    desk.late(at: 60_000)
+    let portions = desk.engine.eventLog.takeUnstored().portions
+    #expect(portions.map(\.user) == [2_000] && portions[0].count > 3)
+  }
+
+  @Test func aUserWithLargeEventsLosesOnlyItsOwn() throws {
+    let desk = desk()
+    let others = try startTen(desk, uid: 2_000)
+    for index in 0..<300 {
+      try desk.begin("o")
+      try desk.done("o", String(repeating: "\(index % 10)", count: 65_536))
+      try desk.cancel(once: "o")
+    }
+    expectBound(desk)
+    let all = read(desk.engine.eventLog, after: 0, newest: desk.engine.lastSequence)
+    #expect(Array(all.lines.prefix(10)) == others)
+  }
+
+  @Test func aUserWithManyEventsLosesOnlyItsOwn() throws {
+    var settings = EngineSettings()
+    settings.eventsKept = 2_000
+    let desk = Desk(settings)
+    let others = try startTen(desk, uid: 2_000)
+    for index in 0..<20_000 { try desk.start("\(index)") }
+    let log = desk.engine.eventLog
+    #expect((2_000..<2_000 + 1_024).contains(log.count) && log.evicted == 0)
+    let all = read(log, after: 0, newest: desk.engine.lastSequence)
+    #expect(Array(all.lines.prefix(10)) == others && !all.isComplete)
+  }
+
+  @Test func usersWithAsManyEventsEachRetainTheirShare() throws {
+    let desk = desk()
+    for index in 0..<4_000 {
+      for uid in [1_000, 2_000, 3_000] as [UInt32] {
+        try desk.start("\(uid) \(index)", title: String(repeating: "t", count: 400), uid: uid)
+      }
+    }
+    let all = read(desk.engine.eventLog, after: 0, newest: desk.engine.lastSequence)
+    let counts = ["1000", "2000", "3000"].map { uid in
+      all.lines.count { $0.contains("\"key\":\"\(uid) ") }
+    }
+    #expect(counts.allSatisfy { $0 > all.lines.count / 4 }, "\(counts)")
+    #expect(all.sequences == all.sequences.sorted())
+  }
+
+  /// With and without shares, the log has the same lines; a page that is complete lacks none; and
+  /// what a store keeps of it is restored as it was, with each gap.
+  @Test(arguments: 0..<30)
+  func noEventIsMissingWithoutNotice(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    var settings = EngineSettings()
+    settings.eventBytes = [40_000, 64 << 20].randomElement(using: &random)!
+    settings.eventsKept = [50, 100_000].randomElement(using: &random)!
+    let desk = Desk(settings)
+    settings = EngineSettings()
+    settings.eventsHaveUsers = false
+    let whole = Desk(settings)
+    var rows: [(portion: EventLog.Portion, after: Int64)] = []
+    var last: Int64 = 0
+    func store() {
+      let taken = desk.engine.eventLog.takeUnstored()
+      let gap = desk.engine.eventLog.takeUnstoredGap()
+      for portion in taken.portions + (gap.map { [$0] } ?? []) {
+        let missing = portion.count == 0 ? portion.lastSequence : taken.missingThrough
+        rows.append((portion, min(max(last, missing), portion.lastSequence)))
+        last = portion.lastSequence
+      }
+    }
+    for step in 0..<400 {
+      let uid = UInt32.random(in: 1...4, using: &random)
+      let title = String(
+        repeating: "t", count: Int.random(in: 0..<10, using: &random) == 0 ? 4_000 : 5)
+      for desk in [desk, whole] { try desk.start("\(step)", title: title, uid: uid) }
+      if Int.random(in: 0..<20, using: &random) == 0 { store() }
+    }
+    store()
+    let newest = desk.engine.lastSequence
+    let all = read(whole.engine.eventLog, after: 0, newest: newest)
+    #expect(all.lines.count == 400 && all.isComplete)
+
+    func check(_ log: EventLog, sourceLocation: SourceLocation = #_sourceLocation) {
+      for _ in 0..<20 {
+        let cursor = Int64.random(in: 0...newest, using: &random)
+        let page = read(log, after: cursor, newest: newest)
+        let wanted = zip(all.sequences, all.lines).filter { $0.0 > cursor }.map(\.1)
+        if page.isComplete {
+          #expect(page.lines == wanted, sourceLocation: sourceLocation)
+        } else {
+          let found = Set(page.sequences)
+          let some = zip(all.sequences, all.lines).filter { found.contains($0.0) }.map(\.1)
+          #expect(page.lines == some, sourceLocation: sourceLocation)
+        }
+      }
+    }
+    check(desk.engine.eventLog)
+    var restored = EventLog(limit: 100_000, after: newest)
+    for (portion, after) in rows {
+      let isRead = restored.restore(portion.bytes, after: after, through: portion.lastSequence)
+      #expect(isRead)
+    }
+    check(restored)
+    // A store may drop any row but the newest.
+    rows = rows.enumerated().filter { index, _ in
+      index == rows.count - 1 || Int.random(in: 0..<10, using: &random) > 0
+    }.map(\.element)
+    var less = EventLog(limit: 100_000, after: newest)
+    for (portion, after) in rows {
+      let isRead = less.restore(portion.bytes, after: after, through: portion.lastSequence)
+      #expect(isRead)
+    }
+    check(less)
+  }
+
+  @Test func pagesOfSeveralUsersHaveEachEventOnceInOrder() throws {
+    let desk = Desk()
+    for index in 0..<500 { try desk.start("\(index)", uid: UInt32(index % 7)) }
+    var (found, position, hasMore) = ([Int64](), Int64(0), true)
+    while hasMore {
+      let reading = desk.engine.eventLog.read(
+        after: position, newest: desk.engine.lastSequence, limit: 9, budget: 4,
+        where: { _, _, _ in true },
+        {
+          found.append($0.sequence)
+          return true
+        })
+      (position, hasMore) = (reading.lastSequence, reading.hasMore)
+    }
+    #expect(found == Array(1...500))
   }
 }

@@ -35,7 +35,7 @@ extension Engine {
     view.quota?.limit = refusal?.limit
     view.forgivenBy = uid
     countdowns.withKey(index) { key in
-      if isForLog { eventLog.append(head, key: key, view) }
+      if isForLog { eventLog.append(head, key: key, view, of: countdowns.uid(index)) }
       if let audience { send(head, view, .countdown, key, to: audience) }
     }
   }
@@ -68,7 +68,7 @@ extension Engine {
         Title.text($0, remaining: event.remaining, left: machine.remainingTime(at: now.boot))
       }
     countdowns.withKey(index) { key in
-      if isForLog { eventLog.append(event, key: key, title: title) }
+      if isForLog { eventLog.append(event, key: key, title: title, of: countdowns.uid(index)) }
       if let audience {
         statistics.publications += 1
         observer?.observe(event.head, event.view(title: title), .countdown, key, to: audience)

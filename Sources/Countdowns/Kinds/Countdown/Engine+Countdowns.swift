@@ -181,7 +181,7 @@ extension Engine {
         ahead: generation.value &- head.sequence, nowUnixMS: now.unixMilliseconds,
         deadlineUnixMS: now.unixMilliseconds(of: deadline), left: left, plan: plan,
         sends: machine.sends)
-      eventLog.append(head, key: key, essence) {
+      eventLog.append(head, key: key, essence, of: client.uid) {
         countdowns.view(index, key: false, code: nil, retryAt: nil, at: now)
       }
     }

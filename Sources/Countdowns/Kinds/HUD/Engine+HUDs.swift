@@ -297,7 +297,7 @@ extension Engine {
   ) {
     let isKept = wasDurable || huds[index].isDurable(on: level)
     changes.note(EntityRef(.hud, index), isKept: isKept)
-    let key = huds[index].key
+    let (key, user) = (huds[index].key, huds[index].uid)
     for occurrence in occurrences {
       let presentation = occurrence.presentation
       // An update that ends durability is also logged: a SHOW, or the release of a durable hold.
@@ -305,7 +305,7 @@ extension Engine {
       if let due = occurrence.due { statistics.record(late: (now.boot - due).microseconds) }
       let name = occurrence.event.name
       let head = Event.Head(name, presentation.generation, due: occurrence.due, at: now)
-      publish(.hud, key, head, isLogged: isDurable && name.changesState) {
+      publish(.hud, key, head, of: user, isLogged: isDurable && name.changesState) {
         HUDView(key, level, presentation, superseding: occurrence.superseded, at: now)
       }
     }
