@@ -938,7 +938,9 @@ func toStackView(raw Raw) *StackView {
 	view.Page = raw.text("page")
 	view.Depth = raw.integer("depth")
 	for _, one := range raw.list("pages") {
-		view.Pages = append(view.Pages, asText(one))
+		if one != nil {
+			view.Pages = append(view.Pages, asText(one))
+		}
 	}
 	view.Bar = raw.text("bar")
 	view.Transition = raw.text("transition")

@@ -168,3 +168,40 @@ def test_wrong_rules_are_refused_and_the_old_ones_stay(guarded):
     root("CONFIG", "RELOAD")
     assert shop("TIMER", "DEL", "shop:1") == 1
     assert root("CONFIG", "GET", "access.rules*") == []
+
+
+def test_a_key_that_a_user_may_not_read_is_null_wherever_it_is_named(guarded):
+    root, shop, monitor = (connect_as(uid, guarded) for uid in (0, OTHER, NOBODY))
+    root("SCOPE", "OPEN", "secret")
+    root("TIMER", "SET", "shop:1", "1h", "OWNER", "scope:secret")
+    root("HUD", "SHOW", "shop:1", "DURABLE")
+    for client, owner in ((shop, None), (monitor, "scope:secret")):
+        client("HELLO", 3)
+        client.send("SUBSCRIBE", "timer:shop:1", "hud:shop:1")
+        assert [client.push()[0] for _ in range(2)] == [b"subscribe"] * 2
+        assert client.event()[1]["owner"] == owner, "the snapshot"
+        root("HUD", "SHOW", "shop:1", "OWNER", "scope:secret")
+        shown = client.events(lambda event: event["event"] == "updated")[-1]
+        assert shown["holds"][-1]["owner"] == shown["owner"] == owner
+        listed = client("TIMER", "LIST", "MATCH", "shop:*")[1]
+        for reply in (client("TIMER", "GET", "shop:1"), *listed):
+            assert reply[b"owner"] == (owner and owner.encode())
+        line = client("EVENTS", "SINCE", 0)[b"events"][-1][1]
+        assert json.loads(line)["owner"] == owner
+        assert (b"secret" in client("HUD", "WHY", "shop:1")[b"holders"][-1]) == bool(owner)
+
+
+@pytest.mark.daemon(config="events: {keep: 2000}\n")
+def test_a_user_with_many_events_evicts_none_of_another(daemon):
+    open_up(daemon)
+    few, many = connect_as(OTHER, daemon), connect_as(NOBODY, daemon)
+    for number in range(3):
+        few("COUNTDOWN", "START", f"few:{number}")
+    for number in range(6_000):
+        many("COUNTDOWN", "START", number)
+    for _ in range(2):
+        found = [channel for channel, _ in view(few("EVENTS", "SINCE", 0, "LIMIT", 3))["events"]]
+        assert found == [f"countdown:few:{number}".encode() for number in range(3)]
+        daemon.restart()
+        open_up(daemon)
+        few = connect_as(OTHER, daemon)

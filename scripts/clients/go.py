@@ -71,7 +71,10 @@ def struct(title, fields, help, record=None):
                 f'\tfor _, one := range raw.list("{name}") {{\n'
                 f"\t\t{its} = append({its}, *to{record}(asMap(one)))\n\t}}\n")
         elif field["type"] == "list":
-            out.append(f'\tfor _, one := range raw.list("{name}") {{\n\t\t{its} = append({its}, asText(one))\n\t}}\n')
+            add = f"{its} = append({its}, asText(one))"
+            if field["of"].get("null"):
+                add = f"if one != nil {{\n\t\t\t{add}\n\t\t}}"
+            out.append(f'\tfor _, one := range raw.list("{name}") {{\n\t\t{add}\n\t}}\n')
         elif field_type(field, record).startswith("*"):
             out.append(
                 f'\tif raw["{name}"] != nil {{\n\t\tvalue := raw.{READS[field["type"]]}("{name}")\n\t\t{its} = &value\n\t}}\n')

@@ -63,6 +63,8 @@ def field_code(field, record=None):
         body = f"return [{record}(one) for one in self.raw.get({name!r}) or []]"
     elif kind == "list":
         type_, body = "list[str]", f"return list(self.raw.get({name!r}) or [])"
+        if field["of"].get("null"):
+            body = f"return [one for one in self.raw.get({name!r}) or [] if one is not None]"
     else:
         base, read, fallback = FIELDS[kind]
         read = read.format(name)

@@ -49,7 +49,8 @@ def field_value(field, record=None):
     if kind == "list":
         if field["of"]["type"] == "record":
             return f"list(raw, '{name}').map((one) => to{record}(fields(one)))"
-        return f"list(raw, '{name}').map(String)"
+        known = ".filter((one) => one !== null)" if field["of"].get("null") else ""
+        return f"list(raw, '{name}'){known}.map(String)"
     read = {"choice": "text", "key": "text", "text": "text", "owner": "text", "bytes": "data",
             "boolean": "truth", "moment": "moment"}.get(kind, "number")  # fmt: skip
     value = f"{read}(raw, '{name}')"

@@ -186,7 +186,7 @@ export interface CountdownView {
   /** With a policy: the attempts left for the newest code; null if it is not valid or unlimited. */
   attemptsLeft: number | null;
   /** Its owner. */
-  owner: string;
+  owner: string | null;
   /** META; null without. */
   meta: Buffer | null;
   /** In events: The administrator who has forgiven the key. */
@@ -219,7 +219,7 @@ export function toCountdownView(raw: Raw): CountdownView {
     nextChannel: text(raw, 'next_channel'),
     expiresIn: number(raw, 'expires_in_ms'),
     attemptsLeft: number(raw, 'attempts_left'),
-    owner: text(raw, 'owner') ?? "none",
+    owner: text(raw, 'owner'),
     meta: data(raw, 'meta'),
     uid: number(raw, 'uid'),
   } as CountdownView;
@@ -244,7 +244,7 @@ export interface Hold {
   /** MAX. In milliseconds. */
   max: number | null;
   /** Its owner. */
-  owner: string;
+  owner: string | null;
   /** DURABLE. */
   durable: boolean;
   /** All fields as they came, unknown ones included. */
@@ -263,7 +263,7 @@ export function toHold(raw: Raw): Hold {
     request: text(raw, 'request'),
     grace: number(raw, 'grace_ms') ?? 0,
     max: number(raw, 'max_ms'),
-    owner: text(raw, 'owner') ?? "none",
+    owner: text(raw, 'owner'),
     durable: truth(raw, 'durable') ?? false,
   } as Hold;
 }
@@ -303,7 +303,7 @@ export interface HUDView {
   /** How it ended; null before. */
   end: 'dismissed' | 'timed-out' | 'owner-gone' | 'tapped' | 'never-shown' | null;
   /** The owner of the newest hold. */
-  owner: string;
+  owner: string | null;
   /** Whether any of it survives restarts. */
   durable: boolean;
   /** In events: After a SHOW: the generation of the one before. */
@@ -332,7 +332,7 @@ export function toHUDView(raw: Raw): HUDView {
     deadline: moment(raw, 'deadline_unix_ms'),
     now: moment(raw, 'now_unix_ms') ?? new Date(0),
     end: text(raw, 'end'),
-    owner: text(raw, 'owner') ?? "none",
+    owner: text(raw, 'owner'),
     durable: truth(raw, 'durable') ?? false,
     supersededGeneration: number(raw, 'superseded_generation'),
   } as HUDView;
@@ -363,7 +363,7 @@ export interface TimerView {
   /** The periods that were missed. */
   missed: number;
   /** Its owner. */
-  owner: string;
+  owner: string | null;
   /** PAYLOAD; null without. */
   payload: Buffer | null;
   /** All fields as they came, unknown ones included. */
@@ -385,7 +385,7 @@ export function toTimerView(raw: Raw): TimerView {
     late: text(raw, 'late') ?? 'fire',
     fired: number(raw, 'fired') ?? 0,
     missed: number(raw, 'missed') ?? 0,
-    owner: text(raw, 'owner') ?? "none",
+    owner: text(raw, 'owner'),
     payload: data(raw, 'payload'),
   } as TimerView;
 }
@@ -417,11 +417,11 @@ export interface ScopeView {
   /** The daemon's clock. */
   now: Date;
   /** Its owner. */
-  owner: string;
+  owner: string | null;
   /** In events: The event. */
   name: string;
   /** In events: The scope it was sent to. */
-  target: string;
+  target: string | null;
   /** In events: Whether it was on its way down or up. */
   phase: 'capture' | 'bubble';
   /** In events: Its payload; null without. */
@@ -446,9 +446,9 @@ export function toScopeView(raw: Raw): ScopeView {
     remainingTime: number(raw, 'remaining_ms'),
     deadline: moment(raw, 'deadline_unix_ms'),
     now: moment(raw, 'now_unix_ms') ?? new Date(0),
-    owner: text(raw, 'owner') ?? "none",
+    owner: text(raw, 'owner'),
     name: text(raw, 'name') ?? "",
-    target: text(raw, 'target') ?? "",
+    target: text(raw, 'target'),
     phase: text(raw, 'phase') ?? 'capture',
     payload: data(raw, 'payload'),
   } as ScopeView;
@@ -540,7 +540,7 @@ export interface OnceView {
   /** The daemon's clock. */
   now: Date;
   /** Its owner. */
-  owner: string;
+  owner: string | null;
   /** All fields as they came, unknown ones included. */
   raw: Raw;
 }
@@ -557,7 +557,7 @@ export function toOnceView(raw: Raw): OnceView {
     remainingTime: number(raw, 'remaining_ms') ?? 0,
     deadline: moment(raw, 'deadline_unix_ms'),
     now: moment(raw, 'now_unix_ms') ?? new Date(0),
-    owner: text(raw, 'owner') ?? "none",
+    owner: text(raw, 'owner'),
   } as OnceView;
 }
 
@@ -587,7 +587,7 @@ export interface GateView {
   /** The daemon's clock. */
   now: Date;
   /** Its owner. */
-  owner: string;
+  owner: string | null;
   /** All fields as they came, unknown ones included. */
   raw: Raw;
 }
@@ -606,7 +606,7 @@ export function toGateView(raw: Raw): GateView {
     remainingTime: number(raw, 'remaining_ms'),
     deadline: moment(raw, 'deadline_unix_ms'),
     now: moment(raw, 'now_unix_ms') ?? new Date(0),
-    owner: text(raw, 'owner') ?? "none",
+    owner: text(raw, 'owner'),
   } as GateView;
 }
 
@@ -635,7 +635,7 @@ export interface DebounceView {
   /** LEADING. */
   leading: boolean;
   /** Its owner. */
-  owner: string;
+  owner: string | null;
   /** PAYLOAD; null without. */
   payload: Buffer | null;
   /** All fields as they came, unknown ones included. */
@@ -657,7 +657,7 @@ export function toDebounceView(raw: Raw): DebounceView {
     quiet: number(raw, 'quiet_ms') ?? 0,
     maxWait: number(raw, 'max_wait_ms'),
     leading: truth(raw, 'leading') ?? false,
-    owner: text(raw, 'owner') ?? "none",
+    owner: text(raw, 'owner'),
     payload: data(raw, 'payload'),
   } as DebounceView;
 }
@@ -715,7 +715,7 @@ export function toStackView(raw: Raw): StackView {
     reason: text(raw, 'reason'),
     page: text(raw, 'page'),
     depth: number(raw, 'depth') ?? 0,
-    pages: list(raw, 'pages').map(String),
+    pages: list(raw, 'pages').filter((one) => one !== null).map(String),
     bar: text(raw, 'bar') ?? 'shown',
     transition: text(raw, 'transition'),
     fraction: number(raw, 'fraction'),
@@ -754,9 +754,9 @@ export interface PageView {
   /** The daemon's clock. */
   now: Date;
   /** The screen of its HUD. */
-  screen: string;
+  screen: string | null;
   /** Its owner. */
-  owner: string;
+  owner: string | null;
   /** In events: Whether to show the error page. */
   errorPage: boolean;
   /** All fields as they came, unknown ones included. */
@@ -778,8 +778,8 @@ export function toPageView(raw: Raw): PageView {
     remainingTime: number(raw, 'remaining_ms'),
     deadline: moment(raw, 'deadline_unix_ms'),
     now: moment(raw, 'now_unix_ms') ?? new Date(0),
-    screen: text(raw, 'screen') ?? "",
-    owner: text(raw, 'owner') ?? "none",
+    screen: text(raw, 'screen'),
+    owner: text(raw, 'owner'),
     errorPage: truth(raw, 'error_page') ?? false,
   } as PageView;
 }
@@ -806,7 +806,7 @@ export interface CountdownWhy {
   /** Why ATTEMPT would be refused. */
   codeWhy: string | null;
   /** Its owner. */
-  owner: string;
+  owner: string | null;
   /** All fields as they came, unknown ones included. */
   raw: Raw;
 }
@@ -823,7 +823,7 @@ export function toCountdownWhy(raw: Raw): CountdownWhy {
     limits: list(raw, 'limits').map(String),
     code: text(raw, 'code'),
     codeWhy: text(raw, 'code_why'),
-    owner: text(raw, 'owner') ?? "none",
+    owner: text(raw, 'owner'),
   } as CountdownWhy;
 }
 

@@ -37,7 +37,7 @@ public struct PageView: EntityView {
   /// The daemon's clock.
   public var now: Date? { fields["now_unix_ms"] }
   /// The screen of its HUD.
-  public var screen: String { fields["screen"] ?? "" }
+  public var screen: String? { fields["screen"] }
   /// Its owner.
   public var owner: Owner? { fields["owner"] }
   /// In events: Whether to show the error page.

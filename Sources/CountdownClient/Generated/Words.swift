@@ -25,8 +25,8 @@ extension CountdownEvent.Name {
   /// `timer`: RETIME.
   public static let retimed: Self = "retimed"
   /// `countdown`: `reason` `cancelled` or `owner-gone`. `timer`: `reason` `cancelled`, `replaced`
-  /// or `owner-gone`. `once`: `reason` `cancelled` or `owner-gone`. `debounce`: `reason`
-  /// `cancelled` or `owner-gone`. `nav`: `reason` `timed-out`, or nil.
+  /// or `owner-gone`. `throttle`: CLEAR. `once`: `reason` `cancelled` or `owner-gone`. `debounce`:
+  /// `reason` `cancelled` or `owner-gone`. `nav`: `reason` `timed-out`, or nil.
   public static let cancelled: Self = "cancelled"
   /// REFUND.
   public static let refunded: Self = "refunded"

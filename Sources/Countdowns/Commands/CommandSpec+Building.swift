@@ -66,7 +66,7 @@ extension CommandSpec {
       query.rights = call.session.rights
       var page = ReplyPage(call.session.output.version)
       let cursor = call.dispatcher.engine.list(kind, query, at: call.now) { view in
-        page.append { $0.view(view) }
+        page.append { $0.view(view, for: call.session.rights) }
       }
       call.reply(cursor: "\(cursor)", page)
     }
@@ -205,7 +205,9 @@ extension Engine {
   ) -> (cursor: Int, replies: [UInt8]) {
     func list<K: Kind>(_ kind: K.Type) -> (Int, [UInt8]) {
       var page = ReplyPage(.resp3)
-      let cursor = self.list(kind, query, at: now) { view in page.append { $0.view(view) } }
+      let cursor = self.list(kind, query, at: now) { view in
+        page.append { $0.view(view, for: nil) }
+      }
       return (cursor, page.encoder.bytes)
     }
     return list(kind.behavior)

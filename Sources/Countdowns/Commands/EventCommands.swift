@@ -131,11 +131,19 @@ struct EventPage {
   private var events: ReplyPage
   var count: Int { events.count }
 
-  init(_ version: RESPEncoder.Version) { events = ReplyPage(version) }
+  /// What the reader may do; nil for everything.
+  private let rights: Rights?
+
+  init(_ session: Session) {
+    events = ReplyPage(session.output.version)
+    rights = session.rights
+  }
 
   var hasRoom: Bool { events.hasRoom }
 
   mutating func append(_ event: LoggedEvent, _ line: [UInt8]) {
+    var keys: [NamedKey]?
+    let line = rights?.masked(line.span, of: event.kind, &keys) ?? line
     _ = events.append {
       $0.array(2)
       $0.bulk(event.kind.channelPrefix + event.key)
@@ -167,7 +175,7 @@ private func readEvents(_ call: Call, _ filter: EventFilter) throws(CommandError
   }
   let fleet = call.dispatcher.fleet
   if let fleet, cursor.log != nil { return fleet.readEvents(call, after: cursor, filter) }
-  var page = EventPage(call.session.output.version)
+  var page = EventPage(call.session)
   let reading = filter.read(after: cursor.sequence, into: &page)
   // A cursor of a fleet says nothing about a daemon alone.
   let isComplete =

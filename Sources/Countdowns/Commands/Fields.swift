@@ -14,6 +14,10 @@ package protocol FieldWriter: ~Copyable {
   mutating func field(_ name: StaticString, list: [[UInt8]])
   mutating func field(_ name: StaticString, records: [some FieldRecord])
   mutating func field(_ name: StaticString, _ owner: Owner)
+  /// Writes the key of another entity.
+  mutating func field(_ name: StaticString, other key: [UInt8], of kind: EntityKind)
+  /// Writes the keys of other entities.
+  mutating func field(_ name: StaticString, others keys: [[UInt8]], of kind: EntityKind)
   mutating func null(_ name: StaticString)
 }
 
@@ -65,7 +69,25 @@ extension FieldWriter where Self: ~Copyable {
   }
 
   @inline(__always)
-  package mutating func field(_ name: StaticString, _ owner: Owner) {
+  package mutating func field(_ name: StaticString, other key: [UInt8], of kind: EntityKind) {
+    field(name, bytes: key)
+  }
+
+  @inline(__always)
+  package mutating func field(_ name: StaticString, other key: [UInt8]?, of kind: EntityKind) {
+    if let key { field(name, other: key, of: kind) } else { null(name) }
+  }
+
+  @inline(__always)
+  package mutating func field(_ name: StaticString, others keys: [[UInt8]], of kind: EntityKind) {
+    field(name, list: keys)
+  }
+
+  @inline(__always)
+  package mutating func field(_ name: StaticString, _ owner: Owner) { write(name, owner) }
+
+  @inline(__always)
+  mutating func write(_ name: StaticString, _ owner: Owner) {
     switch owner {
     case .none: field(name, "none" as StaticString)
     case .connection(let id): field(name, "connection:\(id)")
@@ -125,6 +147,24 @@ extension FieldWriter where Self: ~Copyable {
     field(name, bytes: bytes)
   }
 
+  /// Writes the key of another entity; null for readers who may not read that.
+  @inline(__always)
+  mutating func field(
+    _ name: StaticString, other key: [UInt8]?, of kind: EntityKind,
+    _ type: @autoclosure () -> ValueType, _ help: @autoclosure () -> String
+  ) {
+    describe(Field("\(name)", type().orNull, help(), keyOf: kind))
+    field(name, other: key, of: kind)
+  }
+
+  mutating func field(
+    _ name: StaticString, others keys: [[UInt8]], of kind: EntityKind,
+    _ help: @autoclosure () -> String
+  ) {
+    describe(Field("\(name)", .list(.key.orNull), help(), keyOf: kind))
+    field(name, others: keys, of: kind)
+  }
+
   mutating func field(
     _ name: StaticString, list: [[UInt8]], of type: @autoclosure () -> ValueType,
     _ help: @autoclosure () -> String
@@ -178,7 +218,7 @@ extension FieldWriter where Self: ~Copyable {
 
   @inline(__always)
   mutating func owner(_ owner: Owner, _ help: @autoclosure () -> String = "Its owner.") {
-    describe(Field("owner", .owner, help()))
+    describe(Field("owner", .owner.orNull, help()))
     field("owner", owner)
   }
 
@@ -267,7 +307,9 @@ struct FieldSize: FieldWriter {
 
 extension RESPEncoder {
   /// Appends a view as a map.
-  mutating func view(_ view: some EntityView, _ answer: Answer? = nil) {
+  ///
+  /// - Parameter rights: what the reader may do; nil for everything.
+  mutating func view(_ view: some EntityView, _ answer: Answer? = nil, for rights: Rights?) {
     var answer = answer
     if isDegraded, answer?.reason == nil { answer?.reason = .degraded }
     var size = FieldSize()
@@ -276,18 +318,20 @@ extension RESPEncoder {
     let version = version
     // The compiler keeps what it writes to in registers, unless a closure gets it.
     append(atMost: size.bytes) { text in
-      var map = MapText(text: text, version: version)
+      var map = MapText(text: text, version: version, rights: rights)
       view.write(to: &map, answer: answer)
       text = map.text
     }
   }
 
   /// Appends a record as a map.
-  mutating func record(_ record: some FieldRecord) {
+  ///
+  /// - Parameter rights: what the reader may do; nil for everything.
+  mutating func record(_ record: some FieldRecord, for rights: Rights?) {
     let (size, version) = (record.size, version)
     map(size.count)
     append(atMost: size.bytes) { text in
-      var map = MapText(text: text, version: version)
+      var map = MapText(text: text, version: version, rights: rights)
       record.write(to: &map)
       text = map.text
     }
@@ -299,7 +343,7 @@ extension Call {
   func reply(_ view: some EntityView, _ answer: Answer? = nil) {
     engine.journal?.note(
       answer, view.generation, retryAfterMS: view.retryAfterMS, limit: view.refusingLimit)
-    session.output.view(view, answer)
+    session.output.view(view, answer, for: session.rights)
   }
 
   func reply(_ view: (some EntityView)?) {

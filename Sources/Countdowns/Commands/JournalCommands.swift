@@ -52,6 +52,6 @@ let journalCommands: [CommandSpec] = [
     let part = try call.ask { host throws(StateError) in
       try host.readJournal(at: position, count: count)
     }
-    call.session.output.record(part)
+    call.session.output.record(part, for: call.session.rights)
   }
 ]

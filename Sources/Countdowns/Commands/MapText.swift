@@ -4,6 +4,8 @@ import Wire
 struct MapText: FieldWriter {
   var text: ShortText
   let version: RESPEncoder.Version
+  /// What the reader may do; nil for everything.
+  let rights: Rights?
 
   @inline(__always)
   mutating func field(_ name: StaticString, _ value: Int64) {
@@ -67,6 +69,23 @@ struct MapText: FieldWriter {
     }
   }
 
+  // MARK: Keys of other entities: null if the reader may not read them
+
+  @inline(__always)
+  mutating func field(_ name: StaticString, _ owner: Owner) {
+    if rights.mayRead(owner) { write(name, owner) } else { null(name) }
+  }
+
+  mutating func field(_ name: StaticString, other key: [UInt8], of kind: EntityKind) {
+    if rights.mayRead(kind, key.span) { field(name, bytes: key) } else { null(name) }
+  }
+
+  mutating func field(_ name: StaticString, others keys: [[UInt8]], of kind: EntityKind) {
+    text.bulk(name)
+    header("*", keys.count)
+    for key in keys { if rights.mayRead(kind, key.span) { text.bulk(key.span) } else { null() } }
+  }
+
   private mutating func header(_ type: StaticString, _ count: Int) {
     text.raw(type)
     text.decimal(Int64(count))
@@ -76,6 +95,9 @@ struct MapText: FieldWriter {
   @inline(__always)
   mutating func null(_ name: StaticString) {
     text.bulk(name)
-    text.raw(version == .resp3 ? "_\r\n" : "$-1\r\n")
+    null()
   }
+
+  @inline(__always)
+  private mutating func null() { text.raw(version == .resp3 ? "_\r\n" : "$-1\r\n") }
 }

@@ -33,7 +33,7 @@ package struct KeyRule: Equatable, Sendable {
 /// What the rules let the user of one connection do with keys. There is none without rules.
 package final class Rights: Sendable {
   private let uid: UInt32
-  private let isAdmin: Bool
+  let isAdmin: Bool
   /// The rules about this user.
   private let rules: [KeyRule]
 
@@ -51,6 +51,11 @@ package final class Rights: Sendable {
 
   func mayRead(_ kind: EntityKind, _ key: Span<UInt8>) -> Bool {
     isAdmin || rules.contains { $0.matches(kind, key) }
+  }
+
+  func mayRead(_ owner: Owner) -> Bool {
+    guard let (kind, key) = owner.entity else { return true }
+    return mayRead(kind, key.span)
   }
 
   /// The same; takes what the comparisons cost from a budget.
@@ -71,6 +76,10 @@ package final class Rights: Sendable {
 }
 
 extension Rights? {
+  /// Returns whether the entity that owns others may be read.
+  @inline(__always)
+  func mayRead(_ owner: Owner) -> Bool { self?.mayRead(owner) ?? true }
+
   /// Returns whether an entity may be read: always without rules.
   func mayRead(_ kind: EntityKind, _ key: Span<UInt8>) -> Bool { self?.mayRead(kind, key) ?? true }
 }

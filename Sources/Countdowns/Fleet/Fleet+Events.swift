@@ -22,7 +22,7 @@ final class EventReading {
     self.filter = filter
     self.deadline = deadline
     self.cursor = cursor
-    page = EventPage(slot.reply.version)
+    page = EventPage(call.session)
   }
 
   var hasRoom: Bool { page.hasRoom && page.count < filter.limit && budget > 0 }

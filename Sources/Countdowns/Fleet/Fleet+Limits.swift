@@ -37,7 +37,8 @@ extension Fleet {
   }
 
   private func fill(_ slot: ReplySlot, _ known: LimitsAnswer) {
-    dispatcher.fill(slot) { $0.record(known.reply(at: dispatcher.host.now)) }
+    // All limits are those of the request, which the user may use.
+    dispatcher.fill(slot) { $0.record(known.reply(at: dispatcher.host.now), for: nil) }
   }
 
   // MARK: Taking

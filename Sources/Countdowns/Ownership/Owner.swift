@@ -8,6 +8,15 @@ package enum Owner: Hashable, Sendable {
   case scope(OwnerName)
   /// One load of that page, which holds a HUD until the load ends.
   case page(OwnerName)
+
+  /// The entity that owns others; nil for a connection.
+  var entity: (kind: EntityKind, key: [UInt8])? {
+    switch self {
+    case .none, .connection: nil
+    case .scope(let scope): (.scope, scope.key)
+    case .page(let page): (.page, page.key)
+    }
+  }
 }
 
 /// The name of an entity that owns others. There is one for each such entity, and it is a class, so

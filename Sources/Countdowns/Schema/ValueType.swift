@@ -54,11 +54,14 @@ package struct Field: Equatable, Sendable {
   package let name: String
   package let type: ValueType
   package let help: String
+  /// The kind of another entity whose key it is, or whose keys.
+  let other: EntityKind?
 
-  init(_ name: String, _ type: ValueType, _ help: String) {
+  init(_ name: String, _ type: ValueType, _ help: String, keyOf other: EntityKind? = nil) {
     self.name = name
     self.type = type
     self.help = help
+    self.other = other
   }
 }
 

@@ -104,8 +104,17 @@ extension Dispatcher {
 
   private func send(_ message: Message) {
     var place = -1
+    var keys: [NamedKey]?
     for target in targets.all where !target.session.isClosing {
-      if let rights = target.session.rights, !rights.mayRead(message.kind, message.key) { continue }
+      if let rights = target.session.rights {
+        guard rights.mayRead(message.kind, message.key) else { continue }
+        if let line = rights.masked(message.line, of: message.kind, &keys) {
+          frame.begin()
+          place = -1
+          send(message.with(line.span), pattern: target.pattern, to: target.session)
+          continue
+        }
+      }
       // All who receive it by the same pattern share one frame.
       if target.place != place {
         frame.begin()

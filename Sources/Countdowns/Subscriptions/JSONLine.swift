@@ -159,6 +159,9 @@ struct JSONLine: FieldWriter, ~Copyable {
     isFirst = false
   }
 
+  static let base64Digits = Array(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
   /// Appends a field. `body` writes its value: a number, or at most `most` bytes.
   @inline(__always)
   private mutating func append(
@@ -247,13 +250,10 @@ private enum JSONString {
       }
       for digit in 0..<4 {
         let value = Int(group >> UInt32(18 - 6 * digit) & 63)
-        text.byte(digit > available ? UInt8(ascii: "=") : base64Digits.bytes[value])
+        text.byte(digit > available ? UInt8(ascii: "=") : JSONLine.base64Digits[value])
       }
       index += 3
     }
     text.byte(UInt8(ascii: "\""))
   }
-
-  private static let base64Digits: StaticString =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 }

@@ -82,6 +82,12 @@ struct Message: ~Escapable {
   /// Whether a newer event replaces this one for a client that reads too slowly.
   let canBeMerged: Bool
 
+  /// Returns the event with another line.
+  @_lifetime(copy self, copy line)
+  func with(_ line: Span<UInt8>) -> Message {
+    Message(kind: kind, key: key, line: line, sequence: sequence, canBeMerged: canBeMerged)
+  }
+
   /// The channel, as subscribers name it.
   var channel: [UInt8] { kind.channelPrefix + key }
 

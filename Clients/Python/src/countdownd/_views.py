@@ -282,9 +282,9 @@ class CountdownView(View):
         return self.raw.get('attempts_left')
 
     @property
-    def owner(self) -> str:
+    def owner(self) -> str | None:
         """Its owner."""
-        return self.raw.get('owner') or "none"
+        return self.raw.get('owner')
 
     @property
     def meta(self) -> bytes | None:
@@ -349,9 +349,9 @@ class Hold(View):
         return span(self.raw.get('max_ms'))
 
     @property
-    def owner(self) -> str:
+    def owner(self) -> str | None:
         """Its owner."""
-        return self.raw.get('owner') or "none"
+        return self.raw.get('owner')
 
     @property
     def durable(self) -> bool:
@@ -445,9 +445,9 @@ class HUDView(View):
         return self.raw.get('end', None)  # type: ignore[no-any-return]
 
     @property
-    def owner(self) -> str:
+    def owner(self) -> str | None:
         """The owner of the newest hold."""
-        return self.raw.get('owner') or "none"
+        return self.raw.get('owner')
 
     @property
     def durable(self) -> bool:
@@ -521,9 +521,9 @@ class TimerView(View):
         return self.raw.get('missed') or 0
 
     @property
-    def owner(self) -> str:
+    def owner(self) -> str | None:
         """Its owner."""
-        return self.raw.get('owner') or "none"
+        return self.raw.get('owner')
 
     @property
     def payload(self) -> bytes | None:
@@ -597,9 +597,9 @@ class ScopeView(View):
         return moment(self.raw.get('now_unix_ms')) or EPOCH
 
     @property
-    def owner(self) -> str:
+    def owner(self) -> str | None:
         """Its owner."""
-        return self.raw.get('owner') or "none"
+        return self.raw.get('owner')
 
     @property
     def name(self) -> str:
@@ -607,9 +607,9 @@ class ScopeView(View):
         return text(self.raw, 'name') or ""
 
     @property
-    def target(self) -> str:
+    def target(self) -> str | None:
         """In events: The scope it was sent to."""
-        return text(self.raw, 'target') or ""
+        return text(self.raw, 'target')
 
     @property
     def phase(self) -> Literal["capture", "bubble"]:
@@ -747,9 +747,9 @@ class OnceView(View):
         return moment(self.raw.get('now_unix_ms')) or EPOCH
 
     @property
-    def owner(self) -> str:
+    def owner(self) -> str | None:
         """Its owner."""
-        return self.raw.get('owner') or "none"
+        return self.raw.get('owner')
 
 
 class OnceAnswer(Answer, OnceView):
@@ -825,9 +825,9 @@ class GateView(View):
         return moment(self.raw.get('now_unix_ms')) or EPOCH
 
     @property
-    def owner(self) -> str:
+    def owner(self) -> str | None:
         """Its owner."""
-        return self.raw.get('owner') or "none"
+        return self.raw.get('owner')
 
 
 class GateAnswer(Answer, GateView):
@@ -898,9 +898,9 @@ class DebounceView(View):
         return self.raw.get('leading') or False
 
     @property
-    def owner(self) -> str:
+    def owner(self) -> str | None:
         """Its owner."""
-        return self.raw.get('owner') or "none"
+        return self.raw.get('owner')
 
     @property
     def payload(self) -> bytes | None:
@@ -953,7 +953,7 @@ class StackView(View):
     @property
     def pages(self) -> list[str]:
         """The pages, from the root up."""
-        return list(self.raw.get('pages') or [])
+        return [one for one in self.raw.get('pages') or [] if one is not None]
 
     @property
     def bar(self) -> Literal["shown", "hidden"]:
@@ -1074,14 +1074,14 @@ class PageView(View):
         return moment(self.raw.get('now_unix_ms')) or EPOCH
 
     @property
-    def screen(self) -> str:
+    def screen(self) -> str | None:
         """The screen of its HUD."""
-        return text(self.raw, 'screen') or ""
+        return text(self.raw, 'screen')
 
     @property
-    def owner(self) -> str:
+    def owner(self) -> str | None:
         """Its owner."""
-        return self.raw.get('owner') or "none"
+        return self.raw.get('owner')
 
     @property
     def error_page(self) -> bool:
@@ -1144,9 +1144,9 @@ class CountdownWhy(View):
         return text(self.raw, 'code_why')
 
     @property
-    def owner(self) -> str:
+    def owner(self) -> str | None:
         """Its owner."""
-        return self.raw.get('owner') or "none"
+        return self.raw.get('owner')
 
 
 class HudWhy(View):

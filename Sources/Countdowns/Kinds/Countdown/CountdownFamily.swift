@@ -155,7 +155,7 @@ let countdownCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     let explanation = call.engine.explainCountdown(
       try call.key(), for: call.session.rights, at: call.now)
-    call.session.output.record(explanation)
+    call.session.output.record(explanation, for: call.session.rights)
   },
 
   .change(

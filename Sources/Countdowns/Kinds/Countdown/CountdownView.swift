@@ -165,7 +165,7 @@ package struct CountdownView: EntityView, Equatable {
       writer.field("retry_after_ms", retryAfterMS)
       quota?.write(to: &writer)
     case .retimed:
-      if let limit = quota?.limit { writer.field("limit", bytes: limit) }
+      if let limit = quota?.limit { writer.field("limit", other: limit, of: .throttle) }
     case .forgiven:
       writeSends(to: &writer)
       writer.field("uid", forgivenBy.map(Int64.init))
@@ -258,7 +258,7 @@ package struct QuotaView: Equatable, Sendable {
     writer.field("policy", policy, .text().orNull, "With a policy: its name.")
     if hasLimits {
       writer.field(
-        "limit", bytes: limit, .text().orNull,
+        "limit", other: limit, of: .throttle, .text(),
         "With a policy that names limits: the key of the one that has room last; null if none "
           + "refuses.")
     }

@@ -54,5 +54,5 @@ private let callDebounce = CommandSpec(
       try call.engine.callDebounce(
         key, rule, payload: request.payload, owner: request.owner, token: request.token,
         by: call.client, at: call.now)
-    }, Answer(isAccepted: true))
+    }, Answer(isAccepted: true), for: call.session.rights)
 }

@@ -27,7 +27,10 @@ package struct HUDExplanation: FieldRecord, Equatable, Sendable {
   /// Explains a screen, or a level of it, where nothing is shown.
   init(key: [UInt8]) { self.key = key }
 
-  init(_ key: [UInt8], _ level: Level, _ machine: Presentation, at now: Instant) {
+  /// - Parameter rights: what the reader may do; nil for everything.
+  init(
+    _ key: [UInt8], _ level: Level, _ machine: Presentation, for rights: Rights?, at now: Instant
+  ) {
     self.key = key
     self.level = level
     state = HUDView.State(machine.phase)
@@ -36,7 +39,7 @@ package struct HUDExplanation: FieldRecord, Equatable, Sendable {
     if machine.mask != .none {
       blockedBy = machine.shows.last { $0.request.mask == machine.mask }?.request.path
     }
-    holders = Self.holders(machine)
+    holders = Self.holders(machine, for: rights)
     var clauses = Self.clauses(machine, at: machine.frozen(now))
     if !holders.isEmpty {
       clauses.append((.held, "held by \(holders.joined(separator: ", "))"))
@@ -101,7 +104,7 @@ package struct HUDExplanation: FieldRecord, Equatable, Sendable {
   }
 
   /// Returns the owners of the holds with their hold counts, such as `connection 5 (2)`.
-  private static func holders(_ machine: Presentation) -> [String] {
+  private static func holders(_ machine: Presentation, for rights: Rights?) -> [String] {
     var counts: [(owner: Owner, count: Int)] = []
     for hold in machine.holds {
       if let index = counts.firstIndex(where: { $0.owner == hold.owner }) {
@@ -115,6 +118,8 @@ package struct HUDExplanation: FieldRecord, Equatable, Sendable {
         switch owner {
         case .none: "no owner"
         case .connection(let id): "connection \(id)"
+        case .scope where !rights.mayRead(owner): "a scope"
+        case .page where !rights.mayRead(owner): "a page"
         case .scope(let scope): "scope:\(text(scope.key))"
         case .page(let page): "page:\(text(page.key))"
         }
@@ -146,11 +151,14 @@ package struct HUDExplanation: FieldRecord, Equatable, Sendable {
 }
 
 extension Engine {
-  func explainHUD(_ screen: Span<UInt8>, _ level: Level?, at now: Moment) -> HUDExplanation {
+  /// - Parameter rights: what the reader may do; nil for everything.
+  func explainHUD(
+    _ screen: Span<UInt8>, _ level: Level?, for rights: Rights?, at now: Moment
+  ) -> HUDExplanation {
     guard let index = current(HUDKind.self, screen, at: now),
       let position = huds[index].index(of: level)
     else { return HUDExplanation(key: Array(screen)) }
     let (level, machine) = huds[index].presentations[position]
-    return HUDExplanation(huds[index].key, level, machine, at: now.boot)
+    return HUDExplanation(huds[index].key, level, machine, for: rights, at: now.boot)
   }
 }

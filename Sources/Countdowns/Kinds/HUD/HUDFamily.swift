@@ -98,7 +98,7 @@ let hudCommands: [CommandSpec] = [
       try call.run { () throws(EngineError) in
         try call.engine.showHUD(
           key, level: show.level, request, owner: show.owner, by: call.client, at: call.now)
-      })
+      }, for: call.session.rights)
   },
 
   hud(
@@ -182,8 +182,9 @@ let hudCommands: [CommandSpec] = [
     .value(.record("hud-why", HUDExplanation.fields)),
     into: nil as Level?
   ) { call, level throws(CommandError) in
-    let explanation = call.engine.explainHUD(try call.key(), level, at: call.now)
-    call.session.output.record(explanation)
+    let explanation = call.engine.explainHUD(
+      try call.key(), level, for: call.session.rights, at: call.now)
+    call.session.output.record(explanation, for: call.session.rights)
   },
 
   CommandSpec(
@@ -193,7 +194,7 @@ let hudCommands: [CommandSpec] = [
     .value(.record("hud-mask", BlockingRules.Verdict.fields))
   ) { call throws(CommandError) in
     let url = try call.text(call.arguments[2], "the URL", atMost: TextLimits.url)
-    call.session.output.record(call.verdict(url))
+    call.session.output.record(call.verdict(url), for: call.session.rights)
   },
 
   .list(HUDKind.self, "List screens with their front HUDs, page by page."),

@@ -73,7 +73,7 @@ package struct StackView: EntityView, Equatable {
       writer.field("now_unix_ms", nowUnixMS)
       return
     }
-    writer.field("page", bytes: occurrence.page)
+    writer.field("page", other: occurrence.page, of: .scope)
     switch occurrence.event {
     case .willAppear:
       writer.field("first", occurrence.isMoving)
@@ -104,10 +104,10 @@ package struct StackView: EntityView, Equatable {
 
   private func writeDetails(to writer: inout some FieldWriter & ~Copyable) {
     writer.field(
-      "page", bytes: pages.last, .key.orNull,
+      "page", other: pages.last, of: .scope, .key,
       "The page on top; in events, the page that they are about.")
     writer.field("depth", Int64(pages.count), .count, "The number of pages.")
-    writer.field("pages", list: pages, of: .key, "The pages, from the root up.")
+    writer.field("pages", others: pages, of: .scope, "The pages, from the root up.")
     writer.choice("bar", bar, "The navigation bar.")
     writer.choice("transition", transition, "Null unless transitioning.")
     writer.fraction(fraction, "The progress; null unless transitioning.")

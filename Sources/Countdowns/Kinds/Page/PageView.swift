@@ -68,7 +68,7 @@ package struct PageView: EntityView, Equatable {
   }
 
   private func writePlace(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("screen", bytes: screen, .key, "The screen of its HUD.")
+    writer.field("screen", other: screen, of: .hud, .key, "The screen of its HUD.")
     writer.owner(owner)
   }
 }

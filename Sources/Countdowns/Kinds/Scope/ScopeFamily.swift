@@ -62,7 +62,7 @@ let scopeCommands: [CommandSpec] = [
         key, cursor: request.cursor, limit: Int(request.limit), at: call.now
       ) { view in
         guard call.session.rights.mayRead(.scope, view.key.span) else { return true }
-        return page.append { $0.view(view) }
+        return page.append { $0.view(view, for: call.session.rights) }
       }
       return (cursor: cursor, page: page)
     },
@@ -125,7 +125,9 @@ let scopeCommands: [CommandSpec] = [
           || sessions[id]?.rights == nil
       }
     }
-    if let taker { call.session.output.bulk(taker) } else { call.session.output.null() }
+    // Somebody took it, even if the user may not know at which scope.
+    let scope = taker.map { call.session.rights.mayRead(.scope, $0.span) ? $0 : Array(key) }
+    if let scope { call.session.output.bulk(scope) } else { call.session.output.null() }
   },
 ]
 

@@ -38,7 +38,7 @@ package struct ScopeView: EntityView, Equatable {
   package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
     if name == .closed {
-      writer.field("parent", bytes: parent)
+      writer.field("parent", other: parent, of: .scope)
       writer.field("now_unix_ms", nowUnixMS)
     } else {
       writeDetails(to: &writer)
@@ -47,7 +47,7 @@ package struct ScopeView: EntityView, Equatable {
 
   private func writeDetails(to writer: inout some FieldWriter & ~Copyable) {
     writer.field(
-      "parent", bytes: parent, .key.orNull,
+      "parent", other: parent, of: .scope, .key,
       "The scope to which events continue; null at the top.")
     writer.field("depth", Int64(depth), .count, "The depth in the tree: 1 at the top.")
     writer.field("children", Int64(children), .count, "The scopes directly below.")
@@ -85,7 +85,7 @@ package struct Emission: EntityView, Equatable {
 
   package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
     writer.field("name", bytes: self.name)
-    writer.field("target", bytes: target)
+    writer.field("target", other: target, of: .scope)
     writer.field("phase", isCaptured ? "capture" : "bubble" as StaticString)
     writer.field("payload", bytes: payload)
     writer.field("now_unix_ms", nowUnixMS)
@@ -97,7 +97,8 @@ extension ScopeKind {
     .init(
       .emitted, "This connection takes an event.",
       [
-        Field("name", .text(), "The event."), Field("target", .key, "The scope it was sent to."),
+        Field("name", .text(), "The event."),
+        Field("target", .key.orNull, "The scope it was sent to.", keyOf: .scope),
         Field("phase", .choice(["capture", "bubble"]), "Whether it was on its way down or up."),
         Field("payload", .bytes().orNull, "Its payload; null without."),
       ]),

@@ -39,7 +39,7 @@ let throttleCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     let explanation = call.engine.explainThrottle(try call.key(), at: call.now)
     guard let explanation else { return call.session.output.null() }
-    call.session.output.record(explanation)
+    call.session.output.record(explanation, for: call.session.rights)
   },
   .get(ThrottleKind.self, "Read a rate limit."),
   .list(ThrottleKind.self, "List rate limits, page by page."),
@@ -137,7 +137,7 @@ private func takeLimits(
   }
   call.engine.journal?.note(
     answer.answer, retryAfterMS: answer.retryAfterMS(at: call.now), limit: answer.refusal?.limit)
-  call.session.output.record(answer.reply(at: call.now))
+  call.session.output.record(answer.reply(at: call.now), for: call.session.rights)
 }
 
 extension LimitsAnswer {
