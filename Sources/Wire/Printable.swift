@@ -8,6 +8,8 @@ extension StringProtocol {
   package var printableLines: String { escaped { $0.isPrintable || $0 == "\n" } }
 
   private func escaped(unless isAllowed: (Unicode.Scalar) -> Bool) -> String {
+    // Nearly all texts: going through scalars costs much more.
+    if utf8.allSatisfy({ 0x20 <= $0 && $0 < 0x7F }) { return String(self) }
     if unicodeScalars.allSatisfy(isAllowed) { return String(self) }
     var result = String.UnicodeScalarView()
     for scalar in unicodeScalars {

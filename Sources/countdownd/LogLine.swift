@@ -36,6 +36,7 @@ struct LogLine: Sendable {
 
   private static func oneLine(_ text: String) -> String {
     // Text that clients choose, such as keys, must not look like another line.
-    text.split(separator: "\n").joined(separator: " | ").printable
+    guard text.utf8.contains(UInt8(ascii: "\n")) else { return text.printable }
+    return text.split(separator: "\n").joined(separator: " | ").printable
   }
 }

@@ -171,7 +171,7 @@ extension Dispatcher {
   /// Refuses a transaction whose replies would be so large that they held the loop, judging from
   /// the entities as they are. Stops looking as soon as it is too much.
   private func checkCost(of transaction: Transaction) throws(CommandError) {
-    var sizes: [[UInt8]: ViewSize] = [:]
+    var sizes: [UInt64: ViewSize] = [:]
     var total = 0
     for (index, command) in transaction.commands.enumerated() {
       command.withArguments { arguments in
@@ -187,14 +187,16 @@ extension Dispatcher {
   }
 
   /// Returns the most bytes of the reply to a queued command.
-  private func replyBytes(_ arguments: Arguments, _ sizes: inout [[UInt8]: ViewSize]) -> Int {
+  ///
+  /// - Parameter sizes: of the views so far, by a hash of 64 bits of kind and key.
+  private func replyBytes(_ arguments: Arguments, _ sizes: inout [UInt64: ViewSize]) -> Int {
     guard case .found(let row) = table.find(arguments[0], arguments.count > 1 ? arguments[1] : nil),
       let kind = table.rows[row].group.kind
     else { return 0 }
     let spec = table.rows[row]
     guard spec.keyPosition > 0, spec.keyPosition < arguments.count else { return 0 }
     let key = arguments[spec.keyPosition]
-    let name = kind.withChannel(key) { Array($0) }
+    let name = SipHash.ofProcess(key) &+ UInt64(kind.rawValue)
     var size = sizes[name] ?? ViewSize(bytes: viewBytes(kind, key))
     defer { sizes[name] = size }
     if !spec.flags.contains(.readOnly) {
