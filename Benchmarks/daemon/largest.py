@@ -23,7 +23,7 @@ import time
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT / "Tests/Integration"))
 
-from countdownd import Closed, Daemon, Error, ctl_binary  # noqa: E402
+from countdownd import Closed, Daemon, Error, Refused, ctl_binary  # noqa: E402
 
 GOAL = 10.0
 KEY = "a" * 510
@@ -158,7 +158,11 @@ def measure(daemon, turns, client, kind, words, times):
                 if isinstance(client.either("ERR LIMIT NOPERM", *words), Error):
                     break
             words = ["EXEC"]
-        reply = client.either("ERR LIMIT NOTFOUND STALE EXECABORT NOPERM NOPROTO", *words)
+        try:
+            reply = client.either("ERR LIMIT NOTFOUND STALE EXECABORT NOPERM NOPROTO", *words)
+        except Refused as error:
+            # An error within a reply.
+            return turns.longest, str(error).split()[0]
         if isinstance(reply, Error):
             outcome = str(reply).split()[0]
     # Events are delivered afterwards.

@@ -9,7 +9,10 @@ extension StringProtocol {
 
   private func escaped(unless isAllowed: (Unicode.Scalar) -> Bool) -> String {
     // Nearly all texts: going through scalars costs much more.
-    if utf8.allSatisfy({ 0x20 <= $0 && $0 < 0x7F }) { return String(self) }
+    let isPlain = utf8.withContiguousStorageIfAvailable { bytes in
+      unsafe bytes.allSatisfy { 0x20 <= $0 && $0 < 0x7F }
+    }
+    if isPlain == true { return String(self) }
     if unicodeScalars.allSatisfy(isAllowed) { return String(self) }
     var result = String.UnicodeScalarView()
     for scalar in unicodeScalars {

@@ -30,7 +30,8 @@ struct CommandStatistics {
   init(commands: Int) { perCommand = Array(repeating: PerCommand(), count: commands) }
 
   mutating func record(_ error: CommandError) {
-    let words = error.text.split(separator: " ", maxSplits: 2)
+    let words = error.text.utf8.split(separator: UInt8(ascii: " "), maxSplits: 2)
+      .map(Substring.init)
     errors[words.first ?? "", default: 0] += 1
     if let rules = error.rules { self.rules[rules, default: 0] += 1 }
     if words.count > 1, words[0] == ErrorCode.limit.rawValue {
