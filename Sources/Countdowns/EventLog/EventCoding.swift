@@ -7,6 +7,8 @@ import Wire
 /// a value, so a reader needs to know neither kinds nor fields. Events outlive the program, so the
 /// meaning of a code never changes (see `Words`). Integers are zigzag, little-endian, without
 /// trailing zero bytes; the upper half of the byte before holds their length.
+///
+/// A long record may be only the difference to an earlier one: see `EventDifferences`.
 package enum EventCoding {
   /// Stands for no user in particular: such events are of earlier releases, or of other hosts.
   package static let noUser = UInt32.max
@@ -287,14 +289,45 @@ package enum EventCoding {
       var reader = Reader(bytes.extracting(begin..<begin + length))
       guard let sequence = reader.integer() else { return false }
       if sequence > number {
-        guard let kind = reader.byte().flatMap(EntityKind.init), let key = reader.text() else {
+        guard let first = reader.byte(), let kind = EntityKind(rawValue: first & ~differs) else {
           return false
         }
-        guard body(LoggedEvent(sequence, kind, Array(key), rest: reader)) else { return false }
+        var base = reader
+        if first & differs != 0 {
+          // The key and most fields are those of a record before.
+          guard let distance = reader.integer(), distance > 0, distance <= position,
+            let found = whole(bytes, at: position - Int(distance))
+          else { return false }
+          base = found
+        }
+        guard let key = base.text() else { return false }
+        if first & differs == 0 { reader = base }
+        guard
+          body(
+            LoggedEvent(
+              sequence, kind, Array(key), rest: reader, base: base,
+              isDifference: first & differs != 0))
+        else { return false }
       }
       position = begin + length
     }
     return true
+  }
+
+  /// Marks the kind of a record that is a difference.
+  fileprivate static let differs: UInt8 = 0x80
+
+  /// Returns a reader at the key of a record that is no difference; nil if there is none.
+  @_lifetime(copy bytes)
+  fileprivate static func whole(_ bytes: Span<UInt8>, at position: Int) -> Reader? {
+    guard position + 4 <= bytes.count else { return nil }
+    let end = position + 4 + Int(bytes.word(at: position, count: 4))
+    guard end <= bytes.count else { return nil }
+    var reader = Reader(bytes.extracting(position + 4..<end))
+    guard reader.integer() != nil, let first = reader.byte(), first & differs == 0 else {
+      return nil
+    }
+    return reader
   }
 
   struct Reader: ~Escapable {
@@ -347,6 +380,45 @@ package enum EventCoding {
     private mutating func take(_ count: Int) -> Span<UInt8> {
       defer { position += count }
       return bytes.extracting(position..<position + count)
+    }
+
+    /// Returns the bytes of the next field; nil if it is missing or malformed.
+    @_lifetime(copy self)
+    fileprivate mutating func field() -> Span<UInt8>? {
+      let begin = position
+      guard passField() else { return nil }
+      return bytes.extracting(begin..<position)
+    }
+
+    private mutating func passField() -> Bool {
+      guard word() != nil, let first = byte(), let tag = Tag(rawValue: first & 15) else {
+        return false
+      }
+      switch tag {
+      case .null, .yes, .no: return true
+      case .integer: return integer(length: first >> 4) != nil
+      case .double:
+        guard bytes.count - position >= 8 else { return false }
+        position += 8
+        return true
+      case .text: return text(integer(length: first >> 4)) != nil
+      case .word: return word() != nil
+      case .list:
+        guard let count = integer(length: first >> 4), count >= 0 else { return false }
+        return passes(count) { $0.text() != nil }
+      case .records:
+        guard let count = integer(length: first >> 4), count >= 0 else { return false }
+        return passes(count) { reader in
+          guard let fields = reader.byte() else { return false }
+          return reader.passes(Int64(fields)) { $0.passField() }
+        }
+      }
+    }
+
+    private mutating func passes(_ count: Int64, _ body: (inout Reader) -> Bool) -> Bool {
+      var left = count
+      while left > 0, body(&self) { left -= 1 }
+      return left <= 0
     }
 
     /// Writes the next field to a line. Returns false if the field is missing or malformed.
@@ -404,15 +476,30 @@ package struct LoggedEvent: ~Escapable {
   package let kind: EntityKind
   package let key: [UInt8]
   private let rest: EventCoding.Reader
+  /// The record to which `rest` is a difference, after its key.
+  private let base: EventCoding.Reader
+  private let isDifference: Bool
 
-  @_lifetime(copy rest)
+  @_lifetime(copy rest, copy base)
   fileprivate init(
-    _ sequence: Int64, _ kind: EntityKind, _ key: [UInt8], rest: EventCoding.Reader
+    _ sequence: Int64, _ kind: EntityKind, _ key: [UInt8], rest: EventCoding.Reader,
+    base: EventCoding.Reader, isDifference: Bool
   ) {
     self.sequence = sequence
     self.kind = kind
     self.key = key
     self.rest = rest
+    self.base = base
+    self.isDifference = isDifference
+  }
+
+  /// Calls `body` with the encoded fields. Returns nil if they are malformed.
+  private func withFields<T>(
+    _ reader: EventCoding.Reader, _ body: (Span<UInt8>) -> T?
+  ) -> T? {
+    guard isDifference else { return body(reader.left) }
+    guard let fields = EventDifferences.fields(reader, base) else { return nil }
+    return body(fields.span)
   }
 
   var name: Event.Name? {
@@ -425,19 +512,20 @@ package struct LoggedEvent: ~Escapable {
   func append(as sequence: Int64, to bytes: inout [UInt8], _ words: Words) {
     var reader = rest
     guard let name = reader.word(), let generation = reader.integer() else { return }
-    let fields = reader.left
     let code = Words.code(of: name)
     let around = 96
-    bytes.append(atMost: around + key.count + name.count + fields.count) { text in
-      var writer = EventCoding.Writer(text, words)
-      writer.integer(sequence)
-      writer.byte(kind.rawValue)
-      writer.bytes(key.span)
-      writer.byte(code)
-      if code == Words.none { writer.bytes(name) }
-      writer.integer(generation &+ self.sequence &- sequence)
-      writer.raw(fields)
-      text = writer.finish()
+    withFields(reader) { fields -> Void? in
+      bytes.append(atMost: around + key.count + name.count + fields.count) { text in
+        var writer = EventCoding.Writer(text, words)
+        writer.integer(sequence)
+        writer.byte(kind.rawValue)
+        writer.bytes(key.span)
+        writer.byte(code)
+        if code == Words.none { writer.bytes(name) }
+        writer.integer(generation &+ self.sequence &- sequence)
+        writer.raw(fields)
+        text = writer.finish()
+      }
     }
   }
 
@@ -453,11 +541,153 @@ package struct LoggedEvent: ~Escapable {
     line.begin()
     line.begin(
       name, key: key.span, Generation(generation &+ sequence), number ?? sequence)
-    while !reader.isAtEnd {
-      guard reader.writeField(to: &line) else { return nil }
+    let isWhole: Void? = withFields(reader) { fields in
+      var reader = EventCoding.Reader(fields)
+      while !reader.isAtEnd {
+        guard reader.writeField(to: &line) else { return nil }
+      }
     }
+    guard isWhole != nil else { return nil }
     if let position { line.field("position", position) }
     line.end()
     return Array(line.bytes)
+  }
+}
+
+/// Long records of a chunk that repeat most of an earlier one of the same entity are stored as the
+/// difference: each field that both have at the same place is written once.
+///
+/// Such a record has, instead of its key, the distance to the other one. After the generation come,
+/// in turns, how many fields are as in the other record, how many follow, and these.
+struct EventDifferences {
+  /// Shorter records are whole.
+  private static let shortest = 512
+
+  /// Where the newest whole record of an entity begins, by a hash of its kind and key.
+  private var places: [UInt64: Int] = [:]
+
+  mutating func removeAll() { if !places.isEmpty { places.removeAll() } }
+
+  @inline(__always)
+  static func isLong(_ length: Int) -> Bool { length >= shortest }
+
+  /// Replaces the last record of a chunk if its difference to an earlier one is much shorter.
+  /// Returns whether it is.
+  @inline(never)
+  mutating func shorten(_ chunk: inout [UInt8], from begin: Int, _ words: Words) -> Bool {
+    let record = Array(chunk[begin...])
+    guard var reader = EventCoding.whole(record.span, at: 0), let key = reader.text() else {
+      return false
+    }
+    var start = EventCoding.Reader(record.span.extracting(4...))
+    guard let sequence = start.integer(), let kind = start.byte() else { return false }
+    let hash = SipHash.ofProcess(key) &+ UInt64(kind)
+    let place = places.updateValue(begin, forKey: hash)
+    guard let place, let old = Self.rest(of: chunk.span, at: place, of: key) else { return false }
+    chunk.removeLast(record.count)
+    chunk.append(atMost: 2 * record.count + 64) { text in
+      var writer = EventCoding.Writer(text, words)
+      writer.integer(sequence)
+      writer.byte(kind | EventCoding.differs)
+      writer.integer(Int64(begin - place))
+      EventDifferences.write(reader, EventCoding.Reader(old.span), to: &writer)
+      text = writer.finish()
+    }
+    guard chunk.count - begin <= record.count / 2 else {
+      chunk.removeLast(chunk.count - begin)
+      chunk += record
+      return false
+    }
+    places[hash] = place
+    return true
+  }
+
+  /// Returns what a whole record has after its key; nil if that is another key.
+  private static func rest(
+    of chunk: Span<UInt8>, at place: Int, of key: Span<UInt8>
+  ) -> [UInt8]? {
+    guard var reader = EventCoding.whole(chunk, at: place), let own = reader.text(),
+      own.hasSameBytes(as: key)
+    else { return nil }
+    return Array(reader.left)
+  }
+
+  /// The fields that are as in the other record, and those after them that are not.
+  private struct Run {
+    var same: Int64 = 0
+    var count: Int64 = 0
+    var own: [UInt8] = []
+  }
+
+  /// - Parameter record, other: after their keys.
+  private static func write(
+    _ record: EventCoding.Reader, _ other: EventCoding.Reader, to writer: inout EventCoding.Writer
+  ) {
+    var record = record
+    let start = record.left
+    guard record.word() != nil, record.integer() != nil, var other = other.atFields else { return }
+    writer.raw(start.extracting(..<(start.count - record.left.count)))
+    var runs = [Run()]
+    while let field = record.field() {
+      var isSame = false
+      if let there = other.field() { isSame = there.hasSameBytes(as: field) }
+      if isSame, runs[runs.count - 1].count > 0 { runs.append(Run()) }
+      if isSame {
+        runs[runs.count - 1].same += 1
+      } else {
+        runs[runs.count - 1].count += 1
+        runs[runs.count - 1].own.append(field)
+      }
+    }
+    for run in runs {
+      writer.integer(run.same)
+      writer.integer(run.count)
+      writer.raw(run.own.span)
+    }
+  }
+
+  /// Returns the encoded fields of a record; nil if it is malformed.
+  ///
+  /// - Parameters:
+  ///   - difference: after its generation.
+  ///   - other: after its key.
+  fileprivate static func fields(
+    _ difference: EventCoding.Reader, _ other: EventCoding.Reader
+  ) -> [UInt8]? {
+    guard var other = other.atFields else { return nil }
+    var reader = difference
+    var fields: [UInt8] = []
+    while !reader.isAtEnd {
+      guard var same = reader.integer(), var own = reader.integer() else { return nil }
+      while same > 0 {
+        guard let field = other.field() else { return nil }
+        fields.append(field)
+        same -= 1
+      }
+      while own > 0 {
+        guard let field = reader.field() else { return nil }
+        fields.append(field)
+        _ = other.field()
+        own -= 1
+      }
+    }
+    return fields
+  }
+}
+
+extension EventCoding.Reader {
+  /// The reader of a record after its key, at its first field; nil if it is malformed.
+  fileprivate var atFields: Self? {
+    @_lifetime(copy self)
+    get {
+      var reader = self
+      return reader.word() != nil && reader.integer() != nil ? reader : nil
+    }
+  }
+}
+
+extension [UInt8] {
+  fileprivate mutating func append(_ bytes: Span<UInt8>) {
+    append(atMost: bytes.count) { $0.raw(bytes) }
   }
 }

@@ -80,6 +80,9 @@ package struct EventLog {
   private var writer: UInt32?
   /// The chunk that receives new events. Its memory is reused.
   private var open = Portion.none
+  private var differences = EventDifferences()
+  /// Whether the last event in `open` is the difference to another one.
+  private var isDifference = false
   /// Users of whose events a store may not have received all.
   private var pending: Set<UInt32> = []
   /// How many events were ever appended, and removed.
@@ -145,6 +148,7 @@ package struct EventLog {
   /// Discards all events. Events up to `sequence` are then missing.
   package mutating func forget(through sequence: Int64) {
     (lanes, pending, writer, open) = ([:], [], nil, .none)
+    differences.removeAll()
     (removed, seen, sealedBytes) = (appended, appended, 0)
     droppedThrough = sequence
   }
@@ -225,7 +229,9 @@ package struct EventLog {
   /// Appends an event that another daemon has written, with a new sequence number.
   mutating func append(_ event: borrowing LoggedEvent, as sequence: Int64) {
     begin(EventCoding.noUser)
+    let start = open.bytes.count
     event.append(as: sequence, to: &open.bytes, words.words)
+    shorten(from: start)
     noteAppended(sequence)
   }
 
@@ -235,7 +241,9 @@ package struct EventLog {
     _ rest: (inout EventCoding.Writer) -> Void
   ) {
     begin(user)
+    let start = open.bytes.count
     EventCoding.append(head, kind, key: key, to: &open.bytes, words.words, size, rest)
+    shorten(from: start)
     noteAppended(head.sequence)
   }
 
@@ -246,11 +254,23 @@ package struct EventLog {
   }
 
   @inline(__always)
+  private mutating func shorten(from start: Int) {
+    isDifference = EventDifferences.isLong(open.bytes.count - start)
+      && differences.shorten(&open.bytes, from: start, words.words)
+  }
+
+  @inline(__always)
   private mutating func noteAppended(_ sequence: Int64) {
     open.lastSequence = sequence
     open.count += 1
     appended += 1
-    if open.count >= fullCount || open.bytes.count >= fullBytes { seal() }
+    if open.count >= fullCount || open.bytes.count >= fullBytes && isFull { seal() }
+  }
+
+  /// Whether a chunk with enough bytes takes no more: differences to its events are short, and the
+  /// first may have that many bytes by itself.
+  private var isFull: Bool {
+    !isDifference && open.count > 1 || open.bytes.count >= 2 * fullBytes
   }
 
   private mutating func seal() {
@@ -293,6 +313,7 @@ package struct EventLog {
       lastSequence: open.lastSequence, count: open.count, bytes: Array(open.bytes.span))
     EventCoding.setCount(taken.count, of: &taken.bytes)
     open.count = 0
+    differences.removeAll()
     open.bytes.removeAll(keepingCapacity: open.bytes.count <= Self.mostKept)
     return taken
   }

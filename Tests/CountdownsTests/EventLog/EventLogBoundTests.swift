@@ -80,6 +80,54 @@ import Testing
     expectBound(desk)
   }
 
+  @Test(arguments: [1, 20])
+  func longEventsThatRepeatThemselvesAreShortInTheLogAndWholeForReaders(holds: Int) throws {
+    let counter = DispatcherHarness()
+    let reader = counter.open(.resp3)
+    _ = try counter.frames(["SUBSCRIBE", "hud:main", "once:o"], by: reader)
+    let first = counter.dispatcher.engine.lastSequence
+    let text = String(repeating: "a", count: 900)
+    for index in 0..<holds {
+      try counter.say("HUD SHOW main STATUS \(text) REQUEST /\(index)\(text)")
+    }
+    for step in 1...100 {
+      try counter.say("HUD PROGRESS main \(Double(step) / 101)")
+      if step % 10 == 0 { try counter.say("HUD STATUS main \(step)\(text)") }
+      if step == 50 {
+        try counter.say("ONCE BEGIN o TTL 1h")
+        try counter.say("ONCE DONE o \(text)")
+        try counter.say("ONCE CANCEL o")
+      }
+    }
+    for index in 0..<holds { try counter.say("HUD POP main REQUEST /\(index)\(text)") }
+    let received = try counter.take(reader).map { $0.elements[2].text }
+      .filter { !$0.hasPrefix("{\"event\":\"snapshot\"") }
+    let logged = try counter.say("EVENTS SINCE \(first) LIMIT 10000")
+    #expect(logged["events"]?.elements.map { $0.elements[1].text } == received)
+    let all = received.reduce(0) { $0 + $1.utf8.count }
+    let log = counter.dispatcher.engine.eventLog
+    #expect(log.bytes < all / 3)
+    #expect(log.portions.allSatisfy { EventLog.isValid($0.bytes) })
+  }
+
+  @Test func aDamagedDifferenceIsNoEventAndNoTrap() throws {
+    let counter = DispatcherHarness()
+    let text = String(repeating: "a", count: 900)
+    try counter.say("HUD SHOW main STATUS \(text)")
+    for step in 1...3 { try counter.say("HUD PROGRESS main 0.\(step)") }
+    var log = counter.dispatcher.engine.eventLog
+    let bytes = try #require(log.takeUnstored().portions.last?.bytes)
+    var generator = SeededGenerator(seed: 1)
+    for index in bytes.indices {
+      var damaged = bytes
+      damaged[index] = UInt8.random(in: 0...255, using: &generator)
+      _ = EventCoding.forEach(damaged) { event in
+        _ = event.encoded()
+        return true
+      }
+    }
+  }
+
   @Test func eventsThatAreHandedOverOneByOneTakeAtMostTheBound() throws {
     let desk = desk()
     var all: [Int64] = []
