@@ -88,7 +88,7 @@ import Testing
     let first = counter.dispatcher.engine.lastSequence
     let text = String(repeating: "a", count: 900)
     for index in 0..<holds {
-      try counter.say("HUD SHOW main STATUS \(text) REQUEST /\(index)\(text)")
+      try counter.say("HUD SHOW main STATUS \(text) REQUEST /\(index)\(text) DURABLE")
     }
     for step in 1...100 {
       try counter.say("HUD PROGRESS main \(Double(step) / 101)")
@@ -113,7 +113,7 @@ import Testing
   @Test func aDamagedDifferenceIsNoEventAndNoTrap() throws {
     let counter = DispatcherHarness()
     let text = String(repeating: "a", count: 900)
-    try counter.say("HUD SHOW main STATUS \(text)")
+    try counter.say("HUD SHOW main STATUS \(text) DURABLE")
     for step in 1...3 { try counter.say("HUD PROGRESS main 0.\(step)") }
     var log = counter.dispatcher.engine.eventLog
     let bytes = try #require(log.takeUnstored().portions.last?.bytes)
