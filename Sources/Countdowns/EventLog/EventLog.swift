@@ -255,7 +255,8 @@ package struct EventLog {
 
   @inline(__always)
   private mutating func shorten(from start: Int) {
-    isDifference = EventDifferences.isLong(open.bytes.count - start)
+    isDifference =
+      EventDifferences.isLong(open.bytes.count - start)
       && differences.shorten(&open.bytes, from: start, words.words)
   }
 

@@ -180,10 +180,13 @@ private final class RightsWalk {
   }
 
   private func value(_ parameter: Parameter, _ name: String, _ kind: EntityKind?) -> String {
-    if let kind, parameter.type == .key { return Self.keys(of: kind).randomElement(using: &random)! }
+    if let kind, parameter.type == .key {
+      return Self.keys(of: kind).randomElement(using: &random)!
+    }
     if parameter.token == "POLICY" { return "login" }
     switch parameter.type {
-    case .owner: return ["none", "connection", "scope:s-1", "scope:s-2"].randomElement(using: &random)!
+    case .owner:
+      return ["none", "connection", "scope:s-1", "scope:s-2"].randomElement(using: &random)!
     case .choice(let words): return words.randomElement(using: &random)!
     case .toggle: return ["on", "off"].randomElement(using: &random)!
     case .duration, .durationOr: return ["50ms", "2s", "1h"].randomElement(using: &random)!
@@ -222,7 +225,9 @@ private final class RightsWalk {
       text = text.split(separator: key).joined()
       if words.contains(key) { continue }
       let isAllowed = entities.contains { $0.key == key && may(user, $0, isChange: false) }
-      if !isAllowed { violations.append("\(line): uid \(user.client.uid) reads \(key) in \(frame.text)") }
+      if !isAllowed {
+        violations.append("\(line): uid \(user.client.uid) reads \(key) in \(frame.text)")
+      }
     }
   }
 
