@@ -364,7 +364,7 @@ package enum EventCoding {
     mutating func text() -> Span<UInt8>? { text(integer()) }
 
     @_lifetime(copy self)
-    private mutating func text(_ length: Int64?) -> Span<UInt8>? {
+    fileprivate mutating func text(_ length: Int64?) -> Span<UInt8>? {
       guard let length, length >= 0, length <= bytes.count - position else { return nil }
       return take(Int(length))
     }
@@ -380,45 +380,6 @@ package enum EventCoding {
     private mutating func take(_ count: Int) -> Span<UInt8> {
       defer { position += count }
       return bytes.extracting(position..<position + count)
-    }
-
-    /// Returns the bytes of the next field; nil if it is missing or malformed.
-    @_lifetime(copy self)
-    fileprivate mutating func field() -> Span<UInt8>? {
-      let begin = position
-      guard passField() else { return nil }
-      return bytes.extracting(begin..<position)
-    }
-
-    private mutating func passField() -> Bool {
-      guard word() != nil, let first = byte(), let tag = Tag(rawValue: first & 15) else {
-        return false
-      }
-      switch tag {
-      case .null, .yes, .no: return true
-      case .integer: return integer(length: first >> 4) != nil
-      case .double:
-        guard bytes.count - position >= 8 else { return false }
-        position += 8
-        return true
-      case .text: return text(integer(length: first >> 4)) != nil
-      case .word: return word() != nil
-      case .list:
-        guard let count = integer(length: first >> 4), count >= 0 else { return false }
-        return passes(count) { $0.text() != nil }
-      case .records:
-        guard let count = integer(length: first >> 4), count >= 0 else { return false }
-        return passes(count) { reader in
-          guard let fields = reader.byte() else { return false }
-          return reader.passes(Int64(fields)) { $0.passField() }
-        }
-      }
-    }
-
-    private mutating func passes(_ count: Int64, _ body: (inout Reader) -> Bool) -> Bool {
-      var left = count
-      while left > 0, body(&self) { left -= 1 }
-      return left <= 0
     }
 
     /// Writes the next field to a line. Returns false if the field is missing or malformed.
@@ -555,13 +516,20 @@ package struct LoggedEvent: ~Escapable {
 }
 
 /// Long records of a chunk that repeat most of an earlier one of the same entity are stored as the
-/// difference: each field that both have at the same place is written once.
+/// difference to it.
 ///
 /// Such a record has, instead of its key, the distance to the other one. After the generation come,
-/// in turns, how many fields are as in the other record, how many follow, and these.
+/// in turns, bytes of its own, and how many bytes of the other record's fields are passed over and
+/// copied.
 struct EventDifferences {
   /// Shorter records are whole.
   private static let shortest = 512
+  /// How many equal bytes end a part that is not equal.
+  private static let equal = 16
+  /// How far such a part may go, in both records together.
+  private static let farthest = 64
+  /// How many such parts there may be; the rest is not compared.
+  private static let mostParts = 256
 
   /// Where the newest whole record of an entity begins, by a hash of its kind and key.
   private var places: [UInt64: Int] = [:]
@@ -612,38 +580,56 @@ struct EventDifferences {
     return Array(reader.left)
   }
 
-  /// The fields that are as in the other record, and those after them that are not.
-  private struct Run {
-    var same: Int64 = 0
-    var count: Int64 = 0
-    var own: [UInt8] = []
-  }
-
   /// - Parameter record, other: after their keys.
   private static func write(
     _ record: EventCoding.Reader, _ other: EventCoding.Reader, to writer: inout EventCoding.Writer
   ) {
-    var record = record
-    let start = record.left
-    guard record.word() != nil, record.integer() != nil, var other = other.atFields else { return }
-    writer.raw(start.extracting(..<(start.count - record.left.count)))
-    var runs = [Run()]
-    while let field = record.field() {
-      var isSame = false
-      if let there = other.field() { isSame = there.hasSameBytes(as: field) }
-      if isSame, runs[runs.count - 1].count > 0 { runs.append(Run()) }
-      if isSame {
-        runs[runs.count - 1].same += 1
-      } else {
-        runs[runs.count - 1].count += 1
-        runs[runs.count - 1].own.append(field)
+    guard let own = record.atFields?.left, let base = other.atFields?.left else { return }
+    writer.raw(record.left.extracting(..<(record.left.count - own.count)))
+    var (begin, place) = (0, 0)
+    var (skip, passed) = (0, 0)
+    for _ in 0..<mostParts {
+      let count = commonLength(own, begin + skip, base, place + passed)
+      writer.integer(Int64(skip))
+      writer.raw(own.extracting(begin..<begin + skip))
+      writer.integer(Int64(passed))
+      writer.integer(Int64(count))
+      begin += skip + count
+      place += passed + count
+      guard begin < own.count else { return }
+      guard let next = nextEqual(own, begin, base, place) else { break }
+      (skip, passed) = next
+    }
+    writer.integer(Int64(own.count - begin))
+    writer.raw(own.extracting(begin...))
+    writer.integer(0)
+    writer.integer(0)
+  }
+
+  private static func commonLength(
+    _ a: Span<UInt8>, _ from: Int, _ b: Span<UInt8>, _ other: Int
+  ) -> Int {
+    let most = min(a.count - from, b.count - other)
+    var count = 0
+    while count + 8 <= most, a.word(at: from + count) == b.word(at: other + count) { count += 8 }
+    while count < most, a[from + count] == b[other + count] { count += 1 }
+    return count
+  }
+
+  /// Returns how many bytes are to be passed over in both until they are equal again for a while.
+  private static func nextEqual(
+    _ a: Span<UInt8>, _ from: Int, _ b: Span<UInt8>, _ other: Int
+  ) -> (Int, Int)? {
+    func isEqual(_ x: Int, _ y: Int) -> Bool {
+      x + equal <= a.count && y + equal <= b.count && a.word(at: x) == b.word(at: y)
+        && a.word(at: x + 8) == b.word(at: y + 8)
+    }
+    for both in 1...farthest {
+      for own in 0...both where isEqual(from + own, other + both - own) {
+        return (own, both - own)
       }
     }
-    for run in runs {
-      writer.integer(run.same)
-      writer.integer(run.count)
-      writer.raw(run.own.span)
-    }
+    return nil
   }
 
   /// Returns the encoded fields of a record; nil if it is malformed.
@@ -654,22 +640,15 @@ struct EventDifferences {
   fileprivate static func fields(
     _ difference: EventCoding.Reader, _ other: EventCoding.Reader
   ) -> [UInt8]? {
-    guard var other = other.atFields else { return nil }
+    guard var base = other.atFields else { return nil }
     var reader = difference
     var fields: [UInt8] = []
     while !reader.isAtEnd {
-      guard var same = reader.integer(), var own = reader.integer() else { return nil }
-      while same > 0 {
-        guard let field = other.field() else { return nil }
-        fields.append(field)
-        same -= 1
-      }
-      while own > 0 {
-        guard let field = reader.field() else { return nil }
-        fields.append(field)
-        _ = other.field()
-        own -= 1
-      }
+      guard let own = reader.text(), let passed = reader.integer(), base.text(passed) != nil,
+        let copied = base.text(reader.integer())
+      else { return nil }
+      fields.append(own)
+      fields.append(copied)
     }
     return fields
   }
