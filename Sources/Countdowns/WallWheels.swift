@@ -25,7 +25,9 @@ struct WallWheels: ~Copyable {
   private var top: Layer { layers[layers.count - 1] }
   var count: Int { layers.reduce(0) { $0 + $1.wheel.count } }
   var nextDeadline: TimerWheel.Tick? {
-    layers.reduce(nil) { earliest, layer in
+    // Nearly always: each turn of the loop asks.
+    if layers.count == 1 { return top.wheel.nextDeadline }
+    return layers.reduce(nil) { earliest, layer in
       layer.wheel.nextDeadline.map { min($0, earliest ?? .max) } ?? earliest
     }
   }
@@ -73,6 +75,7 @@ struct WallWheels: ~Copyable {
   ///
   /// - Parameter rearmed: receives the payload and the new token of each.
   func settle(budget: inout Int, _ rearmed: (UInt64, TimerWheel.Token) -> Void) {
+    guard layers.count > 1 else { return }
     for (number, layer) in layers.dropLast().enumerated() where layer.hasPast {
       while let next = layer.wheel.advance(to: layer.wheel.elapsed, budget: &budget) {
         let target = self.layer(for: next.deadline, above: number + 1)
@@ -88,6 +91,7 @@ struct WallWheels: ~Copyable {
   mutating func advance(
     to now: TimerWheel.Tick, budget: inout Int
   ) -> TimerWheel.Expiration? {
+    if layers.count == 1 { return top.wheel.advance(to: now, budget: &budget) }
     while true {
       // What comes later is below.
       let below = layers.dropLast().last

@@ -83,7 +83,7 @@ package struct EventLog {
   private var differences = EventDifferences()
   /// Whether the last event in `open` is the difference to another one.
   private var isDifference = false
-  /// Users of whose events a store may not have received all.
+  /// Users of whose events a store may not have received all, besides those in `open`.
   private var pending: Set<UInt32> = []
   /// How many events were ever appended, and removed.
   private var appended = 0
@@ -287,7 +287,6 @@ package struct EventLog {
     guard user != writer else { return }
     setAside()
     writer = user
-    pending.insert(user)
     let rest = lanes[user]?.rest ?? .none
     lanes[user, default: Lane()].rest = .none
     (open.lastSequence, open.count) = (rest.lastSequence, rest.count)
@@ -302,6 +301,7 @@ package struct EventLog {
     let rest = takeOpen()
     guard rest.bytes.count > Self.mostSetAside else {
       lanes[user]?.rest = rest
+      pending.insert(user)
       return
     }
     add(rest, to: user)
@@ -321,8 +321,8 @@ package struct EventLog {
 
   /// Seals the events of all users.
   private mutating func sealAll() {
-    setAside()
-    for user in pending {
+    if let writer, open.count > 0 { add(takeOpen(), to: writer) }
+    for user in pending where user != writer {
       guard let rest = lanes[user]?.rest, rest.count > 0 else { continue }
       lanes[user]?.rest = .none
       add(rest, to: user)
@@ -335,6 +335,7 @@ package struct EventLog {
     lanes[user, default: Lane()].chunks.append(chunk)
     lanes[user]?.amount += chunk.amount
     sealedBytes += chunk.amount.bytes
+    if !isStored { pending.insert(user) }
   }
 
   private mutating func trim() {
@@ -371,7 +372,7 @@ package struct EventLog {
   // MARK: Storing
 
   /// Whether there are events, or a gap, that no store has received.
-  package var hasUnstored: Bool { !pending.isEmpty || unstoredGap != nil }
+  package var hasUnstored: Bool { open.count > 0 || !pending.isEmpty || unstoredGap != nil }
 
   /// Returns the gap after the events that `takeUnstored` has returned, for a store; nil if there
   /// is none.
@@ -398,6 +399,10 @@ package struct EventLog {
     var found: [Portion] = []
     for user in pending { takeUnstored(of: user, to: &found) }
     pending.removeAll(keepingCapacity: true)
+    if found.count == 1 {
+      lastTaken = max(lastTaken, found[0].lastSequence)
+      return (found, droppedThrough)
+    }
     found.sort { $0.lastSequence < $1.lastSequence }
     var (first, bytes, missing) = (found.count, 0, droppedThrough)
     while first > 0 {
