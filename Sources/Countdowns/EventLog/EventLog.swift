@@ -551,22 +551,11 @@ package struct EventLog {
   private func cursors(after sequence: Int64) -> [Cursor] {
     lanes.compactMap { user, lane in
       let rest = user == writer ? open : lane.rest
-      let first = Self.firstChunk(of: lane.chunks, after: sequence)
+      let first = lane.chunks.firstIndexAfter { $0.content.lastSequence <= sequence }
       guard first < lane.chunks.count || rest.count > 0 && rest.lastSequence > sequence else {
         return nil
       }
       return Cursor(chunks: lane.chunks, rest: rest, index: first)
     }
-  }
-
-  /// Returns the index of the first chunk that may have events after a number. O(log n).
-  private static func firstChunk(of chunks: Deque<Chunk>, after sequence: Int64) -> Int {
-    var low = 0
-    var high = chunks.count
-    while low < high {
-      let middle = (low + high) / 2
-      if chunks[middle].content.lastSequence > sequence { high = middle } else { low = middle + 1 }
-    }
-    return low
   }
 }
