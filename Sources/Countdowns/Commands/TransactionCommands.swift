@@ -188,7 +188,7 @@ extension Dispatcher {
 
   /// Returns the most bytes of the reply to a queued command.
   ///
-  /// - Parameter sizes: of the views so far, by a hash of 64 bits of kind and key.
+  /// - Parameter sizes: of the views so far, by the hash of the entity.
   private func replyBytes(_ arguments: Arguments, _ sizes: inout [UInt64: ViewSize]) -> Int {
     guard case .found(let row) = table.find(arguments[0], arguments.count > 1 ? arguments[1] : nil),
       let kind = table.rows[row].group.kind
@@ -196,7 +196,7 @@ extension Dispatcher {
     let spec = table.rows[row]
     guard spec.keyPosition > 0, spec.keyPosition < arguments.count else { return 0 }
     let key = arguments[spec.keyPosition]
-    let name = SipHash.ofProcess(key) &+ UInt64(kind.rawValue)
+    let name = kind.hash(of: key)
     var size = sizes[name] ?? ViewSize(bytes: viewBytes(kind, key))
     defer { sizes[name] = size }
     if !spec.flags.contains(.readOnly) {

@@ -123,14 +123,14 @@ package enum EventCoding {
 
     /// Leaves room for the length of the record, which `finish` writes.
     @inline(__always)
-    fileprivate init(_ text: ShortText, _ words: Words) {
+    init(_ text: ShortText, _ words: Words) {
       self.text = text
       self.text.word(0, count: Self.lengthBytes)
       self.words = words
     }
 
     @inline(__always)
-    fileprivate consuming func finish() -> ShortText {
+    consuming func finish() -> ShortText {
       text.overwrite(at: 0, with: UInt32(text.count - Self.lengthBytes))
       return text
     }
@@ -152,9 +152,9 @@ package enum EventCoding {
     }
 
     @inline(__always)
-    fileprivate mutating func byte(_ byte: UInt8) { text.byte(byte) }
+    mutating func byte(_ byte: UInt8) { text.byte(byte) }
 
-    fileprivate mutating func raw(_ bytes: Span<UInt8>) { text.raw(bytes) }
+    mutating func raw(_ bytes: Span<UInt8>) { text.raw(bytes) }
 
     /// Returns the zigzag bits of an integer, and their length in bytes.
     @inline(__always)
@@ -164,7 +164,7 @@ package enum EventCoding {
     }
 
     @inline(__always)
-    fileprivate mutating func integer(_ value: Int64, _ tag: UInt8 = 0) {
+    mutating func integer(_ value: Int64, _ tag: UInt8 = 0) {
       let (bits, length) = Self.zigzag(value)
       let first = UInt64(tag) | length << 4
       if length < 8 { return text.word(first | bits << 8, count: Int(length) + 1) }
@@ -315,11 +315,11 @@ package enum EventCoding {
   }
 
   /// Marks the kind of a record that is a difference.
-  fileprivate static let differs: UInt8 = 0x80
+  static let differs: UInt8 = 0x80
 
   /// Returns a reader at the key of a record that is no difference; nil if there is none.
   @_lifetime(copy bytes)
-  fileprivate static func whole(_ bytes: Span<UInt8>, at position: Int) -> Reader? {
+  static func whole(_ bytes: Span<UInt8>, at position: Int) -> Reader? {
     guard position + 4 <= bytes.count else { return nil }
     let end = position + 4 + Int(bytes.word(at: position, count: 4))
     guard end <= bytes.count else { return nil }
@@ -364,13 +364,13 @@ package enum EventCoding {
     mutating func text() -> Span<UInt8>? { text(integer()) }
 
     @_lifetime(copy self)
-    fileprivate mutating func text(_ length: Int64?) -> Span<UInt8>? {
+    mutating func text(_ length: Int64?) -> Span<UInt8>? {
       guard let length, length >= 0, length <= bytes.count - position else { return nil }
       return take(Int(length))
     }
 
     @_lifetime(copy self)
-    fileprivate mutating func word() -> Span<UInt8>? {
+    mutating func word() -> Span<UInt8>? {
       guard let code = byte() else { return nil }
       guard code != Words.none else { return text() }
       return if let word = Words.word(of: code) { word.bytes } else { nil }
@@ -512,161 +512,5 @@ package struct LoggedEvent: ~Escapable {
     if let position { line.field("position", position) }
     line.end()
     return Array(line.bytes)
-  }
-}
-
-/// Long records of a chunk that repeat most of an earlier one of the same entity are stored as the
-/// difference to it.
-///
-/// Such a record has, instead of its key, the distance to the other one. After the generation come,
-/// in turns, bytes of its own, and how many bytes of the other record's fields are passed over and
-/// copied.
-struct EventDifferences {
-  /// Shorter records are whole.
-  private static let shortest = 512
-  /// How many equal bytes end a part that is not equal.
-  private static let equal = 16
-  /// How far such a part may go, in both records together.
-  private static let farthest = 64
-  /// How many such parts there may be; the rest is not compared.
-  private static let mostParts = 256
-
-  /// Where the newest whole record of an entity begins, by a hash of its kind and key.
-  private var places: [UInt64: Int] = [:]
-
-  mutating func removeAll() { if !places.isEmpty { places.removeAll() } }
-
-  @inline(__always)
-  static func isLong(_ length: Int) -> Bool { length >= shortest }
-
-  /// Replaces the last record of a chunk if its difference to an earlier one is much shorter.
-  /// Returns whether it is.
-  @inline(never)
-  mutating func shorten(_ chunk: inout [UInt8], from begin: Int, _ words: Words) -> Bool {
-    let record = Array(chunk[begin...])
-    guard var reader = EventCoding.whole(record.span, at: 0), let key = reader.text() else {
-      return false
-    }
-    var start = EventCoding.Reader(record.span.extracting(4...))
-    guard let sequence = start.integer(), let kind = start.byte() else { return false }
-    let hash = SipHash.ofProcess(key) &+ UInt64(kind)
-    let place = places.updateValue(begin, forKey: hash)
-    guard let place, let old = Self.rest(of: chunk.span, at: place, of: key) else { return false }
-    chunk.removeLast(record.count)
-    chunk.append(atMost: 2 * record.count + 64) { text in
-      var writer = EventCoding.Writer(text, words)
-      writer.integer(sequence)
-      writer.byte(kind | EventCoding.differs)
-      writer.integer(Int64(begin - place))
-      EventDifferences.write(reader, EventCoding.Reader(old.span), to: &writer)
-      text = writer.finish()
-    }
-    guard chunk.count - begin <= record.count / 2 else {
-      chunk.removeLast(chunk.count - begin)
-      chunk += record
-      return false
-    }
-    places[hash] = place
-    return true
-  }
-
-  /// Returns what a whole record has after its key; nil if that is another key.
-  private static func rest(
-    of chunk: Span<UInt8>, at place: Int, of key: Span<UInt8>
-  ) -> [UInt8]? {
-    guard var reader = EventCoding.whole(chunk, at: place), let own = reader.text(),
-      own.hasSameBytes(as: key)
-    else { return nil }
-    return Array(reader.left)
-  }
-
-  /// - Parameter record, other: after their keys.
-  private static func write(
-    _ record: EventCoding.Reader, _ other: EventCoding.Reader, to writer: inout EventCoding.Writer
-  ) {
-    guard let own = record.atFields?.left, let base = other.atFields?.left else { return }
-    writer.raw(record.left.extracting(..<(record.left.count - own.count)))
-    var (begin, place) = (0, 0)
-    var (skip, passed) = (0, 0)
-    for _ in 0..<mostParts {
-      let count = commonLength(own, begin + skip, base, place + passed)
-      writer.integer(Int64(skip))
-      writer.raw(own.extracting(begin..<begin + skip))
-      writer.integer(Int64(passed))
-      writer.integer(Int64(count))
-      begin += skip + count
-      place += passed + count
-      guard begin < own.count else { return }
-      guard let next = nextEqual(own, begin, base, place) else { break }
-      (skip, passed) = next
-    }
-    writer.integer(Int64(own.count - begin))
-    writer.raw(own.extracting(begin...))
-    writer.integer(0)
-    writer.integer(0)
-  }
-
-  private static func commonLength(
-    _ a: Span<UInt8>, _ from: Int, _ b: Span<UInt8>, _ other: Int
-  ) -> Int {
-    let most = min(a.count - from, b.count - other)
-    var count = 0
-    while count + 8 <= most, a.word(at: from + count) == b.word(at: other + count) { count += 8 }
-    while count < most, a[from + count] == b[other + count] { count += 1 }
-    return count
-  }
-
-  /// Returns how many bytes are to be passed over in both until they are equal again for a while.
-  private static func nextEqual(
-    _ a: Span<UInt8>, _ from: Int, _ b: Span<UInt8>, _ other: Int
-  ) -> (Int, Int)? {
-    func isEqual(_ x: Int, _ y: Int) -> Bool {
-      x + equal <= a.count && y + equal <= b.count && a.word(at: x) == b.word(at: y)
-        && a.word(at: x + 8) == b.word(at: y + 8)
-    }
-    for both in 1...farthest {
-      for own in 0...both where isEqual(from + own, other + both - own) {
-        return (own, both - own)
-      }
-    }
-    return nil
-  }
-
-  /// Returns the encoded fields of a record; nil if it is malformed.
-  ///
-  /// - Parameters:
-  ///   - difference: after its generation.
-  ///   - other: after its key.
-  fileprivate static func fields(
-    _ difference: EventCoding.Reader, _ other: EventCoding.Reader
-  ) -> [UInt8]? {
-    guard var base = other.atFields else { return nil }
-    var reader = difference
-    var fields: [UInt8] = []
-    while !reader.isAtEnd {
-      guard let own = reader.text(), let passed = reader.integer(), base.text(passed) != nil,
-        let copied = base.text(reader.integer())
-      else { return nil }
-      fields.append(own)
-      fields.append(copied)
-    }
-    return fields
-  }
-}
-
-extension EventCoding.Reader {
-  /// The reader of a record after its key, at its first field; nil if it is malformed.
-  fileprivate var atFields: Self? {
-    @_lifetime(copy self)
-    get {
-      var reader = self
-      return reader.word() != nil && reader.integer() != nil ? reader : nil
-    }
-  }
-}
-
-extension [UInt8] {
-  fileprivate mutating func append(_ bytes: Span<UInt8>) {
-    append(atMost: bytes.count) { $0.raw(bytes) }
   }
 }

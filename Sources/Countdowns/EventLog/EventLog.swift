@@ -231,7 +231,7 @@ package struct EventLog {
     begin(EventCoding.noUser)
     let start = open.bytes.count
     event.append(as: sequence, to: &open.bytes, words.words)
-    shorten(from: start)
+    shorten(event.kind, sequence, from: start)
     noteAppended(sequence)
   }
 
@@ -243,7 +243,7 @@ package struct EventLog {
     begin(user)
     let start = open.bytes.count
     EventCoding.append(head, kind, key: key, to: &open.bytes, words.words, size, rest)
-    shorten(from: start)
+    shorten(kind, head.sequence, from: start)
     noteAppended(head.sequence)
   }
 
@@ -253,11 +253,13 @@ package struct EventLog {
     if open.bytes.isEmpty { EventCoding.begin(&open.bytes, hasUsers ? user : nil) }
   }
 
+  /// Stores the last event as a difference, if that is much shorter. Not without users: older hosts
+  /// of a fleet would not know what it is.
   @inline(__always)
-  private mutating func shorten(from start: Int) {
+  private mutating func shorten(_ kind: EntityKind, _ sequence: Int64, from start: Int) {
     isDifference =
-      EventDifferences.isLong(open.bytes.count - start)
-      && differences.shorten(&open.bytes, from: start, words.words)
+      EventDifferences.isLong(open.bytes.count - start) && hasUsers
+      && differences.shorten(&open.bytes, from: start, kind, sequence, words.words)
   }
 
   @inline(__always)

@@ -176,6 +176,9 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     Array(kind.name.bytes) + [UInt8(ascii: ":")]
   }
 
+  /// Returns 64 bits that stand for an entity, in this run of the program.
+  func hash(of key: Span<UInt8>) -> UInt64 { SipHash.ofProcess(key) &+ UInt64(rawValue) }
+
   /// Calls `body` with the name of an entity's channel.
   func withChannel<R>(_ key: Span<UInt8>, _ body: (Span<UInt8>) -> R) -> R {
     let prefix = channelPrefix

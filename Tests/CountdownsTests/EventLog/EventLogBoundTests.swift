@@ -117,6 +117,20 @@ import Testing
     #expect(log.portions.allSatisfy { EventLog.isValid($0.bytes) })
   }
 
+  /// An older host of a fleet reads what a workbench has logged, and knows no differences.
+  @Test func aLogWithoutUsersHasWholeEvents() throws {
+    var settings = EngineSettings()
+    settings.eventsHaveUsers = false
+    let (counter, plain) = (DispatcherHarness(engine: settings), DispatcherHarness())
+    let text = String(repeating: "a", count: 900)
+    for harness in [counter, plain] {
+      try harness.say("HUD SHOW main STATUS \(text) DURABLE")
+      for step in 1...9 { try harness.say("HUD PROGRESS main 0.\(step)") }
+    }
+    #expect(counter.dispatcher.engine.eventLog.bytes > 9 * text.count)
+    #expect(plain.dispatcher.engine.eventLog.bytes < 4 * text.count)
+  }
+
   @Test func aDamagedDifferenceIsNoEventAndNoTrap() throws {
     let counter = DispatcherHarness()
     let text = String(repeating: "a", count: 900)
