@@ -1,8 +1,6 @@
 """Lost replies: redis-py repeats a command by itself, and TOKEN makes that safe."""
 
 import contextlib
-import socket
-import threading
 
 import pytest
 import redis
@@ -10,6 +8,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from countdownd import PATIENCE, view
+from proxy import Proxy
 
 # A command, and what shows that it was done once.
 COMMANDS = {
@@ -21,27 +20,16 @@ COMMANDS = {
 }
 
 
-class Lossy:
-    """A proxy for a daemon's socket. When told to, it loses one reply and closes the connection."""
+class Lossy(Proxy):
+    """When told to, it loses one reply and closes the connection."""
 
     def __init__(self, daemon, path):
-        self.daemon, self.path, self.lost, self.is_losing = daemon, path, 0, False
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
-        self.listener.listen()
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self.listener.accept()
-                threading.Thread(target=self.serve, args=[client], daemon=True).start()
+        self.lost, self.is_losing = 0, False
+        super().__init__(daemon, path)
 
     def serve(self, client):
-        with client, socket.socket(socket.AF_UNIX) as server:
+        with client, self.connect() as server:
             client.settimeout(PATIENCE)
-            server.settimeout(PATIENCE)
-            server.connect(str(self.daemon.path))
             with contextlib.suppress(OSError):
                 while request := client.recv(1 << 16):
                     server.sendall(request)

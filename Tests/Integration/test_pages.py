@@ -21,6 +21,7 @@ import pytest
 from compiled import once
 from countdownd import DEBUG_BUILD, PATIENCE, PROJECT, binary, eventually, view
 from pages import Reader, blocks, matches
+from proxy import Proxy
 from test_client_packages import typescript_client
 
 README = PROJECT / "README.md"
@@ -208,22 +209,33 @@ def test_programs_of_the_python_page_print_what_it_shows(daemon, tmp_path, numbe
 # Events
 
 
+@contextlib.contextmanager
+def follower(language, write, directory, path):
+    """Runs the program of the page that follows events, and yields the lines that it has printed."""
+    ((text, _),) = programs(PROJECT / "docs/reference/events.md", language)
+    lines = []
+    process = subprocess.Popen(
+        write(text, directory), cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=environment(COUNTDOWND_SOCKET=str(path), NODE_PATH="/usr/share/nodejs"),
+    )  # fmt: skip
+    reader = threading.Thread(target=lambda: [lines.append(line.strip()) for line in process.stdout])
+    reader.start()
+    try:
+        yield lines
+    finally:
+        process.kill()
+        process.wait()
+        reader.join()
+
+
 @pytest.mark.parametrize("language, write", [("python", python), ("js", node)])
 @pytest.mark.parametrize("how", ["terminate", "kill"])
 def test_programs_that_follow_events_miss_nothing_while_the_daemon_restarts(
     daemon, tmp_path, language, write, how
 ):
-    ((text, _),) = programs(PROJECT / "docs/reference/events.md", language)
     client = daemon.connect()
-    lines = []
-    process = subprocess.Popen(
-        write(text, tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env=environment(COUNTDOWND_SOCKET=str(daemon.path), NODE_PATH="/usr/share/nodejs"),
-    )  # fmt: skip
     # Each restart is followed at once by events, before the program is connected again.
-    reader = threading.Thread(target=lambda: [lines.append(line.strip()) for line in process.stdout])
-    reader.start()
-    try:
+    with follower(language, write, tmp_path, daemon.path) as lines:
         eventually(lambda: client("PUBSUB", "NUMPAT") == 1, "it is subscribed")
         client("TIMER", "SET", "0", "1h")
         for number in range(1, 4):
@@ -236,39 +248,27 @@ def test_programs_that_follow_events_miss_nothing_while_the_daemon_restarts(
         eventually(lambda: "during 3 set" in lines, "it has caught up")
         client("TIMER", "DEL", "0")
         eventually(lambda: "0 cancelled" in lines, "it follows again")
-    finally:
-        process.kill()
-        process.wait()
-        reader.join()
     assert lines == [
         "0 set", "1 set", "during 1 set", "2 set", "during 2 set", "3 set", "during 3 set",
         "0 cancelled",
     ]  # fmt: skip
 
 
-class Holding:
-    """A proxy for a daemon's socket: it can hold replies to EVENTS SINCE, cut subscriptions, and
-    keep new connections waiting."""
+class Holding(Proxy):
+    """Can hold replies to EVENTS SINCE, cut subscriptions, and keep new connections waiting."""
 
     def __init__(self, daemon, path):
-        self.daemon, self.held, self.subscriptions = daemon, [], []
+        self.held, self.subscriptions = [], []
         self.is_holding = self.is_away = False
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(path))
-        self.listener.listen()
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__(daemon, path)
 
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self.listener.accept()
-                while self.is_away:
-                    time.sleep(0.01)
-                server = socket.socket(socket.AF_UNIX)
-                server.connect(str(self.daemon.path))
-                asked = set()
-                for serve in self.requests, self.replies:
-                    threading.Thread(target=serve, args=[client, server, asked], daemon=True).start()
+    def serve(self, client):
+        while self.is_away:
+            time.sleep(0.01)
+        server = self.connect()
+        asked = set()
+        threading.Thread(target=self.requests, args=[client, server, asked], daemon=True).start()
+        self.replies(client, server, asked)
 
     def requests(self, client, server, asked):
         with contextlib.suppress(OSError):
@@ -301,16 +301,8 @@ class Holding:
 
 def test_the_js_program_takes_each_event_once_when_replies_are_slow(daemon, tmp_path):
     """Two readings are under way, as the connection was lost twice; an event comes between them."""
-    ((text, _),) = programs(PROJECT / "docs/reference/events.md", "js")
-    client, lines = daemon.connect(), []
-    proxy = Holding(daemon, tmp_path / "holding")
-    process = subprocess.Popen(
-        node(text, tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env=environment(COUNTDOWND_SOCKET=str(tmp_path / "holding"), NODE_PATH="/usr/share/nodejs"),
-    )  # fmt: skip
-    reader = threading.Thread(target=lambda: [lines.append(line.strip()) for line in process.stdout])
-    reader.start()
-    try:
+    client, proxy = daemon.connect(), Holding(daemon, tmp_path / "holding")
+    with proxy.listener, follower("js", node, tmp_path, proxy.path) as lines:
         eventually(lambda: client("PUBSUB", "NUMPAT") == 1, "it is subscribed")
         client("TIMER", "SET", "0", "1h")
         eventually(lambda: "0 set" in lines, "it follows")
@@ -334,11 +326,6 @@ def test_the_js_program_takes_each_event_once_when_replies_are_slow(daemon, tmp_
         eventually(lambda: client("PUBSUB", "NUMPAT") == 1 and proxy.subscriptions, "it is back")
         client("TIMER", "SET", "3", "1h")
         eventually(lambda: "3 set" in lines, "it follows again")
-    finally:
-        proxy.listener.close()
-        process.kill()
-        process.wait()
-        reader.join()
     assert lines == ["0 set", "1 set", "2 set", "3 set"]
 
 
