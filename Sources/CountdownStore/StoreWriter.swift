@@ -48,8 +48,6 @@ package final class StoreWriter: @unchecked Sendable {
     /// Why full segments cannot be folded, or nil.
     var problem: StoreError?
     var folds: Int64 = 0
-    /// When the last segment became full, as `ChangeLog.now`.
-    var filled: Int64 = .min
     /// Copies to be made.
     var requests: [CopyRequest] = []
     /// The last copy, if the disk had no room for it.
@@ -114,7 +112,6 @@ package final class StoreWriter: @unchecked Sendable {
     log.filled = { [weak self] in
       guard let self else { return }
       reserving.async { self.log.reserve() }
-      upkeepState.withLock { $0.filled = ChangeLog.now }
       upkeep?.wake()
     }
     log.reserve()
@@ -306,9 +303,7 @@ package final class StoreWriter: @unchecked Sendable {
 
   private var isTimeToFold: Bool {
     if log.fullSegments >= options.mostSegments / Self.shareOfSegments { return true }
-    return upkeepState.withLock { state in
-      state.problem != nil || ChangeLog.now >= state.filled + options.pauseMicroseconds
-    }
+    return foldingProblem != nil || ChangeLog.now >= log.filledAt + options.pauseMicroseconds
   }
 
   private func problemOfFolding() -> StoreError? {

@@ -30,6 +30,8 @@ final class ChangeLog: @unchecked Sendable {
   private struct Shared {
     /// Full segments, oldest first, each with the number of its last batch.
     var full: [(segment: LogSegment, last: UInt64)] = []
+    /// When the newest of them became full, as `now`; `.min` if that was before this start.
+    var filledAt: Int64 = .min
     /// The next segment, reserved ahead.
     var spare: LogSegment?
     var lastNumber: UInt64
@@ -163,6 +165,7 @@ final class ChangeLog: @unchecked Sendable {
       let old = current
       shared.withLock {
         $0.full.append((old, $0.lastNumber))
+        $0.filledAt = Self.now
         $0.spare = nil
         $0.current = next
       }
@@ -188,6 +191,9 @@ final class ChangeLog: @unchecked Sendable {
 
   /// The number of full segments that are not folded yet.
   var fullSegments: Int { shared.withLock { $0.full.count } }
+
+  /// When the last segment became full, as `now`; `.min` if none has since the start.
+  var filledAt: Int64 { shared.withLock { $0.filledAt } }
 
   /// The segment that is written to.
   var currentSegment: LogSegment { shared.withLock { $0.current } }
