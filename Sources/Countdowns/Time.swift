@@ -53,3 +53,24 @@ package struct Generation: Hashable, Comparable, Sendable {
 
   package static func < (a: Generation, b: Generation) -> Bool { a.value < b.value }
 }
+
+/// The clock of a deadline.
+package enum TimerClock: String, CaseIterable, Sendable {
+  case boot, wall
+}
+
+extension Moment {
+  func on(_ clock: TimerClock) -> Instant {
+    switch clock {
+    case .boot: boot
+    case .wall: wall
+    }
+  }
+
+  func unixMilliseconds(of instant: Instant, on clock: TimerClock) -> Int64 {
+    switch clock {
+    case .boot: unixMilliseconds(of: instant)
+    case .wall: unixMilliseconds(ofWall: instant)
+    }
+  }
+}

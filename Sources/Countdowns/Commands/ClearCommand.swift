@@ -1,12 +1,15 @@
 import Wire
 
+private let clearable = EntityKind.independent.map { "\($0.name)" }
+
 /// Ends many entities at once, for administrators.
 let clearCommands: [CommandSpec] = [
   CommandSpec(
     "CLEAR", nil,
     [
       Parameter(
-        "kind", .text(), "A kind: countdown, timer, throttle, once, gate or debounce."),
+        "kind", .text(),
+        "A kind: \(clearable.dropLast().joined(separator: ", ")) or \(clearable.last!)."),
       Parameter("glob", .text(atMost: 1_024), "A glob pattern for keys: `*` `?` `[a-z]` `[^a]`."),
     ], group: .server, [.admin, .write, .afterLoading],
     complexity: "O(entities)",
@@ -15,7 +18,7 @@ let clearCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     let name = call.text(1).lowercased()
     guard let kind = EntityKind.independent.first(where: { "\($0.name)" == name }) else {
-      let known = EntityKind.independent.map { "\($0.name)" }.joined(separator: ", ")
+      let known = clearable.joined(separator: ", ")
       throw call.problem("'\(quoted(call.arguments[1]))' is no kind that can be cleared: \(known)")
     }
     guard call.dispatcher.fleet?.shares(kind) != true else {
@@ -47,13 +50,6 @@ let clearCommands: [CommandSpec] = [
   }
 ]
 
-extension EntityKind {
-  /// The kinds whose entities outlive connections and interfaces.
-  package static let independent: [EntityKind] = [
-    .countdown, .timer, .throttle, .once, .gate, .debounce,
-  ]
-}
-
 extension Engine {
   /// Returns the keys of a page of a listing, and the cursor of the next.
   fileprivate func keys(
@@ -81,20 +77,14 @@ extension Engine {
   package func end(
     _ kind: EntityKind, _ key: Span<UInt8>, at now: Moment
   ) throws(EngineError) -> Bool {
-    switch kind {
-    case .countdown: try cancelCountdown(key, generation: nil, at: now)
-    case .timer: try cancel(TimerKind.self, key, generation: nil, at: now)
-    case .throttle: try cancel(ThrottleKind.self, key, generation: nil, at: now)
-    case .once: try cancel(OnceKind.self, key, generation: nil, at: now)
-    case .gate:
-      // A session that is open, or else a pending action.
-      if try closeGate(key, generation: nil, at: now) {
-        true
-      } else {
-        try cancel(GateKind.self, key, generation: nil, at: now)
-      }
-    case .debounce: try cancel(DebounceKind.self, key, generation: nil, at: now)
-    case .hud, .scope, .nav, .page: false
-    }
+    try kind.shared?.end(key, in: self, at: now) ?? false
+  }
+}
+
+extension ExpiringKind where Self: SharedKind {
+  static func end(
+    _ key: Span<UInt8>, in engine: Engine, at now: Moment
+  ) throws(EngineError) -> Bool {
+    try engine.cancel(Self.self, key, generation: nil, at: now)
   }
 }

@@ -14,7 +14,7 @@ package final class CommandSpec: Sendable {
     }
 
     /// What messages call its entities.
-    var noun: String { self == .entities(.nav) ? "stack" : name }
+    var noun: String { kind?.behavior.noun ?? name }
 
     /// The kind that its commands are about; nil if none.
     var kind: EntityKind? {

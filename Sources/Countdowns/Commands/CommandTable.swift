@@ -11,12 +11,12 @@ package struct CommandTable: Sendable {
     let name: CommandName.Words
     let second: CommandName.Words?
     let index: Int
-    /// The position of a countdown's key among the arguments; 0 for none.
-    let countdown: Int
+    /// The position of the key to prefetch among the arguments; 0 for none.
+    let prefetched: Int
   }
 
-  /// The position of the key in the last command, if that was about a countdown; else 0.
-  var lastCountdown: Int { last?.countdown ?? 0 }
+  /// The position of the key in the last command, if that is worth prefetching; else 0.
+  var lastPrefetched: Int { last?.prefetched ?? 0 }
 
   /// The commands that begin with the same word.
   private struct Family {
@@ -43,11 +43,9 @@ package struct CommandTable: Sendable {
 
   package init() {
     let commands =
-      countdownCommands + hudCommands + timerCommands + guardCommands + scopeCommands
-      + navigationCommands + pageCommands + connectionCommands
-      + transactionCommands + clientCommands + pubSubCommands + eventCommands
-      + serverCommands + clearCommands + clockCommands + backupCommands + journalCommands
-      + fleetCommands + introspectionCommands
+      EntityKind.commands + connectionCommands + transactionCommands + clientCommands
+      + pubSubCommands + eventCommands + serverCommands + clearCommands + clockCommands
+      + backupCommands + journalCommands + fleetCommands + introspectionCommands
     rows = commands + helpCommands(for: commands)
     for (index, row) in rows.enumerated() {
       let name = CommandName(row.name)!
@@ -75,10 +73,10 @@ package struct CommandTable: Sendable {
     let found = family.find(second)
     // `Words` has only the beginning of a longer word.
     if case .found(let index) = found, second?.count ?? 0 <= CommandName.most {
-      let isOfCountdown = rows[index].group == .entities(.countdown)
+      let isPrefetched = rows[index].group == .entities(.prefetched)
       last = Last(
         name: first, second: other, index: index,
-        countdown: isOfCountdown ? rows[index].keyPosition : 0)
+        prefetched: isPrefetched ? rows[index].keyPosition : 0)
     }
     return found
   }
@@ -121,8 +119,6 @@ private func helpCommands(for commands: [CommandSpec]) -> [CommandSpec] {
     }
   }
 }
-
-private let guardCommands = throttleCommands + onceCommands + gateCommands + debounceCommands
 
 /// A name of up to 16 bytes, in capitals, as two numbers: cheap to hash and compare.
 struct CommandName: Hashable, Sendable {

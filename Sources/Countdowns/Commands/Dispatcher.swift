@@ -199,12 +199,6 @@ package final class Dispatcher {
     }
   }
 
-  /// Prefetches the countdown of a command that is executed soon, if it is like the last command.
-  package func prepare(_ arguments: Arguments) {
-    let place = table.lastCountdown
-    if place > 0, place < arguments.count { engine.countdowns.prepare(arguments[place]) }
-  }
-
   /// - Returns: where the reply begins.
   func begin(_ session: Session) -> Int {
     let start = session.output.bytes.count

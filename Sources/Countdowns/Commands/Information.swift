@@ -72,16 +72,7 @@ extension Dispatcher {
     return [
       ("entities", "\(engine.entityCount)"),
       ("max_entities", "\(engine.settings.limits.entities)"),
-      ("countdowns", "\(engine.count(.countdown))"),
-      ("huds", "\(engine.count(.hud))"),
-      ("timers", "\(engine.count(.timer))"),
-      ("throttles", "\(engine.count(.throttle))"),
-      ("onces", "\(engine.count(.once))"),
-      ("gates", "\(engine.count(.gate))"),
-      ("debounces", "\(engine.count(.debounce))"),
-      ("scopes", "\(engine.count(.scope))"),
-      ("stacks", "\(engine.count(.nav))"),
-      ("pages", "\(engine.count(.page))"),
+    ] + EntityKind.listed.map { ("\($0.behavior.noun)s", "\(engine.count($0))") } + [
       ("armed", "\(engine.armedCount)"),
       ("next_deadline_in_ms", left.map { "\(max($0.millisecondsRoundedUp, 0))" } ?? ""),
     ]

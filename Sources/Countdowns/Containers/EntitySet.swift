@@ -61,7 +61,7 @@ struct EntitySet {
 
   struct Iterator: IteratorProtocol {
     private var pages: [EntityRef: Page].Iterator
-    private var name = EntityRef(.countdown, 0)
+    private var name = EntityRef(payload: 0)
     private var rest: Page?
 
     fileprivate init(pages: [EntityRef: Page].Iterator) { self.pages = pages }

@@ -8,6 +8,10 @@ protocol SharedKind: Kind {
   static func owner(_ index: UInt32, in engine: Engine) -> Owner
   /// Handles the alarm of a copy.
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
+  /// Ends the entity of a key, as a user would. Returns whether there was one.
+  static func end(
+    _ key: Span<UInt8>, in engine: Engine, at now: Moment
+  ) throws(EngineError) -> Bool
 }
 
 extension SharedKind {

@@ -114,7 +114,7 @@ package final class Journal {
   /// Whether it keeps a command.
   static func takes(_ spec: CommandSpec) -> Bool {
     guard spec.flags.contains(.write), let kind = spec.group.kind else { return false }
-    return kind == .countdown || kind == .throttle || kind == .once
+    return EntityKind.journaled.contains(kind)
   }
 
   /// Notes the state of the entity that a command is about.
@@ -184,7 +184,7 @@ package final class Journal {
   func willEnd(
     _ kind: EntityKind, _ key: [UInt8], _ reason: Reason, at now: Moment
   ) {
-    guard kind == .countdown || kind == .throttle || kind == .once else { return }
+    guard EntityKind.journaled.contains(kind) else { return }
     beginSegmentIfDue(at: now)
     if kind == .countdown, let index = engine.countdowns.find(key) {
       touchWithLimits(index, key, at: now)

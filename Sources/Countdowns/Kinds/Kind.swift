@@ -13,6 +13,8 @@ package protocol Kind: SendableMetatype {
   static var name: StaticString { get }
   /// The name of the key parameter in the syntax of its commands.
   static var keyName: String { get }
+  /// What messages call an entity.
+  static var noun: String { get }
   /// Whether entities of this kind can have an owner.
   static var hasOwners: Bool { get }
   /// The state that a snapshot reports for a key without an entity.
@@ -98,6 +100,7 @@ extension Kind {
   /// The fields of its views, in replies and events.
   static var fields: [Field] { View.fields }
   static var keyName: String { "key" }
+  static var noun: String { name.description }
   static var hasOwners: Bool { true }
   static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [View] {
     [view(index, in: engine, at: now)]
@@ -148,7 +151,9 @@ extension TableKind where State == Entity {
   }
 }
 
-/// The kinds of entity. Each has its own namespace of keys and channels.
+/// The kinds of entity, each with its own namespace of keys and channels. Together with what other
+/// files ask about them, this is the registry of kinds: `make lint` finds files that name a kind
+/// outside its folder.
 ///
 /// The raw values are stored, so they never change; new kinds are added at the end.
 package enum EntityKind: UInt8, CaseIterable, Sendable {
@@ -161,6 +166,24 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     ThrottleKind.self, OnceKind.self, GateKind.self, DebounceKind.self,
     NavigationKind.self, PageKind.self,
   ]
+
+  /// The kinds as INFO lists them, which is also the order of their commands.
+  static let listed: [EntityKind] = [
+    .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .scope, .nav, .page,
+  ]
+  static let commands =
+    countdownCommands + hudCommands + timerCommands + throttleCommands + onceCommands
+    + gateCommands + debounceCommands + scopeCommands + navigationCommands + pageCommands
+
+  /// The kinds whose entities outlive connections and interfaces: CLEAR ends them, and a fleet can
+  /// share them.
+  package static let independent = allCases.filter { $0.shared != nil }
+  /// The kinds whose decisions the journal keeps.
+  static let journaled = KindSet([.countdown, .throttle, .once])
+  /// The kinds whose entities can own others.
+  static let owners: [EntityKind] = [.scope, .page]
+  /// The kind whose entities are fetched into the cache before their commands.
+  static let prefetched = EntityKind.countdown
 
   /// The behavior of a kind that a fleet can share; nil for others.
   var shared: (any SharedKind.Type)? { behavior as? any SharedKind.Type }

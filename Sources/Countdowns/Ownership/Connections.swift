@@ -1,3 +1,8 @@
+/// Knows which connections are open.
+package protocol Attendance: ~Copyable {
+  func isAlive(connection: UInt64) -> Bool
+}
+
 /// The open connections, the entities that each connection and each scope owns, and the closed
 /// connections that are not cleaned up yet.
 ///

@@ -49,6 +49,17 @@ package indirect enum ValueType: Equatable, Sendable {
   var orNull: ValueType { .optional(self) }
 }
 
+/// The most bytes of texts that clients choose.
+enum TextLimits {
+  static let status = 4_096
+  static let meta = 4_096
+  static let payload = 4_096
+  static let token = 64
+  static let action = 512
+  static let url = 8_192
+  static let clientName = 256
+}
+
 /// A field of a view or of another map.
 package struct Field: Equatable, Sendable {
   package let name: String

@@ -5,7 +5,7 @@ import DequeModule
 struct SnapshotWalks {
   struct Walk {
     let pattern: [UInt8]
-    var kind = EntityKind.countdown
+    var kind = EntityKind.allCases[0]
     var index = 0
   }
 

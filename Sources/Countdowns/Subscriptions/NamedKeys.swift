@@ -83,7 +83,7 @@ extension NamedKey {
   }
 
   private static func entity(ofOwner value: [UInt8]) -> (EntityKind, [UInt8])? {
-    [EntityKind.scope, .page].first { value.starts(with: $0.channelPrefix) }.map {
+    EntityKind.owners.first { value.starts(with: $0.channelPrefix) }.map {
       ($0, Array(value.dropFirst($0.channelPrefix.count)))
     }
   }

@@ -1,16 +1,5 @@
 import Wire
 
-enum TextLimits {
-  static let title = Title.mostBytes
-  static let status = 4_096
-  static let meta = 4_096
-  static let payload = 4_096
-  static let token = 64
-  static let action = 512
-  static let url = 8_192
-  static let clientName = 256
-}
-
 /// The arguments of START and RESEND.
 private struct StartRequest {
   var start: CountdownStart
@@ -85,7 +74,7 @@ let countdownCommands: [CommandSpec] = [
         "FIRE", "Counts the first step at once: COUNT 5 EVERY 1s FIRE lasts 4 s.",
         { $0.start.plan.firesAtOnce = $1 }),
       Option(
-        "TITLE", "fmt", .text(atMost: TextLimits.title),
+        "TITLE", "fmt", .text(atMost: Title.mostBytes),
         "The text while counting. `%d` is the steps left, `%m:%02s` minutes and seconds "
           + "rounded up, `%%` a percent sign; any other `%` is refused. Any language "
           + "(`%ds后重发`)."
@@ -94,7 +83,7 @@ let countdownCommands: [CommandSpec] = [
       },
       .text(
         "READYTITLE", "s", "The text when ready.", { $0.start.readyTitle = $1 },
-        atMost: TextLimits.title),
+        atMost: Title.mostBytes),
       .owner({ $0.start.owner = $1 }),
       .bytes(
         "META", "Data of your own; shown in views, never logged.",
@@ -269,7 +258,7 @@ extension Call {
 
   /// Returns a title whose length and placeholders are valid.
   fileprivate func title(_ bytes: Span<UInt8>) throws(CommandError) -> [UInt8] {
-    let title = try text(bytes, "TITLE", atMost: TextLimits.title)
+    let title = try text(bytes, "TITLE", atMost: Title.mostBytes)
     if let text = Title.problem(title) { throw problem("TITLE '\(quoted(bytes))': \(text)") }
     return title
   }
@@ -285,5 +274,44 @@ extension Call {
       ? "the configuration has none; docs/explanation/policies.md shows how to write one"
       : "known: " + names.prefix(most).joined(separator: ", ") + (names.count > most ? ", …" : "")
     throw CommandError("ERR no policy '\(quoted(bytes))'; \(known)")
+  }
+}
+
+extension Dispatcher {
+  /// Prefetches the countdown of a command that is executed soon, if it is like the last command.
+  package func prepare(_ arguments: Arguments) {
+    let place = table.lastPrefetched
+    if place > 0, place < arguments.count { engine.countdowns.prepare(arguments[place]) }
+  }
+}
+
+extension CountdownKind {
+  static func end(
+    _ key: Span<UInt8>, in engine: Engine, at now: Moment
+  ) throws(EngineError) -> Bool {
+    try engine.cancelCountdown(key, generation: nil, at: now)
+  }
+}
+
+extension Answer {
+  init(_ decision: StartDecision) {
+    self.init(isAccepted: decision.isAccepted, reason: decision.reason)
+  }
+
+  init(_ attempt: SendRecord.Attempt) {
+    switch attempt {
+    case .accepted: self.init(isAccepted: true)
+    case .expired: self.init(isAccepted: false, reason: .expired)
+    case .locked: self.init(isAccepted: false, reason: .locked)
+    case .passed: self.init(isAccepted: false, reason: .passed)
+    }
+  }
+
+  init(_ pass: SendRecord.Pass) {
+    switch pass {
+    case .accepted: self.init(isFirst: true)
+    case .acceptedBefore: self.init(isFirst: false)
+    case .expired: self.init(isAccepted: false, reason: .expired)
+    }
   }
 }

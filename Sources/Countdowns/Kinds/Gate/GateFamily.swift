@@ -1,5 +1,15 @@
 import Wire
 
+extension GateKind {
+  /// Closes a session that is open, or else drops the pending action.
+  static func end(
+    _ key: Span<UInt8>, in engine: Engine, at now: Moment
+  ) throws(EngineError) -> Bool {
+    if try engine.closeGate(key, generation: nil, at: now) { return true }
+    return try engine.cancel(Self.self, key, generation: nil, at: now)
+  }
+}
+
 let gateCommands: [CommandSpec] = [
   .call(
     GateKind.self, "CHECK",

@@ -97,27 +97,6 @@ package struct TimerView: EntityView, Equatable {
   }
 }
 
-/// The clock of a plain timer's deadline.
-package enum TimerClock: String, CaseIterable, Sendable {
-  case boot, wall
-}
-
-extension Moment {
-  func on(_ clock: TimerClock) -> Instant {
-    switch clock {
-    case .boot: boot
-    case .wall: wall
-    }
-  }
-
-  func unixMilliseconds(of instant: Instant, on clock: TimerClock) -> Int64 {
-    switch clock {
-    case .boot: unixMilliseconds(of: instant)
-    case .wall: unixMilliseconds(ofWall: instant)
-    }
-  }
-}
-
 extension TimerKind {
   static let events: [EventDescription] = [
     .init(.set, "SET."), .init(.paused, "PAUSE."), .init(.resumed, "RESUME."),

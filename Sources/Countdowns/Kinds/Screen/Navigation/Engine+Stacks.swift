@@ -5,6 +5,7 @@ enum NavigationKind: ArmedKind {
   static let kind = EntityKind.nav
   static let name: StaticString = "nav"
   static let keyName = "stack"
+  static let noun = "stack"
   static let hasOwners = false
   static let stateOfNothing: StaticString = "empty"
 

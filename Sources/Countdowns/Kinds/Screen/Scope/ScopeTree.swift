@@ -1,8 +1,3 @@
-/// Knows which connections are open.
-package protocol Attendance: ~Copyable {
-  func isAlive(connection: UInt64) -> Bool
-}
-
 /// The tree of scopes: which are open, in which order they close, and the path of an event.
 ///
 ///     (nothing) --insert--> open --renewed lease--> open
