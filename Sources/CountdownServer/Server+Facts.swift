@@ -8,29 +8,15 @@ extension Server {
     settings.shown + [("appendonly", "no"), ("save", "")]
   }
 
-  package func facts(_ section: InfoSection, forAdmin: Bool) -> [(name: String, value: String)] {
+  package func figures(_ section: InfoSection, forAdmin: Bool) -> [Figure] {
     switch section {
-    case .server: serverFacts()
-    case .clients:
-      [
-        ("maxclients", "\(settings.connections.all)"),
-        ("rejected_connections", "\(connections.rejected)"),
-        ("missing_descriptors", "\(missingDescriptors)"),
-        ("users", "\(dispatcher.users.count)"),
-      ]
-    case .memory: memoryFacts()
-    case .cpu: ProcessTime.facts
-    case .persistence:
-      [
-        ("loading", dispatcher.isLoading ? "1" : "0"),
-        ("loading_entities", dispatcher.isLoading ? "\(dispatcher.engine.entityCount)" : ""),
-        ("events_kept", "\(dispatcher.engine.eventLog.count)"),
-        ("events_bytes", "\(dispatcher.engine.eventLog.bytes)"),
-        ("events_evicted", "\(dispatcher.engine.eventLog.evicted)"),
-      ]
-        + storeFacts + journalFacts
-    case .systemd: hooks.systemdFacts()
-    case .fleet: fleetServers?.facts(forAdmin: forAdmin) ?? []
+    case .server: serverFigures()
+    case .clients: clientFigures()
+    case .memory: memoryFigures()
+    case .cpu: ProcessTime.figures
+    case .persistence: eventLogFigures() + storeFigures() + journalFigures
+    case .systemd: hooks.systemdFacts().map(Figure.init)
+    case .fleet: fleetServers?.figures(forAdmin: forAdmin) ?? []
     case .stats, .timers, .lateness, .commandstats, .users: []
     }
   }
@@ -68,61 +54,97 @@ extension Server {
       ])
   }
 
-  package var metrics: HostMetrics {
-    var metrics = HostMetrics()
-    metrics.connectionLimits = settings.connections
-    metrics.refusedByRules = connections.refusedByRules
-    metrics.refusedAtLimit = connections.refusedAtLimit
-    if let writer = storing.writer {
-      metrics.commits = writer.appending
-      metrics.stateBytes = writer.stateBytes
-      metrics.foldingFails = writer.foldingProblem != nil
-    }
-    metrics.journal = journalMetrics
-    metrics.history = history.map {
-      HistoryMetrics(
-        starts: $0.starts, uncleanEnds: $0.uncleanEnds,
-        lastBackupMicroseconds: UInt64($0.lastBackup))
-    }
-    metrics.hasReloaded = reloadProblem == nil
-    metrics.configuredMicroseconds = UInt64(clamping: configuredAt.microseconds)
-    metrics.fleet = fleetServers.map {
-      FleetServersMetrics(
-        missingReplicas: $0.missingReplicas, hasUnaskedReplicas: $0.hasUnaskedReplicas,
-        refusals: $0.refusals, unread: $0.unreadPartitions,
-        sentinels: $0.sentinels)
-    }
-    metrics.startMicroseconds = UInt64(clamping: startedAt.wall.microseconds)
-    metrics.processorMicroseconds = ProcessTime.microseconds
-    metrics.residentBytes = ProcessMemory.residentBytes
-    metrics.openDescriptors = ProcessDescriptors.open
-    metrics.mostDescriptors = ProcessDescriptors.most
-    metrics.missingDescriptors = missingDescriptors
-    metrics.lostLines = hooks.lostLines()
-    return metrics
+  package var limits: HostLimits {
+    var limits = HostLimits()
+    limits.connections = settings.connections
+    limits.refusedByRules = connections.refusedByRules
+    limits.refused = connections.refusedAtLimit
+    limits.residentBytes = ProcessMemory.residentBytes
+    return limits
   }
 
-  private var storeFacts: [(name: String, value: String)] {
-    let damage = [
-      ("damaged", dispatcher.damage.isEmpty ? "0" : "1"),
-      ("damage", dispatcher.damage.joined(separator: "; ")),
-      ("on_damage", settings.dispatcher.onDamage.rawValue),
+  private func clientFigures() -> [Figure] {
+    [
+      .init("maxclients", "\(settings.connections.all)"),
+      .init(
+        "rejected_connections", connections.rejected, .counter,
+        "Connections refused at a limit or by an access rule."),
+      .init(
+        "missing_descriptors", missingDescriptors, .gauge, as: "process_missing_fds",
+        "How many more the connections would need that limits.max-connections allows."),
+      .init(nil, ProcessDescriptors.open, .gauge, as: "process_open_fds", "Open file descriptors."),
+      .init(
+        nil, ProcessDescriptors.most, .gauge, as: "process_max_fds",
+        "The most that may be open."),
+      .init("users", "\(dispatcher.users.count)"),
     ]
-    guard let writer = storing.writer else {
-      return [("durability", settings.state?.durability.rawValue ?? "none")] + damage
-    }
-    return damage + [
-      ("process_starts", "\(history?.starts ?? 0)"),
-      ("unclean_ends", "\(history?.uncleanEnds ?? 0)"),
-      ("last_backup_unix_ms", "\((history?.lastBackup ?? 0) / 1_000)"),
-      ("durability", writer.options.durability.rawValue),
-      ("state_directory", writer.options.directory),
-      ("read_only", isReadOnly ? "1" : "0"),
-      ("last_error", storing.problem?.description ?? ""),
-    ] + writer.facts
   }
 
-  private func serverFacts() -> [(name: String, value: String)] {
+  private func eventLogFigures() -> [Figure] {
+    let log = dispatcher.engine.eventLog
+    return [
+      .init("loading", dispatcher.isLoading ? "1" : "0"),
+      .init("loading_entities", dispatcher.isLoading ? "\(dispatcher.engine.entityCount)" : ""),
+      .init("events_kept", "\(log.count)"),
+      .init(
+        "events_bytes", log.bytes, .gauge, as: "event_log_bytes",
+        "Bytes of the event log in memory."),
+      .init(
+        "events_evicted", log.evicted, .counter, as: "event_log_evicted_total",
+        "Events dropped because of events.max-bytes."),
+    ]
+  }
+
+  private func storeFigures() -> [Figure] {
+    let writer = storing.writer
+    let damage: [Figure] = [
+      .init(
+        "damaged", if: !dispatcher.damage.isEmpty,
+        "1 while damage to the state is not acknowledged."),
+      .init("damage", dispatcher.damage.joined(separator: "; ")),
+      .init("on_damage", settings.dispatcher.onDamage.rawValue),
+      .durations(
+        "batch_commit_seconds", "How long it took to append a batch of changes to the log.",
+        writer?.appending ?? DurationStatistics()),
+      .init(
+        nil, writer?.stateBytes ?? 0, .gauge, as: "state_bytes",
+        "Size of the files in the state directory."),
+      .init(
+        nil, if: writer?.foldingProblem != nil, as: "folding_fails",
+        "1 while the change log cannot be folded into the database."),
+    ]
+    guard let writer else {
+      let durability = settings.state?.durability.rawValue ?? "none"
+      return [Figure("durability", durability)] + damage + historyFigures(isShown: false)
+    }
+    let state: [Figure] = [
+      .init("durability", writer.options.durability.rawValue),
+      .init("state_directory", writer.options.directory),
+      .init("read_only", isReadOnly ? "1" : "0"),
+      .init("last_error", storing.problem?.description ?? ""),
+    ]
+    return damage + historyFigures(isShown: true) + state + writer.facts.map(Figure.init)
+  }
+
+  /// - Parameter isShown: whether INFO has them.
+  private func historyFigures(isShown: Bool) -> [Figure] {
+    guard let history else { return [] }
+    return [
+      .init(
+        isShown ? "process_starts" : nil, history.starts, .counter, as: "process_starts_total",
+        "Starts of the daemon with this state directory."),
+      .init(
+        isShown ? "unclean_ends" : nil, history.uncleanEnds, .counter, as: "unclean_ends_total",
+        "Starts after a daemon that had not ended in order: it hung, failed or was killed."),
+      .init(
+        isShown ? "last_backup_unix_ms" : nil, Figure.seconds(UInt64(history.lastBackup)), .gauge,
+        as: "last_backup_timestamp_seconds",
+        "When the last backup was read to its end, in Unix time; 0 for never.",
+        shown: "\(history.lastBackup / 1_000)"),
+    ]
+  }
+
+  private func serverFigures() -> [Figure] {
     let seconds = (now.boot - startedAt.boot).microseconds / 1_000_000
     let socket =
       switch settings.listener {
@@ -131,56 +153,69 @@ extension Server {
       }
     let lost = hooks.lostLines()
     return [
-      ("countdownd_version", Product.version),
+      .init("countdownd_version", Product.version),
       // Tools made for Redis read these.
-      ("redis_mode", "standalone"),
-      ("process_id", "\(getpid())"),
-      ("socket", socket),
-      ("clock", virtualClock == nil ? "real" : "virtual"),
-      ("now_unix_ms", "\(now.wall.microseconds / 1_000)"),
-      ("uptime_in_seconds", "\(seconds)"),
-      ("config_last_reload_successful", reloadProblem == nil ? "1" : "0"),
-      ("config_last_reload_error", reloadProblem ?? ""),
-      ("config_last_reload_success_unix_ms", "\(configuredAt.microseconds / 1_000)"),
-      ("log_lost_lines", "\(lost.all)"),
-      ("log_lost_audit_lines", "\(lost.audit)"),
+      .init("redis_mode", "standalone"),
+      .init("process_id", "\(getpid())"),
+      .init("socket", socket),
+      .init("clock", virtualClock == nil ? "real" : "virtual"),
+      .init("now_unix_ms", "\(now.wall.microseconds / 1_000)"),
+      .init("uptime_in_seconds", "\(seconds)"),
+      .init(
+        nil, Figure.seconds(UInt64(clamping: startedAt.wall.microseconds)), .gauge,
+        // node_exporter has the names without the prefix for itself.
+        as: "process_start_time_seconds", "When the process started, in Unix time."),
+      .init(
+        "config_last_reload_successful", if: reloadProblem == nil,
+        "0 while the newest configuration is refused."),
+      .init("config_last_reload_error", reloadProblem ?? ""),
+      .init(
+        "config_last_reload_success_unix_ms",
+        Figure.seconds(UInt64(clamping: configuredAt.microseconds)), .gauge,
+        as: "config_last_reload_success_timestamp_seconds",
+        "When the configuration in force was loaded, in Unix time.",
+        shown: "\(configuredAt.microseconds / 1_000)"),
+      .init("log_lost_lines", lost.all, .counter, "Log lines that nobody has read in time."),
+      .init(
+        "log_lost_audit_lines", lost.audit, .counter,
+        "Those of them about changes for another user."),
     ]
   }
 
-  private func memoryFacts() -> [(name: String, value: String)] {
+  private func memoryFigures() -> [Figure] {
     let resident = ProcessMemory.residentBytes
     let entities = dispatcher.engine.entityCount
     return [
-      ("used_memory_rss", "\(resident)"),
-      ("maxmemory", "\(settings.engine.limits.memory)"),
-      ("used_memory_rss_human", ProcessMemory.humanReadable(resident)),
-      ("entities", "\(entities)"),
+      .init(
+        "used_memory_rss", resident, .gauge, as: "process_resident_memory_bytes",
+        "Resident memory."),
+      .init("maxmemory", "\(settings.engine.limits.memory)"),
+      .init("used_memory_rss_human", ProcessMemory.humanReadable(resident)),
+      .init("entities", "\(entities)"),
       // Covers all memory of the process, so it is meaningful only with many entities.
-      ("rss_per_entity", entities == 0 ? "" : "\(resident / entities)"),
+      .init("rss_per_entity", entities == 0 ? "" : "\(resident / entities)"),
     ]
   }
 }
 
 /// The processor time used by all threads of this process.
 enum ProcessTime {
-  /// Lines of INFO, in seconds with microseconds. Source: getrusage(2).
-  static var facts: [(name: String, value: String)] {
+  /// Seconds with microseconds in INFO. Source: getrusage(2).
+  static var figures: [Figure] {
     var usage = rusage()
     unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+    func microseconds(_ time: timeval) -> UInt64 { UInt64(time.tv_sec * 1_000_000 + time.tv_usec) }
     func seconds(_ time: timeval) -> String {
       let fraction = "\(1_000_000 + Int(time.tv_usec))".dropFirst()
       return "\(time.tv_sec).\(fraction)"
     }
     return [
-      ("used_cpu_sys", seconds(usage.ru_stime)), ("used_cpu_user", seconds(usage.ru_utime)),
+      .init("used_cpu_sys", seconds(usage.ru_stime)),
+      .init("used_cpu_user", seconds(usage.ru_utime)),
+      .init(
+        nil, Figure.seconds(microseconds(usage.ru_stime) + microseconds(usage.ru_utime)), .counter,
+        as: "process_cpu_seconds_total", "Processor time of all threads."),
     ]
-  }
-
-  static var microseconds: UInt64 {
-    var usage = rusage()
-    unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-    let seconds = usage.ru_stime.tv_sec + usage.ru_utime.tv_sec
-    return UInt64(seconds * 1_000_000 + usage.ru_stime.tv_usec + usage.ru_utime.tv_usec)
   }
 }
 

@@ -119,21 +119,16 @@ extension Server {
 
   private var lostEntries: Int { journal.lost + (journal.files?.facts.lost ?? 0) }
 
-  var journalFacts: [(name: String, value: String)] {
-    guard let facts = journal.files?.facts else { return [("journal", "0")] }
+  var journalFigures: [Figure] {
+    guard let facts = journal.files?.facts else { return [.init("journal", "0")] }
     return [
-      ("journal", "1"), ("journal_bytes", "\(facts.bytes)"),
-      ("journal_entries", "\(facts.entries)"), ("journal_lost_entries", "\(lostEntries)"),
-      ("journal_last_error", facts.problem ?? ""),
+      .init("journal", "1"),
+      .init("journal_bytes", facts.bytes, .gauge, "Size of the journal of decisions."),
+      .init("journal_entries", facts.entries, .gauge, "Entries of the journal."),
+      .init("journal_lost_entries", lostEntries, .counter, "Entries that could not be kept."),
+      .init(
+        "journal_last_error", if: facts.problem != nil, as: "journal_fails",
+        "1 while the journal cannot be written.", shown: facts.problem ?? ""),
     ]
-  }
-
-  var journalMetrics: JournalMetrics? {
-    journal.files.map { files in
-      let facts = files.facts
-      return JournalMetrics(
-        bytes: facts.bytes, entries: UInt64(facts.entries), lost: lostEntries,
-        fails: facts.problem != nil)
-    }
   }
 }

@@ -421,7 +421,7 @@ struct FleetServersTests {
     }
     try link.wait("asked") { _ in
       let sentinel =
-        link.servers.facts(forAdmin: true).first { $0.name == "fleet_sentinel0" }?.value ?? ""
+        link.servers.figures(forAdmin: true).first { $0.name == "fleet_sentinel0" }?.value ?? ""
       #expect(!sentinel.contains("WRONGPASS"))
       return sentinel.contains("unknown command")
     }
@@ -583,7 +583,7 @@ private final class Link {
     let end = ContinuousClock.now + .seconds(30)
     while !isDone(client) {
       guard ContinuousClock.now < end else {
-        throw Failure("not \(what): \(servers.facts(forAdmin: true))")
+        throw Failure("not \(what): \(servers.figures(forAdmin: true))")
       }
       servers.flush()
       loop.schedule(inMilliseconds: 100) {}

@@ -110,8 +110,8 @@ final class FuzzHost: CommandHost {
   var stopwatch: () -> Int64 { { 0 } }
   var configuration: [(name: String, value: String)] { [("limits.max-output", "67108864")] }
 
-  var metrics: HostMetrics { HostMetrics() }
-  func facts(_ section: InfoSection, forAdmin: Bool) -> [(name: String, value: String)] { [] }
+  var limits: HostLimits { HostLimits() }
+  func figures(_ section: InfoSection, forAdmin: Bool) -> [Figure] { [] }
   func transport(of connection: UInt64) -> TransportFacts {
     TransportFacts(descriptor: 5, path: "/fuzz", unreadInput: 0)
   }

@@ -389,27 +389,41 @@ package final class FleetServers: FleetLink {
 
   // MARK: Facts
 
-  /// Lines of INFO.
-  ///
   /// - Parameter forAdmin: whether to show the servers' own words.
-  func facts(forAdmin: Bool) -> [(name: String, value: String)] {
+  func figures(forAdmin: Bool) -> [Figure] {
     let known = servers.values.sorted { $0.node.text < $1.node.text }
-    var facts = [
-      (name: "fleet_discovery", value: settings.discovery.rawValue),
-      (name: "fleet_encrypted", value: settings.tls.isEnabled ? "1" : "0"),
-      (name: "fleet_servers", value: "\(known.count)"),
-      (name: "fleet_servers_connected", value: "\(known.count { $0.isReady })"),
-    ]
-    facts += [
-      (name: "fleet_replicas_unasked", value: hasUnaskedReplicas ? "1" : "0"),
-      (name: "fleet_replicas_missing", value: "\(missingReplicas)"),
-      (name: "fleet_refused_partitions", value: "\(refusals.values.reduce(0, +))"),
-      (name: "fleet_unread_partitions", value: "\(unreadPartitions)"),
+    let refusals = refusals
+    var figures: [Figure] = [
+      .init("fleet_discovery", settings.discovery.rawValue),
+      .init("fleet_encrypted", settings.tls.isEnabled ? "1" : "0"),
+      .init("fleet_servers", "\(known.count)"),
+      .init("fleet_servers_connected", "\(known.count { $0.isReady })"),
+      .init(
+        "fleet_replicas_unasked", if: hasUnaskedReplicas,
+        "1 if fleet.replicas is lower than the replicas that a server has."),
+      .init(
+        "fleet_replicas_missing", missingReplicas, .gauge,
+        "Replicas that changes wait for although they are missing."),
+      .init("fleet_refused_partitions", "\(refusals.values.reduce(0, +))"),
+      .by(
+        "cause", "fleet_refused_partitions", .gauge, "Parts whose server refuses changes.",
+        FleetRefusal.allCases.map { ($0.rawValue, Int64(refusals[$0] ?? 0)) }),
+      .init(
+        "fleet_unread_partitions", unreadPartitions, .gauge,
+        "Parts whose changes cannot be read."),
     ]
     for (index, server) in known.enumerated() {
-      facts.append((name: "fleet_server\(index)", value: server.fact(forAdmin: forAdmin)))
+      figures.append(.init("fleet_server\(index)", server.fact(forAdmin: forAdmin)))
     }
-    return facts + discovery.facts(forAdmin: forAdmin)
+    if let sentinels = discovery.sentinelCounts {
+      figures += [
+        .init(nil, sentinels.all, .gauge, as: "fleet_sentinels", "Sentinels in fleet.nodes."),
+        .init(
+          nil, sentinels.reachable, .gauge, as: "fleet_sentinels_reachable",
+          "Sentinels that answer, and know the primary."),
+      ]
+    }
+    return figures + discovery.facts(forAdmin: forAdmin).map(Figure.init)
   }
 
   /// Whether fewer replicas must confirm changes than there are.
@@ -427,9 +441,6 @@ package final class FleetServers: FleetLink {
 
   /// How many partitions have changes that cannot be read.
   var unreadPartitions: Int { servers.values.reduce(0) { $0 + $1.unreadPartitions } }
-
-  /// How many Sentinels there are, and how many answer; nil without Sentinels.
-  var sentinels: (all: Int, reachable: Int)? { discovery.sentinelCounts }
 
   /// A human-readable problem, without the servers' own words; nil if each partition has a server
   /// that works.

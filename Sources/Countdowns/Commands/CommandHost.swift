@@ -8,12 +8,12 @@ package protocol CommandHost: AnyObject {
   var stopwatch: () -> Int64 { get }
   /// The settings in force, by their full names.
   var configuration: [(name: String, value: String)] { get }
-  /// Returns the lines of a section of INFO that only the host knows; they come first.
+  /// Returns what only the host knows of a section of INFO; it comes first.
   ///
   /// - Parameter forAdmin: whether to show what servers of a fleet have answered.
-  func facts(_ section: InfoSection, forAdmin: Bool) -> [(name: String, value: String)]
-  /// The metrics that only the host knows.
-  var metrics: HostMetrics { get }
+  func figures(_ section: InfoSection, forAdmin: Bool) -> [Figure]
+  /// The limits that the host looks after.
+  var limits: HostLimits { get }
   /// Returns what only the connection itself knows, for CLIENT LIST.
   func transport(of connection: UInt64) -> TransportFacts
   /// Closes a connection.
@@ -101,81 +101,13 @@ package enum FleetNotice: Equatable, Sendable {
   case begun(FleetBeginning, partitions: Int, by: Client)
 }
 
-/// What METRICS reports of a fleet's servers.
-package struct FleetServersMetrics {
-  package var missingReplicas: Int
-  package var hasUnaskedReplicas: Bool
-  /// How many partitions have a server that refuses changes.
-  package var refusals: [FleetRefusal: Int]
-  /// How many partitions have a stream that cannot be read.
-  package var unread: Int
-  /// How many Sentinels are configured, and how many answer; nil without Sentinels.
-  package var sentinels: (all: Int, reachable: Int)?
-
-  package init(
-    missingReplicas: Int, hasUnaskedReplicas: Bool, refusals: [FleetRefusal: Int], unread: Int,
-    sentinels: (all: Int, reachable: Int)?
-  ) {
-    self.missingReplicas = missingReplicas
-    self.hasUnaskedReplicas = hasUnaskedReplicas
-    (self.refusals, self.unread, self.sentinels) = (refusals, unread, sentinels)
-  }
-}
-
-/// What METRICS reports of the journal.
-package struct JournalMetrics {
-  package var bytes: Int64
-  package var entries: UInt64
-  package var lost: Int
-  package var fails: Bool
-
-  package init(bytes: Int64, entries: UInt64, lost: Int, fails: Bool) {
-    (self.bytes, self.entries, self.lost, self.fails) = (bytes, entries, lost, fails)
-  }
-}
-
-/// What METRICS reports of all starts with a state.
-package struct HistoryMetrics {
-  package var starts: Int64
-  package var uncleanEnds: Int64
-  /// In Unix time; 0 for never.
-  package var lastBackupMicroseconds: UInt64
-
-  package init(starts: Int64, uncleanEnds: Int64, lastBackupMicroseconds: UInt64) {
-    self.starts = starts
-    self.uncleanEnds = uncleanEnds
-    self.lastBackupMicroseconds = lastBackupMicroseconds
-  }
-}
-
-/// The host's part of METRICS. Durations and sizes are zero where nothing is stored.
-package struct HostMetrics {
-  package var connectionLimits = ConnectionLimits()
+/// The limits that the host looks after, and what it has refused.
+package struct HostLimits {
+  package var connections = ConnectionLimits()
   /// Connections that were refused, by access.connect and by limits.
   package var refusedByRules = 0
-  package var refusedAtLimit: [String: Int] = [:]
-  package var commits = DurationStatistics()
-  package var stateBytes = 0
-  package var foldingFails = false
-  /// Whether the newest configuration is in force, and when the one in force was loaded, in Unix
-  /// time.
-  package var hasReloaded = true
-  package var configuredMicroseconds: UInt64 = 0
-  /// Of the process: when it started, in Unix time, and the processor time of all its threads.
-  package var startMicroseconds: UInt64 = 0
-  package var processorMicroseconds: UInt64 = 0
-  /// Nil if nothing is persisted.
-  package var history: HistoryMetrics?
-  /// Nil without a journal.
-  package var journal: JournalMetrics?
-  /// Of a fleet's servers; nil without a fleet.
-  package var fleet: FleetServersMetrics?
+  package var refused: [String: Int] = [:]
   package var residentBytes = 0
-  package var openDescriptors = 0
-  package var mostDescriptors: UInt64 = 0
-  package var missingDescriptors = 0
-  /// Log lines that were lost, and those of them about changes for another user.
-  package var lostLines = (all: 0, audit: 0)
 
   package init() {}
 }

@@ -387,8 +387,8 @@ private final class ReplayHost: CommandHost {
   var now = Moment(boot: .zero, wall: .zero)
   var stopwatch: () -> Int64 { { 0 } }
   var configuration: [(name: String, value: String)] { [] }
-  func facts(_ section: InfoSection, forAdmin: Bool) -> [(name: String, value: String)] { [] }
-  var metrics: HostMetrics { HostMetrics() }
+  func figures(_ section: InfoSection, forAdmin: Bool) -> [Figure] { [] }
+  var limits: HostLimits { HostLimits() }
   func transport(of connection: UInt64) -> TransportFacts {
     TransportFacts(descriptor: -1, path: "", unreadInput: 0)
   }

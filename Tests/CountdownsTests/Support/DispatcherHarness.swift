@@ -26,8 +26,8 @@ final class HostStandIn: CommandHost {
   private(set) var isShutDown = false
   var virtualClock: VirtualClock?
 
-  var metrics = HostMetrics()
-  func facts(_ section: InfoSection, forAdmin: Bool) -> [(name: String, value: String)] { [] }
+  var limits = HostLimits()
+  func figures(_ section: InfoSection, forAdmin: Bool) -> [Figure] { [] }
   var transport = TransportFacts(descriptor: 5, path: "/sock", unreadInput: 0)
   func transport(of connection: UInt64) -> TransportFacts { transport }
   func close(_ connection: UInt64, _ reason: CloseReason) { closed.append((connection, reason)) }

@@ -13,8 +13,8 @@ final class ModelHost: CommandHost {
   var now: Moment { time() }
   var stopwatch: () -> Int64 { { 0 } }
   var configuration: [(name: String, value: String)] { [] }
-  func facts(_ section: InfoSection, forAdmin: Bool) -> [(name: String, value: String)] { [] }
-  var metrics: HostMetrics { HostMetrics() }
+  func figures(_ section: InfoSection, forAdmin: Bool) -> [Figure] { [] }
+  var limits: HostLimits { HostLimits() }
   func transport(of connection: UInt64) -> TransportFacts {
     TransportFacts(descriptor: 0, path: "", unreadInput: 0)
   }

@@ -315,3 +315,24 @@ extension Answer {
     }
   }
 }
+
+extension Engine {
+  /// What INFO and METRICS report of starts, and of what limits them.
+  var sendFigures: [Figure] {
+    [
+      .init("starts_accepted", "\(statistics.accepted)"),
+      .init("starts_refused", "\(statistics.refused)"),
+      .by(
+        "result", "starts_total", .counter, "Requests to start a countdown.",
+        [("accepted", statistics.accepted), ("refused", statistics.refused)]),
+      .init(
+        "starts_limited", statistics.limited, .counter, as: "limited_starts_total",
+        "Starts refused because of a named limit."),
+      .init(
+        "limits_blocked", statistics.blocked, .counter,
+        "How often a named limit was blocked because too few codes were entered."),
+      .init(nil, blockedLimits, .gauge, as: "blocked_limits", "Named limits that are blocked now."),
+      .init("sends_refunded", "\(statistics.refunded)"),
+    ]
+  }
+}

@@ -94,10 +94,32 @@ extension Engine {
   }
 
   /// What INFO and METRICS report of shadows, by the names of policy and shadow.
-  var shadowCounts: [(policy: String, shadow: String, counts: Shadow.Counts)] {
-    settings.policies.values.compactMap { policy in
+  var shadowFigures: [Figure] {
+    let shadows = settings.policies.values.compactMap { policy in
       policy.shadow.map { (policy.name, $0, shadow?.counts[policy.name] ?? Shadow.Counts()) }
-    }.sorted { $0.policy < $1.policy }
+    }.sorted { $0.0 < $1.0 }
+    guard !shadows.isEmpty else { return [] }
+    let lines = shadows.map { policy, shadow, counts in
+      Figure(
+        "shadow_\(policy)",
+        "shadow=\(shadow),both=\(counts.both),only_policy=\(counts.onlyPolicy),"
+          + "only_shadow=\(counts.onlyShadow),none=\(counts.none),undecided=\(counts.undecided)"
+      )
+    }
+    let metric = Figure(
+      "shadow_starts_total", .counter, "STARTs by which of a policy and its shadow accepted them."
+    ) {
+      shadows.flatMap { policy, shadow, counts in
+        [
+          ("both", counts.both), ("policy", counts.onlyPolicy), ("shadow", counts.onlyShadow),
+          ("none", counts.none), ("undecided", counts.undecided),
+        ].map { accepted, count in
+          let labels = "policy=\"\(policy)\",shadow=\"\(shadow)\",accepted=\"\(accepted)\""
+          return (rest: "{\(labels)}", value: "\(count)")
+        }
+      }
+    }
+    return lines + [metric]
   }
 
   /// Describes what the shadow of a countdown's policy would decide.
