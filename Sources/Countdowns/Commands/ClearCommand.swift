@@ -35,7 +35,8 @@ let clearCommands: [CommandSpec] = [
       (query.cursor, keys) = dispatcher.engine.keys(of: kind, query, at: now)
       for key in keys {
         do throws(EngineError) {
-          if try dispatcher.engine.clear(kind, key.span, at: now) { count += 1 }
+          dispatcher.engine.journal?.willEnd(kind, key, .cancelled, at: now)
+          if try dispatcher.engine.end(kind, key.span, at: now) { count += 1 }
         } catch {
           throw CommandError(
             "READONLY state cannot be stored now; \(count) were ended, the others are as they were")
@@ -67,13 +68,6 @@ extension Engine {
   }
 
   /// Ends an entity, and returns whether there was one.
-  fileprivate func clear(
-    _ kind: EntityKind, _ key: Span<UInt8>, at now: Moment
-  ) throws(EngineError) -> Bool {
-    journal?.willEnd(kind, Array(key), .cancelled, at: now)
-    return try end(kind, key, at: now)
-  }
-
   package func end(
     _ kind: EntityKind, _ key: Span<UInt8>, at now: Moment
   ) throws(EngineError) -> Bool {

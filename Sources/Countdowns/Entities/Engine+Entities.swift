@@ -55,11 +55,7 @@ extension ExpiringKind {
   static func endedView(of entity: Entity, at now: Moment) -> View { view(of: entity, at: now) }
 
   static func end(_ index: UInt32, _ reason: Reason, in engine: Engine, at now: Moment) {
-    if reason == .ownerGone {
-      engine.statistics.ownerGone += 1
-    } else {
-      engine.statistics.cancelled += 1
-    }
+    engine.statistics.countEnd(reason)
     engine.publish(Self.self, index, endEvent, reason: reason, at: now) {
       endedView(of: $0, at: now)
     }

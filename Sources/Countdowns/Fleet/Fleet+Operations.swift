@@ -509,7 +509,7 @@ extension Fleet {
       // A refusal: the subscribers of this daemon receive it.
       dispatcher.engine.publishShared(operation.outcome.events)
     }
-    dispatcher.engine.statistics.add(operation.outcome.statistics)
+    dispatcher.engine.statistics.decisions += operation.outcome.statistics
     dispatcher.engine.notices += operation.outcome.notices
     noteMoved(operation)
     operation.charged = []

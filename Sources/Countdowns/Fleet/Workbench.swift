@@ -73,7 +73,7 @@ final class Workbench {
   ) -> Outcome {
     engine.reload(settings)
     engine.raiseNumbers(to: time)
-    _ = engine.statistics.takeDecisions()
+    engine.statistics.decisions = EngineStatistics.Decisions()
     let now = Moment(boot: Instant(microseconds: time), wall: Instant(microseconds: time))
     let kind = key.kind.shared!
     defer { clear(key) }
@@ -123,7 +123,7 @@ final class Workbench {
     if case .record(let new) = outcome.change, new == record, outcome.events.isEmpty {
       outcome.change = .none
     }
-    outcome.statistics = engine.statistics.takeDecisions()
+    outcome.statistics = engine.statistics.decisions
     outcome.limits = engine.limitWork
     outcome.notices = engine.notices
     return outcome

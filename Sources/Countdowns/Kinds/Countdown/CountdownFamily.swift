@@ -320,19 +320,19 @@ extension Engine {
   /// What INFO and METRICS report of starts, and of what limits them.
   var sendFigures: [Figure] {
     [
-      .init("starts_accepted", "\(statistics.accepted)"),
-      .init("starts_refused", "\(statistics.refused)"),
+      .init("starts_accepted", "\(statistics.decisions.accepted)"),
+      .init("starts_refused", "\(statistics.decisions.refused)"),
       .by(
         "result", "starts_total", .counter, "Requests to start a countdown.",
-        [("accepted", statistics.accepted), ("refused", statistics.refused)]),
+        [("accepted", statistics.decisions.accepted), ("refused", statistics.decisions.refused)]),
       .init(
-        "starts_limited", statistics.limited, .counter, as: "limited_starts_total",
+        "starts_limited", statistics.decisions.limited, .counter, as: "limited_starts_total",
         "Starts refused because of a named limit."),
       .init(
-        "limits_blocked", statistics.blocked, .counter,
+        "limits_blocked", statistics.decisions.blocked, .counter,
         "How often a named limit was blocked because too few codes were entered."),
       .init(nil, blockedLimits, .gauge, as: "blocked_limits", "Named limits that are blocked now."),
-      .init("sends_refunded", "\(statistics.refunded)"),
+      .init("sends_refunded", "\(statistics.decisions.refunded)"),
     ]
   }
 }

@@ -58,7 +58,7 @@ extension Engine {
     if reason == .ownerGone {
       journal?.willEnd(.countdown, countdowns.key(index), reason, at: now)
     }
-    if reason == .ownerGone { statistics.ownerGone += 1 } else { statistics.cancelled += 1 }
+    statistics.countEnd(reason)
     publish(countdown: index, .cancelled, reason: reason, at: now)
     let entity = countdowns[index]
     guard entity.sending != nil else { return removeCountdown(index) }

@@ -171,7 +171,7 @@ extension Engine {
     connections.count(1, for: client.uid)
     let left = plan.duration
     guard left > .zero else { return started(index, at: now) }
-    statistics.accepted += 1
+    statistics.decisions.accepted += 1
     let deadline = now.boot + left
     changes.note(EntityRef(.countdown, index), isKept: true)
     var head = Event.Head(.started, generation)
@@ -199,14 +199,14 @@ extension Engine {
     change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in }
   ) throws(EngineError) -> StartAnswer {
     if let token, let sent = countdowns[index].tokens.generation(token, of: .start) {
-      statistics.repeated += 1
+      statistics.decisions.repeated += 1
       return StartAnswer(decision: .acceptedBefore, index: index, sent: sent)
     }
     let isCharged = !limitWork.charged.isEmpty
     if let refusal = refusal(of: index, by: policy, isCharged ? [] : charges, at: now) {
-      statistics.refused += 1
+      statistics.decisions.refused += 1
       if refusal.limit != nil {
-        statistics.limited += 1
+        statistics.decisions.limited += 1
         publishRefusal(refusal, of: charges, at: now)
       }
       publish(countdown: index, .refused, reason: refusal.reason, refusal: refusal, at: now)
@@ -227,7 +227,7 @@ extension Engine {
   }
 
   func started(_ index: UInt32, hasRoom: Bool = false, at now: Moment) -> StartAnswer {
-    statistics.accepted += 1
+    statistics.decisions.accepted += 1
     publish(countdown: index, .started, at: now)
     var answer = StartAnswer(decision: .accepted, index: index, hasRoom: hasRoom)
     let next = nextExpiry(ofCountdown: index, at: now)

@@ -61,7 +61,7 @@ extension Engine {
     guard let entity = K.table(of: self).entity(at: index),
       let generation = entity.tokens.generation(token, of: command)
     else { return nil }
-    statistics.repeated += 1
+    statistics.decisions.repeated += 1
     var view = entity.isOver ? K.endedView(of: entity, at: now) : K.view(of: entity, at: now)
     view.generation = generation
     return view

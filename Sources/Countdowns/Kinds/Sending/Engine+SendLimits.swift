@@ -25,8 +25,8 @@ extension Engine {
     _ charges: inout [Charge], by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
     if limitWork.charged.isEmpty, let refusal = refusal(of: charges, at: now) {
-      statistics.refused += 1
-      statistics.limited += 1
+      statistics.decisions.refused += 1
+      statistics.decisions.limited += 1
       publishRefusal(refusal, of: charges, at: now)
       let view = view(ofRefused: Array(key), start, refusal, at: now)
       let head = Event.Head(.refused, view.generation, reason: refusal.reason, at: now)

@@ -17,12 +17,12 @@ extension Engine {
       isFirst = countdowns[index].machine.refund(at: now.boot)
     }
     guard isFirst else {
-      statistics.repeated += 1
+      statistics.decisions.repeated += 1
       return (false, countdownView(index, at: now))
     }
     // Nothing was sent, so a repeated request with the same token is a new one.
     countdowns[index].tokens.forget(generation)
-    statistics.refunded += 1
+    statistics.decisions.refunded += 1
     if let sent { giveBack(sent, at: now) }
     policyInForce(index)?.ownUntil = nil
     shadow?.learn { other throws(EngineError) in
@@ -39,7 +39,7 @@ extension Engine {
     guard let token, let index = currentCountdown(key, at: now),
       let tried = countdowns[index].tokens.generation(token, of: .attempt)
     else { return nil }
-    statistics.repeated += 1
+    statistics.decisions.repeated += 1
     var view = countdownView(index, code: generation ?? tried, at: now)
     view.generation = tried
     return view
@@ -79,7 +79,7 @@ extension Engine {
     let (open, lockedUntil) = (openCodes(of: sending), sending.record.lockedUntil)
     let pass = sending.record.pass(code, at: now.boot)
     guard pass == .accepted else {
-      if pass == .acceptedBefore { statistics.repeated += 1 }
+      if pass == .acceptedBefore { statistics.decisions.repeated += 1 }
       return (pass, countdownView(index, code: code, at: now))
     }
     if let lockedUntil { endLockout(index, sending, from: lockedUntil, at: now) }

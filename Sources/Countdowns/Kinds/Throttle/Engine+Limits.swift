@@ -147,7 +147,7 @@ extension Engine {
     let passes = throttles[index].machine.learn(outcome, of: place.id, by: rules, at: now.boot)
     syncSends(of: index)
     guard let passes, let passed = rules.rules.passed else { return }
-    statistics.blocked += 1
+    statistics.decisions.blocked += 1
     noteBlock(of: index)
     limitChanged(index, .blocked, reason: .passed, at: now)
     notices.append(.blocked(key: place.key, passes, passed))

@@ -137,7 +137,7 @@ extension Engine {
         } ?? false
       }
       if isRepeated {
-        statistics.repeated += 1
+        statistics.decisions.repeated += 1
         return LimitsAnswer(isRepeated: true, views: views(of: charges, at: now))
       }
     }

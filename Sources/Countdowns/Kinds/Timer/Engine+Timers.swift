@@ -74,7 +74,7 @@ extension Engine {
       try checkLimits(client)
     }
     if let old {
-      statistics.cancelled += 1
+      statistics.decisions.cancelled += 1
       publish(TimerKind.self, old, .cancelled, reason: .replaced, at: now)
       release(timer: old)
     }

@@ -42,7 +42,7 @@ import Testing
     try expectRepeated(command, token: "t", first)
     #expect(try counter.say("\(family(command)) GET k") == before)
     #expect(try counter.take(listener).isEmpty)
-    #expect(counter.dispatcher.engine.statistics.repeated == 1)
+    #expect(counter.dispatcher.engine.statistics.decisions.repeated == 1)
   }
 
   @Test(arguments: commands)
