@@ -398,6 +398,7 @@ SWIFT_FILES := Package.swift Sources Tests Benchmarks Examples \
 lint: docs-lint ## Check format and style, and docs
 	@swift format lint --strict --recursive $(SWIFT_FILES)
 	@scripts/lines.py --functions
+	@scripts/kinds-lint.py
 
 .PHONY: docs
 docs: build ## Write the generated tables of docs/reference

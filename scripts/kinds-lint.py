@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Prints each line of Sources/Countdowns that names a kind outside its folder: a type that the
+folder declares, its case of EntityKind or its property of the engine. Exits with 1 if there are
+any. Comments and texts may name kinds."""
+
+import re
+import sys
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent.parent / "Sources/Countdowns"
+# Folders that belong together, besides those in Screen: a policy counts the sends of countdowns,
+# and asks named limits.
+SHARED = {"Sending": "Countdown", "Throttle": "Countdown"}
+PROPERTIES = {
+    "Countdown": "countdowns throttles sendPages shadow", "Debounce": "debounces", "Gate": "gates",
+    "Once": "onces", "Screen": "huds scopes stacks pages", "Timer": "timers"}
+DECLARATION = r"^(?:package |indirect |final )*(?:struct|class|enum|protocol|let) (\w+)"
+# Files and folders that name kinds, and why.
+EXCEPTIONS = {
+    "Kinds/Kind.swift": "the registry",
+    "EngineSettings.swift": "the settings and errors of kinds, which the configuration names",
+    "Commands/Call.swift": "`OWNER scope:ID`, and the texts of those errors",
+    "Ownership": "an owner is a connection, a scope or a page",
+    "EventLog": "the events of plain countdowns are copied, not encoded",
+    "Commands/CommandSpec+Building.swift": "`.page` is the form of a reply",
+    "Commands/TransactionCommands.swift": "`.page` is the form of a reply",
+    "Schema/DaemonSchema.swift": "`.page` is the form of a reply",
+    "Commands/CommandHost.swift": "notices about limits, for the log",
+    # To be removed: what kinds still have in these belongs to their stores, requests or figures.
+    "Engine.swift": "the tables of all kinds",
+    "Entities": "what outlives the daemon, and what another engine continues with",
+    "Fleet": "shared limits",
+    "Journal": "the journal conceals keys of countdowns and limits, and its replay plays them",
+}
+
+
+def room(path):
+    """Returns the folder of a kind, or of kinds that belong together; None outside of these."""
+    folders = path.relative_to(SOURCES).parts[:-1]
+    if len(folders) < 2 or folders[0] != "Kinds" or folders[1] == "Guards":
+        return None
+    return SHARED.get(folders[1], folders[1])
+
+
+def patterns():
+    """Returns a pattern of what belongs to each room."""
+    found = {name: [rf"engine\.(?:{names.replace(' ', '|')})\b"] for name, names in PROPERTIES.items()}
+    for path in SOURCES.glob("Kinds/*/**/*.swift"):
+        if (name := room(path)) is None:
+            continue
+        found[name] += (rf"\b{type}\b" for type in re.findall(DECLARATION, path.read_text(), re.M))
+        if (kind := re.search(r"static let kind = EntityKind\.(\w+)", path.read_text())) is not None:
+            found[name].append(rf"(?<![\w)\]>?!])\.{kind[1]}\b(?!\()|EntityKind\.{kind[1]}\b")
+    return {name: re.compile("|".join(words)) for name, words in found.items()}
+
+
+def main():
+    others, problems = patterns(), []
+    for path in sorted(SOURCES.rglob("*.swift")):
+        name = str(path.relative_to(SOURCES))
+        if any(name == one or name.startswith(one + "/") for one in EXCEPTIONS):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            code = re.sub(r'"(?:[^"\\]|\\.)*"|//.*', "", line)
+            problems += (
+                f"{path}:{number}: '{found[0].strip()}' belongs to {other}: ask the registry"
+                for other, words in others.items()
+                if other != room(path) and (found := words.search(code)))
+    sys.exit("\n".join(problems) or 0)
+
+
+if __name__ == "__main__":
+    main()
