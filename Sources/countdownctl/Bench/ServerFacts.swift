@@ -20,14 +20,37 @@ struct ServerFacts: Sendable {
 
   /// Returns a figure; nil if the daemon does not report it.
   func integer(_ name: String) -> Int? { values[name].flatMap { Int($0) } }
+  func number(_ name: String) -> Double? { values[name].flatMap { Double($0) } }
 
   subscript(name: String) -> String? { values[name] }
 
+  /// Returns the fields of the figures whose names begin with a prefix, by the rest of the name.
+  func records(_ prefix: String) -> [String: [String: String]] {
+    let found = values.filter { $0.key.hasPrefix(prefix) }.map {
+      (String($0.key.dropFirst(prefix.count)), Self.fields($0.value))
+    }
+    return Dictionary(uniqueKeysWithValues: found)
+  }
+
+  /// Parses `name=value,…`. An error comes last and may contain commas.
+  static func fields(_ text: String) -> [String: String] {
+    var fields: [String: String] = [:]
+    var rest = text[...]
+    while let equals = rest.firstIndex(of: "=") {
+      let name = String(rest[..<equals])
+      rest = rest[rest.index(after: equals)...]
+      let end = name == "error" ? rest.endIndex : rest.firstIndex(of: ",") ?? rest.endIndex
+      fields[name] = String(rest[..<end])
+      rest = rest[end...].dropFirst()
+    }
+    return fields
+  }
+
   /// The daemon's processor time in user mode and in the kernel, in seconds.
   var processorSeconds: (user: Double, system: Double)? {
-    guard let user = values["used_cpu_user"].flatMap({ Double($0) }),
-      let system = values["used_cpu_sys"].flatMap({ Double($0) })
-    else { return nil }
+    guard let user = number("used_cpu_user"), let system = number("used_cpu_sys") else {
+      return nil
+    }
     return (user, system)
   }
 

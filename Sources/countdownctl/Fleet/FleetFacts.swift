@@ -22,7 +22,9 @@ struct FleetFacts {
     guard facts["name"] != nil else { return nil }
     self.facts = facts
     func peers(_ name: String) -> [Peer] {
-      (0...).lazy.map { facts["\(name)\($0)"] }.prefix { $0 != nil }.map { Peer($0 ?? "") }
+      (0...).lazy.map { facts["\(name)\($0)"] }.prefix { $0 != nil }.map {
+        Peer(facts: ServerFacts.fields($0 ?? ""))
+      }
     }
     servers = peers("server")
     sentinels = peers("sentinel")
@@ -45,22 +47,6 @@ struct FleetFacts {
     let parts = (self["clock_ahead_us"] ?? "").split(separator: "..").compactMap { Int($0) }
     guard let first = parts.first, let last = parts.last, first <= last else { return nil }
     return first...last
-  }
-}
-
-extension FleetFacts.Peer {
-  /// Parses `name=value,…`. An error comes last and may contain commas.
-  init(_ text: String) {
-    var facts: [String: String] = [:]
-    var rest = text[...]
-    while let equals = rest.firstIndex(of: "=") {
-      let name = String(rest[..<equals])
-      rest = rest[rest.index(after: equals)...]
-      let end = name == "error" ? rest.endIndex : rest.firstIndex(of: ",") ?? rest.endIndex
-      facts[name] = String(rest[..<end])
-      rest = rest[end...].dropFirst()
-    }
-    self.facts = facts
   }
 }
 

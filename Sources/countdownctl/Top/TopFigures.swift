@@ -3,37 +3,20 @@ import Glibc
 
 /// The daemon's replies at one moment.
 struct TopSample {
-  /// The sections of `INFO`, as `Info.json` reads them.
-  let info: RESPValue
+  let info: ServerFacts
   /// The reply to `SLOWLOG GET`, which may be an error.
   let slow: RESPValue
   let at: Duration
 
   init(info: RESPValue, slow: RESPValue, at: Duration) {
-    self.info = Info.json(info.string ?? "")
+    self.info = ServerFacts(info: info.string ?? "")
     self.slow = slow
     self.at = at
   }
 
-  func number(_ section: String, _ name: String) -> Double? { info[section]?[name]?.number }
-  func integer(_ section: String, _ name: String) -> Int { info[section]?[name]?.int ?? 0 }
-
-  /// Returns the lines `PREFIXname:a=1,b=2` of a section, by name.
-  func table(_ section: String, prefix: String) -> [String: [String: Double]] {
-    guard case .map(let pairs)? = info[section] else { return [:] }
-    var rows: [String: [String: Double]] = [:]
-    for pair in pairs {
-      guard let name = pair.key.string, name.hasPrefix(prefix), let text = pair.value.string else {
-        continue
-      }
-      var row: [String: Double] = [:]
-      for field in text.split(separator: ",") {
-        let parts = field.split(separator: "=")
-        if parts.count == 2 { row[String(parts[0])] = Double(parts[1]) }
-      }
-      rows[String(name.dropFirst(prefix.count))] = row
-    }
-    return rows
+  /// Returns the numbers of the figures `PREFIXname:a=1,b=2`, by name.
+  func table(_ prefix: String) -> [String: [String: Double]] {
+    info.records(prefix).mapValues { $0.compactMapValues { Double($0) } }
   }
 }
 
@@ -82,27 +65,28 @@ struct TopFigures {
       guard let seconds, let now, let then else { return nil }
       return max(now - (now < then ? 0 : then), 0) / seconds
     }
-    func rate(_ section: String, _ name: String) -> Double? {
-      rate(sample.number(section, name), before?.number(section, name))
+    func rate(_ name: String) -> Double? {
+      rate(sample.info.number(name), before?.info.number(name))
     }
-    version = sample.info["server"]?["countdownd_version"]?.string ?? ""
-    uptime = .seconds(sample.integer("server", "uptime_in_seconds"))
-    commandsPerSecond = rate("stats", "total_commands_processed")
-    errorsPerSecond = rate("stats", "total_error_replies")
-    eventsPerSecond = rate("stats", "events_sent")
-    processor = rate("cpu", "used_cpu_user").map { $0 + (rate("cpu", "used_cpu_sys") ?? 0) }
-    residentBytes = sample.integer("memory", "used_memory_rss")
-    connections = sample.integer("clients", "connected_clients")
-    entities = sample.integer("timers", "entities")
-    armed = sample.integer("timers", "armed")
+    func integer(_ name: String) -> Int { sample.info.integer(name) ?? 0 }
+    version = sample.info["countdownd_version"] ?? ""
+    uptime = .seconds(integer("uptime_in_seconds"))
+    commandsPerSecond = rate("total_commands_processed")
+    errorsPerSecond = rate("total_error_replies")
+    eventsPerSecond = rate("events_sent")
+    processor = rate("used_cpu_user").map { $0 + (rate("used_cpu_sys") ?? 0) }
+    residentBytes = integer("used_memory_rss")
+    connections = integer("connected_clients")
+    entities = integer("entities")
+    armed = integer("armed")
     lateness =
-      sample.integer("lateness", "expired") == 0
+      integer("expired") == 0
       ? nil
       : ["late_us_p50", "late_us_p99", "late_us_p999", "late_us_max"]
-        .map { sample.integer("lateness", $0) }
+        .map(integer)
 
-    let usersBefore = before?.table("users", prefix: "user_") ?? [:]
-    users = sample.table("users", prefix: "user_").compactMap { name, row -> User? in
+    let usersBefore = before?.table("user_") ?? [:]
+    users = sample.table("user_").compactMap { name, row -> User? in
       guard let uid = Int(name) else { return nil }
       // A user without an earlier sample counts from 0.
       let old = usersBefore[name]
@@ -115,8 +99,8 @@ struct TopFigures {
       ($0.busy ?? 0, Double($0.entities), $1.uid) > ($1.busy ?? 0, Double($1.entities), $0.uid)
     }
 
-    let commandsBefore = before?.table("commandstats", prefix: "cmdstat_") ?? [:]
-    commands = sample.table("commandstats", prefix: "cmdstat_").map { name, row in
+    let commandsBefore = before?.table("cmdstat_") ?? [:]
+    commands = sample.table("cmdstat_").map { name, row in
       let old = commandsBefore[name]
       func rise(_ field: String) -> Double? { rate(row[field], old.map { $0[field] ?? 0 } ?? 0) }
       let (calls, microseconds) = (rise("calls") ?? 0, rise("usec") ?? 0)
