@@ -60,7 +60,7 @@ extension CommandSpec {
     CommandSpec(
       K.commandName, "LIST", [],
       K.hasOwners ? listOptions : listOptions.filter { !($0.name == "OWNER") },
-      group: .entities(K.kind), [.readOnly], complexity: "O(LIMIT)", summary, .page,
+      group: .entities(K.kind), [.readOnly], complexity: "O(LIMIT)", summary, .listing,
       into: ListQuery()
     ) { call, query throws(CommandError) in
       query.rights = call.session.rights

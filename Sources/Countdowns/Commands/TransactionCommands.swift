@@ -204,7 +204,7 @@ extension Dispatcher {
       size.grow(by: length, kind.behavior.partBytes)
     }
     switch spec.reply {
-    case .page: return size.most * spec.mostViews(arguments, of: count(of: kind))
+    case .listing: return size.most * spec.mostViews(arguments, of: count(of: kind))
     case .answerOfSeveral:
       let end = spec.optionsPlace?(arguments) ?? spec.keyPosition + 1
       return size.most * (end - spec.keyPosition)

@@ -158,7 +158,7 @@ extension ReplyForm {
     case .answerOfSeveral(let fields): (form, type) = ("answer", [.of("fields", fields.schema)])
     case .answerOrNull: (form, type) = ("answer", [.of("null", true)])
     case .done: (form, type) = ("done", [])
-    case .page: (form, type) = ("page", [])
+    case .listing: (form, type) = ("page", [])
     case .ok: (form, type) = ("ok", [])
     case .value(let value): (form, type) = ("value", value.pairs)
     case .special: (form, type) = ("special", [])

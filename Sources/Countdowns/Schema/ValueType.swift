@@ -101,7 +101,7 @@ package enum ReplyForm: Sendable {
   /// 1, or 0 if nothing was done.
   case done
   /// A cursor, and views.
-  case page
+  case listing
   case ok
   case value(ValueType)
   /// What the protocol or Redis defines for the command.

@@ -66,7 +66,7 @@ let scopeCommands: [CommandSpec] = [
       }
       return (cursor: cursor, page: page)
     },
-    reply: .init(.page) { call, tree in call.reply(cursor: "\(tree.cursor)", tree.page) }),
+    reply: .init(.listing) { call, tree in call.reply(cursor: "\(tree.cursor)", tree.page) }),
 
   CommandSpec(
     "SCOPE", "HANDLE", [ScopeKind.key, event],
