@@ -151,7 +151,7 @@ extension Dispatcher {
       let hundredths = counted.microseconds * 100 / counted.calls
       let average = "\(hundredths / 100).\(String(hundredths % 100 + 100).dropFirst())"
       return Figure(
-        "cmdstat_\(row.statisticsName)",
+        "cmdstat_\(row.wireName)",
         "calls=\(counted.calls),usec=\(counted.microseconds),usec_per_call=\(average),"
           + "failed_calls=\(counted.failed)"
       )
@@ -159,7 +159,7 @@ extension Dispatcher {
     return commands + [
       .by(
         "command", "commands_total", .counter, "Commands done or refused.",
-        used.map { ($0.statisticsName, $1.calls) })
+        used.map { ($0.wireName, $1.calls) })
     ]
   }
 
@@ -211,9 +211,4 @@ extension Dispatcher {
       ("max-subscriptions", use.subscriptionsOfConnection, limits.subscriptions),
     ]
   }
-}
-
-extension CommandSpec {
-  /// The command's name in INFO and METRICS.
-  var statisticsName: String { fullName.lowercased().replacingBlank(with: "|") }
 }

@@ -2,33 +2,6 @@ import Wire
 
 /// Something that happened to an entity: a head, and the fields that the entity's view writes.
 package enum Event {
-  package enum Name: Literal, CaseIterable, Sendable {
-    case snapshot
-    case started, tick, ready, refused, paused, resumed, retimed, cancelled
-    case refunded, expired, locked, passed
-    case willAppear = "will-appear"
-    case didAppear = "did-appear"
-    case updated, touched
-    case willDisappear = "will-disappear"
-    case didDisappear = "did-disappear"
-    case set, fired
-    case accepted, done, pending, run, taken, dismissed, opened, closed, emitted
-    case swiping, progress, finished
-    case loading, loaded, failed
-    case full, room, blocked, unblocked, forgiven
-
-    /// Whether the entity has changed; a tick or a refusal changes nothing.
-    package var changesState: Bool {
-      switch self {
-      case .snapshot, .tick, .refused, .touched: false
-      default: true
-      }
-    }
-
-    /// Whether a newer event replaces it for a client that reads too slowly.
-    package var canBeMerged: Bool { self == .tick || self == .progress }
-  }
-
   /// The fields that all events have.
   package struct Head: Sendable {
     package var name: Name
