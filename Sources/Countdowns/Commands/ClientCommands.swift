@@ -20,12 +20,12 @@ let clientCommands: [CommandSpec] = [
     "CLIENT", "LIST", [],
     [
       .type,
-      Option("ID", "id", .count, "Only these connections.", repeats: true) {
+      Option("ID", "id", .count, "Only these connections.", repeats: true, more: .numbers) {
         filter, reader, call throws(CommandError) in
         guard !filter.hasIDs else { throw call.problem("ID is given twice") }
         filter.hasIDs = true
         var ids: Set<Int64> = []
-        repeat { ids.insert(try reader.integer(in: 0...Int64.max)) } while reader.hasNumber
+        repeat { ids.insert(try reader.integer(in: 0...Int64.max)) } while reader.has(.numbers)
         filter.sessions.removeAll { !ids.contains(Int64(clamping: $0.client.connection)) }
       },
     ],
@@ -109,7 +109,7 @@ let clientCommands: [CommandSpec] = [
     "Close the connections that match all filters.", .special,
     place: placeOfFilters, request: ClientFilter.init
   ) { call, filter throws(CommandError) in
-    if call.arguments.count == 3 { return try killOne(call) }
+    if placeOfFilters(call.arguments) == 3 { return try killOne(call) }
     guard call.arguments.count > 2 else { throw call.problem("name at least one filter") }
     if filter.skipsMe { filter.sessions.removeAll { $0 === call.session } }
     let count = Int64(filter.sessions.count)

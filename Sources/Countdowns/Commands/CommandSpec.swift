@@ -80,9 +80,6 @@ package final class CommandSpec: Sendable {
   package let reply: ReplyForm
   let handler: Handler
 
-  /// Whether any of its arguments must not be shown in logs.
-  let hasSecrets: Bool
-
   /// The arguments that are keys of other entities, by their positions, and whether any number of
   /// them follows.
   let otherKeys: [(position: Int, kind: EntityKind, repeats: Bool)]
@@ -111,7 +108,6 @@ package final class CommandSpec: Sendable {
     self.reply = reply
     self.handler = handler
     let words = subcommand == nil ? 1 : 2
-    hasSecrets = parameters.contains(where: \.isSecret)
     self.optionsPlace = optionsPlace
     otherKeys = parameters.prefix { $0.token == nil }.enumerated().compactMap { index, parameter in
       parameter.other.map { (words + index, $0, parameter.repeats) }

@@ -9,12 +9,13 @@ struct Option<Request>: Sendable {
   init(
     _ name: String, _ value: String, _ type: ValueType, _ help: String,
     default fallback: String? = nil, isRequired: Bool = false, repeats: Bool = false,
-    isSecret: Bool = false, keyOf other: EntityKind? = nil, _ read: @escaping Read
+    isSecret: Bool = false, keyOf other: EntityKind? = nil, more: Parameter.More? = nil,
+    isDecisive: Bool = true, _ read: @escaping Read
   ) {
     self.name = CommandName(name)!
     parameter = Parameter(
       token: name, value, type, help, default: fallback, isOptional: !isRequired, repeats: repeats,
-      isSecret: isSecret, keyOf: other)
+      isSecret: isSecret, keyOf: other, more: more, isDecisive: isDecisive)
     self.read = read
   }
 
@@ -52,7 +53,8 @@ struct Option<Request>: Sendable {
   static func text(
     _ name: String, _ value: String, _ help: String, _ put: @escaping Put<[UInt8]>, atMost most: Int
   ) -> Option {
-    Option(name, value, .text(atMost: most), help) { request, reader, _ throws(CommandError) in
+    Option(name, value, .text(atMost: most), help, isDecisive: false) {
+      request, reader, _ throws(CommandError) in
       put(&request, try reader.text(atMost: most))
     }
   }
@@ -61,7 +63,7 @@ struct Option<Request>: Sendable {
   static func bytes(
     _ name: String, _ help: String, _ put: @escaping Put<[UInt8]>, atMost most: Int
   ) -> Option {
-    Option(name, "bytes", .bytes(atMost: most), help, isSecret: true) {
+    Option(name, "bytes", .bytes(atMost: most), help, isSecret: true, isDecisive: false) {
       request, reader, _ throws(CommandError) in
       put(&request, try reader.text(atMost: most))
     }
@@ -112,7 +114,8 @@ struct Option<Request>: Sendable {
   static func owner(_ put: @escaping Put<Owner>) -> Option {
     Option(
       "OWNER", "none|connection|scope:ID", .owner,
-      "Ends it with this connection or a scope; without it, it ends on its own.", default: "none"
+      "Ends it with this connection or a scope; without it, it ends on its own.", default: "none",
+      isDecisive: false
     ) { request, reader, call throws(CommandError) in
       put(&request, try call.owner(try reader.value()))
     }

@@ -41,14 +41,9 @@ struct OptionReader: ~Escapable {
   /// The name of the current option, for messages.
   private var name: String { current?.text ?? "" }
 
-  /// Whether the next word is a number, and so one more value of the same option.
-  var hasNumber: Bool {
-    index < arguments.count && Int64(String(decoding: arguments[index])) != nil
-  }
-
-  /// Whether there is a next word that is one more value of the same option.
-  func hasWord(_ isValue: (Span<UInt8>) -> Bool) -> Bool {
-    index < arguments.count && isValue(arguments[index])
+  /// Whether the next word is one more value of the same option.
+  func has(_ more: Parameter.More) -> Bool {
+    index < arguments.count && more.contains(arguments[index])
   }
 
   /// Returns the error for an option that the command does not have.

@@ -19,13 +19,31 @@ struct Parameter: Equatable, Sendable {
   /// The kind of an entity whose key it is, besides the entity that the command is about: it takes
   /// the right to change that one, too.
   let other: EntityKind?
+  /// Which words after its values are further values of it; nil if none.
+  let more: More?
+  /// Whether the journal keeps its value, as it decides something.
+  let isDecisive: Bool
   /// The number of words after the token; 1 if there is no token.
   let valueCount: Int
+
+  enum More {
+    /// Keys of named limits: no option has a colon.
+    case limits
+    case numbers
+
+    func contains(_ word: Span<UInt8>) -> Bool {
+      switch self {
+      case .limits: word.firstIndex(of: UInt8(ascii: ":")) != nil
+      case .numbers: Int64(String(decoding: word)) != nil
+      }
+    }
+  }
 
   init(
     token: String? = nil, _ value: String, _ type: ValueType, _ help: String,
     default fallback: String? = nil, isOptional: Bool = false, repeats: Bool = false,
-    isSecret: Bool = false, keyOf other: EntityKind? = nil
+    isSecret: Bool = false, keyOf other: EntityKind? = nil, more: More? = nil,
+    isDecisive: Bool = true
   ) {
     self.token = token
     self.value = value
@@ -36,6 +54,8 @@ struct Parameter: Equatable, Sendable {
     self.repeats = repeats
     self.isSecret = isSecret
     self.other = other
+    self.more = more
+    self.isDecisive = isDecisive
     valueCount = value.split(separator: " ").count
   }
 

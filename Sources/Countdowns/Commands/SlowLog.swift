@@ -46,18 +46,18 @@ struct SlowLog {
   mutating func reset() { entries.removeAll() }
 }
 
-/// Arguments as logs show them: shortened, and without the values that the syntax marks as secret.
+/// Arguments as logs show them: shortened, and without the values of secret parameters.
 enum ShownArguments {
   static func list(_ arguments: Arguments, of spec: CommandSpec, most: Int = .max) -> [[UInt8]] {
     var shown: [[UInt8]] = []
-    var secrecy = Secrecy(spec)
+    let roles = spec.parameters.contains(where: \.isSecret) ? spec.roles(of: arguments) : []
     for index in 0..<arguments.count {
       if shown.count == most - 1, arguments.count > most {
         shown.append(Array("... (\(arguments.count - index) more arguments)".utf8))
         break
       }
       let argument = arguments[index]
-      if secrecy.isSecret(argument, at: index) {
+      if !roles.isEmpty, roles[index].isSecret {
         shown.append(Array("(redacted)".utf8))
       } else if argument.count > 128 {
         let more = Array("... (\(argument.count - 128) more bytes)".utf8)
@@ -67,51 +67,6 @@ enum ShownArguments {
       }
     }
     return shown
-  }
-}
-
-/// Visits the arguments of a command and reports which of them are secret.
-///
-/// After an unknown option a secret may be anywhere, so all later arguments are secret.
-private struct Secrecy {
-  private let isNeeded: Bool
-  private let first: Int
-  private var positional: ArraySlice<Parameter>
-  private let options: [Parameter]
-  /// The values of the current option that are still to come.
-  private var values = (left: 0, areSecret: false)
-  private var isLost = false
-
-  init(_ spec: CommandSpec) {
-    isNeeded = spec.hasSecrets
-    first = spec.subcommand == nil ? 1 : 2
-    positional = isNeeded ? spec.parameters.filter { $0.token == nil }[...] : []
-    options = isNeeded ? spec.parameters.filter { $0.token != nil } : []
-  }
-
-  mutating func isSecret(_ argument: Span<UInt8>, at index: Int) -> Bool {
-    guard isNeeded, index >= first else { return false }
-    if values.left > 0 {
-      values.left -= 1
-      return values.areSecret
-    }
-    if let parameter = positional.first, !parameter.isOptional {
-      positional.removeFirst()
-      return parameter.isSecret
-    }
-    let word = String(decoding: argument).uppercased()
-    let option = options.first { $0.token == word }
-    if option == nil, let parameter = positional.first {
-      if !parameter.repeats { positional.removeFirst() }
-      return parameter.isSecret
-    }
-    positional = []
-    guard !isLost, let option else {
-      isLost = true
-      return true
-    }
-    values = (option.valueCount, option.isSecret)
-    return false
   }
 }
 

@@ -61,6 +61,14 @@ import Wire
       try monitored(["CLIENT", "LIST", "NONSENSE", "shown"]).hasSuffix("\"NONSENSE\" \"shown\""))
   }
 
+  @Test func monitorShowsAllKeysOfLimitsAndHidesAMisspeltOptionAmongThem() throws {
+    let line = try monitored(
+      "COUNTDOWN START k LIMIT ip:1 user:2 TOKEN hush".split(separator: " ").map(String.init))
+    #expect(line.hasSuffix("\"LIMIT\" \"ip:1\" \"user:2\" \"TOKEN\" \"(redacted)\""))
+    let other = try monitored(["THROTTLE", "TAKE", "ip:1", "user:2", "TOKNE", "a:hush"])
+    #expect(other.hasSuffix("\"ip:1\" \"user:2\" \"(redacted)\" \"(redacted)\""))
+  }
+
   @Test func monitorShowsNeitherAUTHNorUnknownCommands() throws {
     #expect(try monitored(["AUTH", "secret"]) == "")
     #expect(try monitored(["NOSUCH", "secret"]) == "")

@@ -26,11 +26,11 @@ private struct ForgiveRequest {
 
 extension Option where Request == StartRequest {
   fileprivate static var brief: Option {
-    .flag(
-      "BRIEF",
+    Option(
+      "BRIEF", "", .flag,
       "Replies `[accepted, generation, retry_after_ms]`, a tenth of the bytes. `accepted` "
-        + "is 0 (refused), 1 (accepted) or 2 (`repeated`).",
-      { $0.isBrief = $1 })
+        + "is 0 (refused), 1 (accepted) or 2 (`repeated`).", isDecisive: false
+    ) { request, _, _ in request.isBrief = true }
   }
 
   /// The keys of limits. Each has a colon, which no option has.
@@ -38,13 +38,13 @@ extension Option where Request == StartRequest {
     Option(
       "LIMIT", "limit", .text(atMost: EntityRecord.longestKey),
       "The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or "
-        + "global need none.", repeats: true, keyOf: .throttle
+        + "global need none.", repeats: true, keyOf: .throttle, more: .limits
     ) { request, reader, call throws(CommandError) in
       var limits = request.start.limits
       repeat {
         let key = try call.key(of: .throttle, try reader.value(), "the key of a limit")
         limits.append(Array(key))
-      } while reader.hasWord { $0.firstIndex(of: UInt8(ascii: ":")) != nil }
+      } while reader.has(.limits)
       guard limits.count <= LimitRules.mostAtOnce else {
         throw call.problem("at most \(LimitRules.mostAtOnce) limits at once")
       }
@@ -77,7 +77,7 @@ let countdownCommands: [CommandSpec] = [
         "TITLE", "fmt", .text(atMost: Title.mostBytes),
         "The text while counting. `%d` is the steps left, `%m:%02s` minutes and seconds "
           + "rounded up, `%%` a percent sign; any other `%` is refused. Any language "
-          + "(`%ds后重发`)."
+          + "(`%ds后重发`).", isDecisive: false
       ) { request, reader, call throws(CommandError) in
         request.start.title = try call.title(try reader.value())
       },

@@ -206,9 +206,7 @@ extension LimitRules {
   /// no option has.
   static func endOfKeys(_ arguments: Arguments, from index: Int) -> Int {
     var end = index
-    while end < arguments.count, arguments[end].firstIndex(of: UInt8(ascii: ":")) != nil {
-      end += 1
-    }
+    while end < arguments.count, Parameter.More.limits.contains(arguments[end]) { end += 1 }
     return end
   }
 }

@@ -1,0 +1,48 @@
+import Wire
+
+/// What one word of a command is.
+enum ArgumentRole {
+  case name
+  case token(Parameter)
+  case value(Parameter)
+  /// An unknown option, or any word after one.
+  case unknown
+
+  /// Whether logs must not show it: after an unknown option a secret may be anywhere.
+  var isSecret: Bool {
+    switch self {
+    case .name, .token: false
+    case .value(let parameter): parameter.isSecret
+    case .unknown: true
+    }
+  }
+}
+
+extension CommandSpec {
+  /// Returns what each word is, as the command reads them. What logs hide, what the journal keeps
+  /// and what a replay changes follow from it.
+  func roles(of arguments: Arguments) -> [ArgumentRole] {
+    let positions = parameters.prefix { $0.token == nil }
+    let first = subcommand == nil ? 1 : 2
+    var end = optionsPlace?(arguments) ?? first + positions.count
+    if positions.count == parameters.count, positions.last?.repeats == true { end = .max }
+    var roles: [ArgumentRole] = []
+    for index in 0..<min(end, arguments.count) {
+      let place = min(index - first, positions.count - 1)
+      roles.append(index < first ? .name : .value(positions[place]))
+    }
+    var (option, left, isLost) = (nil as Parameter?, 0, false)
+    for index in roles.count..<arguments.count {
+      if let option, left > 0 || option.more?.contains(arguments[index]) == true {
+        roles.append(.value(option))
+        left -= 1
+        continue
+      }
+      let token = String(decoding: arguments[index]).uppercased()
+      option = isLost ? nil : parameters.first { $0.token == token }
+      (left, isLost) = (option?.valueCount ?? 0, option == nil)
+      roles.append(option.map { .token($0) } ?? .unknown)
+    }
+    return roles
+  }
+}
