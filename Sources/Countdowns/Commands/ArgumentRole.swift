@@ -46,3 +46,37 @@ extension CommandSpec {
     return roles
   }
 }
+
+/// The values of a command, by parameter.
+struct CommandValues {
+  let spec: CommandSpec
+  /// The key, and other values before the options.
+  var positions: [[UInt8]] = []
+  /// The values of each option that is given, by its token.
+  var options: [String: [[UInt8]]] = [:]
+
+  init(_ spec: CommandSpec, _ arguments: Arguments) {
+    self.spec = spec
+    for (index, role) in spec.roles(of: arguments).enumerated() {
+      switch role {
+      case .name, .unknown: continue
+      case .token(let option): options[option.token!] = options[option.token!] ?? []
+      case .value(let parameter):
+        let value = Array(arguments[index])
+        if let token = parameter.token {
+          options[token]!.append(value)
+        } else {
+          positions += [value]
+        }
+      }
+    }
+  }
+
+  var words: [[UInt8]] {
+    var words = [Array(spec.name.utf8), Array((spec.subcommand ?? "").utf8)] + positions
+    for case let token? in spec.parameters.map(\.token) {
+      if let values = options[token] { words += [Array(token.utf8)] + values }
+    }
+    return words
+  }
+}

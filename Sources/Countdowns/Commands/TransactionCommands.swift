@@ -204,7 +204,10 @@ extension Dispatcher {
       size.grow(by: length, kind.behavior.partBytes)
     }
     switch spec.reply {
-    case .listing: return size.most * spec.mostViews(arguments, of: count(of: kind))
+    case .listing:
+      let limit = CommandValues(spec, arguments).options["LIMIT"]?.first
+      let views = limit.map { Int(String(decoding: $0, as: UTF8.self)) ?? 1 } ?? 100
+      return size.most * min(max(views, 1), count(of: kind))
     case .answerOfSeveral:
       let end = spec.optionsPlace?(arguments) ?? spec.keyPosition + 1
       return size.most * (end - spec.keyPosition)
@@ -235,17 +238,5 @@ private struct ViewSize {
   /// - Parameter part: the bytes that a command may add to a list in the view; 0 without lists.
   mutating func grow(by length: Int, _ part: Int) {
     if part > 0 { bytes += length + part } else { longest = max(longest, length) }
-  }
-}
-
-extension CommandSpec {
-  /// Returns the most views of a page.
-  fileprivate func mostViews(_ arguments: Arguments, of count: Int) -> Int {
-    var limit = 100
-    for index in 1..<max(arguments.count - 1, 1)
-    where String(decoding: arguments[index]).uppercased() == "LIMIT" {
-      limit = Int(String(decoding: arguments[index + 1])) ?? limit
-    }
-    return min(max(limit, 1), count)
   }
 }

@@ -358,68 +358,43 @@ package final class Journal {
     return Array(String(SipHash(key: (0, 0))(token.span), radix: 16).utf8)
   }
 
-  private static let colon = UInt8(ascii: ":")
-  private static let kept: Set<String> = [
-    "POLICY", "LIMIT", "COUNT", "EVERY", "FIRE", "TOKEN", "GENERATION", "LIMITS", "BURST", "RATE",
-    "COST", "PEEK", "TTL",
-  ]
-
-  /// Hides the value of a command that was refused with an error: it may be anything, such as a
-  /// key at the place of a number. A replay leaves such a command out.
-  private func conceal(value: [UInt8], of name: String) -> [UInt8] {
-    let isKnown =
-      name == "POLICY" && engine.settings.policies[String(decoding: value, as: UTF8.self)] != nil
-    return isKnown ? value : conceal(value)
-  }
-
   /// Returns the words of a command that decide something.
   ///
   /// - Parameter isValid: whether the command was not refused with an error.
   private func words(
     _ arguments: Arguments, of spec: CommandSpec, isValid: Bool
   ) -> [[UInt8]] {
-    func isLimit(_ index: Int) -> Bool {
-      index < arguments.count && arguments[index].firstIndex(of: Self.colon) != nil
-    }
     var words = [Array(spec.name.utf8), Array((spec.subcommand ?? "").utf8)]
-    guard arguments.count > 2 else { return words }
-    let key = Array(arguments[2])
-    words.append(spec.group.kind == .throttle ? concealLimit(key) : conceal(key))
-    var index = 3
-    if spec.fullName == "THROTTLE TAKE" {
-      while isLimit(index) {
-        words.append(concealLimit(Array(arguments[index])))
-        index += 1
-      }
-    }
-    for parameter in spec.parameters.dropFirst()
-    where parameter.token == nil && !parameter.isOptional && index < arguments.count {
-      let value = Array(arguments[index])
-      let kept = isValid ? value : conceal(value: value, of: parameter.name)
-      words.append(parameter.isSecret ? [UInt8(ascii: "-")] : kept)
-      index += 1
-    }
-    while index < arguments.count {
-      let name = String(decoding: arguments[index]).uppercased()
-      guard let option = spec.parameters.first(where: { $0.token == name }) else { break }
-      index += 1
-      let isKept = Self.kept.contains(name)
-      if isKept { words.append(Array(name.utf8)) }
-      if name == "LIMIT" {
-        while isLimit(index) {
-          words.append(concealLimit(Array(arguments[index])))
-          index += 1
-        }
-        continue
-      }
-      for _ in 0..<option.valueCount where index < arguments.count {
-        let value = Array(arguments[index])
-        let kept = isValid ? value : conceal(value: value, of: name)
-        if isKept { words.append(name == "TOKEN" ? conceal(token: value) : kept) }
-        index += 1
+    for (index, role) in spec.roles(of: arguments).enumerated() {
+      switch role {
+      case .name: continue
+      case .unknown: return words
+      case .token(let option) where option.isDecisive: words.append(Array(option.token!.utf8))
+      case .value(let parameter) where parameter.isDecisive:
+        // What stands in place of a limit is none, so the rest may be anything.
+        if let more = parameter.more, !more.contains(arguments[index]) { return words }
+        words.append(
+          conceal(value: Array(arguments[index]), of: parameter, spec, isValid: isValid))
+      case .token, .value: continue
       }
     }
     return words
+  }
+
+  /// Hides keys, tokens and secrets, and all values of a command that was refused with an error:
+  /// they may be anything, such as a key at the place of a number. A replay leaves it out.
+  private func conceal(
+    value: [UInt8], of parameter: Parameter, _ spec: CommandSpec, isValid: Bool
+  ) -> [UInt8] {
+    if let kind = parameter.type == .key ? parameter.other ?? spec.group.kind : parameter.other {
+      return kind == .throttle ? concealLimit(value) : conceal(value)
+    }
+    if parameter.type == .token { return conceal(token: value) }
+    if parameter.isSecret { return [UInt8(ascii: "-")] }
+    let isPolicy =
+      parameter.token == "POLICY"
+      && engine.settings.policies[String(decoding: value, as: UTF8.self)] != nil
+    return isValid || isPolicy ? value : conceal(value)
   }
 }
 

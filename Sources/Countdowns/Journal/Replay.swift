@@ -67,8 +67,8 @@ package final class Replay {
   /// Sends that have other generations here; those that are not made, and whether they are refused.
   private var renamed: [Int64: Int64] = [:]
   private var notMade: [Int64: Bool] = [:]
-  /// The options of the last START of a key.
-  private var starts: [[UInt8]: [[UInt8]]] = [:]
+  /// The last START of a key.
+  private var starts: [[UInt8]: CommandValues] = [:]
 
   private struct Known: Hashable {
     let kind: EntityKind
@@ -221,12 +221,16 @@ package final class Replay {
     if counts { report.decisions += 1 }
     // An error has changed nothing.
     guard entry.answer.error.isEmpty else { return }
-    let verb = String(decoding: entry.words[1], as: UTF8.self)
+    guard let recorded = values(of: entry) else {
+      if counts { report.differing += 1 }
+      return
+    }
+    let verb = recorded.spec.subcommand!
     let isStart = entry.kind == .countdown && (verb == "START" || verb == "RESEND")
-    let (then, recorded) = (entry.answer, entry.answer.generation)
+    let then = entry.answer
     if isStart, counts { report.then.add(then) }
-    if verb == "START", isStart { starts[key] = Array(entry.words.dropFirst(3)) }
-    guard let words = try words(of: entry, verb, isStart: isStart) else {
+    if verb == "START" { starts[key] = recorded }
+    guard let command = try adapt(recorded, entry, isStart: isStart) else {
       // It is about a send that was not made, or about limits that these rules do not have.
       if counts, !(verb == "TAKE" && then.isAccepted == true) {
         report.differing += 1
@@ -239,7 +243,7 @@ package final class Replay {
     }
     let isNew = isStart && then.isAccepted == true && !then.isRepetition
     engine.raiseNumbers(to: entry.number)
-    let now = run(words, uid: entry.uid)
+    let now = run(command)
     hold(key, until: entry.until)
     let waits = isStart || verb == "TAKE"
     var isOther =
@@ -253,25 +257,24 @@ package final class Replay {
     if counts { report.now.add(now) }
     guard isNew else { return }
     if now.isAccepted == true {
-      if now.generation != recorded { renamed[recorded] = now.generation }
+      if now.generation != then.generation { renamed[then.generation] = now.generation }
     } else {
-      notMade[recorded] = now.isAccepted == false
+      notMade[then.generation] = now.isAccepted == false
       if counts, now.isAccepted == false { report.affected[key, default: 0] += 1 }
     }
   }
 
-  private func run(_ words: [[UInt8]], uid: UInt32) -> JournalEntry.Answer {
+  private func run(_ command: CommandValues) -> JournalEntry.Answer {
     let (dispatcher, journal) = (table!, engine.journal!)
     // The commands of administrators were checked.
     let session = Session(
       connection: 1, peer: Peer(uid: 0, pid: 0), address: "", at: host.now)
     var answer = JournalEntry.Answer()
-    KeptArguments(words).withArguments { arguments in
+    KeptArguments(command.words).withArguments { arguments in
       do throws(CommandError) {
-        let spec = dispatcher.table.rows[try dispatcher.find(arguments)]
-        try dispatcher.check(spec, arguments, session)
+        try dispatcher.check(command.spec, arguments, session)
         let call = Call(
-          dispatcher: dispatcher, session: session, spec: spec, arguments: arguments,
+          dispatcher: dispatcher, session: session, spec: command.spec, arguments: arguments,
           now: host.now)
         try dispatcher.performForJournal(journal, call)
         if let last = journal.last { answer = last.answer }
@@ -282,62 +285,62 @@ package final class Replay {
     return answer
   }
 
-  // MARK: Words
+  // MARK: Other rules
 
-  /// Returns the words of a command as these rules need them; nil if it is about a send that they
-  /// did not allow.
-  private func words(
-    of entry: JournalEntry, _ verb: String, isStart: Bool
-  ) throws(Problem) -> [[UInt8]]? {
-    var words = entry.words
-    let key = words[2]
-    guard entry.kind == .countdown else {
-      guard verb == "TAKE", words.count > 3 || settings.throttles[name(of: key)] != nil else {
-        return words
-      }
-      // A limit that these rules do not have limits nothing.
-      let isNamed = entry.limits.contains(key)
-      let unknown = { [self] (limit: [UInt8]) in
-        entry.limits.contains(limit) && settings.throttles[name(of: limit)] == nil
-      }
-      guard isNamed else { return words }
-      let left = words.enumerated().filter { $0.offset < 2 || !unknown($0.element) }
-      guard left.count > 2, left[2].element.contains(UInt8(ascii: ":")) else { return nil }
-      return left.map(\.element)
+  /// Returns a recorded command; nil if there is no such command.
+  private func values(of entry: JournalEntry) -> CommandValues? {
+    KeptArguments(entry.words).withArguments { arguments in
+      guard let index = try? table!.find(arguments) else { return nil }
+      return CommandValues(table!.table.rows[index], arguments)
     }
-    if isStart {
-      if verb == "RESEND", engine.countdowns.find(key) == nil, let start = starts[key] {
-        let new = Array(words.dropFirst(3))
-        words = [words[0], Array("START".utf8), key]
-        let hasLimits = new.contains(Array("LIMIT".utf8))
-        words += without("TOKEN", hasLimits ? without("LIMIT", start) : start)
-        words += new
-      }
-      return try limited(words, entry)
-    }
-    let place = words.firstIndex(of: Array("GENERATION".utf8)).map { $0 + 1 }
-    var meant = entry.answer.generation
-    if let place, place < words.count {
-      meant = Int64(String(decoding: words[place], as: UTF8.self)) ?? 0
-    }
-    if meant != 0, notMade[meant] != nil { return nil }
-    let generation = renamed[meant] ?? meant
-    if let place, place < words.count {
-      words[place] = Array("\(generation)".utf8)
-    } else if verb == "PASS" || verb == "ATTEMPT", meant != 0,
-      let index = engine.countdowns.find(key),
-      engine.countdowns.generation(index).value != generation
-    {
-      words += [Array("GENERATION".utf8), Array("\(generation)".utf8)]
-    }
-    return words
   }
 
-  /// Returns the words of a START or RESEND with the limits that its policy names now.
-  private func limited(_ words: [[UInt8]], _ entry: JournalEntry) throws(Problem) -> [[UInt8]] {
-    var policy = engine.countdowns.find(words[2]).flatMap { engine.policyInForce($0)?.policy }
-    if let place = words.firstIndex(of: Array("POLICY".utf8)), place + 1 < words.count {
-      policy = settings.policies[String(decoding: words[place + 1], as: UTF8.self)]
+  /// Returns a command as these rules need it; nil if it is about a send that they did not allow.
+  private func adapt(
+    _ recorded: CommandValues, _ entry: JournalEntry, isStart: Bool
+  ) throws(Problem) -> CommandValues? {
+    var command = recorded
+    let key = entry.words[2]
+    guard entry.kind == .countdown else {
+      // A limit that these rules do not have limits nothing.
+      guard command.spec.subcommand == "TAKE", entry.limits.contains(key),
+        entry.words.count > 3 || isKnown(key)
+      else { return command }
+      command.positions.removeAll { entry.limits.contains($0) && !isKnown($0) }
+      return command.positions.isEmpty ? nil : command
+    }
+    if isStart {
+      let isNew = engine.countdowns.find(key) == nil
+      if command.spec.subcommand == "RESEND", isNew, let start = starts[key] {
+        command = start
+        command.options["TOKEN"] = nil
+        command.options.merge(recorded.options) { $1 }
+      }
+      command.options["LIMIT"] = try limits(of: command, key, entry)
+      return command
+    }
+    let given = command.options["GENERATION"]?.first
+    let named = given.map { Int64(String(decoding: $0, as: UTF8.self)) ?? 0 }
+    let meant = named ?? entry.answer.generation
+    if meant != 0, notMade[meant] != nil { return nil }
+    let generation = renamed[meant] ?? meant
+    let now = engine.countdowns.find(key).map { engine.countdowns.generation($0).value }
+    let isAboutCode = ["PASS", "ATTEMPT"].contains(command.spec.subcommand)
+    if given != nil || isAboutCode && meant != 0 && now != nil && now != generation {
+      command.options["GENERATION"] = [Array("\(generation)".utf8)]
+    }
+    return command
+  }
+
+  private func isKnown(_ limit: [UInt8]) -> Bool { settings.throttles[name(of: limit)] != nil }
+
+  /// Returns the limits of a START or RESEND that its policy names now; nil if it names none.
+  private func limits(
+    of command: CommandValues, _ key: [UInt8], _ entry: JournalEntry
+  ) throws(Problem) -> [[UInt8]]? {
+    var policy = engine.countdowns.find(key).flatMap { engine.policyInForce($0)?.policy }
+    if let name = command.options["POLICY"]?.first {
+      policy = settings.policies[String(decoding: name, as: UTF8.self)]
     }
     engine.derivedKeys = [:]
     let names = policy?.rules.limits ?? []
@@ -353,28 +356,13 @@ package final class Replay {
         engine.derivedKeys[limit] = key
       }
     }
-    let given = without("LIMIT", words)
-    let limits = words.filter { word in
-      guard !given.contains(word), word != Array("LIMIT".utf8) else { return false }
-      let name = name(of: word)
-      return names.contains(name) && settings.throttles[name]?.needsKey ?? false
+    let limits = command.options["LIMIT"]?.filter {
+      names.contains(name(of: $0)) && settings.throttles[name(of: $0)]?.needsKey ?? false
     }
-    return limits.isEmpty ? given : given + [Array("LIMIT".utf8)] + limits
+    return limits?.isEmpty ?? true ? nil : limits
   }
 
   private func name(of key: [UInt8]) -> String { LimitRules.name(of: key.span) ?? "" }
-
-  /// Returns words without an option and its values: those of LIMIT have a colon.
-  private func without(_ option: String, _ words: [[UInt8]]) -> [[UInt8]] {
-    guard let place = words.firstIndex(of: Array(option.utf8)) else { return words }
-    var end = place + 1
-    if option == "LIMIT" {
-      while end < words.count, words[end].contains(UInt8(ascii: ":")) { end += 1 }
-    } else {
-      end = min(end + 1, words.count)
-    }
-    return without(option, Array(words[..<place] + words[end...]))
-  }
 }
 
 extension JournalEntry.Answer {
