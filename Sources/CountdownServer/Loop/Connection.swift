@@ -70,7 +70,7 @@ final class Connection: EventSource {
     if isReading { return read() }
     guard events & EventLoop.closed != 0 else { return }
     // The client reads nothing more, so commands that wait for it to read never run.
-    if stage == .ending || isStuck && !isAheadOfLog { return close() }
+    if stage == .ending || next == nil && !isAheadOfLog { return close() }
     hasHungUp = true
     updateInterest()
   }
@@ -91,17 +91,19 @@ final class Connection: EventSource {
   private var isReading: Bool { !inputHasEnded && stage == .open && mayRead }
 
   private var mayRead: Bool {
-    unsafe !(isStuck || work == .queued)
+    unsafe !(next == nil || work == .queued)
       || (decoder.bufferedBytes < mostWaiting && !server.dispatcher.isFull(session))
   }
 
-  /// Whether commands have to wait: for replies to earlier ones, or for the client to read.
-  private var isStuck: Bool {
-    guard session.next != .wait, !isAheadOfLog else { return true }
+  /// What may be executed; nil while that has to wait: for replies to earlier commands, or for the
+  /// client to read.
+  private var next: Session.Step? {
+    guard let next = session.next, !isAheadOfLog else { return nil }
     let waiting = session.outbound.count + session.heldBytes + session.output.bytes.count
     // A client whose user has no room for output continues once its own output is written. One
     // without output would have to wait for others, and gets an error instead.
-    return unsafe waiting >= mostWaiting || (waiting > 0 && server.dispatcher.isFull(session))
+    let isFull = unsafe waiting > 0 && server.dispatcher.isFull(session)
+    return isFull || waiting >= mostWaiting ? nil : next
   }
 
   private func read() {
@@ -133,8 +135,8 @@ final class Connection: EventSource {
       server.virtualClock == nil ? now.boot.microseconds : nil)
     defer { dispatcher.fairness.endLaps() }
     do {
-      while !session.isClosing, !isStuck, left > 0, !dispatcher.mayHaveRoomSoon(session) {
-        if session.next == .part {
+      while !session.isClosing, let next, left > 0, !dispatcher.mayHaveRoomSoon(session) {
+        if next == .part {
           left -= dispatcher.goOn(session, at: now)
         } else if try decoder.next() {
           decoder.withNext { dispatcher.prepare($0) }
@@ -155,7 +157,7 @@ final class Connection: EventSource {
           "pid": "\(session.pid)",
         ])
     }
-    if work == .waiting, !session.isClosing, !isStuck { goOnLater(isOverlooked: left == share) }
+    if work == .waiting, !session.isClosing, next != nil { goOnLater(isOverlooked: left == share) }
     endIfDone()
     if session.isClosing { dispatcher.touch(session) }
     waitForRoom()
@@ -200,14 +202,14 @@ final class Connection: EventSource {
   /// Continues with commands and with reading, if there is room for replies.
   func goOn() {
     guard stage != .closed else { return }
-    if work == .waiting, !session.isClosing, !isStuck { goOnLater() }
+    if work == .waiting, !session.isClosing, next != nil { goOnLater() }
     endIfDone()
     waitForRoom()
   }
 
   /// If commands depend on other connections of the user, resumes once those have read.
   private func waitForRoom() {
-    if !mayRead || (work == .waiting && isStuck) { unsafe server.dispatcher.holdBack(session) }
+    if !mayRead || (work == .waiting && next == nil) { unsafe server.dispatcher.holdBack(session) }
     updateInterest()
   }
 

@@ -61,13 +61,13 @@ extension Session {
   /// With as many replies that come later, no more commands are begun.
   private static let mostSlots = 1_024
 
-  package enum Step { case command, part, wait }
+  package enum Step { case command, part }
 
   /// What its driver may do next: begin a command, continue with one, or neither before a reply.
-  package var next: Step {
+  package var next: Step? {
     guard let last = slots.last else { return .command }
     if case .unfinished = last.state { return .part }
-    return last.isBarrier || slots.count >= Self.mostSlots ? .wait : .command
+    return last.isBarrier || slots.count >= Self.mostSlots ? nil : .command
   }
 
   /// Whether no reply is left that comes later.

@@ -322,8 +322,8 @@ final class ModelDaemon {
 
   /// - Returns: whether a command could be taken.
   private func takeCommand(of session: ModelSession) -> Bool {
-    guard session.session.next != .wait, !session.session.isClosing else { return false }
-    if session.session.next == .part {
+    guard let next = session.session.next, !session.session.isClosing else { return false }
+    if next == .part {
       dispatcher.goOn(session.session, at: now)
       return true
     }
