@@ -163,14 +163,14 @@ import Testing
 
   static func report(
     started: Int, ready: Int, accepted: Int, isInterrupted: Bool = false
-  ) -> BenchReport {
+  ) throws -> BenchReport {
     var events = EventCounts()
     events.ready = ready
     var latencies = Latencies.microseconds
     latencies.record(250, count: UInt64(started))
     let cpu = { (seconds: String) in "used_cpu_user:\(seconds)\r\nused_cpu_sys:1.0\r\n" }
     return BenchReport(
-      options: BenchOptions(mix: .burst, countdowns: started), prefix: "bench:1:",
+      options: try .parse(["--mix", "burst", "-n", "\(started)"]), prefix: "bench:1:",
       load: LoadResult(
         stages: [.init(name: "start", latencies: latencies)], nanoseconds: 500_000_000),
       started: started, events: events, pings: nil,
@@ -179,8 +179,8 @@ import Testing
       after: facts("starts_accepted:\(7 + accepted)\r\n"), isInterrupted: isInterrupted)
   }
 
-  @Test func theReportCounts() {
-    let report = Self.report(started: 20_000, ready: 20_000, accepted: 20_000)
+  @Test func theReportCounts() throws {
+    let report = try Self.report(started: 20_000, ready: 20_000, accepted: 20_000)
     #expect(report.problems.isEmpty)
     #expect(report.perSecond == 40_000)
     #expect(report.memoryPerCountdown == 100)
@@ -192,14 +192,14 @@ import Testing
     #expect(report.lines(style: Style(hasColour: false))[0].contains("20,000 countdowns"))
   }
 
-  @Test func whatIsLostOrRefusedIsAProblem() {
-    #expect(Self.report(started: 10, ready: 9, accepted: 10).problems.count == 1)
-    #expect(Self.report(started: 10, ready: 11, accepted: 10).problems.count == 1)
-    #expect(Self.report(started: 10, ready: 10, accepted: 9).problems.count == 1)
+  @Test func whatIsLostOrRefusedIsAProblem() throws {
+    #expect(try Self.report(started: 10, ready: 9, accepted: 10).problems.count == 1)
+    #expect(try Self.report(started: 10, ready: 11, accepted: 10).problems.count == 1)
+    #expect(try Self.report(started: 10, ready: 10, accepted: 9).problems.count == 1)
     // Others may use the daemon at the same time.
-    #expect(Self.report(started: 10, ready: 10, accepted: 12).problems.isEmpty)
+    #expect(try Self.report(started: 10, ready: 10, accepted: 12).problems.isEmpty)
     #expect(
-      Self.report(started: 10, ready: 5, accepted: 10, isInterrupted: true).problems.isEmpty)
+      try Self.report(started: 10, ready: 5, accepted: 10, isInterrupted: true).problems.isEmpty)
   }
 
   @Test func missingFactsAreNil() {

@@ -19,20 +19,60 @@ enum BenchMix: String, CaseIterable, ExpressibleByArgument, Sendable {
   }
 }
 
-/// The options of a load test, already checked.
-struct BenchOptions: Sendable {
-  var mix = BenchMix.start
+/// The options of a load test.
+struct BenchOptions: ParsableArguments, Sendable {
+  @Option(help: "What the load does.") var mix = BenchMix.start
+
+  @Option(name: [.customShort("n"), .long], help: "How many countdowns.")
   var countdowns = 100_000
-  var connections = 50
+
+  @Option(name: .shortAndLong, help: "Connections that send commands.") var connections = 50
+
+  @Option(
+    name: [.customShort("P"), .long],
+    help: "Commands that a connection sends before it waits for the replies.")
   var pipeline = 1
-  var threads = 1
-  /// Commands per second over all connections; nil: as many as possible.
+
+  @Option(help: "Commands a second, of all connections together (default: as many as possible).")
   var rate: Int?
-  /// Milliseconds until countdowns are ready; nil: the default of the mix.
-  var dueMS: Int?
-  var steps = 10
-  var everyMS = 1_000
+
+  @Option(
+    duration:
+      "When they are ready (default: burst 5s, spread 10s, others as configured); not with watched."
+  ) var due: Duration?
+
+  @Option(help: "Steps of each countdown; watched only.") var steps = 10
+
+  @Option(
+    duration: "The length of a step (default: 1s); watched only.")
+  var every: Duration?
+
+  @Option(help: "Threads that send commands.") var threads = 1
+
+  @Flag(help: "Leave the countdowns running; the report says how to clear them.")
   var keep = false
+
+  func validate() throws {
+    func check(_ name: String, _ value: Int?, _ range: ClosedRange<Int>) throws {
+      guard let value, !range.contains(value) else { return }
+      throw ValidationError("--\(name) is \(range.lowerBound) to \(range.upperBound)")
+    }
+    try check("countdowns", countdowns, 1...KeyCommand.mostKeys)
+    try check("connections", connections, 1...1_000_000)
+    try check("pipeline", pipeline, 1...10_000)
+    try check("rate", rate, 1...1_000_000_000)
+    try check("steps", steps, 1...1_000_000)
+    try check("threads", threads, 1...min(256, connections))
+    for (name, value) in [("due", due), ("every", every)] where value == .zero {
+      throw ValidationError("--\(name) is 1ms to 3650d")
+    }
+    if mix == .watched, due != nil {
+      throw ValidationError("--mix watched takes --steps and --every instead of --due")
+    }
+  }
+
+  private var dueMS: Int? { due.map { Int($0.millisecondsRoundedUp) } }
+  private var everyMS: Int { every.map { Int($0.millisecondsRoundedUp) } ?? 1_000 }
 
   /// The longest time from a start to ready, in milliseconds; 0 if the daemon chooses it.
   var longestMS: Int {
@@ -51,7 +91,7 @@ struct BenchOptions: Sendable {
   }
 
   /// When each countdown becomes ready.
-  var due: KeyCommand.Due {
+  var dueOfKeys: KeyCommand.Due {
     switch mix {
     case .start, .startCancel, .get: dueMS.map { .steps(1, everyMS: $0) } ?? .asConfigured
     case .watched: .steps(steps, everyMS: everyMS)
@@ -59,9 +99,7 @@ struct BenchOptions: Sendable {
     case .spread: .within(milliseconds: longestMS)
     }
   }
-}
 
-extension BenchOptions {
   /// Returns when the first event is due if countdowns start now.
   func firstDue(_ due: KeyCommand.Due) -> NIODeadline {
     if case .at(let moment) = due { return moment }

@@ -71,10 +71,10 @@ actor BenchRun {
     try await connect()
     if options.mix == .get {
       step = "fill"
-      _ = try await load([.start(prefix: prefix, options.due)], at: nil)
+      _ = try await load([.start(prefix: prefix, options.dueOfKeys)], at: nil)
     }
     let before = try await ServerFacts.ask(client)
-    let due = options.due
+    let due = options.dueOfKeys
     probe?.start(firstDue: options.firstDue(due))
     step = options.mix.rawValue
     let result = try await load(stages(due), at: options.effectiveRate)

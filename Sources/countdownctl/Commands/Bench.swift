@@ -37,63 +37,8 @@ struct Bench: SessionCommand {
         countdownctl bench --mix spread --json | jq .events.late_us.p99
       """)
 
-  @Option(help: "What the load does.") var mix = BenchMix.start
-
-  @Option(name: [.customShort("n"), .long], help: "How many countdowns.")
-  var countdowns = 100_000
-
-  @Option(name: .shortAndLong, help: "Connections that send commands.") var connections = 50
-
-  @Option(
-    name: [.customShort("P"), .long],
-    help: "Commands that a connection sends before it waits for the replies.")
-  var pipeline = 1
-
-  @Option(help: "Commands a second, of all connections together (default: as many as possible).")
-  var rate: Int?
-
-  @Option(
-    duration:
-      "When they are ready (default: burst 5s, spread 10s, others as configured); not with watched."
-  ) var due: Duration?
-
-  @Option(help: "Steps of each countdown; watched only.") var steps = 10
-
-  @Option(
-    duration: "The length of a step (default: 1s); watched only.")
-  var every: Duration?
-
-  @Option(help: "Threads that send commands.") var threads = 1
-
-  @Flag(help: "Leave the countdowns running; the report says how to clear them.")
-  var keep = false
+  @OptionGroup var options: BenchOptions
   @OptionGroup var global: GlobalOptions
-
-  func validate() throws {
-    func check(_ name: String, _ value: Int?, _ range: ClosedRange<Int>) throws {
-      guard let value, !range.contains(value) else { return }
-      throw ValidationError("--\(name) is \(range.lowerBound) to \(range.upperBound)")
-    }
-    try check("countdowns", countdowns, 1...KeyCommand.mostKeys)
-    try check("connections", connections, 1...1_000_000)
-    try check("pipeline", pipeline, 1...10_000)
-    try check("rate", rate, 1...1_000_000_000)
-    try check("steps", steps, 1...1_000_000)
-    try check("threads", threads, 1...min(256, connections))
-    for (name, value) in [("due", due), ("every", every)] where value == .zero {
-      throw ValidationError("--\(name) is 1ms to 3650d")
-    }
-    if mix == .watched, due != nil {
-      throw ValidationError("--mix watched takes --steps and --every instead of --due")
-    }
-  }
-
-  var options: BenchOptions {
-    BenchOptions(
-      mix: mix, countdowns: countdowns, connections: connections, pipeline: pipeline,
-      threads: threads, rate: rate, dueMS: due.map { Int($0.millisecondsRoundedUp) }, steps: steps,
-      everyMS: every.map { Int($0.millisecondsRoundedUp) } ?? 1_000, keep: keep)
-  }
 
   func run(_ session: Session) async throws {
     let run = BenchRun(options, path: session.path, client: session.client)

@@ -92,7 +92,7 @@ struct PolicyReplay: SessionCommand {
     lines.append(
       "customers lost: \(report.lostKeys.count) (\(report.lostPasses) codes that were entered would "
         + "not have been sent)")
-    if let saved = saved(report) { lines.append("money saved: \(money(saved))") }
+    if let saved = saved(report) { lines.append("money saved: \(fixed(saved, 2))") }
     for (key, count) in most(report) {
       let name = String(decoding: key, as: UTF8.self).printable
       lines.append("affected: \(name), \(count) sends fewer")
@@ -101,13 +101,6 @@ struct PolicyReplay: SessionCommand {
       lines.append("undecided: \(count) times \(problem.printable)")
     }
     return lines + missing
-  }
-
-  /// Returns an amount with two digits after the point.
-  private func money(_ amount: Double) -> String {
-    let cents = Int((amount.magnitude * 100).rounded())
-    let fraction = "\(cents % 100 + 100)".dropFirst()
-    return (amount < 0 && cents > 0 ? "-" : "") + "\(cents / 100).\(fraction)"
   }
 
   private func counts(_ counts: [String: Int]) -> RESPValue {
