@@ -195,7 +195,8 @@ public final class Client: Sendable {
     subscribe(
       .init(
         channels: Set(channels.filter { !$0.isPattern }.map(\.name)),
-        patterns: Set(channels.filter(\.isPattern).map(\.name)), ticks: ticks))
+        patterns: Set(channels.filter(\.isPattern).map(\.name)), ticks: ticks)
+    ).0
   }
 
   /// Creates a subscription whose channels are added later.
@@ -205,9 +206,7 @@ public final class Client: Sendable {
   public func subscription(ticks: Bool = true) -> ChannelSubscription {
     var request = Subscription.Request(isPersistent: true)
     if !ticks { request.ticks = { _ in false } }
-    let (events, subscription) = CountdownEvents.make(
-      path: path, name: name, timeout: connectTimeout, group: group, request)
-    register(subscription)
+    let (events, subscription) = subscribe(request)
     return ChannelSubscription(events, subscription)
   }
 
@@ -223,26 +222,25 @@ public final class Client: Sendable {
   public func handle(
     _ event: String, at scope: String, captures: Bool = false
   ) -> CountdownEvents {
-    subscribe(.init(duties: [["SCOPE", "HANDLE", scope, event] + (captures ? ["CAPTURE"] : [])]))
+    subscribe(.init(duties: [["SCOPE", "HANDLE", scope, event] + (captures ? ["CAPTURE"] : [])])).0
   }
 
-  private func subscribe(_ request: Subscription.Request) -> CountdownEvents {
+  private func subscribe(_ request: Subscription.Request) -> (CountdownEvents, Subscription) {
     let (events, subscription) = CountdownEvents.make(
       path: path, name: name, timeout: connectTimeout, group: group, request)
-    register(subscription)
-    return events
-  }
-
-  private func register(_ subscription: Subscription) {
     let id = ObjectIdentifier(subscription)
     let isOpen = subscriptions.withLockedValue { subscriptions in
       subscriptions?[id] = subscription
       return subscriptions != nil
     }
-    guard isOpen else { return subscription.finish(throwing: CountdownClientError.clientClosed) }
-    subscription.start { [weak self] in
-      _ = self?.subscriptions.withLockedValue { $0?.removeValue(forKey: id) }
+    if isOpen {
+      subscription.start { [weak self] in
+        _ = self?.subscriptions.withLockedValue { $0?.removeValue(forKey: id) }
+      }
+    } else {
+      subscription.finish(throwing: CountdownClientError.clientClosed)
     }
+    return (events, subscription)
   }
 
   /// Registers an observer for the events of an entity. All observers share one connection.
@@ -252,10 +250,7 @@ public final class Client: Sendable {
   ) -> EventHandle {
     let hub = hub.withLockedValue { existing in
       if let existing, existing.isOpen { return existing }
-      let (events, subscription) = CountdownEvents.make(
-        path: path, name: name, timeout: connectTimeout, group: group,
-        .init(isPersistent: true))
-      register(subscription)
+      let (events, subscription) = subscribe(.init(isPersistent: true))
       let hub = EventHub(events: events, subscription: subscription)
       existing = hub
       return hub

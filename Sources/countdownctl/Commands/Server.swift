@@ -1,6 +1,7 @@
 import ArgumentParser
 import CountdownClient
 import CountdownConfiguration
+import Countdowns
 
 struct Info: SessionCommand {
   static let configuration = CommandConfiguration(
@@ -20,10 +21,7 @@ struct Info: SessionCommand {
   var sections: [String] = []
   @OptionGroup var global: GlobalOptions
 
-  static let names = [
-    "server", "clients", "memory", "cpu", "stats", "timers", "lateness", "persistence", "systemd",
-    "commandstats", "users", "fleet",
-  ]
+  private static let names = InfoSection.allCases.map(\.rawValue)
 
   // The daemon ignores unknown sections, as Redis does.
   func validate() throws {

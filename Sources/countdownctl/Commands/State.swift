@@ -69,23 +69,12 @@ struct State: AsyncParsableCommand {
           Output.line((isFirst ? "" : "\n") + "\(kind.name)s")
         }
         isFirst = false
-        try list(kind, of: state)
+        if let entity = EventLine.entities[.init(rawValue: "\(kind.name)")] {
+          try list(entity, kind, of: state)
+        }
       }
       for problem in state.problems { Output.error(problem, code: "DAMAGE") }
       if !state.problems.isEmpty { throw ExitCode.damaged }
-    }
-
-    private func list(_ kind: EntityKind, of state: StateInspection) throws {
-      switch kind {
-      case .countdown: try list(Countdown.self, kind, of: state)
-      case .timer: try list(Timer.self, kind, of: state)
-      case .hud: try list(HUD.self, kind, of: state)
-      case .throttle: try list(Throttle.self, kind, of: state)
-      case .once: try list(Once.self, kind, of: state)
-      case .gate: try list(Gate.self, kind, of: state)
-      case .debounce: try list(Debounce.self, kind, of: state)
-      case .scope, .nav, .page: break
-      }
     }
 
     private func list<Shown: Entity>(

@@ -28,7 +28,7 @@ struct Watch: SessionCommand {
         + "page:PAGE) (default: everything).", valueName: "name"))
   var names: [String] = []
 
-  @Flag var kinds: [WatchKind] = []
+  @Flag var kinds: [CountdownEvent.Kind] = []
 
   @Flag(
     help: """

@@ -33,11 +33,9 @@ struct WatchTarget: Equatable {
 }
 
 /// The flags for the kinds of the keys.
-enum WatchKind: String, EnumerableFlag {
-  case countdown, hud, timer, throttle, once, gate, debounce, scope, nav, page
-
-  static func help(for kind: WatchKind) -> ArgumentHelp? {
-    let plural = EventLine.entities[.init(rawValue: kind.rawValue)]?.plural ?? ""
+extension CountdownEvent.Kind: EnumerableFlag {
+  public static func help(for kind: Self) -> ArgumentHelp? {
+    let plural = EventLine.entities[kind]?.plural ?? ""
     return "Names are those of \(plural)\(kind == .countdown ? " (default)" : "")."
   }
 }
