@@ -83,12 +83,12 @@ extension Call {
   /// Reads where a part begins, and how many bytes it has at most.
   func part(_ name: String, at index: Int) throws(CommandError) -> (start: Int64, count: Int) {
     (
-      try integer(arguments[index], name, in: 0...Int64.max / 2),
-      Int(try integer(arguments[index + 1], "count", in: 1...1_048_576))
+      try spec.integer(arguments[index], name, in: 0...Int64.max / 2),
+      Int(try spec.integer(arguments[index + 1], "count", in: 1...1_048_576))
     )
   }
 
   fileprivate func backupID() throws(CommandError) -> Int64 {
-    try integer(arguments[2], "id", in: 0...Int64.max)
+    try spec.integer(arguments[2], "id", in: 0...Int64.max)
   }
 }

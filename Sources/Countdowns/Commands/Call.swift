@@ -66,22 +66,6 @@ struct Call: ~Escapable {
     return key
   }
 
-  func duration(_ bytes: Span<UInt8>, _ what: String) throws(CommandError) -> Interval {
-    try spec.duration(bytes, what)
-  }
-
-  func integer(
-    _ bytes: Span<UInt8>, _ what: String, in range: ClosedRange<Int64>
-  ) throws(CommandError) -> Int64 {
-    try spec.integer(bytes, what, in: range)
-  }
-
-  func text(
-    _ bytes: Span<UInt8>, _ what: String, atMost most: Int
-  ) throws(CommandError) -> [UInt8] {
-    try spec.text(bytes, what, atMost: most)
-  }
-
   /// Returns an opaque payload. Throws if it has more than `max-payload-length` bytes.
   func payload(_ bytes: Span<UInt8>, _ what: String) throws(CommandError) -> [UInt8] {
     let most = dispatcher.engine.settings.limits.payloadLength

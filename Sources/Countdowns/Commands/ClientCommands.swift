@@ -131,26 +131,22 @@ let clientCommands: [CommandSpec] = [
     }
   },
 
-  CommandSpec(
-    "CLIENT", "NO-EVICT", [withoutEffect], group: .connection, [.fast],
-    "Accepted without effect: nothing is ever evicted.", .ok
-  ) { call throws(CommandError) in
-    _ = try call.spec.choice(call.arguments[2], "NO-EVICT") as Switch
-    call.ok()
-  },
-
-  CommandSpec(
-    "CLIENT", "NO-TOUCH", [withoutEffect], group: .connection, [.fast],
-    "Accepted without effect: nothing is ever evicted.", .ok
-  ) { call throws(CommandError) in
-    _ = try call.spec.choice(call.arguments[2], "NO-TOUCH") as Switch
-    call.ok()
-  },
+  withoutEffect("NO-EVICT"),
+  withoutEffect("NO-TOUCH"),
 ]
+
+private func withoutEffect(_ name: String) -> CommandSpec {
+  CommandSpec(
+    "CLIENT", name, [Parameter("on|off", .text(), "Without effect.")], group: .connection, [.fast],
+    "Accepted without effect: nothing is ever evicted.", .ok
+  ) { call throws(CommandError) in
+    _ = try call.spec.choice(call.arguments[2], name) as Switch
+    call.ok()
+  }
+}
 
 /// Behind an address there is no filter.
 private let placeOfFilters: CommandSpec.OptionsPlace = { $0.count == 3 ? 3 : 2 }
-private let withoutEffect = Parameter("on|off", .text(), "Without effect.")
 
 /// The connections that a command is about: all that match its filters.
 private struct ClientFilter {

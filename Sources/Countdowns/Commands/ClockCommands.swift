@@ -75,7 +75,7 @@ extension Call {
   fileprivate func moment(
     _ bytes: Span<UInt8>, of clock: VirtualClock
   ) throws(CommandError) -> Instant {
-    let step = try duration(bytes, "the time")
+    let step = try spec.duration(bytes, "the time")
     guard step <= clock.left else {
       throw CommandError(
         "ERR virtual time ends with the year 9999; that is at most "
@@ -91,13 +91,13 @@ extension Call {
     let wall: Instant
     switch bytes.count > 1 ? bytes[0] : 0 {
     case UInt8(ascii: "+"):
-      wall = clock.now.wall + (try duration(bytes.extracting(1...), "the time"))
+      wall = clock.now.wall + (try spec.duration(bytes.extracting(1...), "the time"))
     case UInt8(ascii: "-"):
-      wall = clock.now.wall + (try duration(bytes.extracting(1...), "the time")) * -1
+      wall = clock.now.wall + (try spec.duration(bytes.extracting(1...), "the time")) * -1
     default:
       let last = Instant.end.microseconds / 1_000
       wall = Instant(
-        microseconds: try integer(bytes, "the time in milliseconds since 1970", in: 0...last)
+        microseconds: try spec.integer(bytes, "the time in milliseconds since 1970", in: 0...last)
           * 1_000)
     }
     guard wall >= .zero, wall <= .end else {

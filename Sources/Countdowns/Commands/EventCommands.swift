@@ -169,7 +169,7 @@ struct EventPage {
 }
 
 private func readEvents(_ call: Call, _ filter: EventFilter) throws(CommandError) {
-  let text = try call.text(call.arguments[2], "cursor", atMost: EventCursor.longest)
+  let text = try call.spec.text(call.arguments[2], "cursor", atMost: EventCursor.longest)
   guard var cursor = EventCursor(text) else {
     throw call.problem("the cursor is neither a number nor from EVENTS CURSOR")
   }

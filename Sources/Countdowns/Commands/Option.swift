@@ -129,7 +129,7 @@ struct Option<Request>: Sendable {
     ) { request, reader, call throws(CommandError) in
       let bytes = try reader.value()
       guard !bytes.isEmpty else { throw call.problem("TOKEN is empty") }
-      put(&request, try call.text(bytes, "TOKEN", atMost: TextLimits.token))
+      put(&request, try call.spec.text(bytes, "TOKEN", atMost: TextLimits.token))
     }
   }
 

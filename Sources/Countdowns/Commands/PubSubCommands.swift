@@ -101,7 +101,8 @@ let pubSubCommands: [CommandSpec] = [
 private func listChannels(_ call: Call) throws(CommandError) {
   let (dispatcher, session) = (call.dispatcher, call.session)
   let pattern =
-    call.arguments.count > 2 ? try call.text(call.arguments[2], "a pattern", atMost: 1_024) : nil
+    call.arguments.count > 2
+    ? try call.spec.text(call.arguments[2], "a pattern", atMost: 1_024) : nil
   let channels = dispatcher.sessions.keys.lazy.flatMap { id in
     dispatcher.engine.channels(of: id).lazy.map { (id, $0) }
   }
@@ -162,7 +163,7 @@ extension Call {
   fileprivate func channelNames() throws(CommandError) -> [[UInt8]] {
     var names: [[UInt8]] = []
     for index in 1..<arguments.count {
-      names.append(try text(arguments[index], "a channel", atMost: 1_024))
+      names.append(try spec.text(arguments[index], "a channel", atMost: 1_024))
     }
     return names
   }

@@ -118,7 +118,7 @@ let serverCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     var count = 10
     if call.arguments.count > 2 {
-      let wanted = try call.integer(call.arguments[2], "count", in: -1...Int64(Int32.max))
+      let wanted = try call.spec.integer(call.arguments[2], "count", in: -1...Int64(Int32.max))
       count = wanted == -1 ? .max : Int(wanted)
     }
     let entries = call.dispatcher.slowLog.entries.prefix(count)

@@ -258,7 +258,7 @@ extension Call {
 
   /// Returns a title whose length and placeholders are valid.
   fileprivate func title(_ bytes: Span<UInt8>) throws(CommandError) -> [UInt8] {
-    let title = try text(bytes, "TITLE", atMost: Title.mostBytes)
+    let title = try spec.text(bytes, "TITLE", atMost: Title.mostBytes)
     if let text = Title.problem(title) { throw problem("TITLE '\(quoted(bytes))': \(text)") }
     return title
   }

@@ -42,7 +42,7 @@ private let callDebounce = CommandSpec(
   into: DebounceRequest()
 ) { call, request throws(CommandError) in
   let quiet = try call.lasting(
-    try call.duration(call.arguments[3], "the quiet time"), "the quiet time")
+    try call.spec.duration(call.arguments[3], "the quiet time"), "the quiet time")
   guard
     let rule = Debounce.Rule(
       quiet: quiet, maximumWait: request.longest, isLeading: request.isLeading)

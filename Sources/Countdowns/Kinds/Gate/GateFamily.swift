@@ -68,7 +68,7 @@ let gateCommands: [CommandSpec] = [
 
 extension GateCheck {
   fileprivate init(_ call: Call) throws(CommandError) {
-    let name = try call.text(call.arguments[3], "the action", atMost: TextLimits.action)
+    let name = try call.spec.text(call.arguments[3], "the action", atMost: TextLimits.action)
     guard !name.isEmpty else { throw call.problem("the action has no name") }
     self.init(Gate.Action(name: name), ttl: call.dispatcher.engine.settings.keepPending)
   }

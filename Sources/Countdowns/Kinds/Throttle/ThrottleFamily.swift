@@ -188,7 +188,7 @@ private let refundThrottle = CommandSpec(
   .answerOrNull,
   request: { call throws(CommandError) in
     RefundRequest(
-      cost: UInt32(try call.integer(call.arguments[3], "n", in: 1...Throttle.Rate.most)))
+      cost: UInt32(try call.spec.integer(call.arguments[3], "n", in: 1...Throttle.Rate.most)))
   },
   handler: { call, request throws(CommandError) in
     let key = try call.key()

@@ -55,6 +55,6 @@ extension TimerSet {
 extension Call {
   /// Returns the duration argument of SET and RETIME.
   static func time(_ call: Call) throws(CommandError) -> Interval {
-    try call.duration(call.arguments[3], "the time")
+    try call.spec.duration(call.arguments[3], "the time")
   }
 }

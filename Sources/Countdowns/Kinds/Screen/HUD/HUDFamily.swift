@@ -115,7 +115,7 @@ let hudCommands: [CommandSpec] = [
     [Parameter("s", .text(atMost: TextLimits.status), "The text.")], [],
     { call throws(CommandError) in
       HUDChange(
-        status: try call.text(call.arguments[3], "the status", atMost: TextLimits.status))
+        status: try call.spec.text(call.arguments[3], "the status", atMost: TextLimits.status))
     },
     { call, key, change throws(EngineError) in
       try call.engine.updateHUD(
@@ -193,7 +193,7 @@ let hudCommands: [CommandSpec] = [
     "Try out which mask a request gets, and by which rule, without showing anything.",
     .value(.record("hud-mask", BlockingRules.Verdict.fields))
   ) { call throws(CommandError) in
-    let url = try call.text(call.arguments[2], "the URL", atMost: TextLimits.url)
+    let url = try call.spec.text(call.arguments[2], "the URL", atMost: TextLimits.url)
     call.session.output.record(call.verdict(url), for: call.session.rights)
   },
 

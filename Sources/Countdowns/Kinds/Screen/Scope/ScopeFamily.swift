@@ -112,7 +112,7 @@ let scopeCommands: [CommandSpec] = [
     }
     let payload =
       call.arguments.count > 4
-      ? try call.text(call.arguments[4], "the payload", atMost: TextLimits.payload) : nil
+      ? try call.spec.text(call.arguments[4], "the payload", atMost: TextLimits.payload) : nil
     let key = try call.key()
     let sessions = call.dispatcher.sessions
     let taker = try call.run { () throws(EngineError) in
