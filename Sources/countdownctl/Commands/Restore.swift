@@ -1,7 +1,6 @@
 import ArgumentParser
 import CountdownConfiguration
 import CountdownStore
-import Glibc
 
 struct Restore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -85,19 +84,6 @@ private struct Service {
   }
 
   private static func systemctl(_ words: [String]) -> Bool {
-    var actions = unsafe posix_spawn_file_actions_t()
-    unsafe posix_spawn_file_actions_init(&actions)
-    defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-    for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] {
-      unsafe posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
-    }
-    var arguments = unsafe (["systemctl"] + words).map { unsafe strdup($0) } + [nil]
-    defer { while unsafe !arguments.isEmpty { unsafe free(arguments.removeLast()) } }
-    var process = pid_t()
-    guard unsafe posix_spawnp(&process, "systemctl", &actions, nil, &arguments, environ) == 0
-    else { return false }
-    var status: Int32 = 0
-    while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
-    return status == 0
+    ChildProcess("systemctl", ["systemctl"] + words, output: "/dev/null")?.status() == 0
   }
 }

@@ -8,7 +8,7 @@ final class PrivateDaemon {
   let socket: String
   private let directory: String
   /// Nil once the process has been waited for.
-  private var process: pid_t?
+  private var process: ChildProcess?
 
   init(configuration: String?) throws {
     let parent = Output.environment("TMPDIR") ?? "/tmp"
@@ -26,53 +26,32 @@ final class PrivateDaemon {
       let yaml = try FileBeingWritten(file)
       try yaml.write(Array((configuration ?? "").utf8))
       try yaml.finish()
-      process = try Self.spawn(
+      // It is the same program as countdownctl; its name selects it.
+      process = ChildProcess(
+        "/proc/self/exe",
         [
           "countdownd", "--socket", socket, "--state-directory", "\(directory)/state",
           "--config", file, "--virtual-time",
-        ], log: "\(directory)/log")
+        ], output: "\(directory)/log")
+      if process == nil { throw Failure(system: "cannot start countdownd") }
     } catch {
       Self.remove(directory)
       throw error
     }
   }
 
-  /// Starts countdownd. It is the same program as countdownctl; the name in `words` selects it.
-  private static func spawn(_ words: [String], log: String) throws(Failure) -> pid_t {
-    var actions = unsafe posix_spawn_file_actions_t()
-    unsafe posix_spawn_file_actions_init(&actions)
-    defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-    unsafe posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-    unsafe posix_spawn_file_actions_addopen(
-      &actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
-    unsafe posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
-    var arguments = unsafe words.map { unsafe strdup($0) } + [nil]
-    defer { while unsafe !arguments.isEmpty { unsafe free(arguments.removeLast()) } }
-    var process = pid_t()
-    let code = unsafe posix_spawn(&process, "/proc/self/exe", &actions, nil, &arguments, environ)
-    guard code == 0 else {
-      errno = code
-      throw Failure(system: "cannot start countdownd")
-    }
-    return process
-  }
-
   /// Returns why the daemon has ended, from its log; nil while it runs.
   func ending() -> String? {
     if let process {
-      var status: Int32 = 0
-      guard unsafe waitpid(process, &status, WNOHANG) == process else { return nil }
+      guard process.status(waits: false) != nil else { return nil }
       self.process = nil
     }
     return (try? TextFile.read("\(directory)/log")) ?? "countdownd has ended"
   }
 
   deinit {
-    if let process {
-      kill(process, SIGTERM)
-      var status: Int32 = 0
-      while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
-    }
+    process?.terminate()
+    _ = process?.status()
     Self.remove(directory)
   }
 
