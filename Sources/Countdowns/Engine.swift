@@ -40,23 +40,7 @@ package final class Engine {
   var changes = Changes()
   /// The record of the plain countdown that was stored last, reused for the next one.
   var recordTemplate = RecordTemplate()
-  /// Kinds whose entities are copies of shared ones: only the fleet changes them.
-  package var copies = KindSet() { didSet { changes.copies = copies } }
-  /// Whether the event log has events of shared entities; and the newest one that it lacks.
-  var logsShared = true
-  var unloggedThrough: Int64 = 0
-  /// How many stored entities a fleet hides, as it shares their kind.
-  package internal(set) var hiddenCount = 0
-  /// Called when something is due for a copy.
-  var copyIsDue: (FleetKey) -> Void = { _ in }
-  /// Returns the position up to which a snapshot of a shared entity includes the events.
-  var positionOfSnapshot: (EntityKind, [UInt8]) -> String? = { _, _ in nil }
-  /// Whether this engine decides for a fleet. Then no entity has an owner: owners are on one host.
-  var decidesForFleet = false
-  /// Returns this daemon's copy of a limit's record, and how far its clock is ahead. Set while the
-  /// engine decides about a shared countdown.
-  var sharedLimit: (([UInt8]) -> (record: [UInt8], offset: Int64, promised: Instant?)?)?
-  var limitWork = LimitWork()
+  var context = DecisionContext.local
   /// Whether commands must not change persisted entities, as changes cannot be stored at present.
   /// Time still passes: what becomes ready becomes ready.
   package var isReadOnly = false
@@ -172,7 +156,7 @@ package final class Engine {
   }
 
   private func alarmFired(_ entity: EntityRef, due: Instant, at now: Moment) {
-    if copies.contains(entity.kind) { return expireCopy(entity, due: due, at: now) }
+    if context.copiedKinds.contains(entity.kind) { return expireCopy(entity, due: due, at: now) }
     entity.kind.behavior.alarmFired(entity.index, due: due, in: self, at: now)
   }
 
@@ -366,7 +350,7 @@ package final class Engine {
     let audience = Audience(
       subscribers: pattern == nil ? [connection] : [],
       patterns: pattern.map { [($0, [connection])] } ?? [])
-    let position = positionOfSnapshot(view.kind, view.key)
+    let position = context.copies?.position(view.kind, view.key)
     observer?.observe(head, view, view.kind, view.key.span, to: audience)
     outbox.append(view.kind, view.key.span, head.sequence, canBeMerged: false, to: audience) {
       head.write(view, key: view.key.span, to: &$0)

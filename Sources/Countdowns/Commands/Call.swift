@@ -85,7 +85,7 @@ struct Call: ~Escapable {
   /// Parses the owner of a new entity, or of entities to be listed.
   func owner(_ bytes: Span<UInt8>, isListed: Bool = false) throws(CommandError) -> Owner {
     if let scope = scope(ownedBy: bytes) {
-      if dispatcher.engine.decidesForFleet { throw problem(.shared) }
+      if dispatcher.engine.context.isWorkbench { throw problem(.shared) }
       try authorize(.scope, scope, isChange: !isListed)
       return try run { () throws(EngineError) in
         try dispatcher.engine.scopeOwner(scope, at: now)

@@ -180,7 +180,7 @@ private func readEvents(_ call: Call, _ filter: EventFilter) throws(CommandError
   // A cursor of a fleet says nothing about a daemon alone.
   let isComplete =
     reading.isComplete && cursor.log == nil
-    && cursor.sequence >= call.dispatcher.engine.unloggedThrough
+    && cursor.sequence >= call.engine.context.copies?.unloggedThrough ?? 0
   cursor = EventCursor(after: reading.lastSequence)
   if let fleet, !reading.hasMore { cursor = fleet.cursor }
   page.write(

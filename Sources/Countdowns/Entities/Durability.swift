@@ -95,7 +95,7 @@ extension Engine {
 
   /// Marks all stored entities as changed, for another store.
   package func noteEverything() {
-    for kind in EntityKind.durable where !copies.contains(kind) {
+    for kind in EntityKind.durable where !context.copiedKinds.contains(kind) {
       for index in 0..<UInt32(kind.behavior.indexEnd(in: self))
       where kind.behavior.isDurable(index, in: self) {
         changes.note(EntityRef(kind, index), isKept: true)
@@ -118,7 +118,7 @@ extension Kind {
       if append(index, of: engine, to: batch) {
         engine.changes.setKept(entity, true)
       } else if var state = state(index, in: engine).flatMap({
-        engine.decidesForFleet ? $0 : stored($0)
+        engine.context.isWorkbench ? $0 : stored($0)
       }) {
         engine.changes.setKept(entity, true)
         batch.append(Self.self, key(index, in: engine).span, &state, at: index)

@@ -80,7 +80,7 @@ extension ExpiringKind {
   }
 
   static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
-    if engine.copies.contains(kind) {
+    if engine.context.copiedKinds.contains(kind) {
       return table(of: engine).entity(at: index).map { !isOver($0) } ?? false
     }
     return runDueLocally(index, in: engine, at: now)
@@ -172,7 +172,7 @@ extension Engine {
   /// Registers a restored entity with its owner and its user, and as stored.
   func restored(_ entity: EntityRef, _ owner: Owner, uid: UInt32) {
     // The fleet itself looks after the owners of what is shared.
-    if !copies.contains(entity.kind) { connections.restore(entity, owner) }
+    if !context.copiedKinds.contains(entity.kind) { connections.restore(entity, owner) }
     connections.count(1, for: uid)
     changes.setKept(entity, true)
   }
@@ -228,7 +228,7 @@ extension Engine {
       reason: reason, at: now)
     publish(
       K.kind, table[index].key, head, of: table[index].uid,
-      isLogged: decidesForFleet || K.logs(name) && table[index].owner == .none,
+      isLogged: context.isWorkbench || K.logs(name) && table[index].owner == .none,
       isEndOfOwned: K.isLogged && reason == .ownerGone
     ) { view(table[index]) }
   }

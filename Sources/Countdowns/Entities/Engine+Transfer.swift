@@ -4,7 +4,7 @@ extension Engine {
   /// Returns the records of all entities, owned ones included, and what goes with them.
   package func wholeState() -> WholeState {
     let batch = ChangeWriter(offset: 0)
-    for kind in EntityKind.allCases where !copies.contains(kind) {
+    for kind in EntityKind.allCases where !context.copiedKinds.contains(kind) {
       kind.behavior.writeAll(of: self, to: batch)
     }
     var state = WholeState(lastGeneration: lastGeneration, lastSequence: lastSequence)

@@ -159,12 +159,12 @@ extension Engine {
       let kind = entities.entries[next].kind
       var end = next + 1
       while end < entities.count, entities.entries[end].kind == kind { end += 1 }
-      if !copies.contains(kind) {
+      if !context.copiedKinds.contains(kind) {
         kind.behavior.restore(
           entities, next..<end, offset: offset, in: self, at: now, &refused)
       } else {
         // What is no entity moves with one.
-        hiddenCount += (next..<end).count { !EntityRecord.isSends(entities.record($0).first) }
+        context.copies?.hiddenCount += (next..<end).count { !EntityRecord.isSends(entities.record($0).first) }
       }
       next = end
     }

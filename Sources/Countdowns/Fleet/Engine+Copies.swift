@@ -53,6 +53,8 @@ extension CountdownKind {
 }
 
 extension Engine {
+  func copyIsDue(_ key: FleetKey) { context.copies?.isDue(key) }
+
   func expireCopy(_ entity: EntityRef, due: Instant, at now: Moment) {
     entity.kind.shared?.expireCopy(entity.index, due: due, in: self, at: now)
   }
@@ -108,7 +110,11 @@ extension Engine {
       let isKept = event.kind == .throttle ? ThrottleKind.logs(name) : name.changesState
       let isLogged = eventLog.isOn && isKept
       if isLogged {
-        if logsShared { eventLog.append(event, as: sequence) } else { unloggedThrough = sequence }
+        if let copies = context.copies, !copies.areLogged {
+          copies.unloggedThrough = sequence
+        } else {
+          eventLog.append(event, as: sequence)
+        }
       }
       if let audience {
         statistics.publications += 1

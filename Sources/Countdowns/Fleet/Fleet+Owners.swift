@@ -119,14 +119,6 @@ package struct FleetLeases: Equatable, Sendable {
 }
 
 extension Engine {
-  /// Decides about entities that are stored whole, elsewhere, and whose owners are elsewhere.
-  package func decideForFleet(_ isOwnerThere: @escaping (UInt64) -> Bool) {
-    noteChanges()
-    changes.areAllKept = true
-    decidesForFleet = true
-    connections.isOwnerThere = isOwnerThere
-  }
-
   /// Runs what is due for an entity, and ends it if its owner is closed.
   package func runDue(_ key: FleetKey, at now: Moment) {
     guard let kind = key.kind.shared, let index = kind.find(key.key.span, in: self) else { return }

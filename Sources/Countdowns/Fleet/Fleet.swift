@@ -121,13 +121,12 @@ package final class Fleet {
     hostNumber = UInt32(truncatingIfNeeded: daemon)
     for partition in partitions { partition.written = dispatcher.host.now.boot.microseconds }
     heartbeatDue = dispatcher.host.now.boot.microseconds + Self.heartbeat
-    dispatcher.engine.copies = kinds
     // The servers have the log of what is shared; without copies there is no room for another one.
-    dispatcher.engine.logsShared = settings.mirror == .all
-    dispatcher.engine.copyIsDue = { [unowned self] in fallDue($0) }
-    dispatcher.engine.positionOfSnapshot = { [unowned self] kind, key in
-      position(of: FleetKey(kind, key))
-    }
+    dispatcher.engine.decide(
+      withCopies: DecisionContext.Copies(
+        of: kinds, areLogged: settings.mirror == .all,
+        isDue: { [unowned self] in fallDue($0) },
+        position: { [unowned self] in position(of: FleetKey($0, $1)) }))
     workbench.isOwnerThere = { [unowned self] owner in
       // If the asker's connection is closed meanwhile, its command runs as if it was closed later.
       if owner == deciding.asker || isThere(owner, in: deciding.partition) { return true }

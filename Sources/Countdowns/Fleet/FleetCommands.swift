@@ -29,7 +29,7 @@ let fleetCommands: [CommandSpec] = [
     "Move a stored entity, hidden since the fleet shares its kind, into the fleet.", .value(.count)
   ) { call throws(CommandError) in
     let moved = try call.hiddenEntity()
-    if call.engine.decidesForFleet {
+    if call.engine.context.isWorkbench {
       call.session.output.integer(try call.engine.adopt(moved, call) ? 1 : 0)
     } else {
       guard let fleet = call.dispatcher.fleet, fleet.shares(moved.key.kind) else {
@@ -138,7 +138,7 @@ extension Fleet {
         dispatcher.host.forgetStored(operation.key.kind, at: place)
       }
     }
-    dispatcher.engine.hiddenCount -= 1
+    dispatcher.engine.context.copies?.hiddenCount -= 1
   }
 
   private static let moved = Array(":1\r\n".utf8)

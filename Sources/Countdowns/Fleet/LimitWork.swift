@@ -30,12 +30,37 @@ struct LimitCharge {
   let taken: Instant
 }
 
+/// The limits of a shared countdown, as the engine that decides about it sees them.
+final class SharedLimits {
+  /// Returns this daemon's copy of a limit's record, and how far its clock is ahead.
+  let copy: ([UInt8]) -> (record: [UInt8], offset: Int64, promised: Instant?)?
+  var work: LimitWork
+
+  init(
+    charged: [LimitPlace],
+    _ copy: @escaping ([UInt8]) -> (record: [UInt8], offset: Int64, promised: Instant?)?
+  ) {
+    self.copy = copy
+    work = LimitWork(charged: charged)
+  }
+
+  /// Notes the limits that a start is charged to.
+  func note(_ charges: [Engine.Charge], hasCode: Bool, _ sending: Sending?) {
+    work.asked = charges.map(\.key)
+    work.hasCode = hasCode
+    guard !work.isOpen, let sending, let last = sending.record.sends.indices.last else { return }
+    sending.record.sends[last].places = charges.compactMap { charge in
+      work.charged.first { $0.key == charge.key }
+    }
+  }
+}
+
 extension Engine {
   /// Runs what is due for a limit, and returns its index; nil while nothing of it is used. Beside a
   /// shared countdown it is this daemon's copy of the limit, which nothing changes.
   func limit(_ key: [UInt8], at now: Moment) -> UInt32? {
-    guard let sharedLimit else { return current(ThrottleKind.self, key.span, at: now) }
-    if throttles.find(key) == nil, let (record, offset, promised) = sharedLimit(key) {
+    guard let shared = context.sharedLimits else { return current(ThrottleKind.self, key.span, at: now) }
+    if throttles.find(key) == nil, let (record, offset, promised) = shared.copy(key) {
       let index = throttles.freeIndex
       // A copy that cannot be read says nothing: its own decision reports it.
       do throws(EntityRecord.Problem) {
@@ -44,19 +69,6 @@ extension Engine {
       if let promised { throttles[index].machine.note(promised) }
     }
     return throttles.find(key).flatMap { throttles[$0].isOver ? nil : $0 }
-  }
-
-  /// Notes the limits that a start of a shared countdown is charged to.
-  func note(_ charges: [Charge], hasCode: Bool, _ index: UInt32) {
-    limitWork.asked = charges.map(\.key)
-    limitWork.hasCode = hasCode
-    let sending = countdowns.sending(index)
-    guard !limitWork.isOpen, let sending, let last = sending.record.sends.indices.last else {
-      return
-    }
-    sending.record.sends[last].places = charges.compactMap { charge in
-      limitWork.charged.first { $0.key == charge.key }
-    }
   }
 
   /// Does what a change of a countdown means for a place in a limit.

@@ -78,8 +78,9 @@ final class Workbench {
     let kind = key.kind.shared!
     defer { clear(key) }
     var outcome = Outcome()
-    engine.limitWork = LimitWork(charged: charged)
-    engine.sharedLimit = key.kind == .countdown ? { [copy] in copy($0, time) } : nil
+    let limits =
+      key.kind == .countdown ? SharedLimits(charged: charged) { [copy] in copy($0, time) } : nil
+    engine.context.bench?.limits = limits
     engine.changes.copies = key.kind == .countdown ? KindSet([.throttle]) : KindSet()
     if let record {
       do throws(EntityRecord.Problem) {
@@ -124,7 +125,7 @@ final class Workbench {
       outcome.change = .none
     }
     outcome.statistics = engine.statistics.decisions
-    outcome.limits = engine.limitWork
+    outcome.limits = limits?.work ?? LimitWork()
     outcome.notices = engine.notices
     return outcome
   }

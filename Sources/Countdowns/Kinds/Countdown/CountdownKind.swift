@@ -33,7 +33,7 @@ enum CountdownKind: SharedKind {
   }
 
   static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
-    if engine.copies.contains(.countdown) { return engine.countdowns.contains(index) }
+    if engine.context.copiedKinds.contains(.countdown) { return engine.countdowns.contains(index) }
     return engine.runDue(countdown: index, at: now)
   }
 

@@ -45,7 +45,7 @@ extension Engine {
   }
 
   private func isLogged(_ name: Event.Name, ofCountdown index: UInt32) -> Bool {
-    decidesForFleet || name.changesState && countdowns.owner(index) == .none
+    context.isWorkbench || name.changesState && countdowns.owner(index) == .none
   }
 
   /// Publishes a tick or `ready`.
@@ -57,7 +57,7 @@ extension Engine {
     let audience = audience(ofCountdown: index)
     let event = TimedEvent(
       machine, countdowns.generation(index), sequence: newSequence(),
-      isKept: decidesForFleet || countdowns.owner(index) == .none, due: due, at: now)
+      isKept: context.isWorkbench || countdowns.owner(index) == .none, due: due, at: now)
     let isForLog = event.changesStoredState && eventLog.isOn
     guard isForLog || audience != nil else { return }
     let titles = countdowns.titles(index)

@@ -72,7 +72,7 @@ extension GateKind {
     engine.gates.insert(state, at: index)
     let reference = EntityRef(kind, index)
     engine.restored(reference, state.owner, uid: state.uid)
-    if let taker = state.machine.run?.taker, !engine.copies.contains(kind) {
+    if let taker = state.machine.run?.taker, !engine.context.copiedKinds.contains(kind) {
       engine.connections.restore(reference, .connection(taker))
     }
     engine.arm(Self.self, index)

@@ -24,7 +24,7 @@ extension Engine {
     _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ start: inout CountdownStart,
     _ charges: inout [Charge], by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
-    if limitWork.charged.isEmpty, let refusal = refusal(of: charges, at: now) {
+    if context.sharedLimits?.work.charged.isEmpty ?? true, let refusal = refusal(of: charges, at: now) {
       statistics.decisions.refused += 1
       statistics.decisions.limited += 1
       publishRefusal(refusal, of: charges, at: now)
@@ -64,11 +64,11 @@ extension Engine {
   ) -> Bool {
     let hasCode = countdowns.sending(index)?.policy.rules.validity != nil
     var isFull = true
-    if sharedLimit == nil {
+    if let shared = context.sharedLimits {
+      shared.note(charges, hasCode: hasCode, countdowns.sending(index))
+    } else {
       isFull = take(
         &charges, id: countdowns.generation(index), hasCode: hasCode, by: client, at: now)
-    } else {
-      note(charges, hasCode: hasCode, index)
     }
     if isFull, let sending = policyInForce(index), let room = promisedRoom(of: charges, at: now) {
       wait(index, sending, until: room.until, at: now)
@@ -116,7 +116,7 @@ extension Engine {
     keys.compactMap { key in
       rules(of: key.span).map { rules in
         let index =
-          sharedLimit == nil
+          context.sharedLimits == nil
           ? throttles.find(key).flatMap { throttles[$0].isOver ? nil : $0 } : limit(key, at: now)
         return Charge(key: key, rules: rules, index: index)
       }

@@ -52,7 +52,7 @@ extension Engine {
   }
 
   private func needsPage(_ charge: Charge) -> Bool {
-    guard !decidesForFleet, charge.rules.retention > .zero else { return false }
+    guard !context.isWorkbench, charge.rules.retention > .zero else { return false }
     guard let index = charge.index else { return true }
     return throttles[index].machine.limit?.sends.isLastPageFull ?? true
   }
@@ -85,7 +85,7 @@ extension Engine {
       }
       throttles[index].machine.take(
         cost, id: id.value, hasCode: hasCode, by: charge.rules,
-        atMost: decidesForFleet ? LimitRules.mostInFleet : LimitRules.mostInWindow, at: now.boot)
+        atMost: context.isWorkbench ? LimitRules.mostInFleet : LimitRules.mostInWindow, at: now.boot)
       if token != nil {
         throttles[index].tokens.remember(
           token, of: .take, throttles[index].generation, at: now.boot)
@@ -109,8 +109,8 @@ extension Engine {
     _ send: SendRecord.Send, _ index: Int, _ outcome: LimitSends.Outcome?, at now: Moment
   ) {
     let settlement = LimitWork.Settlement(place: send.place(index), outcome: outcome)
-    guard sharedLimit != nil else { return settle(settlement, at: now) }
-    limitWork.settled.append(settlement)
+    guard let shared = context.sharedLimits else { return settle(settlement, at: now) }
+    shared.work.settled.append(settlement)
   }
 
   /// Gives a place in a limit back.
@@ -178,7 +178,7 @@ extension Engine {
         var refusal = throttles[index].machine.refusal(of: 1, by: charge.rules, at: now.boot),
         let room = throttles[index].machine.promise(by: charge.rules, at: now.boot)
       else { continue }
-      if sharedLimit != nil { limitWork.promised[charge.key] = room }
+      context.sharedLimits?.work.promised[charge.key] = room
       refusal.until = room
       refusal.limit = charge.key
       if room > last?.until ?? now.boot { last = refusal }
@@ -261,7 +261,7 @@ extension Engine {
   /// - Parameter client: who has added a send.
   func syncSends(of index: UInt32, by client: Client? = nil) {
     guard throttles[index].machine.isNamed else { return }
-    guard !decidesForFleet else { return noteChange(ThrottleKind.self, index) }
+    guard !context.isWorkbench else { return noteChange(ThrottleKind.self, index) }
     let uid = client?.uid ?? throttles[index].uid
     let (changed, freed) = throttles[index].machine.changeLimit { limit, _ in
       limit.sends.takeChanges {
