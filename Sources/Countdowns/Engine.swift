@@ -10,36 +10,13 @@ import TimerWheel
 /// never depends on how far behind the wheel is.
 package final class Engine {
   package private(set) var settings: EngineSettings
-  /// The plan of a START without COUNT and EVERY.
-  package private(set) var defaultPlan: Countdown.Plan
   package var statistics = EngineStatistics()
 
-  var countdowns: CountdownTable
-  let huds = EntityTable<HUDEntity>()
-  let timers = EntityTable<TimerEntity>()
-  let throttles = EntityTable<GuardEntity<Throttle>>()
-  /// The pages of sends, which are stored at places of their own among the throttles.
-  var sendPages = PagedTable<SendPage>()
-  /// The policies that are tried out; nil until one of them has something to decide.
-  var shadow: Shadow?
-  /// The limits that are blocked; see `noteBlock`.
-  var blocked = EntitySet()
-  package var blockedLimits: Int { blocked.count }
-  /// Sends that were restored before their limit.
-  var pagesWithoutLimit: [[UInt8]: [(place: UInt32, sends: [LimitSends.Send])]] = [:]
-  let onces = EntityTable<GuardEntity<Once>>()
-  let gates = EntityTable<GuardEntity<Gate>>()
-  let debounces = EntityTable<GuardEntity<Debounce>>()
-  var scopes = Scopes()
-  let stacks = EntityTable<StackEntity>()
-  let pages = EntityTable<PageEntity>()
-
+  let stores: Stores
   var connections = Connections()
   var subscriptions = Subscriptions()
   var snapshotWalks: [UInt64: SnapshotWalks] = [:]
   var changes = Changes()
-  /// The record of the plain countdown that was stored last, reused for the next one.
-  var recordTemplate = RecordTemplate()
   var context = DecisionContext.local
   /// Whether commands must not change persisted entities, as changes cannot be stored at present.
   /// Time still passes: what becomes ready becomes ready.
@@ -69,16 +46,13 @@ package final class Engine {
   package var observer: (any EventObserver)?
   /// Keeps what is decided; nil if nobody wants to know.
   package var journal: Journal?
-  /// The keys of derived limits, by name, where the key of the countdown is not known.
-  var derivedKeys: [String: [UInt8]] = [:]
   /// The newest events of entities without an owner.
   package var eventLog: EventLog
 
   package init(settings: EngineSettings = EngineSettings(), at now: Moment) {
     self.settings = settings
     mostEntities = settings.limits.entities
-    defaultPlan = settings.defaultPlan
-    countdowns = CountdownTable(keyMemory: settings.limits.keyMemory)
+    stores = Stores(settings)
     wheel = TimerWheel(startingAt: now.boot.tick)
     wallWheels = WallWheels(startingAt: now.wall.tick)
     lastGeneration = settings.firstGeneration - 1
@@ -92,16 +66,10 @@ package final class Engine {
   package func reload(_ settings: EngineSettings) {
     self.settings = settings
     limitEntities()
-    defaultPlan = settings.defaultPlan
-    shadow?.reload(settings)
+    stores.reload(settings)
   }
 
-  package var entityCount: Int {
-    countdowns.count + huds.count + timers.count + scopes.count + stacks.count + pages.count
-      + throttles.count + onces.count + gates.count + debounces.count
-  }
-  /// What counts towards the limits of entities: also the pages of sends.
-  package var countForLimits: Int { entityCount + sendPages.count }
+  package var entityCount: Int { stores.count }
   package func entityCount(of uid: UInt32) -> Int { connections.entities(of: uid) }
   /// The number of timers armed in the wheels.
   package var armedCount: Int { wheel.count + wallWheels.count }
@@ -113,7 +81,7 @@ package final class Engine {
   /// Closes a connection. O(1): its entities have no effect from now on; `advance` removes them.
   package func disconnect(_ connection: UInt64) {
     connections.leave(connection)
-    scopes.tree.connectionLeft()
+    stores.connectionLeft()
   }
 
   // MARK: Time
@@ -135,7 +103,7 @@ package final class Engine {
     while let due = wheel.advance(to: now.boot.tick, budget: &budget) {
       alarmFired(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }
-    wallWheels.settle(budget: &budget) { timers[EntityRef(payload: $0).index].alarm = $1 }
+    wallWheels.settle(budget: &budget) { setAlarm(ofTimer: $0, $1) }
     while let due = wallWheels.advance(to: now.wall.tick, budget: &budget) {
       alarmFired(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }
@@ -147,7 +115,7 @@ package final class Engine {
 
   /// Releases the memory of a peak once less than an eighth of its timers are left.
   private func releaseUnusedMemory() {
-    countdowns.releaseUnusedMemory()
+    stores.releaseUnusedMemory()
     mostArmed = max(mostArmed, armedCount)
     guard armedCount < mostArmed / 8, mostArmed > Self.few else { return }
     wheel.releaseUnusedMemory()
@@ -184,19 +152,15 @@ package final class Engine {
 
   // MARK: Alarms
 
-  /// Returns when a countdown's timer fires; nil if none is armed.
-  func due(ofCountdown index: UInt32) -> Instant? {
-    guard let timer = countdowns.timers[index] else { return nil }
-    return wheel.deadline(of: wheel.token(ofRecord: timer)).map(Instant.init(tick:))
+  /// Returns when a timer of the boot clock fires, by its record in the wheel.
+  func due(ofRecord timer: UInt32) -> Instant? {
+    wheel.deadline(of: wheel.token(ofRecord: timer)).map(Instant.init(tick:))
   }
 
-  /// Arms, moves or disarms a countdown's one timer. O(1).
-  func arm(countdown index: UInt32, for deadline: Instant?) {
-    let timers = countdowns.timers
-    let alarm = timers[index].map { wheel.token(ofRecord: $0) }
-    guard alarm != nil || deadline != nil else { return }
-    timers[index] =
-      Self.arm(alarm, for: deadline, EntityRef(.countdown, index), in: &wheel)?.record
+  /// Arms, moves or disarms a timer of the boot clock, by its record in the wheel. O(1).
+  func arm(record: UInt32?, for deadline: Instant?, _ entity: EntityRef) -> UInt32? {
+    let alarm = record.map { wheel.token(ofRecord: $0) }
+    return Self.arm(alarm, for: deadline, entity, in: &wheel)?.record
   }
 
   /// Arms, moves or disarms an entity's one timer. O(1).
@@ -249,7 +213,7 @@ package final class Engine {
 
   /// Refuses new entities beyond the limits.
   func checkLimits(_ client: Client, adding count: Int = 1) throws(EngineError) {
-    guard countForLimits <= mostEntities - count else {
+    guard stores.countForLimits <= mostEntities - count else {
       if isMemoryFull { throw .limit(name: "max-memory", value: settings.limits.memory) }
       throw .limit(name: "max-entities", value: settings.limits.entities)
     }
@@ -272,7 +236,7 @@ package final class Engine {
 
   var limitUse: LimitUse {
     LimitUse(
-      entitiesOfUser: connections.mostEntitiesOfUser, keyBytes: countdowns.keyBytes,
+      entitiesOfUser: connections.mostEntitiesOfUser, keyBytes: stores.keyBytes,
       patternsOfUser: subscriptions.mostPatternsOfUser,
       subscriptionsOfConnection: subscriptions.mostOfConnection)
   }

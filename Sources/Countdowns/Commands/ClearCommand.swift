@@ -59,7 +59,7 @@ extension Engine {
     func list<K: Kind>(_ kind: K.Type) -> (Int, [[UInt8]]) {
       var keys: [[UInt8]] = []
       let cursor = visit(kind, query, at: now) {
-        keys.append(K.key($0, in: self))
+        keys.append(K.store(of: self).key($0))
         return true
       }
       return (cursor, keys)

@@ -162,6 +162,7 @@ extension Call {
 extension Engine {
   /// Returns the user who has made an entity; nil if there is none of that key.
   fileprivate func uid(of kind: EntityKind, _ key: Span<UInt8>) -> UInt32? {
-    kind.behavior.find(key, in: self).map { kind.behavior.uid($0, in: self) }
+    let store = store(of: kind)
+    return store.find(key).map { store.uid($0) }
   }
 }

@@ -217,12 +217,12 @@ extension Dispatcher {
 
   private func viewBytes(_ kind: EntityKind, _ key: Span<UInt8>) -> Int {
     func bytes<K: Kind>(_: K.Type) -> Int {
-      K.find(key, in: engine).map { K.view($0, in: engine, at: host.now).size.bytes } ?? 1_024
+      K.store(of: engine).find(key).map { K.view($0, in: engine, at: host.now).size.bytes } ?? 1_024
     }
     return bytes(kind.behavior)
   }
 
-  private func count(of kind: EntityKind) -> Int { kind.behavior.count(in: engine) }
+  private func count(of kind: EntityKind) -> Int { engine.count(kind) }
 }
 
 /// The most bytes that the view of an entity may take between the commands of a transaction.

@@ -13,7 +13,7 @@ extension Kind {
 
   /// Returns whether any part of an entity is stored.
   static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
-    state(index, in: engine).flatMap(stored) != nil
+    store(of: engine).state(index).flatMap(stored) != nil
   }
 }
 
@@ -96,7 +96,7 @@ extension Engine {
   /// Marks all stored entities as changed, for another store.
   package func noteEverything() {
     for kind in EntityKind.durable where !context.copiedKinds.contains(kind) {
-      for index in 0..<UInt32(kind.behavior.indexEnd(in: self))
+      for index in 0..<UInt32(store(of: kind).indexEnd)
       where kind.behavior.isDurable(index, in: self) {
         changes.note(EntityRef(kind, index), isKept: true)
       }
@@ -117,11 +117,11 @@ extension Kind {
       let entity = EntityRef(kind, index)
       if append(index, of: engine, to: batch) {
         engine.changes.setKept(entity, true)
-      } else if var state = state(index, in: engine).flatMap({
+      } else if var state = store(of: engine).state(index).flatMap({
         engine.context.isWorkbench ? $0 : stored($0)
       }) {
         engine.changes.setKept(entity, true)
-        batch.append(Self.self, key(index, in: engine).span, &state, at: index)
+        batch.append(Self.self, store(of: engine).key(index).span, &state, at: index)
       } else if engine.changes.isKept(entity) {
         engine.changes.setKept(entity, false)
         batch.appendGone(kind, at: index)

@@ -2,19 +2,20 @@
 protocol ArmedKind: TableKind {
   /// Returns when an entity's alarm is due, on the entity's clock; nil if it needs none.
   static func nextExpiry(of entity: Entity) -> Instant?
-  static func clock(of entity: Entity) -> TimerClock
 }
 
 extension ArmedKind {
-  static func clock(of entity: Entity) -> TimerClock { .boot }
+  static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    table(of: engine)[index].alarm = nil
+    _ = runDue(index, in: engine, at: now)
+  }
 }
 
-extension ArmedKind where State == Entity {
+extension ArmedKind where Store.State == Store.Entity {
   static func restore(
     _ key: Span<UInt8>, _ state: Entity, at index: UInt32, in engine: Engine, at now: Moment
   ) -> Bool {
-    table(of: engine).insert(state, at: index)
-    engine.restored(EntityRef(kind, index), state.owner, uid: state.uid)
+    engine.restore(Self.self, state, at: index)
     engine.arm(Self.self, index)
     return true
   }
@@ -22,10 +23,7 @@ extension ArmedKind where State == Entity {
 
 /// A kind whose entities also end with their owner: timers, pages, rate limits and others. The
 /// engine treats them all alike, apart from their state machines.
-protocol ExpiringKind: ArmedKind {
-  /// Whether an entity has ended, and is only there for its tokens. Clients do not see it.
-  static func isOver(_ entity: Entity) -> Bool
-  static func view(of entity: Entity, at now: Moment) -> View
+protocol ExpiringKind: ArmedKind where View: ViewOfEntity, View.Entity == Store.Entity {
   /// Runs what is due by now. The caller then arms the entity again, if it still exists.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
 
@@ -39,16 +37,13 @@ protocol ExpiringKind: ArmedKind {
   /// The name of the event of an entity's end, which reports `endedView`.
   static var endEvent: Event.Name { get }
   static func endedView(of entity: Entity, at now: Moment) -> View
-  /// Gives up what an entity has besides, before it is removed.
-  static func release(_ index: UInt32, in engine: Engine)
   /// Ends an entity: it was cancelled or closed, or its owner has closed.
   static func end(_ index: UInt32, _ reason: Reason, in engine: Engine, at now: Moment)
 }
 
 extension ExpiringKind {
-  static func isOver(_ entity: Entity) -> Bool { false }
+  static func view(of entity: Entity, at now: Moment) -> View { View(entity, at: now) }
   static func releaseAbsent(_ index: UInt32, in engine: Engine, at now: Moment) {}
-  static func release(_ index: UInt32, in engine: Engine) {}
   static func logs(_ event: Event.Name) -> Bool { isLogged && event.changesState }
   static var isLogged: Bool { canBeDurable }
   static var endEvent: Event.Name { .cancelled }
@@ -60,13 +55,6 @@ extension ExpiringKind {
       endedView(of: $0, at: now)
     }
     engine.remove(Self.self, index)
-  }
-
-  static func entry(
-    at index: UInt32, in engine: Engine, now: Moment
-  ) -> (owner: Owner, key: [UInt8])? {
-    guard let entity = table(of: engine).entity(at: index), !isOver(entity) else { return nil }
-    return (entity.owner, entity.key)
   }
 
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> View {
@@ -81,7 +69,7 @@ extension ExpiringKind {
 
   static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     if engine.context.copiedKinds.contains(kind) {
-      return table(of: engine).entity(at: index).map { !isOver($0) } ?? false
+      return table(of: engine).contains(index) && !table(of: engine)[index].isOver
     }
     return runDueLocally(index, in: engine, at: now)
   }
@@ -96,16 +84,16 @@ extension ExpiringKind {
     }
     releaseAbsent(index, in: engine, at: now)
     guard let due = nextExpiry(of: table[index]), due <= now.on(clock(of: table[index])) else {
-      return !isOver(table[index])
+      return !table[index].isOver
     }
-    guard !isOver(table[index]) else {
+    guard !table[index].isOver else {
       engine.remove(Self.self, index)
       return false
     }
     fire(index, due: due, in: engine, at: now)
     guard table.contains(index) else { return false }
     engine.arm(Self.self, index)
-    return !isOver(table[index])
+    return !table[index].isOver
   }
 
   static func ownerGone(
@@ -119,13 +107,15 @@ extension ExpiringKind {
 
 extension Engine {
   /// Returns the number of entities of a kind.
-  package func count(_ kind: EntityKind) -> Int { kind.behavior.count(in: self) }
+  package func count(_ kind: EntityKind) -> Int { store(of: kind).count }
 
   /// Runs what is due for an entity, and returns its index; nil if it does not exist afterwards.
   func current<K: Kind>(
     _ kind: K.Type, _ key: Span<UInt8>, at now: Moment
   ) -> UInt32? {
-    guard let index = K.find(key, in: self), K.runDue(index, in: self, at: now) else { return nil }
+    guard let index = K.store(of: self).find(key), K.runDue(index, in: self, at: now) else {
+      return nil
+    }
     return index
   }
 
@@ -149,10 +139,10 @@ extension Engine {
   func visit<K: Kind>(
     _ kind: K.Type, _ query: ListQuery, at now: Moment, _ take: (UInt32) -> Bool
   ) -> Int {
-    let end = K.indexEnd(in: self)
-    K.runDue(query.range(below: end), in: self, at: now)
+    let store = K.store(of: self)
+    K.runDue(query.range(below: store.indexEnd), in: self, at: now)
     return query.visit(
-      K.kind, below: K.indexEnd(in: self), look: { K.entry(at: $0, in: self, now: now) },
+      K.kind, below: store.indexEnd, look: { K.entry(at: $0, in: self, now: now) },
       take: take)
   }
 
@@ -169,32 +159,54 @@ extension Engine {
 
   // MARK: Steps
 
-  /// Registers a restored entity with its owner and its user, and as stored.
-  func restored(_ entity: EntityRef, _ owner: Owner, uid: UInt32) {
-    // The fleet itself looks after the owners of what is shared.
-    if !context.copiedKinds.contains(entity.kind) { connections.restore(entity, owner) }
-    connections.count(1, for: uid)
-    changes.setKept(entity, true)
-  }
-
-  func insert<K: ExpiringKind>(_ kind: K.Type, _ entity: K.Entity) -> UInt32 {
-    let index = K.table(of: self).insert(entity)
-    connections.own(EntityRef(K.kind, index), entity.owner)
+  /// Inserts an entity, at the index of an old one if it replaces that. The caller arms it.
+  func insert<K: TableKind>(
+    _ kind: K.Type, _ entity: K.Entity, replacing old: UInt32? = nil
+  ) -> UInt32 {
+    let table = K.table(of: self)
+    if let old {
+      detach(kind, old)
+      table[old] = entity
+    }
+    let index = old ?? table.insert(entity)
+    entity.forEachOwner { connections.own(EntityRef(K.kind, index), $0) }
     connections.count(1, for: entity.uid)
-    arm(kind, index)
     return index
   }
 
+  /// Inserts a stored entity, or a copy, at its index. The caller arms it.
+  func restore<K: TableKind>(_ kind: K.Type, _ entity: K.Entity, at index: UInt32) {
+    K.table(of: self).insert(entity, at: index)
+    entity.forEachOwner { restored(EntityRef(K.kind, index), $0) }
+    restored(EntityRef(K.kind, index), uid: entity.uid)
+  }
+
   /// Removes an entity without an event.
-  func remove<K: ExpiringKind>(_ kind: K.Type, _ index: UInt32) {
+  func remove<K: TableKind>(_ kind: K.Type, _ index: UInt32) {
+    K.release(index, in: self)
+    if K.canBeDurable { changes.note(EntityRef(K.kind, index), isKept: false) }
+    detach(kind, index)
+    K.table(of: self).remove(index)
+  }
+
+  private func detach<K: TableKind>(_ kind: K.Type, _ index: UInt32) {
     let table = K.table(of: self)
     let entity = EntityRef(K.kind, index)
-    K.release(index, in: self)
-    if K.canBeDurable { changes.note(entity, isKept: false) }
-    _ = arm(table[index].alarm, for: nil, entity, on: K.clock(of: table[index]))
-    let removed = table.remove(index)
-    connections.disown(entity, removed.owner)
-    connections.count(-1, for: removed.uid)
+    table[index].alarm = arm(table[index].alarm, for: nil, entity, on: K.clock(of: table[index]))
+    table[index].forEachOwner { connections.disown(entity, $0) }
+    connections.count(-1, for: table[index].uid)
+  }
+
+  /// Registers a restored entity with an owner, unless it is a copy: the fleet itself looks after
+  /// the owners of what is shared.
+  func restored(_ entity: EntityRef, _ owner: Owner) {
+    if !context.copiedKinds.contains(entity.kind) { connections.restore(entity, owner) }
+  }
+
+  /// Registers a restored entity with its user, and as stored.
+  func restored(_ entity: EntityRef, uid: UInt32) {
+    connections.count(1, for: uid)
+    changes.setKept(entity, true)
   }
 
   func arm<K: ArmedKind>(_ kind: K.Type, _ index: UInt32) {

@@ -34,7 +34,7 @@ extension Engine {
     let refused = restore(entities, offset: 0, at: now)
     for closing in state.closings where scopes.table.contains(closing.root) {
       scopes.closings.begin(
-        Scopes.Closing(
+        ScopeStore.Closing(
           root: closing.root, generation: closing.generation, reason: closing.reason,
           cursor: closing.root))
     }
@@ -77,9 +77,10 @@ package struct WholeState: Stored {
 
 extension Kind {
   static func writeAll(of engine: Engine, to batch: ChangeWriter) {
-    for index in 0..<UInt32(indexEnd(in: engine)) {
-      guard var state = state(index, in: engine) else { continue }
-      batch.append(Self.self, key(index, in: engine).span, &state, at: index)
+    let store = store(of: engine)
+    for index in 0..<UInt32(store.indexEnd) {
+      guard var state = store.state(index) else { continue }
+      batch.append(Self.self, store.key(index).span, &state, at: index)
     }
   }
 }
@@ -87,13 +88,11 @@ extension Kind {
 extension ScopeKind {
   /// Writes parents before their children, and children by age.
   static func writeAll(of engine: Engine, to batch: ChangeWriter) {
-    let places = (0..<UInt32(indexEnd(in: engine))).filter { engine.scopes.table.contains($0) }
-    let byAge = places.sorted {
-      engine.scopes.table[$0].generation < engine.scopes.table[$1].generation
-    }
-    for index in byAge {
-      guard var state = state(index, in: engine) else { continue }
-      batch.append(Self.self, key(index, in: engine).span, &state, at: index)
+    let scopes = engine.scopes
+    let places = (0..<UInt32(scopes.indexEnd)).filter { scopes.contains($0) }
+    for index in places.sorted(by: { scopes.table[$0].generation < scopes.table[$1].generation }) {
+      guard var state = scopes.state(index) else { continue }
+      batch.append(Self.self, scopes.key(index).span, &state, at: index)
     }
   }
 }

@@ -113,7 +113,7 @@ extension Kind {
     var state = State.blank(key)
     state.state(&reader)
     guard !reader.hasFailed, reader.bytesLeft == 0, index < KeyIndex.mostEntries,
-      isFree(index, in: engine), find(key, in: engine) == nil,
+      store(of: engine).isFree(index), store(of: engine).find(key) == nil,
       restore(key, state, at: index, in: engine, at: now)
     else { throw .damaged }
   }
@@ -164,7 +164,9 @@ extension Engine {
           entities, next..<end, offset: offset, in: self, at: now, &refused)
       } else {
         // What is no entity moves with one.
-        context.copies?.hiddenCount += (next..<end).count { !EntityRecord.isSends(entities.record($0).first) }
+        context.copies?.hiddenCount += (next..<end).count {
+          !EntityRecord.isSends(entities.record($0).first)
+        }
       }
       next = end
     }
@@ -178,7 +180,7 @@ extension Kind {
     at now: Moment, _ refused: inout [StoredEntities.Entry]
   ) {
     for index in range {
-      if index + 1 < range.upperBound { prepare(entities.record(index + 1).span, in: engine) }
+      if index + 1 < range.upperBound { store(of: engine).prepare(entities.record(index + 1).span) }
       do throws(EntityRecord.Problem) {
         try restore(
           entities.record(index), at: entities.entries[index].place, offset: offset, in: engine,
@@ -187,11 +189,5 @@ extension Kind {
         refused.append(entities.entries[index])
       }
     }
-  }
-}
-
-extension Kind {
-  static func generation(_ index: UInt32, in engine: Engine) -> Generation? {
-    state(index, in: engine)?.generation
   }
 }

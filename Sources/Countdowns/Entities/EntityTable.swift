@@ -106,6 +106,13 @@ final class EntityTable<Entity: KeyedEntity> {
   }
 }
 
+/// A view of a kind whose views need only the entity.
+protocol ViewOfEntity: EntityView {
+  associatedtype Entity: KeyedEntity
+
+  init(_ entity: Entity, at now: Moment)
+}
+
 protocol KeyedEntity {
   var key: [UInt8] { get }
   var generation: Generation { get }
@@ -114,4 +121,13 @@ protocol KeyedEntity {
   var uid: UInt32 { get }
   /// The entity's only timer.
   var alarm: TimerWheel.Token? { get set }
+  /// Whether it has ended, and is only there for its tokens. Clients do not see it.
+  var isOver: Bool { get }
+  /// Visits the owners and connections whose end concerns the entity.
+  func forEachOwner(_ body: (Owner) -> Void)
+}
+
+extension KeyedEntity {
+  var isOver: Bool { false }
+  func forEachOwner(_ body: (Owner) -> Void) { body(owner) }
 }

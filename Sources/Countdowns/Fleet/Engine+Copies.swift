@@ -1,11 +1,8 @@
 /// A kind that daemons can share. Each daemon has copies of all shared entities, for listings,
 /// snapshots and ticks. A copy changes only with its record.
 protocol SharedKind: Kind {
-  /// Returns an index for a new entity.
-  static func freeIndex(in engine: Engine) -> UInt32
   /// Removes an entity without an event.
   static func forget(_ index: UInt32, in engine: Engine)
-  static func owner(_ index: UInt32, in engine: Engine) -> Owner
   /// Handles the alarm of a copy.
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
   /// Ends the entity of a key, as a user would. Returns whether there was one.
@@ -16,13 +13,11 @@ protocol SharedKind: Kind {
 
 extension SharedKind {
   static func fleetKey(_ index: UInt32, in engine: Engine) -> FleetKey {
-    FleetKey(kind, key(index, in: engine))
+    FleetKey(kind, store(of: engine).key(index))
   }
 }
 
 extension ExpiringKind where Self: SharedKind {
-  static func freeIndex(in engine: Engine) -> UInt32 { table(of: engine).freeIndex }
-  static func owner(_ index: UInt32, in engine: Engine) -> Owner { table(of: engine)[index].owner }
   static func forget(_ index: UInt32, in engine: Engine) { engine.remove(Self.self, index) }
 
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
@@ -32,8 +27,6 @@ extension ExpiringKind where Self: SharedKind {
 }
 
 extension CountdownKind {
-  static func freeIndex(in engine: Engine) -> UInt32 { engine.countdowns.freeIndex }
-  static func owner(_ index: UInt32, in engine: Engine) -> Owner { engine.countdowns.owner(index) }
   static func forget(_ index: UInt32, in engine: Engine) { engine.removeCountdown(index) }
 
   /// Publishes a tick, as every host does by itself. Anything else happens once, for all hosts.
@@ -64,11 +57,11 @@ extension Engine {
   /// - Parameter offset: how far the record's clock is ahead of the boot clock, in microseconds.
   func setCopy(_ key: FleetKey, _ record: [UInt8]?, offset: Int64, at now: Moment) -> Bool {
     guard let kind = key.kind.shared else { return true }
-    let old = kind.find(key.key.span, in: self)
+    let old = store(of: key.kind).find(key.key.span)
     if let old { kind.forget(old, in: self) }
     guard let record else { return true }
     // At the index of the old copy, so that a listing under way has the entity once.
-    let index = old ?? kind.freeIndex(in: self)
+    let index = old ?? store(of: key.kind).freeIndex
     // A record that cannot be read is reported to whoever asks for its key; see `Workbench`.
     do throws(EntityRecord.Problem) {
       try kind.restore(record[...], at: index, offset: offset, in: self, at: now)
@@ -87,7 +80,7 @@ extension Engine {
         (now.boot + countdowns.machine($0).remainingTime(at: now.boot)).microseconds
       }
     case .throttle:
-      ThrottleKind.find(key.key.span, in: self).flatMap {
+      throttles.find(key.key).flatMap {
         throttles[$0].machine.emptyAt.microseconds
       }
     default: nil

@@ -121,18 +121,17 @@ package struct FleetLeases: Equatable, Sendable {
 extension Engine {
   /// Runs what is due for an entity, and ends it if its owner is closed.
   package func runDue(_ key: FleetKey, at now: Moment) {
-    guard let kind = key.kind.shared, let index = kind.find(key.key.span, in: self) else { return }
+    guard let kind = key.kind.shared, let index = store(of: key.kind).find(key.key.span)
+    else { return }
     _ = kind.runDue(index, in: self, at: now)
   }
 
   /// Returns the connections that own an entity, or run its action.
   package func connections(of key: FleetKey) -> [UInt64] {
-    guard let kind = key.kind.shared, let index = kind.find(key.key.span, in: self) else {
-      return []
-    }
+    let store = store(of: key.kind)
     var found: [UInt64] = []
-    if case .connection(let owner) = kind.owner(index, in: self) { found.append(owner) }
-    if key.kind == .gate, let taker = gates[index].machine.run?.taker { found.append(taker) }
+    guard let index = store.find(key.key.span) else { return found }
+    store.forEachOwner(index) { if case .connection(let owner) = $0 { found.append(owner) } }
     return found
   }
 }

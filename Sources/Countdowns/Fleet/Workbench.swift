@@ -93,7 +93,9 @@ final class Workbench {
         return outcome
       }
       // Generations must rise even if the clock that they come from was set back.
-      if let state = kind.generation(0, in: engine) { engine.raiseNumbers(to: state.value) }
+      if let state = engine.store(of: key.kind).generation(0) {
+        engine.raiseNumbers(to: state.value)
+      }
       if let limit = engine.throttles.find(key.key), key.kind == .throttle {
         engine.raiseNumbers(to: engine.throttles[limit].machine.limit?.newestID ?? 0)
       }
@@ -180,7 +182,7 @@ final class Workbench {
 
   private func clear(_ key: FleetKey) {
     let kind = key.kind.shared!
-    if let index = kind.find(key.key.span, in: engine) { kind.forget(index, in: engine) }
+    if let index = engine.store(of: key.kind).find(key.key.span) { kind.forget(index, in: engine) }
     for copy in 0..<UInt32(engine.throttles.indexEnd) where engine.throttles.contains(copy) {
       ThrottleKind.forget(copy, in: engine)
     }

@@ -175,17 +175,17 @@ package final class Replay {
 
   private func restore(_ entry: JournalEntry) {
     guard known.insert(Known(kind: entry.kind, key: entry.key)).inserted else { return }
-    let kind = entry.kind.behavior
-    guard kind.find(entry.key.span, in: engine) == nil else { return }
+    let (kind, store) = (entry.kind.behavior, engine.store(of: entry.kind))
+    guard store.find(entry.key.span) == nil else { return }
     for record in entry.records {
-      let place = UInt32(kind.indexEnd(in: engine))
+      let place = UInt32(store.indexEnd)
       // What cannot be restored begins as new.
       try? kind.restore(
         record[...], at: place, offset: shift.microseconds * -1, in: engine, at: host.now)
     }
     // Numbers of sends rise.
-    guard let index = kind.find(entry.key.span, in: engine) else { return }
-    var newest = kind.generation(index, in: engine)?.value ?? 0
+    guard let index = store.find(entry.key.span) else { return }
+    var newest = store.generation(index)?.value ?? 0
     if entry.kind == .throttle {
       newest = max(newest, engine.throttles[index].machine.limit?.sends.last?.id ?? 0)
     }
@@ -342,7 +342,7 @@ package final class Replay {
     if let name = command.options["POLICY"]?.first {
       policy = settings.policies[String(decoding: name, as: UTF8.self)]
     }
-    engine.derivedKeys = [:]
+    engine.stores.throttles.derivedKeys = [:]
     let names = policy?.rules.limits ?? []
     if segment.keys != "plain" {
       for limit in names {
@@ -353,7 +353,7 @@ package final class Replay {
             text: "the limit '\(limit)' takes its keys from the countdowns', which this journal "
               + "has only as hashes; replay it with rules without that limit")
         }
-        engine.derivedKeys[limit] = key
+        engine.stores.throttles.derivedKeys[limit] = key
       }
     }
     let limits = command.options["LIMIT"]?.filter {

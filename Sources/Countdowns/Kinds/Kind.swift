@@ -6,7 +6,8 @@ import Wire
 /// An entity keeps its index for as long as it lives.
 package protocol Kind: SendableMetatype {
   associatedtype View: EntityView
-  associatedtype State: EntityState
+  associatedtype Store: EntityStore
+  typealias State = Store.State
 
   static var kind: EntityKind { get }
   /// The namespace of its keys, and the first part of its channels.
@@ -25,12 +26,8 @@ package protocol Kind: SendableMetatype {
 
   // MARK: Looking
 
-  static func count(in engine: Engine) -> Int
-  /// One more than the highest index in use.
-  static func indexEnd(in engine: Engine) -> Int
-  /// Returns the index of the entity with that key. O(1).
-  static func find(_ key: Span<UInt8>, in engine: Engine) -> UInt32?
-  /// Returns nil if there is no entity at that index.
+  static func store(of engine: Engine) -> Store
+  /// Returns nil if there is no entity at that index that clients see.
   static func entry(
     at index: UInt32, in engine: Engine, now: Moment
   ) -> (owner: Owner, key: [UInt8])?
@@ -59,27 +56,14 @@ package protocol Kind: SendableMetatype {
 
   // MARK: State
 
-  static func key(_ index: UInt32, in engine: Engine) -> [UInt8]
-  /// Returns the user who has made an entity.
-  static func uid(_ index: UInt32, in engine: Engine) -> UInt32
-  /// Returns the state of an entity; nil if there is none at that index.
-  static func state(_ index: UInt32, in engine: Engine) -> State?
-  /// Returns whether there is no entity at that index.
-  static func isFree(_ index: UInt32, in engine: Engine) -> Bool
   /// Adds an entity with this state. Its key and index must be free. What is due happens later.
   /// Returns false if there is no room, or the state contradicts what is there.
   static func restore(
     _ key: Span<UInt8>, _ state: State, at index: UInt32, in engine: Engine, at now: Moment
   ) -> Bool
-  /// Prefetches what restoring a record needs.
-  static func prepare(_ record: Span<UInt8>, in engine: Engine)
   static func restore(
     _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
   ) throws(EntityRecord.Problem)
-  /// Restores the records of a range, which are all of this kind, and appends the refused ones.
-  static func restore(
-    _ entities: StoredEntities, _ range: Range<Int>, offset: Int64, in engine: Engine,
-    at now: Moment, _ refused: inout [StoredEntities.Entry])
 
   /// Appends the whole state of all entities of this kind, in the order in which they are restored.
   static func writeAll(of engine: Engine, to batch: ChangeWriter)
@@ -90,8 +74,6 @@ package protocol Kind: SendableMetatype {
   static func stored(_ state: State) -> State?
   /// Returns whether any part of an entity is to be stored, in its current state.
   static func isDurable(_ index: UInt32, in engine: Engine) -> Bool
-  /// Appends the entities of this kind that have changed since the last call.
-  static func takeChanges(of engine: Engine, into batch: ChangeWriter)
   /// Appends the stored state of an entity by a faster way. Returns false if there is none.
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool
 }
@@ -110,45 +92,29 @@ extension Kind {
     for index in range { _ = runDue(index, in: engine, at: now) }
   }
 
+  static func entry(
+    at index: UInt32, in engine: Engine, now: Moment
+  ) -> (owner: Owner, key: [UInt8])? {
+    store(of: engine).entry(index)
+  }
+
   static var partBytes: Int { 0 }
-  static func prepare(_ record: Span<UInt8>, in engine: Engine) {}
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool { false }
 }
 
 /// A kind whose entities are in an `EntityTable`.
-protocol TableKind: Kind {
-  associatedtype Entity: KeyedEntity
-  associatedtype State = Entity
+protocol TableKind: Kind where Store: TableStore {
+  typealias Entity = Store.Entity
 
-  static func table(of engine: Engine) -> EntityTable<Entity>
+  static func clock(of entity: Entity) -> TimerClock
+  /// Ends what an entity has besides, before it is removed.
+  static func release(_ index: UInt32, in engine: Engine)
 }
 
 extension TableKind {
-  static func count(in engine: Engine) -> Int { table(of: engine).count }
-  static func indexEnd(in engine: Engine) -> Int { table(of: engine).indexEnd }
-
-  static func find(_ key: Span<UInt8>, in engine: Engine) -> UInt32? {
-    table(of: engine).find(key)
-  }
-
-  static func entry(
-    at index: UInt32, in engine: Engine, now: Moment
-  ) -> (owner: Owner, key: [UInt8])? {
-    table(of: engine).entity(at: index).map { ($0.owner, $0.key) }
-  }
-
-  static func key(_ index: UInt32, in engine: Engine) -> [UInt8] { table(of: engine)[index].key }
-  static func uid(_ index: UInt32, in engine: Engine) -> UInt32 { table(of: engine)[index].uid }
-
-  static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
-    !table(of: engine).contains(index)
-  }
-}
-
-extension TableKind where State == Entity {
-  static func state(_ index: UInt32, in engine: Engine) -> Entity? {
-    table(of: engine).entity(at: index)
-  }
+  static func table(of engine: Engine) -> EntityTable<Entity> { store(of: engine).table }
+  static func clock(of entity: Entity) -> TimerClock { .boot }
+  static func release(_ index: UInt32, in engine: Engine) {}
 }
 
 /// The kinds of entity, each with its own namespace of keys and channels. Together with what other

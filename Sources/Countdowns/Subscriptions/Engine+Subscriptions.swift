@@ -162,7 +162,7 @@ extension Engine {
   }
 
   private func find(_ kind: EntityKind, _ key: [UInt8]) -> UInt32? {
-    kind.behavior.find(key.span, in: self)
+    store(of: kind).find(key.span)
   }
 
   private func sendSnapshot(
@@ -187,7 +187,7 @@ extension Engine {
   package func continueSnapshots(to connection: UInt64, budget: Int, at now: Moment) {
     // Taken out of the dictionary, where each step would copy it.
     guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }
-    let ends = EntityKind.allCases.map { $0.behavior.indexEnd(in: self) }
+    let ends = EntityKind.allCases.map { store(of: $0).indexEnd }
     for _ in 0..<budget {
       guard let step = walks.step(ends) else { return }
       guard case .look(let walk) = step else { continue }

@@ -61,7 +61,7 @@ import TimerWheel
   func aPlaceThatIsTakenIsNotGivenOutTwice(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let table = EntityTable<Thing>()
-    var countdowns = CountdownTable()
+    let countdowns = CountdownStore()
     var taken: Set<UInt32> = []
     let most = [3, 100, 1_000][Int(seed % 3)]
     func expect(_ place: UInt32, isNew: Bool) {
@@ -107,7 +107,7 @@ import TimerWheel
 
   @Test func aPreparedKeyHasTheHashThatItHas() {
     var generator = SeededGenerator(seed: 1)
-    var countdowns = CountdownTable()
+    let countdowns = CountdownStore()
     var keys: [[UInt8]] = []
     for length in 1..<40 {
       for _ in 0..<20 {
@@ -119,7 +119,7 @@ import TimerWheel
       }
     }
     for key in keys.shuffled(using: &generator) {
-      countdowns.prepare(key.span)
+      countdowns.prepare(key: key.span)
       for other in [key] + keys.shuffled(using: &generator).prefix(10) {
         #expect(countdowns.hash(other.span) == KeyIndex.hash(other.span))
       }
@@ -247,7 +247,7 @@ import TimerWheel
       return entity
     }
 
-    var table = CountdownTable()
+    let table = CountdownStore()
     var model: [[UInt8]: (index: UInt32, known: Known, timer: UInt32?)] = [:]
     let keyCount = [3, 50, 3_000][Int(seed % 3)]
     for step in 0..<6_000 {
@@ -307,7 +307,7 @@ import TimerWheel
           Countdown.Plan(count: 1, every: .seconds(1))!, at: Instant(microseconds: Int64(number))),
         generation: Generation(Int64(number)), uid: 0, titles: nil)
     }
-    var table = CountdownTable()
+    let table = CountdownStore()
     let count = 100_000
     for number in 0..<count {
       let hash = KeyIndex.hash(key(number).span)
@@ -442,8 +442,8 @@ import TimerWheel
   }
 }
 
-extension CountdownTable {
-  fileprivate mutating func insert(
+extension CountdownStore {
+  fileprivate func insert(
     _ key: Span<UInt8>, hash: KeyIndex.Hash, _ entity: CountdownEntity
   ) -> UInt32? {
     insert(

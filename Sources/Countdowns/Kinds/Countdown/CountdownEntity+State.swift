@@ -74,32 +74,16 @@ extension Countdown: Stored {
 }
 
 extension CountdownKind {
-  static func key(_ index: UInt32, in engine: Engine) -> [UInt8] { engine.countdowns.key(index) }
-  static func uid(_ index: UInt32, in engine: Engine) -> UInt32 { engine.countdowns.uid(index) }
-
-  static func state(_ index: UInt32, in engine: Engine) -> CountdownEntity? {
-    engine.countdowns.entity(at: Int(index))
-  }
-
-  static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
-    !engine.countdowns.contains(index)
-  }
-
   /// Restores a countdown. If it is overdue, its timer fires late.
   static func restore(
     _ key: Span<UInt8>, _ state: CountdownEntity, at index: UInt32, in engine: Engine,
     at now: Moment
   ) -> Bool {
     guard engine.countdowns.insert(key, state, at: index) else { return false }
-    engine.restored(EntityRef(kind, index), state.owner, uid: state.uid)
+    engine.restored(EntityRef(kind, index), state.owner)
+    engine.restored(EntityRef(kind, index), uid: state.uid)
     engine.armCountdown(index, at: now)
     return true
-  }
-
-  static func prepare(_ record: Span<UInt8>, in engine: Engine) {
-    if let key = EntityRecord.key(of: record) {
-      engine.countdowns.prepare(record.extracting(key))
-    }
   }
 
   /// Appends a plain countdown that counts or is ready, as most do, from the template.
@@ -113,11 +97,11 @@ extension CountdownKind {
     case .paused, .idle: return false
     }
     let uid = engine.countdowns.uid(index)
-    engine.recordTemplate.update(machine, uid: uid, offset: batch.offset)
+    engine.stores.countdowns.recordTemplate.update(machine, uid: uid, offset: batch.offset)
     let generation = engine.countdowns.generation(index)
     engine.countdowns.withKey(index) { key in
       batch.append(kind, at: index, atMost: RecordTemplate.most + key.count) {
-        engine.recordTemplate.write(key, generation, moment, to: &$0)
+        engine.stores.countdowns.recordTemplate.write(key, generation, moment, to: &$0)
       }
     }
     return true

@@ -8,7 +8,7 @@ private struct StartRequest {
   var isBrief = false
 
   static func of(_ call: Call) -> StartRequest {
-    StartRequest(start: CountdownStart(call.engine.defaultPlan))
+    StartRequest(start: CountdownStart(call.engine.stores.countdowns.defaultPlan))
   }
 }
 

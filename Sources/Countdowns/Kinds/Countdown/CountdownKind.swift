@@ -3,19 +3,7 @@ enum CountdownKind: SharedKind {
   static let name: StaticString = "countdown"
   static let stateOfNothing: StaticString = "idle"
 
-  static func count(in engine: Engine) -> Int { engine.countdowns.count }
-  static func indexEnd(in engine: Engine) -> Int { engine.countdowns.indexEnd }
-
-  static func find(_ key: Span<UInt8>, in engine: Engine) -> UInt32? {
-    engine.countdowns.find(key)
-  }
-
-  static func entry(
-    at index: UInt32, in engine: Engine, now: Moment
-  ) -> (owner: Owner, key: [UInt8])? {
-    guard engine.countdowns.contains(index) else { return nil }
-    return (engine.countdowns.owner(index), engine.countdowns.key(index))
-  }
+  static func store(of engine: Engine) -> CountdownStore { engine.stores.countdowns }
 
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> CountdownView {
     engine.countdownView(index, at: now)

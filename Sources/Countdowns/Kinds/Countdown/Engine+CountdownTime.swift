@@ -1,5 +1,17 @@
 /// What is due for countdowns, and when.
 extension Engine {
+  /// Returns when a countdown's timer fires; nil if none is armed.
+  func due(ofCountdown index: UInt32) -> Instant? {
+    countdowns.timers[index].flatMap(due(ofRecord:))
+  }
+
+  /// Arms, moves or disarms a countdown's one timer. O(1).
+  func arm(countdown index: UInt32, for deadline: Instant?) {
+    let timers = countdowns.timers
+    guard timers[index] != nil || deadline != nil else { return }
+    timers[index] = arm(record: timers[index], for: deadline, EntityRef(.countdown, index))
+  }
+
   /// Runs what is due for a countdown. `due` is the time for which it was armed.
   func expireCountdown(_ index: UInt32, due: Instant, at now: Moment) {
     guard isAlive(countdowns.owner(index), at: now) else {

@@ -1,5 +1,5 @@
 /// The view of a debouncer.
-package struct DebounceView: GuardView, Equatable {
+package struct DebounceView: GuardView, ViewOfEntity, Equatable {
   package enum State: String, CaseIterable, Sendable { case idle, waiting, resting }
 
   package var key: [UInt8]

@@ -1,18 +1,13 @@
 /// Debouncers: one event for many calls.
 enum DebounceKind: GuardKind {
   typealias Machine = Debounce
-  typealias Entity = GuardEntity<Debounce>
   typealias View = DebounceView
 
   static let kind = EntityKind.debounce
   static let name: StaticString = "debounce"
   static let stateOfNothing: StaticString = "idle"
 
-  static func table(of engine: Engine) -> EntityTable<GuardEntity<Debounce>> { engine.debounces }
-
-  static func view(of entity: Entity, at now: Moment) -> DebounceView {
-    DebounceView(entity, at: now)
-  }
+  static func store(of engine: Engine) -> EntityTable<GuardEntity<Debounce>> { engine.debounces }
 
   static func endedView(of entity: Entity, at now: Moment) -> DebounceView {
     DebounceView(idle: entity, at: now)

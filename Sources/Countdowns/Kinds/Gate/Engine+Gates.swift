@@ -1,7 +1,6 @@
 /// Gates: an action runs now if the session is open, otherwise once it opens, on one connection.
 enum GateKind: GuardKind {
   typealias Machine = Gate
-  typealias Entity = GuardEntity<Gate>
   typealias View = GateView
 
   static let kind = EntityKind.gate
@@ -10,9 +9,7 @@ enum GateKind: GuardKind {
   static let stateOfNothing: StaticString = "closed"
   static let endEvent = Event.Name.dismissed
 
-  static func table(of engine: Engine) -> EntityTable<GuardEntity<Gate>> { engine.gates }
-
-  static func view(of entity: Entity, at now: Moment) -> GateView { GateView(entity, at: now) }
+  static func store(of engine: Engine) -> EntityTable<GuardEntity<Gate>> { engine.gates }
 
   static func endedView(of entity: Entity, at now: Moment) -> GateView {
     var view = GateView(closed: entity.key, entity.generation, at: now)
@@ -62,21 +59,6 @@ enum GateKind: GuardKind {
       engine.publish(Self.self, index, .run, at: now)
     }
     engine.arm(Self.self, index)
-  }
-}
-
-extension GateKind {
-  static func restore(
-    _ key: Span<UInt8>, _ state: Entity, at index: UInt32, in engine: Engine, at now: Moment
-  ) -> Bool {
-    engine.gates.insert(state, at: index)
-    let reference = EntityRef(kind, index)
-    engine.restored(reference, state.owner, uid: state.uid)
-    if let taker = state.machine.run?.taker, !engine.context.copiedKinds.contains(kind) {
-      engine.connections.restore(reference, .connection(taker))
-    }
-    engine.arm(Self.self, index)
-    return true
   }
 }
 

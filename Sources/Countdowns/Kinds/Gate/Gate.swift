@@ -127,6 +127,7 @@ package struct Gate: Guard {
   }
 
   /// The action to run in the open session.
+  package var taker: UInt64? { run?.taker }
   package var run: Run? {
     if case .open(_, let run) = phase { run } else { nil }
   }

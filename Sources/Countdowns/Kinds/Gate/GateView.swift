@@ -1,5 +1,5 @@
 /// The view of a session's gate.
-package struct GateView: GuardView, Equatable {
+package struct GateView: GuardView, ViewOfEntity, Equatable {
   package enum State: String, CaseIterable, Sendable { case closed, pending, open }
 
   package var key: [UInt8]

@@ -1,7 +1,7 @@
 /// A kind whose entities are a machine with an owner: rate limits, idempotency keys, gates,
 /// debouncers.
 protocol GuardKind: ExpiringKind, SharedKind
-where Entity == GuardEntity<Machine>, View == Machine.View, State == Entity {
+where Store.Entity == GuardEntity<Machine>, View == Machine.View, Store.State == Store.Entity {
   associatedtype Machine: Guard
 }
 
@@ -9,8 +9,6 @@ extension GuardKind {
   static func nextExpiry(of entity: Entity) -> Instant? {
     entity.isOver ? entity.tokens.until : entity.machine.nextExpiry
   }
-
-  static func isOver(_ entity: Entity) -> Bool { entity.isOver }
 }
 
 extension Engine {
@@ -19,23 +17,14 @@ extension Engine {
     _ kind: K.Type, _ key: Span<UInt8>, _ machine: K.Machine, owner: Owner,
     by client: Client
   ) -> UInt32 {
-    if let index = K.find(key, in: self) {
-      let table = K.table(of: self)
-      connections.count(-1, for: table[index].uid)
-      connections.count(1, for: client.uid)
-      table[index].uid = client.uid
-      table[index].machine = machine
-      table[index].generation = newGeneration()
-      table[index].isOver = false
-      setOwner(of: kind, index, owner)
-      arm(kind, index)
-      return index
-    }
-    return insert(
-      kind,
-      GuardEntity(
-        key: Array(key), machine: machine, generation: newGeneration(), owner: owner,
-        uid: client.uid))
+    var entity = GuardEntity(
+      key: Array(key), machine: machine, generation: newGeneration(), owner: owner,
+      uid: client.uid)
+    let old = K.table(of: self).find(key)
+    if let old { entity.tokens = K.table(of: self)[old].tokens }
+    let index = insert(kind, entity, replacing: old)
+    arm(kind, index)
+    return index
   }
 
   /// Ends a guard without an event. While its tokens are remembered, it stays as one that is over.
@@ -56,7 +45,7 @@ extension Engine {
     _ kind: K.Type, _ key: Span<UInt8>, _ token: [UInt8]?, _ command: Tokens.Command,
     at now: Moment
   ) -> K.View? {
-    guard let token, let index = K.find(key, in: self) else { return nil }
+    guard let token, let index = K.table(of: self).find(key) else { return nil }
     _ = K.runDue(index, in: self, at: now)
     guard let entity = K.table(of: self).entity(at: index),
       let generation = entity.tokens.generation(token, of: command)

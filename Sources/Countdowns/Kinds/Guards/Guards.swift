@@ -10,9 +10,12 @@ package protocol Guard: Stored, Equatable, Sendable {
   var nextExpiry: Instant? { get }
   /// The lowest version of records that has everything of this machine.
   var format: UInt8 { get }
+  /// The connection that runs its action.
+  var taker: UInt64? { get }
 }
 
 extension Guard {
+  package var taker: UInt64? { nil }
   package var format: UInt8 { EntityRecord.plain }
 }
 
@@ -26,6 +29,11 @@ package struct GuardEntity<Machine: Guard>: KeyedEntity {
   var isOver = false
   var alarm: TimerWheel.Token?
   var tokens = Tokens()
+
+  func forEachOwner(_ body: (Owner) -> Void) {
+    body(owner)
+    if let taker = machine.taker { body(.connection(taker)) }
+  }
 }
 
 extension GuardEntity: EntityState {

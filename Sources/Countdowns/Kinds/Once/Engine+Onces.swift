@@ -1,16 +1,13 @@
 /// Idempotency keys: something runs once, and repetitions get its result.
 enum OnceKind: GuardKind {
   typealias Machine = Once
-  typealias Entity = GuardEntity<Once>
   typealias View = OnceView
 
   static let kind = EntityKind.once
   static let name: StaticString = "once"
   static let stateOfNothing: StaticString = "idle"
 
-  static func table(of engine: Engine) -> EntityTable<GuardEntity<Once>> { engine.onces }
-
-  static func view(of entity: Entity, at now: Moment) -> OnceView { OnceView(entity, at: now) }
+  static func store(of engine: Engine) -> EntityTable<GuardEntity<Once>> { engine.onces }
 
   static func endedView(of entity: Entity, at now: Moment) -> OnceView {
     OnceView(idle: entity, at: now)

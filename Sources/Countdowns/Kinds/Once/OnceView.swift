@@ -1,5 +1,5 @@
 /// The view of an idempotency key.
-package struct OnceView: GuardView, Equatable {
+package struct OnceView: GuardView, ViewOfEntity, Equatable {
   package enum State: String, CaseIterable, Sendable { case idle, running, done }
 
   package var key: [UInt8]

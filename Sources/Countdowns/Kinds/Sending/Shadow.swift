@@ -84,7 +84,7 @@ extension Engine {
     guard let policy, let name = settings.policies[policy.name]?.shadow,
       let other = settings.policies[name], answer.decision != .acceptedBefore
     else { return }
-    if shadow == nil { shadow = Shadow(settings, at: now) }
+    if shadow == nil { stores.countdowns.shadow = Shadow(settings, at: now) }
     let isAccepted = answer.decision.isAccepted
     let generation =
       isAccepted ? brief(of: answer, at: now).generation : newGeneration()

@@ -85,7 +85,8 @@ extension Engine {
       }
       throttles[index].machine.take(
         cost, id: id.value, hasCode: hasCode, by: charge.rules,
-        atMost: context.isWorkbench ? LimitRules.mostInFleet : LimitRules.mostInWindow, at: now.boot)
+        atMost: context.isWorkbench ? LimitRules.mostInFleet : LimitRules.mostInWindow, at: now.boot
+      )
       if token != nil {
         throttles[index].tokens.remember(
           token, of: .take, throttles[index].generation, at: now.boot)
@@ -148,7 +149,7 @@ extension Engine {
     syncSends(of: index)
     guard let passes, let passed = rules.rules.passed else { return }
     statistics.decisions.blocked += 1
-    noteBlock(of: index)
+    stores.throttles.noteBlock(of: index)
     limitChanged(index, .blocked, reason: .passed, at: now)
     notices.append(.blocked(key: place.key, passes, passed))
   }
@@ -162,7 +163,7 @@ extension Engine {
     try checkWritable(.none)
     let isFirst = throttles[index].machine.unblock(at: now.boot)
     if isFirst {
-      noteBlock(of: index)
+      stores.throttles.noteBlock(of: index)
       limitChanged(index, .unblocked, at: now)
     }
     let view = ThrottleView(throttles[index], at: now)
@@ -195,7 +196,7 @@ extension Engine {
       statistics.record(late: (now.boot - due).microseconds)
       if limit.blockedUntil == due {
         _ = throttles[index].machine.unblock(at: now.boot)
-        noteBlock(of: index)
+        stores.throttles.noteBlock(of: index)
         publish(ThrottleKind.self, index, .unblocked, due: due, at: now)
       } else if limit.roomAt == due {
         let key = throttles[index].key
@@ -266,7 +267,7 @@ extension Engine {
     let (changed, freed) = throttles[index].machine.changeLimit { limit, _ in
       limit.sends.takeChanges {
         let place = throttles.reserve()
-        sendPages.insert(SendPage(limit: index, uid: uid), at: place)
+        stores.throttles.pages.insert(SendPage(limit: index, uid: uid), at: place)
         connections.count(1, for: uid)
         return place
       }
@@ -275,17 +276,8 @@ extension Engine {
     for place in freed { releasePage(place) }
   }
 
-  /// Notes whether a limit is blocked. Each change of a block comes here; `release` ends it.
-  func noteBlock(of index: UInt32) {
-    if throttles[index].machine.limit?.blockedUntil == nil {
-      blocked.remove(EntityRef(.throttle, index))
-    } else {
-      blocked.insert(EntityRef(.throttle, index))
-    }
-  }
-
   fileprivate func releasePage(_ place: UInt32) {
-    let page = sendPages.remove(place)
+    let page = stores.throttles.pages.remove(place)
     if page.limit != .max { connections.count(-1, for: page.uid) }
     changes.note(EntityRef(.throttle, place), isKept: false)
     throttles.release(place)
@@ -299,24 +291,20 @@ extension ThrottleKind {
       limit.sends.removeAll()
     }
     for place in places { engine.releasePage(place) }
-    engine.blocked.remove(EntityRef(kind, index))
-  }
-
-  static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
-    !engine.throttles.contains(index) && !engine.sendPages.contains(index)
+    engine.stores.throttles.blocked.remove(EntityRef(kind, index))
   }
 
   static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
-    if engine.sendPages.contains(index) {
-      return engine.throttles.contains(engine.sendPages[index].limit)
+    if engine.stores.throttles.pages.contains(index) {
+      return engine.throttles.contains(engine.stores.throttles.pages[index].limit)
     }
-    return state(index, in: engine).flatMap(stored) != nil
+    return store(of: engine).state(index).flatMap(stored) != nil
   }
 
   /// Appends a page of sends.
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool {
-    guard engine.sendPages.contains(index),
-      let entity = engine.throttles.entity(at: engine.sendPages[index].limit)
+    guard engine.stores.throttles.pages.contains(index),
+      let entity = engine.throttles.entity(at: engine.stores.throttles.pages[index].limit)
     else { return false }
     let sends = entity.machine.limit?.sends.page(at: index) ?? []
     batch.append(kind, at: index) { $0.page(of: entity.key, sends) }
@@ -324,9 +312,10 @@ extension ThrottleKind {
   }
 
   static func writeAll(of engine: Engine, to batch: ChangeWriter) {
-    for index in 0..<UInt32(indexEnd(in: engine)) where !append(index, of: engine, to: batch) {
-      guard var state = state(index, in: engine) else { continue }
-      batch.append(Self.self, key(index, in: engine).span, &state, at: index)
+    let store = store(of: engine)
+    for index in 0..<UInt32(store.indexEnd) where !append(index, of: engine, to: batch) {
+      guard var state = store.state(index) else { continue }
+      batch.append(Self.self, store.key(index).span, &state, at: index)
     }
   }
 
@@ -335,9 +324,9 @@ extension ThrottleKind {
   ) throws(EntityRecord.Problem) {
     guard EntityRecord.isSends(record.first) else {
       try restoreEntity(record, at: index, offset: offset, in: engine, at: now)
-      engine.noteBlock(of: index)
+      engine.stores.throttles.noteBlock(of: index)
       guard let range = EntityRecord.key(of: record.span),
-        let pages = engine.pagesWithoutLimit.removeValue(
+        let pages = engine.stores.throttles.pagesWithoutLimit.removeValue(
           forKey: Array(record.span.extracting(range)))
       else { return }
       for (place, sends) in pages where !engine.attach(sends, at: place, to: index) {
@@ -346,17 +335,17 @@ extension ThrottleKind {
       return
     }
     guard let (key, sends) = page(record, offset: offset), index < KeyIndex.mostEntries,
-      isFree(index, in: engine)
+      engine.stores.throttles.isFree(index)
     else { throw .damaged }
     engine.throttles.reserve(index)
-    engine.sendPages.insert(.restored, at: index)
-    if let limit = find(key.span, in: engine) {
+    engine.stores.throttles.pages.insert(.restored, at: index)
+    if let limit = engine.throttles.find(key) {
       guard engine.attach(sends, at: index, to: limit) else {
         engine.releasePage(index)
         throw .damaged
       }
     } else {
-      engine.pagesWithoutLimit[key, default: []].append((index, sends))
+      engine.stores.throttles.pagesWithoutLimit[key, default: []].append((index, sends))
     }
     engine.changes.setKept(EntityRef(.throttle, index), true)
   }
@@ -398,7 +387,7 @@ extension Engine {
     guard throttles[index].machine.isNamed, !throttles[index].isOver,
       throttles[index].machine.changeLimit({ limit, _ in limit.sends.attach(sends, at: place) })
     else { return false }
-    sendPages[place] = SendPage(limit: index, uid: throttles[index].uid)
+    stores.throttles.pages[place] = SendPage(limit: index, uid: throttles[index].uid)
     connections.count(1, for: throttles[index].uid)
     arm(ThrottleKind.self, index)
     return true

@@ -1,7 +1,6 @@
 /// Rate limits.
 enum ThrottleKind: GuardKind {
   typealias Machine = Throttle
-  typealias Entity = GuardEntity<Throttle>
   typealias View = ThrottleView
 
   static let kind = EntityKind.throttle
@@ -12,11 +11,7 @@ enum ThrottleKind: GuardKind {
 
   static func logs(_ event: Event.Name) -> Bool { event == .blocked || event == .unblocked }
 
-  static func table(of engine: Engine) -> EntityTable<GuardEntity<Throttle>> { engine.throttles }
-
-  static func view(of entity: Entity, at now: Moment) -> ThrottleView {
-    ThrottleView(entity, at: now)
-  }
+  static func store(of engine: Engine) -> ThrottleStore { engine.stores.throttles }
 
   /// Ends a rate limit when all of BURST is available again.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {

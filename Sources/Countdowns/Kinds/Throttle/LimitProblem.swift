@@ -79,7 +79,9 @@ extension Engine {
       } else if rules.isGlobal {
         limit = LimitRules.key(name, [])
       } else if let count = rules.withoutLast {
-        limit = derivedKeys[name] ?? LimitRules.key(name, LimitRules.shortened(key, by: count))
+        limit =
+          stores.throttles.derivedKeys[name]
+          ?? LimitRules.key(name, LimitRules.shortened(key, by: count))
       } else {
         throw .limits(.missing(name: name, policy: policy.name))
       }

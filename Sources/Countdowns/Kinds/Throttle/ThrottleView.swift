@@ -1,5 +1,5 @@
 /// The view of a rate limit.
-package struct ThrottleView: GuardView, Equatable {
+package struct ThrottleView: GuardView, ViewOfEntity, Equatable {
   package enum State: String, CaseIterable, Sendable {
     /// Nothing is used.
     case idle

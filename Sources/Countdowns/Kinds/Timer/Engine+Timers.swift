@@ -24,20 +24,15 @@ package struct TimerSet: Sendable {
 }
 
 enum TimerKind: ExpiringKind, SharedKind {
-  typealias Entity = TimerEntity
   typealias View = TimerView
 
   static let kind = EntityKind.timer
   static let name: StaticString = "timer"
   static let stateOfNothing: StaticString = "idle"
 
-  static func table(of engine: Engine) -> EntityTable<TimerEntity> { engine.timers }
+  static func store(of engine: Engine) -> EntityTable<TimerEntity> { engine.timers }
   static func nextExpiry(of entity: TimerEntity) -> Instant? { entity.machine.nextExpiry }
   static func clock(of entity: TimerEntity) -> TimerClock { entity.clock }
-
-  static func view(of entity: TimerEntity, at now: Moment) -> TimerView {
-    TimerView(entity, at: now)
-  }
 
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     let clock = now.on(engine.timers[index].clock)
@@ -76,16 +71,12 @@ extension Engine {
     if let old {
       statistics.decisions.cancelled += 1
       publish(TimerKind.self, old, .cancelled, reason: .replaced, at: now)
-      release(timer: old)
     }
     let entity = TimerEntity(
       key: Array(key), machine: machine, generation: newGeneration(), owner: set.owner,
       uid: client.uid, clock: set.clock, payload: set.payload)
     // At the old index, so that a listing that is under way returns the key only once.
-    let index = old ?? timers.insert(entity)
-    if old != nil { timers[index] = entity }
-    connections.own(EntityRef(.timer, index), set.owner)
-    connections.count(1, for: client.uid)
+    let index = insert(TimerKind.self, entity, replacing: old)
     arm(TimerKind.self, index)
     publish(TimerKind.self, index, .set, at: now)
     return currentView(ofTimer: index, at: now)
@@ -141,12 +132,8 @@ extension Engine {
     return TimerKind.runDue(index, in: self, at: now) ? TimerView(timers[index], at: now) : last
   }
 
-  /// Detaches a timer from its wheel and its owner, and from the count of its user.
-  private func release(timer index: UInt32) {
-    let entity = timers[index]
-    let reference = EntityRef(.timer, index)
-    timers[index].alarm = arm(entity.alarm, for: nil, reference, on: entity.clock)
-    connections.disown(reference, entity.owner)
-    connections.count(-1, for: entity.uid)
+  /// Notes the alarm of a timer that the wheels of the wall clock have moved.
+  func setAlarm(ofTimer payload: UInt64, _ alarm: TimerWheel.Token) {
+    timers[EntityRef(payload: payload).index].alarm = alarm
   }
 }

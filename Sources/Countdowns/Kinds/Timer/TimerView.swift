@@ -1,5 +1,5 @@
 /// The view of a plain timer.
-package struct TimerView: EntityView, Equatable {
+package struct TimerView: ViewOfEntity, Equatable {
   package enum State: String, Sendable {
     case running, paused
     /// No time is left: it fires now.

@@ -8,7 +8,7 @@ enum HUDKind: ArmedKind {
   static let partBytes = 800
   static let stateOfNothing: StaticString = "hidden"
 
-  static func table(of engine: Engine) -> EntityTable<HUDEntity> { engine.huds }
+  static func store(of engine: Engine) -> EntityTable<HUDEntity> { engine.huds }
   static func nextExpiry(of entity: HUDEntity) -> Instant? { entity.nextExpiry }
 
   /// Returns the view of the front presentation.
@@ -19,11 +19,6 @@ enum HUDKind: ArmedKind {
   static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [HUDView] {
     let entity = engine.huds[index]
     return entity.presentations.map { HUDView(entity.key, $0.level, $0.machine, at: now) }
-  }
-
-  static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
-    engine.huds[index].alarm = nil
-    _ = runDue(index, in: engine, at: now)
   }
 
   /// Runs what is due, first for the pages that hold the HUD.
@@ -87,10 +82,11 @@ extension Engine {
       let machine = Presentation(request, generation: generation, owner: owner, at: now.boot) {
         occurrences.append($0)
       }
-      let index = huds.insert(
-        HUDEntity(key: key, presentations: [(level, machine)], owners: [], uid: client.uid))
-      connections.count(1, for: client.uid)
-      own(index, owner)
+      let index = insert(
+        HUDKind.self,
+        HUDEntity(
+          key: key, presentations: [(level, machine)], owners: owner == .none ? [] : [owner],
+          uid: client.uid))
       return appeared(index, level, occurrences, at: now)
     }
 
@@ -325,7 +321,7 @@ extension Engine {
   private func dropHidden(_ index: UInt32) {
     huds[index].presentations.removeAll { $0.machine.isHidden }
     if huds[index].presentations.isEmpty {
-      takeOut(hud: index)
+      remove(HUDKind.self, index)
     } else {
       forgetOwners(ofHUD: index)
       arm(HUDKind.self, index)
@@ -376,14 +372,6 @@ extension Presentation.Event {
 }
 
 extension Engine {
-  func takeOut(hud index: UInt32) {
-    let reference = EntityRef(.hud, index)
-    huds[index].alarm = arm(huds[index].alarm, for: nil, reference)
-    let entity = huds.remove(index)
-    for owner in entity.owners { connections.disown(reference, owner) }
-    connections.count(-1, for: entity.uid)
-  }
-
   // MARK: Refusing
 
   /// Throws if state cannot be stored and the level is durable, or `request` would make it so.

@@ -29,19 +29,6 @@ extension Owner {
   }
 }
 
-extension HUDKind {
-  static func restore(
-    _ key: Span<UInt8>, _ state: HUDEntity, at index: UInt32, in engine: Engine, at now: Moment
-  ) -> Bool {
-    engine.huds.insert(state, at: index)
-    let reference = EntityRef(kind, index)
-    engine.restored(reference, .none, uid: state.uid)
-    for owner in state.owners { engine.connections.restore(reference, owner) }
-    engine.arm(Self.self, index)
-    return true
-  }
-}
-
 extension Presentation: Stored {
   package static var blank: Presentation {
     Presentation(.blank, generation: Generation(0), owner: .none, at: .zero) { _ in }

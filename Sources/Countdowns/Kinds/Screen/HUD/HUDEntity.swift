@@ -13,6 +13,8 @@ package struct HUDEntity: KeyedEntity {
   var owner: Owner { presentations.last!.machine.shown.owner }
   package var generation: Generation { presentations.last!.machine.generation }
 
+  func forEachOwner(_ body: (Owner) -> Void) { owners.forEach(body) }
+
   var nextExpiry: Instant? { presentations.compactMap(\.machine.nextExpiry).min() }
 
   /// Whether any presentation survives restarts.

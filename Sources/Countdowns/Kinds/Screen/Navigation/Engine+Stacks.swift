@@ -9,7 +9,7 @@ enum NavigationKind: ArmedKind {
   static let hasOwners = false
   static let stateOfNothing: StaticString = "empty"
 
-  static func table(of engine: Engine) -> EntityTable<StackEntity> { engine.stacks }
+  static func store(of engine: Engine) -> EntityTable<StackEntity> { engine.stacks }
   static func nextExpiry(of entity: StackEntity) -> Instant? { entity.machine.nextExpiry }
 
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> StackView {
@@ -17,11 +17,6 @@ enum NavigationKind: ArmedKind {
   }
 
   static let partBytes = 80
-
-  static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
-    engine.stacks[index].alarm = nil
-    _ = runDue(index, in: engine, at: now)
-  }
 
   static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     engine.runDue(stack: index, at: now)
@@ -206,10 +201,7 @@ extension Engine {
     let gone = before.pages.filter { !after.contains($0.scope) }
     limitPoppedScope(before, stacks[index].machine)
     arm(NavigationKind.self, index)
-    if stacks[index].machine.pages.isEmpty {
-      let entity = stacks.remove(index)
-      connections.count(-1, for: entity.uid)
-    }
+    if stacks[index].machine.pages.isEmpty { remove(NavigationKind.self, index) }
     // The scope that begins to close last, the top one, finishes first.
     for page in gone where ends(page.scope, of: before, at: now) {
       scopes.table[page.scope.index].stack = nil
@@ -253,9 +245,9 @@ extension Engine {
   ) -> StackView {
     var occurrences: [NavigationStack.Occurrence] = []
     let machine = NavigationStack(page) { occurrences.append($0) }
-    let index = stacks.insert(
+    let index = insert(
+      NavigationKind.self,
       StackEntity(key: key, machine: machine, generation: newGeneration(), uid: client.uid))
-    connections.count(1, for: client.uid)
     scopes.table[page.scope.index].stack = index
     publish(occurrences, ofStack: index, at: now)
     return StackView(stacks[index], at: now)

@@ -2,7 +2,6 @@ import TimerWheel
 
 /// Pages and their loads.
 enum PageKind: ExpiringKind {
-  typealias Entity = PageEntity
   typealias View = PageView
 
   static let kind = EntityKind.page
@@ -10,9 +9,8 @@ enum PageKind: ExpiringKind {
   static let keyName = "page"
   static let stateOfNothing: StaticString = "unknown"
 
-  static func table(of engine: Engine) -> EntityTable<PageEntity> { engine.pages }
+  static func store(of engine: Engine) -> EntityTable<PageEntity> { engine.pages }
   static func nextExpiry(of entity: PageEntity) -> Instant? { entity.machine.nextExpiry }
-  static func view(of entity: PageEntity, at now: Moment) -> PageView { PageView(entity, at: now) }
 
   /// Runs what is due, first for the page's stack, which may make the page appear or disappear.
   static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {

@@ -1,5 +1,5 @@
 /// The view of a page.
-package struct PageView: EntityView, Equatable {
+package struct PageView: ViewOfEntity, Equatable {
   package var key: [UInt8]
   package var state: PageLoad.State
   package var generation: Generation

@@ -13,7 +13,7 @@ extension Engine {
     scopes.table[index].alarm = arm(
       scopes.table[index].alarm, for: nil, EntityRef(.scope, index))
     scopes.closings.begin(
-      Scopes.Closing(
+      ScopeStore.Closing(
         root: index, generation: scopes.table[index].generation, reason: reason, cursor: index))
     leaveStack(index, at: now)
   }
@@ -90,15 +90,7 @@ extension Engine {
   private func removeScope(_ index: UInt32, reason: Reason, at now: Moment) {
     leaveStack(index, at: now)
     publish(scope: index, .closed, reason: reason, at: now)
-    let reference = EntityRef(.scope, index)
-    let entity = scopes.table[index]
-    _ = arm(entity.alarm, for: nil, reference)
-    connections.disown(reference, entity.owner)
-    for connection in entity.handlers.connections {
-      connections.disown(reference, .connection(connection))
-    }
-    connections.count(-1, for: entity.uid)
     scopes.tree.remove(index)
-    scopes.table.remove(index)
+    remove(ScopeKind.self, index)
   }
 }

@@ -17,7 +17,7 @@ enum ScopeKind: TableKind {
   static let keyName = "scope"
   static let stateOfNothing: StaticString = "closed"
 
-  static func table(of engine: Engine) -> EntityTable<ScopeEntity> { engine.scopes.table }
+  static func store(of engine: Engine) -> ScopeStore { engine.scopes }
 
   /// Returns nil also for a closed scope that is not cleaned up yet.
   static func entry(
@@ -235,16 +235,14 @@ extension Engine {
     let owner = opening.owner ?? .none
     var connection: UInt64?
     if case .connection(let id) = owner { connection = id }
-    let index = scopes.table.insert(
+    let index = insert(
+      ScopeKind.self,
       ScopeEntity(
         key: key, generation: newGeneration(), owner: owner, uid: client.uid, ttl: opening.ttl))
     let leaseEnd = opening.ttl.map { now.boot + $0 }
     scopes.tree.insert(
       index, under: parent, isRouted: opening.parent != nil, connection: connection,
       leaseEnd: leaseEnd)
-    // An owning scope needs no entry: the scopes it owns are below it in the tree.
-    if connection != nil { connections.own(EntityRef(.scope, index), owner) }
-    connections.count(1, for: client.uid)
     armLease(of: index)
     publish(scope: index, .opened, at: now)
     return index

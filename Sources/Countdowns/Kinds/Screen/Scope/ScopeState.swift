@@ -47,17 +47,16 @@ extension Handlers: Stored {
   }
 }
 
-extension ScopeKind {
-  typealias State = ScopeState
-
-  static func state(_ index: UInt32, in engine: Engine) -> ScopeState? {
-    guard let entity = engine.scopes.table.entity(at: index) else { return nil }
+extension ScopeStore {
+  func state(_ index: UInt32) -> ScopeState? {
+    guard let entity = table.entity(at: index) else { return nil }
     return ScopeState(
-      entity: entity, parent: engine.scopes.tree.parent(of: index),
-      isRouted: engine.scopes.tree.isRouted(index),
-      leaseEnd: engine.scopes.tree.leaseEnd(of: index), isNamed: entity.name != nil)
+      entity: entity, parent: tree.parent(of: index), isRouted: tree.isRouted(index),
+      leaseEnd: tree.leaseEnd(of: index), isNamed: entity.name != nil)
   }
+}
 
+extension ScopeKind {
   static func restore(
     _ key: Span<UInt8>, _ state: ScopeState, at index: UInt32, in engine: Engine, at now: Moment
   ) -> Bool {
@@ -68,16 +67,10 @@ extension ScopeKind {
     if state.isNamed {
       entity.name = OwnerName(key: entity.key, index: index, generation: entity.generation)
     }
-    engine.scopes.table.insert(entity, at: index)
+    engine.restore(Self.self, entity, at: index)
     engine.scopes.tree.insert(
       index, under: state.parent, isRouted: state.isRouted, connection: connection,
       leaseEnd: state.leaseEnd)
-    let reference = EntityRef(kind, index)
-    // An owning scope needs no entry: the scopes it owns are below it in the tree.
-    engine.restored(reference, connection.map { .connection($0) } ?? .none, uid: entity.uid)
-    for handler in entity.handlers.connections {
-      engine.connections.restore(reference, .connection(handler))
-    }
     if entity.isClosing {
       engine.scopes.tree.beginClosing(index)
     } else if entity.ttl != nil {

@@ -1,12 +1,10 @@
 import TimerWheel
 
 /// All scopes, their tree, and the closings in progress.
-struct Scopes: ~Copyable {
-  var table = EntityTable<ScopeEntity>()
+final class ScopeStore: TableStore {
+  let table = EntityTable<ScopeEntity>()
   var tree = ScopeTree()
   var closings = Closings()
-
-  var count: Int { table.count }
 
   /// The closing of a scope and all below it, in the background, from the bottom up.
   struct Closing {
@@ -41,7 +39,7 @@ struct Scopes: ~Copyable {
   }
 
   /// Returns whether the named scope is open; another scope at its index does not count.
-  mutating func isOpen(
+  func isOpen(
     _ name: OwnerName, at now: Instant, _ connections: borrowing Connections
   ) -> Bool {
     isAlive(name) && tree.isOpen(name.index, at: now, connections)
@@ -72,6 +70,12 @@ struct ScopeEntity: KeyedEntity {
   /// The owned entities still to cancel while the scope is closing. They are stored here because a
   /// scope above may begin to close meanwhile, and its closing then continues with them.
   var ownedLeft: EntitySet.Iterator?
+
+  /// An owning scope needs no entry: the scopes it owns are below it in the tree.
+  func forEachOwner(_ body: (Owner) -> Void) {
+    if case .connection = owner { body(owner) }
+    for handler in handlers.connections { body(.connection(handler)) }
+  }
 }
 
 /// Why a command about scopes is refused.

@@ -1,12 +1,12 @@
 import TimerWheel
 
 /// Countdowns by key and by index, like an `EntityTable`, but packed: there may be tens of millions
-/// of them. Each takes 36 bytes, besides its key, its place in the index, and rare extras.
+/// of them. Each takes 36 bytes, besides its key, its place in the index, and rare extras. Beside
+/// them is what only countdowns have.
 ///
 /// Frequently used fields are read alone and changed in place; a whole countdown is copied out as a
 /// `CountdownEntity` and written back.
-struct CountdownTable: ~Copyable {
-  private let inPlace = InPlace()
+final class CountdownStore: EntityStore {
   private var memory = GrowingArray<CountdownRecord>(capacity: 64)
   private var records: Cells<CountdownRecord>
   private var places = Places()
@@ -25,10 +25,22 @@ struct CountdownTable: ~Copyable {
   /// The number of records whose memory is given back at once: whole pages.
   private static let region = 1 << 14
 
-  /// - Parameter keyMemory: the most bytes that keys may take.
-  init(keyMemory: Int = KeyArena.mostBytes) {
-    keys = KeyArena(limit: keyMemory)
+  /// The plan of a START without COUNT and EVERY.
+  private(set) var defaultPlan: Countdown.Plan
+  /// The record of the plain countdown that was stored last, reused for the next one.
+  var recordTemplate = RecordTemplate()
+  /// The policies that are tried out; nil until one of them has something to decide.
+  var shadow: Shadow?
+
+  init(_ settings: EngineSettings = EngineSettings()) {
+    keys = KeyArena(limit: settings.limits.keyMemory)
     records = memory.cells
+    defaultPlan = settings.defaultPlan
+  }
+
+  func reload(_ settings: EngineSettings) {
+    defaultPlan = settings.defaultPlan
+    shadow?.reload(settings)
   }
 
   var count: Int { index.count }
@@ -64,10 +76,14 @@ struct CountdownTable: ~Copyable {
   }
 
   /// Prefetches what `find` needs for the key after the next: memory takes longer than a command.
-  mutating func prepare(_ key: Span<UInt8>) {
+  func prepare(key: Span<UInt8>) {
     guard let new = PreparedKey(key) else { return }
     prepared = (prepared.later, new)
     index.prefetch(new.hash)
+  }
+
+  func prepare(_ record: Span<UInt8>) {
+    if let key = EntityRecord.key(of: record) { prepare(key: record.extracting(key)) }
   }
 
   func find(_ key: [UInt8]) -> UInt32? { find(key.span) }
@@ -93,6 +109,7 @@ struct CountdownTable: ~Copyable {
   }
 
   func owner(_ index: UInt32) -> Owner { extras(index)?.owner ?? .none }
+  func forEachOwner(_ index: UInt32, _ body: (Owner) -> Void) { body(owner(index)) }
 
   /// Returns whether there are sends on record, which outlive the owner.
   func hasSends(_ index: UInt32) -> Bool { sending(index)?.record.sends.isEmpty == false }
@@ -109,7 +126,7 @@ struct CountdownTable: ~Copyable {
   }
 
   /// Replaces the machine by a changed copy, whose plan must be the same.
-  mutating func update(_ index: UInt32, _ machine: Countdown) {
+  func update(_ index: UInt32, _ machine: Countdown) {
     precondition(machine.plan == terms.plan(record(index).terms), "a new plan is new terms")
     records[Int(index)].update(machine)
   }
@@ -165,14 +182,12 @@ struct CountdownTable: ~Copyable {
     }
   }
 
-  func entity(at index: Int) -> CountdownEntity? {
-    contains(UInt32(clamping: index)) ? self[UInt32(index)] : nil
-  }
+  func state(_ index: UInt32) -> CountdownEntity? { contains(index) ? self[index] : nil }
 
   // MARK: Changing
 
   /// Inserts a countdown with a new key. Returns nil if there is no room for the key. O(1).
-  mutating func insert(
+  func insert(
     _ key: Span<UInt8>, hash: KeyIndex.Hash, _ machine: Countdown, _ generation: Generation,
     uid: UInt32, titles: Titles? = nil, _ extras: CountdownExtras? = nil
   ) -> UInt32? {
@@ -183,11 +198,11 @@ struct CountdownTable: ~Copyable {
     return place
   }
 
-  var freeIndex: UInt32 { mutating get { places.peek() } }
+  var freeIndex: UInt32 { places.peek() }
 
   /// Inserts a countdown with a new key at an index, which must be free. Returns false if there is
   /// no room for the key. O(1).
-  mutating func insert(
+  func insert(
     _ key: Span<UInt8>, _ entity: CountdownEntity, at place: UInt32
   ) -> Bool {
     guard let cell = keys.add(key) else { return false }
@@ -199,7 +214,7 @@ struct CountdownTable: ~Copyable {
   }
 
   @inline(__always)
-  private mutating func fill(
+  private func fill(
     _ place: UInt32, _ record: CountdownRecord, _ extras: CountdownExtras?
   ) {
     if places.end > memory.capacity {
@@ -216,7 +231,7 @@ struct CountdownTable: ~Copyable {
   }
 
   /// O(1).
-  mutating func remove(_ old: UInt32) {
+  func remove(_ old: UInt32) {
     let record = record(old)
     index.remove(old, hash: record.hash)
     keys.remove(record.key)
@@ -229,7 +244,7 @@ struct CountdownTable: ~Copyable {
 
   /// Gives back the memory of a peak once few countdowns are left. Keys are compacted and the index
   /// is rebuilt; records stay in place. O(peak / 64) after a peak, otherwise O(1).
-  mutating func releaseUnusedMemory() {
+  func releaseUnusedMemory() {
     most = max(most, count)
     guard most > Self.few, count < most / 64 else { return }
     most = count
@@ -248,11 +263,19 @@ struct CountdownTable: ~Copyable {
     places.forEachFreeRegion(of: Self.region) { memory.giveBack($0) }
   }
 
-  private mutating func startOverIfEmpty() {
+  private func startOverIfEmpty() {
     guard count == 0 else { return }
     // Gives back the memory of a peak, and lets cursors start over.
     if indexEnd > Self.veryFew {
-      self = CountdownTable(keyMemory: keys.limit)
+      memory = GrowingArray(capacity: 64)
+      records = memory.cells
+      places = Places()
+      keys = KeyArena(limit: keys.limit)
+      index = KeyIndex()
+      terms = TermsTable()
+      extras = Shards()
+      prepared = (PreparedKey(), PreparedKey())
+      most = 0
     } else {
       keys.startOver()
       places.startOver()
@@ -287,101 +310,6 @@ private struct PreparedKey {
   }
 }
 
-/// A countdown, packed.
-struct CountdownRecord: BitwiseCopyable {
-  struct Flags: OptionSet {
-    let rawValue: UInt32
-    static let isUsed = Flags(rawValue: 1 << 28)
-    static let isArmed = Flags(rawValue: 1 << 29)
-    static let isRefunded = Flags(rawValue: 1 << 30)
-    static let hasExtras = Flags(rawValue: 1 << 31)
-  }
-
-  private static let mostSends: UInt32 = 1 << 28 - 1
-
-  // In halves, because eight-byte fields would add padding.
-  private var timeLow: UInt32 = 0
-  private var timeHigh: UInt32 = 0
-  private var generationLow: UInt32 = 0
-  private var generationHigh: UInt32 = 0
-  /// The timer's record in the wheel; valid only while the flag `isArmed` is set.
-  private var alarm: UInt32 = 0
-  var terms: TermsTable.ID = 0
-  var key: KeyArena.Place = 0
-  /// The hash of the key, so that the index can grow without reading keys.
-  private(set) var hash: KeyIndex.Hash = 0
-  private var sendsAndFlags: UInt32 = 0
-
-  init() {}
-
-  @inline(__always)
-  init(
-    _ machine: Countdown, _ generation: Generation, _ key: KeyArena.Place, _ hash: KeyIndex.Hash,
-    _ terms: TermsTable.ID
-  ) {
-    self.key = key
-    self.hash = hash
-    self.terms = terms
-    sendsAndFlags = Flags.isUsed.rawValue
-    self.generation = generation
-    update(machine)
-  }
-
-  /// Writes the machine except its plan, which is in the terms.
-  mutating func update(_ machine: Countdown) {
-    // Instants and intervals are far below 2⁶¹ µs in magnitude.
-    let time: Int64 =
-      switch machine.phase {
-      case .counting(let until): until.microseconds << 2
-      case .paused(let left): left.microseconds << 2 | 1
-      case .ready(let since): since.microseconds << 2 | 2
-      case .idle(let since): since.microseconds << 2 | 3
-      }
-    timeLow = UInt32(truncatingIfNeeded: time)
-    timeHigh = UInt32(truncatingIfNeeded: time >> 32)
-    let isRefunded = machine.isRefunded ? Flags.isRefunded.rawValue : 0
-    let others = flags.subtracting(.isRefunded).rawValue
-    sendsAndFlags = min(machine.sends, Self.mostSends) | isRefunded | others
-  }
-
-  var flags: Flags { Flags(rawValue: sendsAndFlags & ~Self.mostSends) }
-
-  var generation: Generation {
-    get { Generation(Int64(bitPattern: UInt64(generationHigh) << 32 | UInt64(generationLow))) }
-    set {
-      let value = UInt64(bitPattern: newValue.value)
-      generationLow = UInt32(truncatingIfNeeded: value)
-      generationHigh = UInt32(truncatingIfNeeded: value >> 32)
-    }
-  }
-
-  mutating func setHasExtras(_ hasExtras: Bool) {
-    let others = sendsAndFlags & ~Flags.hasExtras.rawValue
-    sendsAndFlags = hasExtras ? others | Flags.hasExtras.rawValue : others
-  }
-
-  var timer: UInt32? { flags.contains(.isArmed) ? alarm : nil }
-
-  mutating func arm(_ timer: UInt32?) {
-    guard let timer else {
-      sendsAndFlags &= ~Flags.isArmed.rawValue
-      return
-    }
-    alarm = timer
-    sendsAndFlags |= Flags.isArmed.rawValue
-  }
-
-  func machine(_ plan: Countdown.Plan) -> Countdown {
-    let time = Int64(bitPattern: UInt64(timeHigh) << 32 | UInt64(timeLow))
-    let phase: Countdown.Phase =
-      switch time & 3 {
-      case 0: .counting(until: Instant(microseconds: time >> 2))
-      case 1: .paused(left: Interval(microseconds: time >> 2))
-      case 2: .ready(since: Instant(microseconds: time >> 2))
-      default: .idle(since: Instant(microseconds: time >> 2))
-      }
-    return Countdown(
-      plan, phase, sends: sendsAndFlags & Self.mostSends,
-      isRefunded: flags.contains(.isRefunded))
-  }
+extension Engine {
+  var shadow: Shadow? { stores.countdowns.shadow }
 }
