@@ -12,13 +12,14 @@ SOURCES = Path(__file__).resolve().parent.parent / "Sources/Countdowns"
 # and asks named limits.
 SHARED = {"Sending": "Countdown", "Throttle": "Countdown"}
 PROPERTIES = {
-    "Countdown": "countdowns|throttles|sendPages|shadow", "Debounce": "debounces", "Gate": "gates",
+    "Countdown": "countdowns|throttles|shadow", "Debounce": "debounces", "Gate": "gates",
     "Once": "onces", "Screen": "huds|scopes|stacks|pages", "Timer": "timers"}
 DECLARATION = r"^(?:package |indirect |final )*(?:struct|class|enum|protocol|let) (\w+)"
 # Files and folders that may name kinds, and what they may name; empty: everything.
 EXCEPTIONS = {
-    # The registry.
+    # The registry of kinds, and that of their stores.
     "Kinds/Kind.swift": "",
+    "Kinds/Stores.swift": "",
     # The settings and errors of kinds, which the configuration names.
     "EngineSettings.swift": "",
     # `OWNER scope:ID`. An owner is a connection, a scope or a page.
@@ -28,7 +29,6 @@ EXCEPTIONS = {
     "EventLog": "Countdown TimedEvent .countdown",
     # To be removed: what kinds still have in these belongs to their stores, requests or notices.
     "Commands/CommandHost.swift": "EngineNotice",
-    "Engine.swift": "",
     "Entities": "",
     "Fleet": "",
     "Journal": "",

@@ -41,8 +41,6 @@ package final class Engine {
   /// The number of the newest event.
   package internal(set) var lastSequence: Int64
   var outbox = Outbox()
-  /// What is to be logged.
-  package var notices: [EngineNotice] = []
   package var observer: (any EventObserver)?
   /// Keeps what is decided; nil if nobody wants to know.
   package var journal: Journal?
@@ -297,13 +295,6 @@ package final class Engine {
     outbox.append(
       kind, key, head.sequence, canBeMerged: head.name.canBeMerged, to: audience
     ) { head.write(view, key: key, to: &$0) }
-  }
-
-  /// Sends an emission to one connection, whatever its subscriptions are.
-  func tell(_ connection: UInt64, _ emission: Emission) {
-    var head = Event.Head(.emitted, emission.generation)
-    head.sequence = newSequence()
-    send(head, emission, .scope, emission.key.span, to: Audience(subscribers: [connection]))
   }
 
   /// Sends a snapshot of the current state to one connection.

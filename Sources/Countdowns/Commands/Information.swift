@@ -199,7 +199,7 @@ extension Dispatcher {
         "max-connections-per-uid", users.values.map(\.connections).max() ?? 0,
         host.connections.perUser
       ),
-      ("max-entities", engine.countForLimits, limits.entities),
+      ("max-entities", engine.stores.countForLimits, limits.entities),
       ("max-entities-per-uid", use.entitiesOfUser, limits.entitiesPerUser),
       ("max-key-memory", use.keyBytes, limits.keyMemory),
       ("max-memory", host.residentBytes, limits.memory),

@@ -1,17 +1,11 @@
-/// A kind whose entities have one deadline.
-protocol ArmedKind: TableKind {
-  /// Returns when an entity's alarm is due, on the entity's clock; nil if it needs none.
-  static func nextExpiry(of entity: Entity) -> Instant?
-}
-
-extension ArmedKind {
+extension TableKind {
   static func alarmFired(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     table(of: engine)[index].alarm = nil
     _ = runDue(index, in: engine, at: now)
   }
 }
 
-extension ArmedKind where Store.State == Store.Entity {
+extension TableKind where Store.State == Store.Entity {
   static func restore(
     _ key: Span<UInt8>, _ state: Entity, at index: UInt32, in engine: Engine, at now: Moment
   ) -> Bool {
@@ -23,7 +17,7 @@ extension ArmedKind where Store.State == Store.Entity {
 
 /// A kind whose entities also end with their owner: timers, pages, rate limits and others. The
 /// engine treats them all alike, apart from their state machines.
-protocol ExpiringKind: ArmedKind where View: ViewOfEntity, View.Entity == Store.Entity {
+protocol ExpiringKind: TableKind where View: ViewOfEntity, View.Entity == Store.Entity {
   /// Runs what is due by now. The caller then arms the entity again, if it still exists.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
 
@@ -83,7 +77,7 @@ extension ExpiringKind {
       return false
     }
     releaseAbsent(index, in: engine, at: now)
-    guard let due = nextExpiry(of: table[index]), due <= now.on(clock(of: table[index])) else {
+    guard let due = table[index].nextExpiry, due <= now.on(table[index].clock) else {
       return !table[index].isOver
     }
     guard !table[index].isOver else {
@@ -192,7 +186,7 @@ extension Engine {
   private func detach<K: TableKind>(_ kind: K.Type, _ index: UInt32) {
     let table = K.table(of: self)
     let entity = EntityRef(K.kind, index)
-    table[index].alarm = arm(table[index].alarm, for: nil, entity, on: K.clock(of: table[index]))
+    table[index].alarm = arm(table[index].alarm, for: nil, entity, on: table[index].clock)
     table[index].forEachOwner { connections.disown(entity, $0) }
     connections.count(-1, for: table[index].uid)
   }
@@ -209,11 +203,11 @@ extension Engine {
     changes.setKept(entity, true)
   }
 
-  func arm<K: ArmedKind>(_ kind: K.Type, _ index: UInt32) {
+  func arm<K: TableKind>(_ kind: K.Type, _ index: UInt32) {
     let table = K.table(of: self)
     table[index].alarm = arm(
-      table[index].alarm, for: K.nextExpiry(of: table[index]), EntityRef(K.kind, index),
-      on: K.clock(of: table[index]))
+      table[index].alarm, for: table[index].nextExpiry, EntityRef(K.kind, index),
+      on: table[index].clock)
   }
 
   func noteChange<K: ExpiringKind>(_ kind: K.Type, _ index: UInt32) {
@@ -236,7 +230,7 @@ extension Engine {
     let table = K.table(of: self)
     if name.changesState { noteChange(kind, index) }
     let head = Event.Head(
-      name, generation ?? table[index].generation, due: due, on: K.clock(of: table[index]),
+      name, generation ?? table[index].generation, due: due, on: table[index].clock,
       reason: reason, at: now)
     publish(
       K.kind, table[index].key, head, of: table[index].uid,

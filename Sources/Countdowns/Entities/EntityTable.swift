@@ -121,6 +121,10 @@ protocol KeyedEntity {
   var uid: UInt32 { get }
   /// The entity's only timer.
   var alarm: TimerWheel.Token? { get set }
+  /// The clock of the timer.
+  var clock: TimerClock { get }
+  /// When the timer is due, on its clock; nil if none is needed.
+  var nextExpiry: Instant? { get }
   /// Whether it has ended, and is only there for its tokens. Clients do not see it.
   var isOver: Bool { get }
   /// Visits the owners and connections whose end concerns the entity.
@@ -128,6 +132,7 @@ protocol KeyedEntity {
 }
 
 extension KeyedEntity {
+  var clock: TimerClock { .boot }
   var isOver: Bool { false }
   func forEachOwner(_ body: (Owner) -> Void) { body(owner) }
 }

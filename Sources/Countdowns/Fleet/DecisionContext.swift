@@ -5,16 +5,15 @@ enum DecisionContext {
   /// A fleet decides about some kinds, of whose entities the engine has copies.
   case copies(Copies)
   /// For a fleet, about one entity at a time. No entity has an owner: owners are on one host.
-  case workbench(Bench)
+  case workbench(SharedLimits?)
 
   /// Kinds whose entities are copies of shared ones: only the fleet changes them.
   var copiedKinds: KindSet { copies?.kinds ?? KindSet() }
   var copies: Copies? { if case .copies(let copies) = self { copies } else { nil } }
 
   var isWorkbench: Bool { if case .workbench = self { true } else { false } }
-  var bench: Bench? { if case .workbench(let bench) = self { bench } else { nil } }
   /// The limits of the shared countdown that is decided about; nil if they are the engine's own.
-  var sharedLimits: SharedLimits? { bench?.limits }
+  var sharedLimits: SharedLimits? { if case .workbench(let limits) = self { limits } else { nil } }
 
   final class Copies {
     let kinds: KindSet
@@ -37,11 +36,6 @@ enum DecisionContext {
       (self.isDue, self.position) = (isDue, position)
     }
   }
-
-  final class Bench {
-    /// Set while the engine decides about a shared countdown.
-    var limits: SharedLimits?
-  }
 }
 
 extension Engine {
@@ -55,7 +49,7 @@ extension Engine {
   package func decideForFleet(_ isOwnerThere: @escaping (UInt64) -> Bool) {
     noteChanges()
     changes.areAllKept = true
-    context = .workbench(DecisionContext.Bench())
+    context = .workbench(nil)
     connections.isOwnerThere = isOwnerThere
   }
 

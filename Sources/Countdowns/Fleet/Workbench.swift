@@ -26,7 +26,7 @@ final class Workbench {
     var nextDue: Int64?
     /// The name of the policy in force.
     var policy: String?
-    var limits = LimitWork()
+    var limits = SharedLimits()
     var notices: [EngineNotice] = []
     /// The connections that own the entity now, or run its action.
     var owners: [UInt64] = []
@@ -41,10 +41,7 @@ final class Workbench {
   var isOwnerThere: (UInt64) -> Bool = { _ in true }
   /// Returns this daemon's copy of a limit's record, how far its clock is ahead of a time, and the
   /// latest room that this daemon has promised.
-  var copy:
-    (_ key: [UInt8], _ time: Int64) -> (record: [UInt8], offset: Int64, promised: Instant?)? = {
-      _, _ in nil
-    }
+  var copy: (_ key: [UInt8], _ time: Int64) -> SharedLimits.Copy? = { _, _ in nil }
 
   init(host: any CommandHost) {
     var settings = EngineSettings()
@@ -75,30 +72,19 @@ final class Workbench {
     engine.raiseNumbers(to: time)
     engine.statistics.decisions = EngineStatistics.Decisions()
     let now = Moment(boot: Instant(microseconds: time), wall: Instant(microseconds: time))
-    let kind = key.kind.shared!
     defer { clear(key) }
     var outcome = Outcome()
-    let limits =
-      key.kind == .countdown ? SharedLimits(charged: charged) { [copy] in copy($0, time) } : nil
-    engine.context.bench?.limits = limits
+    if key.kind == .countdown {
+      outcome.limits = SharedLimits(charged: charged) { [copy] in copy($0, time) }
+    }
+    engine.context = .workbench(key.kind == .countdown ? outcome.limits : nil)
     engine.changes.copies = key.kind == .countdown ? KindSet([.throttle]) : KindSet()
-    if let record {
-      do throws(EntityRecord.Problem) {
-        guard EntityRecord.key(of: record.span).map({ key.key.elementsEqual(record[$0]) }) ?? true
-        else { throw .damaged }
-        try kind.restore(record[...], at: 0, offset: 0, in: engine, at: now)
-      } catch {
-        let reply = Self.reply(to: error, about: kind)
-        outcome.answers = operations.map { _ in Answer(reply: reply) }
-        return outcome
-      }
-      // Generations must rise even if the clock that they come from was set back.
-      if let state = engine.store(of: key.kind).generation(0) {
-        engine.raiseNumbers(to: state.value)
-      }
-      if let limit = engine.throttles.find(key.key), key.kind == .throttle {
-        engine.raiseNumbers(to: engine.throttles[limit].machine.limit?.newestID ?? 0)
-      }
+    do throws(EntityRecord.Problem) {
+      if let record { try restore(record, key, at: now) }
+    } catch {
+      let reply = Self.reply(to: error, about: key.kind)
+      outcome.answers = operations.map { _ in Answer(reply: reply) }
+      return outcome
     }
     engine.runDue(key, at: now)
     let (boot, wall) = engine.nextDeadline
@@ -127,13 +113,27 @@ final class Workbench {
       outcome.change = .none
     }
     outcome.statistics = engine.statistics.decisions
-    outcome.limits = limits?.work ?? LimitWork()
     outcome.notices = engine.notices
     return outcome
   }
 
+  private func restore(
+    _ record: [UInt8], _ key: FleetKey, at now: Moment
+  ) throws(EntityRecord.Problem) {
+    guard EntityRecord.key(of: record.span).map({ key.key.elementsEqual(record[$0]) }) ?? true
+    else { throw .damaged }
+    try key.kind.behavior.restore(record[...], at: 0, offset: 0, in: engine, at: now)
+    // Generations must rise even if the clock that they come from was set back.
+    if let generation = engine.store(of: key.kind).generation(0) {
+      engine.raiseNumbers(to: generation.value)
+    }
+    if let limit = engine.throttles.find(key.key), key.kind == .throttle {
+      engine.raiseNumbers(to: engine.throttles[limit].machine.limit?.newestID ?? 0)
+    }
+  }
+
   private static func reply(
-    to problem: EntityRecord.Problem, about kind: any SharedKind.Type
+    to problem: EntityRecord.Problem, about kind: EntityKind
   ) -> [UInt8] {
     switch problem {
     case .damaged:

@@ -106,14 +106,12 @@ extension Kind {
 protocol TableKind: Kind where Store: TableStore {
   typealias Entity = Store.Entity
 
-  static func clock(of entity: Entity) -> TimerClock
   /// Ends what an entity has besides, before it is removed.
   static func release(_ index: UInt32, in engine: Engine)
 }
 
 extension TableKind {
   static func table(of engine: Engine) -> EntityTable<Entity> { store(of: engine).table }
-  static func clock(of entity: Entity) -> TimerClock { .boot }
   static func release(_ index: UInt32, in engine: Engine) {}
 }
 

@@ -105,9 +105,10 @@ import Testing
   private func check<K: Kind>(
     _ kind: K.Type, _ engine: Engine, _ offset: Int64, _ after: String
   ) {
-    for index in 0..<UInt32(K.indexEnd(in: engine)) {
-      guard var state = K.state(index, in: engine) else { continue }
-      let key = K.key(index, in: engine)
+    let store = K.store(of: engine)
+    for index in 0..<UInt32(store.indexEnd) {
+      guard var state = store.state(index) else { continue }
+      let key = store.key(index)
       var writer = StateWriter(offset: offset)
       K.write(key.span, &state, to: &writer)
       var reader = StateReader(

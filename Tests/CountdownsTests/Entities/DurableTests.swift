@@ -109,7 +109,7 @@ import Testing
 extension Desk {
   /// Returns the stored record of a countdown, without the template.
   fileprivate func record(_ place: UInt32, offset: Int64) -> [UInt8]? {
-    guard var state = CountdownKind.state(place, in: engine).flatMap(CountdownKind.stored) else {
+    guard var state = engine.countdowns.state(place).flatMap(CountdownKind.stored) else {
       return nil
     }
     var writer = StateWriter(offset: offset)

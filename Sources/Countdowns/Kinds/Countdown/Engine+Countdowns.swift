@@ -202,8 +202,7 @@ extension Engine {
       statistics.decisions.repeated += 1
       return StartAnswer(decision: .acceptedBefore, index: index, sent: sent)
     }
-    let isCharged = context.sharedLimits?.work.charged.isEmpty == false
-    if let refusal = refusal(of: index, by: policy, isCharged ? [] : charges, at: now) {
+    if let refusal = refusal(of: index, by: policy, areCharged ? [] : charges, at: now) {
       statistics.decisions.refused += 1
       if refusal.limit != nil {
         statistics.decisions.limited += 1

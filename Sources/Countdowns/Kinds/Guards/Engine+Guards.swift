@@ -5,12 +5,6 @@ where Store.Entity == GuardEntity<Machine>, View == Machine.View, Store.State ==
   associatedtype Machine: Guard
 }
 
-extension GuardKind {
-  static func nextExpiry(of entity: Entity) -> Instant? {
-    entity.isOver ? entity.tokens.until : entity.machine.nextExpiry
-  }
-}
-
 extension Engine {
   /// Begins a guard; one that is over becomes another, and keeps its tokens.
   func insertGuard<K: GuardKind>(

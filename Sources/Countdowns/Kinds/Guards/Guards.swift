@@ -30,6 +30,8 @@ package struct GuardEntity<Machine: Guard>: KeyedEntity {
   var alarm: TimerWheel.Token?
   var tokens = Tokens()
 
+  var nextExpiry: Instant? { isOver ? tokens.until : machine.nextExpiry }
+
   func forEachOwner(_ body: (Owner) -> Void) {
     body(owner)
     if let taker = machine.taker { body(.connection(taker)) }

@@ -24,7 +24,7 @@ extension Engine {
     _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ start: inout CountdownStart,
     _ charges: inout [Charge], by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
-    if context.sharedLimits?.work.charged.isEmpty ?? true, let refusal = refusal(of: charges, at: now) {
+    if !areCharged, let refusal = refusal(of: charges, at: now) {
       statistics.decisions.refused += 1
       statistics.decisions.limited += 1
       publishRefusal(refusal, of: charges, at: now)

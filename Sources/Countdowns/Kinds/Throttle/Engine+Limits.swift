@@ -109,9 +109,9 @@ extension Engine {
   private func settle(
     _ send: SendRecord.Send, _ index: Int, _ outcome: LimitSends.Outcome?, at now: Moment
   ) {
-    let settlement = LimitWork.Settlement(place: send.place(index), outcome: outcome)
+    let settlement = SharedLimits.Settlement(place: send.place(index), outcome: outcome)
     guard let shared = context.sharedLimits else { return settle(settlement, at: now) }
-    shared.work.settled.append(settlement)
+    shared.settled.append(settlement)
   }
 
   /// Gives a place in a limit back.
@@ -179,7 +179,7 @@ extension Engine {
         var refusal = throttles[index].machine.refusal(of: 1, by: charge.rules, at: now.boot),
         let room = throttles[index].machine.promise(by: charge.rules, at: now.boot)
       else { continue }
-      context.sharedLimits?.work.promised[charge.key] = room
+      context.sharedLimits?.promised[charge.key] = room
       refusal.until = room
       refusal.limit = charge.key
       if room > last?.until ?? now.boot { last = refusal }

@@ -9,6 +9,8 @@ final class ThrottleStore: TableStore {
   var pagesWithoutLimit: [[UInt8]: [(place: UInt32, sends: [LimitSends.Send])]] = [:]
   /// The limits that are blocked.
   var blocked = EntitySet()
+  /// What is to be logged.
+  var notices: [EngineNotice] = []
   /// The keys of derived limits, by name, where the key of the countdown is not known.
   var derivedKeys: [String: [UInt8]] = [:]
 
@@ -24,4 +26,9 @@ final class ThrottleStore: TableStore {
 
 extension Engine {
   package var blockedLimits: Int { stores.throttles.blocked.count }
+
+  package var notices: [EngineNotice] {
+    get { stores.throttles.notices }
+    set { stores.throttles.notices = newValue }
+  }
 }

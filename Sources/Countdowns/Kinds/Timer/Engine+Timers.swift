@@ -9,6 +9,7 @@ package struct TimerEntity: KeyedEntity {
   var clock: TimerClock
   var payload: [UInt8]?
   var alarm: TimerWheel.Token?
+  var nextExpiry: Instant? { machine.nextExpiry }
 }
 
 /// The arguments of TIMER SET beyond the key.
@@ -31,8 +32,6 @@ enum TimerKind: ExpiringKind, SharedKind {
   static let stateOfNothing: StaticString = "idle"
 
   static func store(of engine: Engine) -> EntityTable<TimerEntity> { engine.timers }
-  static func nextExpiry(of entity: TimerEntity) -> Instant? { entity.machine.nextExpiry }
-  static func clock(of entity: TimerEntity) -> TimerClock { entity.clock }
 
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     let clock = now.on(engine.timers[index].clock)

@@ -1,7 +1,7 @@
 import TimerWheel
 
 /// HUDs: each is a screen with presentations on its levels.
-enum HUDKind: ArmedKind {
+enum HUDKind: TableKind {
   static let kind = EntityKind.hud
   static let name: StaticString = "hud"
   static let keyName = "screen"
@@ -9,7 +9,6 @@ enum HUDKind: ArmedKind {
   static let stateOfNothing: StaticString = "hidden"
 
   static func store(of engine: Engine) -> EntityTable<HUDEntity> { engine.huds }
-  static func nextExpiry(of entity: HUDEntity) -> Instant? { entity.nextExpiry }
 
   /// Returns the view of the front presentation.
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> HUDView {

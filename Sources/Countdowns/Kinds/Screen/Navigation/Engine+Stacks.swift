@@ -1,7 +1,7 @@
 import TimerWheel
 
 /// Navigation stacks.
-enum NavigationKind: ArmedKind {
+enum NavigationKind: TableKind {
   static let kind = EntityKind.nav
   static let name: StaticString = "nav"
   static let keyName = "stack"
@@ -10,7 +10,6 @@ enum NavigationKind: ArmedKind {
   static let stateOfNothing: StaticString = "empty"
 
   static func store(of engine: Engine) -> EntityTable<StackEntity> { engine.stacks }
-  static func nextExpiry(of entity: StackEntity) -> Instant? { entity.machine.nextExpiry }
 
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> StackView {
     StackView(engine.stacks[index], at: now)

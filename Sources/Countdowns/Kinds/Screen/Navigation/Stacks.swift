@@ -11,6 +11,7 @@ package struct StackEntity: KeyedEntity {
 
   /// None: pages have owners, stacks do not.
   var owner: Owner { .none }
+  var nextExpiry: Instant? { machine.nextExpiry }
 }
 
 /// The arguments of NAV PUSH and NAV PRESENT, beyond the stack.

@@ -10,7 +10,6 @@ enum PageKind: ExpiringKind {
   static let stateOfNothing: StaticString = "unknown"
 
   static func store(of engine: Engine) -> EntityTable<PageEntity> { engine.pages }
-  static func nextExpiry(of entity: PageEntity) -> Instant? { entity.machine.nextExpiry }
 
   /// Runs what is due, first for the page's stack, which may make the page appear or disappear.
   static func runDue(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {

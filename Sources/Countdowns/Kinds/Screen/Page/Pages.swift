@@ -14,6 +14,7 @@ package struct PageEntity: KeyedEntity {
   /// The owner name with which the page requests the HUD of its screen; nil while it does not.
   var lease: OwnerName?
   var alarm: TimerWheel.Token?
+  var nextExpiry: Instant? { machine.nextExpiry }
 }
 
 /// The options of PAGE APPEAR, which later loads of the page use too.

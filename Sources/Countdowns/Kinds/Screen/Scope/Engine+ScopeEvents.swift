@@ -90,4 +90,11 @@ extension Engine {
       connections.isAlive(connection: $0) && canTake($0)
     }
   }
+
+  /// Sends an emission to one connection, whatever its subscriptions are.
+  private func tell(_ connection: UInt64, _ emission: Emission) {
+    var head = Event.Head(.emitted, emission.generation)
+    head.sequence = newSequence()
+    send(head, emission, .scope, emission.key.span, to: Audience(subscribers: [connection]))
+  }
 }

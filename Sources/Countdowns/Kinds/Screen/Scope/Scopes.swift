@@ -71,6 +71,9 @@ struct ScopeEntity: KeyedEntity {
   /// scope above may begin to close meanwhile, and its closing then continues with them.
   var ownedLeft: EntitySet.Iterator?
 
+  /// Nil: the tree has the lease.
+  var nextExpiry: Instant? { nil }
+
   /// An owning scope needs no entry: the scopes it owns are below it in the tree.
   func forEachOwner(_ body: (Owner) -> Void) {
     if case .connection = owner { body(owner) }

@@ -1,6 +1,9 @@
 /// What a command about a shared countdown means for named limits. Their records are others, so the
 /// daemon does it: it charges them before the countdown changes, and gives back afterwards.
-struct LimitWork {
+final class SharedLimits {
+  /// A limit's record, how far its clock is ahead, and the latest room that was promised.
+  typealias Copy = (record: [UInt8], offset: Int64, promised: Instant?)
+
   /// What becomes of a place that a send has in a limit.
   struct Settlement {
     let place: LimitPlace
@@ -8,18 +11,34 @@ struct LimitWork {
     let outcome: LimitSends.Outcome?
   }
 
-  /// What is charged already. Then the limits do not refuse the command any more.
-  var charged: [LimitPlace] = []
+  /// What is charged already.
+  let charged: [LimitPlace]
+  /// Returns this daemon's copy of a limit.
+  let copy: (_ key: [UInt8]) -> Copy?
   /// The keys of the limits that an accepted start is charged to.
-  var asked: [[UInt8]] = []
+  private(set) var asked: [[UInt8]] = []
   /// Whether the start has a code, whose outcome comes later.
-  var hasCode = false
+  private(set) var hasCode = false
   var settled: [Settlement] = []
   /// The rooms of limits that the countdown waits for.
   var promised: [[UInt8]: Instant] = [:]
 
+  init(charged: [LimitPlace] = [], copy: @escaping ([UInt8]) -> Copy? = { _ in nil }) {
+    (self.charged, self.copy) = (charged, copy)
+  }
+
   /// Whether the start is accepted, but its limits are not charged.
   var isOpen: Bool { Set(asked) != Set(charged.map(\.key)) && !asked.isEmpty }
+
+  /// Notes the limits that a start is charged to.
+  func note(_ charges: [Engine.Charge], hasCode: Bool, _ sending: Sending?) {
+    asked = charges.map(\.key)
+    self.hasCode = hasCode
+    guard !isOpen, let sending, let last = sending.record.sends.indices.last else { return }
+    sending.record.sends[last].places = charges.compactMap { charge in
+      charged.first { $0.key == charge.key }
+    }
+  }
 }
 
 /// What a daemon has taken from a limit for a command.
@@ -30,36 +49,16 @@ struct LimitCharge {
   let taken: Instant
 }
 
-/// The limits of a shared countdown, as the engine that decides about it sees them.
-final class SharedLimits {
-  /// Returns this daemon's copy of a limit's record, and how far its clock is ahead.
-  let copy: ([UInt8]) -> (record: [UInt8], offset: Int64, promised: Instant?)?
-  var work: LimitWork
-
-  init(
-    charged: [LimitPlace],
-    _ copy: @escaping ([UInt8]) -> (record: [UInt8], offset: Int64, promised: Instant?)?
-  ) {
-    self.copy = copy
-    work = LimitWork(charged: charged)
-  }
-
-  /// Notes the limits that a start is charged to.
-  func note(_ charges: [Engine.Charge], hasCode: Bool, _ sending: Sending?) {
-    work.asked = charges.map(\.key)
-    work.hasCode = hasCode
-    guard !work.isOpen, let sending, let last = sending.record.sends.indices.last else { return }
-    sending.record.sends[last].places = charges.compactMap { charge in
-      work.charged.first { $0.key == charge.key }
-    }
-  }
-}
-
 extension Engine {
+  /// Whether the limits of a command are charged already, so they do not refuse it any more.
+  var areCharged: Bool { context.sharedLimits?.charged.isEmpty == false }
+
   /// Runs what is due for a limit, and returns its index; nil while nothing of it is used. Beside a
   /// shared countdown it is this daemon's copy of the limit, which nothing changes.
   func limit(_ key: [UInt8], at now: Moment) -> UInt32? {
-    guard let shared = context.sharedLimits else { return current(ThrottleKind.self, key.span, at: now) }
+    guard let shared = context.sharedLimits else {
+      return current(ThrottleKind.self, key.span, at: now)
+    }
     if throttles.find(key) == nil, let (record, offset, promised) = shared.copy(key) {
       let index = throttles.freeIndex
       // A copy that cannot be read says nothing: its own decision reports it.
@@ -72,7 +71,7 @@ extension Engine {
   }
 
   /// Does what a change of a countdown means for a place in a limit.
-  func settle(_ settlement: LimitWork.Settlement, at now: Moment) {
+  func settle(_ settlement: SharedLimits.Settlement, at now: Moment) {
     if let outcome = settlement.outcome {
       learn(outcome, of: settlement.place, at: now)
     } else {
