@@ -714,6 +714,11 @@ def parse(data, start):
     raise AssertionError(f"{kind} is no type: {bytes(data[start:start + 60])}")
 
 
+# The fields of views that pass with time.
+PASSING = {
+    "now_unix_ms", "remaining", "remaining_ms", "retry_after_ms", "reset_after_ms", "expires_in_ms"}
+
+
 def view(reply):
     """Returns a view of either protocol version as a dictionary whose names are texts."""
     if isinstance(reply, list):

@@ -68,7 +68,7 @@ def test_commands_are_counted_by_both_ends(daemon, options, commands, pipeline):
     [
         (["--mix", "burst", "--due", "500ms"], 0),
         (["--mix", "spread", "--due", "500ms"], 0),
-        (["--mix", "watched", "--steps", 3, "--every", "200ms", "-P", 5], 1000),
+        (["--mix", "watched", "--steps", 3, "--every", "2s", "-P", 5], 1000),
     ],
 )
 def test_bench_receives_every_event(daemon, options, ticks):

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from countdownd import FIRST_STATE, KEPT, SEGMENT_HEADER, Closed, Daemon
+from countdownd import FIRST_STATE, KEPT, PASSING, SEGMENT_HEADER, Closed, Daemon
 from countdownd import check, eventually, frames, request, segments, view
 from test_damage import PAGE
 
@@ -26,7 +26,6 @@ FOUND = []
 
 COUNT = 200
 # The fields that change as time passes.
-PASSING = {"remaining", "remaining_ms", "now_unix_ms", "retry_after_ms", "reset_after_ms"}
 REPORTED = re.compile(f"{KEPT}|is set aside|are lost|cannot be read|nothing in it")
 ALL = (
     [("COUNTDOWN", "GET", f"k{n}") for n in range(COUNT)]

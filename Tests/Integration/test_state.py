@@ -5,12 +5,10 @@ import re
 import pytest
 
 from clocks import Clocks
-from countdownd import Nearly, eventually, request, view
+from countdownd import PASSING, Nearly, eventually, request, view
 from stored import KINDS
 
 ENDS = ["terminate", "kill"]
-# Fields that depend on the time of the request.
-PASSING = {"now_unix_ms", "remaining_ms", "retry_after_ms", "expires_in_ms"}
 
 POLICIES = """
 policies:

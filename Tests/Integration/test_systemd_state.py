@@ -14,7 +14,7 @@ import pytest
 
 import stored
 from clocks import Clocks, library
-from countdownd import Client, Closed, Error, request, state_file, view
+from countdownd import PASSING, Client, Closed, Error, request, state_file, view
 from machine import SOCKET, needs_binary, needs_systemd, ping, with_countdownd
 from watching import CTL, watchers
 
@@ -47,7 +47,6 @@ COMMANDS = [
     ("HUD", "SHOW", "screen", "OWNER", "connection"),
 ]
 KEYS = [("COUNTDOWN", "c"), ("COUNTDOWN", "paused"), ("TIMER", "wall"), ("TIMER", "boot")]
-PASSING = {"now_unix_ms", "remaining_ms", "retry_after_ms", "remaining", "title"}
 
 
 def state(client):
@@ -59,7 +58,7 @@ def state(client):
             fields["deadline_unix_ms"] = round(fields["deadline_unix_ms"] / 1_000)
         else:
             fields.pop("deadline_unix_ms")
-        found[key] = {name: value for name, value in fields.items() if name not in PASSING}
+        found[key] = {name: value for name, value in fields.items() if name not in PASSING | {"title"}}
     return found
 
 

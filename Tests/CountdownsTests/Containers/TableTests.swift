@@ -12,9 +12,9 @@ import TimerWheel
     var alarm: TimerWheel.Token?
 
     var generation: Generation { Generation(1) }
+    var owner: Owner { .none }
     var uid: UInt32 { 0 }
     var nextExpiry: Instant? { nil }
-    var uid: UInt32 { 0 }
   }
 
   @Test(arguments: 0..<20)
