@@ -63,6 +63,9 @@ struct KeyArena: ~Copyable {
     get { Self.key(place, in: base) }
   }
 
+  @inline(__always)
+  func with<R>(_ place: Place, _ body: (Span<UInt8>) -> R) -> R { body(self[place]) }
+
   @inline(__always) @_lifetime(borrow base)
   private static func key(_ place: Place, in base: borrowing Cells<UInt32>) -> Span<UInt8> {
     // The length is in the lower half of the first unit.

@@ -17,62 +17,6 @@ extension Kind {
   }
 }
 
-extension TimerKind {
-  static var canBeDurable: Bool { true }
-  static func stored(_ state: TimerEntity) -> TimerEntity? { state.owner == .none ? state : nil }
-}
-
-extension GuardKind {
-  static var canBeDurable: Bool { true }
-  static func stored(_ state: Entity) -> Entity? { state.owner == .none ? state : nil }
-}
-
-extension GateKind {
-  static func stored(_ state: Entity) -> Entity? {
-    guard state.owner == .none else { return nil }
-    var state = state
-    state.machine.release()
-    return state
-  }
-}
-
-extension CountdownKind {
-  static var canBeDurable: Bool { true }
-
-  static func stored(_ state: CountdownEntity) -> CountdownEntity? {
-    guard state.owner != .none else { return state }
-    guard let sending = state.sending, let last = sending.record.sends.last else { return nil }
-    var machine = state.machine
-    _ = machine.cancel(at: last.at)
-    var stored = CountdownEntity(
-      machine: machine, generation: state.generation, uid: state.uid, titles: state.titles)
-    stored.sending = sending
-    stored.annotations = state.annotations
-    stored.tokens = state.tokens
-    return stored
-  }
-
-  /// The same without a copy: it is asked for each change.
-  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
-    engine.countdowns.contains(index)
-      && (engine.countdowns.owner(index) == .none || engine.countdowns.hasSends(index))
-  }
-}
-
-extension HUDKind {
-  static var canBeDurable: Bool { true }
-
-  static func stored(_ state: HUDEntity) -> HUDEntity? {
-    guard state.isDurable else { return nil }
-    var state = state
-    state.presentations = state.presentations.compactMap { level, machine in
-      machine.durable.map { (level, $0) }
-    }
-    state.owners = []
-    return state
-  }
-}
-
 extension Engine {
   /// Begins to note changes, for `takeChanges`.
   package func noteChanges() { changes.isOn = true }

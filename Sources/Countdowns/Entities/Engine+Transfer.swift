@@ -84,15 +84,3 @@ extension Kind {
     }
   }
 }
-
-extension ScopeKind {
-  /// Writes parents before their children, and children by age.
-  static func writeAll(of engine: Engine, to batch: ChangeWriter) {
-    let scopes = engine.scopes
-    let places = (0..<UInt32(scopes.indexEnd)).filter { scopes.contains($0) }
-    for index in places.sorted(by: { scopes.table[$0].generation < scopes.table[$1].generation }) {
-      guard var state = scopes.state(index) else { continue }
-      batch.append(Self.self, scopes.key(index).span, &state, at: index)
-    }
-  }
-}

@@ -3,6 +3,10 @@
 protocol SharedKind: Kind {
   /// Removes an entity without an event.
   static func forget(_ index: UInt32, in engine: Engine)
+  /// Whether an event of a shared entity goes to the event log.
+  static func logs(_ event: Event.Name) -> Bool
+  /// Returns the end of an entity's cooldown, or of the refill of its limit.
+  static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant?
   /// Handles the alarm of a copy.
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
   /// Ends the entity of a key, as a user would. Returns whether there was one.
@@ -12,6 +16,8 @@ protocol SharedKind: Kind {
 }
 
 extension SharedKind {
+  static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant? { nil }
+
   static func fleetKey(_ index: UInt32, in engine: Engine) -> FleetKey {
     FleetKey(kind, store(of: engine).key(index))
   }
@@ -23,25 +29,6 @@ extension ExpiringKind where Self: SharedKind {
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     table(of: engine)[index].alarm = nil
     engine.copyIsDue(fleetKey(index, in: engine))
-  }
-}
-
-extension CountdownKind {
-  static func forget(_ index: UInt32, in engine: Engine) { engine.removeCountdown(index) }
-
-  /// Publishes a tick, as every host does by itself. Anything else happens once, for all hosts.
-  static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
-    engine.countdowns.timers[index] = nil
-    var machine = engine.countdowns.machine(index)
-    let code = engine.countdowns.sending(index)?.record.nextCodeExpiry
-    guard code.map({ $0 > now.boot }) ?? true,
-      machine.expire(at: now.boot, kept: .longest) == .tick
-    else { return engine.copyIsDue(fleetKey(index, in: engine)) }
-    if engine.isWatched(countdown: index) {
-      engine.statistics.record(late: (now.boot - due).microseconds)
-      engine.publish(countdown: index, machine, due: due, at: now)
-    }
-    engine.armCountdown(index, at: now)
   }
 }
 
@@ -71,19 +58,10 @@ extension Engine {
     }
   }
 
-  /// Returns the end of an entity's cooldown, or of the refill of its limit, on the boot clock; nil
-  /// for other kinds.
+  /// Returns until when an entity is blocked, on the boot clock; nil for kinds that are not.
   func blockedUntil(_ key: FleetKey, at now: Moment) -> Int64? {
-    switch key.kind {
-    case .countdown:
-      countdowns.find(key.key).map {
-        (now.boot + countdowns.machine($0).remainingTime(at: now.boot)).microseconds
-      }
-    case .throttle:
-      throttles.find(key.key).flatMap {
-        throttles[$0].machine.emptyAt.microseconds
-      }
-    default: nil
+    store(of: key.kind).find(key.key.span).flatMap {
+      key.kind.shared?.blockedUntil($0, in: self, at: now)?.microseconds
     }
   }
 
@@ -100,8 +78,7 @@ extension Engine {
       guard let name = event.name, let line = event.encoded(as: sequence, position: place) else {
         return false
       }
-      let isKept = event.kind == .throttle ? ThrottleKind.logs(name) : name.changesState
-      let isLogged = eventLog.isOn && isKept
+      let isLogged = eventLog.isOn && event.kind.shared?.logs(name) ?? name.changesState
       if isLogged {
         if let copies = context.copies, !copies.areLogged {
           copies.unloggedThrough = sequence

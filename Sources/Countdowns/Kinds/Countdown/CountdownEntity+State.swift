@@ -74,6 +74,27 @@ extension Countdown: Stored {
 }
 
 extension CountdownKind {
+  static var canBeDurable: Bool { true }
+
+  static func stored(_ state: CountdownEntity) -> CountdownEntity? {
+    guard state.owner != .none else { return state }
+    guard let sending = state.sending, let last = sending.record.sends.last else { return nil }
+    var machine = state.machine
+    _ = machine.cancel(at: last.at)
+    var stored = CountdownEntity(
+      machine: machine, generation: state.generation, uid: state.uid, titles: state.titles)
+    stored.sending = sending
+    stored.annotations = state.annotations
+    stored.tokens = state.tokens
+    return stored
+  }
+
+  /// The same without a copy: it is asked for each change.
+  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
+    engine.countdowns.contains(index)
+      && (engine.countdowns.owner(index) == .none || engine.countdowns.hasSends(index))
+  }
+
   /// Restores a countdown. If it is overdue, its timer fires late.
   static func restore(
     _ key: Span<UInt8>, _ state: CountdownEntity, at index: UInt32, in engine: Engine,

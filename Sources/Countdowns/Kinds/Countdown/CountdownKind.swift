@@ -33,3 +33,28 @@ enum CountdownKind: SharedKind {
     }
   }
 }
+
+extension CountdownKind {
+  static func forget(_ index: UInt32, in engine: Engine) { engine.removeCountdown(index) }
+
+  static func logs(_ event: Event.Name) -> Bool { event.changesState }
+
+  static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant? {
+    now.boot + engine.countdowns.machine(index).remainingTime(at: now.boot)
+  }
+
+  /// Publishes a tick, as every host does by itself. Anything else happens once, for all hosts.
+  static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    engine.countdowns.timers[index] = nil
+    var machine = engine.countdowns.machine(index)
+    let code = engine.countdowns.sending(index)?.record.nextCodeExpiry
+    guard code.map({ $0 > now.boot }) ?? true,
+      machine.expire(at: now.boot, kept: .longest) == .tick
+    else { return engine.copyIsDue(fleetKey(index, in: engine)) }
+    if engine.isWatched(countdown: index) {
+      engine.statistics.record(late: (now.boot - due).microseconds)
+      engine.publish(countdown: index, machine, due: due, at: now)
+    }
+    engine.armCountdown(index, at: now)
+  }
+}

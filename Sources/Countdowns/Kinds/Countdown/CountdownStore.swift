@@ -65,7 +65,7 @@ final class CountdownStore: EntityStore {
   func find(_ key: Span<UInt8>, hash: KeyIndex.Hash) -> UInt32? {
     index.find(hash: hash) { place in
       let record = records[Int(place)]
-      return record.hash == hash && keys[record.key].hasSameBytes(as: key)
+      return record.hash == hash && keys.with(record.key) { $0.hasSameBytes(as: key) }
     }
   }
 
@@ -93,7 +93,7 @@ final class CountdownStore: EntityStore {
   /// Calls `body` with a key; `body` must not add or remove keys.
   @inline(__always)
   func withKey<R>(_ index: UInt32, _ body: (Span<UInt8>) -> R) -> R {
-    body(keys[record(index).key])
+    keys.with(record(index).key, body)
   }
 
   func generation(_ index: UInt32) -> Generation { record(index).generation }

@@ -187,3 +187,12 @@ extension Gate.Run {
     visitor.optional("taker", &taker, blank: 0) { $0.number("connection", &$1) }
   }
 }
+
+extension GateKind {
+  static func stored(_ state: Entity) -> Entity? {
+    guard state.owner == .none else { return nil }
+    var state = state
+    state.machine.release()
+    return state
+  }
+}

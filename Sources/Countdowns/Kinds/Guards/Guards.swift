@@ -68,3 +68,8 @@ extension GuardView {
     writeState(to: &writer)
   }
 }
+
+extension GuardKind {
+  static var canBeDurable: Bool { true }
+  static func stored(_ state: Entity) -> Entity? { state.owner == .none ? state : nil }
+}

@@ -13,6 +13,10 @@ enum ThrottleKind: GuardKind {
 
   static func store(of engine: Engine) -> ThrottleStore { engine.stores.throttles }
 
+  static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant? {
+    engine.throttles[index].machine.emptyAt
+  }
+
   /// Ends a rate limit when all of BURST is available again.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     guard !engine.throttles[index].machine.isNamed else {

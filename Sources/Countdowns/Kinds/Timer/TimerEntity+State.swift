@@ -48,3 +48,8 @@ extension PlainTimer {
     }
   }
 }
+
+extension TimerKind {
+  static var canBeDurable: Bool { true }
+  static func stored(_ state: TimerEntity) -> TimerEntity? { state.owner == .none ? state : nil }
+}

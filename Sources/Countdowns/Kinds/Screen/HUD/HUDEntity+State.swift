@@ -144,3 +144,17 @@ extension Presentation.End {
     end = text.flatMap { Presentation.End(rawValue: String(decoding: $0, as: UTF8.self)) }
   }
 }
+
+extension HUDKind {
+  static var canBeDurable: Bool { true }
+
+  static func stored(_ state: HUDEntity) -> HUDEntity? {
+    guard state.isDurable else { return nil }
+    var state = state
+    state.presentations = state.presentations.compactMap { level, machine in
+      machine.durable.map { (level, $0) }
+    }
+    state.owners = []
+    return state
+  }
+}

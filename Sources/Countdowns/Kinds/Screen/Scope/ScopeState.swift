@@ -57,6 +57,16 @@ extension ScopeStore {
 }
 
 extension ScopeKind {
+  /// Writes parents before their children, and children by age.
+  static func writeAll(of engine: Engine, to batch: ChangeWriter) {
+    let scopes = engine.scopes
+    let places = (0..<UInt32(scopes.indexEnd)).filter { scopes.contains($0) }
+    for index in places.sorted(by: { scopes.table[$0].generation < scopes.table[$1].generation }) {
+      guard var state = scopes.state(index) else { continue }
+      batch.append(Self.self, scopes.key(index).span, &state, at: index)
+    }
+  }
+
   static func restore(
     _ key: Span<UInt8>, _ state: ScopeState, at index: UInt32, in engine: Engine, at now: Moment
   ) -> Bool {
