@@ -29,7 +29,8 @@ EXCEPTIONS = {
     "EventLog": "Countdown TimedEvent .countdown",
     # To be removed: what kinds still have in these belongs to their stores, requests or notices.
     "Commands/CommandHost.swift": "EngineNotice",
-    "Entities": "",
+    # How an owner is stored.
+    "Entities/Stored.swift": ".scope .page",
     "Fleet": "",
     "Journal": "",
 }

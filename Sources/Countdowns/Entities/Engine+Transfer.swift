@@ -9,12 +9,7 @@ extension Engine {
     }
     var state = WholeState(lastGeneration: lastGeneration, lastSequence: lastSequence)
     state.records = batch.bytes
-    for closing in scopes.closings.list
-    where scopes.table.entity(at: closing.root)?.generation == closing.generation {
-      state.closings.append(
-        WholeState.Closing(
-          root: closing.root, generation: closing.generation, reason: closing.reason))
-    }
+    state.closings = scopes.closingsLeft
     return state
   }
 
@@ -32,12 +27,7 @@ extension Engine {
     }
     guard isWhole else { return nil }
     let refused = restore(entities, offset: 0, at: now)
-    for closing in state.closings where scopes.table.contains(closing.root) {
-      scopes.closings.begin(
-        ScopeStore.Closing(
-          root: closing.root, generation: closing.generation, reason: closing.reason,
-          cursor: closing.root))
-    }
+    state.closings.forEach(scopes.resume)
     return refused
   }
 }

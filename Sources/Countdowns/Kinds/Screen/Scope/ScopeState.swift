@@ -56,6 +56,22 @@ extension ScopeStore {
   }
 }
 
+extension ScopeStore {
+  var closingsLeft: [WholeState.Closing] {
+    closings.list.filter { table.entity(at: $0.root)?.generation == $0.generation }.map {
+      WholeState.Closing(root: $0.root, generation: $0.generation, reason: $0.reason)
+    }
+  }
+
+  func resume(_ closing: WholeState.Closing) {
+    guard table.contains(closing.root) else { return }
+    closings.begin(
+      Closing(
+        root: closing.root, generation: closing.generation, reason: closing.reason,
+        cursor: closing.root))
+  }
+}
+
 extension ScopeKind {
   /// Writes parents before their children, and children by age.
   static func writeAll(of engine: Engine, to batch: ChangeWriter) {
