@@ -297,7 +297,7 @@ import TimerWheel
     for entry in model.values { table.remove(entry.index) }
     #expect(table.count == 0)
     #expect(table.indexEnd == 0)
-    #expect(table.entity(at: 0) == nil)
+    #expect(table.state(0) == nil)
   }
 
   @Test func theFewCountdownsThatAPeakLeavesAreAllThereOnceItsMemoryIsGivenBack() {
