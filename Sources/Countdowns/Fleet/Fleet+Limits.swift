@@ -148,11 +148,11 @@ extension Fleet {
     let (work, unreachable) = (operation.outcome.limits, unreachable(operation))
     var request = LimitsRequest(keys: work.asked)
     request.hasCode = work.hasCode
-    operation.isAtLimits = true
+    operation.state = .atLimits
     let take = LimitsTake(request, by: client, unreachable) { [self] take in
-      operation.isAtLimits = false
       operation.charged = take.taken
       guard !operation.isOver else { return giveBackCharged(operation) }
+      operation.state = .underWay
       if let problem = take.problem { return end(operation, problem) }
       guard take.refusal != nil else { return decide(operation) }
       // The copies know it now.
@@ -176,7 +176,6 @@ extension Fleet {
         || dispatcher.engine.rules(of: settlement.place.key.span)?.rules.passed != nil
     }
     guard !settled.isEmpty else { return then() }
-    operation.isAtLimits = true
     change(
       settled.map { ($0.place.key, $0) }, unreachable(operation), { $0.settle($1, at: $2) }, then)
   }

@@ -121,6 +121,7 @@ extension Fleet {
 
   private func decideNow(_ operation: FleetOperation) {
     guard !operation.isOver, lanes[operation.key]?.current === operation else { return }
+    operation.state = .underWay
     let index = operation.partition
     if isRead(operation), settings.reads == .local, isHeld(operation.key, in: index) {
       operation.take(localOutcome(operation))
@@ -513,7 +514,7 @@ extension Fleet {
     dispatcher.engine.notices += operation.outcome.notices
     noteMoved(operation)
     operation.charged = []
-    operation.isConfirmed = true
+    operation.state = .confirmed
     settle(operation) { [self] in each(operation) { end($0, $0.answer.reply) } }
   }
 
@@ -521,8 +522,8 @@ extension Fleet {
     let whole = operation.whole ?? operation
     let isCurrent = lanes[operation.key]?.current === whole
     // What it changes is changed; the rest follows.
-    if operation.isConfirmed { return end(operation, operation.answer.reply) }
-    if isCurrent, !operation.isAtLimits, !whole.waitsForTurn, !whole.hasFailed {
+    if operation.state == .confirmed { return end(operation, operation.answer.reply) }
+    if isCurrent, operation.state == .underWay, whole.state != .awaitsTurn, !whole.hasFailed {
       whole.hasFailed = true
       partitions[operation.partition].failures += 1
       if partitions[operation.partition].failures == Self.mostFailures {
@@ -585,7 +586,7 @@ extension Fleet {
     if !wasOver, case .command(_, let slot) = operation.purpose {
       dispatcher.fill(slot) { $0.bytes = reply }
     }
-    operation.isOver = true
+    operation.state = .over
     partitions[operation.partition].forgetParked()
     leave(operation)
     if !operation.isAtStake { giveBackCharged(operation) }

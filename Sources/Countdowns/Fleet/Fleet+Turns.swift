@@ -54,11 +54,10 @@ extension Fleet {
 
   /// Holds an operation until it is its turn. Returns false if it is.
   func mustWait(_ operation: FleetOperation) -> Bool {
-    operation.waitsForTurn = false
     guard operation.takes else { return false }
     let due = boot + wait(for: operation.key)
     guard due > boot, due < operation.deadline else { return false }
-    operation.waitsForTurn = true
+    operation.state = .awaitsTurn
     held.append((due, operation))
     return true
   }
@@ -66,7 +65,7 @@ extension Fleet {
   /// Continues with the operations whose turn it is, after other hosts have changed their limits.
   func passTurns() {
     let next = held.compactMap { _, operation in
-      operation.waitsForTurn && wait(for: operation.key) <= 0
+      operation.state == .awaitsTurn && wait(for: operation.key) <= 0
         ? operation : nil
     }
     for operation in next {

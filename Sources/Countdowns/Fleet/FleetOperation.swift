@@ -14,13 +14,27 @@ final class FleetOperation {
     case fetch(FleetFetch)
   }
 
+  /// Where it is on its way. Where a queue has it as well, the queue leaves out what is over.
+  enum State {
+    /// To be decided, or a server is asked.
+    case underWay
+    /// Until it is this host's turn to change a limit.
+    case awaitsTurn
+    /// Its limits are charged before it is decided again.
+    case atLimits
+    /// The client's answer is certain, and only its limits are still to be changed.
+    case confirmed
+    /// Its reply is given, if it has one.
+    case over
+  }
+
   let key: FleetKey
   let partition: Int
   let purpose: Purpose
+  var state = State.underWay
+  var isOver: Bool { state == .over }
   /// When the client receives an error instead of the reply, on the boot clock.
   var deadline: Int64
-  /// Whether the operation has ended: its reply is given, if it has one.
-  var isOver = false
   /// The version that a server reported since the operation began. Inner nil: there was no record.
   var seen: FleetVersion??
   /// How often a change was not made and had to be decided again.
@@ -33,16 +47,10 @@ final class FleetOperation {
   var several: [FleetOperation] = []
   /// What it is a part of.
   weak var whole: FleetOperation?
-  /// Whether it waits until it is this host's turn to change a limit.
-  var waitsForTurn = false
   /// Whether it has counted as a failure of the servers.
   var hasFailed = false
   /// The places in limits that were charged for it.
   var charged: [LimitCharge] = []
-  /// Whether the client's answer is certain, and only its limits are still to be changed.
-  var isConfirmed = false
-  /// Whether it waits for the servers of its limits.
-  var isAtLimits = false
   var version: FleetVersion?
   /// The time at which the change was decided, on the server's clock.
   var decided: Int64?
