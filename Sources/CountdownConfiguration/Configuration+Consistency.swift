@@ -6,24 +6,33 @@ extension Configuration {
   /// Returns the problems of settings that are valid alone, but not together. `file` only appears
   /// in the problems.
   func inconsistencies(file: String) -> [ConfigurationProblem] {
-    var problems: [(setting: String, message: String)] = []
-    if Countdown.Plan(count: engine.countdownCount, every: engine.countdownEvery) == nil {
-      problems.append(
-        (
-          "countdown.count",
-          "\(engine.countdownCount) steps of countdown.every are longer than 3650d together; "
-            + "allowed: at most that"
-        ))
-    }
-    if let problem = fleet.inconsistency { problems.append(problem) }
-    problems += limitInconsistencies
-    if let problem = journalInconsistency { problems.append(problem) }
+    let problems =
+      [planInconsistency, fleet.inconsistency].compactMap(\.self) + limitInconsistencies
+      + [journalInconsistency].compactMap(\.self)
     return problems.map { ConfigurationProblem(file: file, setting: $0, message: $1) }
   }
 }
 
+private typealias Inconsistency = (setting: String, message: String)
+
+/// Returns a hint at a name that may be meant.
+private func hint(for name: String, among known: [String]) -> String {
+  Suggestion.best(for: name, among: known).map { "did you mean \($0)?" }
+    ?? "known: " + known.joined(separator: ", ")
+}
+
 extension Configuration {
-  private var journalInconsistency: (setting: String, message: String)? {
+  private var planInconsistency: Inconsistency? {
+    guard Countdown.Plan(count: engine.countdownCount, every: engine.countdownEvery) == nil
+    else { return nil }
+    return (
+      "countdown.count",
+      "\(engine.countdownCount) steps of countdown.every are longer than 3650d together; "
+        + "allowed: at most that"
+    )
+  }
+
+  private var journalInconsistency: Inconsistency? {
     if journal.keys == .hmac, journal.secretFile == nil {
       return ("journal.secret-file", "empty, but journal.keys is hmac; name a file with a secret")
     }
@@ -46,12 +55,10 @@ extension Configuration {
     guard journal.isOn, journal.keys == .hmac, let path = journal.secretFile else { return }
     var problem = "the first line of \(path) needs 16 to 4096 bytes"
     do {
-      let bytes = try FileContents.read(path, atMost: 4_097)
-      let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
-      journal.secret = Array(line)
-      if (16...4_096).contains(line.count) { return }
+      journal.secret = try SafeFile.firstLine(path, atMost: 4_096)
+      if (16...4_096).contains(journal.secret.count) { return }
     } catch {
-      problem = unsafe "\(path) cannot be read: \(String(cString: strerror(error.code)))"
+      problem = "\(path) cannot be read: \(error.reason)"
     }
     throw ConfigurationError(problems: [
       ConfigurationProblem(file: file, setting: "journal.secret-file", message: problem)
@@ -61,24 +68,18 @@ extension Configuration {
 
 extension Configuration {
   /// The problems of policies and the limits that they name.
-  private var limitInconsistencies: [(setting: String, message: String)] {
-    var problems: [(setting: String, message: String)] = []
+  private var limitInconsistencies: [Inconsistency] {
+    var problems: [Inconsistency] = []
     for (name, policy) in engine.policies.sorted(by: { $0.key < $1.key }) {
       if let shadow = policy.shadow, shadow == name || engine.policies[shadow] == nil {
-        let known = engine.policies.keys.filter { $0 != name }.sorted()
-        let hint =
-          Suggestion.best(for: shadow, among: known).map { "did you mean \($0)?" }
-          ?? "known: " + known.joined(separator: ", ")
-        problems.append(
-          ("policies.\(name).shadow", "no other policy \(shadow); \(hint)"))
+        let hint = hint(for: shadow, among: engine.policies.keys.filter { $0 != name }.sorted())
+        problems.append(("policies.\(name).shadow", "no other policy \(shadow); \(hint)"))
       }
       let setting = "policies.\(name).limits"
       for limit in policy.rules.limits {
         guard let rules = engine.throttles[limit]?.rules else {
           let known = engine.throttles.keys.sorted()
-          let hint =
-            Suggestion.best(for: limit, among: known).map { "did you mean \($0)?" }
-            ?? (known.isEmpty ? "throttles is empty" : "known: " + known.joined(separator: ", "))
+          let hint = known.isEmpty ? "throttles is empty" : hint(for: limit, among: known)
           problems.append((setting, "no limit \(limit) in throttles; \(hint)"))
           continue
         }
@@ -96,12 +97,12 @@ extension Configuration {
   }
 
   /// What a fleet does not share yet.
-  private var problemsOfSharedLimits: [(setting: String, message: String)] {
+  private var problemsOfSharedLimits: [Inconsistency] {
     let shared = fleet.settings.kinds
     guard fleet.engine != .none, shared.contains(.countdown) || shared.contains(.throttle) else {
       return []
     }
-    var problems: [(setting: String, message: String)] = []
+    var problems: [Inconsistency] = []
     guard shared.contains(.throttle), shared.contains(.countdown) else {
       return engine.policies.filter { !$0.value.rules.limits.isEmpty }.map { name, _ in
         (
@@ -129,7 +130,7 @@ extension Configuration {
 }
 
 extension Configuration.Fleet {
-  fileprivate var inconsistency: (setting: String, message: String)? {
+  fileprivate var inconsistency: Inconsistency? {
     let tls = settings.tls
     let hasFiles = [tls.authorities, tls.certificate, tls.key].contains { $0 != nil }
     switch engine {

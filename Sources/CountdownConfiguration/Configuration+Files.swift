@@ -72,7 +72,7 @@ extension Configuration {
   private static func contents(of path: String) -> Result<String, ReadFailure> {
     let bytes: [UInt8]
     do {
-      bytes = try FileContents.read(path, atMost: fileLimitBytes + 1)
+      bytes = try SafeFile.read(path, atMost: fileLimitBytes + 1)
     } catch {
       return .failure(.system(error.code))
     }
@@ -97,21 +97,14 @@ extension Configuration {
   /// among them names that only look like theirs, such as `own.yml`. Skips hidden files, which
   /// editors and package managers create.
   private static func dropIns(in directory: String) -> Result<[String], ReadFailure> {
-    guard let stream = unsafe opendir(directory) else { return .failure(.system(errno)) }
-    defer { unsafe closedir(stream) }
-    var names: [String] = []
-    errno = 0
-    while let entry = unsafe readdir(stream) {
-      let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
-        unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+    do {
+      let names = try SafeFile.names(in: directory).filter { name in
+        let name = name.lowercased()
+        return (name.hasSuffix(".yaml") || name.hasSuffix(".yml")) && !name.hasPrefix(".")
       }
-      let ending = name.lowercased()
-      if ending.hasSuffix(".yaml") || ending.hasSuffix(".yml"), !name.hasPrefix(".") {
-        names.append(name)
-      }
-      errno = 0
+      return .success(names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
+    } catch {
+      return .failure(.system(error.code))
     }
-    guard errno == 0 else { return .failure(.system(errno)) }
-    return .success(names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
   }
 }

@@ -227,12 +227,8 @@ enum ProcessDescriptors {
   static var open: Int {
     var status = stat()
     if unsafe stat("/proc/self/fd", &status) == 0, status.st_size > 0 { return status.st_size }
-    guard let folder = unsafe opendir("/proc/self/fd") else { return 0 }
-    defer { unsafe closedir(folder) }
-    var entries = 0
-    while unsafe readdir(folder) != nil { entries += 1 }
-    // Without `.`, `..` and the folder's own.
-    return max(entries - 3, 0)
+    // Without the folder's own.
+    return max(((try? SafeFile.names(in: "/proc/self/fd")) ?? []).count - 1, 0)
   }
 
   /// How many may be open. Source: getrlimit(2).
@@ -247,7 +243,7 @@ enum ProcessDescriptors {
 enum ProcessMemory {
   /// The resident memory; 0 if it cannot be read. Source: proc(5), /proc/self/statm.
   static var residentBytes: Int {
-    let bytes = (try? FileContents.read("/proc/self/statm", atMost: 128)) ?? []
+    let bytes = (try? SafeFile.read("/proc/self/statm", atMost: 128)) ?? []
     let fields = String(decoding: bytes, as: UTF8.self).split(separator: " ")
     return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
   }

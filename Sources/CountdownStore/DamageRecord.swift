@@ -14,19 +14,15 @@ package struct DamageRecord {
   /// Reads the findings of a state directory, which need not exist.
   package init(directory: String) throws(StoreError) {
     path = directory + "/damage"
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-    guard descriptor >= 0 else {
-      guard [ENOENT, ENOTDIR].contains(errno) else {
-        throw StoreError(systemError: errno, path: path, doing: "open")
-      }
+    let bytes: [UInt8]
+    do {
+      bytes = try SafeFile.read(path, atMost: Self.mostBytes, SafeFile.own)
+    } catch {
+      guard [ENOENT, ENOTDIR].contains(error.code) else { throw StoreError(error, path: path) }
       findings = []
       return
     }
-    defer { close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: Self.mostBytes)
-    let count = unsafe read(descriptor, &bytes, bytes.count)
-    guard count >= 0 else { throw StoreError(systemError: errno, path: path, doing: "read") }
-    let lines = String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n")
+    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
     // An empty file was to have a finding, too.
     findings =
       lines.isEmpty ? ["something that the file \(path) does not say"] : lines.map(String.init)
@@ -40,19 +36,7 @@ package struct DamageRecord {
     let time = StateFiles.stamp(now)
     let line = "\(time) \(finding.split(separator: "\n").joined(separator: " "))"
     findings.append(line)
-    let descriptor = unsafe open(
-      path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-    guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
-    defer { close(descriptor) }
-    let bytes = Array((line + "\n").utf8)
-    let written = unsafe write(descriptor, bytes, bytes.count)
-    guard written == bytes.count else {
-      throw StoreError(systemError: written < 0 ? errno : ENOSPC, path: path, doing: "write")
-    }
-    guard fsync(descriptor) == 0 else {
-      throw StoreError(systemError: errno, path: path, doing: "fsync")
-    }
-    try StateFiles.synchronizeDirectory(of: path)
+    try SafeFile.write(line + "\n", to: path, O_APPEND)
   }
 
   /// Removes all findings.

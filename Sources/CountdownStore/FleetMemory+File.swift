@@ -15,17 +15,12 @@ extension FleetMemory {
   /// Reads the file of a state directory; nil if there is none.
   package static func read(in directory: String) throws(StoreError) -> FleetMemory? {
     let path = path(in: directory)
-    var status = stat()
-    // A pipe at this path must not block.
-    if unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
-      throw StoreError(.inaccessible, path, "it is no regular file: remove it")
-    }
     let bytes: [UInt8]
-    do throws(FileContents.Failure) {
-      bytes = try FileContents.read(path, atMost: mostBytes)
+    do throws(SafeFile.Failure) {
+      bytes = try SafeFile.read(path, atMost: mostBytes, SafeFile.own)
     } catch {
       if [ENOENT, ENOTDIR].contains(error.code) { return nil }
-      throw StoreError(systemError: error.code, path: path, doing: "read")
+      throw StoreError(error, path: path, doing: "read")
     }
     guard let memory = FleetMemory(bytes) else {
       throw StoreError(.corrupt, path, "it makes no sense")
@@ -60,20 +55,7 @@ extension FleetMemory {
       text += "\(epoch.isEmpty ? "-" : epoch) \(partition.blockedUntil)\n"
     }
     text += Self.sum(of: text) + "\n"
-    let (path, new) = (Self.path(in: directory), Self.path(in: directory) + ".new")
-    let descriptor = unsafe open(
-      new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-    guard descriptor >= 0 else { throw StoreError(systemError: errno, path: new, doing: "open") }
-    let bytes = Array(text.utf8)
-    let written = unsafe Glibc.write(descriptor, bytes, bytes.count)
-    var code = written == bytes.count ? 0 : written < 0 ? errno : ENOSPC
-    if code == 0, fsync(descriptor) != 0 { code = errno }
-    close(descriptor)
-    guard code == 0 else { throw StoreError(systemError: code, path: new, doing: "write") }
-    guard unsafe rename(new, path) == 0 else {
-      throw StoreError(systemError: errno, path: path, doing: "rename")
-    }
-    try StateFiles.synchronize(directory)
+    try SafeFile.replace(Self.path(in: directory), with: text, isSynced: true)
   }
 
   private static func sum(of text: String) -> String {

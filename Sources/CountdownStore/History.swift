@@ -17,7 +17,8 @@ package struct History: Sendable {
 
   package init(directory: String) {
     path = directory + "/history"
-    for line in Self.text(of: path).split(separator: "\n") {
+    let bytes = try? SafeFile.read(path, atMost: Self.mostBytes, SafeFile.own)
+    for line in String(decoding: bytes ?? [], as: UTF8.self).split(separator: "\n") {
       let parts = line.split(separator: " ", maxSplits: 1)
       guard parts.count == 2 else { continue }
       let number = max(Int64(parts[1]) ?? 0, 0)
@@ -31,40 +32,11 @@ package struct History: Sendable {
     }
   }
 
-  private static func text(of path: String) -> String {
-    // O_NONBLOCK: a pipe at this path must not block.
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-    guard descriptor >= 0 else { return "" }
-    defer { close(descriptor) }
-    guard StateFiles.isRegularFile(descriptor) else { return "" }
-    var bytes = [UInt8](repeating: 0, count: mostBytes)
-    let count = unsafe read(descriptor, &bytes, bytes.count)
-    return String(decoding: bytes[..<max(count, 0)], as: UTF8.self)
-  }
-
-  /// Replaces the file, which belongs to the owner of the directory. Does not wait for the disk: a
-  /// power failure may bring an older one back.
+  /// Replaces the file. Does not wait for the disk.
   package func write() throws(StoreError) {
     var text = "starts \(starts)\nunclean-ends \(uncleanEnds)\nlast-backup \(lastBackup)\n"
     let line = restored.split(separator: "\n").joined(separator: " ")
     if !line.isEmpty { text += "restored \(line)\n" }
-    let partial = path + ".partial"
-    let descriptor = unsafe open(
-      partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-    guard descriptor >= 0 else {
-      throw StoreError(systemError: errno, path: partial, doing: "open")
-    }
-    defer { close(descriptor) }
-    var owner = stat()
-    if geteuid() == 0, unsafe stat(StateFiles.directory(of: path), &owner) == 0 {
-      _ = fchown(descriptor, owner.st_uid, owner.st_gid)
-    }
-    let bytes = Array(text.utf8)
-    let written = unsafe Glibc.write(descriptor, bytes, bytes.count)
-    guard written == bytes.count, unsafe rename(partial, path) == 0 else {
-      let code = written >= 0 && written < bytes.count ? ENOSPC : errno
-      unsafe unlink(partial)
-      throw StoreError(systemError: code, path: path, doing: "write")
-    }
+    try SafeFile.replace(path, with: text, isSynced: false)
   }
 }

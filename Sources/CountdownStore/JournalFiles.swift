@@ -111,7 +111,7 @@ package final class JournalFiles: Sendable {
       let path = Self.path(position, in: directory)
       var status = stat()
       guard unsafe stat(path, &status) == 0, status.st_size > 0 else { continue }
-      let start = (try? FileContents.read(path, atMost: 1 << 16)) ?? []
+      let start = (try? SafeFile.read(path, atMost: 1 << 16)) ?? []
       let first = LogFrame(in: start, at: 0)?.number ?? found.newest + 1
       if let before = found.segments.indices.last {
         // Its entries end where these begin, unless the file of a segment in between is missing.
@@ -149,7 +149,7 @@ package final class JournalFiles: Sendable {
     of segment: Segment, in directory: String
   ) -> (number: UInt64, entry: [UInt8]) {
     let path = path(segment.position, in: directory)
-    let bytes = (try? FileContents.read(path, atMost: Int(segment.bytes))) ?? []
+    let bytes = (try? SafeFile.read(path, atMost: Int(segment.bytes))) ?? []
     var last: (number: UInt64, entry: [UInt8]) = (0, [])
     let read = JournalFrames.read(bytes) { last = (max(last.number, $0), $1) }
     return read < bytes.count ? (last.number, []) : last
@@ -357,22 +357,12 @@ package final class JournalFiles: Sendable {
     _ segment: Segment, from start: Int64, count: Int
   ) throws(StoreError) -> [UInt8] {
     let path = Self.path(segment.position, in: directory)
-    let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 || errno == ENOENT else {
-      throw StoreError(systemError: errno, path: path, doing: "read the journal")
+    do {
+      return try SafeFile.read(path, from: Int(start - segment.position), atMost: count)
+    } catch {
+      if error.code == ENOENT { return [] }
+      throw StoreError(error, path: path, doing: "read the journal")
     }
-    guard file >= 0 else { return [] }
-    defer { Glibc.close(file) }
-    var failure: Int32 = 0
-    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { memory, read in
-      let found = unsafe pread(file, memory.baseAddress, count, off_t(start - segment.position))
-      if found < 0 { failure = errno }
-      read = max(found, 0)
-    }
-    guard failure == 0 else {
-      throw StoreError(systemError: failure, path: path, doing: "read the journal")
-    }
-    return bytes
   }
 
   // MARK: Names

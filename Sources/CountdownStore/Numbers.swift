@@ -21,20 +21,16 @@ struct Numbers: Equatable {
   /// Reads the numbers; none if the file does not exist, is invalid, or is not for this user.
   init(in directory: String) throws(StoreError) {
     let path = Self.path(in: directory)
-    // O_NONBLOCK: a pipe at this path must not block.
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-    guard descriptor >= 0 else {
-      if [ENOENT, ENOTDIR, EACCES, ELOOP, ENXIO].contains(errno) { return }
-      throw StoreError(systemError: errno, path: path, doing: "open")
+    let bytes: [UInt8]
+    do {
+      bytes = try SafeFile.read(path, atMost: 128, SafeFile.own)
+    } catch {
+      if [ENOENT, ENOTDIR, EACCES, ELOOP, ENXIO].contains(error.code) { return }
+      throw StoreError(error, path: path)
     }
-    defer { close(descriptor) }
-    guard StateFiles.isRegularFile(descriptor) else { return }
-    var buffer = [UInt8](repeating: 0, count: 128)
-    let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
-    guard count >= 0 else { throw StoreError(systemError: errno, path: path, doing: "read") }
-    guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return }
+    guard bytes.last == UInt8(ascii: "\n") else { return }
     // All is written twice, so that a partial write or a changed digit is noticed.
-    let words = String(decoding: buffer[..<(count - 1)], as: UTF8.self).split(separator: " ")
+    let words = String(decoding: bytes.dropLast(), as: UTF8.self).split(separator: " ")
     let half = words.count / 2
     guard words[..<half] == words[half...], let floor = words.first.flatMap({ Int64($0) }),
       Self.possible.contains(floor)
@@ -51,28 +47,8 @@ struct Numbers: Equatable {
 
   /// Writes the numbers to the disk, in place, as a full disk has no room for another file.
   func write(in directory: String) throws(StoreError) {
-    let path = Self.path(in: directory)
-    let descriptor = unsafe open(
-      path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-    guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
-    defer { close(descriptor) }
-    guard StateFiles.isRegularFile(descriptor) else {
-      throw StoreError(.inaccessible, path, "it is no regular file: remove it")
-    }
     let numbers = "\(floor) \(start) \(state)"
-    let line = Array("\(numbers) \(numbers)\n".utf8)
-    let written = unsafe pwrite(descriptor, line, line.count, 0)
-    guard written == line.count else {
-      // A full disk writes fewer bytes than requested.
-      throw StoreError(systemError: written < 0 ? errno : ENOSPC, path: path, doing: "write")
-    }
-    guard ftruncate(descriptor, off_t(line.count)) == 0 else {
-      throw StoreError(systemError: errno, path: path, doing: "ftruncate")
-    }
-    guard fsync(descriptor) == 0 else {
-      throw StoreError(systemError: errno, path: path, doing: "fsync")
-    }
-    try StateFiles.synchronize(directory)
+    try SafeFile.write("\(numbers) \(numbers)\n", to: Self.path(in: directory))
   }
 }
 

@@ -115,29 +115,17 @@ struct StateFiles {
   /// Returns all names in a directory. A directory that cannot be read is an error, not an empty
   /// one: its files are not lost.
   static func names(in directory: String) throws(StoreError) -> [String] {
-    guard let stream = unsafe opendir(directory) else {
-      throw StoreError(systemError: errno, path: directory, doing: "list the files")
+    do {
+      return try SafeFile.names(in: directory)
+    } catch {
+      throw StoreError(error, path: directory)
     }
-    defer { unsafe closedir(stream) }
-    var names: [String] = []
-    while true {
-      errno = 0
-      guard let entry = unsafe readdir(stream) else { break }
-      let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { unsafe $0.prefix { $0 != 0 } }
-      unsafe names.append(String(decoding: name, as: UTF8.self))
-    }
-    guard errno == 0 else {
-      throw StoreError(systemError: errno, path: directory, doing: "list the files")
-    }
-    return names
   }
 
   /// The total size of a directory's files, in bytes; 0 if it cannot be read.
   static func size(ofDirectory directory: String) -> Int {
     let names = (try? names(in: directory)) ?? []
-    return names.reduce(0) {
-      $1.hasPrefix("..") || $1 == "." ? $0 : $0 + size(directory + "/" + $1)
-    }
+    return names.reduce(0) { $0 + size(directory + "/" + $1) }
   }
 
   /// Creates the directory, but not its parents, for this user only: the state has personal data.
@@ -220,7 +208,7 @@ struct StateFiles {
     }
   }
 
-  func move(_ path: String, to target: String) throws(StoreError) {
+  static func move(_ path: String, to target: String) throws(StoreError) {
     guard unsafe rename(path, target) == 0 else {
       throw StoreError(systemError: errno, path: path, doing: "rename")
     }
@@ -244,7 +232,7 @@ struct StateFiles {
   /// ends, the newest state is complete.
   func finishReplacement() throws(StoreError) {
     try Self.synchronize(replacement, O_RDONLY)
-    try move(replacement, to: next.database)
+    try Self.move(replacement, to: next.database)
     try synchronize()
   }
 

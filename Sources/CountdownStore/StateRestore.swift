@@ -17,7 +17,7 @@ package enum StateRestore {
     let partial = StateFiles.backup(in: directory)
     do throws(StoreError) {
       try copy(file, to: partial, owner)
-      try target.move(partial, to: target.database)
+      try StateFiles.move(partial, to: target.database)
     } catch {
       unsafe unlink(partial)
       throw error
@@ -45,7 +45,7 @@ package enum StateRestore {
   package static func acceptLoss(
     in directory: String, atUnixMicroseconds now: Int64
   ) throws(StoreError) -> AcceptedLoss? {
-    let (owner, lock) = try enter(directory)
+    let (_, lock) = try enter(directory)
     defer { withExtendedLifetime(lock) {} }
     let files = try StateFiles(directory: directory)
     guard let missing = try files.missingNewer, let number = files.number else { return nil }
@@ -53,15 +53,13 @@ package enum StateRestore {
     try damage.note(
       "\(missing.database) was missing, and it was accepted to continue with \(files.database)",
       atUnixMicroseconds: now)
-    _ = unsafe chown(directory + "/damage", owner.st_uid, owner.st_gid)
     for segment in try files.newerSegments() {
-      try files.move(segment, to: files.freeName(segment, "lost", atUnixMicroseconds: now))
+      try StateFiles.move(segment, to: files.freeName(segment, "lost", atUnixMicroseconds: now))
     }
     var numbers = try Numbers(in: directory)
     numbers.state = number
     // Syncs the directory, too.
     try numbers.write(in: directory)
-    _ = unsafe chown(directory + "/numbers", owner.st_uid, owner.st_gid)
     return AcceptedLoss(missing: missing.database, state: files.database)
   }
 

@@ -163,7 +163,7 @@ package final class Store {
     for segment in segments {
       let place = files.freeName(segment.path, "other", atUnixMicroseconds: now.wallMicroseconds)
       announce(.otherLog(place: place))
-      try files.move(segment.path, to: place)
+      try StateFiles.move(segment.path, to: place)
     }
   }
 

@@ -1,3 +1,4 @@
+import CountdownStore
 import Glibc
 
 /// The backups of a directory that are named after the time at which they were made.
@@ -21,18 +22,13 @@ struct DatedBackups {
 
   /// Removes all but the newest ones, and nothing with another name. Returns the removed paths.
   func removeOld(keeping count: Int) throws(Failure) -> [String] {
-    guard let stream = unsafe opendir(directory) else {
-      throw Failure(system: "cannot list \(directory)")
+    let names: [String]
+    do {
+      names = try SafeFile.names(in: directory)
+    } catch {
+      throw Failure("cannot list \(directory): \(error.reason)")
     }
-    defer { unsafe closedir(stream) }
-    var names: [String] = []
-    while let entry = unsafe readdir(stream) {
-      let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
-        unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      if Self.isDated(name) { names.append(name) }
-    }
-    let old = names.sorted().dropLast(count).map { "\(directory)/\($0)" }
+    let old = names.filter(Self.isDated).sorted().dropLast(count).map { "\(directory)/\($0)" }
     for path in old {
       guard unsafe unlink(path) == 0 else { throw Failure(system: "cannot remove \(path)") }
     }

@@ -55,7 +55,7 @@ enum ServiceFiles {
   ///
   /// Source: proc_pid_limits(5).
   private static func hardLimit(of process: String) -> Int? {
-    let bytes = (try? FileContents.read("/proc/\(process)/limits", atMost: 4_096)) ?? []
+    let bytes = (try? SafeFile.read("/proc/\(process)/limits", atMost: 4_096)) ?? []
     let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
     let line = lines.first { $0.hasPrefix("Max open files") }
     return line?.split(separator: " ").dropLast().last.flatMap { Int($0) }

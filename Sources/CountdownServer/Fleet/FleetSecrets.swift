@@ -34,18 +34,16 @@ final class FleetSecrets {
     private static func password(
       in file: String, _ setting: String, atLeast least: Int
     ) throws(FleetError) -> [UInt8] {
-      let bytes: [UInt8]
+      let line: [UInt8]
       do {
-        bytes = try FileContents.read(file, atMost: longestPassword + 1)
+        line = try SafeFile.firstLine(file, atMost: longestPassword)
       } catch {
-        throw FleetError(
-          unsafe "cannot read \(setting): \(file): \(String(cString: strerror(error.code)))")
+        throw FleetError("cannot read \(setting): \(file): \(error.reason)")
       }
-      let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
       guard (least...longestPassword).contains(line.count) else {
         throw FleetError("\(setting): \(file): no line of \(least) to \(longestPassword) bytes")
       }
-      return Array(line)
+      return line
     }
   }
 

@@ -68,20 +68,14 @@ final class Backup {
     guard let result else {
       throw StateError("ERR the copy is being made; BACKUP SIZE tells when it is done")
     }
-    let descriptor: Int32
     switch try result.get() {
     case .memory(let bytes): return Array(bytes.dropFirst(Int(offset)).prefix(count))
-    case .file(let open, _): descriptor = open
+    case .file(let descriptor, _):
+      do {
+        return try SafeFile.read(descriptor, from: Int(offset), atMost: count)
+      } catch {
+        throw StateError("ERR the copy cannot be read: \(error.reason)")
+      }
     }
-    var failure: Int32 = 0
-    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-      let got = unsafe pread(descriptor, buffer.baseAddress, count, Int(offset))
-      failure = got < 0 ? errno : 0
-      filled = max(got, 0)
-    }
-    guard failure == 0 else {
-      throw StateError(unsafe "ERR the copy cannot be read: \(String(cString: strerror(failure)))")
-    }
-    return bytes
   }
 }

@@ -23,7 +23,7 @@ package enum BootID {
 
   /// The kernel's id of this boot. Source: random(4), /proc/sys/kernel/random/boot_id.
   private static var kernels: String? {
-    (try? FileContents.read("/proc/sys/kernel/random/boot_id", atMost: 64))
+    (try? SafeFile.read("/proc/sys/kernel/random/boot_id", atMost: 64))
       .map { String(decoding: $0.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self) }
   }
 }

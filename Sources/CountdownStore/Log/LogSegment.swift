@@ -152,30 +152,12 @@ struct FoundSegment {
   }
 
   /// Reads the file from its beginning, at most `most` bytes.
-  func read(_ most: Int = .max) throws(StoreError) -> [UInt8] {
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
-    defer { close(descriptor) }
-    var status = stat()
-    guard unsafe fstat(descriptor, &status) == 0 else {
-      throw StoreError(systemError: errno, path: path, doing: "stat")
+  func read(_ most: Int? = nil) throws(StoreError) -> [UInt8] {
+    do {
+      return try SafeFile.read(path, atMost: most, O_NOFOLLOW)
+    } catch {
+      throw StoreError(error, path: path)
     }
-    var failure: Int32 = 0
-    let size = min(Int(status.st_size), most)
-    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: size) { memory, count in
-      while count < size {
-        let part = unsafe pread(
-          descriptor, memory.baseAddress! + count, size - count, off_t(count))
-        if part < 0, errno == EINTR { continue }
-        if part < 0 { failure = errno }
-        guard part > 0 else { break }
-        count += part
-      }
-    }
-    guard failure == 0 else {
-      throw StoreError(systemError: failure, path: path, doing: "read")
-    }
-    return bytes
   }
 }
 

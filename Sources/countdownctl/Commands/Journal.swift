@@ -162,11 +162,10 @@ struct JournalSource {
     var (position, rest) = (0, [UInt8]())
     while rest.count <= Self.mostInEntry {
       let bytes: [UInt8]
-      do throws(FileContents.Failure) {
-        bytes = try FileContents.read(file, from: position, atMost: Self.chunk)
+      do throws(SafeFile.Failure) {
+        bytes = try SafeFile.read(file, from: position, atMost: Self.chunk)
       } catch {
-        throw Failure(
-          unsafe "\(file.printable) cannot be read: \(String(cString: strerror(error.code)))")
+        throw Failure("\(file.printable) cannot be read: \(error.reason)")
       }
       if bytes.isEmpty { break }
       position += bytes.count

@@ -1,4 +1,5 @@
 import CountdownClient
+import CountdownStore
 import Glibc
 import Wire
 
@@ -57,14 +58,8 @@ final class PrivateDaemon {
 
   /// Removes a file, or a directory with its contents. Does not follow links.
   private static func remove(_ path: String) {
-    guard unsafe unlink(path) != 0, let stream = unsafe opendir(path) else { return }
-    while let entry = unsafe readdir(stream) {
-      let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) {
-        unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      if name != ".", name != ".." { remove("\(path)/\(name)") }
-    }
-    unsafe closedir(stream)
+    guard unsafe unlink(path) != 0 else { return }
+    for name in (try? SafeFile.names(in: path)) ?? [] { remove("\(path)/\(name)") }
     unsafe rmdir(path)
   }
 }
