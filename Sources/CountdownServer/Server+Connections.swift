@@ -120,33 +120,6 @@ extension Server {
     }
   }
 
-  package func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {
-    var about: Logger.Metadata = [
-      "uid": "\(client.uid)", "connection": "\(client.connection)",
-    ]
-    if let key { about["key"] = .string(String(decoding: key, as: UTF8.self)) }
-    logger.log(
-      .refusedAtLimit, .warning, "command refused: limits.\(name) is \(value) and reached", about)
-  }
-
-  package func note(_ notice: EngineNotice) {
-    func text(_ key: [UInt8]) -> String { String(decoding: key, as: UTF8.self) }
-    switch notice {
-    case .blocked(let key, let passes, let passed):
-      logger.log(
-        .limitBlocked, .warning,
-        "limit blocked for \(passed.block.text), as only \(passes.entered) of \(passes.of) codes were entered",
-        [
-          "key": .string(text(key)), "entered": "\(passes.entered)", "of": "\(passes.of)",
-        ])
-    case .forgiven(let key, let withLimits, let uid):
-      logger.log(
-        .forgiven, .notice,
-        "sends and codes forgiven\(withLimits ? ", also by their limits" : "")",
-        ["key": .string(text(key)), "uid": "\(uid)"])
-    }
-  }
-
   package func transport(of connection: UInt64) -> TransportFacts {
     guard let found = self.connection(connection) else {
       return TransportFacts(descriptor: -1, path: "", unreadInput: 0)

@@ -27,32 +27,7 @@ extension Server {
     storing.writer?.batch.appendGone(kind, at: place)
   }
 
-  package func note(_ notice: FleetNotice) { fleetServers?.note(notice) }
-
   package func keep(_ memory: FleetMemory) { fleetMemory?.keep(memory) }
-
-  package func note(_ change: ForeignChange, by client: Client) {
-    logger.log(
-      .foreignChange, .notice, "an entity of another user was changed",
-      [
-        "uid": "\(client.uid)", "connection": "\(client.connection)",
-        "command": .string(change.command), "maker": "\(change.maker)",
-        "key": .string("\(change.kind.name):" + String(decoding: change.key, as: UTF8.self)),
-        "allowed-by": .string(change.permission),
-      ])
-    if hooks.isLogBehind() { connection(client.connection)?.waitForLog() }
-  }
-
-  package func hasCleared(
-    _ count: Int, _ kind: EntityKind, _ pattern: [UInt8], for client: Client
-  ) {
-    logger.log(
-      .cleared, .notice, "entities were ended by an administrator",
-      [
-        "uid": "\(client.uid)", "kind": "\(kind.name)", "count": "\(count)",
-        "match": "\(String(decoding: pattern, as: UTF8.self))",
-      ])
-  }
 
   package var limits: HostLimits {
     var limits = HostLimits()

@@ -116,7 +116,6 @@ final class FuzzHost: CommandHost {
     TransportFacts(descriptor: 5, path: "/fuzz", unreadInput: 0)
   }
   func close(_ connection: UInt64, _ reason: CloseReason) {}
-  func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {}
   func reload(_ done: @escaping (ReloadOutcome) -> Void) { done(.refused(["f:1: wrong"])) }
   func setLogLevel(_ level: String) -> Bool { level == "debug" }
   func restart(

@@ -136,7 +136,7 @@ struct Call: ~Escapable {
     } catch {
       if case .limit(let name, let value) = error {
         let key = spec.keyPosition > 0 ? bytes(spec.keyPosition) : nil
-        dispatcher.host.limitReached(name, value, by: client, key: key)
+        dispatcher.host.note(.limitReached(name, value, by: client, key: key))
       }
       throw problem(error)
     }

@@ -43,7 +43,7 @@ let clearCommands: [CommandSpec] = [
         }
       }
       guard query.cursor == 0 else { return false }
-      dispatcher.host.hasCleared(count, kind, pattern, for: client)
+      dispatcher.host.note(.cleared(count, kind, matching: pattern, by: client))
       session.output.integer(Int64(count))
       return true
     }

@@ -18,8 +18,6 @@ package protocol CommandHost: AnyObject {
   func transport(of connection: UInt64) -> TransportFacts
   /// Closes a connection.
   func close(_ connection: UInt64, _ reason: CloseReason)
-  /// Reports that a client was refused something because of a limit.
-  func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?)
   /// Reloads the configuration, and reports the outcome, on the event loop.
   func reload(_ done: @escaping (ReloadOutcome) -> Void)
   /// Sets the log level until the next reload. Returns false if there is no such level.
@@ -40,8 +38,6 @@ package protocol CommandHost: AnyObject {
   func readJournal(at position: Int64, count: Int) throws(StateError) -> JournalPart
   /// Forgets what was found damaged. Returns how many findings there were.
   func acknowledgeDamage(for client: Client) throws(StateError) -> Int
-  /// Logs that a client has ended the entities of a kind whose keys match a pattern.
-  func hasCleared(_ count: Int, _ kind: EntityKind, _ pattern: [UInt8], for client: Client)
   /// The store's clock is this many microseconds ahead of the boot clock.
   var storeOffset: Int64 { get }
   /// Removes an entity from the store that is not in the engine.
@@ -53,12 +49,8 @@ package protocol CommandHost: AnyObject {
   func restart(
     after pause: Interval, inNextBoot isReboot: Bool, answering connection: UInt64
   ) -> Bool
-  /// Logs that a client was let change an entity that another user has made.
-  func note(_ change: ForeignChange, by client: Client)
-  /// Logs a notice of the engine.
-  func note(_ notice: EngineNotice)
-  /// Logs a notice about the fleet.
-  func note(_ notice: FleetNotice)
+  /// Logs what administrators should know.
+  func note(_ notice: HostNotice)
   /// Stores what this host knows of its fleet, for its next daemon.
   func keep(_ memory: FleetMemory)
   /// The virtual clock; nil if time is real.
@@ -66,19 +58,26 @@ package protocol CommandHost: AnyObject {
 }
 
 extension CommandHost {
-  package func note(_ change: ForeignChange, by client: Client) {}
+  package func note(_ notice: HostNotice) {}
   package var storeOffset: Int64 { 0 }
   package func forgetStored(_ kind: EntityKind, at place: UInt32) {}
-  package func note(_ notice: EngineNotice) {}
-  package func note(_ notice: FleetNotice) {}
   package func keep(_ memory: FleetMemory) {}
   package func readJournal(at position: Int64, count: Int) throws(StateError) -> JournalPart {
     throw StateError("ERR there is no journal; set journal.size in the configuration")
   }
-  package func hasCleared(
-    _ count: Int, _ kind: EntityKind, _ pattern: [UInt8], for client: Client
-  ) {}
   package func acknowledgeDamage(for client: Client) throws(StateError) -> Int { 0 }
+}
+
+/// What a host logs.
+package enum HostNotice: Equatable, Sendable {
+  /// A client was refused something because of a limit.
+  case limitReached(String, Int, by: Client, key: [UInt8]?)
+  /// A client was let change an entity that another user has made.
+  case foreignChange(ForeignChange, by: Client)
+  /// A client has ended the entities of a kind whose keys match a pattern.
+  case cleared(Int, EntityKind, matching: [UInt8], by: Client)
+  case engine(EngineNotice)
+  case fleet(FleetNotice)
 }
 
 package enum FleetNotice: Equatable, Sendable {

@@ -231,7 +231,7 @@ package final class Dispatcher {
 
   /// Has the host log what the engine has noticed.
   private func giveNotices() {
-    for notice in engine.notices { host.note(notice) }
+    for notice in engine.notices { host.note(.engine(notice)) }
     engine.notices.removeAll()
   }
 

@@ -139,10 +139,9 @@ extension Dispatcher {
     guard isChange, session.transaction == nil, let maker = engine.uid(of: kind, key),
       maker != session.client.uid
     else { return }
-    host.note(
-      ForeignChange(
-        command: spec.fullName, kind: kind, key: Array(key), maker: maker, permission: permission),
-      by: session.client)
+    let change = ForeignChange(
+      command: spec.fullName, kind: kind, key: Array(key), maker: maker, permission: permission)
+    host.note(.foreignChange(change, by: session.client))
   }
 }
 

@@ -43,7 +43,9 @@ extension Fleet {
   /// Refuses commands about a partition that its server has not opened.
   func close(_ index: Int, _ closure: FleetClosure) {
     let partition = partitions[index]
-    if partition.closure != closure { dispatcher.host.note(.closed(partition: index, closure)) }
+    if partition.closure != closure {
+      dispatcher.host.note(.fleet(.closed(partition: index, closure)))
+    }
     partition.closure = closure
     partition.isOpen = false
     resuming.append(contentsOf: partition.parked)
@@ -91,7 +93,7 @@ extension Fleet {
     guard founding.left == 0 else { return }
     if founding.problem == nil { isBeginning = false }
     dispatcher.host.note(
-      .begun(founding.beginning, partitions: founding.begun, by: founding.client))
+      .fleet(.begun(founding.beginning, partitions: founding.begun, by: founding.client)))
     dispatcher.fill(founding.slot) {
       guard let problem = founding.problem else { return $0.integer(Int64(founding.begun)) }
       $0.error("UNAVAILABLE \(problem). Repeat it")

@@ -265,7 +265,7 @@ extension Fleet {
       try dispatcher.engine.checkLimits(client)
     } catch {
       guard case .limit(let name, let value) = error else { return }
-      dispatcher.host.limitReached(name, value, by: client, key: operation.key.key)
+      dispatcher.host.note(.limitReached(name, value, by: client, key: operation.key.key))
       throw CommandError("LIMIT \(name) is \(value) and reached")
     }
   }
@@ -324,7 +324,7 @@ extension Fleet {
       let wasAhead = partitions[index].clock.isTooFarAhead
       partitions[index].clock.note(engine, sent: answer.sent, received: boot)
       if partitions[index].clock.isTooFarAhead, !wasAhead {
-        dispatcher.host.note(.clockAhead(partition: index))
+        dispatcher.host.note(.fleet(.clockAhead(partition: index)))
       }
     }
     noteRefusal(

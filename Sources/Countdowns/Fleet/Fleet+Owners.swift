@@ -91,7 +91,7 @@ extension Fleet {
     hostNumber &+= 0x9E37_79B9
     for partition in partitions { (partition.hasLease, partition.losses) = (false, [:]) }
     statistics.leasesLost += 1
-    dispatcher.host.note(.leaseOver(owners: owners.count))
+    dispatcher.host.note(.fleet(.leaseOver(owners: owners.count)))
     for owner in owners { close(owner) }
     for key in lost.values.joined() { look(at: key, at: boot) }
   }

@@ -238,8 +238,8 @@ extension Fleet {
       partition.removed = []
       statistics.loadings += 1
       if let first = partition.unreadable.first {
-        dispatcher.host.note(
-          .unreadable(partition: index, count: partition.unreadable.count, first: first))
+        let count = partition.unreadable.count
+        dispatcher.host.note(.fleet(.unreadable(partition: index, count: count, first: first)))
       }
       // Early subscribers have seen no entities yet; others may have missed events.
       if !partitions.contains(where: \.isLoading), partitions.contains(where: \.hasMissed) {
@@ -294,7 +294,7 @@ extension Fleet {
 
   func compare(_ policies: [UInt8]) {
     let differ = !policies.isEmpty && policies != lastPolicies
-    if differ, !policiesDiffer { dispatcher.host.note(.policiesDiffer) }
+    if differ, !policiesDiffer { dispatcher.host.note(.fleet(.policiesDiffer)) }
     if !policies.isEmpty { policiesDiffer = differ }
   }
 
@@ -321,7 +321,7 @@ extension Fleet {
     let isLost = partition.isLost(by: epoch)
     if isLost {
       statistics.losses += 1
-      dispatcher.host.note(.lost(partition: index, refusedUntil: refusedUntil))
+      dispatcher.host.note(.fleet(.lost(partition: index, refusedUntil: refusedUntil)))
     }
     let isOfThisLoading = place.loading == partition.loading
     // The stream has forked: another server has taken over that lacks the last entries.
@@ -373,9 +373,10 @@ extension Fleet {
     // If the entry at this place is another one, at least that one is lost.
     let common = number < place.position ? number : place.position - 1
     dispatcher.host.note(
-      .behind(
-        partition: index, entries: place.position - common,
-        confirmed: max(0, confirmed - common)))
+      .fleet(
+        .behind(
+          partition: index, entries: place.position - common,
+          confirmed: max(0, confirmed - common))))
   }
 
   /// - Parameter version: that of the entry with this number; nil if it is not known.

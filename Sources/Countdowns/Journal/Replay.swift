@@ -381,7 +381,6 @@ private final class ReplayHost: CommandHost {
     TransportFacts(descriptor: -1, path: "", unreadInput: 0)
   }
   func close(_ connection: UInt64, _ reason: CloseReason) {}
-  func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {}
   func reload(_ done: @escaping (ReloadOutcome) -> Void) {}
   func setLogLevel(_ level: String) -> Bool { false }
   func beginBackup(for connection: UInt64) throws(StateError) -> Int64 { 0 }

@@ -75,7 +75,8 @@ extension Dispatcher {
 
   func checkRoom(_ session: Session) throws(CommandError) {
     guard isFull(session) else { return }
-    host.limitReached("max-output-per-uid", settings.maxOutputPerUser, by: session.client, key: nil)
+    host.note(
+      .limitReached("max-output-per-uid", settings.maxOutputPerUser, by: session.client, key: nil))
     throw CommandError(
       "LIMIT max-output-per-uid is \(settings.maxOutputPerUser) and reached: connections of "
         + "uid \(session.client.uid) do not read what they are sent; CLIENT LIST shows them as omem"

@@ -31,24 +31,24 @@ final class HostStandIn: CommandHost {
   var transport = TransportFacts(descriptor: 5, path: "/sock", unreadInput: 0)
   func transport(of connection: UInt64) -> TransportFacts { transport }
   func close(_ connection: UInt64, _ reason: CloseReason) { closed.append((connection, reason)) }
-  func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {
-    let key = key.map { " " + String(decoding: $0, as: UTF8.self) } ?? ""
-    limitsReached.append("\(name) \(value) uid \(client.uid)" + key)
-  }
   private(set) var foreignChanges: [ForeignChange] = []
-  func note(_ change: ForeignChange, by client: Client) { foreignChanges.append(change) }
   private(set) var fleetNotices: [FleetNotice] = []
-  func note(_ notice: FleetNotice) { fleetNotices.append(notice) }
   private(set) var memory: FleetMemory?
   func keep(_ memory: FleetMemory) { self.memory = memory }
   private(set) var notices: [String] = []
-  func note(_ notice: EngineNotice) {
+  func note(_ notice: HostNotice) {
     switch notice {
-    case .blocked(let key, let passes, _):
+    case .limitReached(let name, let value, let client, let key):
+      let key = key.map { " " + String(decoding: $0, as: UTF8.self) } ?? ""
+      limitsReached.append("\(name) \(value) uid \(client.uid)" + key)
+    case .foreignChange(let change, _): foreignChanges.append(change)
+    case .cleared: break
+    case .engine(.blocked(let key, let passes, _)):
       notices.append(
         "blocked \(String(decoding: key, as: UTF8.self)) \(passes.entered) of \(passes.of)")
-    case .forgiven(let key, let withLimits, let uid):
+    case .engine(.forgiven(let key, let withLimits, let uid)):
       notices.append("forgiven \(String(decoding: key, as: UTF8.self)) \(withLimits) uid \(uid)")
+    case .fleet(let notice): fleetNotices.append(notice)
     }
   }
   func reload(_ done: @escaping (ReloadOutcome) -> Void) {

@@ -20,7 +20,6 @@ final class ModelHost: CommandHost {
   }
   func close(_ connection: UInt64, _ reason: CloseReason) { closing.append(connection) }
   func keep(_ memory: FleetMemory) { self.memory = memory }
-  func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {}
   func reload(_ done: @escaping (ReloadOutcome) -> Void) {}
   func setLogLevel(_ level: String) -> Bool { false }
   func shutDown() {}
