@@ -404,6 +404,15 @@ def configuration_file(known):
     return "\n".join(lines) + "\n"
 
 
+def needing_restart(known):
+    """Returns the sentence about settings that take effect at a start only."""
+    sections = {}
+    for setting in known.schema["settings"]:
+        sections.setdefault(setting["name"].split(".")[0], set()).add(setting["restart"])
+    *names, last = (name for name, found in sections.items() if found == {True})
+    return f"{', '.join(names)} and {last} need a restart."
+
+
 def shared_help(helps, section):
     """Returns the help that all settings of a section share; None if they differ."""
     texts = [help for name, help in helps.items() if name.startswith(section)]
@@ -507,6 +516,9 @@ def main():
             complaints.append("config/countdownd.yaml is out of date; run: make docs")
         else:
             CONFIGURATION_FILE.write_text(text)
+    for page in (CONFIGURATION_FILE, PAGES / "configuration.md"):
+        if (sentence := needing_restart(known)) not in " ".join(re.sub("[`#]", "", page.read_text()).split()):
+            complaints.append(f"{page.name} does not say: {sentence}")
     pattern = re.compile(
         r"(?P<begin><!-- table: (?P<name>[^\n]*?) -->)\n(?P<table>(?:\|[^\n]*\n)+)(?P<end><!-- end -->)"
     )

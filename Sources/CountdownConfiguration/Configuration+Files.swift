@@ -24,7 +24,7 @@ extension Configuration {
       case .success(let yaml):
         configuration.files.read.append(file)
         problems += configuration.merge(yaml: yaml, file: file)
-      case .failure(.system(ENOENT)) where mayBeMissing: break
+      case .failure(.system(let failure)) where mayBeMissing && failure.code == ENOENT: break
       case .failure(let failure):
         problems.append(
           ConfigurationProblem(file: file, line: failure.line, message: failure.description))
@@ -33,8 +33,8 @@ extension Configuration {
 
     merge(path, mayBeMissing: path == standardPath)
     let directory = path + ".d"
-    switch dropIns(in: directory) {
-    case .success(let names):
+    do throws(SafeFile.Failure) {
+      let names = try dropIns(in: directory)
       configuration.files.read.append(directory)
       for name in names {
         let file = "\(directory)/\(name)"
@@ -44,9 +44,11 @@ extension Configuration {
           configuration.files.ignored.append(file)
         }
       }
-    case .failure(.system(ENOENT)): break
-    case .failure(let failure):
-      problems.append(ConfigurationProblem(file: directory, message: failure.description))
+    } catch {
+      if error.code != ENOENT {
+        let message = ReadFailure.system(error).description
+        problems.append(ConfigurationProblem(file: directory, message: message))
+      }
     }
     if problems.isEmpty { problems = configuration.inconsistencies(file: path) }
     guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
@@ -54,7 +56,7 @@ extension Configuration {
   }
 
   private enum ReadFailure: Error, CustomStringConvertible {
-    case system(Int32)
+    case system(SafeFile.Failure)
     case tooLong
     case notUTF8(line: Int)
 
@@ -62,9 +64,9 @@ extension Configuration {
 
     var description: String {
       switch self {
-      case .system(let code): return unsafe "cannot be read: " + String(cString: strerror(code))
-      case .tooLong: return "longer than \(fileLimitBytes) bytes"
-      case .notUTF8: return "not UTF-8"
+      case .system(let failure): "cannot be read: \(failure.reason)"
+      case .tooLong: "longer than \(fileLimitBytes) bytes"
+      case .notUTF8: "not UTF-8"
       }
     }
   }
@@ -74,7 +76,7 @@ extension Configuration {
     do {
       bytes = try SafeFile.read(path, atMost: fileLimitBytes + 1)
     } catch {
-      return .failure(.system(error.code))
+      return .failure(.system(error))
     }
     guard bytes.count <= fileLimitBytes else { return .failure(.tooLong) }
     guard let text = String(validating: bytes, as: UTF8.self) else {
@@ -96,15 +98,11 @@ extension Configuration {
   /// Returns the names of the drop-ins, sorted by their bytes so that no locale changes which wins,
   /// among them names that only look like theirs, such as `own.yml`. Skips hidden files, which
   /// editors and package managers create.
-  private static func dropIns(in directory: String) -> Result<[String], ReadFailure> {
-    do {
-      let names = try SafeFile.names(in: directory).filter { name in
-        let name = name.lowercased()
-        return (name.hasSuffix(".yaml") || name.hasSuffix(".yml")) && !name.hasPrefix(".")
-      }
-      return .success(names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
-    } catch {
-      return .failure(.system(error.code))
+  private static func dropIns(in directory: String) throws(SafeFile.Failure) -> [String] {
+    try SafeFile.names(in: directory).filter { name in
+      let name = name.lowercased()
+      return (name.hasSuffix(".yaml") || name.hasSuffix(".yml")) && !name.hasPrefix(".")
     }
+    .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
 }

@@ -1,6 +1,7 @@
+import Countdowns
+
 extension Configuration {
-  /// Restores the settings that only take effect at a start, such as those of the socket, the state
-  /// and the fleet. Returns the names of the settings that would have changed.
+  /// Restores the settings that take effect at a start only. Returns the names of the settings that would have changed.
   package mutating func keepWhatNeedsRestart(from old: Configuration) -> [String] {
     var changed: [String] = []
     for setting in Setting.all where setting.needsRestart {
@@ -13,13 +14,11 @@ extension Configuration {
 
   /// Returns the settings that differ from `old`, sorted by name. A value is nil if one side has no
   /// such setting, which happens where the operator chooses the names.
-  package func changes(
-    from old: Configuration
-  ) -> [(name: String, old: String?, new: String?)] {
+  package func changes(from old: Configuration) -> [ChangedSetting] {
     let before = Dictionary(uniqueKeysWithValues: old.settings.map { ($0.name, $0.value) })
     let after = Dictionary(uniqueKeysWithValues: settings.map { ($0.name, $0.value) })
     return Set(before.keys).union(after.keys).sorted()
       .filter { before[$0] != after[$0] }
-      .map { ($0, before[$0], after[$0]) }
+      .map { ChangedSetting(name: $0, old: before[$0], new: after[$0]) }
   }
 }

@@ -14,6 +14,8 @@ struct Setting<Whole: Sendable>: Sendable {
   let name: String
   /// What it is for; `make docs` writes it into `config/countdownd.yaml`.
   let help: String
+  /// Whether it takes effect at a start only, so that a reload keeps the old value.
+  let needsRestart: Bool
   /// Its JSON Schema.
   let schema: [RESPValue.Pair]
   let read: @Sendable (inout Whole, ValueReader) -> Void
@@ -24,10 +26,11 @@ struct Setting<Whole: Sendable>: Sendable {
 
   init<Value>(
     _ name: String, _ path: any WritableKeyPath<Whole, Value> & Sendable,
-    _ type: SettingType<Value>, _ help: String = ""
+    _ type: SettingType<Value>, _ help: String = "", needsRestart: Bool = false
   ) {
     self.name = name
     self.help = help
+    self.needsRestart = needsRestart
     schema = type.schema
     read = { whole, reader in
       if let value = type.read(whole[keyPath: path], reader) { whole[keyPath: path] = value }
@@ -48,13 +51,12 @@ struct Setting<Whole: Sendable>: Sendable {
 }
 
 extension Setting where Whole == Configuration {
-  /// Whether it takes effect at a start only.
-  var needsRestart: Bool {
-    name.hasPrefix("socket.") || name.hasPrefix("fleet.")
-      || [
-        "state-directory", "durability", "events.keep", "events.max-bytes",
-        "log.segment-size", "log-format",
-      ].contains(name)
+  /// A setting that takes effect at a start only.
+  private init<Value>(
+    atStart name: String, _ path: any WritableKeyPath<Whole, Value> & Sendable,
+    _ type: SettingType<Value>, _ help: String
+  ) {
+    self.init(name, path, type, help, needsRestart: true)
   }
 
   /// All settings, in the order of `config/countdownd.yaml`.
@@ -62,16 +64,16 @@ extension Setting where Whole == Configuration {
   /// The lower bounds only exclude values that cannot work; a low limit is the operator's choice.
   static let all: [Setting] = [
     Setting(
-      "socket.path", \.socket.path, .socketPath,
+      atStart: "socket.path", \.socket.path, .socketPath,
       "An absolute path of at most 107 bytes."),
     Setting(
-      "socket.mode", \.socket.mode, .fileMode,
+      atStart: "socket.mode", \.socket.mode, .fileMode,
       "Permissions in octal. Whoever may connect may use the daemon."),
     Setting(
-      "state-directory", \.stateDirectory, .absolutePath,
+      atStart: "state-directory", \.stateDirectory, .absolutePath,
       "The directory for the state that survives restarts; an absolute path."),
     Setting(
-      "durability", \.durability, .choice(),
+      atStart: "durability", \.durability, .choice(),
       "What an acknowledged change survives: process (restarts and kill -9), power (power "
         + "failures too; each reply waits for the disk) or none (nothing: the state is in "
         + "memory only)."),
@@ -81,23 +83,23 @@ extension Setting where Whole == Configuration {
         + "acknowledge`): continue (with what can be read: sends and keys that are lost are "
         + "allowed again) or refuse (all that decides anything is answered with DAMAGED)."),
     Setting(
-      "events.keep", \.engine.eventsKept, .count(0...100_000_000),
+      atStart: "events.keep", \.engine.eventsKept, .count(0...100_000_000),
       "How many events the event log retains for EVENTS SINCE. Each takes about 60 bytes of "
         + "memory, and of disk if state is persisted. Beyond it, the user with the most loses the "
         + "oldest."),
     Setting(
-      "events.max-bytes", \.engine.eventBytes, .bytes(1 << 20...1 << 36),
+      atStart: "events.max-bytes", \.engine.eventBytes, .bytes(1 << 20...1 << 36),
       "The most bytes of the event log in memory, and of the stored one on disk. Beyond it, the "
         + "user with the most loses the oldest events, and EVENTS SINCE reports that."),
     Setting(
-      "log.segment-size", \.segmentSize, .bytes(65_536...1 << 30),
+      atStart: "log.segment-size", \.segmentSize, .bytes(65_536...1 << 30),
       "The size of a segment of the log of changes. Two segments are reserved on disk."),
     Setting(
       "log-level", \.logLevel, .choice(),
       "The least severe messages that are logged: trace, debug, info, notice, warning, "
         + "error or critical. `countdownctl log-level` sets it until the next reload."),
     Setting(
-      "log-format", \.logFormat, .choice(),
+      atStart: "log-format", \.logFormat, .choice(),
       "How lines of standard error look: text, or json (an object on each line, for "
         + "containers). Under systemd the journal has fields in any case."),
 
@@ -196,81 +198,81 @@ extension Setting where Whole == Configuration {
       "A load that takes longer has failed; 0 for no limit."),
 
     Setting(
-      "fleet.engine", \.fleet.engine, .choice(),
+      atStart: "fleet.engine", \.fleet.engine, .choice(),
       "none (nothing is shared) or redis (Valkey too)."),
     Setting(
-      "fleet.name", \.fleet.settings.name, .fleetName,
+      atStart: "fleet.name", \.fleet.settings.name, .fleetName,
       "Tells fleets on the same servers apart; 1 to 64 letters, digits, _, . and -."),
     Setting(
-      "fleet.nodes", \.fleet.settings.nodes, .nodes,
+      atStart: "fleet.nodes", \.fleet.settings.nodes, .nodes,
       "The server, the sentinels, or some nodes of the cluster: HOST:PORT."),
     Setting(
-      "fleet.discovery", \.fleet.settings.discovery, .choice(),
+      atStart: "fleet.discovery", \.fleet.settings.discovery, .choice(),
       "What the nodes are: single (one server), sentinel or cluster."),
     Setting(
-      "fleet.sentinel-name", \.fleet.settings.sentinelName, .fleetName,
+      atStart: "fleet.sentinel-name", \.fleet.settings.sentinelName, .fleetName,
       "What the sentinels call the servers."),
     Setting(
-      "fleet.username", \.fleet.settings.username, .username,
+      atStart: "fleet.username", \.fleet.settings.username, .username,
       "The user on the servers; empty: their default user."),
     Setting(
-      "fleet.password-file", \.fleet.settings.passwordFile, .optionalPath,
+      atStart: "fleet.password-file", \.fleet.settings.passwordFile, .optionalPath,
       "A file whose first line is the password; empty: none."),
     Setting(
-      "fleet.sentinel-username", \.fleet.settings.sentinelUsername, .username,
+      atStart: "fleet.sentinel-username", \.fleet.settings.sentinelUsername, .username,
       "The user on the sentinels; empty: their default user."),
     Setting(
-      "fleet.sentinel-password-file", \.fleet.settings.sentinelPasswordFile, .optionalPath,
+      atStart: "fleet.sentinel-password-file", \.fleet.settings.sentinelPasswordFile, .optionalPath,
       "A file whose first line is the password for the sentinels; an empty file: they have none. "
         + "Not set: fleet.username and its password are sent to them."),
     Setting(
-      "fleet.tls.enabled", \.fleet.settings.tls.isEnabled, .noOrYes,
+      atStart: "fleet.tls.enabled", \.fleet.settings.tls.isEnabled, .noOrYes,
       "Whether connections are encrypted: no or yes. The servers' names are verified."),
     Setting(
-      "fleet.tls.authorities", \.fleet.settings.tls.authorities, .optionalPath,
+      atStart: "fleet.tls.authorities", \.fleet.settings.tls.authorities, .optionalPath,
       "Certificates of trusted authorities, in PEM; empty: those of the system."),
     Setting(
-      "fleet.tls.certificate", \.fleet.settings.tls.certificate, .optionalPath,
+      atStart: "fleet.tls.certificate", \.fleet.settings.tls.certificate, .optionalPath,
       "The daemon's certificate, in PEM; empty: none."),
     Setting(
-      "fleet.tls.key", \.fleet.settings.tls.key, .optionalPath,
+      atStart: "fleet.tls.key", \.fleet.settings.tls.key, .optionalPath,
       "The key of that certificate, in PEM."),
     Setting(
-      "fleet.kinds", \.fleet.settings.kinds, .sharedKinds,
+      atStart: "fleet.kinds", \.fleet.settings.kinds, .sharedKinds,
       "Kinds that are shared. All others stay local."),
     Setting(
-      "fleet.partitions", \.fleet.settings.partitions, .count(1...1_024),
+      atStart: "fleet.partitions", \.fleet.settings.partitions, .count(1...1_024),
       "What the records are divided into: fixed for the life of a fleet. With a cluster "
         + "each partition takes a connection of its own."),
     Setting(
-      "fleet.replicas", \.fleet.settings.replicas, .replicas,
+      atStart: "fleet.replicas", \.fleet.settings.replicas, .replicas,
       "Which replicas have a change before it is confirmed: all, or a number. With a number lower "
         + "than the replicas that there are, a failover can lose changes. A single server needs 0."),
     Setting(
-      "fleet.replica-grace", \.fleet.settings.replicaGrace, .duration(from: 1_000),
+      atStart: "fleet.replica-grace", \.fleet.settings.replicaGrace, .duration(from: 1_000),
       "With replicas: all, how long changes still wait for a replica that is missing. Less than "
         + "10s is unsafe with Sentinel."),
     Setting(
-      "fleet.durability", \.fleet.settings.durability, .choice(),
+      atStart: "fleet.durability", \.fleet.settings.durability, .choice(),
       "Where servers have a change before it is confirmed: memory; or disk, which needs "
         + "append-only files (appendfsync always) on all servers, and Redis 7.2 or Valkey."),
     Setting(
-      "fleet.timeout", \.fleet.settings.timeout, .duration(from: 10),
+      atStart: "fleet.timeout", \.fleet.settings.timeout, .duration(from: 10),
       "How long a command waits for the servers."),
     Setting(
-      "fleet.unreachable", \.fleet.settings.unreachable, .choice(),
+      atStart: "fleet.unreachable", \.fleet.settings.unreachable, .choice(),
       "While the servers cannot be reached: refuse, or local (decide by this host's copies, "
         + "so each host allows as much as all of them together should)."),
     Setting(
-      "fleet.reads", \.fleet.settings.reads, .choice(),
+      atStart: "fleet.reads", \.fleet.settings.reads, .choice(),
       "What GET reads: engine (the servers) or local (this host's copy, which may be some "
         + "ms old)."),
     Setting(
-      "fleet.mirror", \.fleet.settings.mirror, .choice(),
+      atStart: "fleet.mirror", \.fleet.settings.mirror, .choice(),
       "What this host has copies of: all that is shared, or used (what its clients use or watch, "
         + "and the partitions that it keeps). With used, LIST shows those only."),
     Setting(
-      "fleet.max-clock-skew", \.fleet.settings.maximumClockSkew, .duration(from: 1),
+      atStart: "fleet.max-clock-skew", \.fleet.settings.maximumClockSkew, .duration(from: 1),
       "How far the clocks of the servers may be apart."),
 
     Setting(

@@ -211,9 +211,9 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   package var stopwatch: () -> Int64 { { Int64(BootClock.now) } }
 
-  /// Takes new settings, which apply to new entities and new connections. Keeps the listener, the
-  /// kind of time, the fleet and the watchdog. Callable from any thread; `done` is called on the
-  /// loop once the settings are in force.
+  /// Takes new settings, which apply to new entities and new connections. Those that take effect at
+  /// a start only are as before. Callable from any thread; `done` is called on the loop once the
+  /// settings are in force.
   package func reload(
     _ new: ServerSettings, _ done: @escaping @Sendable (ServerStatus) -> Void
   ) {
@@ -223,12 +223,6 @@ package final class Server: CommandHost, @unchecked Sendable {
     }
     runOnLoop { server in
       if let files = unsafe files { server.fleetServers?.take(files) }
-      var new = new
-      new.listener = server.settings.listener
-      new.isTimeVirtual = server.settings.isTimeVirtual
-      new.virtualStart = server.settings.virtualStart
-      new.fleet = server.settings.fleet
-      new.watchdogInterval = server.settings.watchdogInterval
       let old = server.settings
       server.settings = new
       server.dispatcher.reload(new.dispatcher)

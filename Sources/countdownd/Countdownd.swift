@@ -155,13 +155,14 @@ struct Countdownd: ParsableCommand {
     }
     Server.avoidHugePages()
     let status = StatusLine(Self.notifier)
-    var settings = ServerSettings(configuration, listener: try listener(configuration, logger))
+    var settings = ServerSettings(listener: try listener(configuration, logger))
+    settings.take(configuration)
     settings.isTimeVirtual = virtualTime
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
     let restart = virtualTime ? virtualRestart(&settings, logger) : nil
     if !virtualTime { settings.engine.firstGeneration = firstNumber(configuration, logger) }
 
-    let reloading = Reloading(configuration, load: load, status, logger)
+    let reloading = Reloading(configuration, settings, load: load, status, logger)
     let hooks = hooks(settings, reloading, status)
     let server = try refusing(logger) {
       try Server(settings, hooks: hooks, logger: logger)

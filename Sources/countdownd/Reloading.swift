@@ -9,6 +9,8 @@ import Synchronization
 /// a configuration with an error changes nothing.
 final class Reloading: Sendable {
   private let configuration: Mutex<Configuration>
+  /// As at the start.
+  private let settings: ServerSettings
   private let load: @Sendable () throws(ConfigurationError) -> Configuration
   private let status: StatusLine
   private let logger: Logger
@@ -16,11 +18,12 @@ final class Reloading: Sendable {
   private let queue = DispatchQueue(label: "countdownd.reload", attributes: .initiallyInactive)
 
   init(
-    _ configuration: Configuration,
+    _ configuration: Configuration, _ settings: ServerSettings,
     load: @escaping @Sendable () throws(ConfigurationError) -> Configuration,
     _ status: StatusLine, _ logger: Logger
   ) {
     self.configuration = Mutex(configuration)
+    self.settings = settings
     self.load = load
     self.status = status
     self.logger = logger
@@ -69,18 +72,15 @@ final class Reloading: Sendable {
   private func take(_ loaded: Configuration, _ server: Server) -> ReloadOutcome {
     var new = loaded
     let (kept, changed) = configuration.withLock { configuration in
-      let kept = new.keepWhatNeedsRestart(from: configuration)
-      let changed = new.changes(from: configuration)
-      configuration = new
-      return (kept, changed.map { ChangedSetting(name: $0.name, old: $0.old, new: $0.new) })
+      defer { configuration = new }
+      return (new.keepWhatNeedsRestart(from: configuration), new.changes(from: configuration))
     }
     for warning in new.files.warnings { logger.warning("\(warning)") }
     for name in kept {
       logger.warning("\(name) has changed, which takes a restart; the old value stays")
     }
-    // The server keeps its listener and ignores this one.
-    let settings = ServerSettings(
-      new, listener: .path(new.socket.path, mode: new.socket.mode))
+    var settings = settings
+    settings.take(new)
     let done = DispatchSemaphore(value: 0)
     server.reload(settings) { [status] in
       status.hasReloaded($0, isRefused: false)

@@ -5,9 +5,8 @@ import Countdowns
 import Glibc
 
 extension ServerSettings {
-  /// Converts the configuration to settings of the server.
-  init(_ configuration: Configuration, listener: Listener) {
-    self.init(listener: listener)
+  /// Takes what the configuration says, be it at the start or at a reload.
+  mutating func take(_ configuration: Configuration) {
     request = configuration.request
     connections = configuration.connections
     engine = configuration.engine
