@@ -17,7 +17,7 @@ extension Server {
     backup = new
     nonisolated(unsafe) let begun = new
     writer.backUp(to: new.path, at: isReadOnly ? nil : reading) { [self] error in
-      unsafe begun.made(error, inMemory: storing.writer?.takeCopyInMemory())
+      unsafe begun.made(error, inMemory: storing.writer?.upkeep.takeCopyInMemory())
       // Not earlier: another backup would have the same path.
       if unsafe begun.isEnded { backup = nil }
     }

@@ -85,7 +85,7 @@ extension Server {
         nil, writer?.stateBytes ?? 0, .gauge, as: "state_bytes",
         "Size of the files in the state directory."),
       .init(
-        nil, if: writer?.foldingProblem != nil, as: "folding_fails",
+        nil, if: writer?.upkeep.problem != nil, as: "folding_fails",
         "1 while the change log cannot be folded into the database."),
     ]
     guard let writer else {

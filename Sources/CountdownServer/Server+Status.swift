@@ -8,7 +8,7 @@ extension Server {
         },
         reloadProblem.map { "the new configuration is refused, the old one stays: \($0)" },
         storing.problem.map { "read-only: \($0)" },
-        storing.writer?.foldingProblem.map { "folding fails: \($0)" }, fleetServers?.trouble,
+        storing.writer?.upkeep.problem.map { "folding fails: \($0)" }, fleetServers?.trouble,
         dispatcher.fleet?.trouble,
       ].compactMap(\.self),
       load: "\(connections.count) connections, \(dispatcher.engine.count(.countdown)) countdowns, "

@@ -38,7 +38,7 @@ extension Server {
     } failed: { error in
       Self.failStop(error, logger, hooks)
     }
-    writer.upkeepChanged = { [self] in noteUpkeep($0) }
+    writer.upkeep.changed = { [self] in noteUpkeep($0) }
     storing.writer = writer
   }
 

@@ -10,25 +10,17 @@ import Synchronization
 /// - `power`: an append waits for the disk, so another thread makes it. Batches that come meanwhile
 ///   are appended together. If the disk is faster than such a detour, the loop appends.
 ///
-/// Another thread folds full segments into the tables when there are many, or when none has filled
-/// up for a second. So folding does not slow down a burst of changes, and an entity that changes
-/// repeatedly is written once.
+/// `LogUpkeep` folds full segments into the tables meanwhile.
 ///
-/// `@unchecked Sendable`: everything is used only on the loop, except `log`, and `checkpoint` and
-/// `copying` (on `upkeep`).
+/// `@unchecked Sendable`: everything is used only on the loop, except `log` and `upkeep`, which have
+/// locks of their own, and `underWay` (on `commits` while `isWriting`).
 package final class StoreWriter: @unchecked Sendable {
   package let options: Store.Options
   private let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let failed: @Sendable (StoreError) -> Void
   private let commits = DispatchQueue(label: "countdownd.store", qos: .userInitiated)
-  /// Reserves the next segment even during folding, or the loop would have to wait for it.
-  private let reserving = DispatchQueue(label: "countdownd.reserve")
-  /// Folds and copies. Nil until the state is ready for it.
-  private var upkeep: UpkeepThread?
   private let log: ChangeLog
-  private var checkpoint: Checkpoint?
-  /// The copy under way.
-  private var copying: (copy: StateCopy, answer: @Sendable (StoreError?) -> Void)?
+  package let upkeep: LogUpkeep
   private var filesInPlace: FilesInPlace
 
   /// The changes of the batch that is being executed.
@@ -43,37 +35,6 @@ package final class StoreWriter: @unchecked Sendable {
   /// Statistics of how long an append takes.
   package private(set) var appending = DurationStatistics()
   private let numberFloor: Int64
-
-  private struct Upkeep {
-    /// Why full segments cannot be folded, or nil.
-    var problem: StoreError?
-    var folds: Int64 = 0
-    /// Copies to be made.
-    var requests: [CopyRequest] = []
-    /// The last copy, if the disk had no room for it.
-    var copyInMemory: [UInt8]?
-  }
-
-  private struct CopyRequest {
-    let path: String
-    /// The segments to be folded first, and the number of their last batch.
-    let log: (segments: [FoundSegment], last: UInt64)
-    let answer: @Sendable (StoreError?) -> Void
-  }
-
-  private let upkeepState = Mutex(Upkeep())
-  /// Called on the loop when folding begins to fail, or fails for another reason, and with nil when
-  /// it works again.
-  package var upkeepChanged: ((StoreError?) -> Void)?
-
-  /// The most segments that one `fold` takes.
-  private static let segmentsAtOnce = 4
-  /// Folding waits for `mostSegments / shareOfSegments` full segments, or for a pause.
-  private static let shareOfSegments = 8
-  /// When upkeep is tried again after it failed.
-  private static let retryMicroseconds: Int64 = 1_000_000
-  /// How long copying may keep a full segment waiting.
-  private static let copyMicroseconds: Int64 = 50_000
 
   /// Continues with a state that was loaded.
   ///
@@ -98,7 +59,8 @@ package final class StoreWriter: @unchecked Sendable {
     log = try ChangeLog(
       store.files, options, store.log, lineage: store.meta.lineage, start: store.meta.start)
     filesInPlace = try FilesInPlace(store.files)
-    checkpoint = try Checkpoint(options, store.database, store.meta)
+    upkeep = LogUpkeep(
+      of: log, try Checkpoint(options, store.database, store.meta), options, execute, failed)
     note(now)
     let missing = store.missingThrough ?? 0
     let last = store.lastEventSequence
@@ -108,11 +70,6 @@ package final class StoreWriter: @unchecked Sendable {
     } else if begin > 0 {
       batch.append(
         EventLog.Portion(lastSequence: begin, count: 0, bytes: []), missingThrough: begin)
-    }
-    log.filled = { [weak self] in
-      guard let self else { return }
-      reserving.async { self.log.reserve() }
-      upkeep?.wake()
     }
     log.reserve()
     // Before the append: no other start ever writes frames of this number.
@@ -126,17 +83,9 @@ package final class StoreWriter: @unchecked Sendable {
     numbers.floor = numberFloor
     try numbers.write(in: options.directory)
     // From now on the tables record that there is a log, so its loss is noticed.
-    if store.meta.folded == 0 { try checkpoint?.fold(log.all.segments, through: log.all.last) }
-    let thread = UpkeepThread { [weak self] in self?.lookAfterLog() ?? .waitUntilWoken }
-    upkeep = thread
-    let code = thread.start()
-    guard code == 0 else {
-      throw StoreError(systemError: code, path: options.directory, doing: "start a thread")
-    }
-    thread.wake()
+    if store.meta.folded == 0 { try upkeep.foldAll() }
+    try upkeep.start()
   }
-
-  deinit { upkeep?.endSoon() }
 
   // MARK: Batches
 
@@ -149,7 +98,7 @@ package final class StoreWriter: @unchecked Sendable {
     let moved = filesInPlace.problem(atBootMicroseconds: now, log.currentSegment)
     if let problem = moved ?? log.problem { return problem }
     guard log.fullSegments >= options.mostSegments else { return nil }
-    return foldingProblem
+    return upkeep.problem
       ?? StoreError(.full, options.directory, "the log is as long as it may be")
   }
 
@@ -263,68 +212,13 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Upkeep
 
-  /// Why full segments cannot be folded at present; nil if they can.
-  package var foldingProblem: StoreError? { upkeepState.withLock { $0.problem } }
-
   /// Facts for `INFO persistence`.
   package var facts: [(name: String, value: String)] {
-    let (problem, folds) = upkeepState.withLock { ($0.problem, $0.folds) }
-    return [
-      ("log_segments", "\(log.fullSegments + 1)"),
-      ("folds", "\(folds)"),
-      ("fold_error", problem?.description ?? ""),
-    ]
+    [("log_segments", "\(log.fullSegments + 1)")] + upkeep.facts
   }
 
   /// The size of the files in the state directory, in bytes. O(files).
   package var stateBytes: Int { StateFiles.size(ofDirectory: options.directory) }
-
-  /// Reserves the next segment, folds full ones, and continues a copy.
-  private func lookAfterLog() -> UpkeepThread.Next {
-    log.reserve()
-    let problem = problemOfFolding()
-    let hasChanged = upkeepState.withLock { state in
-      defer { state.problem = problem }
-      return state.problem?.kind != problem?.kind
-    }
-    if let problem, problem.kind == .corrupt {
-      // The log has every acknowledged change. The next start sets the tables aside.
-      failed(problem)
-      return .waitUntilWoken
-    }
-    if hasChanged { execute { [self] in upkeepChanged?(problem) } }
-    if goOnCopying(despite: problem) { return .goOn }
-    if problem != nil || log.problem != nil {
-      return .waitAtMost(microseconds: Self.retryMicroseconds)
-    }
-    guard !log.oldestFull(1).segments.isEmpty else { return .waitUntilWoken }
-    return isTimeToFold ? .goOn : .waitAtMost(microseconds: options.pauseMicroseconds)
-  }
-
-  private var isTimeToFold: Bool {
-    if log.fullSegments >= options.mostSegments / Self.shareOfSegments { return true }
-    return foldingProblem != nil || ChangeLog.now >= log.filledAt + options.pauseMicroseconds
-  }
-
-  private func problemOfFolding() -> StoreError? {
-    do throws(StoreError) {
-      if isTimeToFold { try fold() }
-      return nil
-    } catch {
-      return error
-    }
-  }
-
-  /// Folds the oldest full segments, and recycles them.
-  private func fold() throws(StoreError) {
-    guard let checkpoint else { return }
-    let (segments, last) = log.oldestFull(Self.segmentsAtOnce)
-    guard !segments.isEmpty else { return }
-    try checkpoint.fold(segments, through: last)
-    upkeepState.withLock { $0.folds += 1 }
-    try log.recycle(segments.count)
-    log.reserve()
-  }
 
   // MARK: Backup
 
@@ -335,77 +229,9 @@ package final class StoreWriter: @unchecked Sendable {
     to path: String, at now: StoreClock.Reading?,
     _ answer: @escaping @Sendable (StoreError?) -> Void
   ) {
-    guard let now else { return copy(to: path, answer) }
+    guard let now else { return upkeep.copy(to: path, answer) }
     note(now)
-    commit(at: now) { [self] in copy(to: path, answer) }
-  }
-
-  private func copy(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {
-    let request = CopyRequest(path: path, log: log.all, answer: answer)
-    upkeepState.withLock { $0.requests.append(request) }
-    upkeep?.wake()
-  }
-
-  /// Begins a requested copy, or continues the one under way. Returns whether there is more to do.
-  ///
-  /// - Parameter problem: why segments cannot be folded, which ends the copy under way.
-  private func goOnCopying(despite problem: StoreError?) -> Bool {
-    guard let checkpoint else { return false }
-    if let problem, let (_, answer) = copying { end(answer, problem) }
-    if copying == nil {
-      let request = upkeepState.withLock { $0.requests.isEmpty ? nil : $0.requests.removeFirst() }
-      guard let request else { return false }
-      begin(request, checkpoint)
-    }
-    guard let (copy, answer) = copying else { return true }
-    do throws(StoreError) {
-      guard try copy.goOn(for: Self.copyMicroseconds) else { return true }
-      try checkpoint.finish(copy)
-      end(answer, nil)
-    } catch {
-      end(answer, error)
-    }
-    return true
-  }
-
-  private func begin(_ request: CopyRequest, _ checkpoint: Checkpoint) {
-    let (segments, last) = request.log
-    do throws(StoreError) {
-      for _ in 0..<segments.count / Self.segmentsAtOnce { try fold() }
-      // Segments that were recycled meanwhile are in the tables.
-      try checkpoint.fold(segments.filter { log.has($0) }, through: last)
-      copying = (try checkpoint.beginCopy(to: request.path), request.answer)
-    } catch {
-      guard [.full, .missing].contains(error.kind) else { return end(request.answer, error) }
-      beginInMemory(request, checkpoint)
-    }
-  }
-
-  /// Makes a copy where nothing can be folded: there is no room, or the tables were removed while
-  /// they are open.
-  private func beginInMemory(_ request: CopyRequest, _ checkpoint: Checkpoint) {
-    let (segments, last) = request.log
-    do throws(StoreError) {
-      let copy = try checkpoint.copyInMemory(
-        with: segments.filter { log.has($0) }, through: last)
-      upkeepState.withLock { $0.copyInMemory = copy }
-      end(request.answer, nil)
-    } catch {
-      end(request.answer, error)
-    }
-  }
-
-  /// Takes the copy that was made last, if it is not in a file because there was no room.
-  package func takeCopyInMemory() -> [UInt8]? {
-    upkeepState.withLock { state in
-      defer { state.copyInMemory = nil }
-      return state.copyInMemory
-    }
-  }
-
-  private func end(_ answer: @escaping @Sendable (StoreError?) -> Void, _ error: StoreError?) {
-    copying = nil
-    execute { answer(error) }
+    commit(at: now) { [self] in upkeep.copy(to: path, answer) }
   }
 
   // MARK: Ending
@@ -414,18 +240,13 @@ package final class StoreWriter: @unchecked Sendable {
   /// loop, or once that has ended. Replies to a batch that is being appended come after this
   /// returns. A copy that is not complete is removed, and its `answer` is not called.
   package func close(at now: StoreClock.Reading) {
-    endUpkeep()
+    upkeep.endSoon()
     commits.sync {}
-    reserving.sync {}
+    upkeep.finishReserving()
     storeLast(at: now)
-    upkeep?.stop()
-    copying = nil
     // Only now: closing the database unlocks the state directory for another daemon.
-    checkpoint = nil
+    upkeep.close()
   }
-
-  /// Ends folding and copying soon.
-  func endUpkeep() { upkeep?.endSoon() }
 
   private func storeLast(at now: StoreClock.Reading) {
     guard !isClosed else { return }

@@ -640,7 +640,7 @@ import Testing
       Issue.record("there is nobody to answer")
     }
     isAnswered.wait()
-    life.writer.endUpkeep()
+    life.writer.upkeep.endSoon()
     isEnding.signal()
     life.close()
     #expect(try FileManager.default.contentsOfDirectory(atPath: backup.path) == ["first"])
