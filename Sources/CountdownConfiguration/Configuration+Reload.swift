@@ -1,7 +1,8 @@
 import Countdowns
 
 extension Configuration {
-  /// Restores the settings that take effect at a start only. Returns the names of the settings that would have changed.
+  /// Restores the settings that take effect at a start only. Returns the names of those that would
+  /// have changed.
   package mutating func keepWhatNeedsRestart(from old: Configuration) -> [String] {
     var changed: [String] = []
     for setting in Setting.all where setting.needsRestart {

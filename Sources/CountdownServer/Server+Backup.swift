@@ -4,7 +4,7 @@ import Countdowns
 /// Only the daemon may use the state directory, so a copy of the state travels over the socket.
 extension Server {
   package func beginBackup(for connection: UInt64) throws(StateError) -> Int64 {
-    guard let writer = storing.writer else {
+    guard let writer = state.writer else {
       throw StateError(
         "ERR the state is in memory only, so there is nothing to back up; durability in the "
           + "configuration can change that")
@@ -17,7 +17,7 @@ extension Server {
     backup = new
     nonisolated(unsafe) let begun = new
     writer.backUp(to: new.path, at: isReadOnly ? nil : reading) { [self] error in
-      unsafe begun.made(error, inMemory: storing.writer?.upkeep.takeCopyInMemory())
+      unsafe begun.made(error, inMemory: state.writer?.upkeep.takeCopyInMemory())
       // Not earlier: another backup would have the same path.
       if unsafe begun.isEnded { backup = nil }
     }
@@ -34,8 +34,7 @@ extension Server {
     let backup = try find(id, connection)
     let bytes = try backup.read(at: offset, count: count)
     if let size = try backup.size, offset < size, offset + Int64(bytes.count) == size {
-      history?.lastBackup = now.wall.microseconds
-      keepHistory()
+      state.change { $0.lastBackup = now.wall.microseconds }
     }
     return bytes
   }

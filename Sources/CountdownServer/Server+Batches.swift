@@ -77,7 +77,7 @@ extension Server {
         alarms.arm(noLaterThan: Instant(microseconds: fleet))
       }
     }
-    if let writer = storing.writer, !isReadOnly, virtualClock == nil {
+    if let writer = state.writer, !isReadOnly, virtualClock == nil {
       alarms.arm(noLaterThan: Instant(microseconds: writer.clocksDue))
     }
   }
@@ -162,13 +162,13 @@ extension Server {
   /// Stores the changes of the batch, then writes its output, in the order of the batches.
   func commitBatch() {
     dispatcher.exchangeTouched(&batch.touched)
-    guard let writer = storing.writer, !isReadOnly || writer.isBusy else { return writeTouched() }
+    guard let writer = state.writer, !isReadOnly || writer.isBusy else { return writeTouched() }
     if !isReadOnly { dispatcher.engine.takeChanges(into: writer.batch) }
     switch writer.commitAtOnce(at: reading) {
     case .stored:
       writeTouched()
       resumeHeldBack()
-      goOnAfterStoring()
+      state.goOn()
     case .failed:
       batch.touched.removeAll()
     case .waits:
@@ -176,7 +176,7 @@ extension Server {
       writer.commitLater { [self] in
         write(output)
         resumeHeldBack()
-        goOnAfterStoring()
+        state.goOn()
       }
     }
   }
@@ -223,12 +223,5 @@ extension Server {
         dispatcher.account(session)
       }
     }
-  }
-
-  func goOnAfterStoring() {
-    guard storing.writer?.isBusy != true, !storing.whenIdle.isEmpty else { return }
-    let bodies = storing.whenIdle
-    storing.whenIdle = []
-    for body in bodies { body() }
   }
 }

@@ -103,7 +103,7 @@ extension Server {
     listener?.retry()
     // The batch begins to cancel, in slices, what the connection owned.
     openBatch()
-    if phase == .stopping, connections.count == 0 { finishStopping() }
+    if ending.phase == .stopping, connections.count == 0 { finishStopping() }
   }
 
   package func close(_ connection: UInt64, _ reason: CloseReason) {

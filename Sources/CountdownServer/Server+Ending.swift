@@ -4,7 +4,16 @@ import Glibc
 
 /// The orderly shutdown.
 extension Server {
-  enum Phase { case serving, stopping, stopped }
+  package struct Ending {
+    enum Phase { case serving, stopping, stopped }
+
+    var phase = Phase.serving
+    /// The signal or command that has stopped the server; nil while it serves.
+    package var cause: String?
+    /// Where virtual time continues after a restart, and the descriptor at which the next start
+    /// answers who has requested it; nil unless one was requested.
+    package var next: (start: StoreClock.Reading, caller: Int32?)?
+  }
 
   package func shutDown() { shutDown(by: "SHUTDOWN") }
 
@@ -13,13 +22,13 @@ extension Server {
   /// - Parameter cause: the signal or command; the last one counts.
   package func shutDown(by cause: String) {
     runOnLoop { [self] _ in
-      stoppedBy = cause
-      guard phase == .serving else { return }
-      phase = .stopping
+      ending.cause = cause
+      guard ending.phase == .serving else { return }
+      ending.phase = .stopping
       hooks.isStopping()
       listener?.close()
       // Nothing has changed yet. `start` waits until loading has stopped.
-      if case .underWay(let loading) = loading { return loading.stop() }
+      if case .underWay(let loading) = state.loading { return loading.stop() }
       // Commands that were executed are stored and answered; then all connections are closed.
       dispatcher.fleet?.end()
       fleetServers?.flush()
@@ -30,7 +39,7 @@ extension Server {
 
   /// Waits for answers of the fleet's servers, while no more commands are executed.
   private func awaitFleet(until end: Instant) {
-    guard phase == .stopping else { return }
+    guard ending.phase == .stopping else { return }
     if dispatcher.holdCommandsForFleet(), now.boot < end {
       openBatch()
       return loop.schedule(inMilliseconds: Self.fleetMilliseconds) { [self] in
@@ -44,11 +53,10 @@ extension Server {
 
   private func closeConnections() {
     commitBatch()
-    storing.whenIdle.append { [self] in
+    state.whenIdle { [self] in
       for connection in connections.open { connection.end() }
       if connections.count == 0 { finishStopping() }
     }
-    goOnAfterStoring()
     loop.schedule(inMilliseconds: 1_500) { [self] in
       for connection in connections.open { connection.close() }
       finishStopping()
@@ -61,29 +69,31 @@ extension Server {
   package func restart(
     after pause: Interval, inNextBoot isReboot: Bool, answering caller: UInt64
   ) -> Bool {
-    guard let virtualClock, case .path = settings.listener, phase == .serving else { return false }
+    guard let virtualClock, case .path = settings.listener, ending.phase == .serving else {
+      return false
+    }
     let now = virtualClock.now
     let digits = (0..<32).map { _ in "0123456789abcdef".randomElement()! }
-    nextStart = StoreClock.Reading(
-      bootID: isReboot ? String(digits) : startReading.bootID,
+    let start = StoreClock.Reading(
+      bootID: isReboot ? String(digits) : state.start.bootID,
       Moment(boot: isReboot ? .zero : now.boot + pause, wall: now.wall + pause))
     // A descriptor that `execv` does not close, beside that of the connection.
-    nextCaller = connection(caller).map { fcntl($0.descriptor, F_DUPFD, 3) }
+    ending.next = (start, connection(caller).map { fcntl($0.descriptor, F_DUPFD, 3) })
     shutDown(by: "CLOCK")
     return true
   }
 
   func finishStopping() {
     alarms.disarm()
-    phase = .stopped
+    ending.phase = .stopped
   }
 
   /// Serves clients until it is asked to end.
   package func waitUntilStopped() {
-    run { phase == .stopped }
+    run { ending.phase == .stopped }
     commitBatch()
     fleetMemory?.close()
-    if let writer = storing.writer {
+    if let writer = state.writer {
       // Includes changes that timers made while nothing could be stored.
       dispatcher.engine.takeChanges(into: writer.batch)
       writer.close(at: reading)

@@ -21,10 +21,10 @@ extension Server {
     }
   }
 
-  package var storeOffset: Int64 { storing.writer?.batch.offset ?? 0 }
+  package var storeOffset: Int64 { state.writer?.batch.offset ?? 0 }
 
   package func forgetStored(_ kind: EntityKind, at place: UInt32) {
-    storing.writer?.batch.appendGone(kind, at: place)
+    state.writer?.batch.appendGone(kind, at: place)
   }
 
   package func keep(_ memory: FleetMemory) { fleetMemory?.keep(memory) }
@@ -71,7 +71,7 @@ extension Server {
   }
 
   private func storeFigures() -> [Figure] {
-    let writer = storing.writer
+    let writer = state.writer
     let damage: [Figure] = [
       .init(
         "damaged", if: !dispatcher.damage.isEmpty,
@@ -96,14 +96,14 @@ extension Server {
       .init("durability", writer.options.durability.rawValue),
       .init("state_directory", writer.options.directory),
       .init("read_only", isReadOnly ? "1" : "0"),
-      .init("last_error", storing.problem?.description ?? ""),
+      .init("last_error", state.problem?.description ?? ""),
     ]
     return damage + historyFigures(isShown: true) + state + writer.facts.map(Figure.init)
   }
 
   /// - Parameter isShown: whether INFO has them.
   private func historyFigures(isShown: Bool) -> [Figure] {
-    guard let history else { return [] }
+    guard let history = state.history else { return [] }
     return [
       .init(
         isShown ? "process_starts" : nil, history.starts, .counter, as: "process_starts_total",
@@ -141,15 +141,15 @@ extension Server {
         // node_exporter has the names without the prefix for itself.
         as: "process_start_time_seconds", "When the process started, in Unix time."),
       .init(
-        "config_last_reload_successful", if: reloadProblem == nil,
+        "config_last_reload_successful", if: configured.problem == nil,
         "0 while the newest configuration is refused."),
-      .init("config_last_reload_error", reloadProblem ?? ""),
+      .init("config_last_reload_error", configured.problem ?? ""),
       .init(
         "config_last_reload_success_unix_ms",
-        Figure.seconds(UInt64(clamping: configuredAt.microseconds)), .gauge,
+        Figure.seconds(UInt64(clamping: configured.at.microseconds)), .gauge,
         as: "config_last_reload_success_timestamp_seconds",
         "When the configuration in force was loaded, in Unix time.",
-        shown: "\(configuredAt.microseconds / 1_000)"),
+        shown: "\(configured.at.microseconds / 1_000)"),
       .init("log_lost_lines", lost.all, .counter, "Log lines that nobody has read in time."),
       .init(
         "log_lost_audit_lines", lost.audit, .counter,

@@ -19,7 +19,7 @@ extension Server {
     guard settings.journal.isOn else { return }
     let files = try JournalFiles(
       settings.journalDirectory, bytes: settings.journal.size, entries: settings.journal.entries)
-    let isSame = storing.writer != nil && files.endsInOrder(bootID: startReading.bootID)
+    let isSame = state.writer != nil && files.endsInOrder(bootID: state.start.bootID)
     try begin(files, continues: isSame)
   }
 
@@ -36,7 +36,7 @@ extension Server {
     }
     self.journal.files = files
     engine.journal = Journal(
-      of: engine, journal, bootID: startReading.bootID, continues: continues, hash: hash)
+      of: engine, journal, bootID: state.start.bootID, continues: continues, hash: hash)
   }
 
   /// Takes new settings. Other keys, and a journal that was off, begin without what was known.

@@ -1,26 +1,13 @@
 import CountdownStore
 import Countdowns
-import Dispatch
 import Logging
 
 extension Server {
-  enum Loading {
-    /// Loading has not begun; nil if nothing is persisted.
-    case opened(Store?)
-    case underWay(StateLoading)
-    case ended(Result<Void, any Error>)
-
-    /// The outcome of loading; nil until loading has ended.
-    var outcome: Result<Void, any Error>? {
-      if case .ended(let outcome) = self { outcome } else { nil }
-    }
-  }
-
   /// Loads the state, and then ends `loading`. Meanwhile commands that need the state are answered
   /// with LOADING.
   func load() {
-    guard case .opened(let store?) = loading else {
-      loading = .ended(Result { try openJournal() })
+    guard let store = state.opened else {
+      state.loading = .ended(Result { try openJournal() })
       return
     }
     dispatcher.engine.noteChanges()
@@ -28,12 +15,12 @@ extension Server {
     let loading = unsafe StateLoading(given) { [self] portion in
       runOnLoop { $0.take(portion) }
     }
-    self.loading = .underWay(loading)
+    state.loading = .underWay(loading)
     loading.run { [self] error in runOnLoop { $0.finishLoading(error) } }
   }
 
   private func take(_ portion: StateLoading.Portion) {
-    guard case .underWay(let loading) = loading else { return }
+    guard case .underWay(let loading) = state.loading else { return }
     // The next portions arrive in a later iteration, so sockets are served in between.
     defer { loading.taken() }
     switch portion {
@@ -57,10 +44,10 @@ extension Server {
   }
 
   private func finishLoading(_ error: StoreError?) {
-    guard case .underWay(let loading) = loading else { return }
-    guard phase == .serving else {
+    guard case .underWay(let loading) = state.loading else { return }
+    guard ending.phase == .serving else {
       loading.close()
-      self.loading = .ended(.failure(StoppedWhileLoading()))
+      state.loading = .ended(.failure(StoppedWhileLoading()))
       return
     }
     do throws(StoreError) {
@@ -73,7 +60,7 @@ extension Server {
       }
       try openJournal()
     } catch {
-      self.loading = .ended(.failure(error))
+      state.loading = .ended(.failure(error))
       return
     }
     dispatcher.isLoading = false
@@ -86,7 +73,7 @@ extension Server {
         """, ["turns": "\(loading.unreadableEvents)"])
       noteDamage("some events could not be read and are lost")
       // The next start has nothing left to report.
-      if let batch = storing.writer?.batch {
+      if let batch = state.writer?.batch {
         batch.append(.none, missingThrough: 0)
         appendEvents(to: batch)
       }
@@ -101,7 +88,7 @@ extension Server {
     }
     noteLoaded(loading.loadedFrom)
     openBatch()
-    self.loading = .ended(.success(()))
+    state.loading = .ended(.success(()))
   }
 
   /// Logs which state was loaded, and what has happened to it.
@@ -113,23 +100,14 @@ extension Server {
       let age = Instant(microseconds: startedAt.wall.microseconds) - Instant(microseconds: savedAt)
       facts["age"] = "\(max(age, .zero).text)"
     }
-    if let backup = history?.restored, !backup.isEmpty {
+    if let backup = state.history?.restored, !backup.isEmpty {
       logger.log(
         .stateRestored, .notice, "the state was restored from a backup",
         facts.merging(["backup": .string(backup)]) { $1 })
-      history?.restored = ""
-      keepHistory()
+      state.change { $0.restored = "" }
     }
     logger.log(.stateLoaded, .info, "state loaded", facts.merging(loadedFacts) { $1 })
   }
-
-  /// Writes `history` on another thread: the disk may be slow.
-  func keepHistory() {
-    guard let history else { return }
-    Self.historyQueue.async { [logger] in history.keep(logger) }
-  }
-
-  private static let historyQueue = DispatchQueue(label: "countdownd.history")
 
   /// The number of entities of each durable kind.
   private var loadedFacts: Logger.Metadata {
@@ -137,16 +115,6 @@ extension Server {
       uniqueKeysWithValues: EntityKind.durable.map {
         ("\($0.name)s", "\(dispatcher.engine.count($0))")
       })
-  }
-}
-
-extension History {
-  func keep(_ logger: Logger) {
-    do throws(StoreError) {
-      try write()
-    } catch {
-      logger.warning("the counts of starts, ends and backups are not kept: \(error)")
-    }
   }
 }
 

@@ -6,9 +6,9 @@ extension Server {
         dispatcher.damage.first.map {
           "damaged: \($0). Look at it, then `countdownctl state acknowledge`"
         },
-        reloadProblem.map { "the new configuration is refused, the old one stays: \($0)" },
-        storing.problem.map { "read-only: \($0)" },
-        storing.writer?.upkeep.problem.map { "folding fails: \($0)" }, fleetServers?.trouble,
+        configured.problem.map { "the new configuration is refused, the old one stays: \($0)" },
+        state.problem.map { "read-only: \($0)" },
+        state.writer?.upkeep.problem.map { "folding fails: \($0)" }, fleetServers?.trouble,
         dispatcher.fleet?.trouble,
       ].compactMap(\.self),
       load: "\(connections.count) connections, \(dispatcher.engine.count(.countdown)) countdowns, "

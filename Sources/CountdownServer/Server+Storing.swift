@@ -6,27 +6,12 @@ import Logging
 
 /// Stores changes, or refuses them while they cannot be stored.
 extension Server {
-  struct Storing {
-    /// Nil while the state loads, and if nothing is persisted.
-    var writer: StoreWriter?
-    /// Why changes cannot be stored at present; nil if they can.
-    var problem: StoreError?
-    /// Actions to run once no batch waits to be stored.
-    var whenIdle: [() -> Void] = []
-  }
-
   private static let retryMilliseconds: UInt64 = 1_000
 
   var isReadOnly: Bool { dispatcher.engine.isReadOnly }
 
   /// The current reading of the clocks, for the store.
-  var reading: StoreClock.Reading {
-    let now = now
-    var reading = startReading
-    reading.bootMicroseconds = now.boot.microseconds
-    reading.wallMicroseconds = now.wall.microseconds
-    return reading
-  }
+  var reading: StoreClock.Reading { state.reading(at: now) }
 
   /// Continues with a store whose contents were loaded: changes are stored from now on.
   func keep(_ store: sending Store) throws(StoreError) {
@@ -39,14 +24,14 @@ extension Server {
       Self.failStop(error, logger, hooks)
     }
     writer.upkeep.changed = { [self] in noteUpkeep($0) }
-    storing.writer = writer
+    state.writer = writer
   }
 
   /// Checks, before a batch changes anything, whether changes can be stored.
   func checkStore() {
-    guard let writer = storing.writer else { return }
+    guard let writer = state.writer else { return }
     let problem = writer.problem(atBootMicroseconds: Int64(BootClock.now))
-    storing.problem = problem
+    state.problem = problem
     guard (problem != nil) != isReadOnly else { return }
     dispatcher.engine.isReadOnly = problem != nil
     if let problem {
@@ -63,7 +48,7 @@ extension Server {
 
   private func checkStoreLater() {
     loop.schedule(inMilliseconds: Self.retryMilliseconds) { [self] in
-      guard phase == .serving else { return }
+      guard ending.phase == .serving else { return }
       openBatch()
       if isReadOnly { checkStoreLater() }
     }

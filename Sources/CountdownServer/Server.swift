@@ -27,10 +27,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   let hooks: ServerHooks
   let logger: Logger
   let startedAt: Moment
-  /// When the configuration in force was loaded.
-  private(set) var configuredAt: Instant
-  /// Why the newest configuration is refused; nil if it is in force.
-  private(set) var reloadProblem: String?
+  /// When the configuration in force was loaded, and why a newer one is refused; nil if none is.
+  private(set) var configured: (at: Instant, problem: String?)
   package let virtualClock: VirtualClock?
   private let machineClocks = MachineClocks()
 
@@ -44,27 +42,14 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// The servers of the fleet; nil without a fleet.
   private(set) var fleetServers: FleetServers?
   private(set) var fleetMemory: FleetMemoryFile?
-  var loading: Loading
-  /// The clocks when this daemon started. All later readings are of the same boot.
-  let startReading: StoreClock.Reading
-  var storing = Storing()
-  /// What was found damaged in the state; nil if nothing is persisted.
-  var damage: DamageRecord?
-  /// What has happened over all starts; nil if nothing is persisted.
-  var history: History?
+  let state: StateKeeper
   var journal = JournalKeeping()
   var backup: Backup?
   var lastBackup: Int64 = 0
   let connections = ConnectionTable()
   let alarms = Alarms()
   var batch = Batch()
-  var phase = Phase.serving
-  /// The signal or command that has stopped the server; nil while it serves.
-  package var stoppedBy: String?
-  /// Where virtual time continues after a restart; nil unless one was requested.
-  package var nextStart: StoreClock.Reading?
-  /// The descriptor at which the next start answers who has requested it; -1 for none.
-  package var nextCaller: Int32?
+  package internal(set) var ending = Ending()
 
   /// How long clients wait at the socket before they receive LOADING.
   private static let patienceMilliseconds: UInt64 = 100
@@ -83,11 +68,11 @@ package final class Server: CommandHost, @unchecked Sendable {
       // If the state loads quickly, no client receives LOADING.
       var isLate = false
       loop.schedule(inMilliseconds: Self.patienceMilliseconds) { isLate = true }
-      run { loading.outcome != nil || isLate }
-      if case .failure(let error)? = loading.outcome { throw error }
+      run { state.loading.outcome != nil || isLate }
+      if case .failure(let error)? = state.loading.outcome { throw error }
       try listen()
-      run { loading.outcome != nil }
-      try loading.outcome!.get()
+      run { state.loading.outcome != nil }
+      try state.loading.outcome!.get()
       fleetServers?.start()
       warnOfMissingDescriptors()
     } catch {
@@ -104,29 +89,13 @@ package final class Server: CommandHost, @unchecked Sendable {
     self.settings = settings
     self.hooks = hooks
     self.logger = logger
-    var reading =
-      settings.virtualStart ?? StoreClock.Reading(bootID: BootID.current, machineClocks.now)
     // Opening may take long: it migrates a file of another version, and reads the change log.
     if settings.state != nil { hooks.isLoading(0) }
-    var store: Store?
-    if var state = settings.state {
-      state.isTimeVirtual = settings.isTimeVirtual
-      state.continuesClocks = settings.isTimeVirtual && settings.virtualStart == nil
-      var damage = try DamageRecord(directory: state.directory)
-      var isUnclean = false
-      store = try Self.openStore(state, logger, at: reading, &damage, isUnclean: &isUnclean)
-      self.damage = damage
-      var history = History(directory: state.directory)
-      history.starts += 1
-      history.uncleanEnds += isUnclean ? 1 : 0
-      history.keep(logger)
-      self.history = history
-    }
-    if settings.isTimeVirtual, let store { reading = store.clock.reading }
-    loading = .opened(store)
-    startReading = reading
-    startedAt = Moment(reading)
-    configuredAt = startedAt.wall
+    state = try StateKeeper(
+      settings, logger,
+      at: settings.virtualStart ?? StoreClock.Reading(bootID: BootID.current, machineClocks.now))
+    startedAt = Moment(state.start)
+    configured = (startedAt.wall, nil)
     switch settings.listener {
     case .path(let path, let mode): listening = try ListeningSocket(path: path, mode: mode)
     case .descriptor: listening = nil
@@ -134,24 +103,24 @@ package final class Server: CommandHost, @unchecked Sendable {
     loop = try EventLoop()
     virtualClock =
       settings.isTimeVirtual
-      ? VirtualClock(startedAt, ahead: Interval(microseconds: store?.clock.offset ?? 0)) : nil
+      ? VirtualClock(startedAt, ahead: Interval(microseconds: state.opened?.clock.offset ?? 0))
+      : nil
 
     var engine = settings.engine
-    if let store { engine.firstGeneration = store.firstNumber }
+    if let store = state.opened { engine.firstGeneration = store.firstNumber }
     dispatcher = Dispatcher(
       engine: Engine(settings: engine, at: startedAt), settings: settings.dispatcher,
       host: self)
-    dispatcher.isLoading = store != nil
-    dispatcher.damage = damage?.findings ?? []
+    dispatcher.isLoading = state.opened != nil
+    dispatcher.damage = state.damage?.findings ?? []
   }
 
   private func openFleet(_ settings: FleetSettings) throws(FleetError) {
     let servers = try FleetServers(settings, loop, logger) { [unowned self] in openBatch() }
-    var eventLog: Int64?
-    if case .opened(let store?) = loading { eventLog = store.lineage }
     fleetMemory = self.settings.state.map { FleetMemoryFile($0.directory, loop, logger) }
     let fleet = Fleet(
-      settings, daemon: .random(in: 1 ... .max), eventLog: eventLog, memory: fleetMemory?.read(),
+      settings, daemon: .random(in: 1 ... .max), eventLog: state.opened?.lineage,
+      memory: fleetMemory?.read(),
       dispatcher: dispatcher, link: servers)
     servers.client = fleet
     dispatcher.fleet = fleet
@@ -189,7 +158,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// Adds commands to a batch that takes long to store, until it serves as many clients as the last
   /// two together. Those clients have their replies, so most of them send again at once.
   private func waitForMoreClients() {
-    guard let limit = storing.writer?.gathersForMicroseconds, limit > 0,
+    guard let limit = state.writer?.gathersForMicroseconds, limit > 0,
       dispatcher.engine.hasChanges
     else {
       return
@@ -229,7 +198,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       server.dispatcher.engine.reload(new.engine)
       server.reloadJournal(from: old)
       if new.connections != old.connections { server.warnOfMissingDescriptors() }
-      (server.configuredAt, server.reloadProblem) = (server.now.wall, nil)
+      server.configured = (server.now.wall, nil)
       done(server.status)
     }
   }
@@ -240,7 +209,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     _ problem: String, _ done: @escaping @Sendable (ServerStatus) -> Void
   ) {
     runOnLoop { server in
-      server.reloadProblem = problem
+      server.configured.problem = problem
       done(server.status)
     }
   }

@@ -6,8 +6,8 @@ import Synchronization
 /// when none has filled up for a second. So folding does not slow down a burst of changes, and an
 /// entity that changes repeatedly is written once. The same thread copies the state.
 ///
-/// `@unchecked Sendable`: `checkpoint` and `copying` belong to the thread while it runs, `changed` to
-/// the loop; `state` has a lock.
+/// `@unchecked Sendable`: `checkpoint` and `copying` belong to the thread while it runs, `changed`
+/// belongs to the loop; `state` has a lock.
 package final class LogUpkeep: @unchecked Sendable {
   private let log: ChangeLog
   private let options: Store.Options

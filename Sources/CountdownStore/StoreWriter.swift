@@ -12,8 +12,8 @@ import Synchronization
 ///
 /// `LogUpkeep` folds full segments into the tables meanwhile.
 ///
-/// `@unchecked Sendable`: everything is used only on the loop, except `log` and `upkeep`, which have
-/// locks of their own, and `underWay` (on `commits` while `isWriting`).
+/// `@unchecked Sendable`: everything is used only on the loop, except `log` and `upkeep`, which
+/// have locks of their own, and `underWay` (on `commits` while `isWriting`).
 package final class StoreWriter: @unchecked Sendable {
   package let options: Store.Options
   private let execute: @Sendable (@escaping @Sendable () -> Void) -> Void

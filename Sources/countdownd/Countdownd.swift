@@ -181,10 +181,10 @@ struct Countdownd: ParsableCommand {
       server.waitUntilStopped()
     } catch is StoppedWhileLoading {}
     withExtendedLifetime(signals) {}
-    logger.info("ended", metadata: ["by": "\(server.stoppedBy ?? "")"])
-    if let start = server.nextStart, server.stoppedBy == "CLOCK" {
+    logger.info("ended", metadata: ["by": "\(server.ending.cause ?? "")"])
+    if let next = server.ending.next, server.ending.cause == "CLOCK" {
       Self.drain()
-      VirtualRestart.again(at: start, answering: server.nextCaller ?? -1)
+      VirtualRestart.again(at: next.start, answering: next.caller ?? -1)
     }
   }
 
