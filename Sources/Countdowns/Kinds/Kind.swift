@@ -65,6 +65,12 @@ package protocol Kind: SendableMetatype {
     _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
   ) throws(EntityRecord.Problem)
 
+  /// Restores the records of a range, which are all of this kind, and appends the refused ones. A
+  /// requirement, like `takeChanges`, so that each kind has its own specialized code.
+  static func restore(
+    _ entities: StoredEntities, _ range: Range<Int>, offset: Int64, in engine: Engine,
+    at now: Moment, _ refused: inout [StoredEntities.Entry])
+
   /// Appends the whole state of all entities of this kind, in the order in which they are restored.
   static func writeAll(of engine: Engine, to batch: ChangeWriter)
 
@@ -74,6 +80,8 @@ package protocol Kind: SendableMetatype {
   static func stored(_ state: State) -> State?
   /// Returns whether any part of an entity is to be stored, in its current state.
   static func isDurable(_ index: UInt32, in engine: Engine) -> Bool
+  /// Appends the entities of this kind that have changed since the last call.
+  static func takeChanges(of engine: Engine, into batch: ChangeWriter)
   /// Appends the stored state of an entity by a faster way. Returns false if there is none.
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool
 }
