@@ -180,7 +180,9 @@ extension Kind {
     at now: Moment, _ refused: inout [StoredEntities.Entry]
   ) {
     for index in range {
-      if index + 1 < range.upperBound { store(of: engine).prepare(entities.record(index + 1).span) }
+      if index + 1 < range.upperBound {
+        store(of: engine).prepare(record: entities.record(index + 1).span)
+      }
       do throws(EntityRecord.Problem) {
         try restore(
           entities.record(index), at: entities.entries[index].place, offset: offset, in: engine,

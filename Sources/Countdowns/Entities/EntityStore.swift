@@ -23,13 +23,13 @@ package protocol EntityStore: AnyObject {
   /// Returns whether nothing is stored at that index.
   func isFree(_ index: UInt32) -> Bool
   /// Prefetches what restoring a record needs.
-  func prepare(_ record: Span<UInt8>)
+  func prepare(record: Span<UInt8>)
 }
 
 extension EntityStore {
   func isOver(_ index: UInt32) -> Bool { false }
   func isFree(_ index: UInt32) -> Bool { !contains(index) }
-  func prepare(_ record: Span<UInt8>) {}
+  func prepare(record: Span<UInt8>) {}
 
   /// Returns nil if there is no entity at that index that clients see.
   func entry(_ index: UInt32) -> (owner: Owner, key: [UInt8])? {

@@ -281,7 +281,7 @@ extension Dispatcher {
   /// Prefetches the countdown of a command that is executed soon, if it is like the last command.
   package func prepare(_ arguments: Arguments) {
     let place = table.lastPrefetched
-    if place > 0, place < arguments.count { engine.countdowns.prepare(arguments[place]) }
+    if place > 0, place < arguments.count { engine.countdowns.prepare(key: arguments[place]) }
   }
 }
 

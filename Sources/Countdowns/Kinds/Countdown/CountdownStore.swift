@@ -82,7 +82,7 @@ final class CountdownStore: EntityStore {
     index.prefetch(new.hash)
   }
 
-  func prepare(_ record: Span<UInt8>) {
+  func prepare(record: Span<UInt8>) {
     if let key = EntityRecord.key(of: record) { prepare(key: record.extracting(key)) }
   }
 
