@@ -63,7 +63,7 @@ extension Session {
 
   package enum Step { case command, part }
 
-  /// What its driver may do next: begin a command, continue with one, or neither before a reply.
+  /// What its driver may do next: begin a command, or continue with one; nil before a reply.
   package var next: Step? {
     guard let last = slots.last else { return .command }
     if case .unfinished = last.state { return .part }

@@ -106,13 +106,6 @@ final class EntityTable<Entity: KeyedEntity> {
   }
 }
 
-/// A view of a kind whose views need only the entity.
-protocol ViewOfEntity: EntityView {
-  associatedtype Entity: KeyedEntity
-
-  init(_ entity: Entity, at now: Moment)
-}
-
 protocol KeyedEntity {
   var key: [UInt8] { get }
   var generation: Generation { get }

@@ -44,11 +44,12 @@ extension Engine {
   /// - Parameter offset: how far the record's clock is ahead of the boot clock, in microseconds.
   func setCopy(_ key: FleetKey, _ record: [UInt8]?, offset: Int64, at now: Moment) -> Bool {
     guard let kind = key.kind.shared else { return true }
-    let old = store(of: key.kind).find(key.key.span)
+    let store = store(of: key.kind)
+    let old = store.find(key.key.span)
     if let old { kind.forget(old, in: self) }
     guard let record else { return true }
     // At the index of the old copy, so that a listing under way has the entity once.
-    let index = old ?? store(of: key.kind).freeIndex
+    let index = old ?? store.freeIndex
     // A record that cannot be read is reported to whoever asks for its key; see `Workbench`.
     do throws(EntityRecord.Problem) {
       try kind.restore(record[...], at: index, offset: offset, in: self, at: now)

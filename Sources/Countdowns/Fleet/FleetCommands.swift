@@ -104,9 +104,10 @@ extension Engine {
   /// Adds a hidden entity, unless another one has its key. Returns whether the fleet has it then.
   fileprivate func adopt(_ hidden: HiddenEntity, _ call: Call) throws(CommandError) -> Bool {
     let kind = hidden.key.kind.behavior
-    if let index = store(of: hidden.key.kind).find(hidden.key.key.span) {
+    let store = store(of: hidden.key.kind)
+    if let index = store.find(hidden.key.key.span) {
       // It was moved before, and nobody has learned of it.
-      return store(of: hidden.key.kind).generation(index) == hidden.generation
+      return store.generation(index) == hidden.generation
     }
     // Its times are on the clock of this host's store; here the servers' clock is the boot clock.
     let host = call.dispatcher.host

@@ -72,3 +72,10 @@ extension FieldWriter where Self: ~Copyable {
     field("now_unix_ms", nowUnixMS)
   }
 }
+
+/// A view of a kind whose views need only the entity.
+protocol ViewOfEntity: EntityView {
+  associatedtype Entity: KeyedEntity
+
+  init(_ entity: Entity, at now: Moment)
+}

@@ -285,14 +285,6 @@ extension Dispatcher {
   }
 }
 
-extension CountdownKind {
-  static func end(
-    _ key: Span<UInt8>, in engine: Engine, at now: Moment
-  ) throws(EngineError) -> Bool {
-    try engine.cancelCountdown(key, generation: nil, at: now)
-  }
-}
-
 extension Answer {
   init(_ decision: StartDecision) {
     self.init(isAccepted: decision.isAccepted, reason: decision.reason)

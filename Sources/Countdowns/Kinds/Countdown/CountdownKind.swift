@@ -32,9 +32,15 @@ enum CountdownKind: SharedKind {
       engine.cancelCountdown(index, reason: .ownerGone, at: now)
     }
   }
-}
 
-extension CountdownKind {
+  // MARK: Sharing
+
+  static func end(
+    _ key: Span<UInt8>, in engine: Engine, at now: Moment
+  ) throws(EngineError) -> Bool {
+    try engine.cancelCountdown(key, generation: nil, at: now)
+  }
+
   static func forget(_ index: UInt32, in engine: Engine) { engine.removeCountdown(index) }
 
   static func logs(_ event: Event.Name) -> Bool { event.changesState }

@@ -54,9 +54,7 @@ extension ScopeStore {
       entity: entity, parent: tree.parent(of: index), isRouted: tree.isRouted(index),
       leaseEnd: tree.leaseEnd(of: index), isNamed: entity.name != nil)
   }
-}
 
-extension ScopeStore {
   var closingsLeft: [WholeState.Closing] {
     closings.list.filter { table.entity(at: $0.root)?.generation == $0.generation }.map {
       WholeState.Closing(root: $0.root, generation: $0.generation, reason: $0.reason)
