@@ -128,7 +128,7 @@ package final class LogUpkeep: @unchecked Sendable {
 
   private var isTimeToFold: Bool {
     if log.fullSegments >= options.mostSegments / Self.shareOfSegments { return true }
-    return self.problem != nil || ChangeLog.now >= log.filledAt + options.pauseMicroseconds
+    return problem != nil || ChangeLog.now >= log.filledAt + options.pauseMicroseconds
   }
 
   private func problemOfFolding() -> StoreError? {
