@@ -45,11 +45,11 @@ package final class Journal {
   /// About what the file needs for each entry besides its bytes.
   private static let overhead = 32
 
-  private unowned let engine: Engine
+  unowned let engine: Engine
   private var settings: Settings
   private let bootID: String
   /// Hashes a key; nil if keys are kept as they are.
-  private let hash: (([UInt8]) -> [UInt8])?
+  let hash: (([UInt8]) -> [UInt8])?
   package let keysID: String
 
   package private(set) var pending: [Portion] = []
@@ -64,13 +64,13 @@ package final class Journal {
   /// Whether the next entry begins a segment, and whether what was known before still holds.
   private var begins: (isDue: Bool, continues: Bool)
 
-  private var isInCommand = false
+  var isInCommand = false
   /// The limits that the command under way has asked.
-  private var limits: [[UInt8]] = []
+  var limits: [[UInt8]] = []
   /// What it has decided so far.
   private var answer = JournalEntry.Answer()
   private var number: Int64 = 0
-  private var until: Instant?
+  var until: Instant?
   /// The newest decision, for a replay.
   private(set) var last: JournalEntry?
 
@@ -114,7 +114,7 @@ package final class Journal {
   /// Whether it keeps a command.
   static func takes(_ spec: CommandSpec) -> Bool {
     guard spec.flags.contains(.write), let kind = spec.group.kind else { return false }
-    return EntityKind.journaled.contains(kind)
+    return kind.journaled != nil
   }
 
   /// Notes the state of the entity that a command is about.
@@ -123,7 +123,7 @@ package final class Journal {
     (isInCommand, limits, answer) = (true, [], JournalEntry.Answer())
     (number, until) = (engine.lastGeneration, nil)
     guard arguments.count > 2, arguments[2].count <= EntityRecord.longestKey else { return }
-    if spec.group.kind != .once { touch(spec.group.kind!, Array(arguments[2]), at: now) }
+    touch(spec.group.kind!, Array(arguments[2]), at: now)
   }
 
   /// Notes the decision of a command.
@@ -143,57 +143,16 @@ package final class Journal {
   /// Notes the limit that refuses a start, which its view does not say.
   func note(limit: [UInt8]?) { answer.limit = limit.map { concealLimit($0) } }
 
-  /// Notes the states of limits that are asked.
-  func willCharge(_ keys: [[UInt8]], at now: Moment) {
-    for key in keys {
-      touch(.throttle, key, at: now)
-      if !limits.contains(key) { limits.append(key) }
-    }
-  }
-
-  func willChange(_ keys: [[UInt8]], at now: Moment) {
-    for key in keys { touch(.throttle, key, at: now) }
-  }
-
-  /// Notes that the code of a countdown expires, of which its limits learn.
-  func willExpire(_ index: UInt32, at now: Moment) {
-    beginSegmentIfDue(at: now)
-    let key = engine.countdowns.key(index)
-    touchWithLimits(index, key, at: now)
-    var entry = JournalEntry(.expired, at: now)
-    entry.key = conceal(key)
-    append(entry)
-  }
-
-  /// Notes until when a countdown waits for its limits, which depends on who else waits.
-  func willWait(_ index: UInt32, until room: Instant, at now: Moment) {
-    guard !isInCommand else {
-      until = room
-      return
-    }
-    beginSegmentIfDue(at: now)
-    let key = engine.countdowns.key(index)
-    touch(.countdown, key, at: now)
-    var entry = JournalEntry(.waits, at: now)
-    entry.key = conceal(key)
-    entry.until = room
-    append(entry)
-  }
-
   /// Notes that an entity ends without a command about it.
   func willEnd(
     _ kind: EntityKind, _ key: [UInt8], _ reason: Reason, at now: Moment
   ) {
-    guard EntityKind.journaled.contains(kind) else { return }
+    guard let journaled = kind.journaled else { return }
     beginSegmentIfDue(at: now)
-    if kind == .countdown, let index = engine.countdowns.find(key) {
-      touchWithLimits(index, key, at: now)
-    } else if kind == .throttle {
-      touch(kind, key, at: now)
-    }
+    journaled.willEnd(key, in: self, at: now)
     var entry = JournalEntry(.ended, at: now)
     entry.kind = kind
-    entry.key = kind == .throttle ? concealLimit(key) : conceal(key)
+    entry.key = journaled.conceal(key, for: self)
     entry.answer.reason = "\(reason.text)"
     append(entry)
   }
@@ -236,7 +195,7 @@ package final class Journal {
 
   // MARK: Entries
 
-  private func append(_ entry: JournalEntry) {
+  func append(_ entry: JournalEntry) {
     let bytes = entry.bytes(offset: 0)
     guard !begins.isDue, pendingBytes + bytes.count <= Self.mostPending else {
       dropped += 1
@@ -246,7 +205,7 @@ package final class Journal {
   }
 
   /// Begins a segment if it is time: not between an entry and the states that belong to it.
-  private func beginSegmentIfDue(at now: Moment) {
+  func beginSegmentIfDue(at now: Moment) {
     guard !isInCommand, pendingBytes < Self.mostPending,
       begins.isDue || segment.bytes >= min(settings.size / Self.segments, Self.mostInSegment)
         || segment.entries >= max(settings.entries / Self.segments, 1)
@@ -274,86 +233,27 @@ package final class Journal {
   // MARK: States
 
   /// Notes the state of an entity, if this segment does not know it yet.
-  private func touch(_ kind: EntityKind, _ key: [UInt8], at now: Moment) {
-    guard !begins.isDue else { return }
+  func touch(_ kind: EntityKind, _ key: [UInt8], at now: Moment) {
+    guard !begins.isDue, let journaled = kind.journaled, journaled.hasState else { return }
     var hasher = Hasher()
     hasher.combine(kind)
     hasher.combine(key)
     guard known.insert(UInt64(bitPattern: Int64(hasher.finalize()))).inserted else { return }
-    let records = kind == .countdown ? countdown(key) : throttle(key)
+    let records = journaled.records(key, for: self)
     guard !records.isEmpty else { return }
     var entry = JournalEntry(.state, at: now)
     entry.kind = kind
-    entry.key = kind == .throttle ? concealLimit(key) : conceal(key)
+    entry.key = journaled.conceal(key, for: self)
     entry.records = records
     append(entry)
   }
 
-  /// Notes the state of a countdown, and of the limits that learn about its codes.
-  private func touchWithLimits(_ index: UInt32, _ key: [UInt8], at now: Moment) {
-    touch(.countdown, key, at: now)
-    for send in engine.countdowns.sending(index)?.record.openCodes ?? [] {
-      willChange(send.limits, at: now)
-    }
-  }
-
-  /// Returns the record of a countdown, without what decides nothing.
-  private func countdown(_ key: [UInt8]) -> [[UInt8]] {
-    guard let index = engine.countdowns.find(key) else { return [] }
-    let entity = engine.countdowns[index]
-    var state = CountdownEntity(
-      machine: entity.machine, generation: entity.generation, uid: entity.uid, titles: nil)
-    state.tokens = entity.tokens.map(conceal(token:))
-    if let sending = entity.sending {
-      let copy = Sending(sending.policy, sending.record)
-      (copy.isInForce, copy.ownUntil) = (sending.isInForce, sending.ownUntil)
-      copy.limits = sending.limits.map { concealLimit($0) }
-      for place in copy.record.sends.indices {
-        copy.record.sends[place].limits = copy.record.sends[place].limits.map {
-          concealLimit($0)
-        }
-      }
-      state.sending = copy
-    }
-    var writer = StateWriter(offset: 0)
-    CountdownKind.write(conceal(key).span, &state, to: &writer)
-    return [writer.bytes]
-  }
-
-  /// Returns the record of a rate limit, and those of its sends.
-  private func throttle(_ key: [UInt8]) -> [[UInt8]] {
-    guard let index = engine.throttles.find(key) else { return [] }
-    var state = engine.throttles[index]
-    let hidden = concealLimit(key)
-    state.owner = .none
-    state.tokens = state.tokens.map(conceal(token:))
-    var writer = StateWriter(offset: 0)
-    ThrottleKind.write(hidden.span, &state, to: &writer)
-    var records = [writer.bytes]
-    for sends in state.machine.limit?.sends.inPages ?? [] {
-      var writer = StateWriter(offset: 0)
-      writer.page(of: hidden, sends)
-      records.append(writer.bytes)
-    }
-    return records
-  }
-
   // MARK: Keys
 
-  private func conceal(_ key: [UInt8]) -> [UInt8] { hash?(key) ?? key }
-
-  /// The name of a limit stays.
-  private func concealLimit(_ key: [UInt8]) -> [UInt8] {
-    guard let hash, !key.isEmpty else { return key }
-    guard let name = LimitRules.name(of: key.span), engine.settings.throttles[name] != nil else {
-      return hash(key)
-    }
-    let rest = Array(key.dropFirst(name.utf8.count + 1))
-    return LimitRules.key(name, rest.isEmpty ? [] : hash(rest))
-  }
+  func conceal(_ key: [UInt8]) -> [UInt8] { hash?(key) ?? key }
 
   /// A token is never kept as it is.
-  private func conceal(token: [UInt8]) -> [UInt8] {
+  func conceal(token: [UInt8]) -> [UInt8] {
     if let hash { return hash(token) }
     return Array(String(SipHash(key: (0, 0))(token.span), radix: 16).utf8)
   }
@@ -387,7 +287,7 @@ package final class Journal {
     value: [UInt8], of parameter: Parameter, _ spec: CommandSpec, isValid: Bool
   ) -> [UInt8] {
     if let kind = parameter.type == .key ? parameter.other ?? spec.group.kind : parameter.other {
-      return kind == .throttle ? concealLimit(value) : conceal(value)
+      return kind.journaled?.conceal(value, for: self) ?? conceal(value)
     }
     if parameter.type == .token { return conceal(token: value) }
     if parameter.isSecret { return [UInt8(ascii: "-")] }

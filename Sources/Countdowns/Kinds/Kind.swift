@@ -150,8 +150,6 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
   /// The kinds whose entities outlive connections and interfaces: CLEAR ends them, and a fleet can
   /// share them.
   package static let independent = allCases.filter { $0.shared != nil }
-  /// The kinds whose decisions the journal keeps.
-  static let journaled = KindSet([.countdown, .throttle, .once])
   /// The kinds whose entities can own others.
   static let owners: [EntityKind] = [.scope, .page]
   /// The kind whose entities are fetched into the cache before their commands.

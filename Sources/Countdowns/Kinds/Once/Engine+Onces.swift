@@ -67,3 +67,7 @@ extension Engine {
     try cancel(OnceKind.self, key, generation: generation, at: now)
   }
 }
+
+extension OnceKind: JournaledKind {
+  static var hasState: Bool { false }
+}

@@ -1,0 +1,66 @@
+/// What the journal keeps of countdowns, besides decisions about them.
+extension Journal {
+  /// Notes that the code of a countdown expires, of which its limits learn.
+  func willExpire(_ index: UInt32, at now: Moment) {
+    beginSegmentIfDue(at: now)
+    let key = engine.countdowns.key(index)
+    touchWithLimits(index, key, at: now)
+    var entry = JournalEntry(.expired, at: now)
+    entry.key = conceal(key)
+    append(entry)
+  }
+
+  /// Notes until when a countdown waits for its limits, which depends on who else waits.
+  func willWait(_ index: UInt32, until room: Instant, at now: Moment) {
+    guard !isInCommand else {
+      until = room
+      return
+    }
+    beginSegmentIfDue(at: now)
+    let key = engine.countdowns.key(index)
+    touch(.countdown, key, at: now)
+    var entry = JournalEntry(.waits, at: now)
+    entry.key = conceal(key)
+    entry.until = room
+    append(entry)
+  }
+
+  /// Notes the state of a countdown, and of the limits that learn about its codes.
+  func touchWithLimits(_ index: UInt32, _ key: [UInt8], at now: Moment) {
+    touch(.countdown, key, at: now)
+    for send in engine.countdowns.sending(index)?.record.openCodes ?? [] {
+      willChange(send.limits, at: now)
+    }
+  }
+}
+
+extension CountdownKind: JournaledKind {
+  static func willEnd(_ key: [UInt8], in journal: Journal, at now: Moment) {
+    if let index = journal.engine.countdowns.find(key) {
+      journal.touchWithLimits(index, key, at: now)
+    }
+  }
+
+  /// Returns the record of a countdown, without what decides nothing.
+  static func records(_ key: [UInt8], for journal: Journal) -> [[UInt8]] {
+    guard let index = journal.engine.countdowns.find(key) else { return [] }
+    let entity = journal.engine.countdowns[index]
+    var state = CountdownEntity(
+      machine: entity.machine, generation: entity.generation, uid: entity.uid, titles: nil)
+    state.tokens = entity.tokens.map(journal.conceal(token:))
+    if let sending = entity.sending {
+      let copy = Sending(sending.policy, sending.record)
+      (copy.isInForce, copy.ownUntil) = (sending.isInForce, sending.ownUntil)
+      copy.limits = sending.limits.map { ThrottleKind.conceal($0, for: journal) }
+      for place in copy.record.sends.indices {
+        copy.record.sends[place].limits = copy.record.sends[place].limits.map {
+          ThrottleKind.conceal($0, for: journal)
+        }
+      }
+      state.sending = copy
+    }
+    var writer = StateWriter(offset: 0)
+    write(journal.conceal(key).span, &state, to: &writer)
+    return [writer.bytes]
+  }
+}
