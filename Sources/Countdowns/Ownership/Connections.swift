@@ -1,5 +1,5 @@
 /// Knows which connections are open.
-package protocol Attendance: ~Copyable {
+package protocol ConnectionLiveness: ~Copyable {
   func isAlive(connection: UInt64) -> Bool
 }
 
@@ -8,7 +8,7 @@ package protocol Attendance: ~Copyable {
 ///
 /// A closed connection owns nothing: an entity that still names it does nothing more from that
 /// moment on, however long the cleanup takes.
-struct Connections: ~Copyable, Attendance {
+struct Connections: ~Copyable, ConnectionLiveness {
   private var owned = Shards<UInt64, EntitySet>()
   private var departed: [(connection: UInt64, left: EntitySet.Iterator)] = []
   private var ownedByScope = Shards<Generation, EntitySet>()

@@ -128,13 +128,13 @@ package struct ScopeTree: ~Copyable {
   /// Returns whether a scope and all above it are open: no lease is over, no owning connection
   /// closed, none closing. O(depth) the first time after something may have ended, else O(1).
   package mutating func isOpen(
-    _ scope: UInt32, at now: Instant, _ attendance: borrowing some Attendance & ~Copyable
+    _ scope: UInt32, at now: Instant, _ liveness: borrowing some ConnectionLiveness & ~Copyable
   ) -> Bool {
     var until = Int64.max
     var top = scope
     while true {
       let node = nodes[top]
-      let isAlive = node.connection == 0 || attendance.isAlive(connection: node.connection)
+      let isAlive = node.connection == 0 || liveness.isAlive(connection: node.connection)
       guard !node.isDoomed, now.microseconds < node.leaseEnd, isAlive else {
         doom(from: scope, upTo: top)
         return false
@@ -175,13 +175,13 @@ package struct ScopeTree: ~Copyable {
   /// Returns the highest scope, from this one up, whose own lease or connection has ended.
   /// O(depth).
   package func cause(
-    of scope: UInt32, at now: Instant, _ attendance: borrowing some Attendance & ~Copyable
+    of scope: UInt32, at now: Instant, _ liveness: borrowing some ConnectionLiveness & ~Copyable
   ) -> (scope: UInt32, Cause)? {
     var found: (UInt32, Cause)?
     var next = scope
     while next != Self.nobody {
       let node = nodes[next]
-      if node.connection != 0, !attendance.isAlive(connection: node.connection) {
+      if node.connection != 0, !liveness.isAlive(connection: node.connection) {
         found = (next, .connectionLeft)
       } else if node.leaseEnd <= now.microseconds {
         found = (next, .leaseOver)

@@ -2,7 +2,7 @@ import Countdowns
 import Testing
 
 /// The connections that exist, as the test sets them.
-private struct Room: Attendance {
+private struct Room: ConnectionLiveness {
   var connections: Set<UInt64> = [1, 2]
   func isAlive(connection: UInt64) -> Bool { connections.contains(connection) }
 }
