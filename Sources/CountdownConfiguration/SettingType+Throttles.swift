@@ -32,7 +32,8 @@ private struct LimitDraft {
     Setting("burst", \.burst, optional: .count(1...Int(Throttle.Rate.most))),
     Setting("windows", \.rules.windows, .windows),
     Setting(
-      "without-last", \.rules.withoutLast, optional: .count(1...LimitRules.mostWithoutLast)),
+      "without-last", \.rules.droppedSuffixLength,
+      optional: .count(1...LimitRules.maximumDroppedSuffixLength)),
     Setting("global", \.rules.isGlobal, .trueOrFalse),
     Setting("passed", \.rules.passed, .passed),
   ]

@@ -107,7 +107,7 @@ package final class RequestFuzz: FuzzTarget {
     ip.rate = Throttle.Rate(burst: 2, count: 1, period: .seconds(60))
     var range = LimitRules.Rules()
     range.windows = [.init(limit: 9, length: .days(1))]
-    range.withoutLast = 1
+    range.droppedSuffixLength = 1
     range.passed = .init(least: 50, of: 2, within: .days(1), block: .seconds(60))
     var all = LimitRules.Rules()
     all.windows = [.init(limit: 100, length: .seconds(600))]

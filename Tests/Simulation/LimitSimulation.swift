@@ -81,7 +81,7 @@ package struct LimitSimulation: ~Copyable {
     ip.rate = rate(&random)
     var range = LimitRules.Rules()
     range.windows = windows(&random)
-    range.withoutLast = 1
+    range.droppedSuffixLength = 1
     range.passed = .init(
       least: UInt32.random(in: 1...100, using: &random),
       of: UInt32.random(in: 1...5, using: &random),

@@ -78,7 +78,7 @@ import Testing
     var ip = LimitRules.Rules()
     ip.rate = Throttle.Rate(burst: 10, count: 20, period: .seconds(3_600))
     var prefix = LimitRules.Rules()
-    prefix.withoutLast = 4
+    prefix.droppedSuffixLength = 4
     prefix.windows = [.init(limit: 200, length: .seconds(3_600))]
     prefix.passed = .init(least: 20, of: 50, within: .seconds(3_600), block: .seconds(7_200))
     var all = LimitRules.Rules()

@@ -301,7 +301,8 @@ package final class Journal {
 extension EngineSettings {
   /// Limits that take their keys from the countdowns', as `name=4`.
   fileprivate var derivedLimits: [String] {
-    throttles.compactMap { name, limit in limit.rules.withoutLast.map { "\(name)=\($0)" } }.sorted()
+    throttles.compactMap { name, limit in limit.rules.droppedSuffixLength.map { "\(name)=\($0)" } }
+      .sorted()
   }
 }
 

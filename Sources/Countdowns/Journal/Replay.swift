@@ -346,7 +346,7 @@ package final class Replay {
     let names = policy?.rules.limits ?? []
     if segment.keys != "plain" {
       for limit in names {
-        guard let count = settings.throttles[limit]?.rules.withoutLast else { continue }
+        guard let count = settings.throttles[limit]?.rules.droppedSuffixLength else { continue }
         let key = entry.limits.first { name(of: $0) == limit }
         guard let key, segment.derived.contains("\(limit)=\(count)") else {
           throw Problem(

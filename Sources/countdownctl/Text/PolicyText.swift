@@ -75,7 +75,9 @@ enum PolicyText {
       let key =
         rules.isGlobal
         ? "for everybody together"
-        : rules.withoutLast.map { "for all keys that differ only in the last \($0) characters" }
+        : rules.droppedSuffixLength.map {
+          "for all keys that differ only in the last \($0) characters"
+        }
           ?? "for each key that START gives"
       var parts = rules.windows.sorted { $0.length < $1.length }.map { window in
         "at most \(window.limit) in any \(window.length.humanText)"

@@ -97,12 +97,12 @@ private final class RightsWalk {
   /// A policy with a limit that START names, one that is derived, and one for all.
   private static func engine() throws -> EngineSettings {
     func limit(
-      _ count: Int64, isGlobal: Bool = false, withoutLast: Int? = nil
+      _ count: Int64, isGlobal: Bool = false, droppedSuffixLength: Int? = nil
     ) throws -> LimitRules {
       var rules = LimitRules.Rules()
       rules.rate = Throttle.Rate(burst: count, count: count, period: .seconds(60))
       rules.isGlobal = isGlobal
-      rules.withoutLast = withoutLast
+      rules.droppedSuffixLength = droppedSuffixLength
       return try LimitRules(rules)
     }
     var login = SendPolicy.Rules()
@@ -110,7 +110,7 @@ private final class RightsWalk {
     login.limits = ["ip", "prefix", "all"]
     var settings = EngineSettings()
     settings.throttles = [
-      "ip": try limit(5), "prefix": try limit(9, withoutLast: 2),
+      "ip": try limit(5), "prefix": try limit(9, droppedSuffixLength: 2),
       "all": try limit(50, isGlobal: true),
     ]
     settings.policies = ["login": try SendPolicy(name: "login", login)]

@@ -11,7 +11,7 @@ import Wire
   private static func settings(_ limit: Int = 2, of: UInt32 = 2) throws -> EngineSettings {
     var range = LimitRules.Rules()
     range.windows = [.init(limit: limit, length: .seconds(3_600))]
-    range.withoutLast = 2
+    range.droppedSuffixLength = 2
     range.passed = .init(least: 50, of: of, within: .days(1), block: .seconds(600))
     var all = LimitRules.Rules()
     all.windows = [.init(limit: 1_000, length: .days(1))]

@@ -10,7 +10,7 @@ import Testing
     ip.rate = Throttle.Rate(burst: 4, count: 6, period: .seconds(600))
     var range = LimitRules.Rules()
     range.windows = [.init(limit: 30, length: .seconds(3_600))]
-    range.withoutLast = 1
+    range.droppedSuffixLength = 1
     range.passed = .init(least: 10, of: 8, within: .seconds(3_600), block: .seconds(900))
     var all = LimitRules.Rules()
     all.windows = [.init(limit: 60, length: .seconds(1_200))]
@@ -137,7 +137,7 @@ import Testing
       })
     var other = try Self.settings()
     var range = other.throttles["range"]!.rules
-    range.withoutLast = 2
+    range.droppedSuffixLength = 2
     other.throttles["range"] = try LimitRules(range)
     #expect {
       try report(entries, other)

@@ -72,13 +72,13 @@ extension Engine {
       let rules = limitRules.rules
       let limit: [UInt8]
       if let given = given.first(where: { LimitRules.has(name, $0) }) {
-        guard !rules.isGlobal, rules.withoutLast == nil else {
+        guard !rules.isGlobal, rules.droppedSuffixLength == nil else {
           throw .limits(.isDerived(name: name, isGlobal: rules.isGlobal))
         }
         limit = given
       } else if rules.isGlobal {
         limit = LimitRules.key(name, [])
-      } else if let count = rules.withoutLast {
+      } else if let count = rules.droppedSuffixLength {
         limit =
           stores.throttles.derivedKeys[name]
           ?? LimitRules.key(name, LimitRules.shortened(key, by: count))

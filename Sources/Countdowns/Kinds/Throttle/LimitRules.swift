@@ -47,7 +47,7 @@ package final class LimitRules: Sendable, Hashable {
     package var rate: Throttle.Rate?
     package var windows: [SendPolicy.Window] = []
     /// Its key is the countdown's without so many characters at the end.
-    package var withoutLast: Int?
+    package var droppedSuffixLength: Int?
     /// It has one key for all.
     package var isGlobal = false
     package var passed: Passed?
@@ -63,7 +63,7 @@ package final class LimitRules: Sendable, Hashable {
   }
 
   /// Whether START gives the key.
-  package var needsKey: Bool { !rules.isGlobal && rules.withoutLast == nil }
+  package var needsKey: Bool { !rules.isGlobal && rules.droppedSuffixLength == nil }
 
   package static func == (a: LimitRules, b: LimitRules) -> Bool { a === b || a.rules == b.rules }
   package func hash(into hasher: inout Hasher) { hasher.combine(rules) }
@@ -74,7 +74,7 @@ package final class LimitRules: Sendable, Hashable {
   package static let mostInWindow = 10_000
   /// The highest in a fleet, which stores them all at once.
   package static let mostInFleet = 1_000
-  package static let mostWithoutLast = 64
+  package static let maximumDroppedSuffixLength = 64
   /// The most limits of a policy, and of a request.
   package static let mostAtOnce = 8
 
@@ -96,7 +96,7 @@ package final class LimitRules: Sendable, Hashable {
     return key.count > name.count && key[name.count] == colon && key.starts(with: name)
   }
 
-  /// Returns a key without its last `withoutLast` characters (in UTF-8).
+  /// Returns a key without its last `droppedSuffixLength` characters (in UTF-8).
   package static func shortened(_ key: Span<UInt8>, by count: Int) -> [UInt8] {
     var end = key.count
     for _ in 0..<count where end > 0 {
@@ -117,10 +117,12 @@ extension LimitRules.Rules {
     }
     found += SendPolicy.Window.problems(
       of: windows, atMost: LimitRules.mostInWindow, beyond: "; for more, use rate and burst")
-    if isGlobal, withoutLast != nil {
+    if isGlobal, droppedSuffixLength != nil {
       report("without-last", "global has one key for all; drop one of them")
     }
-    if let withoutLast, !(1...LimitRules.mostWithoutLast).contains(withoutLast) {
+    if let droppedSuffixLength,
+      !(1...LimitRules.maximumDroppedSuffixLength).contains(droppedSuffixLength)
+    {
       report("without-last", "1 to \(LimitRules.mostWithoutLast) characters")
     }
     if let passed {

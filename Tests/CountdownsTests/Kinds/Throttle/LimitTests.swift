@@ -11,7 +11,7 @@ import Testing
     ip.rate = Throttle.Rate(burst: 2, count: 1, period: .seconds(60))
     var range = LimitRules.Rules()
     range.windows = [.init(limit: 3, length: .seconds(600))]
-    range.withoutLast = 2
+    range.droppedSuffixLength = 2
     range.passed = .init(least: 50, of: 2, within: .seconds(3_600), block: .seconds(1_800))
     var all = LimitRules.Rules()
     all.rate = Throttle.Rate(burst: 5, count: 5, period: .days(1))
@@ -459,7 +459,7 @@ import Testing
     all.windows = [.init(limit: LimitRules.mostInWindow, length: .days(1))]
     all.isGlobal = true
     var range = all
-    (range.isGlobal, range.withoutLast) = (false, 4)
+    (range.isGlobal, range.droppedSuffixLength) = (false, 4)
     range.passed = .init(least: 1, of: 50, within: .seconds(3_600), block: .seconds(3_600))
     var ip = LimitRules.Rules()
     ip.rate = Throttle.Rate(burst: 1_000, count: 1_000, period: .seconds(3_600))
