@@ -88,7 +88,7 @@ package struct GateModel: Model {
     switch command {
     case .check(let check):
       let (isAccepted, view) = try engine.checkGate(key, check, by: client, at: now)
-      return .told(isFirst: isAccepted, Facts(view))
+      return .reported(isFirst: isAccepted, Facts(view))
     case .open(let ttl):
       return .facts(Facts(try engine.openGate(key, for: ttl, by: client, at: now)))
     case .cancel(let generation):
@@ -115,17 +115,17 @@ package struct GateModel: Model {
     switch command {
     case .check(let check):
       guard check.isRequired else {
-        return .told(isFirst: true, found.map { facts($0, world) } ?? Self.closed)
+        return .reported(isFirst: true, found.map { facts($0, world) } ?? Self.closed)
       }
       if let found {
-        if found.state.isOpen { return .told(isFirst: true, facts(found, world)) }
+        if found.state.isOpen { return .reported(isFirst: true, facts(found, world)) }
         say(.dismissed, found, reason: .replaced)
       }
       let state = State(
         action: check.action, isOpen: false, actionEnd: now + check.ttl.microseconds)
       let entry = put(key, world.newGeneration(), check.owner, state)
       say(.pending, entry)
-      return .told(isFirst: false, facts(entry, world))
+      return .reported(isFirst: false, facts(entry, world))
     case .open(let ttl):
       var state = found?.state ?? State(isOpen: true)
       state.isOpen = true

@@ -252,11 +252,11 @@ extension InteractionSimulation {
       try this.compare("EMIT \(name)", asked, .success(taker?.scope))
       this.expectedEmissions = taker.map { [$0] } ?? []
     }
-    let told = events.emissions.map { "\($0.scope) by \($0.connection)" }
+    let reported = events.emissions.map { "\($0.scope) by \($0.connection)" }
     let expected = expectedEmissions.map { "\($0.scope) by \($0.connection)" }
     events.emissions = []
     expectedEmissions = []
-    try compare("who was told", told, expected)
+    try compare("who was told", reported, expected)
   }
 
   // MARK: Comparing

@@ -48,11 +48,11 @@ package struct OnceModel: Model {
     case .begin(let ttl, let owner):
       let (isAccepted, view) = try engine.beginOnce(
         key, for: ttl, owner: owner, by: client, at: now)
-      return .told(isFirst: isAccepted, Facts(view))
+      return .reported(isFirst: isAccepted, Facts(view))
     case .done(let result, let generation):
       let (isAccepted, view) = try engine.finishOnce(
         key, result, generation: generation, at: now)
-      return .told(isFirst: isAccepted, Facts(view))
+      return .reported(isFirst: isAccepted, Facts(view))
     case .cancel(let generation):
       return .flag(try engine.cancelOnce(key, generation: generation, at: now))
     case .get:
@@ -67,23 +67,23 @@ package struct OnceModel: Model {
     case .begin(let ttl, let owner):
       if let entry = ledger[key] {
         say(.refused, entry, reason: .duplicate)
-        return .told(isFirst: false, facts(entry, world))
+        return .reported(isFirst: false, facts(entry, world))
       }
       let entry = GuardLedger<[UInt8]?>.Entry(
         key: key, generation: world.newGeneration(), owner: owner,
         deadline: world.now.boot.microseconds + ttl.microseconds, state: nil)
       ledger.put(entry)
       say(.started, entry)
-      return .told(isFirst: true, facts(entry, world))
+      return .reported(isFirst: true, facts(entry, world))
     case .done(let result, let generation):
       guard var entry = ledger[key] else { throw .notFound }
       try ledger.check(generation, entry)
-      guard entry.state == nil else { return .told(isFirst: false, facts(entry, world)) }
+      guard entry.state == nil else { return .reported(isFirst: false, facts(entry, world)) }
       entry.state = result
       entry.owner = .none
       ledger.put(entry)
       say(.done, entry)
-      return .told(isFirst: true, facts(entry, world))
+      return .reported(isFirst: true, facts(entry, world))
     case .cancel(let generation):
       guard let entry = ledger[key] else { return .flag(false) }
       try ledger.check(generation, entry)

@@ -109,7 +109,7 @@ package struct PolicyModel: Model {
       return .decided(decision, Facts(view))
     case .refund(let generation):
       let (isFirst, view) = try engine.refundCountdown(key, generation: generation, at: now)
-      return .told(isFirst: isFirst, Facts(view))
+      return .reported(isFirst: isFirst, Facts(view))
     case .attempt(let generation):
       let (attempt, view) = try engine.attemptCountdown(key, generation: generation, at: now)
       return .attempted(attempt, Facts(view))
@@ -142,10 +142,10 @@ package struct PolicyModel: Model {
       return send(key, old.policy, fires: old.fires, old.owner, token: token, &world)
     case .refund(let generation):
       _ = try found(key, generation)
-      guard known[key]!.refund(at: now) else { return .told(isFirst: false, facts(key, world)!) }
+      guard known[key]!.refund(at: now) else { return .reported(isFirst: false, facts(key, world)!) }
       tokens[key].removeAll { $0.generation == generation }
       say(.refunded, key)
-      return .told(isFirst: true, settled(key, world))
+      return .reported(isFirst: true, settled(key, world))
     case .attempt(let generation):
       let code = try code(key, generation, now)
       let attempt = known[key]!.attempt(code, at: now)

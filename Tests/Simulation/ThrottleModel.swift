@@ -96,7 +96,7 @@ package struct ThrottleModel: Model {
     case .take(let rate, let cost, let isPeek):
       let (isAccepted, view) = try engine.takeThrottle(
         key, rate, cost: cost, isPeek: isPeek, by: client, at: now)
-      return .told(isFirst: isAccepted, Facts(view))
+      return .reported(isFirst: isAccepted, Facts(view))
     case .refund(let cost, let generation):
       let view = try engine.refundThrottle(key, cost: cost, generation: generation, at: now)
       return view.map { .facts(Facts($0)) } ?? .nothing
@@ -118,7 +118,7 @@ package struct ThrottleModel: Model {
       let isAccepted = before + Int128(cost) * bucket.use <= bucket.full
       guard isAccepted, !isPeek else {
         if !isPeek { say(.refused, bucket, reason: .rate) }
-        return .told(isFirst: isAccepted, bucket.facts(cost: cost))
+        return .reported(isFirst: isAccepted, bucket.facts(cost: cost))
       }
       if found == nil {
         bucket = Bucket(
@@ -127,7 +127,7 @@ package struct ThrottleModel: Model {
       bucket.level += Int128(cost) * bucket.use
       put(bucket)
       say(.accepted, bucket)
-      return .told(isFirst: true, bucket.facts(cost: cost, before: before))
+      return .reported(isFirst: true, bucket.facts(cost: cost, before: before))
     case .refund(let cost, let generation):
       guard var bucket = found else { return .nothing }
       if let generation, generation != bucket.generation {

@@ -164,7 +164,7 @@ extension Engine {
     }
     let index = old ?? table.insert(entity)
     entity.forEachOwner { connections.own(EntityRef(K.kind, index), $0) }
-    connections.count(1, for: entity.uid)
+    connections.adjustEntityCount(by: 1, for: entity.uid)
     return index
   }
 
@@ -188,7 +188,7 @@ extension Engine {
     let entity = EntityRef(K.kind, index)
     table[index].alarm = arm(table[index].alarm, for: nil, entity, on: table[index].clock)
     table[index].forEachOwner { connections.disown(entity, $0) }
-    connections.count(-1, for: table[index].uid)
+    connections.adjustEntityCount(by: -1, for: table[index].uid)
   }
 
   /// Registers a restored entity with an owner, unless it is a copy: the fleet itself looks after
@@ -199,7 +199,7 @@ extension Engine {
 
   /// Registers a restored entity with its user, and as stored.
   func restored(_ entity: EntityRef, uid: UInt32) {
-    connections.count(1, for: uid)
+    connections.adjustEntityCount(by: 1, for: uid)
     changes.setKept(entity, true)
   }
 

@@ -49,8 +49,8 @@ extension StateVisitor {
   }
 
   /// Makes reading fail unless a condition holds.
-  package mutating func require(_ isSo: Bool) {
-    if Self.isReading, !isSo { fail() }
+  package mutating func require(_ condition: Bool) {
+    if Self.isReading, !condition { fail() }
   }
 
   /// Visits one of a few choices, by its index in a list that only grows.

@@ -81,16 +81,16 @@ package enum EventCoding {
     }
 
     private(set) var bytes: [UInt8] = []
-    private var essence: TailKey?
+    private var tailKey: TailKey?
 
     /// - Parameter size: the most bytes that `rest` writes.
     @inline(__always)
     mutating func update(
-      _ essence: TailKey, _ head: Event.Head, _ words: Words, _ size: Int,
+      _ tailKey: TailKey, _ head: Event.Head, _ words: Words, _ size: Int,
       _ rest: (inout Writer) -> Void
     ) {
-      guard essence != self.essence else { return }
-      self.essence = essence
+      guard tailKey != self.tailKey else { return }
+      self.tailKey = tailKey
       bytes.removeAll(keepingCapacity: true)
       bytes.append(atMost: EventCoding.around + size) { text in
         var writer = Writer(text, words)

@@ -109,7 +109,7 @@ package struct EventLog {
   /// The end of the last portion that was restored.
   private var restoredThrough: Int64?
   private let words = Words.Owner()
-  /// The tail of the last event that was appended with an essence.
+  /// The tail of the last event that was appended with a `tailKey`.
   private var tail = EventCoding.Tail()
 
   /// - Parameter sequence: events up to this number are unknown.
@@ -209,14 +209,14 @@ package struct EventLog {
   }
 
   /// Appends one of many events that may differ only in their numbers and keys. If the event before
-  /// had the same `essence`, its tail is copied instead of encoded again.
+  /// had the same `tailKey`, its tail is copied instead of encoded again.
   @inline(__always)
   mutating func append(
-    _ head: Event.Head, key: Span<UInt8>, _ essence: EventCoding.Tail.TailKey, of user: UInt32,
+    _ head: Event.Head, key: Span<UInt8>, _ tailKey: EventCoding.Tail.TailKey, of user: UInt32,
     _ view: () -> some EntityView
   ) {
     begin(user)
-    tail.update(essence, head, words.words, Self.mostOfNumbers) {
+    tail.update(tailKey, head, words.words, Self.mostOfNumbers) {
       head.writeRest(of: view(), to: &$0)
     }
     EventCoding.append(head.sequence, .countdown, key: key, tail, to: &open.bytes, words.words)

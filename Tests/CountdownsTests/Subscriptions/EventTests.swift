@@ -76,11 +76,11 @@ import Wire
     for titles in [[], ["TITLE", "%ds", "READYTITLE", "\"重\""]] {
       counter.run(["COUNTDOWN", "START", key, "COUNT", "2"] + titles)
       counter.pass(2_500)
-      let told = try #require(try counter.take(listener).last?.elements.last?.text)
-      #expect(told.contains("\"event\":\"ready\"") && told.contains("\"late_us\":500000"))
+      let reported = try #require(try counter.take(listener).last?.elements.last?.text)
+      #expect(reported.contains("\"event\":\"ready\"") && reported.contains("\"late_us\":500000"))
       _ = try counter.take()
       let reply = try counter.frames(["EVENTS", "SINCE", "0"])
-      #expect(reply.last?.elements[7].elements.last?.elements.last?.text == told)
+      #expect(reply.last?.elements[7].elements.last?.elements.last?.text == reported)
     }
   }
 
@@ -100,8 +100,8 @@ import Wire
       $0.elements.last?.text
     }
     // The first frame is the confirmation.
-    let told = try counter.take(listener).dropFirst().map { $0.elements.last?.text }
-    #expect(told.count > 15 && kept == told)
+    let reported = try counter.take(listener).dropFirst().map { $0.elements.last?.text }
+    #expect(reported.count > 15 && kept == reported)
   }
 
   @Test func aTickIsExactlyThisLine() throws {
@@ -110,10 +110,10 @@ import Wire
     counter.run(["COUNTDOWN", "START", "k", "COUNT", "3", "TITLE", "%ds"])
     let started = try #require(try events(counter.take(listener)).last)
     counter.pass(1_001)
-    let told = try #require(try counter.take(listener).last?.elements.last?.text)
+    let reported = try #require(try counter.take(listener).last?.elements.last?.text)
     let (generation, sequence) = (started["generation"] as! Int, started["seq"] as! Int)
     #expect(
-      told == """
+      reported == """
         {"event":"tick","key":"k","generation":\(generation),"seq":\(sequence + 1),\
         "due_unix_ms":1790000001000,"late_us":1000,"state":"counting","remaining":2,\
         "remaining_ms":1999,"deadline_unix_ms":1790000003000,"now_unix_ms":1790000001001,\

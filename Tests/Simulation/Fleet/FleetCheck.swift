@@ -267,8 +267,8 @@ struct FleetCheck {
     let until = FleetWorld.clockStart + command.ended!
     // A reply without a time may come from the clock of any server.
     var times = world.clockErrors.flatMap { [from + $0, (from + until) / 2 + $0, until + $0] }
-    if let told = reply["now_unix_ms"]?.int {
-      times = [Int64(told) * 1_000, Int64(told) * 1_000 + 999, Int64(told) * 1_000 + 500]
+    if let reported = reply["now_unix_ms"]?.int {
+      times = [Int64(reported) * 1_000, Int64(reported) * 1_000 + 999, Int64(reported) * 1_000 + 500]
     }
     for record in world.journal.records(command.key, from: command.began, until: command.ended!) {
       for time in times {

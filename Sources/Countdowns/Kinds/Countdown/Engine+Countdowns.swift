@@ -155,7 +155,7 @@ extension Engine {
       throw .limit(name: "max-key-memory", value: settings.limits.keyMemory)
     }
     connections.own(EntityRef(.countdown, index), start.owner)
-    connections.count(1, for: client.uid)
+    connections.adjustEntityCount(by: 1, for: client.uid)
     return index
   }
 
@@ -168,7 +168,7 @@ extension Engine {
     let machine = Countdown(plan, at: now.boot)
     guard let index = countdowns.insert(key, hash: hash, machine, generation, uid: client.uid)
     else { throw .limit(name: "max-key-memory", value: settings.limits.keyMemory) }
-    connections.count(1, for: client.uid)
+    connections.adjustEntityCount(by: 1, for: client.uid)
     let left = plan.duration
     guard left > .zero else { return started(index, at: now) }
     statistics.decisions.accepted += 1
@@ -177,11 +177,11 @@ extension Engine {
     var head = Event.Head(.started, generation)
     head.sequence = newSequence()
     if eventLog.isOn {
-      let essence = EventCoding.Tail.TailKey(
+      let tailKey = EventCoding.Tail.TailKey(
         ahead: generation.value &- head.sequence, nowUnixMS: now.unixMilliseconds,
         deadlineUnixMS: now.unixMilliseconds(of: deadline), left: left, plan: plan,
         sends: machine.sends)
-      eventLog.append(head, key: key, essence, of: client.uid) {
+      eventLog.append(head, key: key, tailKey, of: client.uid) {
         countdowns.view(index, key: false, code: nil, retryAt: nil, at: now)
       }
     }
@@ -265,7 +265,7 @@ extension Engine {
     changes.note(reference, isKept: false)
     arm(countdown: index, for: nil)
     connections.disown(reference, countdowns.owner(index))
-    connections.count(-1, for: countdowns.uid(index))
+    connections.adjustEntityCount(by: -1, for: countdowns.uid(index))
     countdowns.remove(index)
   }
 

@@ -268,7 +268,7 @@ extension Engine {
       limit.sends.takeChanges {
         let place = throttles.reserve()
         stores.throttles.pages.insert(SendPage(limit: index, uid: uid), at: place)
-        connections.count(1, for: uid)
+        connections.adjustEntityCount(by: 1, for: uid)
         return place
       }
     }
@@ -278,7 +278,7 @@ extension Engine {
 
   fileprivate func releasePage(_ place: UInt32) {
     let page = stores.throttles.pages.remove(place)
-    if page.limit != .max { connections.count(-1, for: page.uid) }
+    if page.limit != .max { connections.adjustEntityCount(by: -1, for: page.uid) }
     changes.note(EntityRef(.throttle, place), isKept: false)
     throttles.release(place)
   }
@@ -388,7 +388,7 @@ extension Engine {
       throttles[index].machine.changeLimit({ limit, _ in limit.sends.attach(sends, at: place) })
     else { return false }
     stores.throttles.pages[place] = SendPage(limit: index, uid: throttles[index].uid)
-    connections.count(1, for: throttles[index].uid)
+    connections.adjustEntityCount(by: 1, for: throttles[index].uid)
     arm(ThrottleKind.self, index)
     return true
   }

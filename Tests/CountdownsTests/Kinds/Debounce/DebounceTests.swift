@@ -10,11 +10,11 @@ private func play(
     quiet: .milliseconds(quiet), maximumWait: longest.map { .milliseconds($0) },
     isLeading: leading)!
   var machine: Debounce?
-  var told: [String] = []
+  var reported: [String] = []
   func tell(_ firing: Debounce.Firing?, _ now: Int64) {
     guard let firing else { return }
     #expect(firing.due.map { $0 <= Instant(microseconds: now * 1_000) } ?? true, "early")
-    told.append("\(now) \(firing.edge) \(firing.calls)")
+    reported.append("\(now) \(firing.edge) \(firing.calls)")
   }
   for now in 0..<Int64(calls.count) * 100 {
     let moment = Instant(microseconds: now * 1_000)
@@ -23,7 +23,7 @@ private func play(
       tell(firing, now)
       if isOver {
         machine = nil
-        told.append("\(now) over")
+        reported.append("\(now) over")
       }
     }
     guard now % 100 == 0, Array(calls)[Int(now / 100)] == "c" else { continue }
@@ -35,7 +35,7 @@ private func play(
       machine!.call(rule, nil, at: moment)
     }
   }
-  return told
+  return reported
 }
 
 @Suite struct DebounceTests {

@@ -169,9 +169,9 @@ package struct NavigationStack: Equatable, Sendable {
     let isShown = transition == nil && place == pages.count - 1
     let before = bar
     if isShown { bar = pages[place].bar ?? bar }
-    var told = occurrence(.updated, pages[place])
-    told.changesBar = bar != before
-    emit(told)
+    var reported = occurrence(.updated, pages[place])
+    reported.changesBar = bar != before
+    emit(reported)
     return nil
   }
 
@@ -294,9 +294,9 @@ package struct NavigationStack: Equatable, Sendable {
     transition = nil
     let moving = pages[pages.count - 1]
     if !adds { pages.removeLast() }
-    var told = occurrence(.finished, moving)
-    told.due = due
-    emit(told)
+    var reported = occurrence(.finished, moving)
+    reported.due = due
+    emit(reported)
     let other = pages[pages.count - (adds ? 2 : 1)]
     if adds {
       emit(occurrence(.didDisappear, other, by: moving))
@@ -314,9 +314,9 @@ package struct NavigationStack: Equatable, Sendable {
     let moving = pages[pages.count - 1]
     let other = pages[pages.count - 2]
     if adds { pages.removeLast() }
-    var told = occurrence(why, moving)
-    told.due = due
-    emit(told)
+    var reported = occurrence(why, moving)
+    reported.due = due
+    emit(reported)
     let (stays, goes) = adds ? (other, moving) : (moving, other)
     emit(occurrence(.willDisappear, goes, isMoving: adds, by: moving))
     emit(occurrence(.willAppear, stays, by: moving))
@@ -350,9 +350,9 @@ package struct NavigationStack: Equatable, Sendable {
   ) {
     let changesBar = page.bar.map { $0 != bar } ?? false
     bar = page.bar ?? bar
-    var told = occurrence(.didAppear, page, isMoving: isMoving, by: moving)
-    told.changesBar = changesBar
-    emit(told)
+    var reported = occurrence(.didAppear, page, isMoving: isMoving, by: moving)
+    reported.changesBar = changesBar
+    emit(reported)
   }
 
   private mutating func end(_ emit: (Occurrence) -> Void, after last: Page? = nil) {

@@ -77,18 +77,18 @@ import Testing
     let second = try desk.show(
       "s", .init(kind: .success, status: Array("sent".utf8), fadeIn: .zero)
     ).generation
-    let told = views(1)
-    #expect(told.map(\.name) == [.didDisappear, .willAppear, .didAppear])
-    #expect(told.map(\.view.generation) == [first, second, second])
-    #expect(told.map(\.view.content) == [.loading, .success, .success])
+    let reported = views(1)
+    #expect(reported.map(\.name) == [.didDisappear, .willAppear, .didAppear])
+    #expect(reported.map(\.view.generation) == [first, second, second])
+    #expect(reported.map(\.view.content) == [.loading, .success, .success])
     #expect(
-      told.map { $0.view.status.map { String(decoding: $0, as: UTF8.self) } }
+      reported.map { $0.view.status.map { String(decoding: $0, as: UTF8.self) } }
         == ["black", "sent", "sent"])
-    #expect(told.map(\.view.mask) == [.black, .none, .none])
-    #expect(told.map(\.view.owner) == [.connection(2), .none, .none])
-    #expect(told.map(\.view.isDurable) == [true, false, false])
-    #expect(told.map(\.view.state) == [.hidden, .appearing, .visible])
-    #expect(told.map(\.view.remainingMS) == [nil, nil, 5_000])
+    #expect(reported.map(\.view.mask) == [.black, .none, .none])
+    #expect(reported.map(\.view.owner) == [.connection(2), .none, .none])
+    #expect(reported.map(\.view.isDurable) == [true, false, false])
+    #expect(reported.map(\.view.state) == [.hidden, .appearing, .visible])
+    #expect(reported.map(\.view.remainingMS) == [nil, nil, 5_000])
   }
 
   @Test func didDisappearDoesNotCountTheHoldsOfTheNextGeneration() throws {
@@ -106,11 +106,11 @@ import Testing
       "s", .init(grace: .milliseconds(100), maximum: .zero, fadeIn: .zero, fadeOut: .zero))
     _ = views(1)
     desk.late(at: 200)
-    let told = views(1)
-    #expect(told.map(\.name) == [.willAppear, .didAppear, .willDisappear, .didDisappear])
-    #expect(told.map(\.view.holds.count) == [1, 1, 0, 0])
-    #expect(told.map(\.view.isDismissing) == [false, false, true, false])
-    #expect(told.map(\.view.remainingMS) == [nil, 0, nil, nil])
+    let reported = views(1)
+    #expect(reported.map(\.name) == [.willAppear, .didAppear, .willDisappear, .didDisappear])
+    #expect(reported.map(\.view.holds.count) == [1, 1, 0, 0])
+    #expect(reported.map(\.view.isDismissing) == [false, false, true, false])
+    #expect(reported.map(\.view.remainingMS) == [nil, 0, nil, nil])
   }
 
   @Test func aGenerationIsStaleOnAnyLevelButItsOwn() throws {

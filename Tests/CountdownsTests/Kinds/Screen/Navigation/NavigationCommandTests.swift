@@ -6,7 +6,7 @@ import Wire
 /// NAV and PAGE on the wire.
 @Suite struct NavigationCommandTests {
   /// Returns a watcher's new events without generations, sequence numbers and times.
-  private func told(_ counter: DispatcherHarness, _ watcher: Session) throws -> [String] {
+  private func reported(_ counter: DispatcherHarness, _ watcher: Session) throws -> [String] {
     try counter.take(watcher).map { frame in
       guard case .push(let message) = frame, let text = message.last?.text else {
         return "\(frame)"
@@ -21,20 +21,20 @@ import Wire
     _ = try counter.frames(["SUBSCRIBE", "nav:n"], by: watcher)
     _ = try counter.say("NAV PUSH n a BAR hidden")
     #expect(
-      try told(counter, watcher) == [
+      try reported(counter, watcher) == [
         #"{"event":"will-appear","key":"n","state":"settled","page":"a","first":true,"style":"pushed","bar":"hidden","depth":1,}"#,
         #"{"event":"did-appear","key":"n","state":"settled","page":"a","first":true,"style":"pushed","bar":"hidden","bar_changed":true,"depth":1,}"#,
       ])
     _ = try counter.say("NAV PUSH n b")
-    _ = try told(counter, watcher)
+    _ = try reported(counter, watcher)
     _ = try counter.say("NAV SWIPE n X 1 DX 1 TIMEOUT 1s")
     #expect(
-      try told(counter, watcher).first
+      try reported(counter, watcher).first
         == #"{"event":"swiping","key":"n","state":"transitioning","page":"b","fraction":0.0,"remaining_ms":1000,"depth":2,}"#
     )
     counter.pass(1_000)
     #expect(
-      try told(counter, watcher).first
+      try reported(counter, watcher).first
         == #"{"event":"cancelled","key":"n","late_us":0,"reason":"timed-out","state":"settled","page":"b","depth":2,}"#
     )
   }
@@ -56,7 +56,7 @@ import Wire
     _ = try counter.say("PAGE FAILED p MESSAGE offline")
     _ = try counter.say("PAGE CLOSE p")
     #expect(
-      try told(counter, watcher).suffix(2) == [
+      try reported(counter, watcher).suffix(2) == [
         #"{"event":"failed","key":"p","state":"error","animated":false,"visible":true,"items":null,"message":"offline","remaining_ms":null,"deadline_unix_ms":null,"error_page":true}"#,
         #"{"event":"closed","key":"p","reason":"closed","state":"unknown",}"#,
       ])

@@ -46,12 +46,12 @@ import Testing
     desk.subscribe(1, "nav:nav")
     _ = desk.takeEvents(1)
     try desk.dismissed("nav")
-    let told = desk.takeEvents(1).compactMap { event -> (Event.Name, StackView)? in
+    let reported = desk.takeEvents(1).compactMap { event -> (Event.Name, StackView)? in
       guard let view = event.subject as? StackView else { return nil }
       return (event.name, view)
     }
     #expect(
-      told.map { "\($0.0.text) \($0.1.pages.count) \($0.1.state)" } == [
+      reported.map { "\($0.0.text) \($0.1.pages.count) \($0.1.state)" } == [
         "cancelled 3 settled", "will-disappear 3 settled", "will-appear 3 settled",
         "did-disappear 3 settled", "did-appear 3 settled",
         "will-disappear 1 settled", "will-appear 1 settled", "did-disappear 1 settled",

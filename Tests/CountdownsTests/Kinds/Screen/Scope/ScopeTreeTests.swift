@@ -12,8 +12,8 @@ private struct Room: ConnectionLiveness {
   private var tree = ScopeTree()
 
   /// Replaces `#expect`, which cannot expand calls on the tree, as it is not copyable.
-  private func expect(_ isSo: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
-    #expect(isSo, sourceLocation: sourceLocation)
+  private func expect(_ condition: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
+    #expect(condition, sourceLocation: sourceLocation)
   }
   private var room = Room()
   private let now = Instant(microseconds: 1_000)
