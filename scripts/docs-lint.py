@@ -4,6 +4,7 @@
 - Markdown wraps at 100 columns outside tables, code blocks included, and so do comments in Sources.
 - The targets of relative links in Markdown exist, with their anchors, and so do docs/… elsewhere.
 - No Markdown, comment, message or help text has a phrase of scripts/retired-words.txt.
+- No name in Sources is one of scripts/retired-names.txt.
 
 Prints file:line: problem for each, and exits with 1 if there is any.
 """
@@ -129,12 +130,26 @@ def spoken(path, text):
     return [line.partition("#")[2] for line in text.splitlines()]
 
 
-def retired_words(root):
+def retired_list(root, name, flags=0):
     """Yields pairs of a pattern and its replacement."""
-    for line in (root / "scripts/retired-words.txt").read_text().splitlines():
+    for line in (root / "scripts" / name).read_text().splitlines():
         if line and not line.startswith("#"):
             pattern, _, instead = (part.strip() for part in line.partition("=>"))
-            yield re.compile(rf"\b(?:{pattern})\b", re.I), instead
+            yield re.compile(rf"\b(?:{pattern})\b", flags), instead
+
+
+def retired_names(text, names):
+    """Yields the retired names in the code of a source, without its comments and literals."""
+    in_block = False
+    for number, line in enumerate(text.splitlines(), 1):
+        is_edge = line.count('"""') == 1
+        in_block ^= is_edge
+        if in_block or is_edge:
+            continue
+        code = STRING.sub('""', line).partition("//")[0]
+        for pattern, instead in names:
+            for match in pattern.finditer(code):
+                yield number, f"the name '{match[0]}' is retired; use: {instead}"
 
 
 def retired(lines, words):
@@ -153,7 +168,8 @@ def wide_comments(text):
 
 
 def problems(root):
-    words = list(retired_words(root))
+    words = list(retired_list(root, "retired-words.txt", re.I))
+    names = list(retired_list(root, "retired-names.txt"))
     for path in tracked(root):
         name = path.relative_to(root)
         is_source = name.parts[0] == "Sources" and path.suffix == ".swift"
@@ -167,7 +183,7 @@ def problems(root):
         if is_prose:
             found += [*widths(text), *dead_links(path, text, root)]
         if is_source:
-            found += wide_comments(text)
+            found += [*wide_comments(text), *retired_names(text, names)]
         if is_prose or is_source or is_configuration:
             found += retired(spoken(path, text), words)
         found += dead_mentions(text, root)

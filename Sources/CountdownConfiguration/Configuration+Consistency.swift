@@ -111,16 +111,16 @@ extension Configuration {
         )
       }
     }
-    let most = LimitRules.mostInFleet
+    let maximum = LimitRules.maximumInFleet
     for (name, limit) in engine.throttles {
       let counts =
         limit.rules.windows.map { ("windows", $0.limit) }
         + (limit.rules.passed.map { [("passed.of", Int($0.of))] } ?? [])
-      for (rule, count) in counts where count > most {
+      for (rule, count) in counts where count > maximum {
         problems.append(
           (
             "throttles.\(name).\(rule)",
-            "a fleet has at most \(most) sends of a limit on record, this needs \(count); use rate "
+            "a fleet has at most \(maximum) sends of a limit on record, this needs \(count); use rate "
               + "and burst for more, or take throttle out of fleet.kinds"
           ))
       }

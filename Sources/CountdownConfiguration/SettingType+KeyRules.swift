@@ -14,7 +14,7 @@ extension SettingType where Value == [String: Configuration.Access.Rule] {
   }
 
   private static var rules: [Setting<Configuration.Access.Rule>] {
-    let mostBytes = 1_024
+    let maximumBytes = 1_024
     let everybody = "name at least one, or leave it out for everybody"
     return [
       Setting("users", \.who.users, .users(ifEmpty: everybody)),
@@ -28,8 +28,8 @@ extension SettingType where Value == [String: Configuration.Access.Rule] {
       Setting(
         "keys", \.keys,
         .list(
-          of: "a pattern of 1 to \(mostBytes) bytes, such as \"shop:*\"", \.self,
-          parse: { (1...mostBytes).contains($0.utf8.count) ? $0 : nil })),
+          of: "a pattern of 1 to \(maximumBytes) bytes, such as \"shop:*\"", \.self,
+          parse: { (1...maximumBytes).contains($0.utf8.count) ? $0 : nil })),
       Setting("role", \.role, .choice()),
     ]
   }

@@ -34,7 +34,7 @@ private struct PolicyDraft {
       .someOf("1 to 64 of letters, digits, '_', '.' and '-'", \.self, parse: name)),
     Setting("validity", \.rules.validity, optional: .interval),
     Setting(
-      "attempts", \.rules.attempts, optional: .count(1...Int(SendPolicy.mostAttempts))),
+      "attempts", \.rules.attempts, optional: .count(1...Int(SendPolicy.maximumAttempts))),
     Setting("lockout", \.rules.lockout, .intervals),
     Setting(
       "limits", \.rules.limits, .someOf("the name of a limit in throttles", \.self, parse: name)),

@@ -29,7 +29,7 @@ private struct LimitDraft {
       optional: SettingType(
         allowed: "COUNT/DURATION, such as 20/1h", parse: SendPolicy.Window.init(written:),
         show: \.text)),
-    Setting("burst", \.burst, optional: .count(1...Int(Throttle.Rate.most))),
+    Setting("burst", \.burst, optional: .count(1...Int(Throttle.Rate.maximum))),
     Setting("windows", \.rules.windows, .windows),
     Setting(
       "without-last", \.rules.droppedSuffixLength,
@@ -55,7 +55,8 @@ private struct LimitDraft {
       guard rules.rate != nil else {
         section.report(
           at: "rate",
-          "a rate is 1 to \(Throttle.Rate.most) in 1ms to 3650d, in which all of burst comes back")
+          "a rate is 1 to \(Throttle.Rate.maximum) in 1ms to 3650d, in which all of burst comes back"
+        )
         return nil
       }
     }
@@ -81,7 +82,7 @@ private struct PassedDraft {
           }
           return (1...100).contains(share) ? UInt32(share) : nil
         }, show: { "\($0)%" })),
-    Setting("of", \.of, optional: .count(1...LimitRules.mostInWindow)),
+    Setting("of", \.of, optional: .count(1...LimitRules.maximumInWindow)),
     Setting("in", \.within, optional: .interval),
     Setting("block", \.block, optional: .interval),
   ]

@@ -138,15 +138,15 @@ extension Server {
 
   /// Refuses new entities while more memory is in use than the limit says.
   private func readMemory() {
-    let most = settings.engine.limits.memory
+    let maximum = settings.engine.limits.memory
     let now = Int64(BootClock.now)
     batch.memoryRead = now
-    var isFull = most > 0 && ProcessMemory.residentBytes > most
+    var isFull = maximum > 0 && ProcessMemory.residentBytes > maximum
     // Entities that have ended may have left memory that is free.
     if isFull, now - batch.memoryTrimmed >= Self.trimmedMicroseconds {
       batch.memoryTrimmed = now
       malloc_trim(0)
-      isFull = ProcessMemory.residentBytes > most
+      isFull = ProcessMemory.residentBytes > maximum
     }
     if isFull != dispatcher.engine.isMemoryFull { dispatcher.engine.isMemoryFull = isFull }
   }

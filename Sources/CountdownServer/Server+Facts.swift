@@ -23,8 +23,8 @@ extension Server {
 
   package var storeOffset: Int64 { state.writer?.batch.offset ?? 0 }
 
-  package func forgetStored(_ kind: EntityKind, at place: UInt32) {
-    state.writer?.batch.appendGone(kind, at: place)
+  package func forgetStored(_ kind: EntityKind, at slot: UInt32) {
+    state.writer?.batch.appendGone(kind, at: slot)
   }
 
   package func keep(_ memory: FleetMemory) { fleetMemory?.keep(memory) }
@@ -49,7 +49,7 @@ extension Server {
         "How many more the connections would need that limits.max-connections allows."),
       .init(nil, ProcessDescriptors.open, .gauge, as: "process_open_fds", "Open file descriptors."),
       .init(
-        nil, ProcessDescriptors.most, .gauge, as: "process_max_fds",
+        nil, ProcessDescriptors.maximum, .gauge, as: "process_max_fds",
         "The most that may be open."),
       .init("users", "\(dispatcher.users.count)"),
     ]
@@ -207,7 +207,7 @@ enum ProcessDescriptors {
   }
 
   /// How many may be open. Source: getrlimit(2).
-  static var most: UInt64 {
+  static var maximum: UInt64 {
     var limit = rlimit()
     unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     return UInt64(limit.rlim_cur)

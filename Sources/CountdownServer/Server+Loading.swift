@@ -27,7 +27,7 @@ extension Server {
     case .entities(let entities):
       let offset = loading.loaded.clock.offset
       for entry in dispatcher.engine.restore(entities, offset: offset, at: now) {
-        loading.refused.note(entry.kind, entry.place)
+        loading.refused.note(entry.kind, entry.slot)
       }
     case .events(let turns):
       for events in turns {

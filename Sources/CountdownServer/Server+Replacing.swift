@@ -57,7 +57,7 @@ extension Server {
     func take(_ entities: StoredEntities) {
       var hidden = StoredEntities()
       for (index, entry) in entities.entries.enumerated() where kinds.contains(entry.kind) {
-        hidden.append(entry.kind, entry.place, entities.record(index).span)
+        hidden.append(entry.kind, entry.slot, entities.record(index).span)
       }
       found(hidden)
     }

@@ -34,7 +34,7 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   let loop: EventLoop
   /// How many descriptors this process may have open.
-  let descriptorLimit = Int(clamping: ProcessDescriptors.most)
+  let descriptorLimit = Int(clamping: ProcessDescriptors.maximum)
   let listening: ListeningSocket?
   var listener: Listener?
 

@@ -73,8 +73,8 @@ final class Checkpoint: @unchecked Sendable {
     private var lastEvent: Int64
     /// The number of the newest event that was noted.
     private var noted: Int64 = 0
-    /// For each user, the place in `events` where more can be added without a gap.
-    private var places: [UInt32: Int] = [:]
+    /// For each user, the index in `events` where more can be added without a gap.
+    private var indices: [UInt32: Int] = [:]
 
     init(_ table: EventTable) throws(StoreError) {
       if let damage = table.damage { throw damage }
@@ -97,13 +97,13 @@ final class Checkpoint: @unchecked Sendable {
     }
 
     private mutating func note(_ logged: LoggedEvents) {
-      if logged.events.dropsAll { (events, places, lastEvent, noted) = ([], [:], 0, 0) }
+      if logged.events.dropsAll { (events, indices, lastEvent, noted) = ([], [:], 0, 0) }
       guard logged.events.dropsAll || logged.events.lastSequence > lastEvent else { return }
-      if logged.missingThrough > noted || logged.events.count == 0 { places = [:] }
+      if logged.missingThrough > noted || logged.events.count == 0 { indices = [:] }
       noted = max(noted, logged.events.lastSequence)
       let user = logged.events.user
-      if let place = places[user], events[place].append(logged) { return }
-      if logged.events.count > 0 { places[user] = events.count }
+      if let index = indices[user], events[index].append(logged) { return }
+      if logged.events.count > 0 { indices[user] = events.count }
       events.append(logged)
     }
   }
@@ -132,7 +132,7 @@ final class Checkpoint: @unchecked Sendable {
   }
 
   /// The largest copy that is made in memory, in bytes.
-  private static let mostInMemory: Int64 = 1 << 30
+  private static let maximumInMemory: Int64 = 1 << 30
 
   /// Copies the tables in memory, and applies the batches of segments to the copy: for a disk that
   /// has room for neither. Returns the bytes of its file.
@@ -140,10 +140,10 @@ final class Checkpoint: @unchecked Sendable {
     with segments: [FoundSegment], through number: UInt64
   ) throws(StoreError) -> [UInt8] {
     let size = try database.number("PRAGMA page_count") * database.number("PRAGMA page_size")
-    guard size <= Self.mostInMemory else {
+    guard size <= Self.maximumInMemory else {
       throw StoreError(
         .full, database.path,
-        "a copy has \(size >> 20) MiB, and one in memory at most \(Self.mostInMemory >> 20) MiB")
+        "a copy has \(size >> 20) MiB, and one in memory at most \(Self.maximumInMemory >> 20) MiB")
     }
     let copy = try Database.inMemory(copyOf: database)
     let checkpoint = try Checkpoint(options, copy, meta)

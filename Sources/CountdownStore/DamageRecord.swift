@@ -8,15 +8,15 @@ package struct DamageRecord {
   private let path: String
 
   /// The most findings that are kept: the first ones say what has happened.
-  private static let most = 16
-  private static let mostBytes = 1 << 16
+  private static let maximum = 16
+  private static let maximumBytes = 1 << 16
 
   /// Reads the findings of a state directory, which need not exist.
   package init(directory: String) throws(StoreError) {
     path = directory + "/damage"
     let bytes: [UInt8]
     do {
-      bytes = try SafeFile.read(path, atMost: Self.mostBytes, SafeFile.own)
+      bytes = try SafeFile.read(path, atMost: Self.maximumBytes, SafeFile.own)
     } catch {
       guard [ENOENT, ENOTDIR].contains(error.code) else { throw StoreError(error, path: path) }
       findings = []
@@ -32,7 +32,7 @@ package struct DamageRecord {
   package mutating func note(
     _ finding: String, atUnixMicroseconds now: Int64
   ) throws(StoreError) {
-    guard findings.count < Self.most else { return }
+    guard findings.count < Self.maximum else { return }
     let time = StateFiles.stamp(now)
     let line = "\(time) \(finding.split(separator: "\n").joined(separator: " "))"
     findings.append(line)

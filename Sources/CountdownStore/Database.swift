@@ -95,10 +95,10 @@ import Glibc
   }
 
   /// Returns the first problems that `quick_check` or `integrity_check` finds, if any.
-  func problems(_ check: String, most: Int) throws(StoreError) -> [String] {
+  func problems(_ check: String, maximum: Int) throws(StoreError) -> [String] {
     do throws(StoreError) {
       // A row can have several lines, the first of which names the database.
-      let problems = try texts("PRAGMA \(check)(\(most))")
+      let problems = try texts("PRAGMA \(check)(\(maximum))")
         .flatMap { $0.split(separator: "\n").map(String.init) }
         .filter { !$0.hasPrefix("*** in database") }
       guard problems != ["ok"] else { return [] }

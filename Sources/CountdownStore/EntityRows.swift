@@ -3,7 +3,7 @@ import Countdowns
 
 /// The table of entities: a row has the record of one, as it is in the log, and its sum.
 ///
-/// A row's id is the entity's kind and place: no other index is needed, new rows are mostly
+/// A row's id is the entity's kind and slot: no other index is needed, new rows are mostly
 /// appended, and each change finds its row directly.
 final class EntityRows {
   private let replace: Statement
@@ -15,19 +15,19 @@ final class EntityRows {
     delete = try Statement(database, "DELETE FROM entities WHERE id = ?")
   }
 
-  private static let placeBits: Int64 = 32
+  private static let slotBits: Int64 = 32
 
-  static func id(_ kind: EntityKind, _ place: UInt32) -> Int64 {
-    Int64(kind.rawValue) << placeBits | Int64(place)
+  static func id(_ kind: EntityKind, _ slot: UInt32) -> Int64 {
+    Int64(kind.rawValue) << slotBits | Int64(slot)
   }
 
   /// Returns the entity of a row; nil if no stored entity can have this id.
-  static func entity(ofRow id: Int64) -> (kind: EntityKind, place: UInt32)? {
-    guard let number = UInt8(exactly: id >> placeBits), let kind = EntityKind(rawValue: number),
-      kind.canBeDurable, let place = UInt32(exactly: id & (1 << placeBits - 1)),
-      place < StoredPlaces.end
+  static func entity(ofRow id: Int64) -> (kind: EntityKind, slot: UInt32)? {
+    guard let number = UInt8(exactly: id >> slotBits), let kind = EntityKind(rawValue: number),
+      kind.canBeDurable, let slot = UInt32(exactly: id & (1 << slotBits - 1)),
+      slot < StoredSlots.end
     else { return nil }
-    return (kind, place)
+    return (kind, slot)
   }
 
   // MARK: Writing
@@ -38,7 +38,7 @@ final class EntityRows {
   /// - Parameter segments: the segments that the changes were noted from.
   func write(_ newest: NewestChanges, _ segments: [[UInt8]]) throws(StoreError) {
     try newest.forEachChange { (change) throws(StoreError) in
-      let id = Self.id(change.kind, change.place)
+      let id = Self.id(change.kind, change.slot)
       guard let bytes = change.bytes(in: segments) else {
         delete.bind(1, id)
         return try delete.run()
@@ -69,15 +69,15 @@ final class EntityRows {
     while try rows.step() {
       let id = rows.number(0)
       let bytes = rows.borrowedBytes(1)
-      guard let (kind, place) = entity(ofRow: id),
+      guard let (kind, slot) = entity(ofRow: id),
         rows.number(2) == Int64(CRC32C.checksum(bytes, after: CRC32C.checksum(of: id)))
       else {
         damaged.note(id: id)
         continue
       }
-      if changed.contains(kind, place) { continue }
+      if changed.contains(kind, slot) { continue }
       try checkVersion(bytes, database)
-      portion.append(kind, place, bytes)
+      portion.append(kind, slot, bytes)
     }
     if let problem = damaged.description {
       throw StoreError(.corrupt, database.path, problem)
@@ -93,10 +93,10 @@ final class EntityRows {
     defer { portion.end() }
     var failure: StoreError?
     try log.forEachNewest { entry in
-      guard case .current(let kind, let place, let bytes) = entry, failure == nil else { return }
+      guard case .current(let kind, let slot, let bytes) = entry, failure == nil else { return }
       do throws(StoreError) {
         try checkVersion(bytes.span, database)
-        portion.append(kind, place, bytes.span)
+        portion.append(kind, slot, bytes.span)
       } catch {
         failure = error
       }
@@ -122,8 +122,8 @@ final class EntityRows {
 
     init(_ reader: any EntityReader) { self.reader = reader }
 
-    mutating func append(_ kind: EntityKind, _ place: UInt32, _ record: Span<UInt8>) {
-      entities.append(kind, place, record)
+    mutating func append(_ kind: EntityKind, _ slot: UInt32, _ record: Span<UInt8>) {
+      entities.append(kind, slot, record)
       if entities.count == reader.portion { end() }
     }
 
@@ -142,10 +142,10 @@ package struct DamagedRecords {
 
   package init(_ what: String) { self.what = what }
 
-  package mutating func note(_ kind: EntityKind, _ place: UInt32) { note("\(kind.name) \(place)") }
+  package mutating func note(_ kind: EntityKind, _ slot: UInt32) { note("\(kind.name) \(slot)") }
 
   mutating func note(id: Int64) {
-    if let (kind, place) = EntityRows.entity(ofRow: id) { note(kind, place) } else { note("\(id)") }
+    if let (kind, slot) = EntityRows.entity(ofRow: id) { note(kind, slot) } else { note("\(id)") }
   }
 
   private mutating func note(_ name: String) {
@@ -167,6 +167,6 @@ package protocol EntityReader: AnyObject {
   /// The most records in a portion.
   var portion: Int { get }
 
-  /// Receives a portion, by rising kind and place, or from the log.
+  /// Receives a portion, by rising kind and slot, or from the log.
   func take(_ entities: StoredEntities)
 }

@@ -18,10 +18,10 @@ package enum SafeFile {
   /// Returns the content of a file from an offset on, and not more than `most` bytes of it.
   ///
   /// - Parameters:
-  ///   - most: needed for what has no size, such as a pipe or a file of /proc.
+  ///   - maximum: needed for what has no size, such as a pipe or a file of /proc.
   ///   - flags: more flags for `open(2)`.
   package static func read(
-    _ path: String, from offset: Int = 0, atMost most: Int? = nil, _ flags: Int32 = 0
+    _ path: String, from offset: Int = 0, atMost maximum: Int? = nil, _ flags: Int32 = 0
   ) throws(Failure) -> [UInt8] {
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | flags)
     guard descriptor >= 0 else {
@@ -31,26 +31,26 @@ package enum SafeFile {
     if flags == own, !StateFiles.isRegularFile(descriptor) {
       throw Failure(code: ENXIO, doing: nil)
     }
-    return try read(descriptor, from: offset, atMost: most)
+    return try read(descriptor, from: offset, atMost: maximum)
   }
 
   /// Returns the content of an open file like `read(path)`.
   package static func read(
-    _ descriptor: Int32, from offset: Int, atMost most: Int?
+    _ descriptor: Int32, from offset: Int, atMost maximum: Int?
   ) throws(Failure) -> [UInt8] {
     var status = stat()
-    guard unsafe most != nil || fstat(descriptor, &status) == 0 else {
+    guard unsafe maximum != nil || fstat(descriptor, &status) == 0 else {
       throw Failure(code: errno, doing: "stat")
     }
     // A pipe is read from its beginning only.
     guard lseek(descriptor, offset, SEEK_SET) >= 0 || offset == 0 else {
       throw Failure(code: errno, doing: "seek")
     }
-    let most = most ?? Int(status.st_size)
+    let maximum = maximum ?? Int(status.st_size)
     var code: Int32 = 0
-    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: most) { memory, length in
-      while length < most {
-        let count = unsafe Glibc.read(descriptor, memory.baseAddress! + length, most - length)
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: maximum) { memory, length in
+      while length < maximum {
+        let count = unsafe Glibc.read(descriptor, memory.baseAddress! + length, maximum - length)
         if count < 0, errno == EINTR { continue }
         if count < 0 { code = errno }
         guard count > 0 else { break }
@@ -63,8 +63,8 @@ package enum SafeFile {
 
   /// Returns the first line of a file with a secret, without its line end. A longer one than `most`
   /// bytes is cut after one byte more.
-  package static func firstLine(_ path: String, atMost most: Int) throws(Failure) -> [UInt8] {
-    Array(try read(path, atMost: most + 1).prefix { ![0x0A, 0x0D].contains($0) })
+  package static func firstLine(_ path: String, atMost maximum: Int) throws(Failure) -> [UInt8] {
+    Array(try read(path, atMost: maximum + 1).prefix { ![0x0A, 0x0D].contains($0) })
   }
 
   /// Returns all names in a directory, without `.` and `..`.

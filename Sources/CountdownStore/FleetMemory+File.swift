@@ -8,7 +8,7 @@ import Glibc
 ///     sum CHECKSUM
 extension FleetMemory {
   private static let title = "fleet 1 "
-  private static let mostBytes = 1 << 17
+  private static let maximumBytes = 1 << 17
 
   private static func path(in directory: String) -> String { directory + "/fleet" }
 
@@ -17,7 +17,7 @@ extension FleetMemory {
     let path = path(in: directory)
     let bytes: [UInt8]
     do throws(SafeFile.Failure) {
-      bytes = try SafeFile.read(path, atMost: mostBytes, SafeFile.own)
+      bytes = try SafeFile.read(path, atMost: maximumBytes, SafeFile.own)
     } catch {
       if [ENOENT, ENOTDIR].contains(error.code) { return nil }
       throw StoreError(error, path: path, doing: "read")

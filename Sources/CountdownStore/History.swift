@@ -13,11 +13,11 @@ package struct History: Sendable {
   package var restored = ""
   private let path: String
 
-  private static let mostBytes = 8_192
+  private static let maximumBytes = 8_192
 
   package init(directory: String) {
     path = directory + "/history"
-    let bytes = try? SafeFile.read(path, atMost: Self.mostBytes, SafeFile.own)
+    let bytes = try? SafeFile.read(path, atMost: Self.maximumBytes, SafeFile.own)
     for line in String(decoding: bytes ?? [], as: UTF8.self).split(separator: "\n") {
       let parts = line.split(separator: " ", maxSplits: 1)
       guard parts.count == 2 else { continue }

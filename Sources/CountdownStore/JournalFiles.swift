@@ -88,10 +88,10 @@ package final class JournalFiles: Sendable {
   private static let suffix = ".journal"
   private static let retryMicroseconds: Int64 = 1_000_000
   /// Nothing is added while more bytes than this wait for the disk.
-  private static let mostWaiting = 16 << 20
+  private static let maximumWaiting = 16 << 20
   /// What stays free for the state: this share of the file system, and at most so many bytes.
   private static let reservedShare: UInt64 = 4
-  private static let mostReserved: UInt64 = 256 << 20
+  private static let maximumReserved: UInt64 = 256 << 20
 
   /// Opens the journal in a directory, which is made if it is not there.
   package init(
@@ -173,7 +173,7 @@ package final class JournalFiles: Sendable {
     let lost: Int? = contents.withLock { contents in
       let now = ChangeLog.now
       let isFailing = contents.problem != nil && now - contents.failedAt < Self.retryMicroseconds
-      let isSlow = contents.waitingBytes > Self.mostWaiting
+      let isSlow = contents.waitingBytes > Self.maximumWaiting
       if isSlow, !isFailing {
         contents.problem = "the disk is slow: \(contents.waitingBytes >> 20) MiB wait for it"
         contents.failedAt = now
@@ -301,7 +301,7 @@ package final class JournalFiles: Sendable {
       throw StoreError(systemError: errno, path: directory, doing: "statvfs")
     }
     let unit = UInt64(system.f_frsize)
-    let reserved = min(UInt64(system.f_blocks) * unit / Self.reservedShare, Self.mostReserved)
+    let reserved = min(UInt64(system.f_blocks) * unit / Self.reservedShare, Self.maximumReserved)
     let free = UInt64(system.f_bavail) * unit
     guard free >= reserved + UInt64(count) else {
       throw StoreError(
@@ -315,10 +315,10 @@ package final class JournalFiles: Sendable {
   private func dropOldest() {
     while true {
       let gone: Int64? = contents.withLock { contents in
-        let most = Journal.segments - 1
+        let maximum = Journal.segments - 1
         guard let oldest = contents.segments.first,
-          contents.bytes > Int64(contents.limits.bytes / Journal.segments * most)
-            || contents.entries > contents.limits.entries / Journal.segments * most
+          contents.bytes > Int64(contents.limits.bytes / Journal.segments * maximum)
+            || contents.entries > contents.limits.entries / Journal.segments * maximum
         else { return nil }
         contents.segments.removeFirst()
         contents.firstNumber = oldest.first + UInt64(oldest.entries)
@@ -403,11 +403,11 @@ package enum JournalFrames {
   package static func read<E: Error>(
     _ bytes: [UInt8], _ body: (_ number: UInt64, _ entry: [UInt8]) throws(E) -> Void
   ) throws(E) -> Int {
-    var place = 0
-    while let frame = LogFrame(in: bytes, at: place), frame.end <= bytes.count {
+    var offset = 0
+    while let frame = LogFrame(in: bytes, at: offset), frame.end <= bytes.count {
       try body(frame.number, Array(bytes[frame.payload]))
-      place = frame.end
+      offset = frame.end
     }
-    return place
+    return offset
   }
 }

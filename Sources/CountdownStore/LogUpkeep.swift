@@ -44,7 +44,7 @@ package final class LogUpkeep: @unchecked Sendable {
 
   /// The most segments that one `fold` takes.
   private static let segmentsAtOnce = 4
-  /// Folding waits for `mostSegments / shareOfSegments` full segments, or for a pause.
+  /// Folding waits for `maximumSegments / shareOfSegments` full segments, or for a pause.
   private static let shareOfSegments = 8
   /// When upkeep is tried again after it failed.
   private static let retryMicroseconds: Int64 = 1_000_000
@@ -127,7 +127,7 @@ package final class LogUpkeep: @unchecked Sendable {
   }
 
   private var isTimeToFold: Bool {
-    if log.fullSegments >= options.mostSegments / Self.shareOfSegments { return true }
+    if log.fullSegments >= options.maximumSegments / Self.shareOfSegments { return true }
     return problem != nil || ChangeLog.now >= log.filledAt + options.pauseMicroseconds
   }
 

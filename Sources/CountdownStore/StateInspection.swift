@@ -27,19 +27,19 @@ package struct StateInspection {
   /// Reads a state. Throws if that is impossible; damage is only reported.
   ///
   /// - Parameters:
-  ///   - place: a state directory, or the path of a file.
+  ///   - path: a state directory, or the path of a file.
   ///   - isThorough: whether to check the structure of each page and the events as well.
   ///   - areEvents: returns whether the engine can read a row of events.
   package init(
-    _ place: String, isThorough: Bool, areEvents: ([UInt8]) -> Bool = EventLog.isValid
+    _ path: String, isThorough: Bool, areEvents: ([UInt8]) -> Bool = EventLog.isValid
   ) throws(StoreError) {
     engine = Engine(at: now)
     var status = stat()
-    guard unsafe stat(place, &status) == 0 else {
-      throw StoreError(systemError: errno, path: place, doing: "open")
+    guard unsafe stat(path, &status) == 0 else {
+      throw StoreError(systemError: errno, path: path, doing: "open")
     }
     let isDirectory = status.st_mode & S_IFMT == S_IFDIR
-    files = try isDirectory ? StateFiles(directory: place) : StateFiles(database: place)
+    files = try isDirectory ? StateFiles(directory: path) : StateFiles(database: path)
     let isNewest = try files.isNewest
     if isDirectory || isNewest { try enterDirectory() }
     guard try !files.isEmpty else { return }
@@ -72,7 +72,7 @@ package struct StateInspection {
     let database = try Database(path, .readWrite)
     try Schema.verify(database)
     if let header = database.damagedHeader { damage.append(header.detail) }
-    if isThorough { damage += try database.problems("integrity_check", most: 20) }
+    if isThorough { damage += try database.problems("integrity_check", maximum: 20) }
     var meta: Meta?
     try note { () throws(StoreError) in meta = try Meta.read(database) }
     product = meta?.product ?? ""
@@ -132,7 +132,7 @@ package struct StateInspection {
 
     func take(_ entities: StoredEntities) {
       for entry in engine.restore(entities, offset: offset, at: now) {
-        refused.note(entry.kind, entry.place)
+        refused.note(entry.kind, entry.slot)
       }
     }
   }

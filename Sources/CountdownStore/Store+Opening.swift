@@ -7,7 +7,7 @@ extension Store {
     /// A power failure lost the newest changes.
     case lostChanges(StoreError)
     /// A segment belongs to a state that another file has replaced; it goes to `place`.
-    case otherLog(place: String)
+    case otherLog(path: String)
     /// The file is empty, although the directory once had a state.
     case emptied(path: String)
     /// The directory once had a state, and now it has none.

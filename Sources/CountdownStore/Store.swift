@@ -15,7 +15,7 @@ package enum Durability: String, CaseIterable, Sendable {
 /// The persisted state as a start finds it: tables in an SQLite file, and the log of later changes.
 /// It is read once; then a `StoreWriter` takes over.
 ///
-/// Entities are identified by their place in the engine's tables. Not thread-safe.
+/// Entities are identified by their slot in the engine's tables. Not thread-safe.
 package final class Store {
   /// Where and how the state is stored.
   package struct Options: Sendable {
@@ -30,7 +30,7 @@ package final class Store {
     /// The size of a segment, in bytes.
     package var segmentSize = 16 << 20
     /// Changes are refused while this many segments are full and not folded.
-    package var mostSegments = 64
+    package var maximumSegments = 64
     /// Full segments are folded once none has filled up for this time, in microseconds.
     package var pauseMicroseconds: Int64 = 1_000_000
     /// The lowest number to begin with, whatever the file says.
@@ -161,9 +161,9 @@ package final class Store {
     _ announce: (Finding) -> Void
   ) throws(StoreError) {
     for segment in segments {
-      let place = files.freeName(segment.path, "other", atUnixMicroseconds: now.wallMicroseconds)
-      announce(.otherLog(place: place))
-      try StateFiles.move(segment.path, to: place)
+      let path = files.freeName(segment.path, "other", atUnixMicroseconds: now.wallMicroseconds)
+      announce(.otherLog(path: path))
+      try StateFiles.move(segment.path, to: path)
     }
   }
 

@@ -97,7 +97,7 @@ package final class StoreWriter: @unchecked Sendable {
   package func problem(atBootMicroseconds now: Int64) -> StoreError? {
     let moved = filesInPlace.problem(atBootMicroseconds: now, log.currentSegment)
     if let problem = moved ?? log.problem { return problem }
-    guard log.fullSegments >= options.mostSegments else { return nil }
+    guard log.fullSegments >= options.maximumSegments else { return nil }
     return upkeep.problem
       ?? StoreError(.full, options.directory, "the log is as long as it may be")
   }

@@ -5,7 +5,7 @@ package final class StoredRecords: EntityReader {
   package let portion = 4_096
   package struct Entry {
     package let kind: EntityKind
-    package let place: UInt32
+    package let slot: UInt32
     package let record: ArraySlice<UInt8>
     /// Whether it is no entity, but some of the sends of a limit.
     package var isSends: Bool { EntityRecord.isSends(record.first) }
@@ -28,7 +28,7 @@ package final class StoredRecords: EntityReader {
 
   package func take(_ entities: StoredEntities) {
     for (index, entry) in entities.entries.enumerated() where kinds.contains(entry.kind) {
-      all.append(Entry(kind: entry.kind, place: entry.place, record: entities.record(index)))
+      all.append(Entry(kind: entry.kind, slot: entry.slot, record: entities.record(index)))
     }
   }
 }

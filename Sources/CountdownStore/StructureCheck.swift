@@ -20,7 +20,7 @@ package final class StructureCheck: Sendable {
       running.withLock { $0 = 0 }
       withExtendedLifetime(database) {}
     }
-    let problems = try database.problems("quick_check", most: 5)
+    let problems = try database.problems("quick_check", maximum: 5)
     if !problems.isEmpty { throw database.corrupt(problems.joined(separator: "; ")) }
   }
 

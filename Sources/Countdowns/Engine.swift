@@ -25,17 +25,17 @@ package final class Engine {
   /// Whether `settings.limits.memory` is reached, which only the process knows.
   package var isMemoryFull = false { didSet { limitEntities() } }
   /// The most entities at present.
-  private var mostEntities: Int
+  private var maximumEntities: Int
 
-  private func limitEntities() { mostEntities = isMemoryFull ? 0 : settings.limits.entities }
+  private func limitEntities() { maximumEntities = isMemoryFull ? 0 : settings.limits.entities }
 
   /// The wheels of the boot clock and of the wall clock, in microseconds.
   private var wheel: TimerWheel
   private var wallWheels: WallWheels
   /// The most timers armed at once since memory was last released.
-  private var mostArmed = 0
+  private var peakArmed = 0
   /// A peak of this many timers or fewer takes too little memory to be worth releasing.
-  private static let few = 1 << 16
+  private static let shrinkThreshold = 1 << 16
 
   private(set) var lastGeneration: Int64
   /// The number of the newest event.
@@ -49,7 +49,7 @@ package final class Engine {
 
   package init(settings: EngineSettings = EngineSettings(), at now: Moment) {
     self.settings = settings
-    mostEntities = settings.limits.entities
+    maximumEntities = settings.limits.entities
     stores = Stores(settings)
     wheel = TimerWheel(startingAt: now.boot.tick)
     wallWheels = WallWheels(startingAt: now.wall.tick)
@@ -114,11 +114,11 @@ package final class Engine {
   /// Releases the memory of a peak once less than an eighth of its timers are left.
   private func releaseUnusedMemory() {
     stores.releaseUnusedMemory()
-    mostArmed = max(mostArmed, armedCount)
-    guard armedCount < mostArmed / 8, mostArmed > Self.few else { return }
+    peakArmed = max(peakArmed, armedCount)
+    guard armedCount < peakArmed / 8, peakArmed > Self.shrinkThreshold else { return }
     wheel.releaseUnusedMemory()
     wallWheels.releaseUnusedMemory()
-    mostArmed = armedCount
+    peakArmed = armedCount
   }
 
   private func alarmFired(_ entity: EntityRef, due: Instant, at now: Moment) {
@@ -211,7 +211,7 @@ package final class Engine {
 
   /// Refuses new entities beyond the limits.
   func checkLimits(_ client: Client, adding count: Int = 1) throws(EngineError) {
-    guard stores.countForLimits <= mostEntities - count else {
+    guard stores.countForLimits <= maximumEntities - count else {
       if isMemoryFull { throw .limit(name: "max-memory", value: settings.limits.memory) }
       throw .limit(name: "max-entities", value: settings.limits.entities)
     }
@@ -234,9 +234,9 @@ package final class Engine {
 
   var limitUse: LimitUse {
     LimitUse(
-      entitiesOfUser: connections.mostEntitiesOfUser, keyBytes: stores.keyBytes,
-      patternsOfUser: subscriptions.mostPatternsOfUser,
-      subscriptionsOfConnection: subscriptions.mostOfConnection)
+      entitiesOfUser: connections.maximumEntitiesOfUser, keyBytes: stores.keyBytes,
+      patternsOfUser: subscriptions.maximumPatternsOfUser,
+      subscriptionsOfConnection: subscriptions.maximumOfConnection)
   }
 
   // MARK: Events

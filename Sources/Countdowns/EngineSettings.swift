@@ -6,7 +6,7 @@ package struct EngineSettings: Equatable, Sendable {
     /// Bytes of resident memory beyond which no entities are added; 0 for no limit.
     package var memory = 0
     /// Bytes of the keys of all countdowns: as many as an arena can address. Not configurable.
-    package var keyMemory = KeyArena.mostBytes
+    package var keyMemory = KeyArena.maximumBytes
     /// Channels and patterns of one connection.
     package var subscriptions = 100_000
     /// Patterns of all connections of a user. Each event of any user is compared with all of them.

@@ -128,14 +128,14 @@ package enum WallSetting: Equatable {
   case look(afterMicroseconds: UInt64)
 
   /// The maximum time until a change of such a clock is noticed, in microseconds.
-  package static let mostMicroseconds: UInt64 = 60_000_000
+  package static let maximumMicroseconds: UInt64 = 60_000_000
 
   /// Creates the setting for a deadline; both times are in microseconds since 1970.
   package init(_ deadline: UInt64, at now: UInt64) {
     let isBeyond = deadline > now && dispatchNanoseconds(now) == latestNanoseconds
     self =
       isBeyond
-      ? .look(afterMicroseconds: min(deadline - now, Self.mostMicroseconds))
+      ? .look(afterMicroseconds: min(deadline - now, Self.maximumMicroseconds))
       : .moment(nanoseconds: dispatchNanoseconds(deadline))
   }
 }

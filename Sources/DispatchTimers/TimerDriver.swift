@@ -46,7 +46,7 @@ final class TimerDriver: Sendable {
 
   var count: Int { state.withLock { $0.table.count } }
 
-  var places: Int { state.withLock { $0.table.places } }
+  var slots: Int { state.withLock { $0.table.slots } }
 
   /// Adds a timer and returns the handle that cancels it.
   func schedule(

@@ -72,7 +72,7 @@ public final class TimerQueue: Sendable {
   }
 
   /// The number of timers that the queue's table has memory for. For tests.
-  package var places: Int { main.places }
+  package var slots: Int { main.slots }
 
   /// The driver of delays.
   var driver: TimerDriver { main }

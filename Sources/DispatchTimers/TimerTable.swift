@@ -72,7 +72,7 @@ struct TimerTable: ~Copyable {
   /// The maximum `count` since memory was last released.
   private var peak = 0
   /// A peak up to this many timers takes too little memory to be worth releasing.
-  private static let few = 1 << 16
+  private static let shrinkThreshold = 1 << 16
 
   /// Creates an empty table whose time is `now`, in microseconds of its clock.
   init(startingAt now: UInt64) {
@@ -84,7 +84,7 @@ struct TimerTable: ~Copyable {
   var count: Int { wheel.count + callCount }
 
   /// The number of entries, in use or not.
-  var places: Int { entries.count }
+  var slots: Int { entries.count }
 
   /// The exact earliest deadline in the wheel. O(1), or O(timers in the first occupied slot).
   var nextDeadline: UInt64? { mutating get { wheel.nextDeadline } }
@@ -320,11 +320,11 @@ struct TimerTable: ~Copyable {
   /// Releases the wheel's memory of a peak once fewer than an eighth of the timers are left, and
   /// the table's own once no timer and no handle is left. Otherwise O(1).
   private mutating func releaseUnusedMemory() {
-    if freeCount == entries.count, freeCount > Self.few {
+    if freeCount == entries.count, freeCount > Self.shrinkThreshold {
       entries = []
       firstFree = Self.none
       freeCount = 0
-    } else if count >= peak / 8 || peak <= Self.few {
+    } else if count >= peak / 8 || peak <= Self.shrinkThreshold {
       return
     }
     wheel.releaseUnusedMemory()

@@ -18,19 +18,19 @@ extension Chunks {
 
     let chunk = moveOnlyHead(of: list, to: run)
     let first = Int(chunk &<< 6)
-    for place in 0..<count {
-      let source = isAscending ? place : Int(scratch.keys[place] & 63)
+    for position in 0..<count {
+      let source = isAscending ? position : Int(scratch.keys[position] & 63)
       let record = scratch.records[source]
-      deadlines[first &+ place] = scratch.deadlines[source]
-      records[first &+ place] = record
-      slab.all[Int(record)].position = UInt32(truncatingIfNeeded: first &+ place)
+      deadlines[first &+ position] = scratch.deadlines[source]
+      records[first &+ position] = record
+      slab.all[Int(record)].position = UInt32(truncatingIfNeeded: first &+ position)
     }
     live[Int(chunk)] = ~0 &>> UInt64(64 &- count)
     headers[Int(chunk)] = Header(list: UInt16(run))
   }
 
   /// Copies the entries of a list and returns their number. A key holds the time and, in the low
-  /// six bits, the entry's place.
+  /// six bits, the entry's position.
   private func collect(_ list: Int, from start: UInt64) -> Int {
     var count = 0
     var chunk = lists[list].head
@@ -77,7 +77,7 @@ struct SortScratch {
 
   /// Puts keys into 64 buckets by their highest six bits, which nearly sorts spread-out times.
   func spread(_ count: Int, bits: UInt64) {
-    // A key has `bits` bits of time above six bits of place; the shift keeps its highest six.
+    // A key has `bits` bits of time above six bits of position; the shift keeps its highest six.
     let shift = bits
     starts.fill(0..<Chunks.size + 1, with: 0)
     for index in 0..<count { starts[Int(keys[index] &>> shift) &+ 1] &+= 1 }
@@ -90,17 +90,17 @@ struct SortScratch {
     keys.copy(other, count: count)
   }
 
-  /// Sorts the keys. No two are equal: at least their places differ.
+  /// Sorts the keys. No two are equal: at least their positions differ.
   func insertionSort(_ count: Int) {
     var index = 1
     while index < count {
       let key = keys[index]
-      var place = index
-      while place > 0, keys[place &- 1] > key {
-        keys[place] = keys[place &- 1]
-        place &-= 1
+      var position = index
+      while position > 0, keys[position &- 1] > key {
+        keys[position] = keys[position &- 1]
+        position &-= 1
       }
-      keys[place] = key
+      keys[position] = key
       index &+= 1
     }
   }

@@ -283,8 +283,8 @@ struct Chunks: ~Copyable {
   func releaseUnusedMemory() {
     free.forEachFreeRegion(of: Chunks.region) { chunks in
       let entries = chunks.lowerBound * Chunks.size..<chunks.upperBound * Chunks.size
-      deadlineArray.giveBack(entries)
-      recordArray.giveBack(entries)
+      deadlineArray.returnToSystem(entries)
+      recordArray.returnToSystem(entries)
     }
   }
 

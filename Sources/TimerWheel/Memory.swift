@@ -58,9 +58,10 @@ package struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
   }
 
   /// Releases the memory of a range. Its values are then zero or unchanged.
-  package func giveBack(_ range: Range<Int>) {
+  package func returnToSystem(_ range: Range<Int>) {
     let stride = MemoryLayout<Element>.stride
-    mapping?.giveBack(range.lowerBound * stride..<min(range.upperBound * stride, allocatedBytes))
+    mapping?.returnToSystem(
+      range.lowerBound * stride..<min(range.upperBound * stride, allocatedBytes))
   }
 
   private static func release(_ cells: Cells<Element>, _ mapping: Mapping?) {
@@ -114,7 +115,7 @@ private struct Mapping {
     unsafe advise(base + first, end - first, Advice.populate)
   }
 
-  func giveBack(_ range: Range<Int>) {
+  func returnToSystem(_ range: Range<Int>) {
     guard !range.isEmpty else { return }
     unsafe advise(base + range.lowerBound, range.count, Advice.dontNeed)
   }

@@ -51,7 +51,7 @@ struct Records: ~Copyable {
   }
 
   @inline(__always)
-  mutating func giveBack(_ index: UInt32) {
+  mutating func release(_ index: UInt32) {
     all[Int(index)].generation = 0
     free.insert(index)
   }
@@ -59,8 +59,8 @@ struct Records: ~Copyable {
   /// Releases the memory of regions that hold no timer.
   func releaseUnusedMemory() {
     free.forEachFreeRegion(of: Records.region) {
-      array.giveBack($0)
-      payloadArray.giveBack($0)
+      array.returnToSystem($0)
+      payloadArray.returnToSystem($0)
     }
   }
 

@@ -151,7 +151,7 @@ public struct TimerWheel: ~Copyable {
   public mutating func cancel(_ token: Token) -> Bool {
     guard records.holds(token.index, token.generation) else { return false }
     remove(records.all[Int(token.index)].position)
-    records.giveBack(token.index)
+    records.release(token.index)
     count &-= 1
     if count == 0 { becomeEmpty() }
     return true
@@ -288,7 +288,7 @@ public struct TimerWheel: ~Copyable {
       near = max(near, deadline)
     }
     remove(position)
-    records.giveBack(index)
+    records.release(index)
     count &-= 1
     if count == 0 { becomeEmpty() }
     return Expiration(

@@ -2,7 +2,7 @@
 /// reason as `ShortText`.
 @safe
 public struct GrowingText: ~Copyable {
-  private static let mostKept = 64 << 10
+  private static let maximumKept = 64 << 10
 
   @usableFromInline var memory: UnsafeMutableRawBufferPointer
   @usableFromInline var length = 0
@@ -28,16 +28,16 @@ public struct GrowingText: ~Copyable {
   /// Removes the text, but keeps up to 64 KiB of memory.
   public mutating func removeAll() {
     length = 0
-    if unsafe memory.count > Self.mostKept { resize(to: Self.mostKept) }
+    if unsafe memory.count > Self.maximumKept { resize(to: Self.maximumKept) }
   }
 
   /// Appends what `body` writes.
   ///
-  /// - Parameter most: the most bytes that `body` may write.
+  /// - Parameter maximum: the most bytes that `body` may write.
   @inlinable @inline(__always)
-  public mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
-    if unsafe memory.count - length < most {
-      resize(to: max(unsafe memory.count * 2, length + most))
+  public mutating func append(atMost maximum: Int, _ body: (inout ShortText) -> Void) {
+    if unsafe memory.count - length < maximum {
+      resize(to: max(unsafe memory.count * 2, length + maximum))
     }
     var text = unsafe ShortText(UnsafeMutableRawBufferPointer(rebasing: memory[length...]))
     body(&text)

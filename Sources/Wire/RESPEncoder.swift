@@ -101,10 +101,10 @@ package struct RESPEncoder: Sendable {
 
   /// Appends what `body` writes in one step: each append to an array checks its storage.
   ///
-  /// - Parameter most: how many bytes it may be.
+  /// - Parameter maximum: how many bytes it may be.
   @inline(__always)
-  package mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
-    bytes.append(atMost: most, body)
+  package mutating func append(atMost maximum: Int, _ body: (inout ShortText) -> Void) {
+    bytes.append(atMost: maximum, body)
   }
 
   /// Writes an array of three integers, the first of which has one digit.
@@ -179,10 +179,10 @@ extension [UInt8] {
 
   /// Appends what `body` writes. Public for the same reason as `ShortText`.
   ///
-  /// - Parameter most: how many bytes it may be.
+  /// - Parameter maximum: how many bytes it may be.
   @inlinable @inline(__always)
-  public mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
-    append(addingCapacity: most) { output in
+  public mutating func append(atMost maximum: Int, _ body: (inout ShortText) -> Void) {
+    append(addingCapacity: maximum) { output in
       unsafe output.withUnsafeMutableBufferPointer { memory, count in
         var text = unsafe ShortText(UnsafeMutableRawBufferPointer(memory))
         body(&text)

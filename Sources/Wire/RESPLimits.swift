@@ -39,22 +39,22 @@ package struct ConnectionLimits: Equatable, Sendable {
   package init() {}
 
   /// Returns how many descriptors the connections lack in a process that may have `most` open.
-  package func missingDescriptors(of most: Int) -> Int {
-    max(all + reserved + Self.descriptorsOfDaemon - most, 0)
+  package func missingDescriptors(of maximum: Int) -> Int {
+    max(all + reserved + Self.descriptorsOfDaemon - maximum, 0)
   }
 
   /// Returns how many connections of all users have a descriptor in a process that may have `most`
   /// open.
-  package func fitting(_ most: Int) -> Int {
-    min(all, max(most - reserved - min(Self.descriptorsOfDaemon, most / 2), 1))
+  package func fitting(_ maximum: Int) -> Int {
+    min(all, max(maximum - reserved - min(Self.descriptorsOfDaemon, maximum / 2), 1))
   }
 
   /// Says that there are too few descriptors, and what to do; nil if there are enough.
-  package func problem(of most: Int) -> String? {
-    guard missingDescriptors(of: most) > 0 else { return nil }
+  package func problem(of maximum: Int) -> String? {
+    guard missingDescriptors(of: maximum) > 0 else { return nil }
     return
-      "limits.max-connections is \(all), but there is room for \(fitting(most)), as the service "
-      + "may open \(most) files: raise LimitNOFILE= (or `ulimit -Hn`) to "
-      + "\(most + missingDescriptors(of: most)), or lower the limit"
+      "limits.max-connections is \(all), but there is room for \(fitting(maximum)), as the service "
+      + "may open \(maximum) files: raise LimitNOFILE= (or `ulimit -Hn`) to "
+      + "\(maximum + missingDescriptors(of: maximum)), or lower the limit"
   }
 }

@@ -77,13 +77,13 @@ package struct RequestDecoder: ~Copyable {
   private static func readAhead(
     _ bytes: Span<UInt8>, _ limits: RESPLimits, _ ahead: inout Ahead
   ) {
-    let most = 9
+    let maximum = 9
     guard bytes[0] == UInt8(ascii: "*"),
       let (count, header) = shortNumber(bytes.word(at: 0)),
-      (1...min(limits.arguments, most)).contains(count), isShort(count, limits)
+      (1...min(limits.arguments, maximum)).contains(count), isShort(count, limits)
     else { return }
-    if ahead.ranges.count < most {
-      ahead.ranges = Array(repeating: ArgumentRange(start: 0, count: 0), count: most)
+    if ahead.ranges.count < maximum {
+      ahead.ranges = Array(repeating: ArgumentRange(start: 0, count: 0), count: maximum)
     }
     var places = ahead.ranges.mutableSpan
     guard let end = readShort(count, bytes, from: header, &places) else { return }
@@ -196,7 +196,7 @@ package struct RequestDecoder: ~Copyable {
 
   /// Returns whether `count` short arguments are within all limits.
   private static func isShort(_ count: Int, _ limits: RESPLimits) -> Bool {
-    limits.bulkLength >= mostShort && limits.requestLength / mostShort >= count
+    limits.bulkLength >= maximumShort && limits.requestLength / maximumShort >= count
   }
 
   /// Reads all arguments of a request if they are short and complete, as most are.
@@ -223,7 +223,7 @@ package struct RequestDecoder: ~Copyable {
   }
 
   /// The longest argument that `readShort` takes, in bytes.
-  private static let mostShort = 99
+  private static let maximumShort = 99
 
   private static let badCount = RESPProtocolError(description: "invalid multibulk length")
   private static let badBulk = RESPProtocolError(description: "invalid bulk length")

@@ -16,8 +16,8 @@ public struct ShortText {
 
   /// Calls `body` with temporary memory, valid only during the call.
   @inlinable @inline(__always)
-  public static func withTemporary<R>(atMost most: Int, _ body: (inout ShortText) -> R) -> R {
-    unsafe withUnsafeTemporaryAllocation(byteCount: most, alignment: 8) { memory in
+  public static func withTemporary<R>(atMost maximum: Int, _ body: (inout ShortText) -> R) -> R {
+    unsafe withUnsafeTemporaryAllocation(byteCount: maximum, alignment: 8) { memory in
       var text = unsafe ShortText(memory)
       return body(&text)
     }
@@ -94,10 +94,10 @@ public struct ShortText {
 
   public mutating func decimal(_ value: UInt64) {
     if value < Self.shortEnd, room >= 16 { return digits(value) }
-    let (most, last) = value.quotientAndRemainder(dividingBy: Self.eightDigitsEnd)
+    let (maximum, last) = value.quotientAndRemainder(dividingBy: Self.eightDigitsEnd)
     let text = Self.eightDigits(UInt32(truncatingIfNeeded: last))
-    if most > 0 {
-      decimal(most)
+    if maximum > 0 {
+      decimal(maximum)
       word(text, count: 8)
     } else {
       let zeros = Self.leadingZeros(text)
@@ -115,8 +115,8 @@ public struct ShortText {
     guard value >= Self.eightDigitsEnd else {
       return fewDigits(UInt32(truncatingIfNeeded: value))
     }
-    let (most, last) = value.quotientAndRemainder(dividingBy: Self.eightDigitsEnd)
-    fewDigits(UInt32(truncatingIfNeeded: most))
+    let (maximum, last) = value.quotientAndRemainder(dividingBy: Self.eightDigitsEnd)
+    fewDigits(UInt32(truncatingIfNeeded: maximum))
     let text = Self.eightDigits(UInt32(truncatingIfNeeded: last))
     unsafe end.storeBytes(of: text.littleEndian, as: UInt64.self)
     unsafe end += 8
@@ -158,14 +158,14 @@ public struct ShortText {
   @usableFromInline
   mutating func lastWord(_ word: UInt64, count length: Int) {
     precondition(length <= room, "the memory is large enough")
-    for place in 0..<UInt64(length) { byte(UInt8(truncatingIfNeeded: word >> (8 * place))) }
+    for offset in 0..<UInt64(length) { byte(UInt8(truncatingIfNeeded: word >> (8 * offset))) }
   }
 
-  /// Overwrites the four bytes at `place`.
+  /// Overwrites the four bytes at `offset`.
   @inlinable @inline(__always)
-  public func overwrite(at place: Int, with number: UInt32) {
-    precondition(place >= 0 && place <= count - 4, "only what is there can be written over")
-    unsafe (start + place).storeBytes(of: number.littleEndian, as: UInt32.self)
+  public func overwrite(at offset: Int, with number: UInt32) {
+    precondition(offset >= 0 && offset <= count - 4, "only what is there can be written over")
+    unsafe (start + offset).storeBytes(of: number.littleEndian, as: UInt32.self)
   }
 
   private static let zeros: UInt64 = 0x3030_3030_3030_3030

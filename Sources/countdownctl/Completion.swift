@@ -7,14 +7,14 @@ import Wire
 enum Completion {
   /// A shell must not wait long for a busy daemon.
   private static let patience = Duration.milliseconds(300)
-  private static let most = 200
+  private static let maximum = 200
 
   /// Returns a completion of the keys of a kind.
   static func keys(_ family: String) -> CompletionKind {
     .custom { arguments, _, prefix in
       let pattern = prefix.map { "*?[]\\".contains($0) ? "\\\($0)" : String($0) }.joined() + "*"
       let page = await reply(
-        [family, "LIST", "MATCH", pattern, "LIMIT", String(most)], arguments)
+        [family, "LIST", "MATCH", pattern, "LIMIT", String(maximum)], arguments)
       let keys = (try? page?.page.elements)?.compactMap { $0["key"]?.string } ?? []
       // A screen is listed once for each of its HUDs; a key with a line feed would look like two.
       return Set(keys.filter { $0.printable == $0 }).sorted()

@@ -1,8 +1,8 @@
 /// Keeps a repeated message from filling the log. It lets the first messages of a kind pass, counts
 /// the others until the interval is over, and then has the count logged.
 ///
-/// A kind is a message and whom it is about, so that nobody hides others. Beyond `mostKinds`, those
-/// who are new share one kind for each message.
+/// A kind is a message and whom it is about, so that nobody hides others. Beyond `maximumKinds`,
+/// those who are new share one kind for each message.
 struct FloodGate<Message: Hashable & Sendable, User: Hashable & Sendable> {
   struct Kind: Hashable, Sendable {
     var message: Message
@@ -11,9 +11,9 @@ struct FloodGate<Message: Hashable & Sendable, User: Hashable & Sendable> {
   }
 
   /// How many kinds with a user are counted at the same time.
-  let mostKinds: Int
+  let maximumKinds: Int
   /// How many messages of a kind pass in an interval.
-  let most: Int
+  let maximum: Int
   /// The length of an interval from its first message on, in microseconds.
   let interval: Int64
 
@@ -23,9 +23,9 @@ struct FloodGate<Message: Hashable & Sendable, User: Hashable & Sendable> {
   }
   private var windows: [Kind: Window] = [:]
 
-  init(most: Int, interval: Int64, mostKinds: Int) {
-    self.mostKinds = mostKinds
-    self.most = most
+  init(maximum: Int, interval: Int64, maximumKinds: Int) {
+    self.maximumKinds = maximumKinds
+    self.maximum = maximum
     self.interval = interval
   }
 
@@ -41,20 +41,20 @@ struct FloodGate<Message: Hashable & Sendable, User: Hashable & Sendable> {
   mutating func admit(_ message: Message, of user: User, at now: Int64) -> Verdict {
     var kind = Kind(message: message, user: user)
     if windows[kind] == nil {
-      windows = windows.filter { $0.value.end > now || $0.value.count > most }
-      if windows.count >= mostKinds { kind.user = nil }
+      windows = windows.filter { $0.value.end > now || $0.value.count > maximum }
+      if windows.count >= maximumKinds { kind.user = nil }
     }
     var window = windows[kind] ?? Window(end: now + interval)
-    if window.end <= now, window.count <= most { window = Window(end: now + interval) }
+    if window.end <= now, window.count <= maximum { window = Window(end: now + interval) }
     window.count += 1
     windows[kind] = window
-    if window.count <= most { return .pass }
-    return window.count == most + 1 ? .holdUntil(window.end, kind) : .hold
+    if window.count <= maximum { return .pass }
+    return window.count == maximum + 1 ? .holdUntil(window.end, kind) : .hold
   }
 
   /// Ends the interval, and returns how many messages were held back.
   mutating func close(_ kind: Kind) -> Int {
     let window = windows.removeValue(forKey: kind)
-    return max((window?.count ?? 0) - most, 0)
+    return max((window?.count ?? 0) - maximum, 0)
   }
 }

@@ -10,13 +10,13 @@ final class LogOutput: Sendable {
     var level: String
   }
 
-  private static let mostOfAKind = 10
+  private static let maximumOfAKind = 10
   private static let intervalSeconds: Int64 = 10
-  private static let mostKinds = 256
+  private static let maximumKinds = 256
 
   private let gate = Lock(
     FloodGate<Message, String>(
-      most: mostOfAKind, interval: intervalSeconds * 1_000_000, mostKinds: mostKinds))
+      maximum: maximumOfAKind, interval: intervalSeconds * 1_000_000, maximumKinds: maximumKinds))
   private let queue = DispatchQueue(label: "countdownd.log")
   private let write: @Sendable (LogLine) -> Void
 

@@ -42,13 +42,13 @@ enum ServiceFiles {
   ///
   /// - Parameter ofService: whether the unit's limit on descriptors counts, if there is one.
   static func warning(_ configuration: Configuration, ofService: Bool) -> String? {
-    var most = hardLimit(of: "self") ?? .max
+    var maximum = hardLimit(of: "self") ?? .max
     let unit = ofService ? shown() : [:]
     if unit["DynamicUser"] == "yes", let limit = unit["LimitNOFILE"] {
       // systemd lowers the unit's limit to its own, where it may not raise it.
-      most = min(Int(limit) ?? .max, hardLimit(of: "1") ?? .max)
+      maximum = min(Int(limit) ?? .max, hardLimit(of: "1") ?? .max)
     }
-    return configuration.connections.problem(of: most)
+    return configuration.connections.problem(of: maximum)
   }
 
   /// Returns how many descriptors a process may have open at most; nil if there is no limit.

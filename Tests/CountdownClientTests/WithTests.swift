@@ -16,10 +16,10 @@ import Testing
   @Test func aHUDIsHeldWhileTheWorkRuns() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()
-    let most = try await client.withHUD("main") {
+    let maximum = try await client.withHUD("main") {
       try await client.withHUD("main") { try await holds(client) }
     }
-    #expect(most == 2)
+    #expect(maximum == 2)
     #expect(try await holds(client) == 0)
     await #expect(throws: Mistake.self) {
       try await client.withHUD("main") {

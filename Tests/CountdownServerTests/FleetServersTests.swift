@@ -344,7 +344,7 @@ struct FleetServersTests {
       link.servers.follow(partition, after: number)
     }
     try link.wait("read") { $0.entries.count == 800 }
-    #expect(link.client.mostEntries <= 16)
+    #expect(link.client.maximumEntries <= 16)
   }
 
   @Test func aReplyOfTheStreamsHasABoundedSize() {
@@ -644,10 +644,10 @@ private final class Client: FleetLinkClient {
     if answers.updateValue(answer, forKey: id) != nil { Issue.record("\(id) is answered twice") }
     order.append(id)
   }
-  var mostEntries = 0
+  var maximumEntries = 0
   func receive(_ entries: [FleetEntry], of partition: Int) {
     self.entries += entries
-    mostEntries = max(mostEntries, entries.count)
+    maximumEntries = max(maximumEntries, entries.count)
   }
   func load(_ records: [(FleetKey, FleetRecord)], of partition: Int) { self.records += records }
   func noteUnreadable(_ key: FleetKey, of partition: Int) { unreadable.append(key) }

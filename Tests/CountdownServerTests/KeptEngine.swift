@@ -77,8 +77,8 @@ final class KeptEngine {
     var noted = Noted.nothing
     _ = ChangeEntry.forEach(of: writer.batch.bytes[...]) {
       switch $0 {
-      case .current(.countdown, place: 0, _): noted = .current
-      case .gone(.countdown, place: 0): noted = .gone
+      case .current(.countdown, slot: 0, _): noted = .current
+      case .gone(.countdown, slot: 0): noted = .gone
       default: break
       }
     }

@@ -96,7 +96,7 @@ import Testing
     try changeMeta(directory) { $0.clocks.saved.reading.bootMicroseconds = .max }
     let store = try open(directory)
     #expect(store.damage?.kind == .corrupt)
-    #expect(try store.all().map(\.place) == Array(0..<13))
+    #expect(try store.all().map(\.slot) == Array(0..<13))
   }
 
   @Test func extremeTimesAndNumbersAreRead() throws {

@@ -98,7 +98,7 @@ import Testing
     for offset in 0..<4 { segment[start + offset] = UInt8(offset) }
     var changes = NewestChanges()
     let record = segment[start..<start + 4]
-    for entry in [.current(.timer, place: 1, record), .gone(.timer, place: 2)] as [ChangeEntry] {
+    for entry in [.current(.timer, slot: 1, record), .gone(.timer, slot: 2)] as [ChangeEntry] {
       let isNoted = changes.note(entry, inSegment: 0)
       #expect(isNoted)
     }
@@ -527,7 +527,7 @@ import Testing
     for place in stride(from: UInt32(90), to: 0, by: -3) {
       for kind in kinds {
         for segment in 0..<2 {
-          let isNoted = changes.note(.gone(kind, place: place), inSegment: segment)
+          let isNoted = changes.note(.gone(kind, slot: place), inSegment: segment)
           #expect(isNoted)
         }
       }

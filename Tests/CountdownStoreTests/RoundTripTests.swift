@@ -7,7 +7,7 @@ import Testing
   private let directory = TemporaryDirectory()
 
   @Test func recordsComeBackAsTheyWere() throws {
-    let highest = countdown(StoredPlaces.end - 1, String(repeating: "k", count: 512))
+    let highest = countdown(StoredSlots.end - 1, String(repeating: "k", count: 512))
     let all = [
       countdown(0, "a"), countdown(1, "\u{0}", meta: [UInt8](repeating: 0, count: 4_096)), highest,
       timer(0, "a"), timer(7, "b"),

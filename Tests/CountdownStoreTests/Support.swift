@@ -65,7 +65,7 @@ func open(_ directory: TemporaryDirectory, at now: StoreClock.Reading = reading(
 /// A record of an entity, on the store's clock.
 struct TestRecord: Equatable {
   var kind = EntityKind.countdown
-  var place: UInt32
+  var slot: UInt32
   var bytes: [UInt8]
 
   var key: String {
@@ -96,22 +96,22 @@ func record<K: Kind>(
 ) -> TestRecord {
   var writer = StateWriter(offset: wallStart)
   K.write(key.utf8.span, &state, to: &writer)
-  return TestRecord(kind: K.kind, place: index, bytes: writer.bytes)
+  return TestRecord(kind: K.kind, slot: index, bytes: writer.bytes)
 }
 
 /// What a batch changes.
 struct TestBatch {
   var records: [TestRecord] = []
-  var gone: [(kind: EntityKind, place: UInt32)] = []
+  var gone: [(kind: EntityKind, slot: UInt32)] = []
   var events: LoggedEvents?
 
   func write(to batch: ChangeWriter) {
     for record in records {
-      batch.append(record.kind, at: record.place, atMost: record.bytes.count) {
+      batch.append(record.kind, at: record.slot, atMost: record.bytes.count) {
         $0.raw(record.bytes.span)
       }
     }
-    for (kind, place) in gone { batch.appendGone(kind, at: place) }
+    for (kind, slot) in gone { batch.appendGone(kind, at: slot) }
     if let events { batch.append(events.events, missingThrough: events.missingThrough) }
   }
 }
@@ -238,13 +238,13 @@ final class Reader: EntityReader {
   private var all: [TestRecord] = []
 
   var sorted: [TestRecord] {
-    all.sorted { ($0.kind.rawValue, $0.place) < ($1.kind.rawValue, $1.place) }
+    all.sorted { ($0.kind.rawValue, $0.slot) < ($1.kind.rawValue, $1.slot) }
   }
 
   func take(_ entities: StoredEntities) {
     for (index, entry) in entities.entries.enumerated() {
       all.append(
-        TestRecord(kind: entry.kind, place: entry.place, bytes: Array(entities.record(index))))
+        TestRecord(kind: entry.kind, slot: entry.slot, bytes: Array(entities.record(index))))
     }
   }
 }

@@ -183,8 +183,10 @@ import Testing
     for now in [latest + 1, latest + 365 * day] {
       #expect(WallSetting(now + 5, at: now) == .look(afterMicroseconds: 5))
       #expect(
-        WallSetting(now + day, at: now) == .look(afterMicroseconds: WallSetting.mostMicroseconds))
-      #expect(WallSetting(.max, at: now) == .look(afterMicroseconds: WallSetting.mostMicroseconds))
+        WallSetting(now + day, at: now) == .look(afterMicroseconds: WallSetting.maximumMicroseconds)
+      )
+      #expect(
+        WallSetting(.max, at: now) == .look(afterMicroseconds: WallSetting.maximumMicroseconds))
       // What is due fires at once.
       #expect(WallSetting(now, at: now) == .moment(nanoseconds: 1 << 62 - 1))
     }

@@ -69,7 +69,7 @@ import Testing
       try await eventually { called.value == 2 * round }
       withExtendedLifetime(kept) {}
     }
-    #expect(timers.places <= 4)
+    #expect(timers.slots <= 4)
   }
 
   @Test(arguments: bothClocks)

@@ -23,8 +23,8 @@ extension SeededGenerator {
   }
 
   /// Damages bytes in one to `most` places.
-  mutating func damage(_ bytes: inout [UInt8], atMost most: Int, inserting inserts: [UInt8]) {
-    for _ in 0...number(below: most) {
+  mutating func damage(_ bytes: inout [UInt8], atMost maximum: Int, inserting inserts: [UInt8]) {
+    for _ in 0...number(below: maximum) {
       guard !bytes.isEmpty else {
         bytes = self.bytes(4)
         return

@@ -24,7 +24,7 @@ package final class StateFuzz: FuzzTarget {
 
   /// The records and events of a store.
   private struct Rows {
-    var records: [(kind: EntityKind, place: UInt32, bytes: [UInt8])] = []
+    var records: [(kind: EntityKind, slot: UInt32, bytes: [UInt8])] = []
     var events: [(after: Int64, last: Int64, payload: [UInt8])] = []
   }
 
@@ -136,11 +136,11 @@ package final class StateFuzz: FuzzTarget {
   /// The readable records of a store.
   private final class Records: EntityReader {
     let portion = 100
-    private(set) var all: [(kind: EntityKind, place: UInt32, bytes: [UInt8])] = []
+    private(set) var all: [(kind: EntityKind, slot: UInt32, bytes: [UInt8])] = []
 
     func take(_ entities: StoredEntities) {
       for (index, entry) in entities.entries.enumerated() {
-        all.append((entry.kind, entry.place, Array(entities.record(index))))
+        all.append((entry.kind, entry.slot, Array(entities.record(index))))
       }
     }
   }
@@ -284,7 +284,7 @@ package final class StateFuzz: FuzzTarget {
   /// Changes bytes of a record, or one of its numbers.
   private static func damage(
     _ random: inout SeededGenerator,
-    _ record: inout (kind: EntityKind, place: UInt32, bytes: [UInt8])
+    _ record: inout (kind: EntityKind, slot: UInt32, bytes: [UInt8])
   ) {
     guard random.isOne(in: 2), record.bytes.count > 8 else {
       return random.damage(&record.bytes, atMost: 2, inserting: inserts)

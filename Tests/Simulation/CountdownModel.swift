@@ -177,7 +177,7 @@ package struct CountdownModel: Model {
           [SentToken(token: $0, generation: generation, at: world.now.boot.microseconds)]
         } ?? [])
       known[key] = Known(
-        start: start, generation: generation, tokens: tokens.suffix(Tokens.most),
+        start: start, generation: generation, tokens: tokens.suffix(Tokens.maximum),
         sends: (old?.sends ?? 0) + 1,
         deadline: world.now.boot.microseconds + steps * start.plan.every.microseconds)
       say(.started, key)

@@ -125,7 +125,7 @@ struct LimitLists {
     }
   }
 
-  mutating func giveBack(_ id: Int64, _ keys: [[UInt8]], at now: Int64) {
+  mutating func refund(_ id: Int64, _ keys: [[UInt8]], at now: Int64) {
     for key in keys where limits[key] != nil {
       limits[key]!.history.append(.givenBack(at: now, id: id))
       if let place = limits[key]!.sends.firstIndex(where: { $0.id == id }) {

@@ -269,7 +269,7 @@ package struct LimitSimulation: ~Copyable {
         generation: view.generation.value, limits: used, expires: boot + validity.microseconds))
     // More codes than a key can have are missed.
     let open = sent[key]!.indices.filter { sent[key]![$0].expires != nil }
-    for index in open.dropLast(SendRecord.mostCodes) {
+    for index in open.dropLast(SendRecord.maximumCodes) {
       sent[key]![index].expires = nil
       lists.learn(false, 2 * sent[key]![index].generation, sent[key]![index].limits, at: boot)
     }
@@ -289,8 +289,8 @@ package struct LimitSimulation: ~Copyable {
     let all: [[UInt8]] = [address(), Array(range.utf8), Array("all:".utf8)]
     let keys = all.filter { _ in Bool.random(using: &random) }
     guard !keys.isEmpty else { return }
-    let most = keys.map { lists.rules(of: $0).mostCost }.min()!
-    let cost = Int64.random(in: 1...min(most, 3), using: &random)
+    let maximum = keys.map { lists.rules(of: $0).maximumCost }.min()!
+    let cost = Int64.random(in: 1...min(maximum, 3), using: &random)
     let isPeek = Int.random(in: 0..<4, using: &random) == 0
     let refusal = lists.refusal(keys, cost: cost, at: boot)
     let views = listing()
@@ -326,7 +326,7 @@ package struct LimitSimulation: ~Copyable {
     note("REFUND \(key): \(answer)")
     guard answer == .success(!last.isRefunded) else { throw disagreement("REFUND: \(answer)") }
     if !last.isRefunded {
-      lists.giveBack(2 * last.generation, last.limits, at: boot)
+      lists.refund(2 * last.generation, last.limits, at: boot)
       ownUntil[key] = nil
       sent[key]![sent[key]!.count - 1].isRefunded = true
       sent[key]![sent[key]!.count - 1].expires = nil
@@ -459,7 +459,7 @@ package struct LimitSimulation: ~Copyable {
       let wait = lists.refusal([key], at: boot).map { ($0.until - boot).roundedUp } ?? 0
       let isSame =
         view.map { $0.remaining == left && $0.retryAfterMS == wait }
-        ?? (left == rules.mostCost && wait == 0)
+        ?? (left == rules.maximumCost && wait == 0)
       guard isSame else {
         let name = String(decoding: key, as: UTF8.self)
         throw disagreement(

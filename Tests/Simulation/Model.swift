@@ -92,7 +92,7 @@ package enum Answer<Facts: Equatable>: Equatable {
   case facts(Facts)
   case decided(StartDecision, Facts)
   /// Whether the command was accepted as the first.
-  case told(isFirst: Bool, Facts)
+  case reported(isFirst: Bool, Facts)
   case attempted(SendRecord.Attempt, Facts)
   case passed(SendRecord.Pass, Facts)
   case taken(Reason?, Facts)

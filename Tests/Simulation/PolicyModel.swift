@@ -142,7 +142,9 @@ package struct PolicyModel: Model {
       return send(key, old.policy, fires: old.fires, old.owner, token: token, &world)
     case .refund(let generation):
       _ = try found(key, generation)
-      guard known[key]!.refund(at: now) else { return .reported(isFirst: false, facts(key, world)!) }
+      guard known[key]!.refund(at: now) else {
+        return .reported(isFirst: false, facts(key, world)!)
+      }
       tokens[key].removeAll { $0.generation == generation }
       say(.refunded, key)
       return .reported(isFirst: true, settled(key, world))
@@ -204,7 +206,7 @@ package struct PolicyModel: Model {
     known[key] = history
     if let token {
       tokens[key] = (tokens[key] + [SentToken(token: token, generation: new, at: now)]).suffix(
-        Tokens.most)
+        Tokens.maximum)
     }
     say(.started, key)
     return .decided(.accepted, settled(key, world))

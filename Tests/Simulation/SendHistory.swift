@@ -217,8 +217,8 @@ struct SendHistory {
     if policy.rules.onResend == .replace { forgetCodes() }
     sent.append(
       Sent(generation: new, at: now, expires: policy.rules.validity.map { now + $0.microseconds }))
-    if sent.count > SendRecord.mostCodes {
-      sent[sent.count - 1 - SendRecord.mostCodes].expires = nil
+    if sent.count > SendRecord.maximumCodes {
+      sent[sent.count - 1 - SendRecord.maximumCodes].expires = nil
     }
     forget(at: now)
     generation = new
@@ -259,13 +259,13 @@ struct SendHistory {
   mutating func attempt(_ wanted: Generation?, at now: Int64) -> SendRecord.Attempt {
     if isPassed { return .passed }
     guard code(wanted, now) != nil, let index = codeIndex(wanted) else { return .expired }
-    guard let most = policy.rules.attempts else {
+    guard let maximum = policy.rules.attempts else {
       sent[index].attempts += 1
       return .accepted(isLast: false)
     }
-    guard sent[index].attempts < most else { return .locked }
+    guard sent[index].attempts < maximum else { return .locked }
     sent[index].attempts += 1
-    return .accepted(isLast: sent[index].attempts == most)
+    return .accepted(isLast: sent[index].attempts == maximum)
   }
 
   mutating func pass(_ wanted: Generation?, at now: Int64) -> SendRecord.Pass {

@@ -87,7 +87,7 @@ package struct World {
 
   /// Returns mostly nil, else one of more tokens than a key remembers.
   package mutating func token() -> [UInt8]? {
-    chance(oneIn: 3) ? [UInt8.random(in: 0...UInt8(Tokens.most) * 2, using: &random)] : nil
+    chance(oneIn: 3) ? [UInt8.random(in: 0...UInt8(Tokens.maximum) * 2, using: &random)] : nil
   }
 
   /// Chooses limits that a history with `keyCount` keys reaches.

@@ -11,16 +11,16 @@ import Wire
   }
 
   static func decode(
-    _ pieces: [[UInt8]], limits: RESPLimits = RESPLimits(), mostBuffered: Int = .max
+    _ pieces: [[UInt8]], limits: RESPLimits = RESPLimits(), maximumBuffered: Int = .max
   ) -> Outcome {
-    let outcome = decode(pieces, limits, mostBuffered, looksAhead: false)
-    let ahead = decode(pieces, limits, mostBuffered, looksAhead: true)
+    let outcome = decode(pieces, limits, maximumBuffered, looksAhead: false)
+    let ahead = decode(pieces, limits, maximumBuffered, looksAhead: true)
     #expect(outcome == ahead, "what was looked at ahead is decoded as the rest is")
     return outcome
   }
 
   private static func decode(
-    _ pieces: [[UInt8]], _ limits: RESPLimits, _ mostBuffered: Int, looksAhead: Bool
+    _ pieces: [[UInt8]], _ limits: RESPLimits, _ maximumBuffered: Int, looksAhead: Bool
   ) -> Outcome {
     var decoder = RequestDecoder(limits: limits)
     var outcome = Outcome()
@@ -38,7 +38,7 @@ import Wire
         outcome.error = error.description
         return outcome
       }
-      #expect(decoder.bufferedBytes <= mostBuffered)
+      #expect(decoder.bufferedBytes <= maximumBuffered)
     }
     return outcome
   }
@@ -113,7 +113,7 @@ import Wire
       pieces.append(Array(bytes[start..<end]))
       start = end
     }
-    #expect(Self.decode(pieces, mostBuffered: 200) == Outcome(requests: requests))
+    #expect(Self.decode(pieces, maximumBuffered: 200) == Outcome(requests: requests))
   }
 
   // MARK: Errors
@@ -148,11 +148,12 @@ import Wire
   }
 
   @Test func hugeLengthsNeitherTrapNorAllocateTheErrorNamesTheLimit() {
-    let most = "9223372036854775807"
+    let maximum = "9223372036854775807"
     #expect(
-      Self.decode("*\(most)\r\n").error == "\(most) arguments, max-arguments is 16384")
+      Self.decode("*\(maximum)\r\n").error == "\(maximum) arguments, max-arguments is 16384")
     #expect(
-      Self.decode("*1\r\n$\(most)\r\n").error == "bulk of \(most) bytes, max-bulk-length is 262144")
+      Self.decode("*1\r\n$\(maximum)\r\n").error
+        == "bulk of \(maximum) bytes, max-bulk-length is 262144")
     for huge in ["9223372036854775808", "18446744073709551616", "99999999999999999999999"] {
       #expect(Self.decode("*\(huge)\r\n").error?.hasSuffix("max-arguments is 16384") == true)
       let bulk = Self.decode("*1\r\n$\(huge)\r\n").error
@@ -195,7 +196,7 @@ import Wire
   @Test func aLineWithoutEndIsRefusedNotBuffered() {
     let limits = RESPLimits(inlineLength: 1_000)
     let pieces = Array(repeating: Array(repeating: UInt8(ascii: "x"), count: 100), count: 100)
-    let outcome = Self.decode(pieces, limits: limits, mostBuffered: 1_100)
+    let outcome = Self.decode(pieces, limits: limits, maximumBuffered: 1_100)
     #expect(outcome.error == "inline command too long, max-inline-length is 1000")
   }
 
@@ -229,7 +230,7 @@ import Wire
         }
       }
       // A request at its limits: arguments, their lengths, and one more piece.
-      let outcome = Self.decode(pieces, limits: limits, mostBuffered: 200 + 10 * 8 + 16 + 30)
+      let outcome = Self.decode(pieces, limits: limits, maximumBuffered: 200 + 10 * 8 + 16 + 30)
       #expect(outcome.requests.allSatisfy { $0.count <= 10 })
     }
   }

@@ -5,7 +5,7 @@ import Testing
 /// Lines: so many of a kind, then a count.
 @Suite struct FloodGateTests {
   private typealias Gate = FloodGate<String, String>
-  private var gate = Gate(most: 2, interval: 100, mostKinds: 3)
+  private var gate = Gate(maximum: 2, interval: 100, maximumKinds: 3)
   private let a = Gate.Kind(message: "a", user: "1")
 
   @Test mutating func aFewOfAKindPassAndTheOthersAreCounted() {

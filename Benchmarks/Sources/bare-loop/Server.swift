@@ -8,7 +8,7 @@ struct Server: ~Copyable {
   /// The size of a connection's input buffer, in bytes. No reply is longer than its request, so the
   /// output buffer has the same size.
   private static let room = 64 << 10
-  private static let mostEvents = 512
+  private static let maximumEvents = 512
 
   private struct Connection {
     var input: Bytes
@@ -20,11 +20,11 @@ struct Server: ~Copyable {
 
   private let listener: CInt
   private let poller: CInt
-  private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: mostEvents)
+  private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: maximumEvents)
   /// Connections by file descriptor.
   private let connections = UnsafeMutablePointer<Connection>.allocate(capacity: 1 << 16)
   /// Connections with replies to send.
-  private let replying = UnsafeMutablePointer<CInt>.allocate(capacity: mostEvents)
+  private let replying = UnsafeMutablePointer<CInt>.allocate(capacity: maximumEvents)
   private var countdowns = Countdowns()
   private var log: Log
 
@@ -55,7 +55,7 @@ struct Server: ~Copyable {
   mutating func run() -> Never {
     while true {
       let count = epoll_wait(
-        poller, events, CInt(Self.mostEvents), countdowns.millisecondsToSleep())
+        poller, events, CInt(Self.maximumEvents), countdowns.millisecondsToSleep())
       guard count >= 0 else { fail("epoll_wait") }
       countdowns.beginBatch()
       var replies = 0

@@ -42,8 +42,8 @@ final class Addresses {
   }
 
   /// The most threads; other names wait.
-  private static let mostLookups = 16
-  private static let mostKnown = 1_000
+  private static let maximumLookups = 16
+  private static let maximumKnown = 1_000
   private static let patienceMicroseconds: UInt64 = 2_000_000
 
   private let loop: EventLoop
@@ -73,7 +73,7 @@ final class Addresses {
   }
 
   private func begin(_ node: FleetSettings.Node) {
-    guard underWay.count < Self.mostLookups, underWay.insert(node).inserted else { return }
+    guard underWay.count < Self.maximumLookups, underWay.insert(node).inserted else { return }
     let (loop, lookUp) = (loop, lookUp)
     // Used on the loop alone, where it comes from.
     nonisolated(unsafe) weak let own = self
@@ -86,7 +86,7 @@ final class Addresses {
   private func take(_ found: Found, of node: FleetSettings.Node) {
     underWay.remove(node)
     if case .success(let addresses) = found {
-      if known.count >= Self.mostKnown { known = [:] }
+      if known.count >= Self.maximumKnown { known = [:] }
       known[node] = addresses
     }
     for waiting in waiting.removeValue(forKey: node) ?? [] { waiting.done(found) }

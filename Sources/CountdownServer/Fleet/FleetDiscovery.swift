@@ -239,9 +239,9 @@ final class SentinelDiscovery: FleetDiscovery {
   }
 
   private func noteSentinels() {
-    let most = answers.values.map(\.sentinels).max() ?? 0
-    if most > max(sentinels.count, known) { servers.reportSentinels(most) }
-    known = most
+    let maximum = answers.values.map(\.sentinels).max() ?? 0
+    if maximum > max(sentinels.count, known) { servers.reportSentinels(maximum) }
+    known = maximum
   }
 
   var sentinelCounts: (all: Int, reachable: Int)? {

@@ -54,7 +54,7 @@ final class FleetServer {
   /// How often the replicas are looked at, at most, in microseconds.
   private static let replicasPause: Int64 = 900_000
   /// The most requests that are under way at once; the others wait in `gathered`.
-  private static let mostUnderWay = 4_096
+  private static let maximumUnderWay = 4_096
 
   let node: FleetSettings.Node
   private let means: Means
@@ -293,7 +293,8 @@ final class FleetServer {
     scriptsToLoad = []
     let now = Self.now
     var looksAtReplicas = false
-    while underWay < Self.mostUnderWay, var pending = repeated.popFirst() ?? gathered.popFirst() {
+    while underWay < Self.maximumUnderWay, var pending = repeated.popFirst() ?? gathered.popFirst()
+    {
       pending.sent = now
       let sha = shas[pending.request.script.rawValue]
       pending.request.append(servers.names[pending.partition], sha: sha, to: &bytes)

@@ -9,7 +9,7 @@ final class FleetStream {
   private static let blockMilliseconds: UInt64 = 1_000
   private static let patienceMilliseconds: UInt64 = 2_000
   /// After so many failures in a row it is a trouble; a connection may be lost at any time.
-  private static let mostFailures = 3
+  private static let maximumFailures = 3
   /// How long an entry may take to come, in microseconds.
   private static let longestDelay: Int64 = 5_000_000
 
@@ -107,7 +107,7 @@ final class FleetStream {
     // Perhaps the reply was too large for the link.
     portion.fail()
     request = nil
-    if reason.refusal != nil || failures >= Self.mostFailures {
+    if reason.refusal != nil || failures >= Self.maximumFailures {
       problem = reason.about("its changes cannot be read: ")
       servers.noteStreams(of: server)
     }
@@ -238,9 +238,9 @@ final class FleetStream {
 struct StreamPortion {
   static let bytesTogether = 4 << 20
   private static let first = 16
-  private static let most = 1_000
+  private static let maximum = 1_000
   /// The most entries in one reply, which keeps it within the limits of `ReplyDecoder`.
-  private static let mostTogether = 32_000
+  private static let maximumTogether = 32_000
 
   private(set) var count = first
 
@@ -248,8 +248,8 @@ struct StreamPortion {
   mutating func take(_ streams: [[RESPValue]], of followed: Int) {
     let isFull = streams.contains { $0.count >= count }
     let largest = streams.lazy.joined().map(\.size).max() ?? 0
-    let fitting = min(Self.bytesTogether / max(largest, 1), Self.mostTogether) / max(followed, 1)
-    count = max(1, min(isFull ? count * 2 : Self.first, fitting, Self.most))
+    let fitting = min(Self.bytesTogether / max(largest, 1), Self.maximumTogether) / max(followed, 1)
+    count = max(1, min(isFull ? count * 2 : Self.first, fitting, Self.maximum))
   }
 
   /// The reply has not come in time.

@@ -10,7 +10,7 @@ import Wire
 /// Many libraries write a whole pipeline before they read the first reply. Without room for some
 /// replies, and then for the remaining commands, each side would wait for the other forever.
 final class Connection: EventSource {
-  /// The range of `mostWaiting` in bytes, however small or large `max-output` is.
+  /// The range of `maximumWaiting` in bytes, however small or large `max-output` is.
   private static let waiting = 64 << 10...4 << 20
   /// The size of about ten commands.
   private static let fewBytes = 512
@@ -24,7 +24,7 @@ final class Connection: EventSource {
   private unowned(unsafe) let server: Server
   /// The limit for unread replies, beyond which no commands are executed, and for unexecuted
   /// commands, beyond which nothing is read; in bytes.
-  private let mostWaiting: Int
+  private let maximumWaiting: Int
   private var decoder: RequestDecoder
 
   private enum Stage {
@@ -55,8 +55,8 @@ final class Connection: EventSource {
     self.session = session
     unsafe self.server = server
     let output = server.settings.dispatcher
-    let most = min(output.maxOutput, output.maxOutputPerUser) / 2
-    mostWaiting = min(max(most, Self.waiting.lowerBound), Self.waiting.upperBound)
+    let maximum = min(output.maxOutput, output.maxOutputPerUser) / 2
+    maximumWaiting = min(max(maximum, Self.waiting.lowerBound), Self.waiting.upperBound)
     decoder = RequestDecoder(limits: server.settings.request)
   }
 
@@ -92,7 +92,7 @@ final class Connection: EventSource {
 
   private var mayRead: Bool {
     unsafe !(next == nil || work == .queued)
-      || (decoder.bufferedBytes < mostWaiting && !server.dispatcher.isFull(session))
+      || (decoder.bufferedBytes < maximumWaiting && !server.dispatcher.isFull(session))
   }
 
   /// What may be executed; nil while that has to wait: for replies to earlier commands, or for the
@@ -103,7 +103,7 @@ final class Connection: EventSource {
     // A client whose user has no room for output continues once its own output is written. One
     // without output would have to wait for others, and gets an error instead.
     let isFull = unsafe waiting > 0 && server.dispatcher.isFull(session)
-    return isFull || waiting >= mostWaiting ? nil : next
+    return isFull || waiting >= maximumWaiting ? nil : next
   }
 
   private func read() {

@@ -9,7 +9,7 @@ import DispatchTimers
 final class MachineClocks {
   /// In microseconds.
   private static let tolerance: Int64 = 500
-  private static let mostReadings = 8
+  private static let maximumReadings = 8
 
   /// How far the wall clock is ahead of the boot clock, as last read.
   private var ahead: Int64 = 0
@@ -18,7 +18,7 @@ final class MachineClocks {
     var boot = Int64(BootClock.now)
     var wall = Int64(WallClock.now)
     if abs(wall - boot - ahead) > Self.tolerance {
-      for _ in 1..<Self.mostReadings {
+      for _ in 1..<Self.maximumReadings {
         let after = Int64(BootClock.now)
         if after - boot < Self.tolerance { break }
         boot = after

@@ -126,13 +126,13 @@ extension StateKeeper {
         keeps them
         """, ["file": "\(error.path)", "error": "\(error.detail)"])
       return "the newest changes are lost, as the machine ended without warning"
-    case .otherLog(let place):
+    case .otherLog(let path):
       logger.log(
         .logSetAside, .notice,
         """
         a part of the log belongs to another state, which this file has replaced, and is set aside; \
         delete it if you do not need it
-        """, ["file": "\(place)"])
+        """, ["file": "\(path)"])
     case .emptied(let path): return lost(path, "empty", logger)
     case .missing(let path): return lost(path, "missing", logger)
     case .writableByAll(let path):

@@ -22,7 +22,7 @@ final class ChangeLog: @unchecked Sendable {
 
   // Used only by the appending thread.
   private var current: LogSegment
-  private var place: Int
+  private var offset: Int
   private let start: UInt32
   private let seal: UInt32
   private var frame: [UInt8] = []
@@ -54,7 +54,7 @@ final class ChangeLog: @unchecked Sendable {
     self.files = files
     self.lineage = lineage
     segmentSize = options.segmentSize
-    fullSegmentsBeforePausing = options.mostSegments / 4
+    fullSegmentsBeforePausing = options.maximumSegments / 4
     synchronizes = options.durability == .power
     self.start = start
     seal = contents.seal == 0 ? .random(in: 1 ... .max) : contents.seal
@@ -66,7 +66,7 @@ final class ChangeLog: @unchecked Sendable {
         full.append((try LogSegment(opening: found), last))
       }
       current = try LogSegment(opening: contents.segments[end.segment])
-      place = end.place
+      offset = end.offset
       // Segments after the current one were reserved, but not used.
       for found in contents.segments[(end.segment + 1)...] {
         if spare == nil, found.number == current.number + 1, found.fileSize >= segmentSize {
@@ -81,12 +81,12 @@ final class ChangeLog: @unchecked Sendable {
       try files.synchronize()
       current = try LogSegment.create(
         last + 1, size: segmentSize, lineage: lineage, filled: synchronizes, in: files)
-      place = LogSegment.headerLength
+      offset = LogSegment.headerLength
     }
     shared = Mutex(
       Shared(
         full: full, spare: spare, lastNumber: contents.lastNumber, current: current,
-        room: current.size - place))
+        room: current.size - offset))
   }
 
   // MARK: Appending
@@ -111,11 +111,11 @@ final class ChangeLog: @unchecked Sendable {
     var hasFilled = false
     while true {
       do throws(StoreError) {
-        if place + frame.count > current.size {
+        if offset + frame.count > current.size {
           try advance(atLeast: frame.count)
           hasFilled = true
         }
-        try current.write(frame, at: place)
+        try current.write(frame, at: offset)
         if synchronizes { try current.synchronize() }
         break
       } catch {
@@ -123,8 +123,8 @@ final class ChangeLog: @unchecked Sendable {
         usleep(Self.pause)
       }
     }
-    place += frame.count
-    let room = current.size - place
+    offset += frame.count
+    let room = current.size - offset
     shared.withLock {
       $0.lastNumber = number
       $0.room = room
@@ -172,7 +172,7 @@ final class ChangeLog: @unchecked Sendable {
       return next
     }
     current = next
-    place = LogSegment.headerLength
+    offset = LogSegment.headerLength
   }
 
   // MARK: Looking after it
@@ -200,9 +200,9 @@ final class ChangeLog: @unchecked Sendable {
 
   /// Returns the oldest full segments, and the number of their last batch. At least one later batch
   /// stays in the log, so a log that ends before the tables has lost batches.
-  func oldestFull(_ most: Int) -> (segments: [FoundSegment], last: UInt64) {
+  func oldestFull(_ maximum: Int) -> (segments: [FoundSegment], last: UInt64) {
     shared.withLock { shared in
-      let oldest = shared.full.prefix(most).prefix { $0.last < shared.lastNumber }
+      let oldest = shared.full.prefix(maximum).prefix { $0.last < shared.lastNumber }
       return (oldest.map(\.segment.found), oldest.last?.last ?? 0)
     }
   }

@@ -29,7 +29,7 @@ struct LogContents {
   /// What tells the frames of this log from leftover bytes; 0 if there is none.
   private(set) var seal: UInt32 = 0
   /// Where the next frame goes: an index in `segments` and an offset in it; nil for a new segment.
-  private(set) var end: (segment: Int, place: Int)?
+  private(set) var end: (segment: Int, offset: Int)?
   /// Why changes are missing, or nil if none are.
   private(set) var damage: StoreError?
   /// The newest clocks in the log.
@@ -83,27 +83,27 @@ struct LogContents {
     for index in segments.indices {
       let bytes = try segments[index].read()
       lengths.append(bytes.count)
-      var place = LogSegment.headerLength
-      while let frame = next(in: bytes, at: place, isFirst: place == LogSegment.headerLength) {
+      var offset = LogSegment.headerLength
+      while let frame = next(in: bytes, at: offset, isFirst: offset == LogSegment.headerLength) {
         (lastNumber, lastStart) = (frame.number, max(lastStart, frame.start))
         seal = frame.seal
         if frame.number > folded, !note(bytes[frame.payload], index) {
           damage = lost(index, "batch \(frame.number) makes no sense")
           return
         }
-        place = frame.end
-        end = (index, place)
+        offset = frame.end
+        end = (index, offset)
       }
       // A folded segment may have been left behind: then the next one continues where the tables
       // end.
       if index > 0, segments[index].number != segments[index - 1].number + 1,
-        place == LogSegment.headerLength
+        offset == LogSegment.headerLength
       {
         damage = lost(index, "the segment before it is missing")
         return
       }
       lastNumbers.append(lastNumber)
-      if let found = laterBatch(in: bytes, from: place) {
+      if let found = laterBatch(in: bytes, from: offset) {
         damage = lost(
           index, "batches from \(max(lastNumber, folded) + 1) to \(found - 1) cannot be read")
         return
@@ -120,34 +120,34 @@ struct LogContents {
     StoreError(.corrupt, segments[index].path, "newest changes are lost: \(detail)")
   }
 
-  /// Returns the frame at a place, or nil if it is not the next one.
+  /// Returns the frame at an offset, or nil if it is not the next one.
   ///
-  /// - Parameter isFirst: whether the place is the first of its segment.
-  private func next(in bytes: [UInt8], at place: Int, isFirst: Bool) -> LogFrame? {
+  /// - Parameter isFirst: whether the offset is the first of its segment.
+  private func next(in bytes: [UInt8], at offset: Int, isFirst: Bool) -> LogFrame? {
     let numbers =
       isFirst && lastNumber <= folded
       ? lastNumber + 1...folded + 1 : lastNumber + 1...lastNumber + 1
-    guard let frame = LogFrame(in: bytes, at: place, numbers: numbers), frame.isOfLog(sealed: seal)
+    guard let frame = LogFrame(in: bytes, at: offset, numbers: numbers), frame.isOfLog(sealed: seal)
     else { return nil }
     // Leftover bytes come from an earlier start.
     return frame.start >= lastStart || frame.number <= folded ? frame : nil
   }
 
-  /// Returns the number of a later batch in the rest of a segment, from `place`, where reading
+  /// Returns the number of a later batch in the rest of a segment, from `offset`, where reading
   /// stopped; nil if there is none.
-  private func laterBatch(in bytes: [UInt8], from place: Int) -> UInt64? {
+  private func laterBatch(in bytes: [UInt8], from offset: Int) -> UInt64? {
     let last = max(lastNumber, folded)
     // No log has more batches or starts than this. Bytes of records may look like a frame, by
     // chance or because a client wants that, but have no seal.
     let numbers = last + 1...last + 1 << 30
     let starts = UInt64(lastStart)...UInt64(lastStart) + 1 << 16
     return unsafe bytes.withUnsafeBytes { memory in
-      func word(_ place: Int) -> UInt64 {
-        unsafe UInt64(littleEndian: memory.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+      func word(_ offset: Int) -> UInt64 {
+        unsafe UInt64(littleEndian: memory.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
       }
-      for place in stride(from: place, through: memory.count - LogFrame.headerLength, by: 8)
-      where numbers.contains(word(place + 8)) && starts.contains(word(place + 16) & .max >> 32) {
-        if let frame = LogFrame(in: bytes, at: place), frame.isOfLog(sealed: seal) {
+      for offset in stride(from: offset, through: memory.count - LogFrame.headerLength, by: 8)
+      where numbers.contains(word(offset + 8)) && starts.contains(word(offset + 16) & .max >> 32) {
+        if let frame = LogFrame(in: bytes, at: offset), frame.isOfLog(sealed: seal) {
           return frame.number
         }
       }
@@ -186,12 +186,12 @@ struct LogContents {
     guard let end, lastNumber > folded else { return }
     for index in 0...end.segment {
       let bytes = try segments[index].read()
-      let last = index == end.segment ? end.place : bytes.count
+      let last = index == end.segment ? end.offset : bytes.count
       Self.forEachBatch(in: bytes, numbers: folded + 1...lastNumber, before: last) { payload in
         _ = ChangeEntry.forEach(of: payload) { entry in
           switch entry {
-          case .current(let kind, let place, let bytes):
-            if records, newest.isNewest(kind, place, bytes, inSegment: index) { body(entry) }
+          case .current(let kind, let offset, let bytes):
+            if records, newest.isNewest(kind, offset, bytes, inSegment: index) { body(entry) }
           case .gone: break
           case .events, .clocks: body(entry)
           }
@@ -205,14 +205,15 @@ struct LogContents {
     in bytes: [UInt8], numbers: ClosedRange<UInt64>, before end: Int,
     _ body: (ArraySlice<UInt8>) -> Void
   ) {
-    var place = LogSegment.headerLength
+    var offset = LogSegment.headerLength
     var (last, seal): (UInt64, UInt32) = (0, 0)
-    while place < end, let frame = LogFrame(in: bytes, at: place, numbers: 1...numbers.upperBound),
+    while offset < end,
+      let frame = LogFrame(in: bytes, at: offset, numbers: 1...numbers.upperBound),
       frame.number > last, frame.isOfLog(sealed: seal)
     {
       (last, seal) = (frame.number, frame.seal)
       if numbers.contains(frame.number) { body(bytes[frame.payload]) }
-      place = frame.end
+      offset = frame.end
     }
   }
 }

@@ -41,19 +41,20 @@ struct LogFrame {
     frame.append(contentsOf: repeatElement(0, count: padded(frame.count) - frame.count))
   }
 
-  /// Reads the frame at a place. Returns nil if there is no complete, unchanged one.
+  /// Reads the frame at an offset. Returns nil if there is no complete, unchanged one.
   ///
   /// - Parameter numbers: the batch numbers to accept; others are rejected at once.
-  init?(in bytes: [UInt8], at place: Int, numbers: ClosedRange<UInt64> = 1...UInt64.max) {
-    guard place + Self.headerLength <= bytes.count else { return nil }
-    number = Self.get(at: place + 8, in: bytes)
+  init?(in bytes: [UInt8], at offset: Int, numbers: ClosedRange<UInt64> = 1...UInt64.max) {
+    guard offset + Self.headerLength <= bytes.count else { return nil }
+    number = Self.get(at: offset + 8, in: bytes)
     guard numbers.contains(number) else { return nil }
-    let length: UInt32 = Self.get(at: place + 4, in: bytes)
-    guard Int(length) <= bytes.count - place - Self.headerLength else { return nil }
-    start = Self.get(at: place + 16, in: bytes)
-    seal = Self.get(at: place + 20, in: bytes)
-    payload = place + Self.headerLength..<place + Self.headerLength + Int(length)
-    guard CRC32C.checksum(bytes[(place + 4)..<payload.upperBound]) == Self.get(at: place, in: bytes)
+    let length: UInt32 = Self.get(at: offset + 4, in: bytes)
+    guard Int(length) <= bytes.count - offset - Self.headerLength else { return nil }
+    start = Self.get(at: offset + 16, in: bytes)
+    seal = Self.get(at: offset + 20, in: bytes)
+    payload = offset + Self.headerLength..<offset + Self.headerLength + Int(length)
+    guard
+      CRC32C.checksum(bytes[(offset + 4)..<payload.upperBound]) == Self.get(at: offset, in: bytes)
     else { return nil }
   }
 
@@ -63,16 +64,16 @@ struct LogFrame {
   func isOfLog(sealed seal: UInt32) -> Bool { seal == 0 || self.seal == seal }
 
   static func put<Number: FixedWidthInteger>(
-    _ number: Number, at place: Int, in bytes: inout [UInt8]
+    _ number: Number, at offset: Int, in bytes: inout [UInt8]
   ) {
     unsafe withUnsafeBytes(of: number.littleEndian) { number in
-      for offset in number.indices { bytes[place + offset] = unsafe number[offset] }
+      for offset in number.indices { bytes[offset + offset] = unsafe number[offset] }
     }
   }
 
-  static func get<Number: FixedWidthInteger>(at place: Int, in bytes: [UInt8]) -> Number {
+  static func get<Number: FixedWidthInteger>(at offset: Int, in bytes: [UInt8]) -> Number {
     unsafe bytes.withUnsafeBytes {
-      unsafe Number(littleEndian: $0.loadUnaligned(fromByteOffset: place, as: Number.self))
+      unsafe Number(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: Number.self))
     }
   }
 }

@@ -101,18 +101,18 @@ final class LogSegment: @unchecked Sendable {
   private func fill(to size: Int) throws(StoreError) {
     guard size > self.size else { return }
     let zeros = [UInt8](repeating: 0, count: min(size - self.size, 1 << 20))
-    for place in stride(from: self.size, to: size, by: zeros.count) {
+    for offset in stride(from: self.size, to: size, by: zeros.count) {
       // The last piece may overlap the one before.
-      try write(zeros, at: min(place, size - zeros.count))
+      try write(zeros, at: min(offset, size - zeros.count))
     }
   }
 
-  func write(_ bytes: [UInt8], at place: Int) throws(StoreError) {
+  func write(_ bytes: [UInt8], at offset: Int) throws(StoreError) {
     var written = 0
     while written < bytes.count {
       let count = unsafe bytes.withUnsafeBytes {
         unsafe pwrite(
-          descriptor, $0.baseAddress! + written, $0.count - written, off_t(place + written))
+          descriptor, $0.baseAddress! + written, $0.count - written, off_t(offset + written))
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else {
@@ -152,9 +152,9 @@ struct FoundSegment {
   }
 
   /// Reads the file from its beginning, at most `most` bytes.
-  func read(_ most: Int? = nil) throws(StoreError) -> [UInt8] {
+  func read(_ maximum: Int? = nil) throws(StoreError) -> [UInt8] {
     do {
-      return try SafeFile.read(path, atMost: most, O_NOFOLLOW)
+      return try SafeFile.read(path, atMost: maximum, O_NOFOLLOW)
     } catch {
       throw StoreError(error, path: path)
     }

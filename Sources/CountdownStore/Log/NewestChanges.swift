@@ -1,6 +1,6 @@
 import Countdowns
 
-/// The place of the newest change of each entity in a series of segments.
+/// The slot of the newest change of each entity in a series of segments.
 ///
 /// Changes are noted in order, then sorted once.
 struct NewestChanges {
@@ -12,18 +12,18 @@ struct NewestChanges {
     var segment: UInt32
   }
 
-  /// Kind, place and, in the lowest bits, an index in `found`. After `sort`, one for each entity,
-  /// by kind and place.
+  /// Kind, slot and, in the lowest bits, an index in `found`. After `sort`, one for each entity,
+  /// by kind and slot.
   private var noted: [UInt64] = []
   private var found: [Found] = []
   /// Enough for the changes in any log.
   private static let indexBits: UInt64 = 32
-  private static let placeBits: UInt64 = 28
+  private static let slotBits: UInt64 = 28
 
   /// An entity and its newest change.
   struct Change {
     let kind: EntityKind
-    let place: UInt32
+    let slot: UInt32
     fileprivate let found: Found
 
     /// Returns the entity's record, or nil if the entity has ended.
@@ -35,29 +35,29 @@ struct NewestChanges {
     }
   }
 
-  private static func id(_ kind: EntityKind, _ place: UInt32) -> UInt64 {
-    UInt64(kind.rawValue) << placeBits | UInt64(place)
+  private static func id(_ kind: EntityKind, _ slot: UInt32) -> UInt64 {
+    UInt64(kind.rawValue) << slotBits | UInt64(slot)
   }
 
   var isEmpty: Bool { noted.isEmpty }
 
-  /// Notes an entry. Returns false if no entity can have its place.
+  /// Notes an entry. Returns false if no entity can have its slot.
   mutating func note(_ entry: ChangeEntry, inSegment segment: Int) -> Bool {
     switch entry {
-    case .current(let kind, let place, let bytes):
+    case .current(let kind, let slot, let bytes):
       note(
-        kind, place,
+        kind, slot,
         Found(
           start: bytes.startIndex, count: UInt32(bytes.count), segment: UInt32(segment)))
-    case .gone(let kind, let place):
-      note(kind, place, Found(start: -1, count: 0, segment: UInt32(segment)))
+    case .gone(let kind, let slot):
+      note(kind, slot, Found(start: -1, count: 0, segment: UInt32(segment)))
     case .events, .clocks: true
     }
   }
 
-  private mutating func note(_ kind: EntityKind, _ place: UInt32, _ change: Found) -> Bool {
-    guard place < StoredPlaces.end else { return false }
-    noted.append(Self.id(kind, place) << Self.indexBits | UInt64(found.count))
+  private mutating func note(_ kind: EntityKind, _ slot: UInt32, _ change: Found) -> Bool {
+    guard slot < StoredSlots.end else { return false }
+    noted.append(Self.id(kind, slot) << Self.indexBits | UInt64(found.count))
     found.append(change)
     return true
   }
@@ -73,7 +73,7 @@ struct NewestChanges {
     if !noted.isEmpty { noted.removeLast(noted.count - last - 1) }
   }
 
-  /// Finds out whether entities have changed; fastest when asked in order of kind and place.
+  /// Finds out whether entities have changed; fastest when asked in order of kind and slot.
   struct Search {
     private let changes: NewestChanges
     private var next = 0
@@ -82,8 +82,8 @@ struct NewestChanges {
     init(_ changes: NewestChanges) { self.changes = changes }
 
     /// Returns whether an entity has changed. O(1) from one entity to the next, O(log n) backwards.
-    mutating func contains(_ kind: EntityKind, _ place: UInt32) -> Bool {
-      let id = NewestChanges.id(kind, place)
+    mutating func contains(_ kind: EntityKind, _ slot: UInt32) -> Bool {
+      let id = NewestChanges.id(kind, slot)
       if id < last { next = changes.firstIndex(of: id) }
       last = id
       while let found = changes.id(at: next), found < id { next += 1 }
@@ -97,14 +97,14 @@ struct NewestChanges {
 
   /// Returns whether this entry of a segment is the newest change of its entity.
   func isNewest(
-    _ kind: EntityKind, _ place: UInt32, _ bytes: ArraySlice<UInt8>, inSegment segment: Int
+    _ kind: EntityKind, _ slot: UInt32, _ bytes: ArraySlice<UInt8>, inSegment segment: Int
   ) -> Bool {
-    guard let newest = find(kind, place) else { return false }
+    guard let newest = find(kind, slot) else { return false }
     return newest.segment == segment && newest.start == bytes.startIndex
   }
 
-  private func find(_ kind: EntityKind, _ place: UInt32) -> Found? {
-    let id = Self.id(kind, place)
+  private func find(_ kind: EntityKind, _ slot: UInt32) -> Found? {
+    let id = Self.id(kind, slot)
     let index = firstIndex(of: id)
     guard index < noted.count, noted[index] >> Self.indexBits == id else { return nil }
     return found[Int(truncatingIfNeeded: noted[index] & (1 << Self.indexBits - 1))]
@@ -119,16 +119,16 @@ struct NewestChanges {
     return low
   }
 
-  /// Calls `body` with the changes, by kind and place.
+  /// Calls `body` with the changes, by kind and slot.
   func forEachChange(_ body: (Change) throws(StoreError) -> Void) throws(StoreError) {
     for noted in noted {
       let id = noted >> Self.indexBits
-      guard let kind = EntityKind(rawValue: UInt8(truncatingIfNeeded: id >> Self.placeBits)) else {
+      guard let kind = EntityKind(rawValue: UInt8(truncatingIfNeeded: id >> Self.slotBits)) else {
         preconditionFailure("a kind was noted")
       }
       try body(
         Change(
-          kind: kind, place: UInt32(truncatingIfNeeded: id & (1 << Self.placeBits - 1)),
+          kind: kind, slot: UInt32(truncatingIfNeeded: id & (1 << Self.slotBits - 1)),
           found: found[Int(truncatingIfNeeded: noted & (1 << Self.indexBits - 1))]))
     }
   }

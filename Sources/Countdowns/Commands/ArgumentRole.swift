@@ -24,12 +24,12 @@ extension CommandSpec {
   func roles(of arguments: Arguments) -> [ArgumentRole] {
     let positions = parameters.prefix { $0.token == nil }
     let first = subcommand == nil ? 1 : 2
-    var end = optionsPlace?(arguments) ?? first + positions.count
+    var end = optionsStart?(arguments) ?? first + positions.count
     if positions.count == parameters.count, positions.last?.repeats == true { end = .max }
     var roles: [ArgumentRole] = []
     for index in 0..<min(end, arguments.count) {
-      let place = min(index - first, positions.count - 1)
-      roles.append(index < first ? .name : .value(positions[place]))
+      let index = min(index - first, positions.count - 1)
+      roles.append(index < first ? .name : .value(positions[index]))
     }
     var (option, left, isLost) = (nil as Parameter?, 0, false)
     for index in roles.count..<arguments.count {

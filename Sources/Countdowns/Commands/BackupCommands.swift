@@ -29,7 +29,7 @@ let backupCommands: [CommandSpec] = [
   CommandSpec(
     "BACKUP", "READ",
     [
-      copyID, Parameter("offset", .count, "Where to read."), .mostBytes,
+      copyID, Parameter("offset", .count, "Where to read."), .maximumBytes,
     ], group: .server, [.admin, .unlogged],
     complexity: "O(count)", "Read up to 1048576 bytes of the copy; none at its end.",
     .value(.bytes())
@@ -65,7 +65,7 @@ let backupCommands: [CommandSpec] = [
 private let copyID = Parameter("id", .count, "The number of the copy, as BEGIN returned it.")
 
 extension Parameter {
-  static let mostBytes = Parameter("count", .integer(1...1_048_576), "The most bytes.")
+  static let maximumBytes = Parameter("count", .integer(1...1_048_576), "The most bytes.")
 }
 
 extension Call {

@@ -68,10 +68,10 @@ struct Call: ~Escapable {
 
   /// Returns an opaque payload. Throws if it has more than `max-payload-length` bytes.
   func payload(_ bytes: Span<UInt8>, _ what: String) throws(CommandError) -> [UInt8] {
-    let most = dispatcher.engine.settings.limits.payloadLength
-    guard bytes.count <= most else {
+    let maximum = dispatcher.engine.settings.limits.payloadLength
+    guard bytes.count <= maximum else {
       throw CommandError(
-        "LIMIT max-payload-length is \(most), and \(what) has \(bytes.count) bytes")
+        "LIMIT max-payload-length is \(maximum), and \(what) has \(bytes.count) bytes")
     }
     return Array(bytes)
   }
@@ -172,7 +172,7 @@ extension EngineError {
       return "ERR '\(key)' allows no level above \(maximum.rawValue), so not \(level.rawValue); "
         + "hud.max-level or hud.screens in the configuration can allow it"
     case .tooManyHolds:
-      return "LIMIT '\(key)' has \(Presentation.mostHolds) holds, as many as a HUD can have; "
+      return "LIMIT '\(key)' has \(Presentation.maximumHolds) holds, as many as a HUD can have; "
         + "HUD POP or HUD DISMISS it when the work is done"
     case .scope(let problem):
       return problem.text(about: key)
@@ -187,7 +187,7 @@ extension EngineError {
 
 /// Returns a value as a part of a message: short and printable.
 func quoted(_ bytes: Span<UInt8>) -> String {
-  let most = 64
-  let text = String(decoding: bytes.extracting(first: most))
-  return text.printable + (bytes.count > most ? "…" : "")
+  let maximum = 64
+  let text = String(decoding: bytes.extracting(first: maximum))
+  return text.printable + (bytes.count > maximum ? "…" : "")
 }

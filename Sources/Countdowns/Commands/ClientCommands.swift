@@ -107,9 +107,9 @@ let clientCommands: [CommandSpec] = [
     ],
     group: .connection, [.admin, .makesRoom], complexity: "O(connections)",
     "Close the connections that match all filters.", .special,
-    place: placeOfFilters, request: ClientFilter.init
+    optionsStart: startOfFilters, request: ClientFilter.init
   ) { call, filter throws(CommandError) in
-    if placeOfFilters(call.arguments) == 3 { return try killOne(call) }
+    if startOfFilters(call.arguments) == 3 { return try killOne(call) }
     guard call.arguments.count > 2 else { throw call.problem("name at least one filter") }
     if filter.skipsMe { filter.sessions.removeAll { $0 === call.session } }
     let count = Int64(filter.sessions.count)
@@ -146,7 +146,7 @@ private func withoutEffect(_ name: String) -> CommandSpec {
 }
 
 /// Behind an address there is no filter.
-private let placeOfFilters: CommandSpec.OptionsPlace = { $0.count == 3 ? 3 : 2 }
+private let startOfFilters: CommandSpec.OptionsStart = { $0.count == 3 ? 3 : 2 }
 
 /// The connections that a command is about: all that match its filters.
 private struct ClientFilter {

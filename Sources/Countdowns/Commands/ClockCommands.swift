@@ -8,7 +8,7 @@ let clockCommands: [CommandSpec] = [
     guard call.dispatcher.advance(clock, to: end) else {
       throw CommandError(
         "LIMIT CLOCK ADVANCE stopped at \(clock.now.unixMilliseconds) after "
-          + "\(Dispatcher.mostVirtualSteps) moments with something due; advance again")
+          + "\(Dispatcher.maximumVirtualSteps) moments with something due; advance again")
     }
   },
   .clock(
@@ -122,12 +122,12 @@ extension Call {
 }
 
 extension Dispatcher {
-  static let mostVirtualSteps = 1_000_000
+  static let maximumVirtualSteps = 1_000_000
 
   /// Advances virtual time, stopping at each moment at which something is due. Returns false if
   /// there are too many of them for one command.
   fileprivate func advance(_ clock: VirtualClock, to end: Instant) -> Bool {
-    for _ in 0..<Self.mostVirtualSteps {
+    for _ in 0..<Self.maximumVirtualSteps {
       catchUp(clock)
       let now = clock.now
       let (boot, wall) = engine.nextDeadline

@@ -41,7 +41,7 @@ package protocol CommandHost: AnyObject {
   /// The store's clock is this many microseconds ahead of the boot clock.
   var storeOffset: Int64 { get }
   /// Removes an entity from the store that is not in the engine.
-  func forgetStored(_ kind: EntityKind, at place: UInt32)
+  func forgetStored(_ kind: EntityKind, at slot: UInt32)
   /// Ends the daemon, as SIGTERM does.
   func shutDown()
   /// Restarts the daemon, with virtual time later by `pause`, in the same boot of the machine or in
@@ -60,7 +60,7 @@ package protocol CommandHost: AnyObject {
 extension CommandHost {
   package func note(_ notice: HostNotice) {}
   package var storeOffset: Int64 { 0 }
-  package func forgetStored(_ kind: EntityKind, at place: UInt32) {}
+  package func forgetStored(_ kind: EntityKind, at slot: UInt32) {}
   package func keep(_ memory: FleetMemory) {}
   package func readJournal(at position: Int64, count: Int) throws(StateError) -> JournalPart {
     throw StateError("ERR there is no journal; set journal.size in the configuration")

@@ -11,18 +11,18 @@ extension CommandSpec {
   convenience init<Request>(
     _ name: String, _ subcommand: String? = nil, _ arguments: [Parameter],
     _ options: [Option<Request>], group: Group, _ flags: Flags, complexity: String = "O(1)",
-    _ summary: String, _ reply: ReplyForm, place optionsPlace: OptionsPlace? = nil,
+    _ summary: String, _ reply: ReplyForm, optionsStart: OptionsStart? = nil,
     uses: UsedKeys<Request>? = nil,
     request: @escaping @Sendable (Call) throws(CommandError) -> Request,
     handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
-    let place = (subcommand == nil ? 1 : 2) + arguments.count
+    let start = (subcommand == nil ? 1 : 2) + arguments.count
     self.init(
       name, subcommand, arguments + options.map(\.parameter), group: group, flags,
-      complexity: complexity, summary, reply, place: optionsPlace
+      complexity: complexity, summary, reply, optionsStart: optionsStart
     ) { call throws(CommandError) in
       var read = try request(call)
-      try call.read(options, from: optionsPlace?(call.arguments) ?? place, into: &read)
+      try call.read(options, from: optionsStart?(call.arguments) ?? start, into: &read)
       if let uses, call.session.rights != nil { try call.authorize(uses(call, read)) }
       try handler(call, &read)
     }
@@ -32,13 +32,13 @@ extension CommandSpec {
   convenience init<Request: Sendable>(
     _ name: String, _ subcommand: String? = nil, _ arguments: [Parameter],
     _ options: [Option<Request>], group: Group, _ flags: Flags, complexity: String = "O(1)",
-    _ summary: String, _ reply: ReplyForm, place: OptionsPlace? = nil,
+    _ summary: String, _ reply: ReplyForm, optionsStart: OptionsStart? = nil,
     uses: UsedKeys<Request>? = nil, into request: Request,
     handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
     self.init(
       name, subcommand, arguments, options, group: group, flags, complexity: complexity, summary,
-      reply, place: place, uses: uses, request: { _ in request }, handler: handler)
+      reply, optionsStart: optionsStart, uses: uses, request: { _ in request }, handler: handler)
   }
 
   /// Returns the keys that a command uses without naming them: stored from an earlier request, or

@@ -65,7 +65,7 @@ package final class CommandSpec: Sendable {
   }
 
   typealias Handler = @Sendable (Call) throws(CommandError) -> Void
-  typealias OptionsPlace = @Sendable (Arguments) -> Int
+  typealias OptionsStart = @Sendable (Arguments) -> Int
 
   /// The name in capitals: `COUNTDOWN`, and `START` if there are several commands under one name.
   package let name: String
@@ -84,17 +84,17 @@ package final class CommandSpec: Sendable {
   /// them follows.
   let otherKeys: [(position: Int, kind: EntityKind, repeats: Bool)]
   /// Returns where the options begin, if the last argument can be given several times.
-  let optionsPlace: OptionsPlace?
+  let optionsStart: OptionsStart?
 
   /// Position of the key among the arguments, counted from the command's name; 0 for none.
   package let keyPosition: Int
   /// Fewest and most arguments, names included; nil for any number.
-  let arguments: (least: Int, most: Int?)
+  let arguments: (least: Int, maximum: Int?)
 
   init(
     _ name: String, _ subcommand: String? = nil, _ parameters: [Parameter] = [], group: Group,
     _ flags: Flags, complexity: String = "O(1)", _ summary: String, _ reply: ReplyForm = .special,
-    place optionsPlace: OptionsPlace? = nil, handler: @escaping Handler
+    optionsStart: OptionsStart? = nil, handler: @escaping Handler
   ) {
     self.name = name
     self.subcommand = subcommand
@@ -108,14 +108,14 @@ package final class CommandSpec: Sendable {
     self.reply = reply
     self.handler = handler
     let words = subcommand == nil ? 1 : 2
-    self.optionsPlace = optionsPlace
+    self.optionsStart = optionsStart
     otherKeys = parameters.prefix { $0.token == nil }.enumerated().compactMap { index, parameter in
       parameter.other.map { (words + index, $0, parameter.repeats) }
     }
     let keyName = group.kind?.behavior.keyName
     keyPosition = keyName != nil && parameters.first?.name == keyName ? words : 0
     let range = parameters.argumentCount
-    arguments = (least: words + range.least, most: range.most.map { words + $0 })
+    arguments = (least: words + range.least, maximum: range.maximum.map { words + $0 })
   }
 
   /// The names of keys in usage lines.
@@ -126,7 +126,7 @@ package final class CommandSpec: Sendable {
 
   /// As in Redis: exact if positive, else at least its magnitude.
   var arity: Int {
-    arguments.least == arguments.most ? arguments.least : -arguments.least
+    arguments.least == arguments.maximum ? arguments.least : -arguments.least
   }
 }
 

@@ -72,7 +72,7 @@ package struct CommandTable: Sendable {
     guard let name = CommandName(name), let family = families[name] else { return .unknown }
     let found = family.find(second)
     // `Words` has only the beginning of a longer word.
-    if case .found(let index) = found, second?.count ?? 0 <= CommandName.most {
+    if case .found(let index) = found, second?.count ?? 0 <= CommandName.maximum {
       let isPrefetched = rows[index].group == .entities(.prefetched)
       last = Last(
         name: first, second: other, index: index,
@@ -140,11 +140,11 @@ struct CommandName: Hashable, Sendable {
   }
 
   /// The longest name, in bytes.
-  static let most = 16
+  static let maximum = 16
 
   /// Fails for a word that is too long, or has a NUL, which would look like the end of the name.
   init?(_ bytes: Span<UInt8>) {
-    guard bytes.count <= Self.most else { return nil }
+    guard bytes.count <= Self.maximum else { return nil }
     let words = Words(bytes)
     guard !(words.low | ~Self.mask(bytes.count)).hasZeroByte,
       !(words.high | ~Self.mask(bytes.count - 8)).hasZeroByte

@@ -49,7 +49,7 @@ let connectionCommands: [CommandSpec] = [
       },
     ],
     group: .connection, [.fast], "Choose RESP2 or RESP3, and describe the daemon.", .special,
-    place: { min($0.count, 2) }, request: HelloRequest.init,
+    optionsStart: { min($0.count, 2) }, request: HelloRequest.init,
     handler: { call, request throws(CommandError) in hello(call, request) }),
 
   CommandSpec(

@@ -60,7 +60,7 @@ package final class Dispatcher {
   private var monitors: [UInt64] = []
   /// The unread output of all clients, in bytes, and its peak since memory was last returned.
   var unreadBytes = 0
-  var mostUnread = 0
+  var maximumUnread = 0
   /// Held-back connections whose users have room for output again.
   var roomFreed: [UInt64] = []
   /// Whether the state is still being read, so that commands about entities are refused.
@@ -270,8 +270,8 @@ package final class Dispatcher {
   func check(
     _ spec: CommandSpec, _ arguments: Arguments, _ session: Session
   ) throws(CommandError) {
-    let (least, most) = spec.arguments
-    guard arguments.count >= least, most.map({ arguments.count <= $0 }) ?? true else {
+    let (least, maximum) = spec.arguments
+    guard arguments.count >= least, maximum.map({ arguments.count <= $0 }) ?? true else {
       throw CommandError(
         "ERR wrong number of arguments for '\(spec.fullName.lowercased())'; usage: \(spec.usage)")
     }

@@ -57,12 +57,12 @@ package enum DurationText {
   }
 
   private static func readDigits(
-    _ text: Span<UInt8>, _ index: inout Int, atMost most: Int
+    _ text: Span<UInt8>, _ index: inout Int, atMost maximum: Int
   ) -> Int64? {
     let start = index
     var value: Int64 = 0
     while index < text.count, let digit = Int64(decimalDigit: text[index]) {
-      guard index - start < most else { return nil }
+      guard index - start < maximum else { return nil }
       value = value * 10 + digit
       index += 1
     }

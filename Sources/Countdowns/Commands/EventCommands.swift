@@ -13,8 +13,8 @@ let eventCommands: [CommandSpec] = [
         "MATCH", "pattern", .text(atMost: 1_024), "Only channels that match; up to 16 times.",
         repeats: true
       ) { filter, reader, call throws(CommandError) in
-        guard filter.patterns.count < EventFilter.mostPatterns else {
-          throw call.problem("MATCH is given at most \(EventFilter.mostPatterns) times")
+        guard filter.patterns.count < EventFilter.maximumPatterns else {
+          throw call.problem("MATCH is given at most \(EventFilter.maximumPatterns) times")
         }
         filter.patterns.append(try reader.text(atMost: 1_024))
       },
@@ -60,7 +60,7 @@ private let eventPage = [
 
 /// Which events a client asks for.
 struct EventFilter {
-  fileprivate static let mostPatterns = 16
+  fileprivate static let maximumPatterns = 16
 
   private let session: Session
   private let engine: Engine

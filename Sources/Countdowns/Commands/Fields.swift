@@ -266,12 +266,12 @@ struct FieldSize: FieldWriter {
   private(set) var bytes = 0
 
   /// Bytes for a name of up to 32, for what is around name and value, and for a number's digits.
-  private static let around = 80
+  private static let overhead = 80
 
   @inline(__always)
   private mutating func note(_ more: Int = 0) {
     count &+= 1
-    bytes += more + Self.around
+    bytes += more + Self.overhead
   }
 
   @inline(__always)
@@ -289,11 +289,11 @@ struct FieldSize: FieldWriter {
   mutating func field(_ name: StaticString, _ value: StaticString) { note(value.utf8CodeUnitCount) }
 
   mutating func field(_ name: StaticString, list: [[UInt8]]) {
-    note(list.reduce(0) { $0 + $1.count + Self.around })
+    note(list.reduce(0) { $0 + $1.count + Self.overhead })
   }
 
   mutating func field(_ name: StaticString, records: [some FieldRecord]) {
-    note(records.reduce(0) { $0 + $1.size.bytes + Self.around })
+    note(records.reduce(0) { $0 + $1.size.bytes + Self.overhead })
   }
 
   @inline(__always)

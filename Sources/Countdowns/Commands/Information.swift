@@ -132,11 +132,11 @@ extension Dispatcher {
   }
 
   /// The most users in INFO, so that the reply stays small: those whose commands took longest.
-  private static let mostUsers = 64
+  private static let maximumUsers = 64
 
   private func userFigures() -> [Figure] {
     users.sorted { ($0.value.microseconds, $1.key) > ($1.value.microseconds, $0.key) }
-      .prefix(Self.mostUsers).map { uid, user in
+      .prefix(Self.maximumUsers).map { uid, user in
         Figure(
           "user_\(uid)",
           "connections=\(user.connections),entities=\(engine.entityCount(of: uid)),"
@@ -167,7 +167,7 @@ extension Dispatcher {
   /// from the start, as Prometheus sees no rise in a series that begins above 0.
   private func limitFigures() -> [Figure] {
     let host = host.limits
-    let limits = limits(host).filter { $0.most > 0 }
+    let limits = limits(host).filter { $0.maximum > 0 }
     let refused = statistics.limits
     return [
       .by(
@@ -176,7 +176,7 @@ extension Dispatcher {
         limits.map { ($0.name, Int64($0.used)) }),
       .by(
         "limit", "limit_max", .gauge, "The limit; one that is 0 is not in force and not here.",
-        limits.map { ($0.name, Int64($0.most)) }),
+        limits.map { ($0.name, Int64($0.maximum)) }),
       .by(
         "limit", "limit_refusals_total", .counter, "Commands and connections refused at a limit.",
         CommandStatistics.limitNames.sorted().map { (String($0), refused[$0] ?? 0) }
@@ -191,7 +191,7 @@ extension Dispatcher {
     ]
   }
 
-  private func limits(_ host: HostLimits) -> [(name: String, used: Int, most: Int)] {
+  private func limits(_ host: HostLimits) -> [(name: String, used: Int, maximum: Int)] {
     let (limits, use) = (engine.settings.limits, engine.limitUse)
     return [
       ("max-connections", sessions.count, host.connections.all),

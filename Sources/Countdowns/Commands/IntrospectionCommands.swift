@@ -112,10 +112,10 @@ extension CommandSpec {
 extension Call {
   /// Returns the names in the arguments: at most one for each command, as each takes a while.
   fileprivate func commandNames(from first: Int = 2) throws(CommandError) -> [String] {
-    let most = dispatcher.table.rows.count
+    let maximum = dispatcher.table.rows.count
     let count = arguments.count - first
-    guard count <= most else {
-      throw problem("at most \(most) names, one for each command; these are \(count)")
+    guard count <= maximum else {
+      throw problem("at most \(maximum) names, one for each command; these are \(count)")
     }
     return (first..<arguments.count).map { commandName($0) }
   }

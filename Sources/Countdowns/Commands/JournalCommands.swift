@@ -42,7 +42,7 @@ let journalCommands: [CommandSpec] = [
     "JOURNAL", "READ",
     [
       Parameter("position", .count, "Where to read; 0 for the oldest entry."),
-      .mostBytes,
+      .maximumBytes,
     ], group: .server, [.admin, .unlogged],
     complexity: "O(count)",
     "Read bytes of the journal of decisions, of one segment; none at its end.",

@@ -51,21 +51,22 @@ struct Option<Request>: Sendable {
   }
 
   static func text(
-    _ name: String, _ value: String, _ help: String, _ put: @escaping Put<[UInt8]>, atMost most: Int
+    _ name: String, _ value: String, _ help: String, _ put: @escaping Put<[UInt8]>,
+    atMost maximum: Int
   ) -> Option {
-    Option(name, value, .text(atMost: most), help, isDecisive: false) {
+    Option(name, value, .text(atMost: maximum), help, isDecisive: false) {
       request, reader, _ throws(CommandError) in
-      put(&request, try reader.text(atMost: most))
+      put(&request, try reader.text(atMost: maximum))
     }
   }
 
   /// Makes an option whose value is any bytes, up to a length, which logs do not show.
   static func bytes(
-    _ name: String, _ help: String, _ put: @escaping Put<[UInt8]>, atMost most: Int
+    _ name: String, _ help: String, _ put: @escaping Put<[UInt8]>, atMost maximum: Int
   ) -> Option {
-    Option(name, "bytes", .bytes(atMost: most), help, isSecret: true, isDecisive: false) {
+    Option(name, "bytes", .bytes(atMost: maximum), help, isSecret: true, isDecisive: false) {
       request, reader, _ throws(CommandError) in
-      put(&request, try reader.text(atMost: most))
+      put(&request, try reader.text(atMost: maximum))
     }
   }
 
@@ -153,18 +154,18 @@ extension Call {
     var seen: UInt64 = 0
     while let word = reader.nextWord() {
       // By index, as iterating copies each option.
-      guard let place = Self.place(of: word, in: options) else { throw reader.unknown() }
-      let isFirst = options[place].parameter.repeats || seen & 1 << UInt64(place) == 0
-      try reader.begin(options[place].name, isFirst: isFirst)
-      seen |= 1 << UInt64(place)
-      try options[place].read(&request, &reader, self)
+      guard let index = Self.index(of: word, in: options) else { throw reader.unknown() }
+      let isFirst = options[index].parameter.repeats || seen & 1 << UInt64(index) == 0
+      try reader.begin(options[index].name, isFirst: isFirst)
+      seen |= 1 << UInt64(index)
+      try options[index].read(&request, &reader, self)
     }
   }
 
-  private static func place<Request>(of word: Span<UInt8>, in options: [Option<Request>]) -> Int? {
+  private static func index<Request>(of word: Span<UInt8>, in options: [Option<Request>]) -> Int? {
     // Most options are written in capitals.
     let words = CommandName.Words(word)
-    for place in options.indices where options[place].name.isWritten(as: words) { return place }
+    for index in options.indices where options[index].name.isWritten(as: words) { return index }
     guard let name = CommandName(word) else { return nil }
     return options.indices.first { options[$0].name == name }
   }

@@ -66,8 +66,8 @@ struct OptionReader: ~Escapable {
     try spec.choice(try value(), name)
   }
 
-  mutating func text(atMost most: Int) throws(CommandError) -> [UInt8] {
-    try spec.text(try value(), name, atMost: most)
+  mutating func text(atMost maximum: Int) throws(CommandError) -> [UInt8] {
+    try spec.text(try value(), name, atMost: maximum)
   }
 
   mutating func generation() throws(CommandError) -> Generation {
@@ -113,10 +113,10 @@ extension CommandSpec {
   }
 
   func text(
-    _ bytes: Span<UInt8>, _ what: @autoclosure () -> String, atMost most: Int
+    _ bytes: Span<UInt8>, _ what: @autoclosure () -> String, atMost maximum: Int
   ) throws(CommandError) -> [UInt8] {
-    guard bytes.count <= most else {
-      throw .syntax("\(what()) has \(bytes.count) bytes, at most \(most) are allowed", self)
+    guard bytes.count <= maximum else {
+      throw .syntax("\(what()) has \(bytes.count) bytes, at most \(maximum) are allowed", self)
     }
     return Array(bytes)
   }

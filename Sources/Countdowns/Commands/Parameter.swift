@@ -112,14 +112,14 @@ struct Parameter: Equatable, Sendable {
 
 extension [Parameter] {
   /// Fewest and most words that they take; nil for any number.
-  var argumentCount: (least: Int, most: Int?) {
-    var (least, most) = (0, 0 as Int?)
+  var argumentCount: (least: Int, maximum: Int?) {
+    var (least, maximum) = (0, 0 as Int?)
     for parameter in self {
       let words = (parameter.token == nil ? 0 : 1) + parameter.valueCount
       if !parameter.isOptional { least += words }
-      most = parameter.repeats ? nil : most.map { $0 + words }
+      maximum = parameter.repeats ? nil : maximum.map { $0 + words }
     }
-    return (least, most)
+    return (least, maximum)
   }
 }
 

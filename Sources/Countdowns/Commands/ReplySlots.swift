@@ -59,7 +59,7 @@ final class ReplySlot {
 
 extension Session {
   /// With as many replies that come later, no more commands are begun.
-  private static let mostSlots = 1_024
+  private static let maximumSlots = 1_024
 
   package enum Step { case command, part }
 
@@ -67,7 +67,7 @@ extension Session {
   package var next: Step? {
     guard let last = slots.last else { return .command }
     if case .unfinished = last.state { return .part }
-    return last.isBarrier || slots.count >= Self.mostSlots ? nil : .command
+    return last.isBarrier || slots.count >= Self.maximumSlots ? nil : .command
   }
 
   /// Whether no reply is left that comes later.

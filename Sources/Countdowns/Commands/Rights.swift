@@ -117,7 +117,7 @@ extension Dispatcher {
       spec, kind, arguments[spec.keyPosition], isChange: !spec.flags.contains(.readOnly),
       for: session)
     for other in spec.otherKeys {
-      let end = other.repeats ? spec.optionsPlace?(arguments) : other.position + 1
+      let end = other.repeats ? spec.optionsStart?(arguments) : other.position + 1
       for index in other.position..<max(other.position, min(end ?? .max, arguments.count)) {
         try authorize(spec, other.kind, arguments[index], isChange: true, for: session)
       }

@@ -53,8 +53,8 @@ package final class Session {
   /// What it may do with keys; nil without rules.
   var rights: Rights?
   /// The most bytes to reserve: the output of one slice of a mass expiry.
-  private static let mostRoom = 512 << 10
-  /// Bytes of output in the batch before, at most `mostRoom`.
+  private static let maximumRoom = 512 << 10
+  /// Bytes of output in the batch before, at most `maximumRoom`.
   private var lastOutput = 0
   /// The part of `pendingOutput` that is counted in its user's sum.
   var accountedOutput = 0
@@ -97,13 +97,13 @@ package final class Session {
   package func takeOutput() -> [UInt8] {
     var bytes: [UInt8] = []
     swap(&bytes, &output.bytes)
-    lastOutput = min(bytes.count, Self.mostRoom)
+    lastOutput = min(bytes.count, Self.maximumRoom)
     return bytes
   }
 
   /// Removes the output of this batch, which has been written. Keeps the memory of a few replies.
   package func dropOutput() {
-    guard output.bytes.capacity <= Self.mostKept else {
+    guard output.bytes.capacity <= Self.maximumKept else {
       _ = takeOutput()
       return
     }
@@ -111,7 +111,7 @@ package final class Session {
   }
 
   /// The most memory that is kept, in bytes: there may be tens of thousands of connections.
-  private static let mostKept = 512
+  private static let maximumKept = 512
 }
 
 /// Which replies a connection wants. Events are sent in any case.

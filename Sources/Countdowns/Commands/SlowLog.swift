@@ -30,7 +30,7 @@ struct SlowLog {
     entries.insert(
       Entry(
         id: nextID, unixSeconds: now.wall.microseconds / 1_000_000, microseconds: microseconds,
-        arguments: ShownArguments.list(arguments, of: spec, most: 32), address: session.address,
+        arguments: ShownArguments.list(arguments, of: spec, maximum: 32), address: session.address,
         name: session.name),
       at: 0)
     nextID += 1
@@ -48,11 +48,11 @@ struct SlowLog {
 
 /// Arguments as logs show them: shortened, and without the values of secret parameters.
 enum ShownArguments {
-  static func list(_ arguments: Arguments, of spec: CommandSpec, most: Int = .max) -> [[UInt8]] {
+  static func list(_ arguments: Arguments, of spec: CommandSpec, maximum: Int = .max) -> [[UInt8]] {
     var shown: [[UInt8]] = []
     let roles = spec.parameters.contains(where: \.isSecret) ? spec.roles(of: arguments) : []
     for index in 0..<arguments.count {
-      if shown.count == most - 1, arguments.count > most {
+      if shown.count == maximum - 1, arguments.count > maximum {
         shown.append(Array("... (\(arguments.count - index) more arguments)".utf8))
         break
       }

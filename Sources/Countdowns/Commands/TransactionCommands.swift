@@ -2,12 +2,12 @@ import Wire
 
 /// The commands that a client has sent since MULTI, until EXEC or DISCARD.
 final class Transaction {
-  static let mostCommands = 1_024
+  static let maximumCommands = 1_024
   /// The memory of an argument besides its bytes.
   private static let argumentOverhead = 8
 
   /// All transactions of a user may take this many times `max-request-length`.
-  private static let mostOfUser = 64
+  private static let maximumOfUser = 64
 
   fileprivate(set) var commands: [KeptArguments] = []
   private(set) var length = 0
@@ -20,27 +20,28 @@ final class Transaction {
   deinit { user?.queuedBytes -= length }
 
   fileprivate func append(
-    _ arguments: Arguments, atMost most: Int, _ spec: CommandSpec
+    _ arguments: Arguments, atMost maximum: Int, _ spec: CommandSpec
   ) throws(CommandError) {
-    guard commands.count < Self.mostCommands else {
+    guard commands.count < Self.maximumCommands else {
       throw CommandError(
-        "LIMIT MULTI takes at most \(Self.mostCommands) commands; send EXEC and MULTI in between")
+        "LIMIT MULTI takes at most \(Self.maximumCommands) commands; send EXEC and MULTI in between"
+      )
     }
     var length = length
     for index in 0..<arguments.count {
       length += arguments[index].count + Self.argumentOverhead
     }
-    guard length <= most else {
+    guard length <= maximum else {
       throw CommandError(
-        "LIMIT max-request-length is \(most), and '\(spec.fullName)' would exceed it for all "
+        "LIMIT max-request-length is \(maximum), and '\(spec.fullName)' would exceed it for all "
           + "commands since MULTI; send EXEC and MULTI in between")
     }
     let added = length - self.length
     if let user {
-      guard user.queuedBytes + added <= most * Self.mostOfUser else {
+      guard user.queuedBytes + added <= maximum * Self.maximumOfUser else {
         throw CommandError(
           "LIMIT the commands since MULTI of all connections of this user take "
-            + "\(most * Self.mostOfUser) bytes, \(Self.mostOfUser) times max-request-length; send "
+            + "\(maximum * Self.maximumOfUser) bytes, \(Self.maximumOfUser) times max-request-length; send "
             + "EXEC or DISCARD on some")
       }
       user.queuedBytes += added
@@ -165,7 +166,7 @@ extension Dispatcher {
 extension Dispatcher {
   /// What the replies of a transaction may take in bytes, as `FieldSize` counts, besides the first
   /// `freeBytes` of each: what a small view takes, so that ordinary commands always pass.
-  private static let mostBytes = 1 << 20
+  private static let maximumBytes = 1 << 20
   private static let freeBytes = 4_096
 
   /// Refuses a transaction whose replies would be so large that they held the loop, judging from
@@ -177,7 +178,7 @@ extension Dispatcher {
       command.withArguments { arguments in
         total += max(replyBytes(arguments, &sizes) - Self.freeBytes, 0)
       }
-      guard total <= Self.mostBytes else {
+      guard total <= Self.maximumBytes else {
         throw CommandError(
           "LIMIT the replies to the commands since MULTI would be too large, from command "
             + "\(index + 1) on; none was run. Send those about large entities without MULTI, or "
@@ -207,11 +208,11 @@ extension Dispatcher {
     case .listing:
       let limit = CommandValues(spec, arguments).options["LIMIT"]?.first
       let views = limit.map { Int(String(decoding: $0, as: UTF8.self)) ?? 1 } ?? 100
-      return size.most * min(max(views, 1), count(of: kind))
+      return size.maximum * min(max(views, 1), count(of: kind))
     case .answerOfSeveral:
-      let end = spec.optionsPlace?(arguments) ?? spec.keyPosition + 1
-      return size.most * (end - spec.keyPosition)
-    default: return size.most
+      let end = spec.optionsStart?(arguments) ?? spec.keyPosition + 1
+      return size.maximum * (end - spec.keyPosition)
+    default: return size.maximum
     }
   }
 
@@ -233,7 +234,7 @@ private struct ViewSize {
   init(bytes: Int) { self.bytes = bytes }
 
   /// A view has a few texts, each from one command.
-  var most: Int { bytes + 4 * longest }
+  var maximum: Int { bytes + 4 * longest }
 
   /// - Parameter part: the bytes that a command may add to a list in the view; 0 without lists.
   mutating func grow(by length: Int, _ part: Int) {

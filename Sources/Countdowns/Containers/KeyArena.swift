@@ -7,15 +7,15 @@ import TimerWheel
 /// keys.
 struct KeyArena: ~Copyable {
   /// The number of a key's first unit.
-  typealias Place = UInt32
+  typealias Offset = UInt32
 
   /// In bytes; the keys of entities are shorter.
   static let longestKey = Int(UInt16.max)
 
   private static let unit = 4
   fileprivate static let headerBytes = 2
-  /// The number of bytes that places can address.
-  static let mostBytes = unit << 32
+  /// The number of bytes that offsets can address.
+  static let maximumBytes = unit << 32
 
   /// So many units take too little memory to be worth giving back.
   private static let small = 4_096
@@ -25,9 +25,9 @@ struct KeyArena: ~Copyable {
 
   private var memory = GrowingArray<UInt32>(capacity: 256)
   private var base: Cells<UInt32>
-  /// The first unit that was never used. Unit 0 holds no key: place 0 means none.
+  /// The first unit that was never used. Unit 0 holds no key: offset 0 means none.
   private var end = 1
-  /// The first free cell of each size, which holds the place of the next one; 0 means none.
+  /// The first free cell of each size, which holds the offset of the next one; 0 means none.
   private var free = [UInt32](repeating: 0, count: 64)
   /// A bit for each size that may have a free cell.
   private var freeSizes: UInt64 = 0
@@ -35,8 +35,8 @@ struct KeyArena: ~Copyable {
   /// The bytes in use, with those of free cells.
   var bytes: Int { end * Self.unit }
 
-  init(limit: Int = mostBytes) {
-    self.limit = min(limit, Self.mostBytes)
+  init(limit: Int = maximumBytes) {
+    self.limit = min(limit, Self.maximumBytes)
     base = memory.cells
   }
 
@@ -57,36 +57,36 @@ struct KeyArena: ~Copyable {
     return (20 + (size - 16) % 4 * 4) << ((size - 16) / 4)
   }
 
-  /// The key at a place, valid until that key is removed or another one is added.
-  subscript(place: Place) -> Span<UInt8> {
+  /// The key at an offset, valid until that key is removed or another one is added.
+  subscript(offset: Offset) -> Span<UInt8> {
     @inline(__always) @_lifetime(borrow self)
-    get { Self.key(place, in: base) }
+    get { Self.key(offset, in: base) }
   }
 
   @inline(__always)
-  func with<R>(_ place: Place, _ body: (Span<UInt8>) -> R) -> R { body(self[place]) }
+  func with<R>(_ offset: Offset, _ body: (Span<UInt8>) -> R) -> R { body(self[offset]) }
 
   @inline(__always) @_lifetime(borrow base)
-  private static func key(_ place: Place, in base: borrowing Cells<UInt32>) -> Span<UInt8> {
+  private static func key(_ offset: Offset, in base: borrowing Cells<UInt32>) -> Span<UInt8> {
     // The length is in the lower half of the first unit.
     base.bytes(
-      of: Int(place), after: headerBytes,
-      count: Int(UInt16(truncatingIfNeeded: UInt32(littleEndian: base[Int(place)]))))
+      of: Int(offset), after: headerBytes,
+      count: Int(UInt16(truncatingIfNeeded: UInt32(littleEndian: base[Int(offset)]))))
   }
 
-  /// Adds a key and returns its place; nil if there is no room left. O(length).
+  /// Adds a key and returns its offset; nil if there is no room left. O(length).
   ///
   /// - Precondition: `key` has at most `longestKey` bytes.
-  mutating func add(_ key: Span<UInt8>) -> Place? {
+  mutating func add(_ key: Span<UInt8>) -> Offset? {
     let size = Self.size(forLength: key.count)
-    guard let place = takeCell(size) else { return nil }
-    base[Int(place)] = UInt32(UInt16(key.count)).littleEndian
-    base.write(key, to: Int(place), after: Self.headerBytes)
-    return place
+    guard let offset = takeCell(size) else { return nil }
+    base[Int(offset)] = UInt32(UInt16(key.count)).littleEndian
+    base.write(key, to: Int(offset), after: Self.headerBytes)
+    return offset
   }
 
-  mutating func remove(_ place: Place) {
-    giveBack(place, Self.size(forLength: self[place].count))
+  mutating func remove(_ offset: Offset) {
+    release(offset, Self.size(forLength: self[offset].count))
   }
 
   /// Removes all keys, and gives back the memory of long ones.
@@ -98,13 +98,13 @@ struct KeyArena: ~Copyable {
   }
 
   @inline(__always)
-  private mutating func takeCell(_ size: Int) -> Place? {
-    let place = free[size]
-    if place != 0 {
-      free[size] = base[Int(place)]
-      return place
+  private mutating func takeCell(_ size: Int) -> Offset? {
+    let offset = free[size]
+    if offset != 0 {
+      free[size] = base[Int(offset)]
+      return offset
     }
-    if freeSizes >> UInt64(size) != 0, let place = cutCell(size) { return place }
+    if freeSizes >> UInt64(size) != 0, let offset = cutCell(size) { return offset }
     let units = Self.units(ofSize: size)
     guard (end + units) * Self.unit <= limit else { return nil }
     defer { end += units }
@@ -112,37 +112,37 @@ struct KeyArena: ~Copyable {
       memory.grow(atLeast: end + units)
       base = memory.cells
     }
-    return Place(end)
+    return Offset(end)
   }
 
   /// Cuts a cell from a larger free cell; the rest becomes free cells.
   @inline(never)
-  private mutating func cutCell(_ wanted: Int) -> Place? {
+  private mutating func cutCell(_ wanted: Int) -> Offset? {
     while true {
       let fitting = freeSizes >> UInt64(wanted)
       guard fitting != 0 else { return nil }
       let size = wanted + fitting.trailingZeroBitCount
-      let place = free[size]
-      guard place != 0 else {
+      let offset = free[size]
+      guard offset != 0 else {
         freeSizes &= ~(1 << UInt64(size))
         continue
       }
-      free[size] = base[Int(place)]
-      let end = Int(place) + Self.units(ofSize: size)
-      var rest = Int(place) + Self.units(ofSize: wanted)
+      free[size] = base[Int(offset)]
+      let end = Int(offset) + Self.units(ofSize: size)
+      var rest = Int(offset) + Self.units(ofSize: wanted)
       while rest < end {
         var size = Self.size(ofUnits: end - rest)
         if Self.units(ofSize: size) > end - rest { size -= 1 }
-        giveBack(Place(rest), size)
+        release(Offset(rest), size)
         rest += Self.units(ofSize: size)
       }
-      return place
+      return offset
     }
   }
 
-  private mutating func giveBack(_ place: Place, _ size: Int) {
-    base[Int(place)] = free[size]
-    free[size] = place
+  private mutating func release(_ offset: Offset, _ size: Int) {
+    base[Int(offset)] = free[size]
+    free[size] = offset
     freeSizes |= 1 << UInt64(size)
   }
 }

@@ -2,7 +2,7 @@ import TimerWheel
 
 /// Finds the index of an entity by the hash of its key. Takes about seven bytes per entity.
 ///
-///     hash: | directory … | … | tag 5 | place in the segment 10 |
+///     hash: | directory … | … | tag 5 | offset in the segment 10 |
 ///
 /// Extendible hashing: the first bits of a hash select one of many small segments through a
 /// directory; within a segment, open addressing with linear probing. A full segment is split in
@@ -18,16 +18,16 @@ struct KeyIndex: ~Copyable {
   typealias Hash = UInt32
 
   /// The most entries: an index must fit in a slot beside the tag.
-  static let mostEntries = (1 << indexBits) - 2
+  static let maximumEntries = (1 << indexBits) - 2
 
   private static let hashBits: UInt32 = 32
-  private static let placeBits: UInt32 = 10
-  private static let slots = 1 << Int(placeBits)
-  private static let placeMask = slots - 1
+  private static let offsetBits: UInt32 = 10
+  private static let slots = 1 << Int(offsetBits)
+  private static let offsetMask = slots - 1
   private static let indexBits = 27
   private static let indexMask: UInt32 = 1 << UInt32(indexBits) - 1
   /// The most slots in use: keeps probing short, and leaves empty slots that end it.
-  private static let mostUsed = slots * 7 / 8
+  private static let maximumUsed = slots * 7 / 8
   /// A full segment with fewer live entries than this is rebuilt, not split.
   private static let fewAlive = slots * 5 / 8
 
@@ -71,32 +71,32 @@ struct KeyIndex: ~Copyable {
 
   @inline(__always)
   private static func tag(_ hash: Hash) -> UInt32 {
-    (hash >> placeBits) << UInt32(indexBits)
+    (hash >> offsetBits) << UInt32(indexBits)
   }
 
   @inline(__always)
-  private static func place(_ hash: Hash) -> Int { Int(hash) & placeMask }
+  private static func offset(_ hash: Hash) -> Int { Int(hash) & offsetMask }
 
   /// O(1).
   @inline(__always)
   func find(hash: Hash, where matches: (UInt32) -> Bool) -> UInt32? {
-    let start = segment(hash) << Int(Self.placeBits)
+    let start = segment(hash) << Int(Self.offsetBits)
     let tag = Self.tag(hash)
-    var place = Self.place(hash)
+    var offset = Self.offset(hash)
     while true {
-      let slot = slots[start | place]
+      let slot = slots[start | offset]
       if slot == Self.empty { return nil }
       if slot & ~Self.indexMask == tag, slot != Self.removed {
         let index = slot & Self.indexMask &- 1
         if matches(index) { return index }
       }
-      place = (place &+ 1) & Self.placeMask
+      offset = (offset &+ 1) & Self.offsetMask
     }
   }
 
   /// Begins to fetch the slot that `find` reads first.
   func prefetch(_ hash: Hash) {
-    slots.prefetch(segment(hash) << Int(Self.placeBits) | Self.place(hash))
+    slots.prefetch(segment(hash) << Int(Self.offsetBits) | Self.offset(hash))
   }
 
   /// O(1), amortized; a split asks for the hashes of a segment.
@@ -104,67 +104,67 @@ struct KeyIndex: ~Copyable {
   /// - Parameter hashOf: returns the hash of an index that was inserted before.
   @inline(__always)
   mutating func insert(_ index: UInt32, hash: Hash, hashOf: (UInt32) -> Hash) {
-    precondition(Int(index) < Self.mostEntries, "the index is full")
+    precondition(Int(index) < Self.maximumEntries, "the index is full")
     var segment = segment(hash)
-    while segments[segment].used >= Self.mostUsed {
+    while segments[segment].used >= Self.maximumUsed {
       let all = makeRoom(in: segment, hash)
       for index in all {
         let hash = hashOf(index)
-        place(index, hash, in: self.segment(hash))
+        insertEntry(index, hash, in: self.segment(hash))
       }
       segment = self.segment(hash)
     }
-    place(index, hash, in: segment)
+    insertEntry(index, hash, in: segment)
     count += 1
   }
 
   /// Removes an index, which must be present. O(1).
   mutating func remove(_ index: UInt32, hash: Hash) {
     let segment = segment(hash)
-    let start = segment << Int(Self.placeBits)
+    let start = segment << Int(Self.offsetBits)
     let entry = (index + 1) | Self.tag(hash)
-    var place = Self.place(hash)
-    while slots[start | place] != entry {
-      precondition(slots[start | place] != Self.empty, "what is removed was there")
-      place = (place &+ 1) & Self.placeMask
+    var offset = Self.offset(hash)
+    while slots[start | offset] != entry {
+      precondition(slots[start | offset] != Self.empty, "what is removed was there")
+      offset = (offset &+ 1) & Self.offsetMask
     }
     count -= 1
     segments[segment].alive -= 1
-    guard slots[start | (place &+ 1) & Self.placeMask] == Self.empty else {
-      slots[start | place] = Self.removed
+    guard slots[start | (offset &+ 1) & Self.offsetMask] == Self.empty else {
+      slots[start | offset] = Self.removed
       return
     }
     // An empty slot follows, so no probe has to pass this slot or the removed ones before it.
     repeat {
-      slots[start | place] = Self.empty
+      slots[start | offset] = Self.empty
       segments[segment].used -= 1
-      place = (place &- 1) & Self.placeMask
-    } while slots[start | place] == Self.removed
+      offset = (offset &- 1) & Self.offsetMask
+    } while slots[start | offset] == Self.removed
   }
 
   @inline(__always)
-  private func place(_ index: UInt32, _ hash: Hash, in segment: Int) {
-    let start = segment << Int(Self.placeBits)
-    var place = Self.place(hash)
-    while slots[start | place] != Self.empty, slots[start | place] != Self.removed {
-      place = (place &+ 1) & Self.placeMask
+  private func insertEntry(_ index: UInt32, _ hash: Hash, in segment: Int) {
+    let start = segment << Int(Self.offsetBits)
+    var offset = Self.offset(hash)
+    while slots[start | offset] != Self.empty, slots[start | offset] != Self.removed {
+      offset = (offset &+ 1) & Self.offsetMask
     }
-    if slots[start | place] == Self.empty { segments[segment].used &+= 1 }
+    if slots[start | offset] == Self.empty { segments[segment].used &+= 1 }
     segments[segment].alive &+= 1
-    slots[start | place] = (index &+ 1) | Self.tag(hash)
+    slots[start | offset] = (index &+ 1) | Self.tag(hash)
   }
 
   /// Splits a segment if enough of its entries are live. Then empties it and returns its entries,
-  /// which the caller must place again.
+  /// which the caller must insert again.
   @inline(never)
   private mutating func makeRoom(in segment: Int, _ hash: Hash) -> [UInt32] {
     if segments[segment].alive >= Self.fewAlive { split(segment, hash) }
-    let start = segment << Int(Self.placeBits)
+    let start = segment << Int(Self.offsetBits)
     var all: [UInt32] = []
     all.reserveCapacity(Self.slots)
-    for place in start..<start + Self.slots
-    where slots[place] != Self.empty && slots[place] != Self.removed {
-      all.append(slots[place] & Self.indexMask - 1)
+    for offset in start..<start + Self.slots
+    where slots[offset] != Self.empty && slots[offset] != Self.removed {
+      all.append(slots[offset] & Self.indexMask - 1)
     }
     slots.fill(start..<start + Self.slots, with: Self.empty)
     segments[segment].used = 0
@@ -178,7 +178,7 @@ struct KeyIndex: ~Copyable {
     segmentCount += 1
     segmentMemory.grow(atLeast: segmentCount)
     segments = segmentMemory.cells
-    slotMemory.grow(atLeast: segmentCount << Int(Self.placeBits))
+    slotMemory.grow(atLeast: segmentCount << Int(Self.offsetBits))
     slots = slotMemory.cells
     let bits = UInt32(segments[old].depth) + 1
     precondition(bits < 26, "hashes that differ")

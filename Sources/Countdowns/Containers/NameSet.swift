@@ -3,7 +3,7 @@
 struct NameSet: Sequence {
   private var parts: [Set<[UInt8]>] = [[]]
   private(set) var count = 0
-  private static let few = 1 << 10
+  private static let divisionThreshold = 1 << 10
 
   private func part(of name: [UInt8]) -> Int {
     parts.count == 1 ? 0 : Int(SipHash.ofProcess(name.span) & 255)
@@ -13,7 +13,7 @@ struct NameSet: Sequence {
 
   /// Inserts a name. Returns false if it was there.
   mutating func insert(_ name: [UInt8]) -> Bool {
-    if count == Self.few, parts.count == 1 { divide() }
+    if count == Self.divisionThreshold, parts.count == 1 { divide() }
     guard parts[part(of: name)].insert(name).inserted else { return false }
     count += 1
     return true
@@ -27,9 +27,9 @@ struct NameSet: Sequence {
   }
 
   private mutating func divide() {
-    let few = parts[0]
+    let undivided = parts[0]
     parts = Array(repeating: [], count: 256)
-    for name in few { parts[part(of: name)].insert(name) }
+    for name in undivided { parts[part(of: name)].insert(name) }
   }
 
   func makeIterator() -> FlattenSequence<[Set<[UInt8]>]>.Iterator { parts.joined().makeIterator() }

@@ -23,7 +23,7 @@ public struct PagedTable<Value>: ~Copyable {
   struct Page {
     /// Nil while the page does not exist.
     @usableFromInline var values: UnsafeMutablePointer<Value?>?
-    /// The number of places that are initialized, from the start of the page.
+    /// The number of offsets that are initialized, from the start of the page.
     @usableFromInline var end = 0
     @usableFromInline var count = 0
 
@@ -47,7 +47,7 @@ public struct PagedTable<Value>: ~Copyable {
   @inlinable public var isEmpty: Bool { used == 0 }
 
   @inlinable static func page(_ number: UInt32) -> Int { Int(number >> pageBits) }
-  @inlinable static func place(_ number: UInt32) -> Int { Int(number) & (pageSize - 1) }
+  @inlinable static func offset(_ number: UInt32) -> Int { Int(number) & (pageSize - 1) }
 
   /// The value with a number, which must exist. O(1).
   @inlinable public subscript(number: UInt32) -> Value {
@@ -58,23 +58,23 @@ public struct PagedTable<Value>: ~Copyable {
   /// O(1).
   @inlinable public func contains(_ number: UInt32) -> Bool {
     let page = Self.page(number)
-    guard page < pages.count, Self.place(number) < pages[page].end else { return false }
-    return unsafe pages[page].values![Self.place(number)] != nil
+    guard page < pages.count, Self.offset(number) < pages[page].end else { return false }
+    return unsafe pages[page].values![Self.offset(number)] != nil
   }
 
   /// Inserts a value at a free number. O(1) when numbers are reused or consecutive.
   @inlinable public mutating func insert(_ value: Value, at number: UInt32) {
-    let (page, place) = (Self.page(number), Self.place(number))
+    let (page, offset) = (Self.page(number), Self.offset(number))
     while pages.count <= page { pages.append(Page()) }
     let values = unsafe pages[page].values ?? Self.map()
     unsafe pages[page].values = values
-    if place >= pages[page].end {
+    if offset >= pages[page].end {
       let end = pages[page].end
-      unsafe (values + end).initialize(repeating: nil, count: place + 1 - end)
-      pages[page].end = place + 1
+      unsafe (values + end).initialize(repeating: nil, count: offset + 1 - end)
+      pages[page].end = offset + 1
     }
-    precondition(unsafe values[place] == nil, "the number is another's")
-    unsafe values[place] = value
+    precondition(unsafe values[offset] == nil, "the number is another's")
+    unsafe values[offset] = value
     pages[page].count += 1
     used += 1
   }
@@ -83,9 +83,9 @@ public struct PagedTable<Value>: ~Copyable {
   @discardableResult
   @inlinable public mutating func remove(_ number: UInt32) -> Value {
     let page = Self.page(number)
-    let place = unsafe Self.pointer(number, in: pages)
-    guard let value = unsafe place.pointee else { preconditionFailure("nothing has that number") }
-    unsafe place.pointee = nil
+    let offset = unsafe Self.pointer(number, in: pages)
+    guard let value = unsafe offset.pointee else { preconditionFailure("nothing has that number") }
+    unsafe offset.pointee = nil
     pages[page].count -= 1
     if pages[page].count == 0, page > 0 {
       unsafe Self.unmap(pages[page].values!)
@@ -100,8 +100,8 @@ public struct PagedTable<Value>: ~Copyable {
     _ number: UInt32, in pages: ContiguousArray<Page>
   ) -> UnsafeMutablePointer<Value?> {
     let page = pages[page(number)]
-    precondition(place(number) < page.end, "nothing has that number")
-    return unsafe page.values! + place(number)
+    precondition(offset(number) < page.end, "nothing has that number")
+    return unsafe page.values! + offset(number)
   }
 
   @usableFromInline

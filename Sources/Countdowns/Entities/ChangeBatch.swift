@@ -22,26 +22,26 @@ package final class ChangeWriter {
   /// - Parameter state: not changed. (A copy would retain and release its references.)
   @inline(__always)
   func append<K: Kind>(
-    _ kind: K.Type, _ key: Span<UInt8>, _ state: inout K.State, at place: UInt32
+    _ kind: K.Type, _ key: Span<UInt8>, _ state: inout K.State, at slot: UInt32
   ) {
-    begin(K.kind.rawValue, place)
+    begin(K.kind.rawValue, slot)
     writer.measured { K.write(key, &state, to: &$0) }
   }
 
   /// Appends the current state of an entity, whose record `body` writes.
   ///
-  /// - Parameter most: the most bytes that `body` writes.
+  /// - Parameter maximum: the most bytes that `body` writes.
   @inline(__always)
   func append(
-    _ kind: EntityKind, at place: UInt32, atMost most: Int, _ body: (inout ShortText) -> Void
+    _ kind: EntityKind, at slot: UInt32, atMost maximum: Int, _ body: (inout ShortText) -> Void
   ) {
-    begin(kind.rawValue, place)
-    writer.measured(atMost: most, body)
+    begin(kind.rawValue, slot)
+    writer.measured(atMost: maximum, body)
   }
 
   /// Appends a record that `body` writes.
-  func append(_ kind: EntityKind, at place: UInt32, _ body: (inout StateWriter) -> Void) {
-    begin(kind.rawValue, place)
+  func append(_ kind: EntityKind, at slot: UInt32, _ body: (inout StateWriter) -> Void) {
+    begin(kind.rawValue, slot)
     writer.measured(body)
   }
 
@@ -49,14 +49,14 @@ package final class ChangeWriter {
   package var offset: Int64 { writer.offset }
 
   /// Appends the removal of an entity.
-  package func appendGone(_ kind: EntityKind, at place: UInt32) {
-    begin(kind.rawValue | Entry.gone, place)
+  package func appendGone(_ kind: EntityKind, at slot: UInt32) {
+    begin(kind.rawValue | Entry.gone, slot)
   }
 
-  private func begin(_ tag: UInt8, _ place: UInt32) {
+  private func begin(_ tag: UInt8, _ slot: UInt32) {
     var tag = tag
     writer.field("tag", &tag)
-    writer.integer(place)
+    writer.integer(slot)
   }
 
   /// Appends events, which are newer than all events stored before.
@@ -87,8 +87,8 @@ package final class ChangeWriter {
 
 /// An entry of a batch.
 package enum ChangeEntry {
-  case current(EntityKind, place: UInt32, ArraySlice<UInt8>)
-  case gone(EntityKind, place: UInt32)
+  case current(EntityKind, slot: UInt32, ArraySlice<UInt8>)
+  case gone(EntityKind, slot: UInt32)
   case events(EventLog.Portion, missingThrough: Int64)
   case clocks([UInt8])
 
@@ -119,18 +119,18 @@ package enum ChangeEntry {
         guard !reader.hasFailed else { return false }
         body(.clocks(bytes))
       default:
-        var place: UInt32 = 0
-        reader.field("place", &place)
+        var slot: UInt32 = 0
+        reader.field("place", &slot)
         guard let kind = EntityKind(rawValue: tag & ~ChangeWriter.Entry.gone),
           ofAllKinds || kind.canBeDurable
         else { return false }
         if tag & ChangeWriter.Entry.gone != 0 {
           guard !reader.hasFailed else { return false }
-          body(.gone(kind, place: place))
+          body(.gone(kind, slot: slot))
         } else {
           let bytes = reader.measured()
           guard !reader.hasFailed else { return false }
-          body(.current(kind, place: place, bytes))
+          body(.current(kind, slot: slot, bytes))
         }
       }
     }

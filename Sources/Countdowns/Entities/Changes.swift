@@ -1,7 +1,7 @@
 /// The entities that have changed since the last batch was taken, and the entities that are stored.
 ///
 /// Entities without an owner are stored; those of a connection end with it. An entity is identified
-/// by its place in its table.
+/// by its slot in its table.
 struct Changes {
   private var kinds = EntityKind.allCases.map { _ in Kind() }
   /// Whether changes are noted; false while nothing is stored.

@@ -74,8 +74,8 @@ extension Kind {
   }
 }
 
-/// The highest place that a stored entity can have.
-package enum StoredPlaces {
-  /// One more than the highest place: above any limit of entities that the configuration accepts.
+/// The highest slot that a stored entity can have.
+package enum StoredSlots {
+  /// One more than the highest slot: above any limit of entities that the configuration accepts.
   package static let end: UInt32 = 1 << 27
 }

@@ -21,8 +21,8 @@ extension Engine {
     lastSequence = state.lastSequence
     var entities = StoredEntities()
     let isWhole = ChangeEntry.forEach(of: state.records[...], ofAllKinds: true) { entry in
-      if case .current(let kind, let place, let record) = entry {
-        entities.append(kind, place, record.span)
+      if case .current(let kind, let slot, let record) = entry {
+        entities.append(kind, slot, record.span)
       }
     }
     guard isWhole else { return nil }

@@ -91,7 +91,7 @@ extension Kind {
     state.state(&writer)
   }
 
-  /// Restores an entity from its record. Its place and key must be free.
+  /// Restores an entity from its record. Its slot and key must be free.
   ///
   /// - Parameter offset: the clock of the record is this many microseconds ahead of the boot clock.
   static func restore(
@@ -112,7 +112,7 @@ extension Kind {
     reader.format = record.first!
     var state = State.blank(key)
     state.state(&reader)
-    guard !reader.hasFailed, reader.bytesLeft == 0, index < KeyIndex.mostEntries,
+    guard !reader.hasFailed, reader.bytesLeft == 0, index < KeyIndex.maximumEntries,
       store(of: engine).isFree(index), store(of: engine).find(key) == nil,
       restore(key, state, at: index, in: engine, at: now)
     else { throw .damaged }
@@ -123,7 +123,7 @@ extension Kind {
 package struct StoredEntities: Sendable {
   package struct Entry: Sendable {
     package let kind: EntityKind
-    package let place: UInt32
+    package let slot: UInt32
     /// Where the record ends; it begins where the one before ends.
     fileprivate let end: Int
   }
@@ -135,9 +135,9 @@ package struct StoredEntities: Sendable {
 
   package var count: Int { entries.count }
 
-  package mutating func append(_ kind: EntityKind, _ place: UInt32, _ record: Span<UInt8>) {
+  package mutating func append(_ kind: EntityKind, _ slot: UInt32, _ record: Span<UInt8>) {
     bytes.append(atMost: record.count) { $0.raw(record) }
-    entries.append(Entry(kind: kind, place: place, end: bytes.count))
+    entries.append(Entry(kind: kind, slot: slot, end: bytes.count))
   }
 
   package func record(_ index: Int) -> ArraySlice<UInt8> {
@@ -146,7 +146,7 @@ package struct StoredEntities: Sendable {
 }
 
 extension Engine {
-  /// Restores stored entities at their places, at a start. Entities of kinds that a fleet shares
+  /// Restores stored entities at their slots, at a start. Entities of kinds that a fleet shares
   /// stay in the store, for a later start without a fleet.
   ///
   /// - Returns: the entities that cannot be restored, for example because their key is taken.
@@ -185,7 +185,7 @@ extension Kind {
       }
       do throws(EntityRecord.Problem) {
         try restore(
-          entities.record(index), at: entities.entries[index].place, offset: offset, in: engine,
+          entities.record(index), at: entities.entries[index].slot, offset: offset, in: engine,
           at: now)
       } catch {
         refused.append(entities.entries[index])

@@ -8,18 +8,18 @@ import Wire
 /// one moves, frees or reads more than a small part of them.
 final class EntityTable<Entity: KeyedEntity> {
   private var entities = PagedTable<Entity>()
-  private var places = Places()
-  /// The number of places that are taken without an entity.
+  private var slots = Slots()
+  /// The number of slots that are taken without an entity.
   private var reserved = 0
   private var index = KeyIndex()
   /// The hashes of the keys, so that the index can grow without reading the keys.
   private var hashes = GrowingArray<KeyIndex.Hash>(capacity: 64)
   /// A peak of this many entities or fewer takes too little memory to be worth releasing.
-  private static var few: Int { 64 }
+  private static var resetThreshold: Int { 64 }
 
   var count: Int { index.count }
   /// One more than the highest index used since the table was last empty.
-  var indexEnd: Int { places.end }
+  var indexEnd: Int { slots.end }
 
   subscript(index: UInt32) -> Entity {
     _read { yield entities[index] }
@@ -43,36 +43,36 @@ final class EntityTable<Entity: KeyedEntity> {
 
   /// Inserts an entity, whose key must not be in the table, and returns its index. O(1).
   func insert(_ entity: Entity) -> UInt32 {
-    let new = places.take()
+    let new = slots.take()
     enter(entity, at: new)
     return new
   }
 
   /// A free index.
-  var freeIndex: UInt32 { places.peek() }
+  var freeIndex: UInt32 { slots.peek() }
 
-  /// Takes a place without an entity, for something that is stored besides. O(1).
+  /// Takes a slot without an entity, for something that is stored besides. O(1).
   func reserve() -> UInt32 {
     reserved += 1
-    return places.take()
+    return slots.take()
   }
 
-  /// Takes a given place without an entity.
-  func reserve(_ place: UInt32) {
+  /// Takes a given slot without an entity.
+  func reserve(_ slot: UInt32) {
     reserved += 1
-    places.take(place)
+    slots.take(slot)
   }
 
-  func release(_ place: UInt32) {
+  func release(_ slot: UInt32) {
     reserved -= 1
-    places.giveBack(place)
+    slots.release(slot)
   }
 
   /// Inserts an entity at a given index, which must be free. Its key must not be in the table.
   /// O(1).
-  func insert(_ entity: Entity, at place: UInt32) {
-    places.take(place)
-    enter(entity, at: place)
+  func insert(_ entity: Entity, at slot: UInt32) {
+    slots.take(slot)
+    enter(entity, at: slot)
   }
 
   private func enter(_ entity: Entity, at new: UInt32) {
@@ -88,7 +88,7 @@ final class EntityTable<Entity: KeyedEntity> {
   func remove(_ old: UInt32) -> Entity {
     index.remove(old, hash: hashes.cells[Int(old)])
     let entity = entities.remove(old)
-    places.giveBack(old)
+    slots.release(old)
     startOverIfEmpty()
     return entity
   }
@@ -96,13 +96,13 @@ final class EntityTable<Entity: KeyedEntity> {
   private func startOverIfEmpty() {
     guard count == 0, reserved == 0 else { return }
     // Releases memory after a peak; cursors start over.
-    if indexEnd > Self.few {
+    if indexEnd > Self.resetThreshold {
       entities = PagedTable()
-      places = Places()
+      slots = Slots()
       index = KeyIndex()
       hashes = GrowingArray(capacity: 64)
     }
-    places.startOver()
+    slots.startOver()
   }
 }
 

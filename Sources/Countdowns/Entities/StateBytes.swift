@@ -75,17 +75,17 @@ package struct StateWriter: StateVisitor {
     integer(UInt32(0))
     body(&self)
     let length = UInt32(bytes.count - start - 4)
-    for place in 0..<4 {
-      bytes[start + place] = UInt8(truncatingIfNeeded: length >> (24 - 8 * place))
+    for slot in 0..<4 {
+      bytes[start + slot] = UInt8(truncatingIfNeeded: length >> (24 - 8 * slot))
     }
   }
 
   /// Writes a length and then the bytes that `body` writes, in one append.
   ///
-  /// - Parameter most: the most bytes that `body` writes.
+  /// - Parameter maximum: the most bytes that `body` writes.
   @inline(__always)
-  mutating func measured(atMost most: Int, _ body: (inout ShortText) -> Void) {
-    bytes.append(atMost: most + 16) { text in
+  mutating func measured(atMost maximum: Int, _ body: (inout ShortText) -> Void) {
+    bytes.append(atMost: maximum + 16) { text in
       text.word(0, count: 4)
       body(&text)
       text.overwrite(at: 0, with: UInt32(text.count - 4).bigEndian)
@@ -147,11 +147,11 @@ package struct StateReader: StateVisitor {
       fail()
       return 0
     }
-    let place = position - bytes.startIndex
+    let slot = position - bytes.startIndex
     position += size
     return Number(
       bigEndian: unsafe bytes.span.bytes.unsafeLoadUnaligned(
-        fromByteOffset: place, as: Number.self))
+        fromByteOffset: slot, as: Number.self))
   }
 
   /// Reads `count` bytes; fails if fewer are left.

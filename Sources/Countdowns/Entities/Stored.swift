@@ -201,8 +201,8 @@ extension Instant {
   /// The valid times of each stored clock, in microseconds: `end`, and deadlines some 100 times
   /// `Interval.longest` later. Sums of a few do not overflow.
   package static var possible: ClosedRange<Int64> {
-    let most = end.microseconds + Interval.longest.microseconds * 100
-    return -most...most
+    let maximum = end.microseconds + Interval.longest.microseconds * 100
+    return -maximum...maximum
   }
 
   /// The last moment of the year 9999 on the wall clock. No clock passes it.

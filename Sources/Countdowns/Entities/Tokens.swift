@@ -2,7 +2,7 @@
 /// because its reply was lost, changes nothing.
 package struct Tokens: Equatable, Sendable {
   /// How many tokens a key remembers; the oldest makes room.
-  package static let most = 16
+  package static let maximum = 16
   /// How long a key remembers its tokens at least, also once it is idle.
   package static let retention = Interval.seconds(600)
 
@@ -41,7 +41,7 @@ package struct Tokens: Equatable, Sendable {
     _ token: [UInt8]?, of command: Command, _ generation: Generation, at now: Instant
   ) {
     guard let token else { return }
-    entries = entries.suffix(Self.most - 1)
+    entries = entries.suffix(Self.maximum - 1)
     entries.append(Entry(command: command, token: token, generation: generation, at: now))
   }
 
@@ -69,6 +69,6 @@ extension Tokens: Stored {
       $0.field("token", &$1.token)
       $0.instant("at", &$1.at)
     }
-    visitor.require(entries.count <= Self.most)
+    visitor.require(entries.count <= Self.maximum)
   }
 }

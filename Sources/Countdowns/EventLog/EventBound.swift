@@ -38,8 +38,8 @@ package struct EventBound: Sendable {
     let isForBytes = total.bytes > bytes
     guard isForBytes || total.count > count else { return nil }
     func rank(_ amount: Amount) -> Int { isForBytes ? amount.bytes : amount.count }
-    let most = users.max { (rank($0.amount), $0.user) < (rank($1.amount), $1.user) }
-    guard let user = most?.user, isForBytes || total.count - oldest(user) >= count else {
+    let maximum = users.max { (rank($0.amount), $0.user) < (rank($1.amount), $1.user) }
+    guard let user = maximum?.user, isForBytes || total.count - oldest(user) >= count else {
       return nil
     }
     return (user, isForBytes)

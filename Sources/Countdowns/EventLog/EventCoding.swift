@@ -56,7 +56,7 @@ package enum EventCoding {
     _ head: Event.Head, _ kind: EntityKind, key: Span<UInt8>,
     to bytes: inout [UInt8], _ words: Words, _ size: Int, _ rest: (inout Writer) -> Void
   ) {
-    bytes.append(atMost: around + key.count + size) { text in
+    bytes.append(atMost: overhead + key.count + size) { text in
       var writer = Writer(text, words)
       writer.begin(head.sequence, kind, key)
       writer.tail(head, rest)
@@ -65,7 +65,7 @@ package enum EventCoding {
   }
 
   /// The most bytes of a record besides its key and its fields.
-  private static let around = 96
+  private static let overhead = 96
 
   /// The bytes of a record after its key, for records that share them.
   struct Tail {
@@ -92,7 +92,7 @@ package enum EventCoding {
       guard tailKey != self.tailKey else { return }
       self.tailKey = tailKey
       bytes.removeAll(keepingCapacity: true)
-      bytes.append(atMost: EventCoding.around + size) { text in
+      bytes.append(atMost: EventCoding.overhead + size) { text in
         var writer = Writer(text, words)
         writer.tail(head, rest)
         text = writer.finish()
@@ -106,7 +106,7 @@ package enum EventCoding {
     _ sequence: Int64, _ kind: EntityKind, key: Span<UInt8>, _ tail: borrowing Tail,
     to bytes: inout [UInt8], _ words: Words
   ) {
-    bytes.append(atMost: around + key.count + tail.bytes.count) { text in
+    bytes.append(atMost: overhead + key.count + tail.bytes.count) { text in
       var writer = Writer(text, words)
       writer.begin(sequence, kind, key)
       writer.raw(tail.bytes.span.extracting(Writer.lengthBytes...))
@@ -474,9 +474,9 @@ package struct LoggedEvent: ~Escapable {
     var reader = rest
     guard let name = reader.word(), let generation = reader.integer() else { return }
     let code = Words.code(of: name)
-    let around = 96
+    let overhead = 96
     withFields(reader) { fields -> Void? in
-      bytes.append(atMost: around + key.count + name.count + fields.count) { text in
+      bytes.append(atMost: overhead + key.count + name.count + fields.count) { text in
         var writer = EventCoding.Writer(text, words)
         writer.integer(sequence)
         writer.byte(kind.rawValue)

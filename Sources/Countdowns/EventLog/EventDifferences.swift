@@ -14,12 +14,12 @@ struct EventDifferences {
   /// How far such a part may go, in both records together.
   private static let farthest = 64
   /// How many such parts there may be; the rest is not compared.
-  private static let mostParts = 256
+  private static let maximumParts = 256
 
   /// Where the newest whole record of an entity begins, by its hash.
-  private var places: [UInt64: Int] = [:]
+  private var offsets: [UInt64: Int] = [:]
 
-  mutating func removeAll() { if !places.isEmpty { places.removeAll() } }
+  mutating func removeAll() { if !offsets.isEmpty { offsets.removeAll() } }
 
   @inline(__always)
   static func isLong(_ length: Int) -> Bool { length >= shortest }
@@ -35,14 +35,14 @@ struct EventDifferences {
       return false
     }
     let hash = kind.hash(of: key)
-    let place = places.updateValue(begin, forKey: hash)
-    guard let place, let old = Self.rest(of: chunk.span, at: place, of: key) else { return false }
+    let offset = offsets.updateValue(begin, forKey: hash)
+    guard let offset, let old = Self.rest(of: chunk.span, at: offset, of: key) else { return false }
     chunk.removeLast(record.count)
     chunk.append(atMost: 2 * record.count + 64) { text in
       var writer = EventCoding.Writer(text, words)
       writer.integer(sequence)
       writer.byte(kind.rawValue | EventCoding.differs)
-      writer.integer(Int64(begin - place))
+      writer.integer(Int64(begin - offset))
       EventDifferences.write(reader, EventCoding.Reader(old.span), to: &writer)
       text = writer.finish()
     }
@@ -51,15 +51,15 @@ struct EventDifferences {
       chunk += record
       return false
     }
-    places[hash] = place
+    offsets[hash] = offset
     return true
   }
 
   /// Returns what a whole record has after its key; nil if that is another key.
   private static func rest(
-    of chunk: Span<UInt8>, at place: Int, of key: Span<UInt8>
+    of chunk: Span<UInt8>, at offset: Int, of key: Span<UInt8>
   ) -> [UInt8]? {
-    guard var reader = EventCoding.whole(chunk, at: place), let own = reader.text(),
+    guard var reader = EventCoding.whole(chunk, at: offset), let own = reader.text(),
       own.hasSameBytes(as: key)
     else { return nil }
     return Array(reader.left)
@@ -71,18 +71,18 @@ struct EventDifferences {
   ) {
     guard let own = record.atFields?.left, let base = other.atFields?.left else { return }
     writer.raw(record.left.extracting(..<(record.left.count - own.count)))
-    var (begin, place) = (0, 0)
+    var (begin, offset) = (0, 0)
     var (skip, passed) = (0, 0)
-    for _ in 0..<mostParts {
-      let count = commonLength(own, begin + skip, base, place + passed)
+    for _ in 0..<maximumParts {
+      let count = commonLength(own, begin + skip, base, offset + passed)
       writer.integer(Int64(skip))
       writer.raw(own.extracting(begin..<begin + skip))
       writer.integer(Int64(passed))
       writer.integer(Int64(count))
       begin += skip + count
-      place += passed + count
+      offset += passed + count
       guard begin < own.count else { return }
-      guard let next = nextEqual(own, begin, base, place) else { break }
+      guard let next = nextEqual(own, begin, base, offset) else { break }
       (skip, passed) = next
     }
     writer.integer(Int64(own.count - begin))
@@ -94,10 +94,10 @@ struct EventDifferences {
   private static func commonLength(
     _ a: Span<UInt8>, _ from: Int, _ b: Span<UInt8>, _ other: Int
   ) -> Int {
-    let most = min(a.count - from, b.count - other)
+    let maximum = min(a.count - from, b.count - other)
     var count = 0
-    while count + 8 <= most, a.word(at: from + count) == b.word(at: other + count) { count += 8 }
-    while count < most, a[from + count] == b[other + count] { count += 1 }
+    while count + 8 <= maximum, a.word(at: from + count) == b.word(at: other + count) { count += 8 }
+    while count < maximum, a[from + count] == b[other + count] { count += 1 }
     return count
   }
 

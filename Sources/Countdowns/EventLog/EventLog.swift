@@ -94,9 +94,9 @@ package struct EventLog {
   private let fullCount: Int
   private let fullBytes: Int
   /// The most bytes of memory that are reused for the next chunk.
-  private static let mostKept = 256 << 10
+  private static let maximumKept = 256 << 10
   /// The most bytes that are set aside, not sealed, when another user's event comes.
-  private static let mostSetAside = 2_048
+  private static let maximumSetAside = 2_048
   /// How many ends of owned entities it takes now. An owner may have very many, and their ends must
   /// not evict the rest.
   private var roomForOwned: Int
@@ -117,7 +117,7 @@ package struct EventLog {
     bound = EventBound(count: limit, bytes: bytes)
     self.hasUsers = hasUsers
     fullCount = min(limit, 1_024)
-    fullBytes = min(bytes / 16, Self.mostKept)
+    fullBytes = min(bytes / 16, Self.maximumKept)
     droppedThrough = sequence
     roomForOwned = limit / Self.ownedShare
   }
@@ -192,7 +192,7 @@ package struct EventLog {
   mutating func append(
     _ head: Event.Head, key: Span<UInt8>, _ view: some EntityView, of user: UInt32
   ) {
-    append(head, view.kind, key: key, view.mostEventBytes(head), of: user) {
+    append(head, view.kind, key: key, view.maximumEventBytes(head), of: user) {
       head.writeRest(of: view, to: &$0)
     }
   }
@@ -216,7 +216,7 @@ package struct EventLog {
     _ view: () -> some EntityView
   ) {
     begin(user)
-    tail.update(tailKey, head, words.words, Self.mostOfNumbers) {
+    tail.update(tailKey, head, words.words, Self.maximumOfNumbers) {
       head.writeRest(of: view(), to: &$0)
     }
     EventCoding.append(head.sequence, .countdown, key: key, tail, to: &open.bytes, words.words)
@@ -224,7 +224,7 @@ package struct EventLog {
   }
 
   /// The most bytes of the fields of an event that reports only numbers and predefined words.
-  static let mostOfNumbers = 2_048
+  static let maximumOfNumbers = 2_048
 
   /// Appends an event that another daemon has written, with a new sequence number.
   mutating func append(_ event: borrowing LoggedEvent, as sequence: Int64) {
@@ -301,7 +301,7 @@ package struct EventLog {
     writer = nil
     guard open.count > 0 else { return forgetIfEmpty(user) }
     let rest = takeOpen()
-    guard rest.bytes.count > Self.mostSetAside else {
+    guard rest.bytes.count > Self.maximumSetAside else {
       lanes[user]?.rest = rest
       pending.insert(user)
       return
@@ -317,7 +317,7 @@ package struct EventLog {
     EventCoding.setCount(taken.count, of: &taken.bytes)
     open.count = 0
     differences.removeAll()
-    open.bytes.removeAll(keepingCapacity: open.bytes.count <= Self.mostKept)
+    open.bytes.removeAll(keepingCapacity: open.bytes.count <= Self.maximumKept)
     return taken
   }
 
@@ -387,15 +387,15 @@ package struct EventLog {
 
   /// The most bytes of a portion for a store, unless one chunk has more: a store drops it as a
   /// whole.
-  private static let mostInPortion = 1 << 20
+  private static let maximumInPortion = 1 << 20
 
   /// The most bytes of all portions for a store, unless one chunk has more: a batch has an end.
-  private static let mostAtOnce = 1 << 30
+  private static let maximumAtOnce = 1 << 30
 
   /// Returns the events since the last call, in portions by their last number. If there are too
   /// many, the oldest are left out: events up to `missingThrough` are missing in the store.
   package mutating func takeUnstored(
-    atMost most: Int = mostInPortion, inAll total: Int = mostAtOnce
+    atMost maximum: Int = maximumInPortion, inAll total: Int = maximumAtOnce
   ) -> (portions: [Portion], missingThrough: Int64) {
     sealAll()
     var found: [Portion] = []
@@ -418,7 +418,7 @@ package struct EventLog {
     var portions: [Portion] = []
     for next in found[first...] {
       if let last = portions.last, last.user == next.user,
-        last.bytes.count + next.bytes.count <= most
+        last.bytes.count + next.bytes.count <= maximum
       {
         portions[portions.count - 1].append(next)
       } else {

@@ -40,9 +40,9 @@ struct Words {
   }
 
   /// A cache of codes by the address of a word: an open hash table of addresses, each with its code
-  /// in the low byte. The program has far fewer literals of words than the table has places.
-  private let found = Cells<UInt64>.allocate(1 << placeBits)
-  private static let placeBits = 10
+  /// in the low byte. The program has far fewer literals of words than the table has offsets.
+  private let found = Cells<UInt64>.allocate(1 << offsetBits)
+  private static let offsetBits = 10
 
   /// Owns the cache. Writers of events borrow `words` as a plain value.
   final class Owner {
@@ -53,29 +53,29 @@ struct Words {
 
   @inline(__always)
   func code(of word: StaticString) -> UInt8 {
-    let entry = found[Self.firstPlace(word.address)]
+    let entry = found[Self.firstOffset(word.address)]
     return entry &>> 8 == UInt64(word.address) ? UInt8(truncatingIfNeeded: entry) : find(word)
   }
 
   /// Returns the upper bits of a product, which separate addresses that are close together.
   @inline(__always)
-  private static func firstPlace(_ address: UInt) -> Int {
-    Int(truncatingIfNeeded: (address &* 0x9E37_79B9_7F4A_7C15) &>> (64 &- UInt(placeBits)))
+  private static func firstOffset(_ address: UInt) -> Int {
+    Int(truncatingIfNeeded: (address &* 0x9E37_79B9_7F4A_7C15) &>> (64 &- UInt(offsetBits)))
   }
 
   @inline(never)
   private func find(_ word: StaticString) -> UInt8 {
-    var place = Self.firstPlace(word.address)
+    var offset = Self.firstOffset(word.address)
     for _ in 0..<found.count / 2 {
-      if found[place] >> 8 == UInt64(word.address) {
-        return UInt8(truncatingIfNeeded: found[place])
+      if found[offset] >> 8 == UInt64(word.address) {
+        return UInt8(truncatingIfNeeded: found[offset])
       }
-      if found[place] == 0 { break }
-      place = (place + 1) & (found.count - 1)
+      if found[offset] == 0 { break }
+      offset = (offset + 1) & (found.count - 1)
     }
     let index = Self.all.firstIndex { $0.bytes.hasSameBytes(as: word.bytes) }
     let code = index.map { UInt8($0 + 1) } ?? Self.none
-    found[place] = UInt64(word.address) << 8 | UInt64(code)
+    found[offset] = UInt64(word.address) << 8 | UInt64(code)
     return code
   }
 }

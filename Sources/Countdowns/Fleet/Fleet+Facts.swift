@@ -98,8 +98,8 @@ extension Fleet {
         "1 while changes are refused, as the servers have lost records.",
         shown: "\(refused / 1_000)")
     ]
-    guard let least = ahead.min(), let most = ahead.max() else { return refusal }
-    return refusal + [Figure("fleet_clock_ahead_us", "\(least)..\(most)")]
+    guard let least = ahead.min(), let maximum = ahead.max() else { return refusal }
+    return refusal + [Figure("fleet_clock_ahead_us", "\(least)..\(maximum)")]
   }
 
   /// What is wrong while this host joins; nil once it has all copies.

@@ -68,12 +68,12 @@ extension Fleet {
       guard request.token == nil || !result.isUnsure else { return take.ended(take) }
       let taken = take.taken
       take.taken = []
-      giveBack(taken, take.unreachable) { take.ended(take) }
+      refund(taken, take.unreachable) { take.ended(take) }
     }
     action.isRemembered = request.token != nil
     if !action.isRemembered {
       action.wasLate = { [self] result in
-        giveBack([request.charge(key, result)], take.unreachable)
+        refund([request.charge(key, result)], take.unreachable)
       }
     }
     begin(.action(action), about: FleetKey(.throttle, key))
@@ -99,13 +99,13 @@ extension Fleet {
 
   /// Gives back what was taken, but for what has come back with time. Whoever has taken meanwhile
   /// may have had the use of that: a rate does not know.
-  private func giveBack(
+  private func refund(
     _ charges: [LimitCharge], _ unreachable: FleetSettings.Unreachable,
     then: @escaping () -> Void = {}
   ) {
     change(
-      charges.map { ($0.place.key, $0) }, unreachable,
-      { $0.giveBack($1.place, cost: $1.cost, taken: $1.taken, at: $2) }, then)
+      charges.map { ($0.share.key, $0) }, unreachable,
+      { $0.refund($1.share, cost: $1.cost, taken: $1.taken, at: $2) }, then)
   }
 
   /// Changes limits, each of them once, and all at the same time.
@@ -133,12 +133,12 @@ extension Fleet {
   /// Notes which rooms countdowns wait for, so that the next one waits for a later room.
   func note(_ promised: [[UInt8]: Instant]) {
     guard !promised.isEmpty else { return }
-    if promises.count >= Self.mostPromises { promises = [:] }
+    if promises.count >= Self.maximumPromises { promises = [:] }
     promises.merge(promised) { $1 }
   }
 
   /// Of how many limits it is known which room was promised last.
-  private static let mostPromises = 10_000
+  private static let maximumPromises = 10_000
 
   // MARK: Starts
 
@@ -151,7 +151,7 @@ extension Fleet {
     operation.state = .atLimits
     let take = LimitsTake(request, by: client, unreachable) { [self] take in
       operation.charged = take.taken
-      guard !operation.isOver else { return giveBackCharged(operation) }
+      guard !operation.isOver else { return refundCharged(operation) }
       operation.state = .underWay
       if let problem = take.problem { return end(operation, problem) }
       guard take.refusal != nil else { return decide(operation) }
@@ -159,32 +159,32 @@ extension Fleet {
       tryAgain(operation, "others take from its limits all the time; try again")
     }
     // They were charged for another START of this key.
-    giveBackCharged(operation) { [self] in self.take(take) }
+    refundCharged(operation) { [self] in self.take(take) }
   }
 
   /// Gives back what was charged for a start that was not made.
-  func giveBackCharged(_ operation: FleetOperation, then: @escaping () -> Void = {}) {
+  func refundCharged(_ operation: FleetOperation, then: @escaping () -> Void = {}) {
     let charged = operation.charged
     operation.charged = []
-    giveBack(charged, unreachable(operation), then: then)
+    refund(charged, unreachable(operation), then: then)
   }
 
   /// Does what a change of a countdown means for limits.
   func settle(_ operation: FleetOperation, then: @escaping () -> Void = {}) {
     let settled = operation.outcome.limits.settled.filter { settlement in
       settlement.outcome == nil
-        || dispatcher.engine.rules(of: settlement.place.key.span)?.rules.passed != nil
+        || dispatcher.engine.rules(of: settlement.share.key.span)?.rules.passed != nil
     }
     guard !settled.isEmpty else { return then() }
     change(
-      settled.map { ($0.place.key, $0) }, unreachable(operation), { $0.settle($1, at: $2) }, then)
+      settled.map { ($0.share.key, $0) }, unreachable(operation), { $0.settle($1, at: $2) }, then)
   }
 }
 
 extension LimitsRequest {
   /// Returns what was taken from a limit.
   fileprivate func charge(_ key: [UInt8], _ result: FleetAction.Result) -> LimitCharge {
-    LimitCharge(place: LimitPlace(key: key, id: result.id), cost: cost, taken: result.time)
+    LimitCharge(share: LimitShare(key: key, id: result.id), cost: cost, taken: result.time)
   }
 }
 

@@ -21,12 +21,14 @@ extension Fleet {
   package func isWhole(_ index: Int) -> Bool { settings.mirror == .all || partitions[index].isKept }
 
   /// Whether this host knows what it says about a key without asking the servers.
-  func isHeld(_ key: FleetKey, in index: Int) -> Bool {
+  func isMirrored(_ key: FleetKey, in index: Int) -> Bool {
     isWhole(index) || partitions[index].copies[key] != nil
   }
 
   /// Whether a record that comes from the stream, or is loaded, is kept.
-  func wants(_ key: FleetKey, in index: Int) -> Bool { isHeld(key, in: index) || isAwaited(key) }
+  func wants(_ key: FleetKey, in index: Int) -> Bool {
+    isMirrored(key, in: index) || isAwaited(key)
+  }
 
   private func isAwaited(_ key: FleetKey) -> Bool {
     lanes[key] != nil || fetched[key] != nil
@@ -157,7 +159,7 @@ extension Fleet {
         // Until the partition is opened, nothing is known. Then a loading begins, with what
         // somebody is subscribed to by then, and subscribers receive snapshots.
         let isKnown = partitions[index].hasCopies || partitions[index].isLoading
-        return isHeld(found, in: index) || !isKnown ? nil : found
+        return isMirrored(found, in: index) || !isKnown ? nil : found
       })
     return keys.isEmpty ? nil : keys
   }

@@ -123,7 +123,7 @@ extension Fleet {
     guard !operation.isOver, lanes[operation.key]?.current === operation else { return }
     operation.state = .underWay
     let index = operation.partition
-    if isRead(operation), settings.reads == .local, isHeld(operation.key, in: index) {
+    if isRead(operation), settings.reads == .local, isMirrored(operation.key, in: index) {
       operation.take(localOutcome(operation))
       return confirm(operation)
     }
@@ -145,7 +145,7 @@ extension Fleet {
     var decided = now
     operation.take(decide(operation, known, at: now))
     guard !operation.outcome.limits.isOpen else { return charge(operation) }
-    if operation.outcome.limits.asked.isEmpty { giveBackCharged(operation) }
+    if operation.outcome.limits.asked.isEmpty { refundCharged(operation) }
     if startsTime(operation), latest > now {
       if let due = operation.outcome.nextDue, due <= latest {
         return hold(
@@ -189,7 +189,8 @@ extension Fleet {
     do throws(CommandError) {
       try check(operation, isNew: expected == nil && record != nil, at: now)
     } catch {
-      if error.text.hasPrefix("LIMIT"), operation.seen == nil, !isHeld(operation.key, in: index) {
+      if error.text.hasPrefix("LIMIT"), operation.seen == nil, !isMirrored(operation.key, in: index)
+      {
         // It may not be new.
         return send(.read(operation.key), to: index, for: operation)
       }
@@ -229,7 +230,7 @@ extension Fleet {
     deciding = (operation.partition, asker, [])
     var outcome = workbench.decide(
       operation.parts, by: { ownerNumber(of: $0.connection) }, about: operation.key, known?.bytes,
-      charged: operation.charged.map(\.place), at: time,
+      charged: operation.charged.map(\.share), at: time,
       settings: dispatcher.engine.settings, isDegraded: isDegraded)
     outcome.gone = deciding.gone
     return outcome
@@ -283,7 +284,7 @@ extension Fleet {
   private func decideAlone(_ operation: FleetOperation) -> Bool {
     guard operation.command != nil || operation.action != nil,
       operation.command?.spec.flags.contains(.decidedByFleet) != true,
-      isHeld(operation.key, in: operation.partition)
+      isMirrored(operation.key, in: operation.partition)
     else { return false }
     // What was sent before may still be made, so its outcome stays.
     let outcome = localOutcome(operation)
@@ -379,7 +380,7 @@ extension Fleet {
   private func receive(
     _ answer: FleetAnswer, for operation: FleetOperation, at index: Int, asked: FleetPlace
   ) {
-    defer { if operation.isOver, !operation.isAtStake { giveBackCharged(operation) } }
+    defer { if operation.isOver, !operation.isAtStake { refundCharged(operation) } }
     switch answer.body {
     case .opened, .closed, .entries: break
     case .record(let record):
@@ -455,7 +456,7 @@ extension Fleet {
   func tryAgain(_ operation: FleetOperation, _ problem: String) {
     operation.attempts += 1
     statistics.conflicts += 1
-    guard operation.attempts < Self.mostAttempts || operation.isDue else {
+    guard operation.attempts < Self.maximumAttempts || operation.isDue else {
       return failForNow(operation, problem)
     }
     decide(operation)
@@ -526,7 +527,7 @@ extension Fleet {
     if isCurrent, operation.state == .underWay, whole.state != .awaitsTurn, !whole.hasFailed {
       whole.hasFailed = true
       partitions[operation.partition].failures += 1
-      if partitions[operation.partition].failures == Self.mostFailures {
+      if partitions[operation.partition].failures == Self.maximumFailures {
         heartbeatDue = min(heartbeatDue, boot + Self.probe)
       }
     }
@@ -589,7 +590,7 @@ extension Fleet {
     operation.state = .over
     partitions[operation.partition].forgetParked()
     leave(operation)
-    if !operation.isAtStake { giveBackCharged(operation) }
+    if !operation.isAtStake { refundCharged(operation) }
     guard !wasOver else { return }
     if case .fetch(let fetch) = operation.purpose { finish(fetch, reply) }
     if let action = operation.action {

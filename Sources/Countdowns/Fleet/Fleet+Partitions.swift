@@ -85,7 +85,7 @@ final class FleetPartition {
 
   init(_ clock: ServerClock) { self.clock = clock }
 
-  var isBroken: Bool { failures >= Fleet.mostFailures }
+  var isBroken: Bool { failures >= Fleet.maximumFailures }
   var isUsable: Bool { isOpen && !isBroken && !clock.isTooFarAhead && refusal == nil }
 
   /// Releases commands that have ended. All wait for the same time, so they end in order.

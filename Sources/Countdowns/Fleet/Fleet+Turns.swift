@@ -9,19 +9,19 @@
 /// not changed the limit for a while has no turn, so one that is alone waits for nobody.
 extension Fleet {
   /// How many changes are made at once.
-  private static let mostAtOnce = 64
+  private static let maximumAtOnce = 64
   /// After how many turns that it lets pass a host has none.
-  private static let mostSkipped = 2
+  private static let maximumSkipped = 2
   /// Of how many limits it is known who has changed them lately.
-  private static let mostWritten = 1_024
+  private static let maximumWritten = 1_024
 
   // MARK: Turns
 
   /// Notes that a daemon has changed a limit.
   func noteWriter(of key: FleetKey, _ daemon: UInt64) {
-    if writers.count >= Self.mostWritten, writers[key] == nil {
+    if writers.count >= Self.maximumWritten, writers[key] == nil {
       writers = writers.filter { isRecent($0.value.last!) }
-      if writers.count >= Self.mostWritten { writers = [:] }
+      if writers.count >= Self.maximumWritten { writers = [:] }
     }
     var known = writers[key] ?? []
     if let last = known.firstIndex(where: { $0.daemon == daemon }) {
@@ -29,7 +29,7 @@ extension Fleet {
       for place in 0..<last { known[place].skipped += 1 }
       known.remove(at: last)
     }
-    known.removeAll { !isRecent($0) || $0.skipped > Self.mostSkipped }
+    known.removeAll { !isRecent($0) || $0.skipped > Self.maximumSkipped }
     known.append(FleetWriter(daemon: daemon, boot: boot))
     writers[key] = known
   }
@@ -85,7 +85,7 @@ extension Fleet {
     else { return operation }
     var parts = operation.parts.filter { !$0.isOver }
     let count = parts.count
-    while parts.count < Self.mostAtOnce, let next = lanes[key]!.next.first,
+    while parts.count < Self.maximumAtOnce, let next = lanes[key]!.next.first,
       next.isOver || next.takes
     {
       lanes[key]!.next.removeFirst()

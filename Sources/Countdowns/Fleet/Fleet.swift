@@ -93,11 +93,11 @@ package final class Fleet {
   static let probe: Int64 = 500_000
   /// How much later than the writer of a record other daemons do its due work, in microseconds.
   static let grace: Int64 = 150_000
-  static let mostAttempts = 8
+  static let maximumAttempts = 8
   /// How many steps of work follow an answer at once; the rest waits for its turn.
   static let stepsAtOnce = 64
   /// After so many commands in a row without an answer, the next ones do not wait for one.
-  static let mostFailures = 3
+  static let maximumFailures = 3
 
   /// - Parameters:
   ///   - daemon: a number that no other daemon of the fleet has.

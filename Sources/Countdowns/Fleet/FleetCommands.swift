@@ -60,7 +60,7 @@ extension Call {
   }
 
   fileprivate func hiddenEntity() throws(CommandError) -> HiddenEntity {
-    let place = try spec.integer(arguments[3], "place", in: 0...Int64(StoredPlaces.end - 1))
+    let place = try spec.integer(arguments[3], "place", in: 0...Int64(StoredSlots.end - 1))
     guard let entity = Self.hiddenEntity(arguments, at: UInt32(place)) else {
       throw problem("this is no record of a kind that a fleet can share")
     }

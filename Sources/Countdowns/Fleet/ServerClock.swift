@@ -18,7 +18,7 @@ struct ServerClock {
 
   private let maximumSkew: Int64
   private var least: Bound?
-  private var most: Bound?
+  private var maximum: Bound?
   /// The latest time returned. If the server's clock goes back, time stops, but never goes back.
   private var last = Int64.min
   /// Whether the server's clock was set too far forward, or a server with such a clock has taken
@@ -29,7 +29,9 @@ struct ServerClock {
 
   private func leastAhead(at boot: Int64) -> Int64? { least.map { $0.ahead - $0.drift(at: boot) } }
 
-  private func mostAhead(at boot: Int64) -> Int64? { most.map { $0.ahead + $0.drift(at: boot) } }
+  private func maximumAhead(at boot: Int64) -> Int64? {
+    maximum.map { $0.ahead + $0.drift(at: boot) }
+  }
 
   /// Returns a time that the server's clock has reached; nil before the first answer.
   mutating func now(at boot: Int64) -> Int64? {
@@ -40,7 +42,7 @@ struct ServerClock {
 
   /// Returns a time that the server's clock has not passed; nil before the first answer.
   mutating func latest(at boot: Int64) -> Int64? {
-    guard let now = now(at: boot), let ahead = mostAhead(at: boot) else { return nil }
+    guard let now = now(at: boot), let ahead = maximumAhead(at: boot) else { return nil }
     return max(now, boot + ahead)
   }
 
@@ -49,8 +51,8 @@ struct ServerClock {
     let lower = Bound(ahead: engine - received, since: received)
     // The server may have shown it at once, and the clocks have drifted apart since then.
     let upper = Bound(ahead: engine - sent, since: sent)
-    guard let known = leastAhead(at: received), let limit = mostAhead(at: received) else {
-      (least, most) = (lower, upper)
+    guard let known = leastAhead(at: received), let limit = maximumAhead(at: received) else {
+      (least, maximum) = (lower, upper)
       return
     }
     // A late answer shows less than the clock does, so only what it cannot have been counts.
@@ -59,7 +61,7 @@ struct ServerClock {
     // If it was less far ahead even at `sent`, it was set back, or is another server's clock.
     if lower.ahead > known || upper.ahead < known { least = lower }
     // If it was further ahead even at `received`, it was set forward.
-    if upper.ahead < limit || lower.ahead > limit { most = upper }
+    if upper.ahead < limit || lower.ahead > limit { maximum = upper }
   }
 
   /// Notes that the server's clock had reached `engine` by this time on the boot clock.

@@ -65,7 +65,7 @@ final class Workbench {
   ///   - isDegraded: whether the servers cannot be asked, so that other hosts may decide otherwise.
   func decide(
     _ operations: [FleetOperation], by owner: (Client) -> UInt64,
-    about key: FleetKey, _ record: [UInt8]?, charged: [LimitPlace] = [], at time: Int64,
+    about key: FleetKey, _ record: [UInt8]?, charged: [LimitShare] = [], at time: Int64,
     settings: EngineSettings, isDegraded: Bool = false
   ) -> Outcome {
     engine.reload(settings)

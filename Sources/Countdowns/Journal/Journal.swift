@@ -39,9 +39,9 @@ package final class Journal {
   /// A segment has at most this part of the journal; the oldest is removed as a whole.
   package static let segments = 8
   /// The most bytes of a segment, as a start reads the newest.
-  private static let mostInSegment = 64 << 20
+  private static let maximumInSegment = 64 << 20
   /// The most bytes that wait for the host.
-  private static let mostPending = 16 << 20
+  private static let maximumPending = 16 << 20
   /// About what the file needs for each entry besides its bytes.
   private static let overhead = 32
 
@@ -197,7 +197,7 @@ package final class Journal {
 
   func append(_ entry: JournalEntry) {
     let bytes = entry.bytes(offset: 0)
-    guard !begins.isDue, pendingBytes + bytes.count <= Self.mostPending else {
+    guard !begins.isDue, pendingBytes + bytes.count <= Self.maximumPending else {
       dropped += 1
       return startOver(lost: 1)
     }
@@ -206,8 +206,8 @@ package final class Journal {
 
   /// Begins a segment if it is time: not between an entry and the states that belong to it.
   func beginSegmentIfDue(at now: Moment) {
-    guard !isInCommand, pendingBytes < Self.mostPending,
-      begins.isDue || segment.bytes >= min(settings.size / Self.segments, Self.mostInSegment)
+    guard !isInCommand, pendingBytes < Self.maximumPending,
+      begins.isDue || segment.bytes >= min(settings.size / Self.segments, Self.maximumInSegment)
         || segment.entries >= max(settings.entries / Self.segments, 1)
     else { return }
     var entry = JournalEntry(.segment, at: now)

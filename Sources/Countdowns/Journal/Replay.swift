@@ -178,10 +178,10 @@ package final class Replay {
     let (kind, store) = (entry.kind.behavior, engine.store(of: entry.kind))
     guard store.find(entry.key.span) == nil else { return }
     for record in entry.records {
-      let place = UInt32(store.indexEnd)
+      let slot = UInt32(store.indexEnd)
       // What cannot be restored begins as new.
       try? kind.restore(
-        record[...], at: place, offset: shift.microseconds * -1, in: engine, at: host.now)
+        record[...], at: slot, offset: shift.microseconds * -1, in: engine, at: host.now)
     }
     // Numbers of sends rise.
     guard let index = store.find(entry.key.span) else { return }

@@ -101,7 +101,7 @@ struct Connections: ~Copyable, ConnectionLiveness {
   }
 
   /// The most entities that a user has.
-  var mostEntitiesOfUser: Int { max(entitiesOfUser.values.max() ?? 0, lastUser.entities) }
+  var maximumEntitiesOfUser: Int { max(entitiesOfUser.values.max() ?? 0, lastUser.entities) }
 
   mutating func adjustEntityCount(by change: Int, for uid: UInt32) {
     lastUser.entities = entities(of: uid) + change

@@ -173,13 +173,13 @@ extension ValueType {
     func type(_ name: String, _ more: RESPValue.Pair...) -> [RESPValue.Pair] {
       [.of("type", name)] + more
     }
-    func sized(_ name: String, _ most: Int?) -> [RESPValue.Pair] {
-      type(name) + (most.map { [.of("max", $0)] } ?? [])
+    func sized(_ name: String, _ maximum: Int?) -> [RESPValue.Pair] {
+      type(name) + (maximum.map { [.of("max", $0)] } ?? [])
     }
     switch self {
     case .key: return type("key", .of("max", 512))
-    case .text(let most): return sized("text", most)
-    case .bytes(let most): return sized("bytes", most)
+    case .text(let maximum): return sized("text", maximum)
+    case .bytes(let maximum): return sized("bytes", maximum)
     case .token: return type("token", .of("max", TextLimits.token))
     case .integer(let range):
       return type(

@@ -4,18 +4,18 @@ import Wire
 extension Dispatcher {
   /// What one delivery may cost: 1 for each event, each receiver, and each short comparison with a
   /// pattern.
-  private static let mostPerDelivery = 2_048
+  private static let maximumPerDelivery = 2_048
 
   /// What the patterns of a connection may cost to compare, without being the cause of a delay.
-  private static let mostOrdinaryCost = 128
+  private static let maximumOrdinaryCost = 128
 
   /// With more bytes of undelivered events, whoever causes another has a part of them delivered.
-  private static let mostWaiting = 1 << 20
+  private static let maximumWaiting = 1 << 20
 
   var undeliveredLength: Int { engine.undeliveredLength + delivering.length }
 
   /// Whether events happen faster than they are delivered.
-  var isBehind: Bool { undeliveredLength > Self.mostWaiting }
+  var isBehind: Bool { undeliveredLength > Self.maximumWaiting }
 
   /// Whether no event waits to be delivered.
   var hasDeliveredAll: Bool { delivering.isEmpty && !engine.hasOutbox }
@@ -32,7 +32,7 @@ extension Dispatcher {
     guard !isDelivering else { return }
     isDelivering = true
     defer { isDelivering = false }
-    var budget = deliversAtOnce ? Int.max : Self.mostPerDelivery
+    var budget = deliversAtOnce ? Int.max : Self.maximumPerDelivery
     deliversAtOnce = false
     while budget > 0 {
       if delivering.isEmpty {
@@ -80,7 +80,8 @@ extension Dispatcher {
     let costs = sessions.values.filter { !$0.isClosing }.map { session in
       (session, engine.subscriptions.matchingCost(of: session.client.connection))
     }
-    guard let (slowest, cost) = costs.max(by: { $0.1 < $1.1 }), cost > Self.mostOrdinaryCost else {
+    guard let (slowest, cost) = costs.max(by: { $0.1 < $1.1 }), cost > Self.maximumOrdinaryCost
+    else {
       return
     }
     drop(

@@ -9,7 +9,7 @@ extension Dispatcher {
     let change = pending - session.accountedOutput
     user.unreadBytes += change
     unreadBytes += change
-    if unreadBytes > mostUnread { mostUnread = unreadBytes }
+    if unreadBytes > maximumUnread { maximumUnread = unreadBytes }
     session.accountedOutput = pending
     if user.unreadBytes < settings.maxOutputPerUser {
       if user.fullSince != nil { user.fullSince = nil }
@@ -33,7 +33,7 @@ extension Dispatcher {
     }
     user.unreadBytes += bytes
     unreadBytes += bytes
-    if unreadBytes > mostUnread { mostUnread = unreadBytes }
+    if unreadBytes > maximumUnread { maximumUnread = unreadBytes }
     session.accountedOutput += bytes
   }
 
@@ -52,8 +52,8 @@ extension Dispatcher {
   /// Returns whether there was a peak of unread output, most of which has been freed since the last
   /// call, so that it is worth returning memory to the system.
   package func takePeak() -> Bool {
-    guard mostUnread >= Self.peak, unreadBytes < mostUnread / 8 else { return false }
-    mostUnread = unreadBytes
+    guard maximumUnread >= Self.peak, unreadBytes < maximumUnread / 8 else { return false }
+    maximumUnread = unreadBytes
     return true
   }
 

@@ -19,7 +19,7 @@ package protocol EntityView: FieldRecord, Sendable {
   /// Writes the fields of an event of that name, after the fields that all events have.
   func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable)
   /// Returns the most bytes that the fields of an event take in the event log.
-  func mostEventBytes(_ head: Event.Head) -> Int
+  func maximumEventBytes(_ head: Event.Head) -> Int
 }
 
 extension EntityView {
@@ -37,7 +37,7 @@ extension EntityView {
   package var retryAfterMS: Int64 { 0 }
   package var refusingLimit: [UInt8]? { nil }
 
-  package func mostEventBytes(_ head: Event.Head) -> Int { fieldBytes(head) }
+  package func maximumEventBytes(_ head: Event.Head) -> Int { fieldBytes(head) }
 
   func fieldBytes(_ head: Event.Head) -> Int {
     var size = FieldSize()

@@ -54,7 +54,7 @@ package enum Glob {
 
   /// Returns whether the parts that follow a star match a text.
   ///
-  /// The parts up to the next star are best found as early as possible, as a later place leaves
+  /// The parts up to the next star are best found as early as possible, as a later position leaves
   /// less to the rest. Those after the last star must match the end.
   private static func matchesAfterStar(_ parts: Parts, _ text: Span<UInt8>) -> Bool {
     var parts = parts
@@ -74,42 +74,42 @@ package enum Glob {
       guard !isLast else {
         return section.matches(text, at: text.count - length, length)
       }
-      guard let place = section.find(length, in: text, from: first) else { return false }
-      first = place + length
+      guard let position = section.find(length, in: text, from: first) else { return false }
+      first = position + length
     }
   }
 
   /// The parts of a pattern, one after the other.
   private struct Parts: ~Escapable {
     let pattern: Span<UInt8>
-    var place = 0
+    var position = 0
 
     @_lifetime(copy pattern)
     init(_ pattern: Span<UInt8>) { self.pattern = pattern }
 
-    var isAtEnd: Bool { place == pattern.count }
+    var isAtEnd: Bool { position == pattern.count }
 
-    /// Returns whether the next parts match a place of a text.
-    func matches(_ text: Span<UInt8>, at place: Int, _ length: Int) -> Bool {
+    /// Returns whether the next parts match a position of a text.
+    func matches(_ text: Span<UInt8>, at position: Int, _ length: Int) -> Bool {
       var parts = self
-      for index in place..<place + length where parts.next()?.matches(text[index]) != true {
+      for index in position..<position + length where parts.next()?.matches(text[index]) != true {
         return false
       }
       return true
     }
 
-    /// Returns the first place at which the next parts match a text.
+    /// Returns the first position at which the next parts match a text.
     func find(_ length: Int, in text: Span<UInt8>, from first: Int) -> Int? {
       var parts = self
       guard length > 1 else {
         guard let part = parts.next(), length == 1 else { return first }
         return (first..<text.count).first { part.matches(text[$0]) }
       }
-      // A row has a 1 for each place in the text where the parts read until now can end.
+      // A row has a 1 for each position in the text where the parts read until now can end.
       let width = text.count + 1
       return withTemporaryBytes(2 * width) { rows in
         var row = 0
-        for place in first..<width { rows[place] = 1 }
+        for position in first..<width { rows[position] = 1 }
         for read in 0..<length {
           guard let part = parts.next(),
             part.advance(&rows, row, to: width - row, over: text, from: first + read)
@@ -121,40 +121,41 @@ package enum Glob {
     }
 
     mutating func next() -> Part? {
-      guard place < pattern.count else { return nil }
-      defer { place += 1 }
-      switch pattern[place] {
+      guard position < pattern.count else { return nil }
+      defer { position += 1 }
+      switch pattern[position] {
       case UInt8(ascii: "*"): return .star
       case UInt8(ascii: "?"): return .any
       case UInt8(ascii: "["): return .anyOf(bytes())
-      case UInt8(ascii: "\\") where place + 1 < pattern.count:
-        place += 1
-        return .byte(pattern[place])
-      default: return .byte(pattern[place])
+      case UInt8(ascii: "\\") where position + 1 < pattern.count:
+        position += 1
+        return .byte(pattern[position])
+      default: return .byte(pattern[position])
       }
     }
 
-    /// Reads a class of bytes. Leaves `place` at its bracket; without one it ends with the pattern.
+    /// Reads a class of bytes. Leaves `position` at its bracket; without one it ends with the
+    /// pattern.
     private mutating func bytes() -> ByteSet {
-      place += 1
-      let isNegated = place < pattern.count && pattern[place] == UInt8(ascii: "^")
-      if isNegated { place += 1 }
+      position += 1
+      let isNegated = position < pattern.count && pattern[position] == UInt8(ascii: "^")
+      if isNegated { position += 1 }
       var bytes = ByteSet()
-      while place < pattern.count, pattern[place] != UInt8(ascii: "]") {
-        if pattern[place] == UInt8(ascii: "\\"), place + 1 < pattern.count {
-          bytes.insert(pattern[place + 1]...pattern[place + 1])
-          place += 2
-        } else if place + 2 < pattern.count, pattern[place + 1] == UInt8(ascii: "-") {
-          let ends = (pattern[place], pattern[place + 2])
+      while position < pattern.count, pattern[position] != UInt8(ascii: "]") {
+        if pattern[position] == UInt8(ascii: "\\"), position + 1 < pattern.count {
+          bytes.insert(pattern[position + 1]...pattern[position + 1])
+          position += 2
+        } else if position + 2 < pattern.count, pattern[position + 1] == UInt8(ascii: "-") {
+          let ends = (pattern[position], pattern[position + 2])
           bytes.insert(min(ends.0, ends.1)...max(ends.0, ends.1))
-          place += 3
+          position += 3
         } else {
-          bytes.insert(pattern[place]...pattern[place])
-          place += 1
+          bytes.insert(pattern[position]...pattern[position])
+          position += 1
         }
       }
       // `next` steps over the bracket.
-      place = min(place, pattern.count - 1)
+      position = min(position, pattern.count - 1)
       if isNegated { bytes.invert() }
       return bytes
     }
@@ -185,23 +186,24 @@ package enum Glob {
       var all: UInt8 = 0
       switch self {
       case .star, .any:
-        for place in first..<text.count {
-          let isHit = unsafe rows[unchecked: row &+ place]
-          unsafe rows[unchecked: next &+ place &+ 1] = isHit
+        for position in first..<text.count {
+          let isHit = unsafe rows[unchecked: row &+ position]
+          unsafe rows[unchecked: next &+ position &+ 1] = isHit
           all |= isHit
         }
       case .byte(let wanted):
-        for place in first..<text.count {
+        for position in first..<text.count {
           let isHit =
-            unsafe rows[unchecked: row &+ place] & (text[unchecked: place] == wanted ? 1 : 0)
-          unsafe rows[unchecked: next &+ place &+ 1] = isHit
+            unsafe rows[unchecked: row &+ position] & (text[unchecked: position] == wanted ? 1 : 0)
+          unsafe rows[unchecked: next &+ position &+ 1] = isHit
           all |= isHit
         }
       case .anyOf(let bytes):
-        for place in first..<text.count {
+        for position in first..<text.count {
           let isHit =
-            unsafe rows[unchecked: row &+ place] & (bytes.contains(text[unchecked: place]) ? 1 : 0)
-          unsafe rows[unchecked: next &+ place &+ 1] = isHit
+            unsafe rows[unchecked: row &+ position]
+            & (bytes.contains(text[unchecked: position]) ? 1 : 0)
+          unsafe rows[unchecked: next &+ position &+ 1] = isHit
           all |= isHit
         }
       }

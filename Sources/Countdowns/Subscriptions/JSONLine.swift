@@ -6,7 +6,7 @@ import Wire
 /// name gets the ending `_base64`.
 struct JSONLine: FieldWriter, ~Copyable {
   /// Bytes for what is around a name or a value, and for the digits of a number.
-  private static let around = 32
+  private static let overhead = 32
 
   private var text = GrowingText()
   /// Whether the next field is the first of the line, or of the record being written.
@@ -80,9 +80,9 @@ struct JSONLine: FieldWriter, ~Copyable {
 
   /// Appends fields that `body` writes itself, each with a comma before it.
   @inline(__always)
-  mutating func fields(atMost most: Int, _ body: (inout ShortText) -> Void) {
+  mutating func fields(atMost maximum: Int, _ body: (inout ShortText) -> Void) {
     isFirst = false
-    text.append(atMost: most, body)
+    text.append(atMost: maximum, body)
   }
 
   /// Appends the fields of a whole line, as the first ones.
@@ -114,7 +114,7 @@ struct JSONLine: FieldWriter, ~Copyable {
       return append(name, atMost: value.count + 2) { JSONString.writePlain(value, to: &$0) }
     }
     let isText = JSONString.canBeText(value)
-    append(name, ending: isText ? "" : "_base64", atMost: JSONString.mostBytes(value)) {
+    append(name, ending: isText ? "" : "_base64", atMost: JSONString.maximumBytes(value)) {
       if isText {
         JSONString.write(value, to: &$0)
       } else {
@@ -129,7 +129,7 @@ struct JSONLine: FieldWriter, ~Copyable {
     append(name, ending: isText ? "" : "_base64") { $0.byte(UInt8(ascii: "[")) }
     for (index, element) in list.enumerated() {
       let element = element.span
-      text.append(atMost: JSONString.mostBytes(element) + 1) {
+      text.append(atMost: JSONString.maximumBytes(element) + 1) {
         if index > 0 { $0.byte(UInt8(ascii: ",")) }
         if isText {
           JSONString.write(element, to: &$0)
@@ -165,12 +165,12 @@ struct JSONLine: FieldWriter, ~Copyable {
   /// Appends a field. `body` writes its value: a number, or at most `most` bytes.
   @inline(__always)
   private mutating func append(
-    _ name: Span<UInt8>, ending: StaticString = "", atMost most: Int = 0,
+    _ name: Span<UInt8>, ending: StaticString = "", atMost maximum: Int = 0,
     _ body: (inout ShortText) -> Void
   ) {
     let isFirst = isFirst
     self.isFirst = false
-    text.append(atMost: name.count + ending.utf8CodeUnitCount + most + Self.around) {
+    text.append(atMost: name.count + ending.utf8CodeUnitCount + maximum + Self.overhead) {
       if !isFirst { $0.byte(UInt8(ascii: ",")) }
       $0.byte(UInt8(ascii: "\""))
       $0.raw(name)
@@ -184,7 +184,7 @@ struct JSONLine: FieldWriter, ~Copyable {
 /// Strings of JSON, quotes included.
 private enum JSONString {
   /// Returns the most bytes of a string: each byte may be an escape of six.
-  static func mostBytes(_ bytes: Span<UInt8>) -> Int { bytes.count * 6 + 4 }
+  static func maximumBytes(_ bytes: Span<UInt8>) -> Int { bytes.count * 6 + 4 }
 
   /// Returns whether a text is ASCII without anything to escape.
   static func isPlain(_ bytes: Span<UInt8>) -> Bool {

@@ -114,8 +114,8 @@ struct PatternTable: ~Copyable {
   mutating func audience(_ channel: Span<UInt8>, direct: [UInt64]) -> Audience? {
     makeList()
     matching.removeAll(keepingCapacity: true)
-    for place in list.indices where list[place].matches(channel) {
-      matching.append(place)
+    for index in list.indices where list[index].matches(channel) {
+      matching.append(index)
     }
     guard direct.isEmpty else {
       return Audience(subscribers: direct, patterns: matching.map { list[$0].asListed })

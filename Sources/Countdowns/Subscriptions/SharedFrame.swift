@@ -3,7 +3,7 @@ import Wire
 /// A message as a frame of each protocol version, made when first needed and shared by all
 /// receivers. Its memory is reused for the next message.
 struct SharedFrame: ~Copyable {
-  private static let around = 32
+  private static let overhead = 32
 
   private var resp2 = GrowingText()
   private var resp3 = GrowingText()
@@ -36,10 +36,10 @@ struct SharedFrame: ~Copyable {
     to text: inout GrowingText
   ) {
     let prefix = message.kind.channelPrefix
-    let most =
-      4 * around + prefix.count + message.key.count + (pattern?.count ?? 0)
+    let maximum =
+      4 * overhead + prefix.count + message.key.count + (pattern?.count ?? 0)
       + message.line.count
-    text.append(atMost: most) { text in
+    text.append(atMost: maximum) { text in
       text.byte(UInt8(ascii: type))
       if let pattern {
         text.raw("4\r\n$8\r\npmessage\r\n")

@@ -63,12 +63,12 @@ struct Subscriptions: ~Copyable {
   func patternCount(of uid: UInt32) -> Int { patternsOfUser[uid] ?? 0 }
 
   /// The most channels and patterns of a connection, and the most patterns of a user.
-  var mostOfConnection: Int {
-    var most = 0
-    ofConnection.visit { most = max(most, $1.count) }
-    return most
+  var maximumOfConnection: Int {
+    var maximum = 0
+    ofConnection.visit { maximum = max(maximum, $1.count) }
+    return maximum
   }
-  var mostPatternsOfUser: Int { patternsOfUser.values.max() ?? 0 }
+  var maximumPatternsOfUser: Int { patternsOfUser.values.max() ?? 0 }
 
   // MARK: Changing
 
@@ -205,10 +205,10 @@ struct Subscriptions: ~Copyable {
   var matchesLater = false
 
   /// What comparing an event with patterns may cost, as `Glob.cost` counts, while it happens.
-  private static let mostMatching = 2_048
+  private static let maximumMatching = 2_048
 
   private mutating func mustMatchLater(_ key: Span<UInt8>) -> Bool {
-    matchesLater || patterns.cost(key.count + 16) > Self.mostMatching
+    matchesLater || patterns.cost(key.count + 16) > Self.maximumMatching
   }
 
   /// Returns whether an entity's events have subscribers; true if finding out would take long.

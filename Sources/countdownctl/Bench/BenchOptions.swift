@@ -57,7 +57,7 @@ struct BenchOptions: ParsableArguments, Sendable {
       guard let value, !range.contains(value) else { return }
       throw ValidationError("--\(name) is \(range.lowerBound) to \(range.upperBound)")
     }
-    try check("countdowns", countdowns, 1...KeyCommand.mostKeys)
+    try check("countdowns", countdowns, 1...KeyCommand.maximumKeys)
     try check("connections", connections, 1...1_000_000)
     try check("pipeline", pipeline, 1...10_000)
     try check("rate", rate, 1...1_000_000_000)

@@ -24,7 +24,7 @@ struct KeyCommand: Sendable {
 
   static let keyDigits = 9
   /// Keys are numbered from 0.
-  static let mostKeys = 1_000_000_000
+  static let maximumKeys = 1_000_000_000
 
   static func start(prefix: String, _ due: Due) -> KeyCommand {
     let options: [String] =

@@ -94,7 +94,7 @@ struct JournalSource {
   private let session: Session
   private static let chunk = 1 << 18
   /// More bytes are no entry: the file is damaged.
-  private static let mostInEntry = 16 << 20
+  private static let maximumInEntry = 16 << 20
 
   init(_ file: String?, _ session: Session) {
     self.file = file
@@ -160,7 +160,7 @@ struct JournalSource {
 
   private func read(_ file: String, _ body: (UInt64, [UInt8]) throws -> Void) throws {
     var (position, rest) = (0, [UInt8]())
-    while rest.count <= Self.mostInEntry {
+    while rest.count <= Self.maximumInEntry {
       let bytes: [UInt8]
       do throws(SafeFile.Failure) {
         bytes = try SafeFile.read(file, from: position, atMost: Self.chunk)

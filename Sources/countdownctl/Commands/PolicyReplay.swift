@@ -29,7 +29,7 @@ struct PolicyReplay: SessionCommand {
   @Option(help: "What a message costs, for the money saved.") var price: Double?
   @OptionGroup var global: GlobalOptions
 
-  private static let mostKeys = 10
+  private static let maximumKeys = 10
 
   func validate() throws {
     guard let price else { return }
@@ -52,11 +52,11 @@ struct PolicyReplay: SessionCommand {
     global.show(json(report), lines(report, style: session.style))
   }
 
-  private func most(_ report: Replay.Report) -> [(key: [UInt8], count: Int)] {
+  private func maximum(_ report: Replay.Report) -> [(key: [UInt8], count: Int)] {
     let sorted = report.affected.sorted {
       $0.value == $1.value ? $0.key.lexicographicallyPrecedes($1.key) : $0.value > $1.value
     }
-    return sorted.prefix(Self.mostKeys).map { ($0.key, $0.value) }
+    return sorted.prefix(Self.maximumKeys).map { ($0.key, $0.value) }
   }
 
   private func saved(_ report: Replay.Report) -> Double? {
@@ -93,7 +93,7 @@ struct PolicyReplay: SessionCommand {
       "customers lost: \(report.lostKeys.count) (\(report.lostPasses) codes that were entered would "
         + "not have been sent)")
     if let saved = saved(report) { lines.append("money saved: \(fixed(saved, 2))") }
-    for (key, count) in most(report) {
+    for (key, count) in maximum(report) {
       let name = String(decoding: key, as: UTF8.self).printable
       lines.append("affected: \(name), \(count) sends fewer")
     }
@@ -121,7 +121,7 @@ struct PolicyReplay: SessionCommand {
       "differing": report.differing, "then": tally(report.then), "now": tally(report.now),
       "customers_lost": report.lostKeys.count, "codes_lost": report.lostPasses,
       "money_saved": saved(report),
-      "affected": most(report).map {
+      "affected": maximum(report).map {
         RESPValue.object(["key": RESPValue.bulkString($0.key), "sends": $0.count])
       },
       "undecided": counts(report.undecided), "missing_entries": Int(report.missing),

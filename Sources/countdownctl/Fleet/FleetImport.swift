@@ -61,7 +61,7 @@ extension Fleet {
           portion.map { entity in
             let pages = entity.kind == .throttle ? sends[Array(entity.key)] ?? [] : []
             return ["FLEET", "IMPORT", "\(entity.kind.name)"].map { Array($0.utf8) }
-              + ([entity] + pages).flatMap { [Array("\($0.place)".utf8), Array($0.record)] }
+              + ([entity] + pages).flatMap { [Array("\($0.slot)".utf8), Array($0.record)] }
           })
         for (entity, reply) in zip(portion, replies) {
           switch try await reply.get() {

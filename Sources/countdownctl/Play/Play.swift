@@ -129,7 +129,7 @@ extension PrivateDaemon {
 
 extension FlowComparison {
   /// The maximum number of events shown where `…` allows any.
-  private static let mostPassed = 3
+  private static let maximumPassed = 3
 
   /// Returns the flow as it went: `-` before missing lines, `+` before unexpected ones.
   func timeline(_ style: Style) -> [String] {
@@ -138,13 +138,13 @@ extension FlowComparison {
       if case .passed(let message) = step {
         guard !message.needsNoLine else { continue }
         passed += 1
-        if passed <= Self.mostPassed {
+        if passed <= Self.maximumPassed {
           lines.append(style.dim("  " + message.line(message.summary)))
         }
         continue
       }
-      if passed > Self.mostPassed {
-        lines.append(style.dim("          and \(passed - Self.mostPassed) more"))
+      if passed > Self.maximumPassed {
+        lines.append(style.dim("          and \(passed - Self.maximumPassed) more"))
       }
       passed = 0
       switch step {

@@ -50,7 +50,7 @@ enum PolicyText {
       switch policy.rules.attempts {
       case nil: ""
       case 1: " and may be tried once"
-      case let most?: " and may be tried \(most) times"
+      case let maximum?: " and may be tried \(maximum) times"
       }
     let earlier =
       switch policy.rules.onResend {

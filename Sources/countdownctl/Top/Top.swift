@@ -93,10 +93,11 @@ struct TopContent: ScreenContent {
   func pause(at now: Duration) -> Duration { .seconds(5) }
 
   func lines(at now: Duration, size: Terminal.Size, style: Style) -> [String] {
-    let most = max(0, size.rows - 1)
+    let maximum = max(0, size.rows - 1)
     var lines =
-      figures?.lines(columns: size.columns, rows: most, style: style).prefix(most).map(\.self) ?? []
-    lines += Array(repeating: "", count: most - lines.count)
+      figures?.lines(columns: size.columns, rows: maximum, style: style).prefix(maximum).map(\.self)
+      ?? []
+    lines += Array(repeating: "", count: maximum - lines.count)
     let footer = isConnected ? "q quit" : "Connection lost, trying again …"
     let cut = DisplayWidth.truncate(footer, size.columns)
     return lines + [isConnected ? style.dim(cut) : style.red(cut)]

@@ -133,7 +133,7 @@ struct TopTable {
   var count: Int { max(rows.count, 1) }
 
   /// Returns the titles and at most `most` rows.
-  func lines(columns width: Int, rows most: Int, style: Style) -> [String] {
+  func lines(columns width: Int, rows maximum: Int, style: Style) -> [String] {
     var shown = columns[...]
     func others() -> Int { shown.dropFirst().reduce(0) { $0 + $1.width + 2 } }
     while shown.count > 1, width - others() < Self.leastFirst { shown.removeLast() }
@@ -146,6 +146,7 @@ struct TopTable {
       return ([DisplayWidth.fit(cells[0], first)] + rest).joined(separator: "  ")
     }
     let body = rows.isEmpty ? [style.dim(DisplayWidth.truncate(none, width))] : rows.map(line)
-    return [style.reverse(DisplayWidth.fit(line(columns.map(\.title)), width))] + body.prefix(most)
+    return [style.reverse(DisplayWidth.fit(line(columns.map(\.title)), width))]
+      + body.prefix(maximum)
   }
 }

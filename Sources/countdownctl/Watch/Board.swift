@@ -7,7 +7,7 @@ import CountdownClient
 struct Board {
   /// How long a line stays after its end, and the maximum number of such lines.
   static let linger = Duration.seconds(5)
-  static let mostEnded = 5
+  static let maximumEnded = 5
 
   struct Line: Equatable {
     enum Phase: Equatable {
@@ -84,7 +84,7 @@ struct Board {
     put(id, line)
     ended.removeAll { $0 == id }
     ended.append(id)
-    if ended.count > Self.mostEnded { remove(ended.removeFirst(), ifOver: true) }
+    if ended.count > Self.maximumEnded { remove(ended.removeFirst(), ifOver: true) }
   }
 
   mutating func remove(_ id: String, ifOver: Bool = false) {

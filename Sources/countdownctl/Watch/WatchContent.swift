@@ -169,8 +169,8 @@ struct WatchLayout: Equatable {
     if columns < 32 { kind = 0 }
     // Each column has two spaces after it.
     let others = [kind, state, Self.time].reduce(0) { $1 > 0 ? $0 + $1 + 2 : $0 }
-    let most = state == 0 ? columns - others : columns / 4
-    key = max(0, min(max(rounded(widest(lines.map(\.key.printable))), 16), most))
+    let maximum = state == 0 ? columns - others : columns / 4
+    key = max(0, min(max(rounded(widest(lines.map(\.key.printable))), 16), maximum))
     let rest = columns - others - key - 2
     guard state > 0, rest >= 10 else {
       key = max(0, columns - others)

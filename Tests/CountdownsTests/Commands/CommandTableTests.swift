@@ -175,7 +175,7 @@ import Wire
         #expect(parameter.isSecret == carriesSecrets, "\(row.fullName): \(parameter.name)")
       }
       #expect(row.arguments.least >= (row.subcommand == nil ? 1 : 2))
-      #expect(row.arguments.most.map { $0 >= row.arguments.least } ?? true)
+      #expect(row.arguments.maximum.map { $0 >= row.arguments.least } ?? true)
       #expect(row.name == row.name.uppercased())
       #expect(row.name.utf8.count <= 16)
       #expect(!row.summary.isEmpty)
@@ -203,8 +203,8 @@ import Wire
         let example = try #require(Self.calls[row.fullName]?.first).split(separator: " ")
         var words = row.fullName.split(separator: " ") + example
         if let token = parameter.token {
-          if let place = words.firstIndex(where: { $0 == token }) {
-            words[place + 1] = "nonsense"
+          if let offset = words.firstIndex(where: { $0 == token }) {
+            words[offset + 1] = "nonsense"
           } else {
             words += [token[...], "nonsense"]
           }

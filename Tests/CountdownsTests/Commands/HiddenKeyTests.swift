@@ -159,11 +159,11 @@ import Wire
     var random = SeededGenerator(seed: 57)
     let rights = AccessRules(keys: [KeyRule("none", keys: [])]).rights(of: Peer(uid: 5))!
     for _ in 0..<2_000 {
-      let most: UInt8 = Bool.random(using: &random) ? 0x7F : 0xFF
+      let maximum: UInt8 = Bool.random(using: &random) ? 0x7F : 0xFF
       let keys = (0..<3).map { _ in
         (0..<Int.random(in: 1...9, using: &random)).map { _ in
           Bool.random(using: &random)
-            ? UInt8.random(in: 0...most, using: &random)
+            ? UInt8.random(in: 0...maximum, using: &random)
             : "\"\\:[a,\n".utf8.randomElement(using: &random)!
         }
       }

@@ -71,7 +71,7 @@ import Wire
 
   @Test func queuesAtMost1024Commands() throws {
     _ = try counter.say("MULTI")
-    for _ in 0..<Transaction.mostCommands {
+    for _ in 0..<Transaction.maximumCommands {
       #expect(try counter.say("PING") == .simple("QUEUED"))
     }
     try counter.expectError("PING", "LIMIT MULTI takes at most 1024 commands")
@@ -158,7 +158,7 @@ import Wire
     settings.policies = [:]
     let counter = DispatcherHarness(engine: settings)
     let text = String(repeating: "x", count: 200)
-    let many = 0..<Transaction.mostCommands
+    let many = 0..<Transaction.maximumCommands
     for lines in [
       many.map { "COUNTDOWN START c\($0) TITLE \(text) META \(text)" },
       many.map { _ in "COUNTDOWN START one TITLE \(text)" },
@@ -278,12 +278,12 @@ import Wire
     }
     counter.host.now.boot.microseconds += 2_000_000
     counter.host.now.wall.microseconds += 2_000_000
-    var most = 0
+    var maximum = 0
     for _ in 0..<40 {
       _ = counter.dispatcher.advance(to: counter.host.now, budget: 64)
-      most = max(most, counter.dispatcher.undeliveredLength)
+      maximum = max(maximum, counter.dispatcher.undeliveredLength)
     }
-    #expect(most > 1 << 20, "more would be due")
-    #expect(most < 5 << 18)
+    #expect(maximum > 1 << 20, "more would be due")
+    #expect(maximum < 5 << 18)
   }
 }

@@ -64,10 +64,10 @@ import TimerWheel
     let table = EntityTable<Thing>()
     let countdowns = CountdownStore()
     var taken: Set<UInt32> = []
-    let most = [3, 100, 1_000][Int(seed % 3)]
-    func expect(_ place: UInt32, isNew: Bool) {
-      #expect(!taken.contains(place) == isNew)
-      #expect(table.contains(place) == countdowns.contains(place))
+    let maximum = [3, 100, 1_000][Int(seed % 3)]
+    func expect(_ offset: UInt32, isNew: Bool) {
+      #expect(!taken.contains(offset) == isNew)
+      #expect(table.contains(offset) == countdowns.contains(offset))
     }
     for step in 0..<6_000 {
       let key = Array("\(step)".utf8)
@@ -77,25 +77,25 @@ import TimerWheel
           sends: 0, isRefunded: false),
         generation: Generation(Int64(step)), uid: 0, titles: nil)
       switch Int.random(in: 0..<5, using: &generator) {
-      case 0 where taken.count < most:
-        let place = table.insert(Thing(key: key, value: step))
+      case 0 where taken.count < maximum:
+        let offset = table.insert(Thing(key: key, value: step))
         let same = countdowns.insert(key.span, hash: KeyIndex.hash(key.span), new)!
-        #expect(place == same)
-        expect(place, isNew: true)
-        taken.insert(place)
-      case 1 where taken.count < most:
-        // Inserts at a given place, as restoring does: any free place, or one beyond the end.
-        let place = UInt32.random(in: 0..<UInt32(most + 200), using: &generator)
-        guard !taken.contains(place) else { continue }
-        table.insert(Thing(key: key, value: step), at: place)
-        let isIn = countdowns.insert(key.span, new, at: place)
+        #expect(offset == same)
+        expect(offset, isNew: true)
+        taken.insert(offset)
+      case 1 where taken.count < maximum:
+        // Inserts at a given offset, as restoring does: any free offset, or one beyond the end.
+        let offset = UInt32.random(in: 0..<UInt32(maximum + 200), using: &generator)
+        guard !taken.contains(offset) else { continue }
+        table.insert(Thing(key: key, value: step), at: offset)
+        let isIn = countdowns.insert(key.span, new, at: offset)
         #expect(isIn)
-        taken.insert(place)
+        taken.insert(offset)
       case 2, 3:
-        guard let place = taken.randomElement(using: &generator) else { continue }
-        table.remove(place)
-        countdowns.remove(place)
-        taken.remove(place)
+        guard let offset = taken.randomElement(using: &generator) else { continue }
+        table.remove(offset)
+        countdowns.remove(offset)
+        taken.remove(offset)
       default: break
       }
       #expect(table.count == taken.count && countdowns.count == taken.count)
@@ -103,7 +103,7 @@ import TimerWheel
       #expect((table.indexEnd == 0) == taken.isEmpty)
       #expect(table.indexEnd == countdowns.indexEnd)
     }
-    for place in taken { #expect(table.contains(place) && countdowns.contains(place)) }
+    for offset in taken { #expect(table.contains(offset) && countdowns.contains(offset)) }
   }
 
   @Test func aPreparedKeyHasTheHashThatItHas() {
@@ -160,7 +160,7 @@ import TimerWheel
     var index = KeyIndex()
     var model: [UInt32: KeyIndex.Hash] = [:]
     // Few places, some at the end of a segment, so that clusters wrap around. Hashes with the same
-    // place differ in their first bits or in the middle, or not at all.
+    // offset differ in their first bits or in the middle, or not at all.
     let places: [KeyIndex.Hash] = [0, 1, 2, 1_021, 1_022, 1_023]
     let starts: [KeyIndex.Hash] = [0, 1 << 31, 1 << 30, 3 << 30, 0xFFFF << 10]
     for step in 0..<6_000 {
@@ -338,34 +338,35 @@ import TimerWheel
   func keysKeepTheirBytesWhileOthersAreAddedAndRemoved(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     var arena = KeyArena()
-    var known: [(place: KeyArena.Place, key: [UInt8])] = []
+    var known: [(offset: KeyArena.Offset, key: [UInt8])] = []
     for step in 0..<4_000 {
       if Int.random(in: 0..<2_000, using: &generator) > known.count {
-        let most = [20, 100, 600, KeyArena.longestKey].randomElement(using: &generator)!
-        let length = most > 600 && step % 50 > 0 ? 512 : Int.random(in: 0...most, using: &generator)
+        let maximum = [20, 100, 600, KeyArena.longestKey].randomElement(using: &generator)!
+        let length =
+          maximum > 600 && step % 50 > 0 ? 512 : Int.random(in: 0...maximum, using: &generator)
         let key = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* step) }
-        let place = arena.add(key.span)
-        known.append((try #require(place), key))
+        let offset = arena.add(key.span)
+        known.append((try #require(offset), key))
       } else {
         known.swapAt(Int.random(in: known.indices, using: &generator), known.count - 1)
-        arena.remove(known.removeLast().place)
+        arena.remove(known.removeLast().offset)
       }
     }
-    for (place, key) in known { #expect(Array(arena[place]) == key) }
+    for (offset, key) in known { #expect(Array(arena[offset]) == key) }
   }
 
   @Test func theRoomOfRemovedKeysIsReusedForShorterOnesOfAnyLength() {
     var arena = KeyArena(limit: 256 << 10)
-    var mostBefore = 0
+    var maximumBefore = 0
     for length in stride(from: 512, through: 2, by: -7) {
       let key = [UInt8](repeating: 7, count: length)
-      var places: [KeyArena.Place] = []
-      while let place = arena.add(key.span) { places.append(place) }
-      #expect(places.count >= mostBefore)
-      mostBefore = places.count
-      for place in places { arena.remove(place) }
+      var places: [KeyArena.Offset] = []
+      while let offset = arena.add(key.span) { places.append(offset) }
+      #expect(places.count >= maximumBefore)
+      maximumBefore = places.count
+      for offset in places { arena.remove(offset) }
     }
-    #expect(mostBefore > 5_000)
+    #expect(maximumBefore > 5_000)
   }
 
   @Test func withoutRoomForItsKeySTARTIsRefusedAndChangesNothing() throws {
@@ -396,9 +397,9 @@ import TimerWheel
     var state = TimerEntity.blank("t".utf8.span)
     var writer = StateWriter(offset: 0)
     TimerKind.write("t".utf8.span, &state, to: &writer)
-    for (place, isRefused) in [(0, false), (1 << 27 - 2, true), (UInt32.max, true)] {
+    for (offset, isRefused) in [(0, false), (1 << 27 - 2, true), (UInt32.max, true)] {
       var entities = StoredEntities()
-      entities.append(.timer, place, writer.bytes.span)
+      entities.append(.timer, offset, writer.bytes.span)
       #expect(Engine(at: now).restore(entities, offset: 0, at: now).isEmpty != isRefused)
     }
   }
@@ -433,10 +434,10 @@ import TimerWheel
     for number in 0..<300 { taken.append(table.take(try terms(number))) }
     #expect(table.count == 30)
     for number in 0..<300 { #expect(try table[taken[number]] == terms(number)) }
-    for number in 0..<299 { table.giveBack(taken[number]) }
+    for number in 0..<299 { table.release(taken[number]) }
     #expect(table.count == 1)
     #expect(try table[taken[299]] == terms(299))
-    table.giveBack(taken[299])
+    table.release(taken[299])
     #expect(table.count == 0)
     let again = table.take(try terms(7))
     #expect(try table[again] == terms(7))

@@ -24,16 +24,16 @@ import Testing
     long.every = .longest
     long.count = 1
     long.validity = .longest
-    long.attempts = SendPolicy.mostAttempts
+    long.attempts = SendPolicy.maximumAttempts
     long.lockout = [.longest]
     long.limits = ["all"]
     short.every = .milliseconds(1)
     short.count = 1
-    short.windows = [.init(limit: SendPolicy.mostInWindow, length: .days(1))]
+    short.windows = [.init(limit: SendPolicy.maximumInWindow, length: .days(1))]
     short.validity = .milliseconds(1)
     short.attempts = 1
     var (all, fast) = (LimitRules.Rules(), LimitRules.Rules())
-    all.windows = [.init(limit: LimitRules.mostInWindow, length: .days(1))]
+    all.windows = [.init(limit: LimitRules.maximumInWindow, length: .days(1))]
     all.isGlobal = true
     fast.rate = Throttle.Rate(burst: 1_000, count: 1, period: .days(1))
     var settings = EngineSettings()
@@ -167,13 +167,13 @@ import Testing
     case "RATE": return random.one(of: ["1/1ms", "1/3650d", "1000000/1ms", "1000000/3650d"])
     default: break
     }
-    func text(_ most: Int?) -> String {
-      random.isOne(in: 2) ? "x" : String(repeating: "y", count: most ?? 4_096)
+    func text(_ maximum: Int?) -> String {
+      random.isOne(in: 2) ? "x" : String(repeating: "y", count: maximum ?? 4_096)
     }
     func value(_ type: ValueType) -> String {
       switch type {
       case .key: random.one(of: ["a", "a", "a", "b", Self.longKey])
-      case .text(let most), .bytes(let most): text(most)
+      case .text(let maximum), .bytes(let maximum): text(maximum)
       case .token: text(TextLimits.token)
       case .integer(let range): "\(random.one(of: [range.lowerBound, range.upperBound]))"
       case .number(let range): "\(random.one(of: [range.lowerBound, range.upperBound]))"

@@ -5,11 +5,11 @@ import Testing
 
 /// The log is bounded by bytes, and every gap is reported.
 @Suite struct EventLogBoundTests {
-  private static let mostBytes = 2 << 20
+  private static let maximumBytes = 2 << 20
   /// What the open chunk, and one event, may take besides.
   private static let room = 512 << 10
 
-  private func desk(bytes: Int = mostBytes) -> Desk {
+  private func desk(bytes: Int = maximumBytes) -> Desk {
     var settings = EngineSettings()
     settings.eventBytes = bytes
     return Desk(settings)
@@ -37,7 +37,7 @@ import Testing
     _ desk: Desk, older: Int = 0, sourceLocation: SourceLocation = #_sourceLocation
   ) {
     let (log, newest) = (desk.engine.eventLog, desk.engine.lastSequence)
-    #expect(log.bytes <= Self.mostBytes + Self.room, sourceLocation: sourceLocation)
+    #expect(log.bytes <= Self.maximumBytes + Self.room, sourceLocation: sourceLocation)
     #expect(log.evicted > 0 && log.count > 0, sourceLocation: sourceLocation)
     #expect(!read(log, after: 0, newest: newest).isComplete, sourceLocation: sourceLocation)
     let rest = read(log, after: log.droppedThrough, newest: newest)
@@ -181,12 +181,12 @@ import Testing
       try desk.begin("o\(index)")
       try desk.done("o\(index)", String(repeating: "x", count: 65_536))
     }
-    var log = EventLog(limit: 100_000, bytes: Self.mostBytes, after: 0)
+    var log = EventLog(limit: 100_000, bytes: Self.maximumBytes, after: 0)
     var last: Int64 = 0
     for portion in desk.engine.eventLog.takeUnstored().portions {
       log.restore(portion.bytes, after: last, through: portion.lastSequence)
       last = portion.lastSequence
-      #expect(log.bytes <= Self.mostBytes + Self.room)
+      #expect(log.bytes <= Self.maximumBytes + Self.room)
     }
     let newest = desk.engine.lastSequence
     #expect(!read(log, after: 0, newest: newest).isComplete)

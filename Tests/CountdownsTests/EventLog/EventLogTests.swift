@@ -6,12 +6,12 @@ import Testing
 @Suite struct EventLogTests {
   /// Returns each event as `key name`, and the result of `EventLog.read`.
   private func read(
-    _ log: EventLog, after sequence: Int64, newest: Int64, limit: Int = 1_000, most: Int = 1_000,
+    _ log: EventLog, after sequence: Int64, newest: Int64, limit: Int = 1_000, maximum: Int = 1_000,
     kind: EntityKind? = nil, hasRoom: (Int) -> Bool = { _ in true }
   ) -> (events: [String], reading: EventLog.Reading) {
     var events: [String] = []
     let reading = log.read(
-      after: sequence, newest: newest, limit: limit, budget: most,
+      after: sequence, newest: newest, limit: limit, budget: maximum,
       where: { found, _, _ in kind.map { $0 == found } ?? true },
       { event in
         let line = event.encoded().map { String(decoding: $0, as: UTF8.self) } ?? "?"
@@ -42,9 +42,9 @@ import Testing
     let desk = Desk()
     for index in 0..<10_000 { try desk.start("\(index)") }
     let all = read(desk, after: 0, limit: .max)
-    let most = 150_000
-    let portions = desk.engine.eventLog.takeUnstored(atMost: most).portions
-    #expect(portions.count > 3 && portions.allSatisfy { $0.bytes.count <= most })
+    let maximum = 150_000
+    let portions = desk.engine.eventLog.takeUnstored(atMost: maximum).portions
+    #expect(portions.count > 3 && portions.allSatisfy { $0.bytes.count <= maximum })
     #expect(!desk.engine.eventLog.hasUnstored)
     var (log, last) = (EventLog(limit: 100_000, after: 0), Int64(0))
     for portion in portions {
@@ -262,7 +262,7 @@ import Testing
     while true {
       let page = read(
         desk.engine.eventLog, after: position, newest: desk.engine.lastSequence, limit: 7,
-        most: 5)
+        maximum: 5)
       keys += page.events
       position = page.reading.lastSequence
       if !page.reading.hasMore { break }
@@ -271,7 +271,7 @@ import Testing
     #expect(position == desk.engine.lastSequence)
     // Events that do not match are skipped, but count towards the budget.
     let none = read(
-      desk.engine.eventLog, after: 0, newest: desk.engine.lastSequence, most: 5, kind: .timer)
+      desk.engine.eventLog, after: 0, newest: desk.engine.lastSequence, maximum: 5, kind: .timer)
     #expect(none.events == [] && none.reading.hasMore && none.reading.lastSequence == 5)
   }
 

@@ -38,8 +38,8 @@ import Testing
   @Test(arguments: 0..<10)
   func randomPatternsAgreeWithARecursiveMatcher(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
-    func word(_ parts: [String], _ most: Int) -> [String] {
-      (0..<Int.random(in: 0...most, using: &generator)).map { _ in
+    func word(_ parts: [String], _ maximum: Int) -> [String] {
+      (0..<Int.random(in: 0...maximum, using: &generator)).map { _ in
         parts.randomElement(using: &generator)!
       }
     }

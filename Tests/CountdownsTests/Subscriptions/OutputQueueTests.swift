@@ -4,8 +4,8 @@ import Testing
 
 extension OutputQueue {
   /// Removes the oldest bytes, like a socket that takes at most `most` bytes at once.
-  mutating func take(atMost most: Int = .max) -> [UInt8]? {
-    guard let bytes = withFirst({ Array($0.prefix(most)) }) else { return nil }
+  mutating func take(atMost maximum: Int = .max) -> [UInt8]? {
+    guard let bytes = withFirst({ Array($0.prefix(maximum)) }) else { return nil }
     removeFirst(bytes.count)
     return bytes
   }

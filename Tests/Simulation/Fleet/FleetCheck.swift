@@ -268,7 +268,7 @@ struct FleetCheck {
     // A reply without a time may come from the clock of any server.
     var times = world.clockErrors.flatMap { [from + $0, (from + until) / 2 + $0, until + $0] }
     if let reported = reply["now_unix_ms"]?.int {
-      times = [Int64(reported) * 1_000, Int64(reported) * 1_000 + 999, Int64(reported) * 1_000 + 500]
+      times = [0, 999, 500].map { Int64(reported) * 1_000 + $0 }
     }
     for record in world.journal.records(command.key, from: command.began, until: command.ended!) {
       for time in times {

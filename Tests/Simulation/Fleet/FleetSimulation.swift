@@ -539,10 +539,10 @@ package final class FleetSimulation {
   /// Returns a replica that may be promoted. With `replicas: all` any that the primary has had
   /// within the grace, whatever it has.
   private func successor(of old: ModelServer, among replicas: [ModelServer]) -> ModelServer? {
-    let most = { (servers: [ModelServer]) in servers.max { $0.log.count < $1.log.count } }
-    if world.settings.trouble.losesConfirmed { return most(replicas) }
+    let maximum = { (servers: [ModelServer]) in servers.max { $0.log.count < $1.log.count } }
+    if world.settings.trouble.losesConfirmed { return maximum(replicas) }
     guard world.settings.replicas == .all else {
-      return most(replicas.filter { $0.log.count >= old.lastConfirmed })
+      return maximum(replicas.filter { $0.log.count >= old.lastConfirmed })
     }
     let grace = world.settings.grace.microseconds
     let possible = replicas.filter { old.hasHad($0, within: grace) }

@@ -41,8 +41,8 @@ enum CrashNote {
     _ = Glibc.write(STDERR_FILENO, text, textLength)
   }
 
-  private static func copy(_ bytes: [UInt8], to: UnsafeMutableRawPointer, _ most: Int) -> Int {
-    let count = min(bytes.count, most)
+  private static func copy(_ bytes: [UInt8], to: UnsafeMutableRawPointer, _ maximum: Int) -> Int {
+    let count = min(bytes.count, maximum)
     bytes.withUnsafeBytes { _ = memcpy(to, $0.baseAddress ?? UnsafeRawPointer(to), count) }
     return count
   }

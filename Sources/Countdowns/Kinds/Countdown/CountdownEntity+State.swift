@@ -121,7 +121,7 @@ extension CountdownKind {
     engine.stores.countdowns.recordTemplate.update(machine, uid: uid, offset: batch.offset)
     let generation = engine.countdowns.generation(index)
     engine.countdowns.withKey(index) { key in
-      batch.append(kind, at: index, atMost: RecordTemplate.most + key.count) {
+      batch.append(kind, at: index, atMost: RecordTemplate.maximum + key.count) {
         engine.stores.countdowns.recordTemplate.write(key, generation, moment, to: &$0)
       }
     }
@@ -148,7 +148,7 @@ struct RecordTemplate {
   private static let rest = moment + 8
 
   /// An upper bound for the bytes of a record, without its key.
-  static let most = 128
+  static let maximum = 128
 
   /// - Parameter offset: how many microseconds the store's clock is ahead of the boot clock.
   @inline(__always)

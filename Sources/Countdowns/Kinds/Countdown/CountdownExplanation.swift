@@ -153,13 +153,13 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
   private static func text(
     _ code: Code, _ sending: Sending, _ validity: Interval, isRefunded: Bool, at now: Instant
   ) -> String {
-    let most = sending.policy.rules.attempts
+    let maximum = sending.policy.rules.attempts
     switch code {
     case .valid:
       let send = sending.record.code(nil, at: now)!
-      let left = most.map { "; \($0 - send.attempts) of \($0) attempts left" } ?? ""
+      let left = maximum.map { "; \($0 - send.attempts) of \($0) attempts left" } ?? ""
       return "valid for \((send.expires! - now).humanText)\(left)"
-    case .locked: return "refused: \(most!) of \(most!) attempts made"
+    case .locked: return "refused: \(maximum!) of \(maximum!) attempts made"
     case .passed: return "refused: PASS has used the code"
     case .expired where isRefunded: return "refused: the send was refunded"
     case .expired: return "refused: the validity of \(validity.humanText) is over"

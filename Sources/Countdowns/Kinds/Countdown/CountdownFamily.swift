@@ -45,8 +45,8 @@ extension Option where Request == StartRequest {
         let key = try call.key(of: .throttle, try reader.value(), "the key of a limit")
         limits.append(Array(key))
       } while reader.has(.limits)
-      guard limits.count <= LimitRules.mostAtOnce else {
-        throw call.problem("at most \(LimitRules.mostAtOnce) limits at once")
+      guard limits.count <= LimitRules.maximumAtOnce else {
+        throw call.problem("at most \(LimitRules.maximumAtOnce) limits at once")
       }
       request.start.limits = limits
     }
@@ -74,7 +74,7 @@ let countdownCommands: [CommandSpec] = [
         "FIRE", "Counts the first step at once: COUNT 5 EVERY 1s FIRE lasts 4 s.",
         { $0.start.plan.firesAtOnce = $1 }),
       Option(
-        "TITLE", "fmt", .text(atMost: Title.mostBytes),
+        "TITLE", "fmt", .text(atMost: Title.maximumBytes),
         "The text while counting. `%d` is the steps left, `%m:%02s` minutes and seconds "
           + "rounded up, `%%` a percent sign; any other `%` is refused. Any language "
           + "(`%ds后重发`).", isDecisive: false
@@ -83,7 +83,7 @@ let countdownCommands: [CommandSpec] = [
       },
       .text(
         "READYTITLE", "s", "The text when ready.", { $0.start.readyTitle = $1 },
-        atMost: Title.mostBytes),
+        atMost: Title.maximumBytes),
       .owner({ $0.start.owner = $1 }),
       .bytes(
         "META", "Data of your own; shown in views, never logged.",
@@ -258,7 +258,7 @@ extension Call {
 
   /// Returns a title whose length and placeholders are valid.
   fileprivate func title(_ bytes: Span<UInt8>) throws(CommandError) -> [UInt8] {
-    let title = try spec.text(bytes, "TITLE", atMost: Title.mostBytes)
+    let title = try spec.text(bytes, "TITLE", atMost: Title.maximumBytes)
     if let text = Title.problem(title) { throw problem("TITLE '\(quoted(bytes))': \(text)") }
     return title
   }
@@ -267,12 +267,13 @@ extension Call {
   fileprivate func policy(_ bytes: Span<UInt8>) throws(CommandError) -> SendPolicy {
     let policies = dispatcher.engine.settings.policies
     if let policy = policies[String(decoding: bytes)] { return policy }
-    let most = 20
+    let maximum = 20
     let names = policies.keys.sorted()
     let known =
       names.isEmpty
       ? "the configuration has none; docs/explanation/policies.md shows how to write one"
-      : "known: " + names.prefix(most).joined(separator: ", ") + (names.count > most ? ", …" : "")
+      : "known: " + names.prefix(maximum).joined(separator: ", ")
+        + (names.count > maximum ? ", …" : "")
     throw CommandError("ERR no policy '\(quoted(bytes))'; \(known)")
   }
 }
@@ -280,8 +281,8 @@ extension Call {
 extension Dispatcher {
   /// Prefetches the countdown of a command that is executed soon, if it is like the last command.
   package func prepare(_ arguments: Arguments) {
-    let place = table.lastPrefetched
-    if place > 0, place < arguments.count { engine.countdowns.prepare(key: arguments[place]) }
+    let index = table.lastPrefetched
+    if index > 0, index < arguments.count { engine.countdowns.prepare(key: arguments[index]) }
   }
 }
 

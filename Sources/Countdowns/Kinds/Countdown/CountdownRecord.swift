@@ -8,7 +8,7 @@ struct CountdownRecord: BitwiseCopyable {
     static let hasExtras = Flags(rawValue: 1 << 31)
   }
 
-  private static let mostSends: UInt32 = 1 << 28 - 1
+  private static let maximumSends: UInt32 = 1 << 28 - 1
 
   // In halves, because eight-byte fields would add padding.
   private var timeLow: UInt32 = 0
@@ -18,7 +18,7 @@ struct CountdownRecord: BitwiseCopyable {
   /// The timer's record in the wheel; valid only while the flag `isArmed` is set.
   private var alarm: UInt32 = 0
   var terms: TermsTable.ID = 0
-  var key: KeyArena.Place = 0
+  var key: KeyArena.Offset = 0
   /// The hash of the key, so that the index can grow without reading keys.
   private(set) var hash: KeyIndex.Hash = 0
   private var sendsAndFlags: UInt32 = 0
@@ -27,7 +27,7 @@ struct CountdownRecord: BitwiseCopyable {
 
   @inline(__always)
   init(
-    _ machine: Countdown, _ generation: Generation, _ key: KeyArena.Place, _ hash: KeyIndex.Hash,
+    _ machine: Countdown, _ generation: Generation, _ key: KeyArena.Offset, _ hash: KeyIndex.Hash,
     _ terms: TermsTable.ID
   ) {
     self.key = key
@@ -52,10 +52,10 @@ struct CountdownRecord: BitwiseCopyable {
     timeHigh = UInt32(truncatingIfNeeded: time >> 32)
     let isRefunded = machine.isRefunded ? Flags.isRefunded.rawValue : 0
     let others = flags.subtracting(.isRefunded).rawValue
-    sendsAndFlags = min(machine.sends, Self.mostSends) | isRefunded | others
+    sendsAndFlags = min(machine.sends, Self.maximumSends) | isRefunded | others
   }
 
-  var flags: Flags { Flags(rawValue: sendsAndFlags & ~Self.mostSends) }
+  var flags: Flags { Flags(rawValue: sendsAndFlags & ~Self.maximumSends) }
 
   var generation: Generation {
     get { Generation(Int64(bitPattern: UInt64(generationHigh) << 32 | UInt64(generationLow))) }
@@ -92,7 +92,7 @@ struct CountdownRecord: BitwiseCopyable {
       default: .idle(since: Instant(microseconds: time >> 2))
       }
     return Countdown(
-      plan, phase, sends: sendsAndFlags & Self.mostSends,
+      plan, phase, sends: sendsAndFlags & Self.maximumSends,
       isRefunded: flags.contains(.isRefunded))
   }
 }

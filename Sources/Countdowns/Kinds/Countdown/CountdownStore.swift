@@ -1,7 +1,7 @@
 import TimerWheel
 
 /// Countdowns by key and by index, like an `EntityTable`, but packed: there may be tens of millions
-/// of them. Each takes 36 bytes, besides its key, its place in the index, and rare extras. Beside
+/// of them. Each takes 36 bytes, besides its key, its slot in the index, and rare extras. Beside
 /// them is what only countdowns have.
 ///
 /// Frequently used fields are read alone and changed in place; a whole countdown is copied out as a
@@ -9,7 +9,7 @@ import TimerWheel
 final class CountdownStore: EntityStore {
   private var memory = GrowingArray<CountdownRecord>(capacity: 64)
   private var records: Cells<CountdownRecord>
-  private var places = Places()
+  private var slots = Slots()
   private var keys: KeyArena
   private var index = KeyIndex()
   private var terms = TermsTable()
@@ -17,11 +17,11 @@ final class CountdownStore: EntityStore {
   /// The keys that are looked up next, and after that.
   private var prepared = (next: PreparedKey(), later: PreparedKey())
   /// The highest count since memory was last given back.
-  private var most = 0
+  private var peak = 0
   /// A peak up to this count takes too little memory to be worth giving back.
-  private static let few = 1 << 16
+  private static let shrinkThreshold = 1 << 16
   /// After a peak of so many or fewer, an empty table keeps its memory.
-  private static let veryFew = 64
+  private static let resetThreshold = 64
   /// The number of records whose memory is given back at once: whole pages.
   private static let region = 1 << 14
 
@@ -46,7 +46,7 @@ final class CountdownStore: EntityStore {
   var count: Int { index.count }
   var keyBytes: Int { keys.bytes }
   /// One more than the highest index ever used.
-  var indexEnd: Int { places.end }
+  var indexEnd: Int { slots.end }
 
   // MARK: Looking
 
@@ -63,8 +63,8 @@ final class CountdownStore: EntityStore {
   func find(_ key: Span<UInt8>) -> UInt32? { find(key, hash: hash(key)) }
 
   func find(_ key: Span<UInt8>, hash: KeyIndex.Hash) -> UInt32? {
-    index.find(hash: hash) { place in
-      let record = records[Int(place)]
+    index.find(hash: hash) { slot in
+      let record = records[Int(slot)]
       return record.hash == hash && keys.with(record.key) { $0.hasSameBytes(as: key) }
     }
   }
@@ -161,7 +161,7 @@ final class CountdownStore: EntityStore {
       let terms = newValue.terms
       if self.terms[old.terms] != terms {
         new.terms = self.terms.take(terms)
-        self.terms.giveBack(old.terms)
+        self.terms.release(old.terms)
       }
       records[Int(index)] = new
       if newValue.extras != nil || old.flags.contains(.hasExtras) {
@@ -192,42 +192,42 @@ final class CountdownStore: EntityStore {
     uid: UInt32, titles: Titles? = nil, _ extras: CountdownExtras? = nil
   ) -> UInt32? {
     guard let cell = keys.add(key) else { return nil }
-    let place = places.take()
+    let slot = slots.take()
     let terms = terms.take(Terms(plan: machine.plan, uid: uid, titles: titles))
-    fill(place, CountdownRecord(machine, generation, cell, hash, terms), extras)
-    return place
+    fill(slot, CountdownRecord(machine, generation, cell, hash, terms), extras)
+    return slot
   }
 
-  var freeIndex: UInt32 { places.peek() }
+  var freeIndex: UInt32 { slots.peek() }
 
   /// Inserts a countdown with a new key at an index, which must be free. Returns false if there is
   /// no room for the key. O(1).
   func insert(
-    _ key: Span<UInt8>, _ entity: CountdownEntity, at place: UInt32
+    _ key: Span<UInt8>, _ entity: CountdownEntity, at slot: UInt32
   ) -> Bool {
     guard let cell = keys.add(key) else { return false }
-    places.take(place)
+    slots.take(slot)
     let record = CountdownRecord(
       entity.machine, entity.generation, cell, hash(key), terms.take(entity.terms))
-    fill(place, record, entity.extras)
+    fill(slot, record, entity.extras)
     return true
   }
 
   @inline(__always)
   private func fill(
-    _ place: UInt32, _ record: CountdownRecord, _ extras: CountdownExtras?
+    _ slot: UInt32, _ record: CountdownRecord, _ extras: CountdownExtras?
   ) {
-    if places.end > memory.capacity {
-      memory.grow(atLeast: places.end)
+    if slots.end > memory.capacity {
+      memory.grow(atLeast: slots.end)
       records = memory.cells
     }
-    records[Int(place)] = record
+    records[Int(slot)] = record
     if let extras {
-      records[Int(place)].setHasExtras(true)
-      self.extras[place] = extras
+      records[Int(slot)].setHasExtras(true)
+      self.extras[slot] = extras
     }
     // A split reads nothing but the records, so the processor fetches them in parallel.
-    index.insert(place, hash: record.hash) { [records] in records[Int($0)].hash }
+    index.insert(slot, hash: record.hash) { [records] in records[Int($0)].hash }
   }
 
   /// O(1).
@@ -235,50 +235,50 @@ final class CountdownStore: EntityStore {
     let record = record(old)
     index.remove(old, hash: record.hash)
     keys.remove(record.key)
-    terms.giveBack(record.terms)
+    terms.release(record.terms)
     if record.flags.contains(.hasExtras) { extras[old] = nil }
     records[Int(old)] = CountdownRecord()
-    places.giveBack(old)
+    slots.release(old)
     startOverIfEmpty()
   }
 
   /// Gives back the memory of a peak once few countdowns are left. Keys are compacted and the index
   /// is rebuilt; records stay in place. O(peak / 64) after a peak, otherwise O(1).
   func releaseUnusedMemory() {
-    most = max(most, count)
-    guard most > Self.few, count < most / 64 else { return }
-    most = count
+    peak = max(peak, count)
+    guard peak > Self.shrinkThreshold, count < peak / 64 else { return }
+    peak = count
     var keys = KeyArena(limit: keys.limit)
     var index = KeyIndex()
-    places.forEachTaken { place in
-      let record = records[Int(place)]
+    slots.forEachTaken { slot in
+      let record = records[Int(slot)]
       guard let key = keys.add(self.keys[record.key]) else {
         preconditionFailure("what had room has room again")
       }
-      records[Int(place)].key = key
-      index.insert(place, hash: record.hash) { [records] in records[Int($0)].hash }
+      records[Int(slot)].key = key
+      index.insert(slot, hash: record.hash) { [records] in records[Int($0)].hash }
     }
     swap(&self.keys, &keys)
     swap(&self.index, &index)
-    places.forEachFreeRegion(of: Self.region) { memory.giveBack($0) }
+    slots.forEachFreeRegion(of: Self.region) { memory.returnToSystem($0) }
   }
 
   private func startOverIfEmpty() {
     guard count == 0 else { return }
     // Gives back the memory of a peak, and lets cursors start over.
-    if indexEnd > Self.veryFew {
+    if indexEnd > Self.resetThreshold {
       memory = GrowingArray(capacity: 64)
       records = memory.cells
-      places = Places()
+      slots = Slots()
       keys = KeyArena(limit: keys.limit)
       index = KeyIndex()
       terms = TermsTable()
       extras = Shards()
       prepared = (PreparedKey(), PreparedKey())
-      most = 0
+      peak = 0
     } else {
       keys.startOver()
-      places.startOver()
+      slots.startOver()
     }
   }
 }

@@ -179,8 +179,8 @@ package struct CountdownView: EntityView, Equatable {
   }
 
   /// Returns a fixed bound for views that have only numbers, as most do.
-  package func mostEventBytes(_ head: Event.Head) -> Int {
-    rest.isNone ? EventLog.mostOfNumbers : fieldBytes(head)
+  package func maximumEventBytes(_ head: Event.Head) -> Int {
+    rest.isNone ? EventLog.maximumOfNumbers : fieldBytes(head)
   }
 
   func writeState(to writer: inout some FieldWriter & ~Copyable) {

@@ -52,8 +52,8 @@ extension CountdownKind: JournaledKind {
       let copy = Sending(sending.policy, sending.record)
       (copy.isInForce, copy.ownUntil) = (sending.isInForce, sending.ownUntil)
       copy.limits = sending.limits.map { ThrottleKind.conceal($0, for: journal) }
-      for place in copy.record.sends.indices {
-        copy.record.sends[place].limits = copy.record.sends[place].limits.map {
+      for index in copy.record.sends.indices {
+        copy.record.sends[index].limits = copy.record.sends[index].limits.map {
           ThrottleKind.conceal($0, for: journal)
         }
       }

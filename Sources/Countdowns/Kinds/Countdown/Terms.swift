@@ -110,7 +110,7 @@ struct TermsTable: ~Copyable {
   }
 
   /// Gives the terms back for one countdown; the last one removes them. O(1).
-  mutating func giveBack(_ id: ID) {
+  mutating func release(_ id: ID) {
     entries[Int(id)]!.users -= 1
     guard entries[Int(id)]!.users == 0 else { return }
     known[entries[Int(id)]!.terms] = nil

@@ -2,7 +2,7 @@ import Wire
 
 extension TimedEvent {
   /// An upper bound for the numbers of an event and their names.
-  private static let mostBytes = 512
+  private static let maximumBytes = 512
 
   /// Writes the same fields as an event with `head` and `view`, in fewer steps.
   func write(key: Span<UInt8>, title: [UInt8]?, to line: inout JSONLine) {
@@ -10,7 +10,7 @@ extension TimedEvent {
       $0.raw(isReady ? "\"event\":\"ready\"" : "\"event\":\"tick\"")
     }
     line.field("key", bytes: key)
-    line.fields(atMost: Self.mostBytes) { text in
+    line.fields(atMost: Self.maximumBytes) { text in
       text.raw(",\"generation\":")
       text.decimal(generation.value)
       text.raw(",\"seq\":")

@@ -1,7 +1,7 @@
 /// The text of a countdown's button: `%d` stands for the steps left, `%m:%02s` for the minutes and
 /// seconds left, `%%` for a percent sign.
 package enum Title {
-  package static let mostBytes = 1_024
+  package static let maximumBytes = 1_024
 
   private enum Piece {
     case steps, minutes, seconds, percent
@@ -42,8 +42,8 @@ package enum Title {
 
   /// Returns what is wrong with a format, as a message; nil for a valid one.
   package static func problem(_ format: [UInt8]) -> String? {
-    guard format.count <= mostBytes else {
-      return "a title has at most \(mostBytes) bytes, this one \(format.count)"
+    guard format.count <= maximumBytes else {
+      return "a title has at most \(maximumBytes) bytes, this one \(format.count)"
     }
     var hasMinutes = false
     var hasSeconds = false

@@ -15,11 +15,11 @@ let onceCommands: [CommandSpec] = [
       "result", .bytes(), "The result, at most `limits.max-result-length`.", isSecret: true),
     "Record the result; it is retained until TTL is over.",
     { call throws(CommandError) in
-      let most = call.engine.settings.limits.resultLength
+      let maximum = call.engine.settings.limits.resultLength
       let result = call.arguments[3]
-      guard result.count <= most else {
+      guard result.count <= maximum else {
         throw CommandError(
-          "LIMIT max-result-length is \(most), and the result has \(result.count) bytes; store it "
+          "LIMIT max-result-length is \(maximum), and the result has \(result.count) bytes; store it "
             + "elsewhere and record where it is, or raise limits.max-result-length")
       }
       return Array(result)

@@ -183,7 +183,7 @@ extension Engine {
     if let sending = countdowns.sending(index) {
       for send in sending.record.sends {
         if withLimits {
-          giveBack(send, at: now)
+          refund(send, at: now)
         } else if send.expires != nil {
           learn(.ignored, of: send, at: now)
         }

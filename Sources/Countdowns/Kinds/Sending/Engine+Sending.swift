@@ -23,7 +23,7 @@ extension Engine {
     // Nothing was sent, so a repeated request with the same token is a new one.
     countdowns[index].tokens.forget(generation)
     statistics.decisions.refunded += 1
-    if let sent { giveBack(sent, at: now) }
+    if let sent { refund(sent, at: now) }
     policyInForce(index)?.ownUntil = nil
     shadow?.learn { other throws(EngineError) in
       _ = try other.refundCountdown(key, generation: generation, at: now)

@@ -5,11 +5,11 @@ extension SendPolicy {
     package let text: String
   }
 
-  package static let mostSteps = 64
-  package static let mostWindows = 8
+  package static let maximumSteps = 64
+  package static let maximumWindows = 8
   /// The highest limit of a window. Each send in it is stored, so this bounds the memory of a key.
-  package static let mostInWindow = 1_000
-  package static let mostAttempts: UInt32 = 1_000
+  package static let maximumInWindow = 1_000
+  package static let maximumAttempts: UInt32 = 1_000
 }
 
 extension SendPolicy.Rules {
@@ -30,8 +30,8 @@ extension SendPolicy.Rules {
     if count != nil, !ladder.isEmpty {
       report("count", "the ladder sets the length already; drop one of them")
     }
-    if ladder.count > SendPolicy.mostSteps {
-      report("ladder", "at most \(SendPolicy.mostSteps) cooldowns; the last one repeats")
+    if ladder.count > SendPolicy.maximumSteps {
+      report("ladder", "at most \(SendPolicy.maximumSteps) cooldowns; the last one repeats")
     }
     for (index, cooldown) in ladder.enumerated() {
       if let text = problem(ofCooldown: cooldown) { report("ladder[\(index)]", text) }
@@ -42,16 +42,16 @@ extension SendPolicy.Rules {
       report("validity", "a code is valid for 1ms to 3650d")
     }
     if let attempts {
-      if !(1...SendPolicy.mostAttempts).contains(attempts) {
-        report("attempts", "1 to \(SendPolicy.mostAttempts)")
+      if !(1...SendPolicy.maximumAttempts).contains(attempts) {
+        report("attempts", "1 to \(SendPolicy.maximumAttempts)")
       }
       if validity == nil {
         report("attempts", "attempts needs validity: how long a code is valid")
       }
     }
     if let title, let text = Title.problem(title) { report("title", text) }
-    if (readyTitle?.count ?? 0) > Title.mostBytes {
-      report("ready-title", "at most \(Title.mostBytes) bytes")
+    if (readyTitle?.count ?? 0) > Title.maximumBytes {
+      report("ready-title", "at most \(Title.maximumBytes) bytes")
     }
     return found
   }
@@ -71,7 +71,7 @@ extension SendPolicy.Rules {
   }
 
   private var windowProblems: [SendPolicy.Problem] {
-    var found = SendPolicy.Window.problems(of: windows, atMost: SendPolicy.mostInWindow)
+    var found = SendPolicy.Window.problems(of: windows, atMost: SendPolicy.maximumInWindow)
     // Without a ladder, the same rule applies to the only cooldown.
     let plain = every.microseconds.multipliedReportingOverflow(by: Int64(plainCount))
     if ladder.isEmpty, found.isEmpty, !plain.overflow, let longest = windows.map(\.length).max(),
@@ -89,8 +89,8 @@ extension SendPolicy.Rules {
 
   private var limitProblems: [SendPolicy.Problem] {
     var found: [SendPolicy.Problem] = []
-    if limits.count > LimitRules.mostAtOnce {
-      found.append(.init(rule: "limits", text: "at most \(LimitRules.mostAtOnce)"))
+    if limits.count > LimitRules.maximumAtOnce {
+      found.append(.init(rule: "limits", text: "at most \(LimitRules.maximumAtOnce)"))
     }
     for (index, name) in limits.enumerated() {
       if !SendPolicy.isName(name) {
@@ -105,9 +105,9 @@ extension SendPolicy.Rules {
 
   private var lockoutProblems: [SendPolicy.Problem] {
     var found: [SendPolicy.Problem] = []
-    if lockout.count > SendPolicy.mostSteps {
+    if lockout.count > SendPolicy.maximumSteps {
       found.append(
-        .init(rule: "lockout", text: "at most \(SendPolicy.mostSteps) steps; the last repeats"))
+        .init(rule: "lockout", text: "at most \(SendPolicy.maximumSteps) steps; the last repeats"))
     }
     for (index, step) in lockout.enumerated()
     where step < .milliseconds(1) || step > .longest {
@@ -122,8 +122,8 @@ extension SendPolicy.Rules {
 
   private var channelProblems: [SendPolicy.Problem] {
     var found: [SendPolicy.Problem] = []
-    if channels.count > SendPolicy.mostSteps {
-      found.append(.init(rule: "channels", text: "at most \(SendPolicy.mostSteps)"))
+    if channels.count > SendPolicy.maximumSteps {
+      found.append(.init(rule: "channels", text: "at most \(SendPolicy.maximumSteps)"))
     }
     if !channels.isEmpty, windows.isEmpty {
       found.append(
@@ -143,21 +143,21 @@ extension SendPolicy.Window {
   /// Returns the problems of the windows of one rule.
   ///
   /// - Parameters:
-  ///   - most: the highest limit of a window.
+  ///   - maximum: the highest limit of a window.
   ///   - hint: what to do instead, for a higher limit.
   static func problems(
-    of windows: [SendPolicy.Window], atMost most: Int, beyond hint: String = ""
+    of windows: [SendPolicy.Window], atMost maximum: Int, beyond hint: String = ""
   ) -> [SendPolicy.Problem] {
     var found: [SendPolicy.Problem] = []
     func report(_ index: Int, _ text: String) {
       found.append(.init(rule: "windows[\(index)]", text: text))
     }
-    if windows.count > SendPolicy.mostWindows {
-      found.append(.init(rule: "windows", text: "at most \(SendPolicy.mostWindows)"))
+    if windows.count > SendPolicy.maximumWindows {
+      found.append(.init(rule: "windows", text: "at most \(SendPolicy.maximumWindows)"))
     }
     for (index, window) in windows.enumerated() {
-      if !(1...most).contains(window.limit) {
-        report(index, "a window allows 1 to \(most) sends\(hint)")
+      if !(1...maximum).contains(window.limit) {
+        report(index, "a window allows 1 to \(maximum) sends\(hint)")
       }
       if window.length < .milliseconds(1) || window.length > .longest {
         report(index, "a window is 1ms to 3650d long")

@@ -7,7 +7,7 @@
 /// reaches the daemon.
 extension SendRecord {
   /// The most codes that are valid at the same time; the oldest gives way.
-  package static let mostCodes = 16
+  package static let maximumCodes = 16
 
   package enum Attempt: Equatable, Sendable {
     /// The code may be checked; `isLast` if this is its last attempt.
@@ -37,10 +37,10 @@ extension SendRecord {
     if isPassed { return .passed }
     guard let index = index(of: generation), let expires = sends[index].expires, expires > now
     else { return .expired }
-    let most = policy.rules.attempts ?? .max
-    guard sends[index].attempts < most else { return .locked }
+    let maximum = policy.rules.attempts ?? .max
+    guard sends[index].attempts < maximum else { return .locked }
     sends[index].attempts += 1
-    let isLast = sends[index].attempts == most
+    let isLast = sends[index].attempts == maximum
     if isLast, let step = policy.lockout(after: locks) {
       locks += 1
       lockedUntil = max(lockedUntil ?? now, now + step)
@@ -75,7 +75,7 @@ extension SendRecord {
   var openCodes: [Send] { codes.filter { $0.expires != nil && !$0.limits.isEmpty } }
 
   mutating func forgetCodes() {
-    for index in sends.indices.suffix(Self.mostCodes) { sends[index].expires = nil }
+    for index in sends.indices.suffix(Self.maximumCodes) { sends[index].expires = nil }
   }
 
   // MARK: State
@@ -95,5 +95,5 @@ extension SendRecord {
   }
 
   /// The newest sends: no others can have a valid code.
-  var codes: ArraySlice<Send> { sends.suffix(Self.mostCodes) }
+  var codes: ArraySlice<Send> { sends.suffix(Self.maximumCodes) }
 }

@@ -33,16 +33,16 @@ package struct SendRecord: Equatable, Sendable {
     /// Whether limits know it by other ids than its generation.
     var isShared: Bool { charge.count % 2 == 1 && charge[charge.count / 2].isEmpty }
 
-    /// The places in limits that it was charged to.
-    var places: [LimitPlace] {
-      get { (0..<limits.count).map { place($0) } }
+    /// The shares of limits that it was charged to.
+    var shares: [LimitShare] {
+      get { (0..<limits.count).map { share($0) } }
       set { charge = newValue.map(\.key) + [[]] + newValue.map { Array("\($0.id)".utf8) } }
     }
 
-    func place(_ index: Int) -> LimitPlace {
-      guard isShared else { return LimitPlace(key: charge[index], id: generation.value) }
+    func share(_ index: Int) -> LimitShare {
+      guard isShared else { return LimitShare(key: charge[index], id: generation.value) }
       let id = Int64(String(decoding: charge[charge.count / 2 + 1 + index], as: UTF8.self))
-      return LimitPlace(key: charge[index], id: id ?? 0)
+      return LimitShare(key: charge[index], id: id ?? 0)
     }
 
     package init(
@@ -58,7 +58,7 @@ package struct SendRecord: Equatable, Sendable {
   }
 
   /// The sends in a window or with a valid code, and the newest send, oldest first. At most as many
-  /// as the longest window allows, plus `mostCodes`.
+  /// as the longest window allows, plus `maximumCodes`.
   package internal(set) var sends: [Send]
   /// The position of the newest send since sends started over, from 1; 0 without a send.
   package internal(set) var number: UInt32
@@ -92,7 +92,7 @@ package struct SendRecord: Equatable, Sendable {
     if policy.rules.onResend == .replace { forgetCodes() }
     let expires = policy.rules.validity.map { now + $0 }
     sends.append(Send(generation: generation, at: now, expires: expires, limits: limits))
-    if sends.count > Self.mostCodes { sends[sends.count - 1 - Self.mostCodes].expires = nil }
+    if sends.count > Self.maximumCodes { sends[sends.count - 1 - Self.maximumCodes].expires = nil }
     isPassed = false
     prune(by: policy, at: now)
   }

@@ -40,24 +40,24 @@ extension Sending {
         limits = others
       }
       if Visitor.isReading { record.sends[index].limits = limits }
-      if visitor.format == EntityRecord.shared { visitor.places(&record.sends[index]) }
+      if visitor.format == EntityRecord.shared { visitor.shares(&record.sends[index]) }
     }
   }
 }
 
 extension StateVisitor {
   /// Visits the ids of a send whose keys are known.
-  fileprivate mutating func places(_ send: inout SendRecord.Send) {
-    var ids = send.isShared ? send.places.map(\.id) : []
+  fileprivate mutating func shares(_ send: inout SendRecord.Send) {
+    var ids = send.isShared ? send.shares.map(\.id) : []
     list("places", &ids, blank: 0) { $0.field("place", &$1) }
     guard Self.isReading, !ids.isEmpty else { return }
     require(ids.count == send.limits.count)
-    send.places = zip(send.limits, ids).map { LimitPlace(key: $0, id: $1) }
+    send.shares = zip(send.limits, ids).map { LimitShare(key: $0, id: $1) }
   }
 
   fileprivate mutating func keys(_ keys: inout [[UInt8]]) {
     list("limits", &keys, blank: []) { $0.field("key", &$1) }
-    require(keys.count <= LimitRules.mostAtOnce)
+    require(keys.count <= LimitRules.maximumAtOnce)
     require(keys.allSatisfy { (1...EntityRecord.longestKey).contains($0.count) })
   }
 }

@@ -4,15 +4,15 @@ final class SharedLimits {
   /// A limit's record, how far its clock is ahead, and the latest room that was promised.
   typealias Copy = (record: [UInt8], offset: Int64, promised: Instant?)
 
-  /// What becomes of a place that a send has in a limit.
+  /// What becomes of a send's share of a limit.
   struct Settlement {
-    let place: LimitPlace
+    let share: LimitShare
     /// The outcome of its code; nil if it is given back.
     let outcome: LimitSends.Outcome?
   }
 
   /// What is charged already.
-  let charged: [LimitPlace]
+  let charged: [LimitShare]
   /// Returns this daemon's copy of a limit.
   let copy: (_ key: [UInt8]) -> Copy?
   /// The keys of the limits that an accepted start is charged to.
@@ -23,7 +23,7 @@ final class SharedLimits {
   /// The rooms of limits that the countdown waits for.
   var promised: [[UInt8]: Instant] = [:]
 
-  init(charged: [LimitPlace] = [], copy: @escaping ([UInt8]) -> Copy? = { _ in nil }) {
+  init(charged: [LimitShare] = [], copy: @escaping ([UInt8]) -> Copy? = { _ in nil }) {
     (self.charged, self.copy) = (charged, copy)
   }
 
@@ -35,7 +35,7 @@ final class SharedLimits {
     asked = charges.map(\.key)
     self.hasCode = hasCode
     guard !isOpen, let sending, let last = sending.record.sends.indices.last else { return }
-    sending.record.sends[last].places = charges.compactMap { charge in
+    sending.record.sends[last].shares = charges.compactMap { charge in
       charged.first { $0.key == charge.key }
     }
   }
@@ -43,7 +43,7 @@ final class SharedLimits {
 
 /// What a daemon has taken from a limit for a command.
 struct LimitCharge {
-  let place: LimitPlace
+  let share: LimitShare
   let cost: UInt32
   /// On the clock of the limit's server.
   let taken: Instant
@@ -70,12 +70,12 @@ extension Engine {
     return throttles.find(key).flatMap { throttles[$0].isOver ? nil : $0 }
   }
 
-  /// Does what a change of a countdown means for a place in a limit.
+  /// Does what a change of a countdown means for a share of a limit.
   func settle(_ settlement: SharedLimits.Settlement, at now: Moment) {
     if let outcome = settlement.outcome {
-      learn(outcome, of: settlement.place, at: now)
+      learn(outcome, of: settlement.share, at: now)
     } else {
-      giveBack(settlement.place, at: now)
+      refund(settlement.share, at: now)
     }
   }
 }

@@ -71,21 +71,22 @@ extension Engine {
     token: [UInt8]? = nil, by client: Client, at now: Moment
   ) -> Bool {
     var isFull = false
-    for place in charges.indices {
-      let charge = charges[place]
+    for number in charges.indices {
+      let charge = charges[number]
       let index =
         charge.index
         ?? insertGuard(
           ThrottleKind.self, charge.key.span, Throttle(charge.rules, at: now.boot), owner: .none,
           by: client)
-      charges[place].index = index
+      charges[number].index = index
       // A limit that became named while it was in use begins with its rate.
       if !throttles[index].machine.isNamed {
         throttles[index].machine.limit = Throttle.Limit(charge.rules)
       }
       throttles[index].machine.take(
         cost, id: id.value, hasCode: hasCode, by: charge.rules,
-        atMost: context.isWorkbench ? LimitRules.mostInFleet : LimitRules.mostInWindow, at: now.boot
+        atMost: context.isWorkbench ? LimitRules.maximumInFleet : LimitRules.maximumInWindow,
+        at: now.boot
       )
       if token != nil {
         throttles[index].tokens.remember(
@@ -101,7 +102,7 @@ extension Engine {
   }
 
   /// Gives a send back to the limits that it was charged to.
-  func giveBack(_ send: SendRecord.Send, at now: Moment) {
+  func refund(_ send: SendRecord.Send, at now: Moment) {
     journal?.willChange(send.limits, at: now)
     for index in send.limits.indices { settle(send, index, nil, at: now) }
   }
@@ -109,25 +110,25 @@ extension Engine {
   private func settle(
     _ send: SendRecord.Send, _ index: Int, _ outcome: LimitSends.Outcome?, at now: Moment
   ) {
-    let settlement = SharedLimits.Settlement(place: send.place(index), outcome: outcome)
+    let settlement = SharedLimits.Settlement(share: send.share(index), outcome: outcome)
     guard let shared = context.sharedLimits else { return settle(settlement, at: now) }
     shared.settled.append(settlement)
   }
 
-  /// Gives a place in a limit back.
+  /// Gives a share of a limit back.
   ///
   /// - Parameters:
   ///   - cost: what was taken with this id.
   ///   - taken: when it was taken, if what has come back since then is not given back again.
-  func giveBack(
-    _ place: LimitPlace, cost: UInt32 = 1, taken: Instant? = nil, at now: Moment
+  func refund(
+    _ share: LimitShare, cost: UInt32 = 1, taken: Instant? = nil, at now: Moment
   ) {
-    guard let index = current(ThrottleKind.self, place.key.span, at: now),
+    guard let index = current(ThrottleKind.self, share.key.span, at: now),
       throttles[index].machine.isNamed
     else { return }
     let hadRoom = throttles[index].machine.limit?.roomAt == nil
     guard
-      throttles[index].machine.refund(id: place.id, cost: cost, taken: taken, at: now.boot)
+      throttles[index].machine.refund(id: share.id, cost: cost, taken: taken, at: now.boot)
     else { return }
     limitChanged(index, .refunded, at: now)
     endIfUnused(index, hadRoom: hadRoom, at: now)
@@ -140,18 +141,18 @@ extension Engine {
   }
 
   /// Reports to a limit whether the code of a send was entered.
-  func learn(_ outcome: LimitSends.Outcome, of place: LimitPlace, at now: Moment) {
-    guard let index = current(ThrottleKind.self, place.key.span, at: now),
+  func learn(_ outcome: LimitSends.Outcome, of share: LimitShare, at now: Moment) {
+    guard let index = current(ThrottleKind.self, share.key.span, at: now),
       let known = throttles[index].machine.limit?.rules
     else { return }
-    let rules = rules(of: place.key.span) ?? known
-    let passes = throttles[index].machine.learn(outcome, of: place.id, by: rules, at: now.boot)
+    let rules = rules(of: share.key.span) ?? known
+    let passes = throttles[index].machine.learn(outcome, of: share.id, by: rules, at: now.boot)
     syncSends(of: index)
     guard let passes, let passed = rules.rules.passed else { return }
     statistics.decisions.blocked += 1
     stores.throttles.noteBlock(of: index)
     limitChanged(index, .blocked, reason: .passed, at: now)
-    notices.append(.blocked(key: place.key, passes, passed))
+    notices.append(.blocked(key: share.key, passes, passed))
   }
 
   /// Ends a block. Returns nil if nothing of the limit is used.
@@ -254,7 +255,7 @@ struct SendPage {
   static let restored = SendPage(limit: .max, uid: 0)
 }
 
-/// The sends of a limit are stored in pages, each at a place of its own among the throttles. Those
+/// The sends of a limit are stored in pages, each at a slot of its own among the throttles. Those
 /// of a fleet are stored with their limit.
 extension Engine {
   /// Notes the pages that have changed.
@@ -266,31 +267,31 @@ extension Engine {
     let uid = client?.uid ?? throttles[index].uid
     let (changed, freed) = throttles[index].machine.changeLimit { limit, _ in
       limit.sends.takeChanges {
-        let place = throttles.reserve()
-        stores.throttles.pages.insert(SendPage(limit: index, uid: uid), at: place)
+        let slot = throttles.reserve()
+        stores.throttles.pages.insert(SendPage(limit: index, uid: uid), at: slot)
         connections.adjustEntityCount(by: 1, for: uid)
-        return place
+        return slot
       }
     }
-    for place in changed { changes.note(EntityRef(.throttle, place), isKept: true) }
-    for place in freed { releasePage(place) }
+    for slot in changed { changes.note(EntityRef(.throttle, slot), isKept: true) }
+    for slot in freed { releasePage(slot) }
   }
 
-  fileprivate func releasePage(_ place: UInt32) {
-    let page = stores.throttles.pages.remove(place)
+  fileprivate func releasePage(_ slot: UInt32) {
+    let page = stores.throttles.pages.remove(slot)
     if page.limit != .max { connections.adjustEntityCount(by: -1, for: page.uid) }
-    changes.note(EntityRef(.throttle, place), isKept: false)
-    throttles.release(place)
+    changes.note(EntityRef(.throttle, slot), isKept: false)
+    throttles.release(slot)
   }
 }
 
 extension ThrottleKind {
   static func release(_ index: UInt32, in engine: Engine) {
     guard engine.throttles[index].machine.isNamed else { return }
-    let places = engine.throttles[index].machine.changeLimit { limit, _ in
+    let slots = engine.throttles[index].machine.changeLimit { limit, _ in
       limit.sends.removeAll()
     }
-    for place in places { engine.releasePage(place) }
+    for slot in slots { engine.releasePage(slot) }
     engine.stores.throttles.blocked.remove(EntityRef(kind, index))
   }
 
@@ -329,12 +330,12 @@ extension ThrottleKind {
         let pages = engine.stores.throttles.pagesWithoutLimit.removeValue(
           forKey: Array(record.span.extracting(range)))
       else { return }
-      for (place, sends) in pages where !engine.attach(sends, at: place, to: index) {
-        engine.releasePage(place)
+      for (slot, sends) in pages where !engine.attach(sends, at: slot, to: index) {
+        engine.releasePage(slot)
       }
       return
     }
-    guard let (key, sends) = page(record, offset: offset), index < KeyIndex.mostEntries,
+    guard let (key, sends) = page(record, offset: offset), index < KeyIndex.maximumEntries,
       engine.stores.throttles.isFree(index)
     else { throw .damaged }
     engine.throttles.reserve(index)
@@ -375,7 +376,7 @@ extension ThrottleKind {
     let sends = found.flatMap { $0.sends }.sorted { $0.id < $1.id }
     return engine.throttles[index].machine.changeLimit { limit, _ in
       let isRead = sends.allSatisfy { limit.sends.add($0) }
-      limit.sends.removeFirst(max(limit.sends.count - LimitRules.mostInFleet, 0))
+      limit.sends.removeFirst(max(limit.sends.count - LimitRules.maximumInFleet, 0))
       return isRead
     }
   }
@@ -383,11 +384,11 @@ extension ThrottleKind {
 
 extension Engine {
   /// Adds a stored page to its limit. Returns false if the limit cannot have it.
-  fileprivate func attach(_ sends: [LimitSends.Send], at place: UInt32, to index: UInt32) -> Bool {
+  fileprivate func attach(_ sends: [LimitSends.Send], at slot: UInt32, to index: UInt32) -> Bool {
     guard throttles[index].machine.isNamed, !throttles[index].isOver,
-      throttles[index].machine.changeLimit({ limit, _ in limit.sends.attach(sends, at: place) })
+      throttles[index].machine.changeLimit({ limit, _ in limit.sends.attach(sends, at: slot) })
     else { return false }
-    stores.throttles.pages[place] = SendPage(limit: index, uid: throttles[index].uid)
+    stores.throttles.pages[slot] = SendPage(limit: index, uid: throttles[index].uid)
     connections.adjustEntityCount(by: 1, for: throttles[index].uid)
     arm(ThrottleKind.self, index)
     return true

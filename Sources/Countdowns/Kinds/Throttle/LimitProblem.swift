@@ -10,7 +10,7 @@ package enum LimitProblem: Error, Equatable {
   case tooLong(name: String, count: Int)
   /// The configuration has no such limit.
   case unknown(key: [UInt8], known: [String])
-  case costTooHigh(name: String, most: Int64)
+  case costTooHigh(name: String, maximum: Int64)
 
   var text: String {
     switch self {
@@ -31,8 +31,8 @@ package enum LimitProblem: Error, Equatable {
       "no limit for '\(quoted(key.span))'; "
         + Self.hint(key, known, none: "the configuration has no throttles")
         + ". A limit without a name needs BURST and RATE"
-    case .costTooHigh(let name, let most):
-      "COST is more than \(most), the most that '\(name)' ever allows at once"
+    case .costTooHigh(let name, let maximum):
+      "COST is more than \(maximum), the most that '\(name)' ever allows at once"
     }
   }
 
@@ -40,8 +40,8 @@ package enum LimitProblem: Error, Equatable {
     guard !known.isEmpty else { return none }
     let name = LimitRules.name(of: key.span) ?? String(decoding: key, as: UTF8.self)
     let guess = Suggestion.best(for: name, among: known)
-    let most = 20
-    let list = known.prefix(most).joined(separator: ", ") + (known.count > most ? ", …" : "")
+    let maximum = 20
+    let list = known.prefix(maximum).joined(separator: ", ") + (known.count > maximum ? ", …" : "")
     return (guess.map { "did you mean '\($0)'? " } ?? "") + "known: \(list)"
   }
 }
@@ -55,12 +55,12 @@ extension Engine {
   func charges(
     of policy: SendPolicy, _ given: [[UInt8]], for key: Span<UInt8>, at now: Moment
   ) throws(EngineError) -> [Charge] {
-    for (place, limit) in given.enumerated() {
+    for (index, limit) in given.enumerated() {
       guard let name = policy.rules.limits.first(where: { LimitRules.has($0, limit) }) else {
         throw .limits(
           .notOfPolicy(key: limit, policy: policy.name, limits: policy.rules.limits))
       }
-      guard !given[..<place].contains(where: { LimitRules.has(name, $0) }) else {
+      guard !given[..<index].contains(where: { LimitRules.has(name, $0) }) else {
         throw .limits(.twice(name: name))
       }
     }
@@ -91,9 +91,9 @@ extension Engine {
       charges.append(Charge(key: limit, rules: limitRules))
     }
     if let journal { journal.willCharge(charges.map(\.key), at: now) }
-    for place in charges.indices {
-      let limit = charges[place].key
-      charges[place].index = self.limit(limit, at: now)
+    for index in charges.indices {
+      let limit = charges[index].key
+      charges[index].index = self.limit(limit, at: now)
     }
     return charges
   }
@@ -166,9 +166,9 @@ extension Engine {
       guard let rules = rules(of: key.span) else {
         throw .limits(.unknown(key: key, known: settings.throttles.keys.sorted()))
       }
-      guard Int64(request.cost) <= rules.mostCost else {
+      guard Int64(request.cost) <= rules.maximumCost else {
         throw .limits(
-          .costTooHigh(name: LimitRules.name(of: key.span) ?? "", most: rules.mostCost))
+          .costTooHigh(name: LimitRules.name(of: key.span) ?? "", maximum: rules.maximumCost))
       }
     }
   }

@@ -56,10 +56,10 @@ package final class LimitRules: Sendable, Hashable {
   }
 
   /// The most that one request can take.
-  package var mostCost: Int64 {
+  package var maximumCost: Int64 {
     min(
-      rules.rate.map { Int64($0.burst) } ?? Throttle.Rate.most,
-      rules.windows.map { Int64($0.limit) }.min() ?? Throttle.Rate.most)
+      rules.rate.map { Int64($0.burst) } ?? Throttle.Rate.maximum,
+      rules.windows.map { Int64($0.limit) }.min() ?? Throttle.Rate.maximum)
   }
 
   /// Whether START gives the key.
@@ -71,12 +71,12 @@ package final class LimitRules: Sendable, Hashable {
   // MARK: Names and keys
 
   /// The highest limit of a window: each send in it is stored.
-  package static let mostInWindow = 10_000
+  package static let maximumInWindow = 10_000
   /// The highest in a fleet, which stores them all at once.
-  package static let mostInFleet = 1_000
+  package static let maximumInFleet = 1_000
   package static let maximumDroppedSuffixLength = 64
   /// The most limits of a policy, and of a request.
-  package static let mostAtOnce = 8
+  package static let maximumAtOnce = 8
 
   private static let colon = UInt8(ascii: ":")
 
@@ -116,19 +116,19 @@ extension LimitRules.Rules {
       report("", "limits nothing; it needs rate and burst, or windows")
     }
     found += SendPolicy.Window.problems(
-      of: windows, atMost: LimitRules.mostInWindow, beyond: "; for more, use rate and burst")
+      of: windows, atMost: LimitRules.maximumInWindow, beyond: "; for more, use rate and burst")
     if isGlobal, droppedSuffixLength != nil {
       report("without-last", "global has one key for all; drop one of them")
     }
     if let droppedSuffixLength,
       !(1...LimitRules.maximumDroppedSuffixLength).contains(droppedSuffixLength)
     {
-      report("without-last", "1 to \(LimitRules.mostWithoutLast) characters")
+      report("without-last", "1 to \(LimitRules.maximumDroppedSuffixLength) characters")
     }
     if let passed {
       if !(1...100).contains(passed.least) { report("passed.least", "1% to 100%") }
-      if !(1...UInt32(LimitRules.mostInWindow)).contains(passed.of) {
-        report("passed.of", "1 to \(LimitRules.mostInWindow)")
+      if !(1...UInt32(LimitRules.maximumInWindow)).contains(passed.of) {
+        report("passed.of", "1 to \(LimitRules.maximumInWindow)")
       }
       for (rule, length) in [("in", passed.within), ("block", passed.block)]
       where length < .milliseconds(1) || length > .longest {
@@ -141,5 +141,5 @@ extension LimitRules.Rules {
 
 extension Throttle.Rate {
   /// More than can ever be asked.
-  static let unlimited = Throttle.Rate(burst: most, count: most, period: .milliseconds(1))!
+  static let unlimited = Throttle.Rate(burst: maximum, count: maximum, period: .milliseconds(1))!
 }

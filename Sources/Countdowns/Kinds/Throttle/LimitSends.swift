@@ -1,7 +1,7 @@
 import DequeModule
 
 /// What a send or a request has in a limit.
-package struct LimitPlace: Equatable, Sendable {
+package struct LimitShare: Equatable, Sendable {
   package let key: [UInt8]
   /// By which the limit knows it: the generation of the countdown, or one of the limit.
   package let id: Int64
@@ -13,7 +13,7 @@ package struct LimitPlace: Equatable, Sendable {
 /// windows limit, and looks them up by their positions; 0 is the oldest unit.
 ///
 /// Each page is stored by itself, so that a send changes a page and not ten thousand sends. A page
-/// has no number until the engine gives it a place. A fleet gives it none: it has all sends in the
+/// has no number until the engine gives it a slot. A fleet gives it none: it has all sends in the
 /// record of the limit.
 package struct LimitSends: Equatable, Sendable {
   /// Whether the code of a send was entered.
@@ -27,7 +27,7 @@ package struct LimitSends: Equatable, Sendable {
   package struct Send: Equatable, Sendable {
     package var at: Instant
     fileprivate var bits: Int64
-    /// The number of units: 1 to `LimitRules.mostInWindow`.
+    /// The number of units: 1 to `LimitRules.maximumInWindow`.
     package fileprivate(set) var count: UInt32
 
     package init(at: Instant, id: Int64, count: UInt32 = 1, _ outcome: Outcome) {
@@ -55,7 +55,7 @@ package struct LimitSends: Equatable, Sendable {
   }
 
   private struct Page: Equatable {
-    var place: UInt32?
+    var slot: UInt32?
     /// How many of its sends are left, and how many it has had.
     var count: UInt32
     var filled: UInt32
@@ -67,7 +67,7 @@ package struct LimitSends: Equatable, Sendable {
   /// Where the units of the first send begin.
   private var start: Int64 = 0
   private var pages: Deque<Page> = []
-  /// The places of pages that have changed, and of pages that are empty, since they were taken.
+  /// The slots of pages that have changed, and of pages that are empty, since they were taken.
   private var changed: [UInt32] = []
   private var freed: [UInt32] = []
 
@@ -115,7 +115,7 @@ package struct LimitSends: Equatable, Sendable {
       pages[last].filled += 1
       note(last)
     } else {
-      pages.append(Page(place: nil, count: 1, filled: 1))
+      pages.append(Page(slot: nil, count: 1, filled: 1))
     }
   }
 
@@ -192,49 +192,49 @@ package struct LimitSends: Equatable, Sendable {
   }
 
   private mutating func note(_ page: Int) {
-    if let place = pages[page].place, changed.last != place { changed.append(place) }
+    if let slot = pages[page].slot, changed.last != slot { changed.append(slot) }
   }
 
   private mutating func removePage(_ page: Int) {
-    if let place = pages.remove(at: page).place { freed.append(place) }
+    if let slot = pages.remove(at: page).slot { freed.append(slot) }
   }
 
-  /// Takes the places of the pages that have changed, and of those that are empty. New pages get
-  /// their places from `reserve`.
+  /// Takes the slots of the pages that have changed, and of those that are empty. New pages get
+  /// their slots from `reserve`.
   mutating func takeChanges(reserve: () -> UInt32) -> (changed: [UInt32], freed: [UInt32]) {
     for page in pages.indices.reversed() {
-      guard pages[page].place == nil else { break }
-      pages[page].place = reserve()
+      guard pages[page].slot == nil else { break }
+      pages[page].slot = reserve()
       note(page)
     }
     defer { (changed, freed) = ([], []) }
     return (changed, freed)
   }
 
-  /// Returns the places of all pages, and forgets all sends.
+  /// Returns the slots of all pages, and forgets all sends.
   mutating func removeAll() -> [UInt32] {
     defer { self = LimitSends() }
-    return pages.compactMap(\.place) + freed
+    return pages.compactMap(\.slot) + freed
   }
 
   /// Returns the sends of a page. O(pages after it).
-  func page(at place: UInt32) -> [Send] {
+  func page(at slot: UInt32) -> [Send] {
     var start = all.count
     for page in pages.reversed() {
       start -= Int(page.count)
-      if page.place == place { return (start..<start + Int(page.count)).map(send) }
+      if page.slot == slot { return (start..<start + Int(page.count)).map(send) }
     }
     return []
   }
 
   /// Whether the sends are in the record of the limit.
-  var isWhole: Bool { pages.last.map { $0.place == nil } ?? false }
+  var isWhole: Bool { pages.last.map { $0.slot == nil } ?? false }
 
   /// Visits all sends.
   mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     var count = UInt32(all.count)
     visitor.field("sends", &count)
-    visitor.require(count <= LimitRules.mostInWindow)
+    visitor.require(count <= LimitRules.maximumInWindow)
     guard !visitor.hasFailed else { return }
     for index in 0..<Int(count) {
       var send = Visitor.isReading ? .blank : send(index)
@@ -260,9 +260,9 @@ package struct LimitSends: Equatable, Sendable {
   }
 
   /// Adds a stored page. Returns false if it contradicts the others.
-  mutating func attach(_ sends: [Send], at place: UInt32) -> Bool {
+  mutating func attach(_ sends: [Send], at slot: UInt32) -> Bool {
     guard let first = sends.first, let last = sends.last, sends.count <= Self.pageSize,
-      all.count + sends.count <= Self.mostStored,
+      all.count + sends.count <= Self.maximumStored,
       zip(sends, sends.dropFirst()).allSatisfy({ $0.at <= $1.at && $0.id <= $1.id })
     else { return false }
     // Most often it is the newest.
@@ -277,12 +277,12 @@ package struct LimitSends: Equatable, Sendable {
     insert(sends, at: index)
     // A page that is not full is never filled up: a page before it may be attached later.
     pages.insert(
-      Page(place: place, count: UInt32(sends.count), filled: Self.pageSize), at: number)
+      Page(slot: slot, count: UInt32(sends.count), filled: Self.pageSize), at: number)
     return true
   }
 
   /// The oldest page may still have sends that have left all windows.
-  private static let mostStored = LimitRules.mostInWindow + Int(pageSize)
+  private static let maximumStored = LimitRules.maximumInWindow + Int(pageSize)
 
   private mutating func insert(_ sends: [Send], at index: Int) {
     var end = begin(index)
@@ -304,7 +304,7 @@ extension LimitSends.Send: Stored {
     visitor.field("bits", &bits)
     guard EntityRecord.hasCounts(visitor.format) else { return }
     visitor.field("units", &count)
-    visitor.require((1...UInt32(LimitRules.mostInWindow)).contains(count))
+    visitor.require((1...UInt32(LimitRules.maximumInWindow)).contains(count))
   }
 }
 

@@ -43,9 +43,9 @@ extension Throttle {
 
   /// Takes `cost` from a limit that does not refuse it.
   ///
-  /// - Parameter most: how many units stay on record.
+  /// - Parameter maximum: how many units stay on record.
   mutating func take(
-    _ cost: UInt32, id: Int64, hasCode: Bool, by rules: LimitRules, atMost most: Int,
+    _ cost: UInt32, id: Int64, hasCode: Bool, by rules: LimitRules, atMost maximum: Int,
     at now: Instant
   ) {
     change(rules.rate, at: now)
@@ -58,8 +58,8 @@ extension Throttle {
         limit.prune(by: rules, at: now)
         let outcome: LimitSends.Outcome = hasCode ? .unknown : .ignored
         // Without a window, only the newest matter: they alone can count for `passed`.
-        let count = min(Int(cost), most)
-        let excess = limit.sends.count + count - most
+        let count = min(Int(cost), maximum)
+        let excess = limit.sends.count + count - maximum
         if excess > 0 { limit.sends.removeFirst(excess) }
         // The servers' clock may have been set back.
         let at = max(now, limit.sends.last?.at ?? now)

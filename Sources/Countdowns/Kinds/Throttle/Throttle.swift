@@ -14,7 +14,7 @@ package struct Throttle: Guard {
   /// `burst` at once, and `count` more in each `period`.
   package struct Rate: Hashable, Sendable {
     /// The maximum of BURST, of the count of RATE and of COST.
-    package static let most: Int64 = 1_000_000_000
+    package static let maximum: Int64 = 1_000_000_000
 
     package let burst: UInt32
     package let count: UInt32
@@ -23,7 +23,7 @@ package struct Throttle: Guard {
     /// Returns nil unless both numbers are 1 to `most`, the period is 1 ms to 3650 d, and an
     /// exhausted burst is full again within 3650 d.
     package init?(burst: Int64, count: Int64, period: Interval) {
-      guard (1...Self.most).contains(burst), (1...Self.most).contains(count),
+      guard (1...Self.maximum).contains(burst), (1...Self.maximum).contains(count),
         period >= .milliseconds(1), period <= .longest
       else { return nil }
       let refill = UInt128(burst) * UInt128(period.microseconds)

@@ -56,7 +56,7 @@ private let takeThrottle = CommandSpec(
     .integer(
       "BURST",
       "What may be used at once; it comes back within 3650d. Named limits have their own.",
-      { $0.burst = $1 }, in: 1...Throttle.Rate.most),
+      { $0.burst = $1 }, in: 1...Throttle.Rate.maximum),
     Option(
       "RATE", "n/d", .rate,
       "`5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is needed."
@@ -65,14 +65,14 @@ private let takeThrottle = CommandSpec(
     },
     .integer(
       "COST", "How much this request uses, at most BURST.", default: "1",
-      { $0.cost = $1 }, in: 1...Throttle.Rate.most),
+      { $0.cost = $1 }, in: 1...Throttle.Rate.maximum),
     .flag("PEEK", "Replies as if asked, and changes nothing.", { $0.isPeek = $1 }),
     .token({ $0.token = $1 }),
   ],
   group: .entities(.throttle), [.write, .fast],
   "Take from a rate limit, or from several named limits, all or none.",
   .answerOfSeveral(LimitsReply.ownFields),
-  place: placeAfterLimits, into: TakeRequest()
+  optionsStart: startAfterLimits, into: TakeRequest()
 ) { call, request throws(CommandError) in
   let isNamed = call.engine.rules(of: call.arguments[2]) != nil
   guard let burst = request.burst, let (count, period) = request.rate, !isNamed,
@@ -101,7 +101,7 @@ private let takeThrottle = CommandSpec(
     }, refusal: .rate)
 }
 
-private let placeAfterLimits: CommandSpec.OptionsPlace = { LimitRules.endOfKeys($0, from: 3) }
+private let startAfterLimits: CommandSpec.OptionsStart = { LimitRules.endOfKeys($0, from: 3) }
 
 /// Takes from named limits.
 private func takeLimits(
@@ -121,8 +121,8 @@ private func takeLimits(
     }
     keys.append(key)
   }
-  guard keys.count <= LimitRules.mostAtOnce else {
-    throw call.problem("at most \(LimitRules.mostAtOnce) limits at once")
+  guard keys.count <= LimitRules.maximumAtOnce else {
+    throw call.problem("at most \(LimitRules.maximumAtOnce) limits at once")
   }
   guard request.token == nil || !request.isPeek else {
     throw call.problem("PEEK changes nothing; leave out TOKEN")
@@ -182,13 +182,13 @@ struct LimitsReply: FieldRecord {
 
 private let refundThrottle = CommandSpec(
   "THROTTLE", "REFUND",
-  [.key, Parameter("n", .integer(1...Throttle.Rate.most), "How much to give back.")],
+  [.key, Parameter("n", .integer(1...Throttle.Rate.maximum), "How much to give back.")],
   [.generation({ $0.generation = $1 }), .token({ $0.token = $1 })],
   group: .entities(.throttle), [.write, .fast], "Give back what was taken but not used.",
   .answerOrNull,
   request: { call throws(CommandError) in
     RefundRequest(
-      cost: UInt32(try call.spec.integer(call.arguments[3], "n", in: 1...Throttle.Rate.most)))
+      cost: UInt32(try call.spec.integer(call.arguments[3], "n", in: 1...Throttle.Rate.maximum)))
   },
   handler: { call, request throws(CommandError) in
     let key = try call.key()
@@ -219,7 +219,7 @@ extension Call {
     if let slash = bytes.firstIndex(of: UInt8(ascii: "/")) {
       let count = Int64(String(decoding: bytes.extracting(..<slash)))
       let text = bytes.extracting((slash + 1)...)
-      if let count, (1...Throttle.Rate.most).contains(count),
+      if let count, (1...Throttle.Rate.maximum).contains(count),
         let period = DurationText.parse(text), period >= .milliseconds(1)
       {
         // Milliseconds, as elsewhere, would be a thousand times what most people mean.
@@ -230,7 +230,7 @@ extension Call {
       }
     }
     throw problem(
-      "RATE '\(quoted(bytes))' is not a rate: like 5/10m, 1 to \(Throttle.Rate.most) in a "
+      "RATE '\(quoted(bytes))' is not a rate: like 5/10m, 1 to \(Throttle.Rate.maximum) in a "
         + "duration of 1ms to 3650d")
   }
 }

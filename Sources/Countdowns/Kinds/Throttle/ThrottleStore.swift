@@ -3,10 +3,10 @@ final class ThrottleStore: TableStore {
   typealias State = GuardEntity<Throttle>
 
   let table = EntityTable<GuardEntity<Throttle>>()
-  /// The pages of sends, which are stored at places of their own among the rate limits.
+  /// The pages of sends, which are stored at slots of their own among the rate limits.
   var pages = PagedTable<SendPage>()
   /// Sends that were restored before their limit.
-  var pagesWithoutLimit: [[UInt8]: [(place: UInt32, sends: [LimitSends.Send])]] = [:]
+  var pagesWithoutLimit: [[UInt8]: [(slot: UInt32, sends: [LimitSends.Send])]] = [:]
   /// The limits that are blocked.
   var blocked = EntitySet()
   /// What is to be logged.

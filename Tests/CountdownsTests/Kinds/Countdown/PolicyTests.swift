@@ -377,10 +377,10 @@ import Testing
   }
 
   @Test func aKeyRemembersABoundedNumberOfTokensTheOldestIsForgottenFirst() throws {
-    for number in 0...Tokens.most {
+    for number in 0...Tokens.maximum {
       try desk.at(Int64(number) * 1_000).start("a", count: 1, token: "t\(number)")
     }
-    desk.at(Int64(Tokens.most + 1) * 1_000)
+    desk.at(Int64(Tokens.maximum + 1) * 1_000)
     #expect(try desk.start("a", count: 1, token: "t1").decision == .acceptedBefore)
     #expect(try desk.start("a", count: 1, token: "t0").decision == .accepted)
   }

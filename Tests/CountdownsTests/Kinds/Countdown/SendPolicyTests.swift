@@ -160,7 +160,7 @@ import Testing
       $0.validity = .days(1)
     }
     let neither = try policy { $0.count = 1 }
-    for (policy, most) in [(windows, 20), (codes, SendRecord.mostCodes), (neither, 1)] {
+    for (policy, maximum) in [(windows, 20), (codes, SendRecord.maximumCodes), (neither, 1)] {
       var record = SendRecord()
       var countdown: Countdown?
       var now = Instant(microseconds: 0)
@@ -169,7 +169,7 @@ import Testing
           now = refusal.until
         }
         send(number, &record, &countdown, by: policy, at: now)
-        #expect(record.sends.count <= most)
+        #expect(record.sends.count <= maximum)
         #expect(record.sends.last?.generation == Generation(number))
       }
     }

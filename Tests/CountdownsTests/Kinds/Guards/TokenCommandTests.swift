@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test func aKeyRemembers16TokensTheOldestIsForgottenFirst() throws {
-    for number in 0...Tokens.most {
+    for number in 0...Tokens.maximum {
       _ = try counter.say("DEBOUNCE CALL k 1s TOKEN t\(number)")
     }
     #expect(try counter.say("DEBOUNCE CALL k 1s TOKEN t1")["reason"] == .bulk("repeated"))

@@ -398,7 +398,7 @@ import Testing
 
   private static func wide() throws -> LimitRules {
     var wide = LimitRules.Rules()
-    wide.windows = [.init(limit: LimitRules.mostInWindow, length: .days(1))]
+    wide.windows = [.init(limit: LimitRules.maximumInWindow, length: .days(1))]
     return try LimitRules(wide)
   }
 
@@ -456,7 +456,7 @@ import Testing
   @Test func aStartWithThreeLimitsTakesAtMostAKilobyteOfTheLog() throws {
     var settings = try Self.settings()
     var all = LimitRules.Rules()
-    all.windows = [.init(limit: LimitRules.mostInWindow, length: .days(1))]
+    all.windows = [.init(limit: LimitRules.maximumInWindow, length: .days(1))]
     all.isGlobal = true
     var range = all
     (range.isGlobal, range.droppedSuffixLength) = (false, 4)
@@ -469,15 +469,15 @@ import Testing
     let counter = DispatcherHarness(engine: settings)
     counter.dispatcher.engine.noteChanges()
     let batch = ChangeWriter(offset: 0)
-    var most = 0
+    var maximum = 0
     for number in 1_000..<1_100 {
       batch.removeAll()
       let started = try counter.say(
         "COUNTDOWN START key:00000000\(number) POLICY phone LIMIT ip:10.0.0.7")
       #expect(started["accepted"] == .integer(1))
       counter.dispatcher.engine.takeChanges(into: batch)
-      most = max(most, batch.bytes.count)
+      maximum = max(maximum, batch.bytes.count)
     }
-    #expect((500...1_000 - 31).contains(most), "\(most)")
+    #expect((500...1_000 - 31).contains(maximum), "\(maximum)")
   }
 }

@@ -285,9 +285,10 @@ private struct ThrottleModel {
         moments[index] = moments[index] + Interval(microseconds: step)
       }
       let now = moments[index]
-      let most = Int64(rate.burst)
+      let maximum = Int64(rate.burst)
       let cost =
-        Int.random(in: 0..<3, using: &random) == 0 ? Int64.random(in: 1...most, using: &random) : 1
+        Int.random(in: 0..<3, using: &random) == 0
+        ? Int64.random(in: 1...maximum, using: &random) : 1
       if Int.random(in: 0..<16, using: &random) == 0 {
         pairs[index].machine.refund(UInt32(cost), at: now)
         pairs[index].model.refund(cost, at: now)

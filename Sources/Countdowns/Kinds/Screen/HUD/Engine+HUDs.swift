@@ -30,7 +30,7 @@ enum HUDKind: TableKind {
     _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment
   ) {
     if engine.huds.entity(at: index)?.owners.contains(owner) == true {
-      _ = engine.giveBackHoldsOfDeparted(index, including: owner, at: now)
+      _ = engine.releaseHoldsOfDeparted(index, including: owner, at: now)
     }
   }
 }
@@ -62,7 +62,7 @@ extension Engine {
     let added = others + (found == nil ? 1 : 0)
     if added > 0 { try checkLimits(client, adding: added) }
     if request.kind.takesHold, let found, let position = huds[found].index(of: level),
-      huds[found].presentations[position].machine.holdCount >= Presentation.mostHolds
+      huds[found].presentations[position].machine.holdCount >= Presentation.maximumHolds
     {
       throw .tooManyHolds
     }
@@ -182,7 +182,7 @@ extension Engine {
 
   // MARK: Time
 
-  func giveBackHolds(_ index: UInt32, of owners: Set<Owner>, at now: Moment) {
+  func releaseHolds(_ index: UInt32, of owners: Set<Owner>, at now: Moment) {
     statistics.ownerGone += Int64(owners.count)
     huds[index].owners.subtract(owners)
     changeLevels(ofHUD: index, at: now) { machine, emit in
@@ -194,7 +194,7 @@ extension Engine {
   func endHold(of owner: Owner, onHUD index: UInt32, at now: Moment) {
     huds[index].owners.remove(owner)
     changeLevels(ofHUD: index, at: now) { machine, emit in
-      machine.giveBackAll(of: owner, at: now.boot, emit)
+      machine.releaseAll(of: owner, at: now.boot, emit)
     }
   }
 
@@ -204,7 +204,7 @@ extension Engine {
   /// Steps that are late come in the order of their times, on whichever level. Returns false if
   /// nothing is shown there afterwards.
   func runDue(hud index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
-    guard huds.contains(index), giveBackHoldsOfDeparted(index, at: now) else { return false }
+    guard huds.contains(index), releaseHoldsOfDeparted(index, at: now) else { return false }
     while let due = huds.entity(at: index)?.nextExpiry, due <= last {
       changeLevels(ofHUD: index, at: now) { machine, emit in
         machine.expire(through: due, at: now.boot, emit)
@@ -215,12 +215,12 @@ extension Engine {
 
   /// Releases the holds of closed owners without waiting for their cleanup, all at once so that
   /// their order does not matter. Returns false if nothing is shown there afterwards.
-  fileprivate func giveBackHoldsOfDeparted(
+  fileprivate func releaseHoldsOfDeparted(
     _ index: UInt32, including closed: Owner? = nil, at now: Moment
   ) -> Bool {
     let departed = huds[index].owners.filter { $0 == closed || !isAlive($0, at: now) }
     guard !departed.isEmpty else { return true }
-    giveBackHolds(index, of: departed, at: now)
+    releaseHolds(index, of: departed, at: now)
     return huds.contains(index)
   }
 

@@ -37,7 +37,7 @@ extension Presentation: Stored {
   package mutating func fields<Bytes: StateVisitor>(_ bytes: inout Bytes) {
     bytes.field("generation", &generation.value)
     bytes.list("shows", &shows)
-    bytes.require((1...Self.mostHolds).contains(shows.count))
+    bytes.require((1...Self.maximumHolds).contains(shows.count))
     bytes.field("held", &isHeld)
     bytes.require(isHeld || shows.count == 1)
     phase.fields(&bytes)

@@ -64,7 +64,7 @@ package struct Presentation: Equatable, Sendable {
   package var pausedAt: Instant?
 
   /// The maximum number of holds: each reply lists all of them.
-  package static let mostHolds = 64
+  package static let maximumHolds = 64
 
   /// Starts a presentation on a level where nothing is shown.
   package init(
@@ -160,7 +160,7 @@ package struct Presentation: Equatable, Sendable {
   }
 
   /// Releases the holds of `owner`, whose work is done; releasing the last one dismisses the HUD.
-  package mutating func giveBackAll(
+  package mutating func releaseAll(
     of owner: Owner, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
     if isHeld, release(all: [owner], emit) == .wasLast { dismiss(at: now, emit) }

@@ -43,9 +43,9 @@ extension Engine {
       if stacks[index].machine.transition != nil {
         return (.transitioning, StackView(stacks[index], at: now))
       }
-      let most = settings.limits.stackPages
-      guard stacks[index].machine.pages.count < most else {
-        throw .limit(name: "max-stack-pages", value: most)
+      let maximum = settings.limits.stackPages
+      guard stacks[index].machine.pages.count < maximum else {
+        throw .limit(name: "max-stack-pages", value: maximum)
       }
     }
     let added = index == nil ? 2 : 1
@@ -159,9 +159,9 @@ extension Engine {
       }
     }
     var gone: Set<Int> = []
-    for (place, page) in stacks[index].machine.pages.enumerated()
+    for (index, page) in stacks[index].machine.pages.enumerated()
     where !scopes.isOpen(page.scope, at: now.boot, connections) {
-      gone.insert(place)
+      gone.insert(index)
     }
     guard !gone.isEmpty else { return true }
     _ = changeStack(index, at: now) { machine, emit in

@@ -162,14 +162,14 @@ package struct NavigationStack: Equatable, Sendable {
   package mutating func set(
     _ page: [UInt8], _ change: Change, _ emit: (Occurrence) -> Void
   ) -> Reason? {
-    guard let place = pages.firstIndex(where: { $0.scope.key == page }) else { return .noPage }
-    if let edge = change.edge { pages[place].edge = edge }
-    if let pops = change.pops { pages[place].pops = pops }
-    if let bar = change.bar { pages[place].bar = bar }
-    let isShown = transition == nil && place == pages.count - 1
+    guard let index = pages.firstIndex(where: { $0.scope.key == page }) else { return .noPage }
+    if let edge = change.edge { pages[index].edge = edge }
+    if let pops = change.pops { pages[index].pops = pops }
+    if let bar = change.bar { pages[index].bar = bar }
+    let isShown = transition == nil && index == pages.count - 1
     let before = bar
-    if isShown { bar = pages[place].bar ?? bar }
-    var reported = occurrence(.updated, pages[place])
+    if isShown { bar = pages[index].bar ?? bar }
+    var reported = occurrence(.updated, pages[index])
     reported.changesBar = bar != before
     emit(reported)
     return nil
@@ -259,13 +259,13 @@ package struct NavigationStack: Equatable, Sendable {
   package mutating func remove(_ gone: Set<Int>, _ emit: (Occurrence) -> Void) {
     guard !gone.isEmpty else { return }
     var gone = gone
-    let place = pages.count - 1
-    if let transition, gone.contains(place) || gone.contains(place - 1) {
+    let index = pages.count - 1
+    if let transition, gone.contains(index) || gone.contains(index - 1) {
       if transition.kind == .swipe {
         undo(.cancelled, due: nil, emit)
       } else {
         complete(due: nil, emit)
-        if !transition.kind.adds { gone.remove(place) }
+        if !transition.kind.adds { gone.remove(index) }
       }
     }
     let last = pages.count - 1

@@ -323,7 +323,7 @@ extension Engine {
       if isDone {
         endHold(of: .page(name), onHUD: hud, at: now)
       } else {
-        giveBackHolds(hud, of: [.page(name)], at: now)
+        releaseHolds(hud, of: [.page(name)], at: now)
       }
     }
     pages[index].lease = nil

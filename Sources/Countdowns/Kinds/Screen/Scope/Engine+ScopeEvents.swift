@@ -9,9 +9,9 @@ extension Engine {
     let handler = Handlers.Handler(
       connection: client.connection, event: event, captures: captures)
     if scopes.table[index].handlers.contains(handler) { return false }
-    let most = settings.limits.scopeHandlers
-    guard scopes.table[index].handlers.count < most else {
-      throw .limit(name: "max-scope-handlers", value: most)
+    let maximum = settings.limits.scopeHandlers
+    guard scopes.table[index].handlers.count < maximum else {
+      throw .limit(name: "max-scope-handlers", value: maximum)
     }
     _ = scopes.table[index].handlers.add(handler)
     // When the connection closes, this leads to the scope and its handlers.

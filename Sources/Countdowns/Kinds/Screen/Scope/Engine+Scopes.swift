@@ -128,11 +128,11 @@ extension Engine {
     guard let root = current(ScopeKind.self, key, at: now) else { throw .notFound }
     var next: UInt32? = root
     if cursor != 0 {
-      let place = UInt32(truncatingIfNeeded: cursor)
-      guard ScopeKind.runDue(place, in: self, at: now), treeCursor(place) == cursor,
-        scopes.tree.isBelow(place, root)
+      let slot = UInt32(truncatingIfNeeded: cursor)
+      guard ScopeKind.runDue(slot, in: self, at: now), treeCursor(slot) == cursor,
+        scopes.tree.isBelow(slot, root)
       else { throw .scope(.cursorIsGone) }
-      next = place
+      next = slot
     }
     var (count, looks, hasRoom) = (0, limit * ListQuery.looksPerResult, true)
     while let scope = next, count < limit, looks > 0, hasRoom {
