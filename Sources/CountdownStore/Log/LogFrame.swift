@@ -67,7 +67,7 @@ struct LogFrame {
     _ number: Number, at offset: Int, in bytes: inout [UInt8]
   ) {
     unsafe withUnsafeBytes(of: number.littleEndian) { number in
-      for offset in number.indices { bytes[offset + offset] = unsafe number[offset] }
+      for index in number.indices { bytes[offset + index] = unsafe number[index] }
     }
   }
 

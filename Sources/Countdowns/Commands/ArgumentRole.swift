@@ -28,8 +28,8 @@ extension CommandSpec {
     if positions.count == parameters.count, positions.last?.repeats == true { end = .max }
     var roles: [ArgumentRole] = []
     for index in 0..<min(end, arguments.count) {
-      let index = min(index - first, positions.count - 1)
-      roles.append(index < first ? .name : .value(positions[index]))
+      let position = min(index - first, positions.count - 1)
+      roles.append(index < first ? .name : .value(positions[position]))
     }
     var (option, left, isLost) = (nil as Parameter?, 0, false)
     for index in roles.count..<arguments.count {
