@@ -284,6 +284,11 @@ simulate-fleet: packages ## Play random histories of daemons that share servers,
 	$(call build-tool,simulate)
 	@$(RELEASE)/simulate $(SEED) $(STEPS) fleet
 
+.PHONY: simulate-replay
+simulate-replay: packages ## Play random decisions, and replay their journals with the same rules (SEED=0, STEPS=1000000)
+	$(call build-tool,simulate)
+	@$(RELEASE)/simulate $(SEED) $(STEPS) replay
+
 .PHONY: torture-timers
 torture-timers: packages ## Cancel, move and release a million timers from eight threads while they fire (TIMERS=1000000)
 	@TIMERS=$(or $(TIMERS),1000000) swift test $(SWIFT_FLAGS) --filter BadLuckTests

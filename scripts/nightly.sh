@@ -21,6 +21,7 @@ step check-tarball
 step walk
 step simulate STEPS=100000 SEED=0
 step simulate STEPS=1000000 SEED="$seed"
+step simulate-replay STEPS=1000000 SEED="$seed"
 step simulate-fleet STEPS=4000 SEED=0
 step simulate-fleet STEPS=400000 SEED="$seed"
 step fuzz SECONDS_OF_FUZZ=60 SEED=0

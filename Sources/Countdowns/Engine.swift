@@ -89,6 +89,12 @@ package final class Engine {
     (wheel.nextDeadline.map(Instant.init(tick:)), wallWheels.nextDeadline.map(Instant.init(tick:)))
   }
 
+  /// Returns until when all that was due on the boot clock has been run.
+  func ran(until now: Instant) -> Instant {
+    guard let next = wheel.nextDeadline.map(Instant.init(tick:)), next <= now else { return now }
+    return next + Interval(microseconds: -1)
+  }
+
   /// Runs everything due by `now`, on each clock in the order of deadlines, and cleans up after
   /// connections that were closed.
   ///

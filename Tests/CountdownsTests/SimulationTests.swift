@@ -16,6 +16,11 @@ import Testing
     try history.play(steps: 1_000)
   }
 
+  @Test(arguments: 0..<6)
+  func aReplayWithTheSameRulesDecidesTheSame(seed: UInt64) throws {
+    try ReplaySimulation(seed: seed).play(steps: 1_000)
+  }
+
   @Test(arguments: 0..<10)
   func scopesStacksAndPagesAgreeWithNaiveModels(seed: UInt64) throws {
     var history = InteractionSimulation(seed: seed)

@@ -115,8 +115,7 @@ struct Option<Request>: Sendable {
   static func owner(_ put: @escaping Put<Owner>) -> Option {
     Option(
       "OWNER", "none|connection|scope:ID", .owner,
-      "Ends it with this connection or a scope; without it, it ends on its own.", default: "none",
-      isDecisive: false
+      "Ends it with this connection or a scope; without it, it ends on its own.", default: "none"
     ) { request, reader, call throws(CommandError) in
       put(&request, try call.owner(try reader.value()))
     }

@@ -13,6 +13,17 @@ extension Engine {
     return state
   }
 
+  /// Returns the state that outlives the daemon. This engine does nothing more.
+  package func durableState() -> WholeState {
+    let batch = ChangeWriter(offset: 0)
+    noteChanges()
+    noteEverything()
+    takeChanges(into: batch)
+    var state = WholeState(lastGeneration: lastGeneration, lastSequence: lastSequence)
+    state.records = batch.bytes
+    return state
+  }
+
   /// Continues with the state of another engine. This one must be new, and know the connections.
   ///
   /// - Returns: the entities that cannot be restored; nil if the bytes are no state.

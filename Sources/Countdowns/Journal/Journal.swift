@@ -44,6 +44,8 @@ package final class Journal {
   private static let maximumPending = 16 << 20
   /// About what the file needs for each entry besides its bytes.
   private static let overhead = 32
+  /// How much later than noted what is due may have been run.
+  static let lag = Interval.seconds(10)
 
   unowned let engine: Engine
   private var settings: Settings
@@ -70,7 +72,8 @@ package final class Journal {
   /// What it has decided so far.
   private var answer = JournalEntry.Answer()
   private var number: Int64 = 0
-  var until: Instant?
+  /// Until when all that was due has been run, as noted last.
+  private var ran = Instant.zero
   /// The newest decision, for a replay.
   private(set) var last: JournalEntry?
 
@@ -120,8 +123,10 @@ package final class Journal {
   /// Notes the state of the entity that a command is about.
   func begin(_ spec: CommandSpec, _ arguments: Arguments, at now: Moment) {
     beginSegmentIfDue(at: now)
+    let ran = engine.ran(until: now.boot)
+    if ran - self.ran >= Self.lag { note(ran: ran, at: now) }
     (isInCommand, limits, answer) = (true, [], JournalEntry.Answer())
-    (number, until) = (engine.lastGeneration, nil)
+    number = engine.lastGeneration
     guard arguments.count > 2, arguments[2].count <= EntityRecord.longestKey else { return }
     touch(spec.group.kind!, Array(arguments[2]), at: now)
   }
@@ -186,7 +191,7 @@ package final class Journal {
       answer.error = error.text
     }
     entry.answer = answer
-    (entry.number, entry.until) = (number, until)
+    entry.number = number
     if hash != nil, let error { entry.answer.error = String(error.text.prefix { $0 != " " }) }
     (isInCommand, limits) = (false, [])
     last = entry
@@ -219,6 +224,14 @@ package final class Journal {
     pending.append(Portion(beginsSegment: true, lost: lost))
     (known, segment, begins, lost) = ([], (0, 0), (false, true), 0)
     put(entry.bytes(offset: 0))
+    note(ran: ran, at: now)
+  }
+
+  private func note(ran: Instant, at now: Moment) {
+    self.ran = ran
+    var entry = JournalEntry(.ran, at: now)
+    entry.until = ran
+    append(entry)
   }
 
   private func put(_ bytes: [UInt8]) {
@@ -246,11 +259,18 @@ package final class Journal {
     entry.key = journaled.conceal(key, for: self)
     entry.records = records
     append(entry)
+    journaled.noteRest(key, in: self, at: now)
   }
 
   // MARK: Keys
 
   func conceal(_ key: [UInt8]) -> [UInt8] { hash?(key) ?? key }
+
+  /// All that matters of an owner is that it ends with the daemon.
+  private static func owner(_ value: [UInt8]) -> [UInt8] {
+    let isNone = String(decoding: value, as: UTF8.self).lowercased() == "none"
+    return Array((isNone ? "none" : "connection").utf8)
+  }
 
   /// A token is never kept as it is.
   func conceal(token: [UInt8]) -> [UInt8] {
@@ -290,6 +310,7 @@ package final class Journal {
       return kind.journaled?.conceal(value, for: self) ?? conceal(value)
     }
     if parameter.type == .token { return conceal(token: value) }
+    if parameter.type == .owner { return Self.owner(value) }
     if parameter.isSecret { return [UInt8(ascii: "-")] }
     let isPolicy =
       parameter.token == "POLICY"

@@ -9,7 +9,7 @@ package struct JournalEntry: Equatable, Sendable {
     case decision
     /// A code expired before anybody entered it.
     case expired
-    /// A countdown counts on, as its limits are full.
+    /// A countdown counts on, as its limits are full: in journals that have no `over`.
     case waits
     /// An entity ended with its owner, or was cleared.
     case ended
@@ -17,6 +17,12 @@ package struct JournalEntry: Equatable, Sendable {
     case reloaded
     /// The daemon ended in order.
     case closed
+    /// A countdown is over: its limits decide whether it is ready or counts on.
+    case over
+    /// Until when all that was due has been run: a daemon may be late, or suspended.
+    case ran
+    /// Until when a limit has promised room to those who wait.
+    case promised
   }
 
   /// The answer to a command.
@@ -46,7 +52,7 @@ package struct JournalEntry: Equatable, Sendable {
   package var answer = Answer()
   /// The number before those that a command gave to sends and limits.
   package var number: Int64 = 0
-  /// Until when a countdown waits for its limits.
+  /// The time that `ran` and `promised` are about.
   package var until: Instant?
   package var records: [[UInt8]] = []
   /// Of a segment.
@@ -100,10 +106,16 @@ extension JournalEntry: Stored {
       answer.fields(&visitor)
       visitor.field("number", &number)
       visitor.instant("until", &until)
-    case .expired:
+    case .expired, .over:
       visitor.field("key", &key)
+    case .promised:
+      visitor.code("kind", &kind, of: EntityKind.allCases)
+      visitor.field("key", &key)
+      visitor.instant("until", &until)
     case .waits:
       visitor.field("key", &key)
+      visitor.instant("until", &until)
+    case .ran:
       visitor.instant("until", &until)
     case .ended:
       visitor.code("kind", &kind, of: EntityKind.allCases)

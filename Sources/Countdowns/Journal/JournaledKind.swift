@@ -4,6 +4,8 @@ protocol JournaledKind: Kind {
   static var hasState: Bool { get }
   /// Returns the records of an entity, without what decides nothing; none if there is none.
   static func records(_ key: [UInt8], for journal: Journal) -> [[UInt8]]
+  /// Notes what else decisions depend on, after the records of an entity.
+  static func noteRest(_ key: [UInt8], in journal: Journal, at now: Moment)
   /// Returns a key as the journal keeps it.
   static func conceal(_ key: [UInt8], for journal: Journal) -> [UInt8]
   /// Notes the states that the end of an entity changes.
@@ -13,6 +15,7 @@ protocol JournaledKind: Kind {
 extension JournaledKind {
   static var hasState: Bool { true }
   static func records(_ key: [UInt8], for journal: Journal) -> [[UInt8]] { [] }
+  static func noteRest(_ key: [UInt8], in journal: Journal, at now: Moment) {}
   static func conceal(_ key: [UInt8], for journal: Journal) -> [UInt8] { journal.conceal(key) }
 
   static func willEnd(_ key: [UInt8], in journal: Journal, at now: Moment) {

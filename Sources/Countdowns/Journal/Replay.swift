@@ -40,13 +40,14 @@ package final class Replay {
     package var affected: [[UInt8]: Int] = [:]
     /// Requests about which these rules cannot decide, by the error.
     package var undecided: [String: Int] = [:]
+    /// Decisions that cannot be compared, by the cause.
+    package var notComparable: [String: Int] = [:]
     /// Entries that the journal could not keep.
     package var missing: Int64 = 0
   }
 
-  /// What is due happens so late on the journal's time. The journal says when a code expired, which
-  /// is a moment after it was due; unless the machine was suspended.
-  private static let lag = Interval.seconds(10)
+  /// The connection of all commands. It owns the countdowns that had an owner.
+  static let connection: UInt64 = 1
 
   private let settings: EngineSettings
   /// Only entries from this time on count, in microseconds since 1970.
@@ -57,13 +58,20 @@ package final class Replay {
   private var segment = JournalEntry.Segment()
   /// How far the time of the replay is ahead of the boot clock of the entry.
   private var shift = Interval.zero
-  /// When the daemon last began to run: until then what was due waited.
-  private var resumed = Instant.zero
+  /// Until when all that was due had been run, on the time of the replay; nil in journals that do
+  /// not note it.
+  private var ran: Instant?
+  /// How far due work is done.
+  private var passed = Instant.zero
   private var wasClosed = false
   /// How many entries are missing before the next one, and whether any are in this segment.
   private var gap: Int64 = 0
   private var isBroken = false
   private var known: Set<Known> = []
+  /// The entity that was restored last.
+  private var restored: Known?
+  /// The entities whose states cannot be read.
+  private var damaged: Set<Known> = []
   /// Sends that have other generations here; those that are not made, and whether they are refused.
   private var renamed: [Int64: Int64] = [:]
   private var notMade: [Int64: Bool] = [:]
@@ -78,6 +86,7 @@ package final class Replay {
   package init(_ settings: EngineSettings, since: Int64 = .min) {
     var settings = settings
     settings.eventsKept = 0
+    settings.policies = settings.policies.mapValues(\.withoutShadow)
     self.settings = settings
     self.since = since
   }
@@ -108,7 +117,7 @@ package final class Replay {
     case .closed:
       wasClosed = true
       return
-    case .state, .decision, .expired, .waits, .ended: break
+    case .state, .decision, .expired, .waits, .ended, .over, .ran, .promised: break
     }
     guard table != nil else { throw Problem(text: "the journal does not begin with a segment") }
     if entry.at.wall.microseconds >= since {
@@ -117,15 +126,13 @@ package final class Replay {
     }
     let boot = entry.at.boot + shift
     host.now = Moment(boot: max(boot, host.now.boot), wall: entry.at.wall)
+    if entry.what == .ran { ran = entry.until.map { $0 + shift } }
     passTime()
     switch entry.what {
     case .state: restore(entry)
-    case .waits:
-      if let index = engine.countdowns.find(entry.key) {
-        _ = engine.runDue(countdown: index, at: host.now)
-      }
-      hold(entry.key, until: entry.until)
-    case .expired:
+    case .ran: break
+    case .promised: promise(entry)
+    case .expired, .over, .waits:
       if let index = engine.countdowns.find(entry.key) {
         _ = engine.runDue(countdown: index, at: host.now)
       }
@@ -149,39 +156,59 @@ package final class Replay {
       let later = max(entry.at.wall - host.now.wall, .zero)
       shift = host.now.boot + later - entry.at.boot
     }
-    if wasClosed { resumed = entry.at.boot + shift }
-    wasClosed = false
-    let continues = segment.continues && segment.keys == before.keys && !isBroken
-    isBroken = false
-    guard table == nil || !continues else { return }
+    defer { (wasClosed, isBroken) = (false, false) }
+    if table != nil, segment.continues, segment.keys == before.keys, !isBroken {
+      if wasClosed { restart() }
+      return
+    }
+    start()
+    (known, damaged, renamed, notMade, starts) = ([], [], [:], [:], [:])
+  }
+
+  private func start() {
     let engine = Engine(settings: settings, at: host.now)
     var recording = Journal.Settings()
     recording.size = .max
     engine.journal = Journal(of: engine, recording, bootID: "", continues: true)
+    engine.connect(Self.connection)
     table = Dispatcher(engine: engine, host: host)
-    (known, renamed, notMade, starts) = ([], [:], [:], [:])
+    passed = host.now.boot
   }
 
-  /// Runs what is due, each at its moment.
+  /// Does what a restart does: promises and owners do not outlive the daemon.
+  private func restart() {
+    let state = engine.durableState()
+    start()
+    _ = engine.restore(state, at: host.now)
+  }
+
+  /// Runs what is due and was run then, each at its moment. When codes expired and countdowns were
+  /// over, the journal says itself.
   private func passTime() {
-    let end = host.now.boot + Self.lag * -1
-    guard end > resumed else { return }
+    let end = ran ?? host.now.boot + Journal.lag * -1
     while let next = engine.nextDeadline.boot, next <= end {
-      let moment = max(next, resumed)
-      let wall = host.now.wall + (moment - host.now.boot)
-      _ = engine.advance(to: Moment(boot: moment, wall: wall), budget: 1_000)
+      passed = max(next, passed)
+      let wall = host.now.wall + (passed - host.now.boot)
+      _ = engine.advance(to: Moment(boot: passed, wall: wall), budget: 1_000)
     }
   }
 
   private func restore(_ entry: JournalEntry) {
-    guard known.insert(Known(kind: entry.kind, key: entry.key)).inserted else { return }
+    let entity = Known(kind: entry.kind, key: entry.key)
+    restored = nil
+    guard known.insert(entity).inserted else { return }
     let (kind, store) = (entry.kind.behavior, engine.store(of: entry.kind))
     guard store.find(entry.key.span) == nil else { return }
+    restored = entity
     for record in entry.records {
       let slot = UInt32(store.indexEnd)
-      // What cannot be restored begins as new.
-      try? kind.restore(
-        record[...], at: slot, offset: shift.microseconds * -1, in: engine, at: host.now)
+      do throws(EntityRecord.Problem) {
+        try kind.restore(
+          record[...], at: slot, offset: shift.microseconds * -1, in: engine, at: host.now)
+      } catch {
+        // It begins as new.
+        damaged.insert(entity)
+      }
     }
     // Numbers of sends rise.
     guard let index = store.find(entry.key.span) else { return }
@@ -203,13 +230,21 @@ package final class Replay {
     }
   }
 
-  /// Lets a countdown that waits for its limits wait as long as it did.
-  private func hold(_ key: [UInt8], until: Instant?) {
-    guard let until, let index = engine.countdowns.find(key),
-      engine.policyInForce(index)?.ownUntil != nil, engine.countdowns.machine(index).ticks
+  /// Notes what a limit that was just restored has promised.
+  private func promise(_ entry: JournalEntry) {
+    guard restored == Known(kind: entry.kind, key: entry.key), let until = entry.until,
+      let index = engine.throttles.find(entry.key), engine.throttles[index].machine.isNamed
     else { return }
-    engine.countdowns[index].machine.hold(until: until + shift)
-    engine.armCountdown(index, at: host.now)
+    engine.throttles[index].machine.note(until + shift)
+  }
+
+  /// Returns why a decision cannot be compared; nil if it can.
+  private func obstacle(to entry: JournalEntry) -> String? {
+    if isBroken { return "entries before it are missing" }
+    let entities =
+      [Known(kind: entry.kind, key: entry.words[2])]
+      + entry.limits.map { Known(kind: .throttle, key: $0) }
+    return entities.contains(where: damaged.contains) ? "its state cannot be read" : nil
   }
 
   private func decide(_ entry: JournalEntry) throws(Problem) {
@@ -222,7 +257,7 @@ package final class Replay {
     // An error has changed nothing.
     guard entry.answer.error.isEmpty else { return }
     guard let recorded = values(of: entry) else {
-      if counts { report.differing += 1 }
+      if counts { report.notComparable["this release does not have the command", default: 0] += 1 }
       return
     }
     let verb = recorded.spec.subcommand!
@@ -244,14 +279,17 @@ package final class Replay {
     let isNew = isStart && then.isAccepted == true && !then.isRepetition
     engine.raiseNumbers(to: entry.number)
     let now = run(command)
-    hold(key, until: entry.until)
     let waits = isStart || verb == "TAKE"
     var isOther =
       then.isAccepted != now.isAccepted || then.reason != now.reason || !now.error.isEmpty
     if waits, then.isAccepted == false {
       isOther = isOther || (then.limit, then.retryAfterMS) != (now.limit, now.retryAfterMS)
     }
-    if counts, isOther { report.differing += 1 }
+    if counts, let obstacle = obstacle(to: entry) {
+      report.notComparable[obstacle, default: 0] += 1
+    } else if counts, isOther {
+      report.differing += 1
+    }
     if counts, waits, !now.error.isEmpty { report.undecided[now.error, default: 0] += 1 }
     guard isStart else { return }
     if counts { report.now.add(now) }
@@ -268,7 +306,7 @@ package final class Replay {
     let (dispatcher, journal) = (table!, engine.journal!)
     // The commands of administrators were checked.
     let session = Session(
-      connection: 1, peer: Peer(uid: 0, pid: 0), address: "", at: host.now)
+      connection: Self.connection, peer: Peer(uid: 0, pid: 0), address: "", at: host.now)
     var answer = JournalEntry.Answer()
     KeptArguments(command.words).withArguments { arguments in
       do throws(CommandError) {

@@ -194,6 +194,9 @@ extension JournalEntry {
     case .decision: words.map(text).joined(separator: " ")
     case .expired: "code of \(text(key)) expired"
     case .waits: "\(text(key)) waits for its limits"
+    case .over: "\(text(key)) is over, if its limits have room"
+    case .ran: "all that was due before was run"
+    case .promised: "\(text(key)) has promised its room"
     case .ended: "\(kind.name) \(text(key)) ended: \(answer.reason)"
     case .reloaded: "reloaded " + words.map(text).joined(separator: " ")
     case .closed: "daemon ended"
@@ -244,8 +247,8 @@ extension JournalEntry {
         ]
       case .reloaded: [.object(["settings": list(words)])]
       case .ended: [subject, .object(["reason": answer.reason])]
-      case .state, .expired, .waits: [subject]
-      case .closed: []
+      case .state, .expired, .waits, .over, .promised: [subject]
+      case .closed, .ran: []
       }
     return .map(([head] + rest).flatMap { $0.pairs ?? [] })
   }

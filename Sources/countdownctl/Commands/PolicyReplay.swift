@@ -100,6 +100,9 @@ struct PolicyReplay: SessionCommand {
     for (problem, count) in report.undecided.sorted(by: { $0.key < $1.key }) {
       lines.append("undecided: \(count) times \(problem.printable)")
     }
+    for (cause, count) in report.notComparable.sorted(by: { $0.key < $1.key }) {
+      lines.append("not comparable: \(count) times, as \(cause)")
+    }
     return lines + missing
   }
 
@@ -124,7 +127,8 @@ struct PolicyReplay: SessionCommand {
       "affected": maximum(report).map {
         RESPValue.object(["key": RESPValue.bulkString($0.key), "sends": $0.count])
       },
-      "undecided": counts(report.undecided), "missing_entries": Int(report.missing),
+      "undecided": counts(report.undecided), "not_comparable": counts(report.notComparable),
+      "missing_entries": Int(report.missing),
     ])
   }
 }

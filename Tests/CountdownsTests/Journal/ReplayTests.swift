@@ -159,6 +159,31 @@ import Testing
     #expect(late.report.decisions == 1)
   }
 
+  @Test func aJournalThatDoesNotNoteWhatWasRunIsReplayed() throws {
+    let entries = try record(1_000, seed: 8)
+    let newer: Set<JournalEntry.What> = [.over, .ran, .promised]
+    #expect(Set(entries.map(\.what)).isSuperset(of: newer))
+    let older = entries.filter { !newer.contains($0.what) }
+    let report = try report(older, Self.settings())
+    #expect(report.decisions == older.count { $0.what == .decision && $0.kind != .once })
+    #expect(report.then.sends > 0 && report.notComparable.isEmpty)
+  }
+
+  @Test func decisionsThatCannotBeComparedSayWhy() throws {
+    let entries = try record(300, seed: 9)
+    let replay = Replay(try Self.settings())
+    for entry in entries {
+      var entry = entry
+      // Half of a record is none.
+      entry.records = entry.records.map { Array($0.prefix($0.count / 2)) }
+      if entry.what == .decision, replay.report.decisions == 40 { replay.miss(1) }
+      try replay.play(entry)
+    }
+    let found = replay.report.notComparable
+    #expect(found["its state cannot be read"] ?? 0 > 0)
+    #expect(found["entries before it are missing"] ?? 0 > 0)
+  }
+
   @Test func rulesWithoutAPolicyOrALimitSayWhatTheyCannotDecide() throws {
     let entries = try record(500, seed: 5)
     var settings = try Self.settings()

@@ -10,18 +10,14 @@ extension Journal {
     append(entry)
   }
 
-  /// Notes until when a countdown waits for its limits, which depends on who else waits.
-  func willWait(_ index: UInt32, until room: Instant, at now: Moment) {
-    guard !isInCommand else {
-      until = room
-      return
-    }
+  /// Notes that a countdown is over, if its limits have room, which depends on who else waits.
+  func willBeOver(_ index: UInt32, at now: Moment) {
     beginSegmentIfDue(at: now)
     let key = engine.countdowns.key(index)
     touch(.countdown, key, at: now)
-    var entry = JournalEntry(.waits, at: now)
+    willChange(engine.countdowns.sending(index)?.limits ?? [], at: now)
+    var entry = JournalEntry(.over, at: now)
     entry.key = conceal(key)
-    entry.until = room
     append(entry)
   }
 
@@ -48,6 +44,7 @@ extension CountdownKind: JournaledKind {
     var state = CountdownEntity(
       machine: entity.machine, generation: entity.generation, uid: entity.uid, titles: nil)
     state.tokens = entity.tokens.map(journal.conceal(token:))
+    if entity.owner != .none { state.owner = .connection(Replay.connection) }
     if let sending = entity.sending {
       let copy = Sending(sending.policy, sending.record)
       (copy.isInForce, copy.ownUntil) = (sending.isInForce, sending.ownUntil)

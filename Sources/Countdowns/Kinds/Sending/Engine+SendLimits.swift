@@ -82,7 +82,6 @@ extension Engine {
     guard case .counting(let deadline) = countdowns.machine(index).phase, deadline < room else {
       return
     }
-    journal?.willWait(index, until: room, at: now)
     sending.ownUntil = sending.ownUntil ?? deadline
     countdowns[index].machine.hold(until: room)
   }
@@ -126,9 +125,11 @@ extension Engine {
   /// Lets a countdown that would be ready continue to count, if somebody else has used the room of
   /// its limits meanwhile. Returns false if there is room.
   func waitForRoom(_ index: UInt32, _ sending: Sending, at now: Moment) -> Bool {
-    guard sending.isInForce, !sending.limits.isEmpty,
-      let room = promisedRoom(of: charges(of: sending.limits, at: now), at: now)
-    else { return false }
+    guard sending.isInForce, !sending.limits.isEmpty else { return false }
+    journal?.willBeOver(index, at: now)
+    guard let room = promisedRoom(of: charges(of: sending.limits, at: now), at: now) else {
+      return false
+    }
     wait(index, sending, until: room.until, at: now)
     publish(countdown: index, .retimed, reason: room.reason, refusal: room, at: now)
     return true

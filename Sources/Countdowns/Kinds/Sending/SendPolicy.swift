@@ -28,6 +28,11 @@ package final class SendPolicy: Sendable, Hashable {
     longest = rules.windows.map(\.length).max() ?? .zero
   }
 
+  /// The same policy without a shadow.
+  var withoutShadow: SendPolicy {
+    (shadow == nil ? nil : try? SendPolicy(name: name, rules, unreachable: unreachable)) ?? self
+  }
+
   package struct Invalid: Error, Equatable { package let problems: [Problem] }
 
   package enum OnResend: String, CaseIterable, Sendable {

@@ -174,6 +174,7 @@ extension Engine {
 
   /// Returns until when somebody waits who finds no room now; nil if all limits have room.
   func promisedRoom(of charges: [Charge], at now: Moment) -> Refusal? {
+    if let journal { journal.willChange(charges.map(\.key), at: now) }
     var last: Refusal?
     for charge in charges {
       guard let index = charge.index,

@@ -34,6 +34,17 @@ extension ThrottleKind: JournaledKind {
     return records
   }
 
+  static func noteRest(_ key: [UInt8], in journal: Journal, at now: Moment) {
+    guard let index = journal.engine.throttles.find(key),
+      let promised = journal.engine.throttles[index].machine.limit?.promised
+    else { return }
+    var entry = JournalEntry(.promised, at: now)
+    entry.kind = kind
+    entry.key = conceal(key, for: journal)
+    entry.until = promised
+    journal.append(entry)
+  }
+
   /// The name of a limit stays.
   static func conceal(_ key: [UInt8], for journal: Journal) -> [UInt8] {
     guard let hash = journal.hash, !key.isEmpty else { return key }
