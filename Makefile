@@ -285,7 +285,7 @@ simulate-fleet: packages ## Play random histories of daemons that share servers,
 	@$(RELEASE)/simulate $(SEED) $(STEPS) fleet
 
 .PHONY: simulate-replay
-simulate-replay: packages ## Play random decisions, and replay their journals with the same rules (SEED=0, STEPS=1000000)
+simulate-replay: packages ## Play random decisions, and compare journals and shadows with the same rules (SEED=0, STEPS=1000000)
 	$(call build-tool,simulate)
 	@$(RELEASE)/simulate $(SEED) $(STEPS) replay
 

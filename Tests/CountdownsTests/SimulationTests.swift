@@ -21,6 +21,11 @@ import Testing
     try ReplaySimulation(seed: seed).play(steps: 1_000)
   }
 
+  @Test(arguments: 0..<6)
+  func aShadowWithTheSameRulesDecidesTheSame(seed: UInt64) throws {
+    try ShadowSimulation(seed: seed).play(steps: 1_000)
+  }
+
   @Test(arguments: 0..<10)
   func scopesStacksAndPagesAgreeWithNaiveModels(seed: UInt64) throws {
     var history = InteractionSimulation(seed: seed)

@@ -6,7 +6,7 @@
 // steps were played. If the engine and a model disagree, prints the seed that repeats the history,
 // the step, the last commands on the key and both answers, and exits with status 1. `fleet` plays
 // histories of several daemons that share entities on servers, `replay` plays decisions again from
-// their journal.
+// their journal, and beside them with a shadow.
 
 import Glibc
 import Simulation
@@ -34,7 +34,9 @@ let stepsOfHistory = what == "fleet" ? 500 : 2_000
 func play(seed: UInt64, steps: Int) throws(Disagreement) {
   switch what {
   case "fleet": try FleetSimulation(seed: seed).play(steps: steps)
-  case "replay": try ReplaySimulation(seed: seed).play(steps: steps)
+  case "replay":
+    try ReplaySimulation(seed: seed).play(steps: steps)
+    try ShadowSimulation(seed: seed).play(steps: steps)
   default:
     var history = Simulation(seed: seed)
     var interactions = InteractionSimulation(seed: seed)

@@ -40,7 +40,7 @@ final class CountdownStore: EntityStore {
 
   func reload(_ settings: EngineSettings) {
     defaultPlan = settings.defaultPlan
-    shadow?.reload(settings)
+    if settings.hasShadows { shadow?.reload(settings) } else { shadow = nil }
   }
 
   var count: Int { index.count }

@@ -69,6 +69,9 @@ extension Engine {
   func cancelCountdown(_ index: UInt32, reason: Reason, at now: Moment) {
     if reason == .ownerGone {
       journal?.willEnd(.countdown, countdowns.key(index), reason, at: now)
+      shadow?.learn { [key = countdowns.key(index)] other in
+        other.countdowns.find(key).map { other.cancelCountdown($0, reason: reason, at: now) }
+      }
     }
     statistics.countEnd(reason)
     publish(countdown: index, .cancelled, reason: reason, at: now)

@@ -6,11 +6,7 @@ extension Engine {
     _ key: Span<UInt8>, _ start: inout CountdownStart, by client: Client, at now: Moment
   ) throws(EngineError) -> StartAnswer {
     let answer = try startOnly(key, &start, by: client, at: now)
-    if settings.hasShadows, !start.isPlain {
-      shadow(
-        key, start.policy, fires: start.plan.firesAtOnce, limits: start.limits, answer, by: client,
-        at: now)
-    }
+    if settings.hasShadows { shadow(key, start, answer, by: client, at: now) }
     return answer
   }
 
@@ -65,10 +61,10 @@ extension Engine {
     let answer = try restart(
       index, plan: plan, policy: sending?.policy, keys, charges, token: token, by: client, at: now)
     if settings.hasShadows {
-      shadow(
-        key, sending?.policy, fires: plan.firesAtOnce,
-        limits: keys.filter { rules(of: $0.span)?.needsKey ?? false },
-        answer, by: client, at: now)
+      var start = CountdownStart(plan)
+      (start.policy, start.token) = (sending?.policy, token)
+      start.limits = keys.filter { rules(of: $0.span)?.needsKey ?? false }
+      shadow(key, start, isResend: true, answer, by: client, at: now)
     }
     return answer
   }
@@ -115,19 +111,33 @@ extension Engine {
   package func pauseCountdown(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
-    try changeCountdown(key, generation, .paused, at: now) { $0.pause(at: now.boot) }
+    let view = try changeCountdown(key, generation, .paused, at: now) { $0.pause(at: now.boot) }
+    shadow?.learn { other throws(EngineError) in
+      _ = try other.pauseCountdown(key, generation: nil, at: now)
+    }
+    return view
   }
 
   package func resumeCountdown(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
-    try changeCountdown(key, generation, .resumed, at: now) { $0.resume(at: now.boot) }
+    let view = try changeCountdown(key, generation, .resumed, at: now) { $0.resume(at: now.boot) }
+    shadow?.learn { other throws(EngineError) in
+      _ = try other.resumeCountdown(key, generation: nil, at: now)
+    }
+    return view
   }
 
   package func retimeCountdown(
     _ key: Span<UInt8>, to left: Interval, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
-    try changeCountdown(key, generation, .retimed, at: now) { $0.retime(left, at: now.boot) }
+    let view = try changeCountdown(key, generation, .retimed, at: now) {
+      $0.retime(left, at: now.boot)
+    }
+    shadow?.learn { other throws(EngineError) in
+      _ = try other.retimeCountdown(key, to: left, generation: nil, at: now)
+    }
+    return view
   }
 
   // MARK: Steps

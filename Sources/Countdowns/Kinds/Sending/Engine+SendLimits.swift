@@ -127,6 +127,7 @@ extension Engine {
   func waitForRoom(_ index: UInt32, _ sending: Sending, at now: Moment) -> Bool {
     guard sending.isInForce, !sending.limits.isEmpty else { return false }
     journal?.willBeOver(index, at: now)
+    shadow?.follow(countdowns.key(index), at: now)
     guard let room = promisedRoom(of: charges(of: sending.limits, at: now), at: now) else {
       return false
     }

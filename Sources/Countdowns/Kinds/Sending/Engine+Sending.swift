@@ -60,7 +60,7 @@ extension Engine {
       }
       noteChange(ofCountdown: index, toSends: true)
       shadow?.learn { other throws(EngineError) in
-        _ = try other.attemptCountdown(key, generation: code, at: now)
+        _ = try other.attemptCountdown(key, generation: code, token: token, at: now)
       }
     }
     if attempt == .accepted(isLast: true) {
@@ -185,6 +185,7 @@ extension Engine {
       return false
     }
     journal?.willExpire(index, at: now)
+    shadow?.follow(countdowns.key(index), at: now)
     guard let send = sending.record.expireCode(by: sending.policy, at: now.boot) else {
       return false
     }

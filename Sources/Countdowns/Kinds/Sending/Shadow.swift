@@ -2,8 +2,9 @@
 /// about each START as well.
 ///
 /// The other policy has an engine of its own, so it has a record and limits of its own, as if it
-/// were in force. It learns what becomes of the sends that both have accepted. Nobody sees its
-/// decisions but those who ask for the counts. It is not stored: after a restart it begins again.
+/// were in force. It learns of all else that happens to the countdowns and limits, at the same
+/// moment. Nobody sees its decisions but those who ask for the counts. It is not stored: after a
+/// restart it begins again.
 final class Shadow {
   /// How often both policies accepted a START, only one of them, or none.
   package struct Counts: Equatable {
@@ -27,70 +28,113 @@ final class Shadow {
 
   func reload(_ settings: EngineSettings) { engine.reload(Self.own(settings)) }
 
-  /// Returns the settings of its engine, which logs nothing.
+  /// Returns the settings of its engine, which logs nothing and has no shadows.
   private static func own(_ settings: EngineSettings) -> EngineSettings {
     var settings = settings
     settings.eventsKept = 0
+    settings.policies = settings.policies.mapValues(\.withoutShadow)
     return settings
   }
 
-  /// Decides about a START.
+  /// Does what is due for this engine only. What is due for both happens with `follow`.
+  func advance(to moment: Instant, at now: Moment) {
+    let wall = now.wall + (moment - now.boot)
+    _ = engine.advance(to: Moment(boot: moment, wall: wall), budget: Self.budget)
+    discardEvents()
+  }
+
+  /// Decides about a START, or about the RESEND of a countdown that it knows. Returns nil if it
+  /// cannot.
   ///
-  /// - Parameters:
-  ///   - generation: that of the send, or of one that was not made.
-  ///   - limits: the keys of limits that START gave.
-  func start(
-    _ key: Span<UInt8>, by other: SendPolicy, beside policy: String, fires: Bool,
-    limits: [[UInt8]], generation: Generation, isAccepted: Bool, by client: Client, at now: Moment
-  ) {
-    _ = engine.advance(to: now, budget: Self.budget)
+  /// - Parameter generation: that of the send, or of one that was not made.
+  func decide(
+    _ key: Span<UInt8>, _ start: CountdownStart, isResend: Bool, _ generation: Generation,
+    by client: Client, at now: Moment
+  ) -> StartDecision? {
+    defer { discardEvents() }
     engine.number(next: generation)
-    var start = CountdownStart(
-      Countdown.Plan(count: 1, every: .seconds(1), firesAtOnce: fires)!)
-    start.policy = other
-    start.limits = limits.filter { limit in
-      LimitRules.name(of: limit.span).map { other.rules.limits.contains($0) } ?? false
-    }
-    var decision: StartDecision?
+    var start = start
     do throws(EngineError) {
-      decision = try engine.start(key, &start, by: client, at: now).decision
-    } catch {
-      decision = nil
-    }
-    switch (isAccepted, decision?.isAccepted) {
+      return isResend
+        ? try engine.resend(
+          key, limits: start.limits, token: start.token, by: client, at: now
+        ).decision
+        : try engine.start(key, &start, by: client, at: now).decision
+    } catch { return nil }
+  }
+
+  func count(_ isAccepted: Bool, _ isAcceptedHere: Bool?, beside policy: String) {
+    switch (isAccepted, isAcceptedHere) {
     case (_, nil): counts[policy, default: Counts()].undecided += 1
     case (true, true?): counts[policy, default: Counts()].both += 1
     case (true, false?): counts[policy, default: Counts()].onlyPolicy += 1
     case (false, true?): counts[policy, default: Counts()].onlyShadow += 1
     case (false, false?): counts[policy, default: Counts()].none += 1
     }
-    engine.outbox.removeAll()
-    engine.notices.removeAll()
   }
 
-  /// Tells the other policy what became of a send; it may not know the send.
+  /// Does what has happened in the other engine; this one may not know the entity.
   func learn(_ body: (Engine) throws(EngineError) -> Void) {
     do throws(EngineError) { try body(engine) } catch {}
+    discardEvents()
+  }
+
+  /// Runs what is due for a countdown, as the other engine does now.
+  func follow(_ key: [UInt8], at now: Moment) {
+    if let index = engine.countdowns.find(key) { _ = engine.runDue(countdown: index, at: now) }
+    discardEvents()
+  }
+
+  private func discardEvents() {
+    engine.outbox.removeAll()
     engine.notices.removeAll()
   }
 }
 
 extension Engine {
-  /// Lets the shadow of the policy of a START decide as well.
+  /// The engine that decides for shadows, and follows this one; nil if no policy has any.
+  func shadow(at now: Moment) -> Shadow? {
+    guard settings.hasShadows else { return nil }
+    if stores.countdowns.shadow == nil {
+      stores.countdowns.shadow = Shadow(settings, at: now)
+    }
+    return stores.countdowns.shadow
+  }
+
+  /// Lets the shadow of the policy of a START or RESEND decide as well. One that is accepted under
+  /// another policy, or none, is made there too: it shares keys and limits.
+  ///
+  /// - Parameter isResend: whether it is a RESEND; `start` is what START would have been.
   func shadow(
-    _ key: Span<UInt8>, _ policy: SendPolicy?, fires: Bool, limits: [[UInt8]],
+    _ key: Span<UInt8>, _ start: consuming CountdownStart, isResend: Bool = false,
     _ answer: StartAnswer, by client: Client, at now: Moment
   ) {
-    guard let policy, let name = settings.policies[policy.name]?.shadow,
-      let other = settings.policies[name], answer.decision != .acceptedBefore
-    else { return }
-    if shadow == nil { stores.countdowns.shadow = Shadow(settings, at: now) }
-    let isAccepted = answer.decision.isAccepted
-    let generation =
-      isAccepted ? brief(of: answer, at: now).generation : newGeneration()
-    shadow?.start(
-      key, by: other, beside: policy.name, fires: fires, limits: limits, generation: generation,
-      isAccepted: isAccepted, by: client, at: now)
+    guard answer.decision != .acceptedBefore, let shadow = shadow(at: now) else { return }
+    let (isAccepted, policy) = (answer.decision.isAccepted, start.policy)
+    let other = policy.flatMap { settings.policies[$0.name]?.shadow }.flatMap {
+      settings.policies[$0]
+    }
+    guard other != nil || isAccepted else { return }
+    let generation = isAccepted ? brief(of: answer, at: now).generation : newGeneration()
+    shadow.advance(to: ran(until: now.boot), at: now)
+    let isKnown = shadow.engine.currentCountdown(key, at: now) != nil
+    if !isAccepted, !isKnown, countdowns.find(key).map({ policyInForce($0) == nil }) ?? false {
+      // The cooldown of a countdown without a policy, for both.
+      return shadow.count(false, false, beside: policy?.name ?? "")
+    }
+    guard policy != nil || isKnown else { return }
+    start.owner = .none
+    if let other {
+      start.policy = other
+      start.limits = start.limits.filter { limit in
+        LimitRules.name(of: limit.span).map { other.rules.limits.contains($0) } ?? false
+      }
+    }
+    let decision = shadow.decide(
+      key, start, isResend: isResend && isKnown, generation, by: client, at: now)
+    if let policy, other != nil {
+      shadow.count(isAccepted, decision?.isAccepted, beside: policy.name)
+    }
   }
 
   /// What INFO and METRICS report of shadows, by the names of policy and shadow.

@@ -166,6 +166,9 @@ extension Engine {
     if isFirst {
       stores.throttles.noteBlock(of: index)
       limitChanged(index, .unblocked, at: now)
+      shadow?.learn { other throws(EngineError) in
+        _ = try other.unblockThrottle(key, generation: nil, at: now)
+      }
     }
     let view = ThrottleView(throttles[index], at: now)
     if isFirst { endIfUnused(index, hadRoom: true, at: now) }
@@ -287,6 +290,16 @@ extension Engine {
 }
 
 extension ThrottleKind {
+  static func end(
+    _ key: Span<UInt8>, in engine: Engine, at now: Moment
+  ) throws(EngineError) -> Bool {
+    let isFirst = try engine.cancel(Self.self, key, generation: nil, at: now)
+    engine.shadow?.learn { other throws(EngineError) in
+      _ = try other.cancel(Self.self, key, generation: nil, at: now)
+    }
+    return isFirst
+  }
+
   static func release(_ index: UInt32, in engine: Engine) {
     guard engine.throttles[index].machine.isNamed else { return }
     let slots = engine.throttles[index].machine.changeLimit { limit, _ in

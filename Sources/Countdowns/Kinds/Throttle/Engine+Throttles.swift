@@ -88,6 +88,9 @@ extension Engine {
     let view = ThrottleView(throttles[index], at: now)
     publish(ThrottleKind.self, index, .refunded, at: now) { _ in view }
     endIfUnused(index, hadRoom: hadRoom, at: now)
+    shadow?.learn { other throws(EngineError) in
+      _ = try other.refundThrottle(key, cost: cost, generation: nil, at: now)
+    }
     return view
   }
 

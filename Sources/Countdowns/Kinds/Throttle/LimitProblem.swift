@@ -154,7 +154,8 @@ extension Engine {
     let id = newGeneration()
     take(
       &charges, cost: cost, id: id, hasCode: request.hasCode, token: token, by: client, at: now)
-    shadow?.learn { other throws(EngineError) in
+    shadow(at: now)?.learn { other throws(EngineError) in
+      other.number(next: id)
       _ = try other.takeLimits(LimitsRequest(keys: keys, cost: cost), by: client, at: now)
     }
     return LimitsAnswer(id: id.value, views: views(of: charges, at: now))
