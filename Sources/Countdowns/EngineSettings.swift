@@ -130,6 +130,8 @@ package struct Client: Equatable, Sendable {
 
 /// An error of a call of the engine. The call has changed nothing.
 package enum EngineError: Error, Equatable {
+  /// The token was accepted with another request.
+  case tokenOfAnother
   case notFound
   /// The entity has another generation by now.
   case stale(now: Generation)

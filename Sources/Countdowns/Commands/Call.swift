@@ -177,6 +177,9 @@ extension EngineError {
     case .scope(let problem):
       return problem.text(about: key)
     case .limits(let problem): return "ERR " + problem.text
+    case .tokenOfAnother:
+      return "ERR TOKEN was accepted with another request: other limits, another COST or amount; "
+        + "give each request a token of its own"
     case .shared:
       return
         "ERR '\(key)' is shared with other hosts, where no scope of this host is; use OWNER "

@@ -27,7 +27,7 @@ extension EntityState {
 package enum EntityRecord {
   /// The highest version that this program knows. It reads all versions from 1 to this one, and
   /// writes the lowest that has everything, so that an older program reads what it can know.
-  package static let version: UInt8 = 6
+  package static let version: UInt8 = 8
   /// A state without anything of the other versions.
   package static let plain: UInt8 = 1
   /// A state with limits or lockouts.
@@ -39,15 +39,21 @@ package enum EntityRecord {
   /// Like `sends` and `shared`, with sends that took several units at once.
   package static let countedSends: UInt8 = 5
   package static let countedShared: UInt8 = 6
+  /// A state with everything of the versions before, and with what tokens stand for.
+  package static let complete: UInt8 = 7
+  /// The same of a limit whose sends are in its record.
+  package static let completeShared: UInt8 = 8
 
   package static func isKnown(_ version: UInt8) -> Bool { (plain...self.version).contains(version) }
   package static func isSends(_ version: UInt8?) -> Bool {
     version == sends || version == countedSends
   }
-  static func isShared(_ version: UInt8) -> Bool { version == shared || version == countedShared }
-  static func hasCounts(_ version: UInt8) -> Bool {
-    version == countedSends || version == countedShared
+  static func isShared(_ version: UInt8) -> Bool {
+    version == shared || version == countedShared || version == completeShared
   }
+  static func hasCounts(_ version: UInt8) -> Bool { version >= countedSends }
+  /// Whether the sends of a countdown have shares of limits.
+  static func hasShares(_ version: UInt8) -> Bool { version == shared || version >= complete }
 
   /// Why a record cannot be restored. The engine is unchanged.
   package enum Problem: Error, Equatable {

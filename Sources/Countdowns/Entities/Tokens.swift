@@ -9,16 +9,24 @@ package struct Tokens: Equatable, Sendable {
   /// The commands with TOKEN. With another command, the same token is another one.
   package enum Command: CaseIterable, Sendable {
     case begin, take, refund, call
-    /// START and RESEND.
+    /// START; in records before `EntityRecord.complete` also RESEND.
     case start
-    case attempt
+    case attempt, resend
   }
 
-  private struct Entry: Equatable {
-    var command: Command
-    var token: [UInt8]
-    var generation: Generation
-    var at: Instant
+  /// What an accepted command has answered, and what it was about.
+  package struct Entry: Equatable, Sendable {
+    fileprivate var command: Command
+    fileprivate var token: [UInt8]
+    package var generation: Generation
+    fileprivate var at: Instant
+    /// A digest of what the request was about besides the key; 0 if that is nothing, or unknown.
+    fileprivate var digest: Int64 = 0
+    /// The id of what was taken; 0 if nothing was, or unknown.
+    package var id: Int64 = 0
+
+    /// Whether an earlier release has stored it, without what the request was about.
+    var isOfUnknownRequest: Bool { digest == 0 }
   }
 
   /// Oldest first.
@@ -32,29 +40,68 @@ package struct Tokens: Equatable, Sendable {
   /// The highest generation; nil without tokens.
   var newest: Generation? { entries.map(\.generation).max() }
 
+  /// The lowest version of records that has everything of them.
+  var format: UInt8 {
+    entries.contains { $0.digest != 0 || $0.id != 0 || $0.command == .resend }
+      ? EntityRecord.complete : EntityRecord.plain
+  }
+
   /// Forgets the tokens of START and RESEND of a generation that was refunded.
   mutating func forget(_ generation: Generation) {
-    entries.removeAll { $0.command == .start && $0.generation == generation }
+    entries.removeAll {
+      ($0.command == .start || $0.command == .resend) && $0.generation == generation
+    }
   }
 
   package mutating func remember(
-    _ token: [UInt8]?, of command: Command, _ generation: Generation, at now: Instant
+    _ token: [UInt8]?, of command: Command, _ generation: Generation, id: Int64 = 0,
+    digest: Int64 = 0, at now: Instant
   ) {
     guard let token else { return }
     entries = entries.suffix(Self.maximum - 1)
-    entries.append(Entry(command: command, token: token, generation: generation, at: now))
+    entries.append(
+      Entry(
+        command: command, token: token, generation: generation, at: now, digest: digest, id: id))
   }
 
-  /// Returns the same tokens in other words.
+  /// Returns the same tokens in other words, without the digests of keys.
   func map(_ transform: ([UInt8]) -> [UInt8]) -> Tokens {
     var tokens = self
-    for index in entries.indices { tokens.entries[index].token = transform(entries[index].token) }
+    for index in entries.indices {
+      tokens.entries[index].token = transform(entries[index].token)
+      tokens.entries[index].digest = 0
+    }
     return tokens
   }
 
   /// Returns the generation that an accepted command with that token had; nil if there was none.
   package func generation(_ token: [UInt8], of command: Command) -> Generation? {
-    entries.last { $0.command == command && $0.token == token }?.generation
+    entry(token, of: command)?.generation
+  }
+
+  private func entry(_ token: [UInt8], of command: Command) -> Entry? {
+    entries.last { $0.command == command && $0.token == token }
+  }
+
+  /// Returns the accepted request with that token; nil if there was none.
+  ///
+  /// - Parameter digest: what the request is about besides the key.
+  func request(
+    _ token: [UInt8], of command: Command, _ digest: Int64
+  ) throws(EngineError) -> Entry? {
+    guard let entry = entry(token, of: command) else { return nil }
+    guard entry.digest == digest || entry.isOfUnknownRequest else { throw .tokenOfAnother }
+    return entry
+  }
+
+  /// Returns a number, never 0, that stands for what a request takes from limits or gives back.
+  package static func digest(_ keys: [[UInt8]], _ cost: UInt32, id: Int64 = 0) -> Int64 {
+    var bytes: [UInt8] = []
+    for key in keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+      // With their lengths, other keys never have the same bytes.
+      bytes += Array("\(key.count):".utf8) + key
+    }
+    return Int64(bitPattern: SipHash(key: (UInt64(cost), UInt64(bitPattern: id)))(bytes.span) | 1)
   }
 }
 
@@ -68,6 +115,9 @@ extension Tokens: Stored {
       $0.generation(&$1.generation)
       $0.field("token", &$1.token)
       $0.instant("at", &$1.at)
+      guard $0.format >= EntityRecord.complete else { return }
+      $0.field("digest", &$1.digest)
+      $0.field("id", &$1.id)
     }
     visitor.require(entries.count <= Self.maximum)
   }

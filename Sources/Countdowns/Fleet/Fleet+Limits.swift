@@ -16,6 +16,8 @@ extension Fleet {
     // The copies say at once what most refusals are.
     let known = try call.run { () throws(EngineError) in
       try call.engine.checkNamed(request)
+      // A copy may know that the token belongs to another request.
+      _ = try call.engine.accepted(request)
       return call.engine.lookAtLimits(request, at: call.now)
     }
     statistics.commands += 1
@@ -26,8 +28,8 @@ extension Fleet {
     let take = LimitsTake(request, by: call.client, settings.unreachable) { [self] take in
       if let problem = take.problem { return dispatcher.fill(slot) { $0.bytes = problem } }
       // The copies have what was taken. What refused is the longest wait that is known.
-      var known = dispatcher.engine.lookAtLimits(request, at: dispatcher.host.now)
-      known.isRepeated = take.isRepeated
+      var known = dispatcher.engine.lookAtLimits(
+        request, isRepeated: take.isRepeated, at: dispatcher.host.now)
       known.refusal = take.refusal.map { refusal in
         known.refusal.map { $0.until > refusal.until ? $0 : refusal } ?? refusal
       }

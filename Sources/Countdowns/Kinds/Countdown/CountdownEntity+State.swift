@@ -5,7 +5,10 @@ extension CountdownEntity: EntityState {
     CountdownEntity(machine: .blank, generation: Generation(0), uid: 0, titles: nil)
   }
 
-  package var format: UInt8 { extras?.sending?.format ?? EntityRecord.plain }
+  package var format: UInt8 {
+    guard let extras else { return EntityRecord.plain }
+    return max(extras.sending?.format ?? EntityRecord.plain, extras.tokens.format)
+  }
 
   package mutating func state<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     visitor.generation(&generation)

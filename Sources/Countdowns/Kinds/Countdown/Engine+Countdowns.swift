@@ -31,7 +31,7 @@ extension Engine {
     let charges = try charges(of: start, for: key, at: now)
     return try restart(
       index, plan: start.plan, policy: start.policy, charges.map(\.key), charges,
-      token: start.token, by: client, at: now
+      token: start.token, of: .start, by: client, at: now
     ) { entity, connections in
       let reference = EntityRef(.countdown, index)
       connections.disown(reference, entity.owner)
@@ -59,7 +59,8 @@ extension Engine {
     }
     let plan = countdowns.machine(index).plan
     let answer = try restart(
-      index, plan: plan, policy: sending?.policy, keys, charges, token: token, by: client, at: now)
+      index, plan: plan, policy: sending?.policy, keys, charges, token: token, of: .resend,
+      by: client, at: now)
     if settings.hasShadows {
       var start = CountdownStart(plan)
       (start.policy, start.token) = (sending?.policy, token)
@@ -205,10 +206,11 @@ extension Engine {
 
   private func restart(
     _ index: UInt32, plan: Countdown.Plan, policy: SendPolicy?, _ limits: [[UInt8]],
-    _ charges: [Charge], token: [UInt8]?, by client: Client, at now: Moment,
+    _ charges: [Charge], token: [UInt8]?, of command: Tokens.Command, by client: Client,
+    at now: Moment,
     change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in }
   ) throws(EngineError) -> StartAnswer {
-    if let token, let sent = countdowns[index].tokens.generation(token, of: .start) {
+    if let token, let sent = countdowns[index].tokens.generation(token, of: command) {
       statistics.decisions.repeated += 1
       return StartAnswer(decision: .acceptedBefore, index: index, sent: sent)
     }
@@ -229,7 +231,7 @@ extension Engine {
     var charges = charges
     let hasRoom = !charges.isEmpty && charge(&charges, index, by: client, at: now)
     if token != nil {
-      countdowns[index].tokens.remember(token, of: .start, generation, at: now.boot)
+      countdowns[index].tokens.remember(token, of: command, generation, at: now.boot)
     }
     change(&countdowns[index], &connections)
     return started(index, hasRoom: hasRoom, at: now)

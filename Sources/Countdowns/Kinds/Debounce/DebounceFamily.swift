@@ -48,7 +48,7 @@ private let callDebounce = CommandSpec(
       quiet: quiet, maximumWait: request.longest, isLeading: request.isLeading)
   else { throw call.problem("MAXWAIT is at least the quiet time") }
   let key = try call.key()
-  guard !call.isRepeated(DebounceKind.self, key, request.token, .call) else { return }
+  guard try !call.isRepeated(DebounceKind.self, key, request.token, .call) else { return }
   call.session.output.view(
     try call.run { () throws(EngineError) in
       try call.engine.callDebounce(

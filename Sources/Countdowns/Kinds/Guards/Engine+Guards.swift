@@ -37,16 +37,16 @@ extension Engine {
   /// is not one.
   func repeated<K: GuardKind>(
     _ kind: K.Type, _ key: Span<UInt8>, _ token: [UInt8]?, _ command: Tokens.Command,
-    at now: Moment
-  ) -> K.View? {
+    digest: Int64 = 0, at now: Moment
+  ) throws(EngineError) -> K.View? {
     guard let token, let index = K.table(of: self).find(key) else { return nil }
     _ = K.runDue(index, in: self, at: now)
     guard let entity = K.table(of: self).entity(at: index),
-      let generation = entity.tokens.generation(token, of: command)
+      let first = try entity.tokens.request(token, of: command, digest)
     else { return nil }
     statistics.decisions.repeated += 1
     var view = entity.isOver ? K.endedView(of: entity, at: now) : K.view(of: entity, at: now)
-    view.generation = generation
+    view.generation = first.generation
     return view
   }
 
@@ -62,9 +62,13 @@ extension Engine {
 extension Call {
   /// Replies to an accepted command that is repeated with its token; false if it is not one.
   func isRepeated<K: GuardKind>(
-    _ kind: K.Type, _ key: Span<UInt8>, _ token: [UInt8]?, _ command: Tokens.Command
-  ) -> Bool {
-    guard let view = engine.repeated(kind, key, token, command, at: now) else { return false }
+    _ kind: K.Type, _ key: Span<UInt8>, _ token: [UInt8]?, _ command: Tokens.Command,
+    digest: Int64 = 0
+  ) throws(CommandError) -> Bool {
+    let view = try run { () throws(EngineError) in
+      try engine.repeated(kind, key, token, command, digest: digest, at: now)
+    }
+    guard let view else { return false }
     reply(view, Answer(isAccepted: true, reason: .repeated))
     return true
   }

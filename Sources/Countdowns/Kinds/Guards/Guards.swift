@@ -44,7 +44,11 @@ extension GuardEntity: EntityState {
       key: Array(key), machine: .blank, generation: Generation(0), owner: .none, uid: 0)
   }
 
-  package var format: UInt8 { machine.format }
+  package var format: UInt8 {
+    guard tokens.format == EntityRecord.complete else { return machine.format }
+    return EntityRecord.isShared(machine.format)
+      ? EntityRecord.completeShared : EntityRecord.complete
+  }
 
   package mutating func state<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     visitor.generation(&generation)

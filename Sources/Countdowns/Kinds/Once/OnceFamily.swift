@@ -48,7 +48,7 @@ private let beginOnce = CommandSpec(
 ) { call, request throws(CommandError) in
   guard let ttl = request.ttl else { throw call.problem("TTL is needed") }
   let key = try call.key()
-  guard !call.isRepeated(OnceKind.self, key, request.token, .begin) else { return }
+  guard try !call.isRepeated(OnceKind.self, key, request.token, .begin) else { return }
   call.reply(
     try call.run { () throws(EngineError) in
       try call.engine.beginOnce(

@@ -40,7 +40,7 @@ extension Sending {
         limits = others
       }
       if Visitor.isReading { record.sends[index].limits = limits }
-      if visitor.format == EntityRecord.shared { visitor.shares(&record.sends[index]) }
+      if EntityRecord.hasShares(visitor.format) { visitor.shares(&record.sends[index]) }
     }
   }
 }

@@ -68,7 +68,7 @@ extension Engine {
   @discardableResult
   func take(
     _ charges: inout [Charge], cost: UInt32 = 1, id: Generation, hasCode: Bool,
-    token: [UInt8]? = nil, by client: Client, at now: Moment
+    token: [UInt8]? = nil, digest: Int64 = 0, by client: Client, at now: Moment
   ) -> Bool {
     var isFull = false
     for number in charges.indices {
@@ -90,7 +90,8 @@ extension Engine {
       )
       if token != nil {
         throttles[index].tokens.remember(
-          token, of: .take, throttles[index].generation, at: now.boot)
+          token, of: .take, throttles[index].generation, id: id.value, digest: digest,
+          at: now.boot)
       }
       limitChanged(index, .accepted, by: client, at: now)
       if throttles[index].machine.limit?.roomAt != nil {

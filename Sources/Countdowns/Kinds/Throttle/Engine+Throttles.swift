@@ -38,7 +38,7 @@ extension Engine {
   /// - Precondition: `cost` is 1 to `rate.burst`.
   package func takeThrottle(
     _ key: Span<UInt8>, _ rate: Throttle.Rate, cost: UInt32, isPeek: Bool, token: [UInt8]? = nil,
-    by client: Client, at now: Moment
+    digest: Int64 = 0, by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: ThrottleView) {
     let index = current(ThrottleKind.self, key, at: now)
     var machine = index.map { throttles[$0].machine } ?? Throttle(rate, at: now.boot)
@@ -55,7 +55,7 @@ extension Engine {
       try checkWritable(.none)
       try checkLimits(client)
       let new = insertGuard(ThrottleKind.self, key, machine, owner: .none, by: client)
-      return (true, taken(new, answer, token, at: now))
+      return (true, taken(new, answer, token, digest, at: now))
     }
     guard answer.isAccepted else {
       let view = ThrottleView(Array(key), throttles[index].generation, machine, answer, at: now)
@@ -70,13 +70,13 @@ extension Engine {
     }
     throttles[index].machine = machine
     arm(ThrottleKind.self, index)
-    return (true, taken(index, answer, token, at: now))
+    return (true, taken(index, answer, token, digest, at: now))
   }
 
   /// Gives `cost` back. Returns nil if nothing of the rate limit is used.
   package func refundThrottle(
     _ key: Span<UInt8>, cost: UInt32, generation: Generation?, token: [UInt8]? = nil,
-    at now: Moment
+    digest: Int64 = 0, at now: Moment
   ) throws(EngineError) -> ThrottleView? {
     guard let index = current(ThrottleKind.self, key, at: now) else { return nil }
     try check(generation, against: throttles[index].generation)
@@ -84,7 +84,8 @@ extension Engine {
     let hadRoom = throttles[index].machine.limit?.roomAt == nil
     throttles[index].machine.refundNewest(cost, at: now.boot)
     syncSends(of: index)
-    throttles[index].tokens.remember(token, of: .refund, throttles[index].generation, at: now.boot)
+    throttles[index].tokens.remember(
+      token, of: .refund, throttles[index].generation, digest: digest, at: now.boot)
     let view = ThrottleView(throttles[index], at: now)
     publish(ThrottleKind.self, index, .refunded, at: now) { _ in view }
     endIfUnused(index, hadRoom: hadRoom, at: now)
@@ -95,9 +96,10 @@ extension Engine {
   }
 
   private func taken(
-    _ index: UInt32, _ answer: Throttle.Answer, _ token: [UInt8]?, at now: Moment
+    _ index: UInt32, _ answer: Throttle.Answer, _ token: [UInt8]?, _ digest: Int64, at now: Moment
   ) -> ThrottleView {
-    throttles[index].tokens.remember(token, of: .take, throttles[index].generation, at: now.boot)
+    throttles[index].tokens.remember(
+      token, of: .take, throttles[index].generation, digest: digest, at: now.boot)
     let view = ThrottleView(
       throttles[index].key, throttles[index].generation, throttles[index].machine, answer, at: now)
     publish(ThrottleKind.self, index, .accepted, at: now) { _ in view }

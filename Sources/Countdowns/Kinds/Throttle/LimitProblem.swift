@@ -105,6 +105,8 @@ package struct LimitsRequest {
   var cost: UInt32
   var isPeek: Bool
   var token: [UInt8]?
+  /// What the token stands for: all limits and the cost, also if only one of them is asked.
+  let digest: Int64
   /// Whether it is a send with a code, whose outcome comes later.
   var hasCode = false
 
@@ -112,6 +114,7 @@ package struct LimitsRequest {
     keys: [[UInt8]], cost: UInt32 = 1, isPeek: Bool = false, token: [UInt8]? = nil
   ) {
     (self.keys, self.cost, self.isPeek, self.token) = (keys, cost, isPeek, token)
+    digest = token == nil ? 0 : Tokens.digest(keys, cost)
   }
 }
 
@@ -132,16 +135,10 @@ extension Engine {
     try checkNamed(request)
     let (keys, cost, token) = (request.keys, request.cost, request.token)
     var charges = charges(keys, at: now)
-    if let token {
-      let isRepeated = keys.contains { key in
-        throttles.find(key).map {
-          throttles[$0].tokens.generation(token, of: .take) != nil
-        } ?? false
-      }
-      if isRepeated {
-        statistics.decisions.repeated += 1
-        return LimitsAnswer(isRepeated: true, views: views(of: charges, at: now))
-      }
+    if let id = try accepted(request) {
+      statistics.decisions.repeated += 1
+      return LimitsAnswer(
+        isRepeated: true, id: id, views: views(of: charges, ofFirst: token, at: now))
     }
     guard !request.isPeek else { return look(at: charges, cost: cost, at: now) }
     if let refusal = refusal(of: charges, cost: cost, at: now) {
@@ -153,7 +150,8 @@ extension Engine {
     if added > 0 { try checkLimits(client, adding: added) }
     let id = newGeneration()
     take(
-      &charges, cost: cost, id: id, hasCode: request.hasCode, token: token, by: client, at: now)
+      &charges, cost: cost, id: id, hasCode: request.hasCode, token: token,
+      digest: request.digest, by: client, at: now)
     shadow(at: now)?.learn { other throws(EngineError) in
       other.number(next: id)
       _ = try other.takeLimits(LimitsRequest(keys: keys, cost: cost), by: client, at: now)
@@ -174,9 +172,32 @@ extension Engine {
     }
   }
 
-  /// Returns whether limits would accept a request.
-  func lookAtLimits(_ request: LimitsRequest, at now: Moment) -> LimitsAnswer {
-    look(at: charges(of: request.keys, at: now), cost: request.cost, at: now)
+  /// Returns the id that a request with this token was accepted with; nil if none was. Throws if
+  /// the token belongs to another request.
+  ///
+  /// A busy limit forgets its tokens early, so any of the limits may be the one that knows it.
+  func accepted(_ request: LimitsRequest) throws(EngineError) -> Int64? {
+    guard let token = request.token else { return nil }
+    var (first, count): (Int64?, Int) = (nil, 0)
+    for key in request.keys {
+      guard let index = throttles.find(key),
+        let entry = try throttles[index].tokens.request(token, of: .take, request.digest)
+      else { continue }
+      first = max(first ?? 0, entry.id)
+      // What a token of an earlier release stands for is unknown: all of its limits know it.
+      count += entry.isOfUnknownRequest ? 1 : request.keys.count
+    }
+    return count >= request.keys.count ? first : nil
+  }
+
+  /// Returns whether limits would accept a request, or what became of its first time.
+  func lookAtLimits(
+    _ request: LimitsRequest, isRepeated: Bool = false, at now: Moment
+  ) -> LimitsAnswer {
+    let charges = charges(of: request.keys, at: now)
+    guard isRepeated else { return look(at: charges, cost: request.cost, at: now) }
+    return LimitsAnswer(
+      isRepeated: true, views: views(of: charges, ofFirst: request.token, at: now))
   }
 
   private func look(at charges: [Charge], cost: UInt32, at now: Moment) -> LimitsAnswer {
@@ -192,7 +213,22 @@ extension Engine {
     publish(ThrottleKind.self, index, .refused, reason: refusal.reason, at: now)
   }
 
-  private func views(of charges: [Charge], cost: UInt32 = 1, at now: Moment) -> [ThrottleView] {
+  /// - Parameter token: the token by whose first time the views have their generations.
+  private func views(
+    of charges: [Charge], cost: UInt32 = 1, ofFirst token: [UInt8]? = nil, at now: Moment
+  ) -> [ThrottleView] {
+    var views = views(of: charges, cost: cost, at: now)
+    guard let token else { return views }
+    for place in views.indices {
+      guard let index = throttles.find(views[place].key),
+        let first = throttles[index].tokens.generation(token, of: .take)
+      else { continue }
+      views[place].generation = first
+    }
+    return views
+  }
+
+  private func views(of charges: [Charge], cost: UInt32, at now: Moment) -> [ThrottleView] {
     charges.map { charge in
       guard let index = charge.index, throttles.contains(index) else {
         return ThrottleView(

@@ -92,12 +92,15 @@ private let takeThrottle = CommandSpec(
     throw call.problem("PEEK changes nothing; leave out TOKEN")
   }
   let key = try call.key()
-  guard !call.isRepeated(ThrottleKind.self, key, request.token, .take) else { return }
+  let digest = request.token == nil ? 0 : Tokens.digest([Array(key)], UInt32(cost))
+  guard try !call.isRepeated(ThrottleKind.self, key, request.token, .take, digest: digest) else {
+    return
+  }
   call.reply(
     try call.run { () throws(EngineError) in
       try call.engine.takeThrottle(
         key, rate, cost: UInt32(cost), isPeek: request.isPeek, token: request.token,
-        by: call.client, at: call.now)
+        digest: digest, by: call.client, at: call.now)
     }, refusal: .rate)
 }
 
@@ -192,10 +195,13 @@ private let refundThrottle = CommandSpec(
   },
   handler: { call, request throws(CommandError) in
     let key = try call.key()
-    guard !call.isRepeated(ThrottleKind.self, key, request.token, .refund) else { return }
+    let digest = request.token == nil ? 0 : Tokens.digest([Array(key)], request.cost)
+    guard try !call.isRepeated(ThrottleKind.self, key, request.token, .refund, digest: digest)
+    else { return }
     let view = try call.run { () throws(EngineError) in
       try call.engine.refundThrottle(
-        key, cost: request.cost, generation: request.generation, token: request.token, at: call.now)
+        key, cost: request.cost, generation: request.generation, token: request.token,
+        digest: digest, at: call.now)
     }
     guard let view else { return call.session.output.null() }
     call.reply(view, Answer(isAccepted: true))
