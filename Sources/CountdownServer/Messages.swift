@@ -30,6 +30,7 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case linesLost = "19bbba6663244074a9641af99518e3d8"
   case refusedByRules = "fed578211d3142aab19d2ec460284343"
   case limitBlocked = "6f1d5b9e0c7a4b62a3d8e4915c20f7ab"
+  case limitsDropped = "0c4a7be1d93f4f28a6b1e05c72d8f394"
   case forgiven = "b3a90e6d52f14c7e9d0182c64b7fe135"
   case journalFails = "5f0e6a1c27d94b0e8a7d3c9b41f2e680"
   case journalWorks = "c81d97e2b5344f6f9d20a6e4073b15fd"

@@ -36,6 +36,11 @@ extension Server {
         .limitBlocked, .warning,
         "limit blocked for \(passed.block.text), as only \(passes.entered) of \(passes.of) codes were entered",
         ["key": text(key), "entered": "\(passes.entered)", "of": "\(passes.of)"])
+    case .engine(.dropped(let name, let count)):
+      logger.log(
+        .limitsDropped, .warning,
+        "stored limits dropped: '\(name)' has one key for all now, '\(name):'",
+        ["limit": .string(name), "count": "\(count)"])
     case .engine(.forgiven(let key, let withLimits, let uid)):
       logger.log(
         .forgiven, .notice,

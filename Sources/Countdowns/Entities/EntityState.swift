@@ -189,6 +189,8 @@ extension Kind {
       if index + 1 < range.upperBound {
         store(of: engine).prepare(record: entities.record(index + 1).span)
       }
+      guard !isDropped(entities.record(index), at: entities.entries[index].place, in: engine)
+      else { continue }
       do throws(EntityRecord.Problem) {
         try restore(
           entities.record(index), at: entities.entries[index].slot, offset: offset, in: engine,

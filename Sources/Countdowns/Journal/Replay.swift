@@ -370,7 +370,7 @@ package final class Replay {
     return command
   }
 
-  private func isKnown(_ limit: [UInt8]) -> Bool { settings.throttles[name(of: limit)] != nil }
+  private func isKnown(_ limit: [UInt8]) -> Bool { engine.rules(of: limit.span) != nil }
 
   /// Returns the limits of a START or RESEND that its policy names now; nil if it names none.
   private func limits(

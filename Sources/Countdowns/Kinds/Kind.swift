@@ -65,6 +65,11 @@ package protocol Kind: SendableMetatype {
     _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
   ) throws(EntityRecord.Problem)
 
+  /// Returns whether a stored record is dropped, and notes that it is to be removed.
+  static func isDropped(
+    _ record: ArraySlice<UInt8>, at index: UInt32, in engine: Engine
+  ) -> Bool
+
   /// Restores the records of a range, which are all of this kind, and appends the refused ones. A
   /// requirement, like `takeChanges`, so that each kind has its own specialized code.
   static func restore(
@@ -107,6 +112,9 @@ extension Kind {
   }
 
   static var partBytes: Int { 0 }
+  static func isDropped(
+    _ record: ArraySlice<UInt8>, at index: UInt32, in engine: Engine
+  ) -> Bool { false }
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool { false }
 }
 

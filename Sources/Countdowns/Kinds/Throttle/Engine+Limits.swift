@@ -26,8 +26,15 @@ extension Engine {
     }
   }
 
-  /// Returns the rules in force of a key; nil if its limit is not in the configuration.
+  /// Returns the rules in force of a key; nil if its limit is not in the configuration, or has one
+  /// key for all, which is another one.
   func rules(of key: Span<UInt8>) -> LimitRules? {
+    guard let rules = rulesOfName(of: key), rules.hasKey(key) else { return nil }
+    return rules
+  }
+
+  /// Returns the rules of the name that a key begins with; nil if the configuration has none.
+  func rulesOfName(of key: Span<UInt8>) -> LimitRules? {
     guard !settings.throttles.isEmpty, let name = LimitRules.name(of: key) else { return nil }
     return settings.throttles[name]
   }
@@ -245,6 +252,8 @@ extension Engine {
 package enum EngineNotice: Equatable, Sendable {
   /// Sends under a limit are refused, as too few of their codes were entered.
   case blocked(key: [UInt8], Throttle.Passes, LimitRules.Passed)
+  /// Stored limits are dropped: their name has one key for all now.
+  case dropped(name: String, count: Int)
   /// An administrator has forgiven a key.
   case forgiven(key: [UInt8], withLimits: Bool, uid: UInt32)
 }
@@ -335,6 +344,22 @@ extension ThrottleKind {
     }
   }
 
+  /// Drops what earlier releases have stored of a global limit under other keys than its one.
+  static func isDropped(
+    _ record: ArraySlice<UInt8>, at index: UInt32, in engine: Engine
+  ) -> Bool {
+    guard !engine.settings.throttles.isEmpty, let range = EntityRecord.key(of: record.span),
+      let rules = engine.rulesOfName(of: record.span.extracting(range)),
+      !rules.hasKey(record.span.extracting(range))
+    else { return false }
+    let place = EntityRef(kind, index)
+    engine.changes.setKept(place, true)
+    engine.changes.note(place, isKept: false)
+    guard !EntityRecord.isSends(record.first) else { return true }
+    engine.noteDropped(LimitRules.name(of: record.span.extracting(range)) ?? "")
+    return true
+  }
+
   static func restore(
     _ record: ArraySlice<UInt8>, at index: UInt32, offset: Int64, in engine: Engine, at now: Moment
   ) throws(EntityRecord.Problem) {
@@ -398,6 +423,13 @@ extension ThrottleKind {
 }
 
 extension Engine {
+  fileprivate func noteDropped(_ name: String) {
+    guard case .dropped(name, let count) = notices.last else {
+      return notices.append(.dropped(name: name, count: 1))
+    }
+    notices[notices.count - 1] = .dropped(name: name, count: count + 1)
+  }
+
   /// Adds a stored page to its limit. Returns false if the limit cannot have it.
   fileprivate func attach(_ sends: [LimitSends.Send], at slot: UInt32, to index: UInt32) -> Bool {
     guard throttles[index].machine.isNamed, !throttles[index].isOver,

@@ -7,6 +7,8 @@ package enum LimitProblem: Error, Equatable {
   case missing(name: String, policy: String)
   /// The limit takes its key from the countdown, or has one for all.
   case isDerived(name: String, isGlobal: Bool)
+  /// The limit has one key for all, which is another one.
+  case isGlobal(name: String, key: [UInt8])
   case tooLong(name: String, count: Int)
   /// The configuration has no such limit.
   case unknown(key: [UInt8], known: [String])
@@ -25,6 +27,8 @@ package enum LimitProblem: Error, Equatable {
       "the limit '\(name)' "
         + (isGlobal ? "has one key for all" : "takes its key from the countdown's")
         + "; leave it out of LIMIT"
+    case .isGlobal(let name, let key):
+      "the limit '\(name)' has one key for all, '\(name):', so not '\(quoted(key.span))'"
     case .tooLong(let name, let count):
       "the key of the limit '\(name)' has 1 to \(EntityRecord.longestKey) bytes, this one \(count)"
     case .unknown(let key, let known):
@@ -163,6 +167,9 @@ extension Engine {
   func checkNamed(_ request: LimitsRequest) throws(EngineError) {
     for key in request.keys {
       guard let rules = rules(of: key.span) else {
+        if rulesOfName(of: key.span) != nil, let name = LimitRules.name(of: key.span) {
+          throw .limits(.isGlobal(name: name, key: key))
+        }
         throw .limits(.unknown(key: key, known: settings.throttles.keys.sorted()))
       }
       guard Int64(request.cost) <= rules.maximumCost else {

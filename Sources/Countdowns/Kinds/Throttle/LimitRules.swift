@@ -62,6 +62,12 @@ package final class LimitRules: Sendable, Hashable {
       rules.windows.map { Int64($0.limit) }.min() ?? Throttle.Rate.maximum)
   }
 
+  /// Returns whether a key, which begins with the name, is one of the limit: of a global one only
+  /// the name with its colon is.
+  func hasKey(_ key: Span<UInt8>) -> Bool {
+    !rules.isGlobal || key.firstIndex(of: Self.colon) == key.count - 1
+  }
+
   /// Whether START gives the key.
   package var needsKey: Bool { !rules.isGlobal && rules.droppedSuffixLength == nil }
 

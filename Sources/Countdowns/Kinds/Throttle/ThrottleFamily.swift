@@ -74,7 +74,7 @@ private let takeThrottle = CommandSpec(
   .answerOfSeveral(LimitsReply.ownFields),
   optionsStart: startAfterLimits, into: TakeRequest()
 ) { call, request throws(CommandError) in
-  let isNamed = call.engine.rules(of: call.arguments[2]) != nil
+  let isNamed = call.engine.rulesOfName(of: call.arguments[2]) != nil
   guard let burst = request.burst, let (count, period) = request.rate, !isNamed,
     LimitRules.endOfKeys(call.arguments, from: 3) == 3
   else { return try takeLimits(call, request, isNamed: isNamed) }
