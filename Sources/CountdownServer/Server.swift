@@ -195,7 +195,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       let old = server.settings
       server.settings = new
       server.dispatcher.reload(new.dispatcher)
-      server.dispatcher.engine.reload(new.engine)
+      server.dispatcher.engine.reload(new.engine, at: server.now)
       server.reloadJournal(from: old)
       if new.connections != old.connections { server.warnOfMissingDescriptors() }
       server.configured = (server.now.wall, nil)

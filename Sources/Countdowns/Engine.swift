@@ -61,10 +61,11 @@ package final class Engine {
   }
 
   /// Applies new settings. Running entities keep the settings they were started with.
-  package func reload(_ settings: EngineSettings) {
+  package func reload(_ settings: EngineSettings, at now: Moment) {
+    willReload(settings, at: now)
     self.settings = settings
     limitEntities()
-    stores.reload(settings)
+    stores.reload(settings, at: now)
   }
 
   package var entityCount: Int { stores.count }
@@ -111,6 +112,7 @@ package final class Engine {
     while let due = wallWheels.advance(to: now.wall.tick, budget: &budget) {
       alarmFired(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }
+    adoptRules(budget: &budget)
     closeScopes(at: now, budget: &budget)
     clearUp(at: now, budget: &budget)
     releaseUnusedMemory()

@@ -174,7 +174,7 @@ final class KeptEngine {
     _ screen: String, durable: Bool, level: Level = .normal, owner: Owner = .none,
     _ change: (inout Presentation.Request) -> Void = { _ in }
   ) throws -> HUDView {
-    engine.reload(Self.allLevels)
+    engine.reload(Self.allLevels, at: now)
     var request = Presentation.Request(fadeIn: .zero, fadeOut: .zero)
     request.isDurable = durable
     change(&request)

@@ -419,7 +419,7 @@ package struct LimitSimulation: ~Copyable {
       settings.throttles[name] = try! LimitRules(changed)
     }
     note("reload")
-    engine.reload(settings)
+    engine.reload(settings, at: now)
     lists.rules = settings.throttles
   }
 

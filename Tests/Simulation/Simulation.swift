@@ -145,7 +145,7 @@ package struct Simulation: ~Copyable {
   private mutating func setLimits() {
     guard settings.limits != EngineSettings.Limits() else { return }
     world.limit(&settings.limits, keyCount: players.reduce(0) { $0 + $1.keyCount })
-    engine.reload(settings)
+    engine.reload(settings, at: world.now)
   }
 
   /// Processes all that is due, in slices.

@@ -68,10 +68,10 @@ final class Workbench {
     about key: FleetKey, _ record: [UInt8]?, charged: [LimitShare] = [], at time: Int64,
     settings: EngineSettings, isDegraded: Bool = false
   ) -> Outcome {
-    engine.reload(settings)
+    let now = Moment(boot: Instant(microseconds: time), wall: Instant(microseconds: time))
+    engine.reload(settings, at: now)
     engine.raiseNumbers(to: time)
     engine.statistics.decisions = EngineStatistics.Decisions()
-    let now = Moment(boot: Instant(microseconds: time), wall: Instant(microseconds: time))
     defer { clear(key) }
     var outcome = Outcome()
     if key.kind == .countdown {

@@ -23,7 +23,9 @@ struct Stores {
   /// The bytes of keys that have a limit.
   var keyBytes: Int { countdowns.keyBytes }
 
-  func reload(_ settings: EngineSettings) { countdowns.reload(settings) }
+  func reload(_ settings: EngineSettings, at now: Moment) {
+    countdowns.reload(settings, at: now)
+  }
   func releaseUnusedMemory() { countdowns.releaseUnusedMemory() }
   func connectionLeft() { scopes.tree.connectionLeft() }
 }

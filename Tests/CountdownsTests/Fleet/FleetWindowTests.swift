@@ -120,7 +120,9 @@ import Wire
   @Test func aReloadJudgesWhatWasSentByTheNewRules() throws {
     #expect(try start("4511", on: a) == "accepted")
     #expect(try start("4512", on: a) == "accepted")
-    for daemon in [a, b] { daemon.counter.dispatcher.engine.reload(try Self.settings(3)) }
+    for daemon in [a, b] {
+      daemon.counter.dispatcher.engine.reload(try Self.settings(3), at: daemon.counter.now)
+    }
     #expect(try start("4513", on: b) == "accepted")
     #expect(try start("4514", on: a) == "limit range:45 3600000")
   }

@@ -38,9 +38,9 @@ final class CountdownStore: EntityStore {
     defaultPlan = settings.defaultPlan
   }
 
-  func reload(_ settings: EngineSettings) {
+  func reload(_ settings: EngineSettings, at now: Moment) {
     defaultPlan = settings.defaultPlan
-    if settings.hasShadows { shadow?.reload(settings) } else { shadow = nil }
+    if settings.hasShadows { shadow?.reload(settings, at: now) } else { shadow = nil }
   }
 
   var count: Int { index.count }

@@ -26,7 +26,9 @@ final class Shadow {
     engine = Engine(settings: Self.own(settings), at: now)
   }
 
-  func reload(_ settings: EngineSettings) { engine.reload(Self.own(settings)) }
+  func reload(_ settings: EngineSettings, at now: Moment) {
+    engine.reload(Self.own(settings), at: now)
+  }
 
   /// Returns the settings of its engine, which logs nothing and has no shadows.
   private static func own(_ settings: EngineSettings) -> EngineSettings {

@@ -366,6 +366,7 @@ extension ThrottleKind {
     guard EntityRecord.isSends(record.first) else {
       try restoreEntity(record, at: index, offset: offset, in: engine, at: now)
       engine.stores.throttles.noteBlock(of: index)
+      engine.adoptRules(index, at: now.boot)
       guard let range = EntityRecord.key(of: record.span),
         let pages = engine.stores.throttles.pagesWithoutLimit.removeValue(
           forKey: Array(record.span.extracting(range)))

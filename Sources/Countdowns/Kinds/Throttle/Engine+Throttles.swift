@@ -13,6 +13,11 @@ enum ThrottleKind: GuardKind {
 
   static func store(of engine: Engine) -> ThrottleStore { engine.stores.throttles }
 
+  /// Gives a limit the rules of a reload before anything of it is due.
+  static func releaseAbsent(_ index: UInt32, in engine: Engine, at now: Moment) {
+    if engine.stores.throttles.reload != nil { engine.adoptRules(index) }
+  }
+
   static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant? {
     engine.throttles[index].machine.emptyAt
   }
@@ -44,7 +49,8 @@ extension Engine {
     var machine = index.map { throttles[$0].machine } ?? Throttle(rate, at: now.boot)
     machine.change(rate, at: now.boot)
     guard !isPeek else {
-      let answer = machine.answer(to: cost, at: now.boot)
+      let answer = (index.map { throttles[$0].machine } ?? machine).answer(
+        to: cost, by: rate, at: now.boot)
       let generation = index.map { throttles[$0].generation } ?? Generation(0)
       return (
         answer.isAccepted, ThrottleView(Array(key), generation, machine, answer, at: now)
@@ -58,6 +64,7 @@ extension Engine {
       return (true, taken(new, answer, token, digest, at: now))
     }
     guard answer.isAccepted else {
+      let answer = throttles[index].machine.answer(to: cost, by: rate, at: now.boot)
       let view = ThrottleView(Array(key), throttles[index].generation, machine, answer, at: now)
       publish(ThrottleKind.self, index, .refused, reason: .rate, at: now) { _ in view }
       return (false, view)

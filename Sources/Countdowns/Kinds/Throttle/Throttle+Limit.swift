@@ -69,6 +69,20 @@ extension Throttle {
     }
   }
 
+  /// Takes the rules in force: what is used at that moment stays used, and comes back at their
+  /// rate. Returns false if they are those that it has.
+  mutating func adopt(_ rules: LimitRules, at moment: Instant) -> Bool {
+    guard !isNamed || !changeLimit({ limit, _ in limit.hasRules(like: rules) }) else { return false }
+    change(rules.rate, at: moment)
+    if !isNamed { limit = Limit(rules) }
+    changeLimit { limit, rate in
+      limit.rules = rules
+      // A full limit reports its room when it is looked at next.
+      limit.roomAt = limit.fullUntil(rate, at: moment) ?? limit.roomAt.map { min($0, moment) }
+    }
+    return true
+  }
+
   /// Gives one send back, as if it had not been. Returns false if it does not matter any more.
   ///
   /// - Parameters:
@@ -241,6 +255,16 @@ extension Throttle.Limit {
       if let free = room(in: window, for: 1, at: now) { until = max(until, free) }
     }
     return until > now ? until : nil
+  }
+
+  /// Returns whether rules allow what its own do, and shares them if they do.
+  fileprivate mutating func hasRules(like other: LimitRules) -> Bool {
+    guard rules !== other else { return true }
+    guard rules.rate == other.rate, rules.rules.windows == other.rules.windows,
+      rules.rules.passed == other.rules.passed
+    else { return false }
+    rules = other
+    return true
   }
 
   /// Completes the rules that were read: the rate is the throttle's.

@@ -131,6 +131,19 @@ package struct Throttle: Guard {
       resetAfter: rate.time(of: used))
   }
 
+  /// Returns the answer to a request with another rate, which applies once such a request is
+  /// accepted: until then what is used comes back at the rate that there is.
+  package func answer(to cost: UInt32, by new: Rate, at now: Instant) -> Answer {
+    var changed = self
+    changed.change(new, at: now)
+    var answer = changed.answer(to: cost, at: now)
+    guard !answer.isAccepted, new != rate else { return answer }
+    let used = used(at: now)
+    answer.retryAfter = rate.time(of: used - min(used, UInt128(new.burst - cost) * rate.use))
+    answer.resetAfter = rate.time(of: used)
+    return answer
+  }
+
   package var nextExpiry: Instant? { rest.isNone ? emptyRate : nextOfLimit }
 
   /// When everything used is available again, rounded up to a microsecond.

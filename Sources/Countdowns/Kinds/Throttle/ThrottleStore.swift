@@ -11,6 +11,17 @@ final class ThrottleStore: TableStore {
   var blocked = EntitySet()
   /// What is to be logged.
   var notices: [EngineNotice] = []
+  /// The newest reload, while limits have the rules of before.
+  var reload: Reload?
+
+  struct Reload {
+    let at: Instant
+    /// The limits whose rules are others.
+    let names: Set<String>
+    /// The first index that was not looked at.
+    var next: UInt32 = 0
+  }
+
   /// The keys of derived limits, by name, where the key of the countdown is not known.
   var derivedKeys: [String: [UInt8]] = [:]
 
@@ -21,6 +32,50 @@ final class ThrottleStore: TableStore {
     let limit = EntityRef(.throttle, index)
     let isBlocked = table[index].machine.limit?.blockedUntil != nil
     if isBlocked { blocked.insert(limit) } else { blocked.remove(limit) }
+  }
+}
+
+/// Limits have the rules in force: from a reload on, and from the start on.
+extension Engine {
+  /// Notes which limits get other rules from now on.
+  func willReload(_ new: EngineSettings, at now: Moment) {
+    // Two reloads in such a short time are rare.
+    var budget = Int.max
+    adoptRules(budget: &budget)
+    guard throttles.count > 0 else { return }
+    let names = new.throttles.keys.filter { settings.throttles[$0] != new.throttles[$0] }
+    if !names.isEmpty {
+      stores.throttles.reload = ThrottleStore.Reload(at: now.boot, names: Set(names))
+    }
+  }
+
+  /// Gives limits the rules of the newest reload, a few at a time.
+  func adoptRules(budget: inout Int) {
+    guard var index = stores.throttles.reload?.next else { return }
+    while budget > 0, index < throttles.indexEnd {
+      adoptRules(index)
+      index += 1
+      budget -= 1
+    }
+    stores.throttles.reload?.next = index
+    if index >= throttles.indexEnd { stores.throttles.reload = nil }
+  }
+
+  /// Gives a limit the rules of the newest reload, as of its moment.
+  func adoptRules(_ index: UInt32) {
+    guard let reload = stores.throttles.reload, throttles.contains(index),
+      let name = LimitRules.name(of: throttles[index].key.span), reload.names.contains(name)
+    else { return }
+    adoptRules(index, at: reload.at)
+  }
+
+  /// Gives a limit the rules in force, as of a moment.
+  func adoptRules(_ index: UInt32, at moment: Instant) {
+    guard !throttles[index].isOver, let rules = rules(of: throttles[index].key.span),
+      throttles[index].machine.adopt(rules, at: moment)
+    else { return }
+    noteChange(ThrottleKind.self, index)
+    arm(ThrottleKind.self, index)
   }
 }
 
