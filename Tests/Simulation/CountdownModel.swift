@@ -118,7 +118,7 @@ package struct CountdownModel: Model {
       return try send(key, start, token: start.token, &world)
     case .resend(let token):
       guard let start = known[key]?.start else { throw .notFound }
-      return try send(key, start, token: token, &world)
+      return try send(key, start, isResend: true, token: token, &world)
     case .get:
       break
     case .cancel(let generation):
@@ -156,11 +156,14 @@ package struct CountdownModel: Model {
   }
 
   private mutating func send(
-    _ key: Int, _ start: CountdownStart, token: [UInt8]?, _ world: inout World
+    _ key: Int, _ start: CountdownStart, isResend: Bool = false, token: [UInt8]?,
+    _ world: inout World
   ) throws(EngineError) -> Answer<Facts> {
     let old = known[key]
     var decision = StartDecision.accepted
-    if let sent = old?.tokens.first(where: { $0.token == token }) {
+    if let sent = old?.tokens.first(where: {
+      $0.token == token && $0.isResend == isResend
+    }) {
       var facts = facts(key, world).last!
       facts.generation = sent.generation
       return .decided(.acceptedBefore, facts)
@@ -174,7 +177,11 @@ package struct CountdownModel: Model {
       let tokens =
         (old?.tokens ?? [])
         + (token.map {
-          [SentToken(token: $0, generation: generation, at: world.now.boot.microseconds)]
+          [
+            SentToken(
+              isResend: isResend, token: $0, generation: generation,
+              at: world.now.boot.microseconds)
+          ]
         } ?? [])
       known[key] = Known(
         start: start, generation: generation, tokens: tokens.suffix(Tokens.maximum),

@@ -7,6 +7,18 @@ struct LimitLists {
     case taken(at: Int64, id: Int64, cost: Int64)
     case givenBack(at: Int64, id: Int64)
     case refunded(at: Int64, count: Int64)
+    /// Other rules came into force.
+    case ruled(at: Int64, Throttle.Rate)
+  }
+
+  /// A TAKE with a token.
+  struct Token {
+    let token: [UInt8]
+    let keys: Set<[UInt8]>
+    let cost: Int64
+    let at: Int64
+    let generation: Generation
+    let id: Int64
   }
 
   struct Send {
@@ -18,6 +30,10 @@ struct LimitLists {
 
   struct Limit {
     fileprivate var history: [Entry] = []
+    /// The rate at the beginning of the history.
+    fileprivate var rate: Throttle.Rate?
+    /// The newest that are remembered, oldest first.
+    var tokens: [Token] = []
     var sends: [Send] = []
     var blockedUntil: Int64?
     /// When it was blocked last.
@@ -25,7 +41,7 @@ struct LimitLists {
     var countedAfter: Int64 = 0
   }
 
-  var rules: [String: LimitRules] = [:]
+  private(set) var rules: [String: LimitRules] = [:]
   private(set) var limits: [[UInt8]: Limit] = [:]
 
   func rules(of key: [UInt8]) -> LimitRules {
@@ -37,8 +53,8 @@ struct LimitLists {
   /// Replays the list: what is used now, in units of 1/count µs, and the first id since it was
   /// last unused.
   private func used(_ key: [UInt8], at now: Int64) -> (level: Int128, since: Int64) {
-    guard let rate = rules(of: key).rules.rate else { return (0, 0) }
-    let use = Int128(rate.period.microseconds)
+    var rate = limits[key]?.rate ?? rules(of: key).rate
+    var use: Int128 { Int128(rate.period.microseconds) }
     var (level, last, since): (Int128, Int64, Int64) = (0, 0, 0)
     func leak(to moment: Int64) {
       level = max(level - Int128(moment - last) * Int128(rate.count), 0)
@@ -56,6 +72,13 @@ struct LimitLists {
       case .refunded(let at, let count):
         leak(to: at)
         level = max(level - Int128(count) * use, 0)
+      case .ruled(let at, let new):
+        leak(to: at)
+        guard new != rate else { continue }
+        let newUse = Int128(new.period.microseconds)
+        level = min(level, Int128(rate.burst) * use) * newUse
+        level = min((level + use - 1) / use, Int128(new.burst) * newUse)
+        rate = new
       }
     }
     leak(to: now)
@@ -114,10 +137,30 @@ struct LimitLists {
 
   // MARK: Changes
 
+  /// Brings rules into force.
+  mutating func apply(_ new: [String: LimitRules], at now: Int64) {
+    rules = new
+    for key in limits.keys { limits[key]!.history.append(.ruled(at: now, rules(of: key).rate)) }
+  }
+
+  /// Returns what the limits with these keys remember of a token.
+  func remembered(_ token: [UInt8], _ keys: [[UInt8]]) -> [[UInt8]: Token] {
+    var found: [[UInt8]: Token] = [:]
+    for key in keys { found[key] = limits[key]?.tokens.last { $0.token == token } }
+    return found
+  }
+
+  mutating func remember(_ token: Token, for key: [UInt8]) {
+    limits[key]!.tokens = (limits[key]!.tokens + [token]).suffix(Tokens.maximum)
+  }
+
   mutating func take(_ keys: [[UInt8]], cost: Int64 = 1, id: Int64, hasCode: Bool, at now: Int64) {
     for key in keys {
       // What happened before it was unused does not matter.
-      if used(key, at: now).level == 0 { limits[key]?.history = [] }
+      if used(key, at: now).level == 0 {
+        limits[key, default: Limit()].history = []
+        limits[key]!.rate = rules(of: key).rate
+      }
       limits[key, default: Limit()].history.append(.taken(at: now, id: id, cost: cost))
       for _ in 0..<cost {
         limits[key]!.sends.append(Send(at: now, id: id, isEntered: nil, counts: hasCode))
@@ -189,6 +232,13 @@ struct LimitLists {
     for key in limits.keys {
       let retention = rules(of: key).retention.microseconds
       limits[key]!.sends.removeAll { $0.at + retention <= now }
+    }
+    // What is not used any more is forgotten with its tokens.
+    for (key, limit) in limits {
+      guard let newest = limit.tokens.last, newest.at + Tokens.retention.microseconds <= now,
+        limit.sends.isEmpty, limit.blockedUntil == nil, used(key, at: now).level == 0
+      else { continue }
+      limits[key]!.tokens = []
     }
   }
 }

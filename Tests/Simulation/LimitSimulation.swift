@@ -36,7 +36,7 @@ package struct LimitSimulation: ~Copyable {
     random = SeededGenerator(seed: seed)
     keys = (0..<[2, 6, 20][Int(seed % 3)]).map { "+45\($0 % 3)\($0)" }
     settings.throttles = Self.rules(&random)
-    lists.rules = settings.throttles
+    lists.apply(settings.throttles, at: 0)
     let limitsOf = [
       ("one", ["ip"]), ("two", ["range", "all"]), ("three", ["ip", "range", "all"]),
     ]
@@ -292,12 +292,19 @@ package struct LimitSimulation: ~Copyable {
     let maximum = keys.map { lists.rules(of: $0).maximumCost }.min()!
     let cost = Int64.random(in: 1...min(maximum, 3), using: &random)
     let isPeek = Int.random(in: 0..<4, using: &random) == 0
+    let hasToken = !isPeek && Int.random(in: 0..<3, using: &random) == 0
+    let token = hasToken ? [UInt8.random(in: 0..<20, using: &random)] : nil
+    let first = token.map { lists.remembered($0, keys) } ?? [:]
     let refusal = lists.refusal(keys, cost: cost, at: boot)
     let views = listing()
     let clock = now
     let asked = Result { () throws(EngineError) in
       try engine.takeLimits(
-        LimitsRequest(keys: keys, cost: UInt32(cost), isPeek: isPeek), by: Self.client, at: clock)
+        LimitsRequest(keys: keys, cost: UInt32(cost), isPeek: isPeek, token: token),
+        by: Self.client, at: clock)
+    }
+    guard first.isEmpty else {
+      return try checkRepeated(asked, first, keys: Set(keys), cost, unchanged: views)
     }
     guard case .success(let answer) = asked else { throw disagreement("TAKE: \(asked)") }
     let names = keys.map { String(decoding: $0, as: UTF8.self) }
@@ -309,8 +316,35 @@ package struct LimitSimulation: ~Copyable {
       guard listing() == views else { throw disagreement("a refused TAKE has changed a limit") }
     } else {
       lists.take(keys, cost: cost, id: 2 * newest + 1, hasCode: false, at: boot)
+      for (key, view) in zip(keys, answer.views) where token != nil {
+        let known = LimitLists.Token(
+          token: token!, keys: Set(keys), cost: cost, at: boot, generation: view.generation,
+          id: answer.id)
+        lists.remember(known, for: key)
+      }
     }
     try hearAll()
+  }
+
+  /// Checks the answer to a TAKE whose token was accepted before, by some of its limits.
+  private mutating func checkRepeated(
+    _ asked: Result<LimitsAnswer, EngineError>, _ first: [[UInt8]: LimitLists.Token],
+    keys: Set<[UInt8]>, _ cost: Int64, unchanged views: [UInt8]
+  ) throws(Disagreement) {
+    note("TAKE again: \(asked)")
+    guard listing() == views else { throw disagreement("a repeated TAKE has changed a limit") }
+    guard first.values.allSatisfy({ $0.keys == keys && $0.cost == cost }) else {
+      guard asked == .failure(.tokenOfAnother) else {
+        throw disagreement("the token of another TAKE: \(asked)")
+      }
+      return
+    }
+    guard case .success(let answer) = asked, answer.isRepeated, answer.refusal == nil,
+      answer.id == first.values.first!.id,
+      answer.views.allSatisfy({ view in
+        first[view.key].map { $0.generation == view.generation } ?? true
+      })
+    else { throw disagreement("a repeated TAKE: \(asked)") }
   }
 
   /// Returns a number between the sends before and after.
@@ -403,24 +437,29 @@ package struct LimitSimulation: ~Copyable {
       try engine.end(.throttle, key.span, at: clock)
     }
     note("CLEAR \(String(decoding: key, as: UTF8.self)): \(answer)")
-    lists.clear(key)
+    // What is there for its tokens only is not ended.
+    if answer == .success(true) { lists.clear(key) }
     try hearAll()
   }
 
-  /// Changes what `passed` demands; changed rates have their own tests.
-  private mutating func reload() {
+  /// Changes rates, and what `passed` demands.
+  private mutating func changeRules() {
     let new = Self.rules(&random)
     for (name, rules) in new {
       var changed = rules.rules
-      changed.rate = settings.throttles[name]!.rules.rate
+      if Bool.random(using: &random) { changed.rate = settings.throttles[name]!.rules.rate }
       // A longer window would look back at sends that are not on record any more.
       changed.windows = settings.throttles[name]!.rules.windows
       changed.passed?.within = settings.throttles[name]!.rules.passed!.within
       settings.throttles[name] = try! LimitRules(changed)
     }
+    lists.apply(settings.throttles, at: boot)
+  }
+
+  private mutating func reload() {
     note("reload")
+    changeRules()
     engine.reload(settings, at: now)
-    lists.rules = settings.throttles
   }
 
   /// Replaces the engine by one that reads its state.
@@ -430,6 +469,8 @@ package struct LimitSimulation: ~Copyable {
     guard let read = WholeState(bytes: bytes, offset: 7) else {
       throw disagreement("the state cannot be read")
     }
+    // The rules may have changed while the daemon was down.
+    if Int.random(in: 0..<3, using: &random) == 0 { changeRules() }
     engine = Engine(settings: settings, at: now)
     guard engine.restore(read, at: now)?.isEmpty == true else {
       throw disagreement("the state cannot be restored")

@@ -139,7 +139,8 @@ package struct PolicyModel: Model {
       return send(key, policy, fires: fires, owner, token: token, &world)
     case .resend(let token):
       let old = try found(key)
-      return send(key, old.policy, fires: old.fires, old.owner, token: token, &world)
+      return send(
+        key, old.policy, fires: old.fires, old.owner, isResend: true, token: token, &world)
     case .refund(let generation):
       _ = try found(key, generation)
       guard known[key]!.refund(at: now) else {
@@ -186,11 +187,11 @@ package struct PolicyModel: Model {
   }
 
   private mutating func send(
-    _ key: Int, _ policy: SendPolicy, fires: Bool, _ owner: Owner, token: [UInt8]?,
-    _ world: inout World
+    _ key: Int, _ policy: SendPolicy, fires: Bool, _ owner: Owner, isResend: Bool = false,
+    token: [UInt8]?, _ world: inout World
   ) -> Answer<Facts> {
     let now = world.now.boot.microseconds
-    if let sent = tokens[key].first(where: { $0.token == token }) {
+    if let sent = tokens[key].first(where: { $0.token == token && $0.isResend == isResend }) {
       var facts = facts(key, world, code: sent.generation)!
       facts.generation = sent.generation
       return .decided(.acceptedBefore, facts)
@@ -205,8 +206,8 @@ package struct PolicyModel: Model {
     history.owner = owner
     known[key] = history
     if let token {
-      tokens[key] = (tokens[key] + [SentToken(token: token, generation: new, at: now)]).suffix(
-        Tokens.maximum)
+      let sent = SentToken(isResend: isResend, token: token, generation: new, at: now)
+      tokens[key] = (tokens[key] + [sent]).suffix(Tokens.maximum)
     }
     say(.started, key)
     return .decided(.accepted, settled(key, world))

@@ -195,7 +195,9 @@ struct SendHistory {
     switch clock {
     case .counting, .paused: return nil
     case .ready(let since): return max(since + keepReady, matters, tokens)
-    case .idle(let since): return max(since, matters)
+    case .idle(let since):
+      // Sends on record keep the tokens.
+      return max(since, matters, sent.contains { !$0.isForgotten } ? tokens : 0)
     }
   }
 

@@ -38,6 +38,27 @@ package struct ThrottleModel: Model {
       return bucket
     }
 
+    /// What was used stays used, and comes back at another rate.
+    func changed(to new: Throttle.Rate) -> Bucket {
+      guard new != rate else { return self }
+      var bucket = Bucket(key: key, rate: new, generation: generation, level: 0, at: at)
+      let parts = (min(level, full) * bucket.use + use - 1) / use
+      bucket.level = min(parts, bucket.full)
+      return bucket
+    }
+
+    /// Returns the first moment at which a request is accepted, by trying moments.
+    func accepts(_ cost: UInt32, _ new: Throttle.Rate) -> Int64 {
+      var (early, late) = (at - 1, max(empty, at))
+      while late - early > 1 {
+        let moment = early + (late - early) / 2
+        let bucket = leaked(until: moment).changed(to: new)
+        let isAccepted = bucket.level + Int128(cost) * bucket.use <= bucket.full
+        (early, late) = isAccepted ? (early, moment) : (moment, late)
+      }
+      return late
+    }
+
     func facts(cost: UInt32 = 1, before level: Int128? = nil) -> Facts {
       let excess = (level ?? self.level) + Int128(cost) * use - full
       let left = Int64((full - self.level) / use)
@@ -58,7 +79,7 @@ package struct ThrottleModel: Model {
   private var buckets: [Bucket] = []
   package var said: [Said] = []
 
-  /// Each key keeps its rate: changes of the rate have their own tests.
+  /// Each key has its rate, and a request may have another.
   package init(keyCount: Int, _ settings: EngineSettings) {
     let samples: [(Int64, Int64, Interval)] = [
       (1, 7, .seconds(1)), (5, 5, .seconds(10)), (3, 1, .milliseconds(500)),
@@ -76,10 +97,11 @@ package struct ThrottleModel: Model {
     switch Int.random(in: 0..<10, using: &world.random) {
     case 0..<7:
       var cost: UInt32 = 1
+      let rate = world.chance(oneIn: 6) ? world.pick(rates) : rates[key]
       if world.chance(oneIn: 3) {
-        cost = UInt32.random(in: 1...rates[key].burst, using: &world.random)
+        cost = UInt32.random(in: 1...rate.burst, using: &world.random)
       }
-      return .take(rates[key], cost: cost, isPeek: world.chance(oneIn: 5))
+      return .take(rate, cost: cost, isPeek: world.chance(oneIn: 5))
     case 7:
       return .refund(
         UInt32.random(in: 1...4, using: &world.random),
@@ -113,12 +135,18 @@ package struct ThrottleModel: Model {
     switch command {
     case .take(let rate, let cost, let isPeek):
       var bucket =
-        found ?? Bucket(key: key, rate: rate, generation: Generation(0), level: 0, at: now)
+        found?.changed(to: rate)
+        ?? Bucket(key: key, rate: rate, generation: Generation(0), level: 0, at: now)
       let before = bucket.level
       let isAccepted = before + Int128(cost) * bucket.use <= bucket.full
       guard isAccepted, !isPeek else {
         if !isPeek { say(.refused, bucket, reason: .rate) }
-        return .reported(isFirst: isAccepted, bucket.facts(cost: cost))
+        var facts = bucket.facts(cost: cost)
+        if !isAccepted, let found, found.rate != rate {
+          facts.retryAfterMS = (found.accepts(cost, rate) - now).roundedUp
+          facts.resetAfterMS = (found.empty - now).roundedUp
+        }
+        return .reported(isFirst: isAccepted, facts)
       }
       if found == nil {
         bucket = Bucket(

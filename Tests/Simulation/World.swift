@@ -165,6 +165,8 @@ extension Moment {
 
 /// A token that a key remembers, for the models.
 struct SentToken {
+  /// Whether it was given to RESEND.
+  var isResend = false
   let token: [UInt8]
   let generation: Generation
   /// In microseconds.

@@ -3,6 +3,8 @@
 extension Engine {
   /// Returns the records of all entities, owned ones included, and what goes with them.
   package func wholeState() -> WholeState {
+    var budget = Int.max
+    adoptRules(budget: &budget)
     let batch = ChangeWriter(offset: 0)
     for kind in EntityKind.allCases where !context.copiedKinds.contains(kind) {
       kind.behavior.writeAll(of: self, to: batch)

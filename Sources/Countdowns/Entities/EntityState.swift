@@ -189,7 +189,7 @@ extension Kind {
       if index + 1 < range.upperBound {
         store(of: engine).prepare(record: entities.record(index + 1).span)
       }
-      guard !isDropped(entities.record(index), at: entities.entries[index].place, in: engine)
+      guard !isDropped(entities.record(index), at: entities.entries[index].slot, in: engine)
       else { continue }
       do throws(EntityRecord.Problem) {
         try restore(

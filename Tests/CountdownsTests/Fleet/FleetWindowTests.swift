@@ -121,7 +121,7 @@ import Wire
     #expect(try start("4511", on: a) == "accepted")
     #expect(try start("4512", on: a) == "accepted")
     for daemon in [a, b] {
-      daemon.counter.dispatcher.engine.reload(try Self.settings(3), at: daemon.counter.now)
+      daemon.counter.dispatcher.engine.reload(try Self.settings(3), at: daemon.counter.host.now)
     }
     #expect(try start("4513", on: b) == "accepted")
     #expect(try start("4514", on: a) == "limit range:45 3600000")

@@ -46,6 +46,7 @@ final class HostStandIn: CommandHost {
     case .engine(.blocked(let key, let passes, _)):
       notices.append(
         "blocked \(String(decoding: key, as: UTF8.self)) \(passes.entered) of \(passes.of)")
+    case .engine(.dropped(let name, let count)): notices.append("dropped \(name) \(count)")
     case .engine(.forgiven(let key, let withLimits, let uid)):
       notices.append("forgiven \(String(decoding: key, as: UTF8.self)) \(withLimits) uid \(uid)")
     case .fleet(let notice): fleetNotices.append(notice)

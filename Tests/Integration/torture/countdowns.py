@@ -65,8 +65,11 @@ def resend(old, options, moment):
     again = {
         "POLICY": old["policy"], "COUNT": old["count"], "EVERY": old["every"], "FIRE": old["fire"],
         "TITLE": old["title"], "READYTITLE": old["ready_title"], "META": old["meta"],
-        "OWNER": old["owner"], "TOKEN": options.get("TOKEN"),
+        "OWNER": old["owner"],
     }
+    # The same token of another command is another token.
+    if options.get("TOKEN") is not None:
+        again["TOKEN"] = ("RESEND", options["TOKEN"])
     return start(old, again, moment)
 
 

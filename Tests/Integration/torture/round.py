@@ -423,7 +423,10 @@ class Round:
         for (kind, key), entity in entities.items():
             if kind == "COUNTDOWN" and entity["state"] in ("counting", "paused"):
                 token = entity["token"]
-                commands.append(("COUNTDOWN", "RESEND", key, "TOKEN", token or b"none"))
+                verb, text = token if isinstance(token, tuple) else ("START", token)
+                if token is None:
+                    verb, text = "RESEND", b"none"
+                commands.append(("COUNTDOWN", verb, key, "TOKEN", text))
                 due.append((1, b"repeated") if token else (0, b"cooldown"))
             elif kind == "COUNTDOWN" and entity["refunded"]:
                 commands.append(("COUNTDOWN", "REFUND", key, "GENERATION", entity["generation"]))

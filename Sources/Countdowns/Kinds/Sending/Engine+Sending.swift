@@ -172,8 +172,13 @@ extension Engine {
       least = max(least, until - since)
     }
     guard let sending else { return least }
-    return sending.record.kept(
+    let kept = sending.record.kept(
       machine, least: least, by: sending.policy, at: now.boot)
+    // After CANCEL, sends on record keep the tokens.
+    guard case .idle(let since) = machine.phase, !sending.record.sends.isEmpty,
+      let until = countdowns.tokens(index)?.until
+    else { return kept }
+    return max(kept, until - since)
   }
 
   /// Expires the next code if it is due, ahead of the countdown's deadline. Returns false if not.

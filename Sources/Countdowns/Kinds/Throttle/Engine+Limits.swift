@@ -352,9 +352,9 @@ extension ThrottleKind {
       let rules = engine.rulesOfName(of: record.span.extracting(range)),
       !rules.hasKey(record.span.extracting(range))
     else { return false }
-    let place = EntityRef(kind, index)
-    engine.changes.setKept(place, true)
-    engine.changes.note(place, isKept: false)
+    let slot = EntityRef(kind, index)
+    engine.changes.setKept(slot, true)
+    engine.changes.note(slot, isKept: false)
     guard !EntityRecord.isSends(record.first) else { return true }
     engine.noteDropped(LimitRules.name(of: record.span.extracting(range)) ?? "")
     return true

@@ -123,11 +123,11 @@ package struct LimitsRequest {
 }
 
 /// The answer to it.
-package struct LimitsAnswer {
+package struct LimitsAnswer: Equatable {
   package var refusal: Refusal?
   package var isRepeated = false
-  /// The id of what was taken; 0 if nothing was.
-  var id: Int64 = 0
+  /// The id of what was taken, also the first time; 0 if nothing was.
+  package var id: Int64 = 0
   package var views: [ThrottleView] = []
 }
 

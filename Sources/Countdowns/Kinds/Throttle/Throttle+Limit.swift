@@ -72,7 +72,9 @@ extension Throttle {
   /// Takes the rules in force: what is used at that moment stays used, and comes back at their
   /// rate. Returns false if they are those that it has.
   mutating func adopt(_ rules: LimitRules, at moment: Instant) -> Bool {
-    guard !isNamed || !changeLimit({ limit, _ in limit.hasRules(like: rules) }) else { return false }
+    guard !isNamed || !changeLimit({ limit, _ in limit.hasRules(like: rules) }) else {
+      return false
+    }
     change(rules.rate, at: moment)
     if !isNamed { limit = Limit(rules) }
     changeLimit { limit, rate in

@@ -63,15 +63,16 @@ extension Engine {
 
   /// Gives a limit the rules of the newest reload, as of its moment.
   func adoptRules(_ index: UInt32) {
-    guard let reload = stores.throttles.reload, throttles.contains(index),
-      let name = LimitRules.name(of: throttles[index].key.span), reload.names.contains(name)
-    else { return }
+    guard let reload = stores.throttles.reload, throttles.contains(index) else { return }
+    let key = throttles[index].key
+    guard let name = LimitRules.name(of: key.span), reload.names.contains(name) else { return }
     adoptRules(index, at: reload.at)
   }
 
   /// Gives a limit the rules in force, as of a moment.
   func adoptRules(_ index: UInt32, at moment: Instant) {
-    guard !throttles[index].isOver, let rules = rules(of: throttles[index].key.span),
+    let key = throttles[index].key
+    guard !throttles[index].isOver, let rules = rules(of: key.span),
       throttles[index].machine.adopt(rules, at: moment)
     else { return }
     noteChange(ThrottleKind.self, index)

@@ -63,14 +63,41 @@ import Testing
     #expect(retry.view == first)
     #expect(try desk.start("a", token: "t2").decision == .refused(.cooldown))
     desk.at(2_000)
-    #expect(try desk.resend("a", token: "t1").decision == .acceptedBefore)
+    #expect(try desk.start("a", token: "t1").decision == .acceptedBefore)
     #expect(desk.get("a")?.state == .ready)
-    #expect(try desk.resend("a", token: "t2").decision == .accepted)
+    // The same token of another command is another token.
+    #expect(try desk.resend("a", token: "t1").decision == .accepted)
     #expect(try desk.resend("a", token: "t1").decision == .acceptedBefore)
+    #expect(try desk.resend("a", token: "t2").decision == .refused(.cooldown))
+    #expect(try desk.start("a", token: "t1").view.generation == first.generation)
     desk.at(4_000)
     #expect(try desk.start("a", count: 2).decision == .accepted)
     desk.at(6_000)
-    #expect(try desk.resend("a", token: "t2").decision == .acceptedBefore)
+    #expect(try desk.resend("a", token: "t1").decision == .acceptedBefore)
+    // Another daemon reads which command each token belongs to.
+    let state = WholeState(bytes: desk.engine.wholeState().bytes(offset: 5), offset: 5)!
+    let other = Engine(at: desk.now)
+    #expect(other.restore(state, at: desk.now)?.isEmpty == true)
+    #expect(other.wholeState().bytes(offset: 0) == desk.engine.wholeState().bytes(offset: 0))
+  }
+
+  @Test func tokensLiveFor10MinutesFromTheirUseAlsoIfNothingIsKeptReady() throws {
+    var settings = EngineSettings()
+    settings.keepReady = .zero
+    let desk = Desk(settings)
+    let policy = SendPolicy.test(count: 1, windows: [(3, 60_000)])
+    try desk.start("ready", count: 1, token: "t")
+    try desk.start("late", count: 700, token: "t")
+    try desk.start("cancelled", policy: policy, token: "t")
+    #expect(try desk.cancel("cancelled"))
+    desk.at(599_999)
+    #expect(try desk.start("ready", token: "t").decision == .acceptedBefore)
+    #expect(try desk.start("cancelled", policy: policy, token: "t").decision == .acceptedBefore)
+    desk.at(600_000)
+    #expect(desk.get("ready") == nil && desk.get("cancelled") == nil)
+    #expect(try desk.start("late", token: "t").decision == .acceptedBefore)
+    desk.at(700_000)
+    #expect(desk.get("late") == nil)
   }
 
   @Test func resendStartsAgainWithTheKeysLastOptions() throws {

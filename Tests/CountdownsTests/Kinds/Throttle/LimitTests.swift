@@ -71,6 +71,122 @@ import Testing
     #expect(try left("ip:1") == "1" && left("all:") == "4")
   }
 
+  @Test func aTokenBelongsToItsWholeRequest() throws {
+    let first = try counter.say("THROTTLE TAKE ip:1 TOKEN t")
+    for other in ["ip:1 all: TOKEN t", "all: ip:1 TOKEN t", "ip:1 COST 2 TOKEN t"] {
+      try counter.expectError("THROTTLE TAKE \(other)", "another request", "a token of its own")
+    }
+    #expect(try left("all:") == "unused" && left("ip:1") == "1")
+    // Of each command and key, it is another token.
+    #expect(try counter.say("THROTTLE TAKE all: TOKEN t")["reason"] == .null)
+    #expect(try counter.say("THROTTLE REFUND ip:1 1 TOKEN t")["reason"] == .null)
+    try counter.expectError("THROTTLE REFUND ip:1 2 TOKEN t", "another COST or amount")
+    #expect(try counter.say("THROTTLE REFUND ip:1 1 TOKEN t")["reason"] == .bulk("repeated"))
+    // The first time is over, and another one has begun.
+    let second = try counter.say("THROTTLE TAKE ip:1")["views"]!.elements[0]["generation"]!
+    let again = try counter.say("THROTTLE TAKE ip:1 TOKEN t")
+    #expect(again["reason"] == .bulk("repeated"))
+    #expect(again["views"]!.elements[0]["generation"] != second)
+    #expect(
+      again["views"]!.elements[0]["generation"] == first["views"]!.elements[0]["generation"])
+    // A limit without a name does the same.
+    _ = try counter.say("THROTTLE TAKE k BURST 5 RATE 1/1s TOKEN t")
+    try counter.expectError("THROTTLE TAKE k BURST 5 RATE 1/1s COST 2 TOKEN t", "another request")
+  }
+
+  @Test func theOrderOfLimitsIsNoOtherRequest() throws {
+    _ = try counter.say("THROTTLE TAKE ip:1 all: TOKEN t")
+    #expect(try counter.say("THROTTLE TAKE all: ip:1 TOKEN t")["reason"] == .bulk("repeated"))
+    #expect(try left("ip:1") == "1" && left("all:") == "4")
+  }
+
+  // MARK: One key
+
+  @Test func aGlobalLimitHasOneKey() throws {
+    for other in ["all:x", "all::", "ip:1 all:x", "all:x BURST 5 RATE 1/1s PEEK"] {
+      let problem = other.contains("BURST") ? "leave them out" : "one key for all, 'all:', so not"
+      try counter.expectError("THROTTLE TAKE \(other)", problem)
+    }
+    #expect(try counter.say("THROTTLE WHY all:x") == .null)
+    #expect(try counter.say("DBSIZE") == .integer(0))
+  }
+
+  @Test func storedLimitsWithOtherKeysOfAGlobalOneAreDropped() throws {
+    var keyed = LimitRules.Rules()
+    keyed.windows = [.init(limit: 3, length: .seconds(600))]
+    var settings = try Self.settings()
+    settings.throttles["all"] = try LimitRules(keyed)
+    let old = DispatcherHarness(engine: settings)
+    for key in ["all:", "all:x", "all:y", "ip:1"] { _ = try old.say("THROTTLE TAKE \(key)") }
+    let batch = old.dispatcher.engine.wholeState()
+    let now = counter.host.now
+    counter.dispatcher.engine.noteChanges()
+    #expect(counter.dispatcher.engine.restore(batch, at: now)?.isEmpty == true)
+    #expect(try counter.say("DBSIZE") == .integer(2))
+    #expect(counter.host.notices == ["dropped all 2"])
+    // They are removed from the store, too: two limits, each with a page of sends.
+    let changes = ChangeWriter(offset: 0)
+    counter.dispatcher.engine.takeChanges(into: changes)
+    var gone = 0
+    _ = ChangeEntry.forEach(of: changes.bytes[...]) { entry in
+      if case .gone(.throttle, _) = entry { gone += 1 }
+    }
+    #expect(gone == 4)
+  }
+
+  // MARK: Other rules
+
+  @Test(arguments: [(1_000, 3_600_000), (3_600_000, 1_000)])
+  func afterAReloadWhatWasUsedComesBackAtTheNewRate(before: Int64, after: Int64) throws {
+    func settings(_ period: Int64) throws -> EngineSettings {
+      var rules = LimitRules.Rules()
+      rules.rate = Throttle.Rate(burst: 5, count: 5, period: .milliseconds(period))
+      var settings = try Self.settings()
+      settings.throttles["ip"] = try LimitRules(rules)
+      return settings
+    }
+    let counter = DispatcherHarness(engine: try settings(before))
+    func wait(_ command: String) throws -> Int64? {
+      let reply = try counter.say("THROTTLE \(command) ip:1")
+      guard case .integer(let wait)? = reply["retry_after_ms"] else { return nil }
+      return wait
+    }
+    _ = try counter.say("THROTTLE TAKE ip:1 COST 5")
+    counter.dispatcher.engine.reload(try settings(after), at: counter.host.now)
+    let one = after / 5
+    #expect(try wait("GET") == one && wait("TAKE") == one && wait("WHY") == one)
+    counter.pass(one / 2)
+    #expect(try wait("GET") == one - one / 2 && wait("TAKE") == one - one / 2)
+    counter.pass(one - one / 2 - 1)
+    #expect(try wait("TAKE") == 1)
+    counter.pass(1)
+    #expect(try counter.say("THROTTLE TAKE ip:1")["accepted"] == .integer(1))
+    // The rules may have changed while no daemon ran.
+    let next = DispatcherHarness(engine: try settings(before))
+    next.host.now = counter.host.now
+    _ = next.dispatcher.engine.restore(
+      counter.dispatcher.engine.wholeState(), at: counter.host.now)
+    let full = try next.say("THROTTLE TAKE ip:1")
+    #expect(full["retry_after_ms"] == .integer(before / 5))
+    next.pass(before / 5)
+    #expect(try next.say("THROTTLE TAKE ip:1")["accepted"] == .integer(1))
+  }
+
+  @Test func aReloadReachesLimitsThatNobodyAsks() throws {
+    var settings = try Self.settings()
+    _ = try counter.say("THROTTLE TAKE ip:1 COST 2")
+    _ = try counter.say("THROTTLE TAKE ip:2 COST 2")
+    var rules = LimitRules.Rules()
+    rules.rate = Throttle.Rate(burst: 2, count: 1, period: .seconds(1))
+    settings.throttles["ip"] = try LimitRules(rules)
+    counter.dispatcher.engine.reload(settings, at: counter.host.now)
+    var slices = 1
+    while !counter.dispatcher.engine.advance(to: counter.host.now, budget: 1) { slices += 1 }
+    #expect(slices > 1)
+    counter.pass(2_000)
+    #expect(try counter.say("DBSIZE") == .integer(0))
+  }
+
   @Test func badRequestsSayWhatToDoAndChangeNothing() throws {
     try counter.expectError("THROTTLE TAKE ipp:1", "no limit for 'ipp:1'", "did you mean 'ip'?")
     try counter.expectError("THROTTLE TAKE k", "no limit for 'k'", "needs BURST and RATE")

@@ -142,6 +142,19 @@ private struct ThrottleTimeline {
     #expect(machine.answer(to: 1, at: now).retryAfter == .seconds(1))
   }
 
+  @Test func aRefusalByAnotherRateSaysWhenSuchARequestIsAccepted() {
+    let slow = Throttle.Rate(burst: 5, count: 5, period: .seconds(3_600))!
+    let quick = Throttle.Rate(burst: 5, count: 5, period: .seconds(1))!
+    var throttle = Throttle(slow, at: .zero)
+    _ = throttle.take(5, at: .zero)
+    // The refusal leaves the rate as it is.
+    #expect(throttle.answer(to: 1, by: quick, at: .zero).retryAfter == .seconds(720))
+    let before = Instant(microseconds: 719_999_999)
+    #expect(throttle.answer(to: 1, by: quick, at: before).retryAfter == Interval(microseconds: 1))
+    #expect(throttle.answer(to: 1, by: quick, at: before).resetAfter > .seconds(2_800))
+    #expect(throttle.answer(to: 1, by: quick, at: Instant(microseconds: 720_000_000)).isAccepted)
+  }
+
   @Test func changingTheRateBackAndForthNeverGivesAnythingBack() {
     let now = Instant(microseconds: 1)
     let (one, other) = (rate(9, 7, per: .seconds(1)), rate(9, 11, per: .seconds(13)))
