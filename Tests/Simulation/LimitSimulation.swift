@@ -46,6 +46,7 @@ package struct LimitSimulation: ~Copyable {
       rules.ladder = [.milliseconds(500), .seconds(2)]
       rules.validity = .milliseconds(Int64.random(in: 1...8_000, using: &random))
       rules.limits = limits
+      rules.onResend = Bool.random(using: &random) ? .keep : .replace
       settings.policies[name] = try! SendPolicy(name: name, rules)
     }
     engine = Engine(settings: settings, at: now)
@@ -261,18 +262,15 @@ package struct LimitSimulation: ~Copyable {
       guard listing() == views else { throw disagreement("the refusal has changed a limit") }
       return try hearAll()
     }
-    let validity = (isResend ? settings.policies[view.quota!.policy]! : policy).rules.validity!
+    let rules = (isResend ? settings.policies[view.quota!.policy]! : policy).rules
+    // The codes that it replaces are missed, and those that are more than a key can have.
+    learn([], key, keeping: rules.onResend == .replace ? 0 : SendRecord.maximumCodes - 1)
     newest = view.generation.value
     lists.take(used, id: 2 * newest, hasCode: true, at: boot)
     sent[key, default: []].append(
       Sent(
-        generation: view.generation.value, limits: used, expires: boot + validity.microseconds))
-    // More codes than a key can have are missed.
-    let open = sent[key]!.indices.filter { sent[key]![$0].expires != nil }
-    for index in open.dropLast(SendRecord.maximumCodes) {
-      sent[key]![index].expires = nil
-      lists.learn(false, 2 * sent[key]![index].generation, sent[key]![index].limits, at: boot)
-    }
+        generation: view.generation.value, limits: used,
+        expires: boot + rules.validity!.microseconds))
     let cooldown = Int64(view.count) * view.everyMS
     ownUntil[key] = boot + cooldown * 1_000
     let room = lists.refusal(used, at: boot).map { ($0.until - boot).roundedUp } ?? 0
@@ -370,21 +368,30 @@ package struct LimitSimulation: ~Copyable {
 
   private mutating func passCode() throws(Disagreement) {
     let key = key()
-    guard let index = sent[key]?.indices.last, sent[key]![index].expires ?? 0 > boot,
+    let valid = (sent[key] ?? []).indices.filter { sent[key]![$0].expires ?? 0 > boot }
+    guard let index = valid.randomElement(using: &random),
       engine.countdown(key.utf8.span, at: now) != nil
     else { return }
     let clock = now
+    let generation = Generation(sent[key]![index].generation)
     let answer = Result { () throws(EngineError) in
-      try engine.passCountdown(key.utf8.span, generation: nil, at: clock).0
+      try engine.passCountdown(key.utf8.span, generation: generation, at: clock).0
     }
-    note("PASS \(key): \(answer)")
+    note("PASS \(key) \(generation.value): \(answer)")
     guard answer == .success(.accepted) else { throw disagreement("PASS: \(answer)") }
-    for place in sent[key]!.indices where sent[key]![place].expires != nil {
-      sent[key]![place].expires = nil
-      let send = sent[key]![place]
-      lists.learn(place == index, 2 * send.generation, send.limits, at: boot)
-    }
+    learn([index], key, keeping: 0)
     try hearAll()
+  }
+
+  /// Ends codes of a key, the oldest first: those that were entered, then the others, which are
+  /// missed, but for the newest few.
+  private mutating func learn(_ entered: [Int], _ key: String, keeping count: Int) {
+    let open = (sent[key] ?? []).indices.filter { sent[key]![$0].expires != nil }
+    for index in entered + open.filter({ !entered.contains($0) }).dropLast(count) {
+      sent[key]![index].expires = nil
+      let send = sent[key]![index]
+      lists.learn(entered.contains(index), 2 * send.generation, send.limits, at: boot)
+    }
   }
 
   private mutating func cancel() throws(Disagreement) {

@@ -69,6 +69,8 @@ extension Engine {
     } else {
       isFull = take(
         &charges, id: countdowns.generation(index), hasCode: hasCode, by: client, at: now)
+      // The codes that this send replaces may have blocked one.
+      isFull = isFull || blockedLimits > 0
     }
     if isFull, let sending = policyInForce(index), let room = promisedRoom(of: charges, at: now) {
       wait(index, sending, until: room.until, at: now)

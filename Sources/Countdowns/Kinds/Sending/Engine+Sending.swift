@@ -83,9 +83,9 @@ extension Engine {
       return (pass, countdownView(index, code: code, at: now))
     }
     if let lockedUntil { endLockout(index, sending, from: lockedUntil, at: now) }
-    for send in open {
-      learn(send.generation == code ? .entered : .missed, of: send, at: now)
-    }
+    // What was entered counts before what it replaces, which alone could block a limit.
+    for send in open where send.generation == code { learn(.entered, of: send, at: now) }
+    for send in open where send.generation != code { learn(.missed, of: send, at: now) }
     shadow?.learn { other throws(EngineError) in
       _ = try other.passCountdown(key, generation: code, at: now)
     }

@@ -355,6 +355,42 @@ import Testing
     #expect(try counter.say("THROTTLE UNBLOCK range:99") == .null)
   }
 
+  /// Returns a policy whose limit `strict` looks at the newest code only.
+  private static func strict(_ onResend: SendPolicy.OnResend) throws -> EngineSettings {
+    var settings = try settings()
+    var strict = LimitRules.Rules()
+    strict.windows = [.init(limit: 9, length: .seconds(600))]
+    strict.isGlobal = true
+    strict.passed = .init(least: 100, of: 1, within: .seconds(600), block: .seconds(1_800))
+    settings.throttles["strict"] = try LimitRules(strict)
+    var rules = settings.policies["phone"]!.rules
+    (rules.limits, rules.onResend) = (["strict"], onResend)
+    settings.policies["phone"] = try SendPolicy(name: "phone", rules)
+    return settings
+  }
+
+  @Test func anEnteredCodeCountsBeforeThoseThatItReplaces() throws {
+    let counter = DispatcherHarness(engine: try Self.strict(.keep))
+    for _ in 0..<3 {
+      _ = try counter.say("COUNTDOWN START 4511 POLICY phone")
+      counter.pass(30_000)
+    }
+    #expect(try counter.say("COUNTDOWN PASS 4511")["reason"] == .null)
+    #expect(counter.host.notices == [])
+    #expect(line(try counter.say("COUNTDOWN START 4511 POLICY phone")) == "accepted")
+  }
+
+  @Test func aStartThatBlocksItsLimitSaysHowLong() throws {
+    let counter = DispatcherHarness(engine: try Self.strict(.replace))
+    _ = try counter.say("COUNTDOWN START 4511 POLICY phone")
+    counter.pass(30_000)
+    let second = try counter.say("COUNTDOWN START 4511 POLICY phone")
+    #expect(second["accepted"] == .integer(1))
+    #expect(counter.host.notices == ["blocked strict: 0 of 1"])
+    #expect(second["retry_after_ms"] == .integer(1_800_000))
+    #expect(second["remaining_ms"] == .integer(1_800_000))
+  }
+
   @Test func cancelledAndRefundedSendsDoNotCountForPassed() throws {
     let first = try start("4511", "1")["generation"]!.text
     _ = try counter.say("COUNTDOWN REFUND 4511 GENERATION \(first)")
