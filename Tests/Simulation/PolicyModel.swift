@@ -151,8 +151,10 @@ package struct PolicyModel: Model {
       return .reported(isFirst: true, settled(key, world))
     case .attempt(let generation):
       let code = try code(key, generation, now)
+      let before = known[key]!.clock
       let attempt = known[key]!.attempt(code, at: now)
       if attempt == .accepted(isLast: true) { say(.locked, key, code) }
+      if known[key]!.clock != before { say(.retimed, key, reason: .locked) }
       return .attempted(attempt, facts(key, world, code: code)!)
     case .pass(let generation):
       let code = try code(key, generation, now)

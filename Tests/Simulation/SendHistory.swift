@@ -36,6 +36,9 @@ struct SendHistory {
   /// over, that stays so even if the send is refunded.
   private var newestNumber = 0
   private var hasChangedPolicy = false
+  /// The end of each lockout since a code was entered, or since a policy took over after a quiet
+  /// time.
+  private var lockouts: [Int64] = []
 
   /// Creates a history without sends.
   init(_ policy: SendPolicy, _ generation: Generation) {
@@ -56,6 +59,7 @@ struct SendHistory {
   private func followed(by policy: SendPolicy, at now: Int64) -> SendHistory {
     guard policy != self.policy else { return self }
     var next = self
+    if let quiet = quietTime, now >= lockedUntil + quiet { next.lockouts = [] }
     let longest = Self.longest(self.policy)
     if longest > 0 {
       next.newestNumber = number(now)
@@ -67,6 +71,24 @@ struct SendHistory {
     next.hasChangedPolicy = true
     next.policy = policy
     return next
+  }
+
+  /// Nothing is sent before; long ago without a lockout.
+  private var lockedUntil: Int64 { lockouts.max() ?? .min / 2 }
+
+  /// After how long without a lockout its steps start over; nil without lockouts.
+  private var quietTime: Int64? { policy.rules.lockout.map(\.microseconds).max() }
+
+  private mutating func lockOut(at now: Int64) {
+    guard let quiet = quietTime else { return }
+    if now >= lockedUntil + quiet { lockouts = [] }
+    let steps = policy.rules.lockout
+    lockouts.append(now + steps[min(lockouts.count, steps.count - 1)].microseconds)
+    switch clock {
+    case .counting(let until): clock = .counting(until: max(until, lockedUntil))
+    case .ready: clock = .counting(until: lockedUntil)
+    case .paused, .idle: break
+    }
   }
 
   private static func longest(_ policy: SendPolicy) -> Int64 {
@@ -98,9 +120,12 @@ struct SendHistory {
     let windows = first(from: now) { moment in
       policy.rules.windows.allSatisfy { inside($0, moment) < $0.limit }
     }
-    guard !policy.rules.channels.isEmpty else { return (windows, .window) }
-    let channels = first(from: now) { number($0) < policy.rules.channels.count }
-    return channels > now && channels >= windows ? (channels, .exhausted) : (windows, .window)
+    var last = (until: windows, reason: Reason.window)
+    if !policy.rules.channels.isEmpty {
+      let channels = first(from: now) { number($0) < policy.rules.channels.count }
+      if channels > now, channels >= windows { last = (channels, .exhausted) }
+    }
+    return lockedUntil > max(last.until, now) ? (lockedUntil, .locked) : last
   }
 
   /// Returns why nothing may be sent, and until when; nil if a send is allowed.
@@ -191,7 +216,8 @@ struct SendHistory {
   /// Returns when the history is forgotten; nil while a cooldown is pending.
   private func end(keepReady: Int64, tokens: Int64) -> Int64? {
     let matters = max(
-      known.last.map { $0.at + Self.longest(policy) } ?? 0, sent.compactMap(\.expires).max() ?? 0)
+      known.last.map { $0.at + Self.longest(policy) } ?? 0, sent.compactMap(\.expires).max() ?? 0,
+      lockedUntil + (quietTime ?? 0))
     switch clock {
     case .counting, .paused: return nil
     case .ready(let since): return max(since + keepReady, matters, tokens)
@@ -232,8 +258,10 @@ struct SendHistory {
       ladder.isEmpty
       ? policy.rules.every.microseconds * Int64(policy.rules.plainCount)
       : ladder[min(newestNumber, ladder.count) - 1].microseconds
-    count(for: fires ? cooldown - policy.rules.every.microseconds : cooldown, at: now)
+    count(for: duration, at: now)
   }
+
+  private var duration: Int64 { fires ? cooldown - policy.rules.every.microseconds : cooldown }
 
   private mutating func forget(at now: Int64) {
     let longest = Self.longest(policy)
@@ -254,7 +282,7 @@ struct SendHistory {
     isRefunded = true
     newestNumber = max(sends(now) - 1, 0)
     sent.removeLast()
-    if isPending { clock = .counting(until: now) }
+    if isPending { count(for: 0, at: now) }
     return true
   }
 
@@ -267,7 +295,9 @@ struct SendHistory {
     }
     guard sent[index].attempts < maximum else { return .locked }
     sent[index].attempts += 1
-    return .accepted(isLast: sent[index].attempts == maximum)
+    let isLast = sent[index].attempts == maximum
+    if isLast { lockOut(at: now) }
+    return .accepted(isLast: isLast)
   }
 
   mutating func pass(_ wanted: Generation?, at now: Int64) -> SendRecord.Pass {
@@ -275,6 +305,13 @@ struct SendHistory {
     guard code(wanted, now) != nil else { return .expired }
     isPassed = true
     forgetCodes()
+    let locked = lockedUntil
+    lockouts = []
+    // Only the cooldown is left.
+    if locked > now, clock == .counting(until: locked) {
+      let own = isRefunded ? now : sent.last!.at + duration
+      count(for: max(own - now, 0), at: now)
+    }
     return .accepted
   }
 

@@ -37,7 +37,10 @@ extension SendPolicy {
     }
     if number(0...3) > 0 {
       rules.validity = .milliseconds(unit / 2 * number(1...40))
-      if number(0...1) == 0 { rules.attempts = number(1...4) }
+      if number(0...3) > 0 { rules.attempts = number(1...3) }
+      if rules.attempts != nil, number(0...3) > 0 {
+        rules.lockout = (1...number(1...3)).map { _ in .milliseconds(unit / 4 * number(1...20)) }
+      }
     }
     rules.onResend = number(0...1) == 0 ? .keep : .replace
     return rules
@@ -48,9 +51,11 @@ extension SendPolicy: CustomStringConvertible {
   package var description: String {
     let windows = rules.windows.map(\.text).joined(separator: ", ")
     let ladder = rules.ladder.map(\.text).joined(separator: ", ")
+    let lockout = rules.lockout.map(\.text).joined(separator: ", ")
     return "\(name) (\(rules.plainCount) × \(rules.every.text), ladder [\(ladder)], "
       + "windows [\(windows)], "
       + "\(rules.channels.count) channels, validity \(rules.validity?.text ?? "none"), "
-      + "attempts \(rules.attempts.map { "\($0)" } ?? "any"), \(rules.onResend))"
+      + "attempts \(rules.attempts.map { "\($0)" } ?? "any"), lockout [\(lockout)], "
+      + "\(rules.onResend))"
   }
 }

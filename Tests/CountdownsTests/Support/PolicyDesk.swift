@@ -56,7 +56,8 @@ extension SendPolicy {
   static func test(
     count: UInt32? = nil, every: Int64 = 1_000, ladder: [Int64] = [],
     windows: [(limit: Int, milliseconds: Int64)] = [], channels: [String] = [],
-    validity: Int64? = nil, attempts: UInt32? = nil, onResend: OnResend = .keep
+    validity: Int64? = nil, attempts: UInt32? = nil, lockout: [Int64] = [],
+    onResend: OnResend = .keep
   ) -> SendPolicy {
     var rules = Rules()
     rules.count = count
@@ -66,6 +67,7 @@ extension SendPolicy {
     rules.channels = channels
     rules.validity = validity.map { .milliseconds($0) }
     rules.attempts = attempts
+    rules.lockout = lockout.map { .milliseconds($0) }
     rules.onResend = onResend
     do {
       return try SendPolicy(name: "test", rules)

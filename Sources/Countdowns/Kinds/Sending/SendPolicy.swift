@@ -70,8 +70,8 @@ package final class SendPolicy: Sendable, Hashable {
     /// How often a code may be tried.
     package var attempts: UInt32?
     package var onResend = OnResend.keep
-    /// How long nothing is sent after a code was tried too often: the first time since a code was
-    /// entered, the second, …; the last one repeats.
+    /// How long nothing is sent after a code was tried too often: the first time since the steps
+    /// started over, the second, …; the last one repeats.
     package var lockout: [Interval] = []
     /// The names of the limits that each send is charged to as well.
     package var limits: [String] = []

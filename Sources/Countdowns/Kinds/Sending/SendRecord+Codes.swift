@@ -41,8 +41,9 @@ extension SendRecord {
     guard sends[index].attempts < maximum else { return .locked }
     sends[index].attempts += 1
     let isLast = sends[index].attempts == maximum
-    if isLast, let step = policy.lockout(after: locks) {
-      locks += 1
+    let before = lockCount(by: policy, at: now)
+    if isLast, let step = policy.lockout(after: before) {
+      locks = before + 1
       lockedUntil = max(lockedUntil ?? now, now + step)
     }
     return .accepted(isLast: isLast)
@@ -79,6 +80,18 @@ extension SendRecord {
   }
 
   // MARK: State
+
+  /// Returns how many codes were locked since the steps of the lockout started over: when a code
+  /// was used, or after a quiet time as long as the longest step.
+  func lockCount(by policy: SendPolicy, at now: Instant) -> UInt32 {
+    guard let end = lockEnd(by: policy), end > now else { return 0 }
+    return locks
+  }
+
+  /// Returns when the steps of the lockout start over; nil if they have.
+  func lockEnd(by policy: SendPolicy) -> Instant? {
+    lockedUntil.map { $0 + (policy.rules.lockout.max() ?? .zero) }
+  }
 
   package var nextCodeExpiry: Instant? { codes.compactMap(\.expires).min() }
 

@@ -30,12 +30,14 @@ extension SendRecord {
     if let block = block(by: policy, at: now) { countdown.hold(until: block.until) }
   }
 
-  /// Refunds the newest send and its cooldown. Returns false if it was refunded before.
+  /// Refunds the newest send and its cooldown, but no lockout. Returns false if it was refunded
+  /// before.
   package mutating func refund(
     _ countdown: inout Countdown, by policy: SendPolicy, at now: Instant
   ) -> Bool {
     guard countdown.refund(at: now) else { return false }
     refund(by: policy, at: now)
+    hold(&countdown, by: policy, at: now)
     return true
   }
 

@@ -8,7 +8,7 @@
 /// Locked codes are followed by a lockout, if the policy has one:
 ///
 ///     (free) --code locked--> locked out --step over--> (free) --code locked--> locked out, longer
-///     any --PASS--> (free), and the steps start over
+///     any --PASS, quiet for as long as the longest step--> (free), and the steps start over
 ///
 /// A `Countdown` has the cooldown after each send; see `SendRecord+Countdown.swift`. The codes are
 /// in `SendRecord+Codes.swift`. All state is in plain fields that can be stored and read back.
@@ -64,8 +64,8 @@ package struct SendRecord: Equatable, Sendable {
   package internal(set) var number: UInt32
   /// Whether a code has been used since the newest send.
   package internal(set) var isPassed: Bool
-  /// The number of codes that were locked since one was used, and until when nothing is sent after
-  /// the last of them.
+  /// The number of codes that were locked since the steps of the lockout started over (see
+  /// `lockCount`), and until when nothing is sent after the last of them.
   package internal(set) var locks: UInt32 = 0
   package internal(set) var lockedUntil: Instant?
 
@@ -106,10 +106,14 @@ package struct SendRecord: Equatable, Sendable {
   }
 
   /// Returns the record for a policy that succeeds `old`. Sends that have left the windows of `old`
-  /// are dropped. If the code of one is still valid, it is moved before any window instead.
+  /// are dropped, and lockouts after which its steps have started over. If the code of a send is
+  /// still valid, the send is moved before any window instead.
   package func handedOver(from old: SendPolicy, at now: Instant) -> SendRecord {
-    guard old.longest > .zero else { return self }
     var record = self
+    if !old.rules.lockout.isEmpty, lockCount(by: old, at: now) == 0 {
+      (record.locks, record.lockedUntil) = (0, nil)
+    }
+    guard old.longest > .zero else { return record }
     record.number = sendCount(by: old, at: now)
     record.sends = sends.compactMap { send in
       guard send.at + old.longest <= now else { return send }
@@ -206,11 +210,7 @@ package struct SendRecord: Equatable, Sendable {
     var until = sends.last.map { last in
       max(last.at + policy.longest, codes.compactMap(\.expires).max() ?? last.at)
     }
-    if let lockedUntil {
-      // The next step is for those who come back soon after this one.
-      let known = lockedUntil + (policy.rules.lockout.max() ?? .zero)
-      until = max(until ?? known, known)
-    }
+    if let known = lockEnd(by: policy) { until = max(until ?? known, known) }
     guard let until else { return nil }
     return until > now ? until : nil
   }

@@ -21,6 +21,31 @@ import Testing
       1, "0 a snapshot idle", "0 a started 1", "0 a locked 1", "1000 a ready 0", "1000 a started 1")
   }
 
+  /// keycloak-46634: after a quiet time as long as the longest step, the first one is next
+  @Test func lockoutStepsStartOverAfterAQuietTimeAsLongAsTheLongest() throws {
+    // The window has the key on record for longer.
+    let policy = SendPolicy.test(
+      count: 1, windows: [(9, 86_400_000)], validity: 60_000, attempts: 1,
+      lockout: [10_000, 60_000])
+    var waits: [Int64] = []
+    // The lockouts end at 10, 70 and 189.999 s.
+    for moment in [0, 10_000, 129_999, 249_999] as [Int64] {
+      try desk.at(moment).start("a", policy: policy)
+      waits.append(try desk.attempt("a").view.retryAfterMS)
+    }
+    #expect(waits == [10_000, 60_000, 60_000, 10_000])
+  }
+
+  @Test func aRefundEndsNoLockout() throws {
+    let policy = SendPolicy.test(count: 1, validity: 60_000, attempts: 1, lockout: [10_000])
+    let sent = try desk.at(0).start("a", policy: policy).view.generation
+    try desk.attempt("a")
+    let view = try desk.refund("a", sent).view
+    #expect(view.state == .counting && view.retryAfterMS == 10_000)
+    #expect(try desk.send("a", policy: policy) == "refused locked 10000")
+    #expect(try desk.at(10_000).send("a", policy: policy) == "accepted 1000")
+  }
+
   @Test func aCodeExpiresAtTheEndOfItsValidityWithAnEvent() throws {
     let policy = SendPolicy.test(count: 1, validity: 5_000, attempts: 3)
     desk.subscribe(1, "countdown:a")
