@@ -514,6 +514,21 @@ package struct LimitSimulation: ~Copyable {
           "\(name): \(String(describing: view)), but \(left) left, \(wait) ms")
       }
     }
+    for key in keys { try compare(countdown: key) }
     try hearAll()
+  }
+
+  /// Compares what a view says about the next START: at `ready` only limits can refuse it.
+  private mutating func compare(countdown key: String) throws(Disagreement) {
+    guard let view = engine.countdown(key.utf8.span, at: now), let last = sent[key]?.last else {
+      return
+    }
+    let own = view.state == .counting ? ownUntil[key] ?? 0 : 0
+    let limit = lists.refusal(last.limits, at: boot)
+    let wait = max(own - boot, (limit?.until ?? 0) - boot, 0).roundedUp
+    guard view.retryAfterMS == wait else {
+      throw disagreement(
+        "\(key) is \(view.state), START after \(view.retryAfterMS) ms, not \(wait)")
+    }
   }
 }

@@ -25,11 +25,11 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
   init(key: [UInt8]) { self.key = key }
 
   /// - Parameters:
-  ///   - limited: why START is refused, if that is because of a named limit.
+  ///   - refusal: why START is refused; nil if it is accepted.
   ///   - named: the named limits, in words.
   ///   - rights: what the reader may do; nil for everything.
   init(
-    _ view: CountdownView, _ machine: Countdown, _ sending: Sending?, limited: Refusal?,
+    _ view: CountdownView, _ machine: Countdown, _ sending: Sending?, refusal: Refusal?,
     named: [String], for rights: Rights?, at now: Instant
   ) {
     key = view.key
@@ -45,7 +45,7 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
     // A policy that the last START did not name does not apply.
     let sending = sending?.isInForce == true ? sending : nil
     if let sending { limits = Self.limits(sending.record, by: sending.policy, at: now) + named }
-    var refusal = limited ?? machine.refusal(by: sending?.policy, sending?.record, at: now)
+    var refusal = refusal
     if let limit = refusal?.limit, !rights.mayRead(.throttle, limit.span) { refusal?.limit = nil }
     reason = refusal?.reason
     why = refusal.map { Self.text($0, machine, sending, at: now) } ?? acceptance(machine)
@@ -56,6 +56,7 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
   private func acceptance(_ machine: Countdown) -> String {
     switch state {
     case .idle: "idle: it was cancelled; START is accepted"
+    case .counting: "counting: its limits have room again; START is accepted"
     case _ where machine.isRefunded: "ready: the last send was refunded; START is accepted"
     default: "ready: START is accepted"
     }
@@ -198,7 +199,7 @@ extension Engine {
     }
     return CountdownExplanation(
       countdownView(index, at: now), countdowns.machine(index), countdowns.sending(index),
-      limited: limitRefusal(of: index, at: now),
+      refusal: nextRefusal(of: index, at: now),
       named: limitTexts(of: index, key, for: rights, at: now), for: rights, at: now.boot)
   }
 

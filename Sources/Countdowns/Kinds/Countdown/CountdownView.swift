@@ -151,8 +151,8 @@ package struct CountdownView: EntityView, Equatable {
       ])
     writer.field(
       "retry_after_ms", retryAfterMS, .duration(),
-      "The time until START is accepted, with windows and channels; 0 when ready. While paused, "
-        + "the earliest time.")
+      "The time until START is accepted, with windows, channels and limits; while paused, the "
+        + "earliest time. 0 when ready, unless another key has used the room of a limit since.")
     writePlan(to: &writer)
   }
 

@@ -102,13 +102,12 @@ extension Engine {
     return (refusal?.until ?? now.boot, refusal?.limit)
   }
 
-  /// Returns why a named limit refuses the next start of a countdown; nil if something else or
-  /// nothing does.
-  func limitRefusal(of index: UInt32, at now: Moment) -> Refusal? {
-    guard limited(index, at: now)?.limit != nil, let sending = policyInForce(index) else {
-      return nil
-    }
-    return refusal(of: index, by: sending.policy, currentCharges(sending.limits, at: now), at: now)
+  /// Returns why the next start of a countdown is refused, if it is like the last one; nil if it is
+  /// accepted.
+  func nextRefusal(of index: UInt32, at now: Moment) -> Refusal? {
+    let sending = policyInForce(index)
+    let charges = currentCharges(sending?.limits ?? [], at: now)
+    return refusal(of: index, by: sending?.policy, charges, at: now)
   }
 
   /// Returns the limits with these keys without running what is due for them, which makes no
