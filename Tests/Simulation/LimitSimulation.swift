@@ -18,6 +18,8 @@ package struct LimitSimulation: ~Copyable {
   private var recent: [String] = []
   /// When the cooldown of each key is over.
   private var ownUntil: [String: Int64] = [:]
+  /// What is left of it while it is paused.
+  private var ownLeft: [String: Int64] = [:]
   /// The generation of the newest send. In the lists, a TAKE is between two sends.
   private var newest: Int64 = 0
 
@@ -101,7 +103,7 @@ package struct LimitSimulation: ~Copyable {
     for _ in 0..<steps {
       step += 1
       try pass(Interval(microseconds: Int64.random(in: 1...700_000, using: &random)))
-      switch Int.random(in: 0..<40, using: &random) {
+      switch Int.random(in: 0..<46, using: &random) {
       case 0..<17: try start(key(), isReady: false)
       case 17..<24: try takeSeveral()
       case 24..<27: try refund()
@@ -113,6 +115,9 @@ package struct LimitSimulation: ~Copyable {
       case 34: try restart()
       case 35: try pass(.seconds(60))
       case 36: try clear()
+      case 37...38: try change(.pause)
+      case 39...41: try change(.resume)
+      case 42: try change(.retime([0, 300_000, 3_000_000].randomElement(using: &random)!))
       default: try compare()
       }
     }
@@ -226,7 +231,7 @@ package struct LimitSimulation: ~Copyable {
     let policy = settings.policies[name]!
     let address = address()
     let used = isResend ? sent[key]!.last!.limits : limits(policy, key, address)
-    let own = before?.state == .counting ? ownUntil[key].flatMap { $0 > boot ? $0 : nil } : nil
+    let own = before.flatMap { cooldownEnd(key, $0.state) }
     let refusal = lists.refusal(used, at: boot)
     let views = listing()
     var start = CountdownStart(Countdown.Plan(count: 1, every: .seconds(1))!)
@@ -280,6 +285,16 @@ package struct LimitSimulation: ~Copyable {
       throw disagreement("the next after \(view.retryAfterMS) ms, not \(after)")
     }
     try hearAll()
+  }
+
+  /// Returns until when the cooldown of a key refuses a START; nil if it does not. While it is
+  /// paused it does, whatever is left.
+  private func cooldownEnd(_ key: String, _ state: CountdownView.State) -> Int64? {
+    switch state {
+    case .counting: ownUntil[key]! > boot ? ownUntil[key] : nil
+    case .paused: boot + ownLeft[key]!
+    case .ready, .idle: nil
+    }
   }
 
   private mutating func takeSeveral() throws(Disagreement) {
@@ -359,7 +374,7 @@ package struct LimitSimulation: ~Copyable {
     guard answer == .success(!last.isRefunded) else { throw disagreement("REFUND: \(answer)") }
     if !last.isRefunded {
       lists.refund(2 * last.generation, last.limits, at: boot)
-      ownUntil[key] = nil
+      ownUntil[key] = boot
       sent[key]![sent[key]!.count - 1].isRefunded = true
       sent[key]![sent[key]!.count - 1].expires = nil
     }
@@ -405,6 +420,44 @@ package struct LimitSimulation: ~Copyable {
       lists.ignore(2 * last.generation, last.limits)
     }
     note("CANCEL \(key): \(isDone)")
+    try hearAll()
+  }
+
+  private enum Change {
+    case pause, resume
+    case retime(Int64)
+  }
+
+  /// Changes the cooldown, whatever the countdown waits for.
+  private mutating func change(_ change: Change) throws(Disagreement) {
+    let key = key()
+    let state = engine.countdown(key.utf8.span, at: now)?.state
+    let clock = now
+    let answer = Result { () throws(EngineError) in
+      switch change {
+      case .pause: _ = try engine.pauseCountdown(key.utf8.span, generation: nil, at: clock)
+      case .resume: _ = try engine.resumeCountdown(key.utf8.span, generation: nil, at: clock)
+      case .retime(let left):
+        _ = try engine.retimeCountdown(
+          key.utf8.span, to: Interval(microseconds: left), generation: nil, at: clock)
+      }
+    }
+    note("\(change) \(key): \(answer)")
+    let isPending = state == .counting || state == .paused
+    if case .failure(let error) = answer {
+      guard !isPending, error == (state == nil ? .notFound : .isReady) else {
+        throw disagreement("\(change) of \(key), \(String(describing: state)): \(error)")
+      }
+    } else if !isPending {
+      throw disagreement("\(change) of \(key), \(String(describing: state)): \(answer)")
+    }
+    switch change {
+    case .pause where state == .counting: ownLeft[key] = max(ownUntil[key]! - boot, 0)
+    case .resume where state == .paused: ownUntil[key] = boot + ownLeft[key]!
+    case .retime(let left) where isPending: (ownLeft[key], ownUntil[key]) = (left, boot + left)
+    default: break
+    }
+    try compare(countdown: key)
     try hearAll()
   }
 
@@ -519,13 +572,12 @@ package struct LimitSimulation: ~Copyable {
   }
 
   /// Compares what a view says about the next START: at `ready` only limits can refuse it.
-  private mutating func compare(countdown key: String) throws(Disagreement) {
+  private func compare(countdown key: String) throws(Disagreement) {
     guard let view = engine.countdown(key.utf8.span, at: now), let last = sent[key]?.last else {
       return
     }
-    let own = view.state == .counting ? ownUntil[key] ?? 0 : 0
-    let limit = lists.refusal(last.limits, at: boot)
-    let wait = max(own - boot, (limit?.until ?? 0) - boot, 0).roundedUp
+    let until = max(cooldownEnd(key, view.state) ?? 0, lists.refusal(last.limits, at: boot)?.until ?? 0)
+    let wait = max(until - boot, 0).roundedUp
     guard view.retryAfterMS == wait else {
       throw disagreement(
         "\(key) is \(view.state), START after \(view.retryAfterMS) ms, not \(wait)")

@@ -112,7 +112,10 @@ extension Engine {
   package func pauseCountdown(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
-    let view = try changeCountdown(key, generation, .paused, at: now) { $0.pause(at: now.boot) }
+    let view = try changeCountdown(key, generation, .paused, at: now) { index, sending in
+      if countdowns.machine(index).ticks { sending?.pauseWait(at: now.boot) }
+      return countdowns[index].machine.pause(at: now.boot)
+    }
     shadow?.learn { other throws(EngineError) in
       _ = try other.pauseCountdown(key, generation: nil, at: now)
     }
@@ -122,7 +125,13 @@ extension Engine {
   package func resumeCountdown(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
-    let view = try changeCountdown(key, generation, .resumed, at: now) { $0.resume(at: now.boot) }
+    let view = try changeCountdown(key, generation, .resumed, at: now) { index, sending in
+      guard let sending, let left = sending.ownLeft else {
+        return countdowns[index].machine.resume(at: now.boot)
+      }
+      resumeWait(index, sending, left: left, at: now)
+      return true
+    }
     shadow?.learn { other throws(EngineError) in
       _ = try other.resumeCountdown(key, generation: nil, at: now)
     }
@@ -132,8 +141,9 @@ extension Engine {
   package func retimeCountdown(
     _ key: Span<UInt8>, to left: Interval, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
-    let view = try changeCountdown(key, generation, .retimed, at: now) {
-      $0.retime(left, at: now.boot)
+    let view = try changeCountdown(key, generation, .retimed, at: now) { index, sending in
+      sending?.endWait()
+      return countdowns[index].machine.retime(left, at: now.boot)
     }
     shadow?.learn { other throws(EngineError) in
       _ = try other.retimeCountdown(key, to: left, generation: nil, at: now)
@@ -254,15 +264,15 @@ extension Engine {
 
   private func changeCountdown(
     _ key: Span<UInt8>, _ generation: Generation?, _ event: Event.Name,
-    at now: Moment, _ change: (inout Countdown) -> Bool
+    at now: Moment, _ change: (_ index: UInt32, Sending?) -> Bool
   ) throws(EngineError) -> CountdownView {
     guard let index = currentCountdown(key, at: now) else { throw .notFound }
     try check(generation, against: countdowns.generation(index))
     try checkWritable(countdowns.owner(index))
     let before = countdowns.machine(index)
-    guard change(&countdowns[index].machine) else { throw .isReady }
-    if let sending = policyInForce(index) {
-      sending.ownUntil = nil
+    let sending = policyInForce(index)
+    guard change(index, sending) else { throw .isReady }
+    if let sending {
       sending.record.hold(&countdowns[index].machine, by: sending.policy, at: now.boot)
     }
     if countdowns.machine(index) != before {

@@ -47,7 +47,8 @@ extension CountdownKind: JournaledKind {
     if entity.owner != .none { state.owner = .connection(Replay.connection) }
     if let sending = entity.sending {
       let copy = Sending(sending.policy, sending.record)
-      (copy.isInForce, copy.ownUntil) = (sending.isInForce, sending.ownUntil)
+      copy.isInForce = sending.isInForce
+      (copy.ownUntil, copy.ownLeft) = (sending.ownUntil, sending.ownLeft)
       copy.limits = sending.limits.map { ThrottleKind.conceal($0, for: journal) }
       for index in copy.record.sends.indices {
         copy.record.sends[index].limits = copy.record.sends[index].limits.map {

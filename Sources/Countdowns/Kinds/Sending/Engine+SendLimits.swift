@@ -137,6 +137,18 @@ extension Engine {
     return true
   }
 
+  /// Lets a countdown count again that was paused while it waited for its limits, whose room may
+  /// have come or gone meanwhile.
+  func resumeWait(_ index: UInt32, _ sending: Sending, left: Interval, at now: Moment) {
+    sending.endWait()
+    _ = countdowns[index].machine.retime(left, at: now.boot)
+    _ = countdowns[index].machine.resume(at: now.boot)
+    // Its room was promised before, so it needs no later one than the first.
+    if let limit = refusal(of: charges(of: sending.limits, at: now), at: now) {
+      wait(index, sending, until: limit.until, at: now)
+    }
+  }
+
   func openCodes(of sending: Sending) -> [SendRecord.Send] {
     settings.throttles.isEmpty ? [] : sending.record.openCodes
   }
@@ -192,7 +204,7 @@ extension Engine {
         }
       }
       sending.record = SendRecord()
-      sending.ownUntil = nil
+      sending.endWait()
     }
     _ = countdowns[index].machine.retime(.zero, at: now.boot)
     notices.append(.forgiven(key: Array(key), withLimits: withLimits, uid: client.uid))

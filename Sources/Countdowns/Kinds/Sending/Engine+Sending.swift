@@ -24,7 +24,7 @@ extension Engine {
     countdowns[index].tokens.forget(generation)
     statistics.decisions.refunded += 1
     if let sent { refund(sent, at: now) }
-    policyInForce(index)?.ownUntil = nil
+    policyInForce(index)?.endWait()
     shadow?.learn { other throws(EngineError) in
       _ = try other.refundCountdown(key, generation: generation, at: now)
     }
@@ -120,6 +120,8 @@ extension Engine {
     if let until = sending?.ownUntil, machine.ticks {
       guard until > now else { return policy.flatMap { record?.block(by: $0, at: now) } }
       _ = machine.retime(until - now, at: now)
+    } else if let left = sending?.ownLeft, machine.isPending {
+      _ = machine.retime(left, at: now)
     }
     return machine.refusal(by: policy, record, at: now)
   }
@@ -138,16 +140,15 @@ extension Engine {
       // This start ignores the quota, which is kept for the next start with a policy.
       if let sending = countdowns.sending(index) {
         if sending.ownUntil != nil { countdowns[index].machine.endWait(at: now.boot) }
-        (sending.isInForce, sending.ownUntil) = (false, nil)
+        sending.endWait()
+        sending.isInForce = false
       }
       _ = countdowns[index].machine.start(plan, at: now.boot)
       return
     }
     let sending = countdowns.sending(index) ?? Sending(policy)
-    if sending.ownUntil != nil {
-      sending.ownUntil = nil
-      countdowns[index].machine.endWait(at: now.boot)
-    }
+    if sending.ownUntil != nil { countdowns[index].machine.endWait(at: now.boot) }
+    sending.endWait()
     sending.record = sending.record(for: policy, at: now.boot)
     sending.policy = policy
     sending.isInForce = true

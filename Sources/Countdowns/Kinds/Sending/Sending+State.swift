@@ -42,6 +42,7 @@ extension Sending {
       if Visitor.isReading { record.sends[index].limits = limits }
       if EntityRecord.hasShares(visitor.format) { visitor.shares(&record.sends[index]) }
     }
+    if visitor.format >= EntityRecord.pausedWait { visitor.interval("own_left", &ownLeft) }
   }
 }
 

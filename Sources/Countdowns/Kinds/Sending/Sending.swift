@@ -9,6 +9,8 @@ final class Sending {
   /// When the countdown would have been over but for its limits, if it counts on for them. From
   /// then on START is accepted as soon as there is room.
   var ownUntil: Instant?
+  /// What was left until then, if it was paused meanwhile.
+  var ownLeft: Interval?
 
   init(_ policy: SendPolicy, _ record: SendRecord = SendRecord()) {
     self.policy = policy
@@ -16,10 +18,18 @@ final class Sending {
   }
 
   var format: UInt8 {
-    max(
+    if ownLeft != nil { return EntityRecord.pausedWait }
+    return max(
       record.format,
       policy.isExtended || !limits.isEmpty ? EntityRecord.extended : EntityRecord.plain)
   }
+
+  func pauseWait(at now: Instant) {
+    ownLeft = ownUntil.map { max($0 - now, .zero) }
+    ownUntil = nil
+  }
+
+  func endWait() { (ownUntil, ownLeft) = (nil, nil) }
 
   /// Returns the record as it counts for a policy, which may succeed this one.
   func record(for policy: SendPolicy, at now: Instant) -> SendRecord {

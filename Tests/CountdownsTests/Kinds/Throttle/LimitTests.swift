@@ -296,6 +296,58 @@ import Testing
     #expect(line(try counter.say("COUNTDOWN RESEND 4512")) == "accepted")
   }
 
+  /// Makes a key wait for its address, whose cooldown is over after 30 s. There is room after 60 s.
+  /// Returns the send that took the room.
+  private func wait() throws -> String {
+    let other = try start("4512")
+    _ = try start("4511")
+    counter.pass(20_000)
+    return "COUNTDOWN REFUND 4512 GENERATION \(other["generation"]!.text)"
+  }
+
+  @Test(arguments: [["RESUME"], ["PAUSE", "RESUME"], ["PAUSE", "PAUSE", "RESUME", "RESUME"]])
+  func resumeMakesNoCooldownOfTheWaitForALimit(_ commands: [String]) throws {
+    let refund = try wait()
+    for command in commands {
+      let view = try counter.say("COUNTDOWN \(command) 4511")
+      #expect(view["remaining_ms"] == .integer(40_000) && view["retry_after_ms"] == .integer(40_000))
+    }
+    // The cooldown has 10 s left, and there is room again.
+    _ = try counter.say(refund)
+    let refused = try counter.say("COUNTDOWN RESEND 4511")
+    #expect(refused["reason"] == .bulk("cooldown"))
+    #expect(refused["retry_after_ms"] == .integer(10_000))
+    #expect(
+      try counter.say("COUNTDOWN WHY 4511")["why"]
+        == .bulk("refused: in cooldown after send 1; 10 s of 30 s left"))
+    counter.pass(10_000)
+    #expect(
+      try counter.say("COUNTDOWN WHY 4511")["why"]
+        == .bulk("counting: its limits have room again; START is accepted"))
+    #expect(line(try counter.say("COUNTDOWN RESEND 4511")) == "accepted")
+  }
+
+  @Test func aPauseStopsTheCooldownButNotTheTimeOfLimits() throws {
+    _ = try wait()
+    _ = try counter.say("COUNTDOWN PAUSE 4511")
+    let engine = counter.dispatcher.engine
+    let state = try #require(WholeState(bytes: engine.wholeState().bytes(offset: 5), offset: 5))
+    let restarted = DispatcherHarness(engine: try Self.settings())
+    restarted.host.now = counter.host.now
+    #expect(restarted.dispatcher.engine.restore(state, at: counter.host.now)?.isEmpty == true)
+    for counter in [counter, restarted] {
+      counter.pass(35_000)
+      let refused = try counter.say("COUNTDOWN RESEND 4511")
+      #expect(refused["reason"] == .bulk("cooldown") && refused["state"] == .bulk("paused"))
+      #expect(refused["retry_after_ms"] == .integer(10_000))
+      #expect(refused["remaining_ms"] == .integer(40_000))
+      // One place has come back after 60 s, so only the cooldown is left.
+      #expect(try counter.say("COUNTDOWN RESUME 4511")["remaining_ms"] == .integer(10_000))
+      counter.pass(10_000)
+      #expect(try counter.say("COUNTDOWN GET 4511")["state"] == .bulk("ready"))
+    }
+  }
+
   @Test func thoseWhoWaitForOneLimitAreReadyOneAfterTheOther() throws {
     let counter = DispatcherHarness(engine: try Self.settings())
     // Five keys of five ranges; then all is used by somebody else.
