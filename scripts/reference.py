@@ -57,6 +57,7 @@ TOUR = {
         + 10s
         COUNTDOWN RESEND p
         COUNTDOWN GET p
+        COUNTDOWN ATTEMPT p ANY
         COUNTDOWN START l POLICY limited LIMIT ip:1
         COUNTDOWN START m POLICY limited LIMIT ip:1
         COUNTDOWN FORGIVE l

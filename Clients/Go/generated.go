@@ -116,6 +116,32 @@ var (
 	ErrUnsure = &Error{Code: "UNSURE"}
 )
 
+// LiveCode is one of Codes.
+type LiveCode struct {
+	// That of its send.
+	Generation int64
+	// How long it is valid.
+	ExpiresIn time.Duration
+	// Its attempts left; null if unlimited.
+	AttemptsLeft *int64
+	// All fields as they came, unknown ones included.
+	Raw Raw
+}
+
+func toLiveCode(raw Raw) *LiveCode {
+	if raw == nil {
+		return nil
+	}
+	view := &LiveCode{Raw: raw}
+	view.Generation = raw.integer("generation")
+	view.ExpiresIn = raw.span("expires_in_ms")
+	if raw["attempts_left"] != nil {
+		value := raw.integer("attempts_left")
+		view.AttemptsLeft = &value
+	}
+	return view
+}
+
 // CountdownView is the status of a countdown. A field that an event does not have is empty.
 type CountdownView struct {
 	// The key.
@@ -136,8 +162,8 @@ type CountdownView struct {
 	Title string
 	// Why it was refused, or accepted without effect; in replies that can refuse.
 	Reason Reason
-	// The time until START is accepted, with windows and channels; 0 when ready. While paused, the
-	// earliest time.
+	// The time until START is accepted, with windows, channels and limits; while paused, the
+	// earliest time. 0 when ready, unless another key has used the room of a limit since.
 	RetryAfter time.Duration
 	// The number of steps, as started.
 	Count int64
@@ -165,6 +191,8 @@ type CountdownView struct {
 	Owner string
 	// META; null without.
 	Meta []byte
+	// In a reply to ATTEMPT ANY: the codes that may be checked.
+	Codes []LiveCode
 	// In events: The administrator who has forgiven the key.
 	Uid *int64
 	// All fields as they came, unknown ones included.
@@ -207,6 +235,9 @@ func toCountdownView(raw Raw) *CountdownView {
 	}
 	view.Owner = raw.text("owner")
 	view.Meta = raw.data("meta")
+	for _, one := range raw.list("codes") {
+		view.Codes = append(view.Codes, *toLiveCode(asMap(one)))
+	}
 	if raw["uid"] != nil {
 		value := raw.integer("uid")
 		view.Uid = &value
@@ -1567,6 +1598,9 @@ func (commands *CountdownCommands) Forgive(ctx context.Context, key string, opti
 type CountdownAttemptOptions struct {
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
+	// Counts one attempt at each valid code; `codes` says which may be checked. PASS then needs
+	// GENERATION.
+	Any bool
 	// Makes a retry safe: a token that was accepted before changes nothing.
 	Token string
 }
@@ -1577,6 +1611,9 @@ func (commands *CountdownCommands) Attempt(ctx context.Context, key string, opti
 	words := []string{"COUNTDOWN", "ATTEMPT", key}
 	if options.Generation != 0 {
 		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	}
+	if options.Any {
+		words = append(words, "ANY")
 	}
 	own := options.Token == ""
 	if own {

@@ -142,6 +142,8 @@ package enum EngineError: Error, Equatable {
   case noPolicy
   /// The policy sets no validity, so the countdown has no codes to try.
   case noCodes(policy: String)
+  /// The codes were tried at once, so nobody knows which one a PASS is about.
+  case needsGeneration
   case levelNotAllowed(Level, maximum: Level)
   /// The HUD has the maximum number of holds.
   case tooManyHolds

@@ -576,7 +576,8 @@ package struct LimitSimulation: ~Copyable {
     guard let view = engine.countdown(key.utf8.span, at: now), let last = sent[key]?.last else {
       return
     }
-    let until = max(cooldownEnd(key, view.state) ?? 0, lists.refusal(last.limits, at: boot)?.until ?? 0)
+    let until = max(
+      cooldownEnd(key, view.state) ?? 0, lists.refusal(last.limits, at: boot)?.until ?? 0)
     let wait = max(until - boot, 0).roundedUp
     guard view.retryAfterMS == wait else {
       throw disagreement(

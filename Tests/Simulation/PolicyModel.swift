@@ -7,6 +7,7 @@ package struct PolicyModel: Model {
     case resend(token: [UInt8]?)
     case refund(Generation)
     case attempt(Generation?)
+    case attemptAny
     case pass(Generation?)
     case pause(Generation?)
     case resume(Generation?)
@@ -36,6 +37,14 @@ package struct PolicyModel: Model {
     var nextChannel: String?
     var expiresInMS: Int64?
     var attemptsLeft: Int64?
+    /// The codes that may be checked, in a reply to ATTEMPT ANY.
+    var toCheck: [Code]?
+  }
+
+  struct Code: Equatable {
+    var generation: Generation
+    var expiresInMS: Int64
+    var attemptsLeft: Int64?
   }
 
   package static let kind = EntityKind.countdown
@@ -62,7 +71,7 @@ package struct PolicyModel: Model {
   package func command(_ key: Int, _ world: inout World) -> Command {
     let current = known[key]?.generation
     let token = world.token()
-    switch Int.random(in: 0..<20, using: &world.random) {
+    switch Int.random(in: 0..<22, using: &world.random) {
     case 0..<7:
       // Sometimes another policy than before: its rules apply to the same record.
       let other = world.chance(oneIn: 20) ? nil : known[key]?.policy
@@ -79,6 +88,7 @@ package struct PolicyModel: Model {
       let left = Interval(microseconds: Int64.random(in: 0...20_000_000, using: &world.random))
       return .retime(world.chance(oneIn: 5) ? .zero : left, world.generation(near: current))
     case 18: return .cancel(world.generation(near: current))
+    case 19, 20: return .attemptAny
     default: return .get
     }
   }
@@ -112,6 +122,10 @@ package struct PolicyModel: Model {
       return .reported(isFirst: isFirst, Facts(view))
     case .attempt(let generation):
       let (attempt, view) = try engine.attemptCountdown(key, generation: generation, at: now)
+      return .attempted(attempt, Facts(view))
+    case .attemptAny:
+      let (attempt, view) = try engine.attemptCountdown(
+        key, generation: nil, atAny: true, at: now)
       return .attempted(attempt, Facts(view))
     case .pass(let generation):
       let (pass, view) = try engine.passCountdown(key, generation: generation, at: now)
@@ -156,8 +170,11 @@ package struct PolicyModel: Model {
       if attempt == .accepted(isLast: true) { say(.locked, key, code) }
       if known[key]!.clock != before { say(.retimed, key, reason: .locked) }
       return .attempted(attempt, facts(key, world, code: code)!)
+    case .attemptAny:
+      return try attemptAny(key, world)
     case .pass(let generation):
       let code = try code(key, generation, now)
+      if generation == nil, !known[key]!.triedCodes(now).isEmpty { throw .needsGeneration }
       let pass = known[key]!.pass(code, at: now)
       guard pass == .accepted else { return .passed(pass, facts(key, world, code: code)!) }
       say(.passed, key, code)
@@ -186,6 +203,29 @@ package struct PolicyModel: Model {
         }
       }
     }
+  }
+
+  private mutating func attemptAny(
+    _ key: Int, _ world: World
+  ) throws(EngineError) -> Answer<Facts> {
+    let now = world.now.boot.microseconds
+    _ = try code(key, nil, now)
+    let before = known[key]!.clock
+    let attempt = known[key]!.attemptAny(at: now)
+    var tried: [Code] = []
+    if case .accepted = attempt {
+      let attempts = known[key]!.policy.rules.attempts
+      tried = known[key]!.triedCodes(now).map { send in
+        Code(
+          generation: send.generation, expiresInMS: (send.expires! - now).roundedUp,
+          attemptsLeft: attempts.map { max(Int64($0) - Int64(send.attempts), 0) })
+      }
+    }
+    for code in tried where code.attemptsLeft == 0 { say(.locked, key, code.generation) }
+    if known[key]!.clock != before { say(.retimed, key, reason: .locked) }
+    var facts = facts(key, world)!
+    facts.quota?.toCheck = tried
+    return .attempted(attempt, facts)
   }
 
   private mutating func send(
@@ -379,7 +419,12 @@ extension PolicyModel.Facts {
       quota: view.quota.map {
         PolicyModel.Quota(
           policy: $0.policy, sendsLeft: $0.sendsLeft, channel: $0.channel,
-          nextChannel: $0.nextChannel, expiresInMS: $0.expiresInMS, attemptsLeft: $0.attemptsLeft)
+          nextChannel: $0.nextChannel, expiresInMS: $0.expiresInMS, attemptsLeft: $0.attemptsLeft,
+          toCheck: view.codes?.map {
+            PolicyModel.Code(
+              generation: $0.generation, expiresInMS: $0.expiresInMS,
+              attemptsLeft: $0.attemptsLeft)
+          })
       })
   }
 }

@@ -40,6 +40,9 @@ struct SendHistory {
   /// time.
   private var lockouts: [Int64] = []
 
+  /// The codes of the last attempt at all of them.
+  private(set) var tried: [Generation] = []
+
   /// Creates a history without sends.
   init(_ policy: SendPolicy, _ generation: Generation) {
     self.policy = policy
@@ -300,10 +303,35 @@ struct SendHistory {
     return .accepted(isLast: isLast)
   }
 
+  /// Counts an attempt at all valid codes: at each of them that can be tried alone.
+  mutating func attemptAny(at now: Int64) -> SendRecord.Attempt {
+    let before = (clock: clock, lockouts: lockouts)
+    var (answers, accepted) = ([SendRecord.Attempt](), [Generation]())
+    for generation in generations.suffix(SendRecord.maximumCodes) {
+      let answer = attempt(generation, at: now)
+      answers.append(answer)
+      guard case .accepted = answer else { continue }
+      accepted.append(generation)
+    }
+    guard !accepted.isEmpty else {
+      return isPassed ? .passed : answers.contains(.locked) ? .locked : .expired
+    }
+    tried = accepted
+    let isLast = answers.contains(.accepted(isLast: true))
+    // One step of the lockout, however many are locked.
+    (clock, lockouts) = before
+    if isLast { lockOut(at: now) }
+    return .accepted(isLast: isLast)
+  }
+
+  /// Returns the codes of the last attempt at all of them that are still valid.
+  func triedCodes(_ now: Int64) -> [Sent] { tried.compactMap { code($0, now) } }
+
   mutating func pass(_ wanted: Generation?, at now: Int64) -> SendRecord.Pass {
     if isPassed { return .acceptedBefore }
     guard code(wanted, now) != nil else { return .expired }
     isPassed = true
+    tried = []
     forgetCodes()
     let locked = lockedUntil
     lockouts = []

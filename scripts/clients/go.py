@@ -241,7 +241,7 @@ def generated(schema):
     for kind in schema["kinds"]:
         title, record = names.title(kind["name"]), None
         for record, field in names.records(kind).items():
-            out.append(struct(record, field["of"]["fields"], f"{record} is one of Holds."))
+            out.append(struct(record, field["of"]["fields"], f"{record} is one of {public(field['name'])}."))
         out.append(struct(
             f"{title}View", names.fields(kind),
             f"{title}View is the status of a {kind['name']}. A field that an event does not have is empty.", record))

@@ -134,6 +134,28 @@ export const errors: Record<string, typeof CountdowndError> = {
   UNSURE: Unsure,
 };
 
+/** One of `codes`. */
+export interface LiveCode {
+  /** That of its send. */
+  generation: number;
+  /** How long it is valid. In milliseconds. */
+  expiresIn: number;
+  /** Its attempts left; null if unlimited. */
+  attemptsLeft: number | null;
+  /** All fields as they came, unknown ones included. */
+  raw: Raw;
+}
+
+/** @internal */
+export function toLiveCode(raw: Raw): LiveCode {
+  return {
+    raw,
+    generation: number(raw, 'generation') ?? 0,
+    expiresIn: number(raw, 'expires_in_ms') ?? 0,
+    attemptsLeft: number(raw, 'attempts_left'),
+  } as LiveCode;
+}
+
 /** The status of a countdown. A field that an event does not have is null, zero, false or ''. */
 export interface CountdownView {
   /** The key. */
@@ -155,8 +177,9 @@ export interface CountdownView {
   /** Why it was refused, or accepted without effect; in replies that can refuse. */
   reason: Reason | null;
   /**
-   * The time until START is accepted, with windows and channels; 0 when ready. While paused, the
-   * earliest time. In milliseconds.
+   * The time until START is accepted, with windows, channels and limits; while paused, the
+   * earliest time. 0 when ready, unless another key has used the room of a limit since. In
+   * milliseconds.
    */
   retryAfter: number;
   /** The number of steps, as started. */
@@ -189,6 +212,8 @@ export interface CountdownView {
   owner: string | null;
   /** META; null without. */
   meta: Buffer | null;
+  /** In a reply to ATTEMPT ANY: the codes that may be checked. */
+  codes: LiveCode[];
   /** In events: The administrator who has forgiven the key. */
   uid: number | null;
   /** All fields as they came, unknown ones included. */
@@ -221,6 +246,7 @@ export function toCountdownView(raw: Raw): CountdownView {
     attemptsLeft: number(raw, 'attempts_left'),
     owner: text(raw, 'owner'),
     meta: data(raw, 'meta'),
+    codes: list(raw, 'codes').map((one) => toLiveCode(fields(one))),
     uid: number(raw, 'uid'),
   } as CountdownView;
 }
@@ -1175,11 +1201,17 @@ export class CountdownCommands {
   async attempt(key: string, options: {
       /** Applies to this generation only; `STALE` for another one. */
       generation?: number;
+      /**
+       * Counts one attempt at each valid code; `codes` says which may be checked. PASS then
+       * needs GENERATION.
+       */
+      any?: boolean;
       /** Makes a retry safe: a token that was accepted before changes nothing. */
       token?: string;
     } = {}): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'ATTEMPT', key];
     if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.any) words.push('ANY');
     words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);
     return toAnswer(toCountdownView(fields(reply)));

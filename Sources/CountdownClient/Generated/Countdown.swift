@@ -8,6 +8,18 @@ public struct CountdownView: EntityView {
     case counting, paused, ready, idle
   }
 
+  /// One of `codes`.
+  public struct LiveCode: Sendable, Hashable {
+    public let fields: Fields
+
+    /// That of its send.
+    public var generation: Int { fields["generation"] ?? 0 }
+    /// How long it is valid.
+    public var expiresIn: Duration { fields["expires_in_ms"] ?? .zero }
+    /// Its attempts left; nil if unlimited.
+    public var attemptsLeft: Int? { fields["attempts_left"] }
+  }
+
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
@@ -32,8 +44,8 @@ public struct CountdownView: EntityView {
   public var title: String? { fields["title"] }
   /// Why it was refused, or accepted without effect; in replies that can refuse.
   public var reason: Reason? { fields["reason"] }
-  /// The time until START is accepted, with windows and channels; 0 when ready. While paused, the
-  /// earliest time.
+  /// The time until START is accepted, with windows, channels and limits; while paused, the
+  /// earliest time. 0 when ready, unless another key has used the room of a limit since.
   public var retryAfter: Duration { fields["retry_after_ms"] ?? .zero }
   /// The number of steps, as started.
   public var count: Int { fields["count"] ?? 0 }
@@ -60,6 +72,8 @@ public struct CountdownView: EntityView {
   public var owner: Owner? { fields["owner"] }
   /// META; nil without.
   public var meta: [UInt8]? { fields.bytes("meta") }
+  /// In a reply to ATTEMPT ANY: the codes that may be checked.
+  public var codes: [LiveCode] { fields.records("codes").map(LiveCode.init) }
   /// In events: The administrator who has forgiven the key.
   public var uid: Int? { fields["uid"] }
 }
@@ -265,12 +279,15 @@ public struct CountdownCommands: Sendable {
   /// - Parameters:
   ///   - key: The key, 1 to 512 bytes.
   ///   - generation: Applies to this generation only; `STALE` for another one.
+  ///   - any: Counts one attempt at each valid code; `codes` says which may be checked. PASS then
+  ///     needs GENERATION.
   ///   - token: Makes a retry safe: a token that was accepted before changes nothing.
-  public func attempt(_ key: String, generation: Int? = nil, token: String? = nil) async throws
-    -> Answer<CountdownView>
-  {
+  public func attempt(
+    _ key: String, generation: Int? = nil, any: Bool = false, token: String? = nil
+  ) async throws -> Answer<CountdownView> {
     try await client.answer(
-      Command("COUNTDOWN", "ATTEMPT", key, options: ["GENERATION": generation], token: token))
+      Command(
+        "COUNTDOWN", "ATTEMPT", key, options: ["GENERATION": generation, "ANY": any], token: token))
   }
 
   /// Mark a valid code as used. The send still counts towards the limits.

@@ -165,6 +165,9 @@ extension EngineError {
     case .noCodes(let policy):
       return "ERR the policy '\(policy)' of '\(key)' has no validity, so its codes are not "
         + "tracked; set policies.\(policy).validity in the configuration"
+    case .needsGeneration:
+      return "ERR all codes of '\(key)' were tried at once, with ATTEMPT ANY; give PASS the "
+        + "GENERATION of the one that was right"
     case .readOnly:
       return "READONLY state cannot be stored now, and nothing has changed; INFO persistence "
         + "says why"

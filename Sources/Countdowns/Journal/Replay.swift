@@ -357,6 +357,8 @@ package final class Replay {
       command.options["LIMIT"] = try limits(of: command, key, entry)
       return command
     }
+    // It is about all codes, whichever sends these rules have allowed.
+    if command.options["ANY"] != nil { return engine.countdowns.find(key) == nil ? nil : command }
     let given = command.options["GENERATION"]?.first
     let named = given.map { Int64(String(decoding: $0, as: UTF8.self)) ?? 0 }
     let meant = named ?? entry.answer.generation

@@ -143,13 +143,19 @@ extension Countdown {
 
     @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
     @OptionGroup var generation: GenerationOption
+    @Flag(
+      name: .customLong("any"),
+      help: """
+        Counts one attempt at each valid code; 'codes' says which may be checked. PASS then \
+        needs --generation.
+        """) var any = false
     @OptionGroup var token: TokenOption
     @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
         "COUNTDOWN", "ATTEMPT", key,
-        options: ["GENERATION": generation.value, "TOKEN": token.value])
+        options: ["GENERATION": generation.value, "ANY": any, "TOKEN": token.value])
     }
   }
 

@@ -54,6 +54,12 @@ extension Countdown {
         }
       return style.yellow("refused") + "   the code of \(key) \(why)"
     }
+    if !view.codes.isEmpty {
+      let generations = view.codes.map { String($0.generation) }.joined(separator: ", ")
+      let codes = view.codes.count == 1 ? "1 code" : "\(view.codes.count) codes"
+      return style.green("accepted")
+        + "  \(codes) of \(key) may be checked, of generation \(generations)"
+    }
     let left = view.attemptsLeft.map { "\($0) \($0 == 1 ? "attempt" : "attempts") left, " } ?? ""
     let good = view.expiresIn.map { "valid for \($0.humanText)" } ?? ""
     return style.green("accepted") + "  the code of \(key) may be checked; \(left)\(good)"

@@ -68,7 +68,7 @@ import Testing
         "COUNTDOWN RETIME \(key) 90s", "COUNTDOWN PAUSE \(key)", "COUNTDOWN RESUME \(key)",
         "THROTTLE TAKE \(ip) all:", "THROTTLE TAKE \(key) BURST 2 RATE 2/10m",
         "THROTTLE REFUND \(ip) 1", "THROTTLE UNBLOCK range:451", "COUNTDOWN FORGIVE \(key) LIMITS",
-        "ONCE BEGIN \(key) TTL 1h", "CLEAR countdown \(key)",
+        "ONCE BEGIN \(key) TTL 1h", "CLEAR countdown \(key)", "COUNTDOWN ATTEMPT \(key) ANY",
       ]
       // Most are starts.
       let place = min(

@@ -44,6 +44,11 @@ extension Desk {
   }
 
   @discardableResult
+  func attemptAny(_ key: String) throws -> (attempt: SendRecord.Attempt, view: CountdownView) {
+    try with(key) { try engine.attemptCountdown($0, generation: nil, atAny: true, at: now) }
+  }
+
+  @discardableResult
   func pass(
     _ key: String, _ generation: Generation? = nil
   ) throws -> (pass: SendRecord.Pass, view: CountdownView) {

@@ -373,6 +373,7 @@ package final class FleetSimulation {
         ? [
           "COUNTDOWN REFUND \(name) GENERATION \(someGeneration(of: key))",
           "COUNTDOWN ATTEMPT \(name)\(generation)", "COUNTDOWN PASS \(name)\(generation)",
+          "COUNTDOWN ATTEMPT \(name) ANY", "COUNTDOWN PAUSE \(name)", "COUNTDOWN RESUME \(name)",
         ]
         : [
           "COUNTDOWN PAUSE \(name)\(generation)", "COUNTDOWN RESUME \(name)\(generation)",

@@ -167,6 +167,27 @@ class Unsure(CountdowndError):
 ERRORS: dict[str, type[CountdowndError]] = {"ERR": Invalid, "NOTFOUND": NotFound, "STALE": Stale, "LIMIT": LimitReached, "NOPERM": NotPermitted, "READONLY": ReadOnly, "LOADING": Loading, "UNAVAILABLE": Unavailable, "UNSURE": Unsure}
 
 
+class LiveCode(View):
+    """One of `codes`."""
+
+    __slots__ = ()
+
+    @property
+    def generation(self) -> int:
+        """That of its send."""
+        return self.raw.get('generation') or 0
+
+    @property
+    def expires_in(self) -> timedelta:
+        """How long it is valid."""
+        return span(self.raw.get('expires_in_ms')) or ZERO
+
+    @property
+    def attempts_left(self) -> int | None:
+        """Its attempts left; null if unlimited."""
+        return self.raw.get('attempts_left')
+
+
 class CountdownView(View):
     """The status of a countdown."""
 
@@ -220,8 +241,8 @@ class CountdownView(View):
 
     @property
     def retry_after(self) -> timedelta:
-        """The time until START is accepted, with windows and channels; 0 when ready. While
-        paused, the earliest time.
+        """The time until START is accepted, with windows, channels and limits; while paused, the
+        earliest time. 0 when ready, unless another key has used the room of a limit since.
         """
         return span(self.raw.get('retry_after_ms')) or ZERO
 
@@ -290,6 +311,11 @@ class CountdownView(View):
     def meta(self) -> bytes | None:
         """META; null without."""
         return data(self.raw, 'meta')
+
+    @property
+    def codes(self) -> list[LiveCode]:
+        """In a reply to ATTEMPT ANY: the codes that may be checked."""
+        return [LiveCode(one) for one in self.raw.get('codes') or []]
 
     @property
     def uid(self) -> int | None:
@@ -1330,6 +1356,7 @@ __all__ = [
     "Loading",
     "Unavailable",
     "Unsure",
+    "LiveCode",
     "CountdownView",
     "CountdownAnswer",
     "Hold",

@@ -15,6 +15,7 @@ private struct StartRequest {
 /// The arguments of ATTEMPT, beyond the key.
 private struct AttemptRequest {
   var generation: Generation?
+  var atAny = false
   var token: [UInt8]?
 }
 
@@ -196,19 +197,33 @@ let countdownCommands: [CommandSpec] = [
         at: call.now)
     }, reply: .view),
 
-  .call(
-    CountdownKind.self, "ATTEMPT",
-    [.generation({ $0.generation = $1 }), .token({ $0.token = $1 })],
-    "Ask whether a code may be checked, and count the attempt.", into: AttemptRequest(),
-    { call, key, request throws(EngineError) in
-      let (generation, token) = (request.generation, request.token)
-      let repeated = call.engine.repeatedAttempt(
-        key, generation: generation, token: token, at: call.now)
-      if let repeated { return (Answer(isFirst: false), repeated) }
-      let (attempt, view) = try call.engine.attemptCountdown(
-        key, generation: generation, token: token, at: call.now)
-      return (Answer(attempt), view)
-    }, reply: .init(.answer) { $0.reply($1.1, $1.0) }),
+  CommandSpec(
+    "COUNTDOWN", "ATTEMPT", [.key],
+    [
+      .generation({ $0.generation = $1 }),
+      .flag(
+        "ANY",
+        "Counts one attempt at each valid code; `codes` says which may be checked. PASS then needs "
+          + "GENERATION.", { $0.atAny = $1 }),
+      .token({ $0.token = $1 }),
+    ],
+    group: .entities(.countdown), [.write, .fast],
+    "Ask whether a code may be checked, and count the attempt.", .answer, into: AttemptRequest()
+  ) { call, request throws(CommandError) in
+    let (generation, atAny, token) = (request.generation, request.atAny, request.token)
+    guard generation == nil || !atAny else {
+      throw call.problem("ANY is about all valid codes; leave out GENERATION")
+    }
+    let key = try call.key()
+    let repeated = call.engine.repeatedAttempt(
+      key, generation: generation, atAny: atAny, token: token, at: call.now)
+    if let repeated { return call.reply(repeated, Answer(isFirst: false)) }
+    let (attempt, view) = try call.run { () throws(EngineError) in
+      try call.engine.attemptCountdown(
+        key, generation: generation, atAny: atAny, token: token, at: call.now)
+    }
+    call.reply(view, Answer(attempt))
+  },
   .change(
     CountdownKind.self, "PASS",
     "Mark a valid code as used. The send still counts towards the limits.",

@@ -20,6 +20,7 @@ package struct CountdownView: EntityView, Equatable {
     var owner = Owner.none
     var annotations = Annotations()
     var quota: QuotaView?
+    var codes: [CodeView]?
     var forgivenBy: UInt32?
   }
 
@@ -48,6 +49,12 @@ package struct CountdownView: EntityView, Equatable {
   package internal(set) var quota: QuotaView? {
     get { rest.isNone ? nil : others.quota }
     set { if newValue != nil || !rest.isNone { others.quota = newValue } }
+  }
+
+  /// The codes that may be checked, in a reply to ATTEMPT ANY.
+  package internal(set) var codes: [CodeView]? {
+    get { rest.isNone ? nil : others.codes }
+    set { if newValue != nil { others.codes = newValue } }
   }
 
   /// The user who has forgiven the key, in an event that reports that.
@@ -136,6 +143,7 @@ package struct CountdownView: EntityView, Equatable {
   package static var blank: CountdownView {
     var view = CountdownView(key: [], .idle, Generation(0), nowUnixMS: 0)
     view.quota = .blank
+    view.codes = []
     return view
   }
 
@@ -154,6 +162,11 @@ package struct CountdownView: EntityView, Equatable {
       "The time until START is accepted, with windows, channels and limits; while paused, the "
         + "earliest time. 0 when ready, unless another key has used the room of a limit since.")
     writePlan(to: &writer)
+    if let codes {
+      writer.field(
+        "codes", records: codes, .record("live-code", CodeView.fields),
+        "In a reply to ATTEMPT ANY: the codes that may be checked.")
+    }
   }
 
   package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
@@ -274,6 +287,28 @@ package struct QuotaView: Equatable, Sendable {
     writer.field(
       "attempts_left", attemptsLeft, .count.orNull,
       "With a policy: the attempts left for the newest code; null if it is not valid or unlimited.")
+  }
+}
+
+/// A code that may be checked.
+package struct CodeView: FieldRecord, Equatable, Sendable {
+  package let generation: Generation
+  package let expiresInMS: Int64
+  package let attemptsLeft: Int64?
+
+  init(_ send: SendRecord.Send, by policy: SendPolicy, at now: Instant) {
+    generation = send.generation
+    expiresInMS = ((send.expires ?? now) - now).millisecondsRoundedUp
+    attemptsLeft = policy.rules.attempts.map { Int64($0) - Int64(min(send.attempts, $0)) }
+  }
+
+  package static var blank: CodeView { CodeView(.blank, by: Sending.blank.policy, at: .zero) }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable) {
+    writer.generation(generation, "That of its send.")
+    writer.field("expires_in_ms", expiresInMS, .duration(), "How long it is valid.")
+    writer.field(
+      "attempts_left", attemptsLeft, .count.orNull, "Its attempts left; null if unlimited.")
   }
 }
 

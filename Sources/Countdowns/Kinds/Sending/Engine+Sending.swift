@@ -34,7 +34,7 @@ extension Engine {
 
   /// Returns the view for an accepted attempt that is repeated with its token; nil if it is none.
   func repeatedAttempt(
-    _ key: Span<UInt8>, generation: Generation?, token: [UInt8]?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, atAny: Bool, token: [UInt8]?, at now: Moment
   ) -> CountdownView? {
     guard let token, let index = currentCountdown(key, at: now),
       let tried = countdowns[index].tokens.generation(token, of: .attempt)
@@ -42,16 +42,33 @@ extension Engine {
     statistics.decisions.repeated += 1
     var view = countdownView(index, code: generation ?? tried, at: now)
     view.generation = tried
+    if atAny { view.codes = codesToCheck(of: index, upTo: tried, at: now) }
     return view
   }
 
+  /// Returns the codes that may be checked after an attempt at all of them.
+  private func codesToCheck(
+    of index: UInt32, upTo newest: Generation, at now: Moment
+  ) -> [CodeView] {
+    guard let sending = countdowns.sending(index) else { return [] }
+    return sending.record.triedCodes(upTo: newest, at: now.boot).map {
+      CodeView($0, by: sending.policy, at: now.boot)
+    }
+  }
+
   /// Counts an attempt at the code of that generation, or at the newest if nil.
+  ///
+  /// - Parameter atAny: whether it is an attempt at each valid code.
   package func attemptCountdown(
-    _ key: Span<UInt8>, generation: Generation?, token: [UInt8]? = nil, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, atAny: Bool = false, token: [UInt8]? = nil,
+    at now: Moment
   ) throws(EngineError) -> (SendRecord.Attempt, CountdownView) {
     let (index, sending, code) = try codes(of: key, generation, at: now)
     try checkSendsWritable(index)
-    let attempt = sending.record.attempt(code, by: sending.policy, at: now.boot)
+    let attempt =
+      atAny
+      ? sending.record.attemptAny(by: sending.policy, at: now.boot)
+      : sending.record.attempt(code, by: sending.policy, at: now.boot)
     if case .accepted = attempt {
       if token != nil {
         let current = countdowns.generation(index)
@@ -60,14 +77,25 @@ extension Engine {
       }
       noteChange(ofCountdown: index, toSends: true)
       shadow?.learn { other throws(EngineError) in
-        _ = try other.attemptCountdown(key, generation: code, token: token, at: now)
+        _ = try other.attemptCountdown(
+          key, generation: atAny ? nil : code, atAny: atAny, token: token, at: now)
       }
     }
+    var tried: [CodeView]?
+    if atAny { tried = [] }
+    if atAny, case .accepted = attempt {
+      tried = codesToCheck(of: index, upTo: countdowns.generation(index), at: now)
+    }
     if attempt == .accepted(isLast: true) {
-      publish(countdown: index, .locked, code, at: now)
+      let locked = tried?.filter { $0.attemptsLeft == 0 }.map(\.generation)
+      for code in locked ?? [code].compactMap(\.self) {
+        publish(countdown: index, .locked, code, at: now)
+      }
       lockOut(index, sending, at: now)
     }
-    return (attempt, countdownView(index, code: code, at: now))
+    var view = countdownView(index, code: code, at: now)
+    view.codes = tried
+    return (attempt, view)
   }
 
   /// Marks a code as used: no code may be tried until the next send. Sends stay in the windows.
@@ -75,6 +103,10 @@ extension Engine {
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> (SendRecord.Pass, CountdownView) {
     let (index, sending, code) = try codes(of: key, generation, at: now)
+    let newest = countdowns.generation(index)
+    if generation == nil, !sending.record.triedCodes(upTo: newest, at: now.boot).isEmpty {
+      throw .needsGeneration
+    }
     try checkSendsWritable(index)
     let (open, lockedUntil) = (openCodes(of: sending), sending.record.lockedUntil)
     let pass = sending.record.pass(code, at: now.boot)

@@ -99,6 +99,9 @@ package final class SendPolicy: Sendable, Hashable {
     return Int(locks) < rules.lockout.count ? rules.lockout[Int(locks)] : last
   }
 
+  /// How often a code may be tried.
+  var attemptLimit: UInt32 { rules.attempts ?? .max }
+
   /// Whether it has anything that only newer versions of records have.
   var isExtended: Bool { !rules.limits.isEmpty || !rules.lockout.isEmpty }
 

@@ -35,18 +35,36 @@ extension SendRecord {
     _ generation: Generation?, by policy: SendPolicy, at now: Instant
   ) -> Attempt {
     if isPassed { return .passed }
-    guard let index = index(of: generation), let expires = sends[index].expires, expires > now
-    else { return .expired }
-    let maximum = policy.rules.attempts ?? .max
-    guard sends[index].attempts < maximum else { return .locked }
-    sends[index].attempts += 1
-    let isLast = sends[index].attempts == maximum
+    guard let index = index(of: generation), isValid(index, at: now) else { return .expired }
+    guard sends[index].attempts < policy.attemptLimit else { return .locked }
+    return .accepted(isLast: countAttempt(at: CollectionOfOne(index), by: policy, at: now))
+  }
+
+  /// Counts one attempt at each valid code that has attempts left: those may be checked, until
+  /// `tried` has others.
+  package mutating func attemptAny(by policy: SendPolicy, at now: Instant) -> Attempt {
+    if isPassed { return .passed }
+    let valid = sends.indices.suffix(Self.maximumCodes).filter { isValid($0, at: now) }
+    guard !valid.isEmpty else { return .expired }
+    let open = valid.filter { sends[$0].attempts < policy.attemptLimit }
+    guard !open.isEmpty else { return .locked }
+    tried = open.map { sends[$0].generation }
+    return .accepted(isLast: countAttempt(at: open, by: policy, at: now))
+  }
+
+  /// Counts an attempt at these codes. However many of them are locked by it, that is one step of
+  /// the lockout. Returns whether any is.
+  private mutating func countAttempt(
+    at indices: some Collection<Int>, by policy: SendPolicy, at now: Instant
+  ) -> Bool {
+    for index in indices { sends[index].attempts += 1 }
+    let isLast = indices.contains { sends[$0].attempts == policy.attemptLimit }
     let before = lockCount(by: policy, at: now)
     if isLast, let step = policy.lockout(after: before) {
       locks = before + 1
       lockedUntil = max(lockedUntil ?? now, now + step)
     }
-    return .accepted(isLast: isLast)
+    return isLast
   }
 
   /// Marks the code of that generation, or the newest if nil, as used. No code may be tried until
@@ -55,6 +73,7 @@ extension SendRecord {
     if isPassed { return .acceptedBefore }
     guard code(generation, at: now) != nil else { return .expired }
     isPassed = true
+    tried = []
     (locks, lockedUntil) = (0, nil)
     forgetCodes()
     return .accepted
@@ -97,9 +116,17 @@ extension SendRecord {
 
   /// Returns the send of that generation, or the newest if nil, if its code is valid.
   package func code(_ generation: Generation?, at now: Instant) -> Send? {
-    guard let index = index(of: generation), let expires = sends[index].expires, expires > now
-    else { return nil }
+    guard let index = index(of: generation), isValid(index, at: now) else { return nil }
     return sends[index]
+  }
+
+  /// Returns the valid codes that `attemptAny` has tried last, up to a generation.
+  func triedCodes(upTo newest: Generation, at now: Instant) -> [Send] {
+    tried.filter { $0 <= newest }.compactMap { code($0, at: now) }
+  }
+
+  private func isValid(_ index: Int, at now: Instant) -> Bool {
+    sends[index].expires.map { $0 > now } ?? false
   }
 
   private func index(of generation: Generation?) -> Int? {

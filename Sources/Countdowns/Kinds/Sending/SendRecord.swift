@@ -68,6 +68,8 @@ package struct SendRecord: Equatable, Sendable {
   /// `lockCount`), and until when nothing is sent after the last of them.
   package internal(set) var locks: UInt32 = 0
   package internal(set) var lockedUntil: Instant?
+  /// The codes that were tried at once last. While one of them is valid, PASS has to name its code.
+  var tried: [Generation] = []
 
   package init(sends: [Send] = [], number: UInt32 = 0, isPassed: Bool = false) {
     self.sends = sends
@@ -77,6 +79,7 @@ package struct SendRecord: Equatable, Sendable {
 
   /// The lowest version of records that has everything of it.
   var format: UInt8 {
+    if !tried.isEmpty { return EntityRecord.triedAtOnce }
     if sends.contains(where: \.isShared) { return EntityRecord.shared }
     return locks > 0 || sends.contains { !$0.limits.isEmpty }
       ? EntityRecord.extended : EntityRecord.plain
@@ -90,6 +93,7 @@ package struct SendRecord: Equatable, Sendable {
   ) {
     number = sendCount(by: policy, at: now) + 1
     if policy.rules.onResend == .replace { forgetCodes() }
+    tried = triedCodes(upTo: generation, at: now).map(\.generation)
     let expires = policy.rules.validity.map { now + $0 }
     sends.append(Send(generation: generation, at: now, expires: expires, limits: limits))
     if sends.count > Self.maximumCodes { sends[sends.count - 1 - Self.maximumCodes].expires = nil }

@@ -43,6 +43,9 @@ extension Sending {
       if EntityRecord.hasShares(visitor.format) { visitor.shares(&record.sends[index]) }
     }
     if visitor.format >= EntityRecord.pausedWait { visitor.interval("own_left", &ownLeft) }
+    guard visitor.format >= EntityRecord.triedAtOnce else { return }
+    visitor.list("tried", &record.tried, blank: Generation(0)) { $0.generation(&$1) }
+    visitor.require(record.tried.count <= SendRecord.maximumCodes)
   }
 }
 

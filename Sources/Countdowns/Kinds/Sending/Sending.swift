@@ -18,9 +18,8 @@ final class Sending {
   }
 
   var format: UInt8 {
-    if ownLeft != nil { return EntityRecord.pausedWait }
-    return max(
-      record.format,
+    max(
+      record.format, ownLeft == nil ? EntityRecord.plain : EntityRecord.pausedWait,
       policy.isExtended || !limits.isEmpty ? EntityRecord.extended : EntityRecord.plain)
   }
 

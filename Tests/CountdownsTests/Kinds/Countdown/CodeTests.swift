@@ -46,6 +46,52 @@ import Testing
     #expect(try desk.at(10_000).send("a", policy: policy) == "accepted 1000")
   }
 
+  /// django-otp-110: three wrong guesses at three codes are three attempts, and one lockout
+  @Test func aGuessAtAllCodesIsOneAttemptAtEachAndOneLockout() throws {
+    let policy = SendPolicy.test(
+      count: 1, validity: 60_000, attempts: 3, lockout: [10_000, 600_000])
+    let sent = try [0, 1_000, 2_000].map {
+      try desk.at($0).start("a", policy: policy).view.generation
+    }
+    desk.subscribe(1, "countdown:a")
+    _ = desk.takeHeard(1)
+    for left in [2, 1, 0] as [Int64] {
+      let (attempt, view) = try desk.attemptAny("a")
+      #expect(attempt == .accepted(isLast: left == 0))
+      #expect(view.codes?.map(\.generation) == sent)
+      #expect(view.codes?.map(\.attemptsLeft) == [left, left, left])
+    }
+    #expect(desk.takeEvents(1).filter { $0.name == .locked }.map(\.generation) == sent)
+    #expect(desk.get("a")?.retryAfterMS == 10_000)
+    let (attempt, view) = try desk.attemptAny("a")
+    #expect(attempt == .locked && view.codes == [])
+    // The last guess may have been right.
+    #expect(throws: EngineError.needsGeneration) { try desk.pass("a") }
+    #expect(try desk.pass("a", sent[1]).pass == .accepted)
+    #expect(try desk.attemptAny("a").attempt == .passed)
+    #expect(try desk.pass("a").pass == .acceptedBefore)
+  }
+
+  @Test func aGuessAtAllCodesListsThoseThatMayBeChecked() throws {
+    let policy = SendPolicy.test(count: 1, validity: 5_000, attempts: 2)
+    let sent = try [0, 1_000, 2_000].map {
+      try desk.at($0).start("a", policy: policy).view.generation
+    }
+    // One is locked before, and one expires meanwhile.
+    for _ in 0..<2 { try desk.attempt("a", sent[1]) }
+    #expect(try desk.attemptAny("a").view.codes?.map(\.generation) == [sent[0], sent[2]])
+    desk.at(5_000)
+    let view = try desk.attemptAny("a").view
+    #expect(view.codes?.map(\.generation) == [sent[2]] && view.codes?[0].expiresInMS == 2_000)
+    #expect(throws: EngineError.needsGeneration) { try desk.pass("a") }
+    // Once none of them is valid, PASS is about the newest again.
+    desk.at(7_000)
+    #expect(try desk.attemptAny("a").attempt == .expired)
+    #expect(try desk.pass("a").pass == .expired)
+    try desk.start("a", policy: policy)
+    #expect(try desk.pass("a").pass == .accepted)
+  }
+
   @Test func aCodeExpiresAtTheEndOfItsValidityWithAnEvent() throws {
     let policy = SendPolicy.test(count: 1, validity: 5_000, attempts: 3)
     desk.subscribe(1, "countdown:a")

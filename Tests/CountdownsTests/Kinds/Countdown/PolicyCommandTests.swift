@@ -45,6 +45,36 @@ import Testing
     #expect(try counter.say("COUNTDOWN ATTEMPT k TOKEN t")["generation"] == start["generation"])
   }
 
+  @Test func aRepeatedAttemptAtAllCodesListsThemAgain() throws {
+    try counter.expectError(
+      "COUNTDOWN ATTEMPT k ANY GENERATION 1", "ANY is about all valid codes; leave out GENERATION")
+    _ = try counter.say("COUNTDOWN START k POLICY login")
+    counter.pass(60_000)
+    _ = try counter.say("COUNTDOWN START k POLICY login")
+    func codes(_ options: String) throws -> [String] {
+      try counter.say("COUNTDOWN ATTEMPT k ANY \(options)")["codes"]!.elements.map {
+        "\($0["generation"]!.text) \($0["attempts_left"]!.text) \($0["expires_in_ms"]!.text)"
+      }
+    }
+    let once = ["1 1 240000", "2 1 300000"]
+    #expect(try codes("TOKEN t") == once && codes("TOKEN t") == once)
+    // After a restart as well.
+    let state = try #require(
+      WholeState(bytes: counter.dispatcher.engine.wholeState().bytes(offset: 5), offset: 5))
+    let restarted = DispatcherHarness(engine: counter.dispatcher.engine.settings)
+    restarted.host.now = counter.host.now
+    #expect(restarted.dispatcher.engine.restore(state, at: counter.host.now)?.isEmpty == true)
+    let again = try restarted.say("COUNTDOWN ATTEMPT k ANY TOKEN t")
+    #expect(again["reason"] == .bulk("repeated") && again["codes"]!.elements.count == 2)
+    try restarted.expectError("COUNTDOWN PASS k", "with ATTEMPT ANY; give PASS the GENERATION")
+    #expect(try codes("TOKEN u") == ["1 0 240000", "2 0 300000"])
+    #expect(try codes("TOKEN u") == ["1 0 240000", "2 0 300000"])
+    #expect(try counter.say("COUNTDOWN ATTEMPT k ANY")["reason"] == .bulk("locked"))
+    #expect(try counter.say("COUNTDOWN PASS k GENERATION 1")["reason"] == .null)
+    // Without ANY there is no list.
+    #expect(try counter.say("COUNTDOWN ATTEMPT k")["codes"] == nil)
+  }
+
   @Test func aKeyThatIsReadyRemembersItsTokensFor10MinutesAfterTheNewest() throws {
     var settings = EngineSettings()
     settings.keepReady = .seconds(1)

@@ -310,7 +310,8 @@ import Testing
     let refund = try wait()
     for command in commands {
       let view = try counter.say("COUNTDOWN \(command) 4511")
-      #expect(view["remaining_ms"] == .integer(40_000) && view["retry_after_ms"] == .integer(40_000))
+      #expect(
+        view["remaining_ms"] == .integer(40_000) && view["retry_after_ms"] == .integer(40_000))
     }
     // The cooldown has 10 s left, and there is room again.
     _ = try counter.say(refund)

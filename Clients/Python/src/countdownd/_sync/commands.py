@@ -253,17 +253,22 @@ class CountdownCommands:
         key: str,
         *,
         generation: int | None = None,
+        any: bool = False,
         token: str | None = None,
     ) -> CountdownAnswer:
         """Ask whether a code may be checked, and count the attempt.
 
         key: The key, 1 to 512 bytes.
         generation: Applies to this generation only; `STALE` for another one.
+        any: Counts one attempt at each valid code; `codes` says which may be checked. PASS
+            then needs GENERATION.
         token: Makes a retry safe: a token that was accepted before changes nothing.
         """
         words: list[Any] = ["COUNTDOWN", "ATTEMPT", key]
         if generation is not None:
             words += ("GENERATION", generation)
+        if any:
+            words.append("ANY")
         own = token is None
         words += ("TOKEN", new_token() if own else token)
         return self._pool.call(words, CountdownAnswer, True, own)
