@@ -5,6 +5,12 @@ protocol SharedKind: Kind {
   static func forget(_ index: UInt32, in engine: Engine)
   /// Whether an event of a shared entity goes to the event log.
   static func logs(_ event: Event.Name) -> Bool
+  /// Whether its events are read from the servers' streams, for `EVENTS SINCE`.
+  static var isInHistory: Bool { get }
+  /// Whether hosts change an entity in turns, as many clients use it at once.
+  static var takesTurns: Bool { get }
+  /// Whether the loss of a record matters for longer, as `blockedUntil` says.
+  static var canBlock: Bool { get }
   /// Returns the end of an entity's cooldown, or of the refill of its limit.
   static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant?
   /// Handles the alarm of a copy.
@@ -16,6 +22,9 @@ protocol SharedKind: Kind {
 }
 
 extension SharedKind {
+  static var isInHistory: Bool { true }
+  static var takesTurns: Bool { false }
+  static var canBlock: Bool { false }
   static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant? { nil }
 
   static func fleetKey(_ index: UInt32, in engine: Engine) -> FleetKey {

@@ -1,3 +1,4 @@
+import TimerWheel
 import Wire
 
 /// A client's request for the events after a cursor: the shared ones come from the servers'
@@ -7,6 +8,7 @@ final class EventReading {
   let filter: EventFilter
   /// When the client receives a reply although nothing came, on the boot clock.
   var deadline: Int64
+  fileprivate var timer: TimerWheel.Token?
   var cursor: EventCursor
   /// How far each stream is read; nil until this daemon is as far as the cursor.
   var targets: [EventCursor.Place]?
@@ -28,10 +30,19 @@ final class EventReading {
   var hasRoom: Bool { page.hasRoom && page.count < filter.limit && budget > 0 }
 }
 
+struct FleetReadings {
+  /// The ID of this daemon's event log in cursors.
+  let log: Int64
+  fileprivate var underWay: [EventReading] = []
+
+  init(of log: Int64) { self.log = log }
+}
+
 extension FleetPartition {
   /// Where this daemon has published the events of the stream.
   var eventPlace: EventCursor.Place {
-    EventCursor.Place(epoch: epochDigest, number: position, version: lastVersion?.digest)
+    EventCursor.Place(
+      epoch: epoch.digest, number: stream.position, version: stream.version?.digest)
   }
 }
 
@@ -40,8 +51,8 @@ extension Fleet {
 
   /// A cursor after all events that this daemon has published.
   var cursor: EventCursor {
-    var cursor = EventCursor(after: dispatcher.engine.lastSequence, of: eventLog)
-    for (index, partition) in partitions.enumerated() where !partition.epoch.isEmpty {
+    var cursor = EventCursor(after: dispatcher.engine.lastSequence, of: readings.log)
+    for (index, partition) in partitions.enumerated() where !partition.epoch.id.isEmpty {
       cursor.places[index] = partition.eventPlace
     }
     return cursor
@@ -51,7 +62,7 @@ extension Fleet {
   func position(of key: FleetKey) -> String? {
     guard shares(key.kind) else { return nil }
     let index = partition(of: key)
-    guard !partitions[index].epoch.isEmpty else { return nil }
+    guard !partitions[index].epoch.id.isEmpty else { return nil }
     return EventCursor.position(index, partitions[index].eventPlace)
   }
 
@@ -59,20 +70,23 @@ extension Fleet {
   func readEvents(_ call: borrowing Call, after cursor: EventCursor, _ filter: EventFilter) {
     let reading = EventReading(
       call, cursor, filter, deadline: boot + settings.timeout.microseconds)
-    readings.append(reading)
+    readings.underWay.append(reading)
+    limit(reading)
     proceed(reading)
   }
 
   /// Continues with requests that wait until this daemon is as far as their cursor.
-  func continueReadings(at boot: Int64) {
-    for reading in readings where reading.targets == nil || reading.deadline <= boot {
-      proceed(reading)
-    }
+  func continueReadings() {
+    for reading in readings.underWay where reading.targets == nil { proceed(reading) }
   }
 
-  private func proceed(_ reading: EventReading) {
+  private func limit(_ reading: EventReading) {
+    times.arm(&reading.timer, .reading(reading), at: reading.deadline)
+  }
+
+  func proceed(_ reading: EventReading) {
     let isLate = reading.deadline <= boot
-    if reading.targets == nil, partitions.allSatisfy({ $0.isOpen && $0.isFollowed }),
+    if reading.targets == nil, partitions.allSatisfy({ $0.health.isOpen && $0.stream.isFollowed }),
       isLate || isAsFar(as: reading.cursor)
     {
       begin(reading)
@@ -83,20 +97,20 @@ extension Fleet {
 
   private func isAsFar(as cursor: EventCursor) -> Bool {
     cursor.places.allSatisfy { index, place in
-      guard index < partitions.count, place.epoch == partitions[index].epochDigest else {
+      guard index < partitions.count, place.epoch == partitions[index].epoch.digest else {
         return true
       }
-      return partitions[index].position >= place.number
+      return partitions[index].stream.position >= place.number
     }
   }
 
   private func begin(_ reading: EventReading) {
     let targets = partitions.map(\.eventPlace)
     reading.targets = targets
-    if reading.cursor.log != eventLog {
+    if reading.cursor.log != readings.log {
       // The events of other kinds are on the other host.
       reading.isComplete = reading.filter.isOnly(about: kinds)
-      (reading.cursor.log, reading.cursor.sequence) = (eventLog, dispatcher.engine.lastSequence)
+      (reading.cursor.log, reading.cursor.sequence) = (readings.log, dispatcher.engine.lastSequence)
     }
     let relevant = reading.filter.entities.map { entities in
       Set(entities.filter { kinds.contains($0.kind) }.map(partition))
@@ -117,6 +131,7 @@ extension Fleet {
 
   private func readOn(_ reading: EventReading) {
     reading.deadline = boot + settings.timeout.microseconds
+    limit(reading)
     while reading.partition < partitions.count, reading.hasRoom {
       let (index, target) = (reading.partition, reading.targets![reading.partition])
       let place = reading.cursor.places[index]!
@@ -126,7 +141,7 @@ extension Fleet {
         return send(
           .entries(
             after: isIncluded ? place.number - 1 : place.number, through: target.number,
-            count: isIncluded ? count + 1 : count), to: index, for: nil, reading: reading)
+            count: isIncluded ? count + 1 : count), to: index, for: .events(reading))
       }
       reading.partition += 1
     }
@@ -171,7 +186,7 @@ extension Fleet {
       isFull = !reading.page.hasRoom || reading.page.count >= reading.filter.limit
       guard !isFull else { return false }
       place.event = next
-      guard let name = event.name, event.kind != .throttle, name.changesState,
+      guard let name = event.name, event.kind.shared?.isInHistory ?? true, name.changesState,
         reading.filter.matches(event.kind, event.key, budget: &reading.budget),
         let line = event.encoded(as: 0, position: EventCursor.position(index, place))
       else { return true }
@@ -205,7 +220,8 @@ extension Fleet {
 
   private func end(_ reading: EventReading, _ write: (inout RESPEncoder) -> Void) {
     reading.isOver = true
-    readings.removeAll { $0 === reading }
+    times.cancel(&reading.timer)
+    readings.underWay.removeAll { $0 === reading }
     dispatcher.fill(reading.slot, write)
   }
 }

@@ -3,17 +3,17 @@ extension Fleet {
   private var copyCount: Int { partitions.reduce(0) { $0 + $1.copies.count } }
 
   /// How many partitions wait for an administrator to begin them.
-  private var unknownCount: Int { partitions.count { $0.closure == .unknown } }
+  private var unknownCount: Int { partitions.count { $0.health.closure == .unknown } }
 
   /// How many partitions this host has copies of all records of.
   private var wholeCount: Int {
     partitions.indices.count {
-      isWhole($0) && partitions[$0].hasCopies && !partitions[$0].isLoading
+      isWhole($0) && partitions[$0].loading.hasCopies && !partitions[$0].loading.isUnderWay
     }
   }
 
   /// How long ago the servers last wrote for a heartbeat, in microseconds: the longest time.
-  private var heartbeatAge: Int64 { boot - (partitions.map(\.written).min() ?? boot) }
+  private var heartbeatAge: Int64 { boot - (partitions.map(\.health.written).min() ?? boot) }
 
   var figures: [Figure] {
     let kinds = settings.kinds.sorted { $0.rawValue < $1.rawValue }
@@ -25,15 +25,16 @@ extension Fleet {
   private var partitionFigures: [Figure] {
     [
       .init("fleet_partitions", partitions.count, .gauge, "Parts of what is shared."),
-      .init("fleet_connected_partitions", "\(partitions.count { $0.isConnected })"),
+      .init("fleet_connected_partitions", "\(partitions.count { $0.health.isConnected })"),
       .init(
-        "fleet_open_partitions", partitions.count { $0.isOpen && !$0.isBroken }, .gauge,
-        "Parts whose server can be reached.", shown: "\(partitions.count { $0.isOpen })"),
+        "fleet_open_partitions", partitions.count { $0.health.isOpen && !$0.health.isBroken },
+        .gauge,
+        "Parts whose server can be reached.", shown: "\(partitions.count { $0.health.isOpen })"),
       .init(
-        "fleet_loaded_partitions", partitions.count { $0.hasCopies }, .gauge,
+        "fleet_loaded_partitions", partitions.count { $0.loading.hasCopies }, .gauge,
         "Parts that are copied to this host."),
       .init("fleet_unknown_partitions", "\(unknownCount)"),
-      .init("fleet_broken_partitions", "\(partitions.count { $0.isBroken })"),
+      .init("fleet_broken_partitions", "\(partitions.count { $0.health.isBroken })"),
       .init(
         "fleet_heartbeat_age_ms", heartbeatAge / 1_000_000, .gauge,
         as: "fleet_heartbeat_age_seconds", "How long ago the servers last wrote for a heartbeat.",
@@ -42,7 +43,7 @@ extension Fleet {
         "fleet_partitions_with_clock_ahead", partitions.count { $0.clock.isTooFarAhead }, .gauge,
         "Parts whose server's clock is too far ahead."),
       .init(
-        "fleet_policies_differ", if: policiesDiffer, "1 while another host has other policies."),
+        "fleet_policies_differ", if: policies.differ, "1 while another host has other policies."),
       .init("fleet_mirror", settings.mirror.rawValue),
       .init(
         "fleet_kept_partitions", wholeCount, .gauge,
@@ -74,21 +75,21 @@ extension Fleet {
       .init("fleet_entries_read", "\(statistics.entries)"),
       .init("fleet_loadings", "\(statistics.loadings)"),
       .init(
-        "fleet_unreadable", partitions.reduce(0) { $0 + $1.unreadable.count }, .gauge,
+        "fleet_unreadable", partitions.reduce(0) { $0 + $1.loading.unreadable.count }, .gauge,
         "Records that cannot be read."),
       .init(
         "fleet_losses", statistics.losses, .counter, "How often the records of a part were lost."),
       .init(
         "fleet_takeovers_behind", statistics.forks, .counter,
         "How often a server took over without the newest changes."),
-      .init("fleet_owners", "\(owned.count)"),
+      .init("fleet_owners", "\(owners.owned.count)"),
       .init("fleet_leases_lost", "\(statistics.leasesLost)"),
     ]
   }
 
   private var clockFigures: [Figure] {
     let wall = dispatcher.host.now.wall.microseconds
-    let refused = partitions.map(\.refusedUntil).max() ?? 0
+    let refused = partitions.map(\.epoch.refusedUntil).max() ?? 0
     // How far the servers' clocks are ahead of the wall clock of this host, or behind it.
     let ahead = partitions.indices.compactMap { partitions[$0].clock.offset(at: boot) }
       .map { $0 + boot - wall }
@@ -104,10 +105,10 @@ extension Fleet {
 
   /// What is wrong while this host joins; nil once it has all copies.
   package var trouble: String? {
-    if let closure = partitions.lazy.compactMap(\.closure).first {
+    if let closure = partitions.lazy.compactMap(\.health.closure).first {
       return "fleet: \(closure.problem)"
     }
-    let loaded = partitions.count { $0.hasCopies }
+    let loaded = partitions.count { $0.loading.hasCopies }
     guard loaded < partitions.count else { return nil }
     return "fleet: \(loaded) of \(partitions.count) partitions are loaded; listings are refused"
   }

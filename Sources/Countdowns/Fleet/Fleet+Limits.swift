@@ -132,15 +132,14 @@ extension Fleet {
 
   // MARK: Waiting
 
-  /// Notes which rooms countdowns wait for, so that the next one waits for a later room.
-  func note(_ promised: [[UInt8]: Instant]) {
-    guard !promised.isEmpty else { return }
-    if promises.count >= Self.maximumPromises { promises = [:] }
-    promises.merge(promised) { $1 }
+  /// Returns this daemon's copy of a limit, for a decision at a time on a server's clock.
+  func copyOfLimit(_ key: [UInt8], at time: Int64) -> SharedLimits.Copy? {
+    let key = FleetKey(.throttle, key)
+    let partition = partitions[partition(of: key)]
+    guard let record = partition.copies[key]?.record else { return nil }
+    let offset = (partition.clock.now(at: boot) ?? time) - time
+    return (record.bytes, offset, turns.promises[key.key])
   }
-
-  /// Of how many limits it is known which room was promised last.
-  private static let maximumPromises = 10_000
 
   // MARK: Starts
 

@@ -1,5 +1,3 @@
-import DequeModule
-
 /// What this host has of the shared records: its mirror.
 ///
 /// With `mirror: all` it has copies of all. With `mirror: used` it keeps some partitions whole, as
@@ -13,9 +11,27 @@ import DequeModule
 /// A partition's keeper does the due work of records whose writer has let go of them, or has ended.
 /// It is chosen by a lease, which hosts ask for with their heartbeats. Two keepers at once do no
 /// harm: due work is a change like any other, made once.
+package struct FleetMirror {
+  /// For how long a copy is held after its last use, in microseconds; at most for twice as long.
+  package var useLength: Int64 = 60_000_000
+  /// With `mirror: used`, until when copies are held at least, on the boot clock.
+  fileprivate var uses: [FleetKey: Int64] = [:]
+  /// Keys that are read for a command, and for how many.
+  fileprivate var fetched: [FleetKey: Int] = [:]
+  /// How many partitions this host is the keeper of.
+  fileprivate var keptCount = 0
+  private(set) var heartbeats = 0
+  /// How many keepers this heartbeat has asked for their lease.
+  fileprivate var relieving = 0
+  /// Whether this host gives back what it keeps.
+  fileprivate var isEnding = false
+
+  mutating func beginHeartbeat() { (heartbeats, relieving) = (heartbeats + 1, 0) }
+}
+
 extension Fleet {
   /// In how many heartbeats a host asks each partition's keeper once for its lease.
-  private static let turns = 16
+  private static let turnsOfKeepers = 16
 
   /// Whether this host has copies of all records of a partition.
   package func isWhole(_ index: Int) -> Bool { settings.mirror == .all || partitions[index].isKept }
@@ -31,16 +47,13 @@ extension Fleet {
   }
 
   private func isAwaited(_ key: FleetKey) -> Bool {
-    lanes[key] != nil || fetched[key] != nil
+    lanes[key] != nil || mirror.fetched[key] != nil
       || dispatcher.engine.subscriptions.hasSubscribers(key.kind, key.key.span)
   }
 
   /// Whether a connection of this host owns an entity: it ends with the connection.
   private func isOwnedHere(_ copy: FleetCopy) -> Bool {
-    copy.owners.contains { owner in
-      let host = Self.host(of: owner)
-      return host == hostNumber || formerNumbers.contains(host)
-    }
+    copy.owners.contains { owners.isHere($0) || owners.wasHere($0) }
   }
 
   // MARK: Use
@@ -48,29 +61,25 @@ extension Fleet {
   /// Holds a copy for a while from now on.
   func use(_ key: FleetKey, in index: Int) {
     guard !isWhole(index), partitions[index].copies[key] != nil else { return }
-    let end = boot + useLength
-    if uses.updateValue(end, forKey: key) == nil { useEnds.append((end, key)) }
+    if mirror.uses.updateValue(boot + mirror.useLength, forKey: key) == nil { letGoLater(key) }
   }
 
-  /// Lets go of copies that nobody has used for a while.
-  func letGo(at boot: Int64, budget: Int) {
-    var steps = 0
-    while steps < budget, let first = useEnds.first, first.boot <= boot {
-      steps += 1
-      useEnds.removeFirst()
-      let end = uses.removeValue(forKey: first.key) ?? 0
-      if end > boot {
-        uses[first.key] = end
-        useEnds.append((boot + useLength, first.key))
-      } else {
-        letGo(first.key)
-      }
+  private func letGoLater(_ key: FleetKey) {
+    times.add(.chore(.letGo(key)), at: boot + mirror.useLength)
+  }
+
+  /// Lets go of a copy, unless somebody has used it meanwhile.
+  func letGoIfUnused(_ key: FleetKey) {
+    guard let end = mirror.uses[key], end > boot else {
+      mirror.uses[key] = nil
+      return letGo(key)
     }
-    while steps < budget, let key = released.popFirst() {
-      steps += 1
-      if uses[key] == nil { letGo(key) }
-      if released.isEmpty { returnMemory() }
-    }
+    letGoLater(key)
+  }
+
+  /// Lets go of a copy of a partition that this host has kept.
+  func release(_ key: FleetKey) {
+    if mirror.uses[key] == nil { letGo(key) }
   }
 
   private func letGo(_ key: FleetKey) {
@@ -80,30 +89,26 @@ extension Fleet {
     setCopy(key, nil, number: 0, of: index, at: dispatcher.host.now)
   }
 
-  private func returnMemory() {
-    for partition in partitions where partition.copies.capacity > 4 * partition.copies.count + 64 {
-      partition.copies = Dictionary(uniqueKeysWithValues: partition.copies.lazy.map { $0 })
-    }
-  }
-
   // MARK: Keeping
 
   /// What a heartbeat says about the keeper of a partition.
   func keeping(_ index: Int) -> FleetKeeping {
-    var keeping = FleetKeeping(host: daemon, blockedUntil: partitions[index].blockedUntil)
-    guard !isEnding else { return keeping }
+    var keeping = FleetKeeping(host: daemon, blockedUntil: partitions[index].epoch.blockedUntil)
+    guard !mirror.isEnding else { return keeping }
     guard settings.mirror == .used else {
       // It has all copies anyway, so it relieves hosts that need not have them.
       (keeping.load, keeping.relieves) = (0, true)
       return keeping
     }
-    keeping.load = keptCount + 1
-    let turns = min(Self.turns, partitions.count)
-    guard !partitions[index].isKept, (index + heartbeats) % turns == 0 else { return keeping }
+    keeping.load = mirror.keptCount + 1
+    let turns = min(Self.turnsOfKeepers, partitions.count)
+    guard !partitions[index].isKept, (index + mirror.heartbeats) % turns == 0 else {
+      return keeping
+    }
     // As if the other requests of this heartbeat had moved a partition each.
-    keeping.load! += 2 * relieving
+    keeping.load! += 2 * mirror.relieving
     keeping.relieves = true
-    relieving += 1
+    mirror.relieving += 1
     return keeping
   }
 
@@ -111,37 +116,35 @@ extension Fleet {
   /// was not before.
   func take(_ keeper: FleetLeases, asKeeperOf index: Int) -> Bool {
     let partition = partitions[index]
-    partition.blockedUntil = max(partition.blockedUntil, keeper.blockedUntil)
+    partition.epoch.noteBlock(until: keeper.blockedUntil)
     guard keeper.isKeeper != partition.isKept else { return false }
     partition.isKept = keeper.isKeeper
-    keptCount += keeper.isKeeper ? 1 : -1
-    guard settings.mirror == .used, !isEnding else { return false }
-    if !keeper.isKeeper { released.append(contentsOf: partition.copies.keys) }
+    mirror.keptCount += keeper.isKeeper ? 1 : -1
+    guard settings.mirror == .used, !mirror.isEnding else { return false }
+    if !keeper.isKeeper {
+      for key in partition.copies.keys { times.add(.release(key)) }
+      times.add(.returnMemory(of: partition))
+    }
     return keeper.isKeeper
   }
 
   /// Loads what this host should have of a partition.
   func beginLoading(_ index: Int) {
-    partitions[index].loading += 1
-    partitions[index].isLoading = true
-    partitions[index].removed = []
-    partitions[index].unreadable = (0, nil)
-    guard !isWhole(index) else { return link.load(index, only: nil) }
+    partitions[index].loading.begin()
+    guard !isWhole(index) else { return requests.link.load(index, only: nil) }
     var keys = Set(partitions[index].copies.keys)
     let awaited = dispatcher.engine.subscriptions.channels(of: kinds).map { FleetKey($0, $1) }
-    for key in awaited + fetched.keys + lanes.keys where partition(of: key) == index {
+    for key in awaited + mirror.fetched.keys + lanes.keys where partition(of: key) == index {
       keys.insert(key)
     }
-    if keys.isEmpty { endLoading(index) } else { link.load(index, only: Array(keys)) }
+    if keys.isEmpty { endLoading(index) } else { requests.link.load(index, only: Array(keys)) }
   }
 
   /// Gives back what this host keeps: then others need not wait for the end of its leases.
   package func end() {
-    isEnding = true
-    for index in partitions.indices where partitions[index].isKept && partitions[index].isConnected
-    {
-      open(index)
-    }
+    mirror.isEnding = true
+    for (index, partition) in partitions.enumerated()
+    where partition.isKept && partition.health.isConnected { open(index) }
     flush()
   }
 
@@ -158,7 +161,7 @@ extension Fleet {
         let index = partition(of: found)
         // Until the partition is opened, nothing is known. Then a loading begins, with what
         // somebody is subscribed to by then, and subscribers receive snapshots.
-        let isKnown = partitions[index].hasCopies || partitions[index].isLoading
+        let isKnown = partitions[index].loading.hasCopies || partitions[index].loading.isUnderWay
         return isMirrored(found, in: index) || !isKnown ? nil : found
       })
     return keys.isEmpty ? nil : keys
@@ -167,7 +170,7 @@ extension Fleet {
   /// Reads the records of keys, and calls `done` then.
   func fetch(_ keys: Set<FleetKey>, done: @escaping (_ problem: [UInt8]?) -> Void = { _ in }) {
     let fetch = FleetFetch(keys, done)
-    for key in keys { fetched[key, default: 0] += 1 }
+    for key in keys { mirror.fetched[key, default: 0] += 1 }
     for key in keys { begin(.fetch(fetch), about: key) }
   }
 
@@ -178,8 +181,8 @@ extension Fleet {
     guard fetch.left == 0 else { return }
     fetch.done(fetch.problem)
     for key in fetch.keys {
-      fetched[key]! -= 1
-      if fetched[key] == 0 { fetched[key] = nil }
+      mirror.fetched[key]! -= 1
+      if mirror.fetched[key] == 0 { mirror.fetched[key] = nil }
     }
   }
 }

@@ -1,4 +1,3 @@
-import DequeModule
 import Wire
 
 /// Operations: decided here, and made by the servers.
@@ -20,14 +19,6 @@ extension Fleet {
     begin(.command(command, for: slot), about: key)
   }
 
-  /// Begins an operation that ends within the timeout.
-  func begin(_ purpose: FleetOperation.Purpose, about key: FleetKey) {
-    let operation = FleetOperation(
-      key, partition: partition(of: key), purpose, deadline: boot + settings.timeout.microseconds)
-    deadlines.append(operation)
-    enqueue(operation)
-  }
-
   // MARK: Due
 
   /// Handles the alarm of a copy. The daemon that wrote the record does the due work; if it has
@@ -45,10 +36,7 @@ extension Fleet {
   func enqueueDue(_ key: FleetKey) {
     let index = partition(of: key)
     guard partitions[index].isUsable else { return partitions[index].due.append(key) }
-    let operation = FleetOperation(
-      key, partition: index, .due, deadline: boot + settings.timeout.microseconds)
-    deadlines.append(operation)
-    enqueue(operation)
+    begin(.due, about: key)
   }
 
   /// Ends an attempt at due work, and tries again later.
@@ -71,56 +59,10 @@ extension Fleet {
     partitions[operation.partition].parked.append(operation)
   }
 
-  /// Continues with operations whose partition is open again.
-  func resume(_ budget: Int) {
-    for _ in 0..<budget {
-      guard let next = resuming.popFirst() else { return }
-      decide(next)
-    }
-  }
-
-  // MARK: One after the other
-
-  func enqueue(_ operation: FleetOperation) {
-    if !operation.isDue { use(operation.key, in: operation.partition) }
-    guard lanes[operation.key]?.current == nil else {
-      lanes[operation.key]!.next.append(operation)
-      return
-    }
-    lanes[operation.key, default: FleetLane()].current = operation
-    decide(operation)
-  }
-
-  /// Continues with the next operation about the same entity.
-  private func leave(_ operation: FleetOperation) {
-    guard let lane = lanes[operation.key], lane.current === operation else { return }
-    while let next = lanes[operation.key]!.next.popFirst() {
-      guard !next.isOver else { continue }
-      lanes[operation.key]!.current = next
-      return decide(next)
-    }
-    lanes[operation.key]!.current = nil
-    forgetLane(operation.key)
-  }
-
-  /// Forgets the lane of a key that nothing is under way about.
-  private func forgetLane(_ key: FleetKey) {
-    if let lane = lanes[key], lane.current == nil, lane.requests == 0 { lanes[key] = nil }
-  }
-
   // MARK: Deciding
 
-  /// Decides one operation after the other: deciding one may free others that wait for it.
-  func decide(_ operation: FleetOperation) {
-    ready.append(operation)
-    guard !isDeciding else { return }
-    isDeciding = true
-    while let next = ready.popFirst() { decideNow(next) }
-    isDeciding = false
-  }
-
-  private func decideNow(_ operation: FleetOperation) {
-    guard !operation.isOver, lanes[operation.key]?.current === operation else { return }
+  func decideNow(_ operation: FleetOperation) {
+    guard !operation.isOver, lanes.isCurrent(operation) else { return }
     operation.state = .underWay
     let index = operation.partition
     if isRead(operation), settings.reads == .local, isMirrored(operation.key, in: index) {
@@ -128,13 +70,15 @@ extension Fleet {
       return confirm(operation)
     }
     if !operation.isDue {
-      if let closure = partitions[index].closure { return refuse(operation, closure.problem) }
+      if let closure = partitions[index].health.closure {
+        return refuse(operation, closure.problem)
+      }
       if let problem = problem(of: index) { return failForNow(operation, problem) }
     }
-    guard partitions[index].isOpen else { return park(operation) }
+    guard partitions[index].health.isOpen else { return park(operation) }
     if operation.isFetch {
       guard operation.seen == nil else { return end(operation) }
-      return send(.read(operation.key), to: index, for: operation)
+      return send(.read(operation.key), to: index, for: .operation(operation))
     }
     guard !partitions[index].clock.isTooFarAhead, let now = partitions[index].clock.now(at: boot),
       let latest = partitions[index].clock.latest(at: boot)
@@ -174,7 +118,7 @@ extension Fleet {
       }
       // Confirm if a server has reported this version since the operation began; else ask for it.
       if let seen = operation.seen, seen == known?.version { return confirm(operation) }
-      send(.read(operation.key), to: index, for: operation)
+      send(.read(operation.key), to: index, for: .operation(operation))
     case .record(let new):
       store(new, inPlaceOf: known?.version, for: operation, at: now, decidedAt: decided)
     }
@@ -192,47 +136,39 @@ extension Fleet {
       if error.text.hasPrefix("LIMIT"), operation.seen == nil, !isMirrored(operation.key, in: index)
       {
         // It may not be new.
-        return send(.read(operation.key), to: index, for: operation)
+        return send(.read(operation.key), to: index, for: .operation(operation))
       }
       return fail(operation, error.text)
     }
-    note(operation.outcome.limits.promised)
-    let version = newVersion()
-    operation.version = version
-    operation.decided = decided
-    operation.isAtStake = true
+    turns.note(operation.outcome.limits.promised)
     var change = FleetChange(
-      epoch: partitions[index].epoch, expected: expected, version: version,
+      epoch: partitions[index].epoch.id, expected: expected, version: newVersion(),
       record: record, events: operation.outcome.events, earliest: decided,
       latest: decided + settings.maximumClockSkew.microseconds)
-    if operation.outcome.owners.contains(where: { Self.host(of: $0) == hostNumber }) {
-      change.lease = hostNumber
-      operation.lease = hostNumber
-      partitions[index].hasLease = true
-    }
+    change.lease = lease(of: operation.outcome.owners, in: index)
     // An entity belongs to one connection, or one runs its action.
     change.gone = operation.outcome.gone.first
-    send(.change(operation.key, change), to: index, for: operation)
+    (operation.change, operation.state) = (change, .atStake)
+    send(.change(operation.key, change), to: index, for: .operation(operation))
   }
 
   /// Returns why commands need not wait for the server of a partition; nil if they may.
   private func problem(of index: Int) -> String? {
-    let partition = partitions[index]
-    if !partition.isOpen, let problem = partition.problem { return problem }
-    guard partition.isBroken else { return nil }
-    return partition.refusal.map(Self.text) ?? link.problem(of: index)
+    let health = partitions[index].health
+    if !health.isOpen, let problem = health.problem { return problem }
+    guard health.isBroken else { return nil }
+    return health.refusal.map(Self.text) ?? requests.link.problem(of: index)
   }
 
   private func decide(
     _ operation: FleetOperation, _ known: FleetRecord?, at time: Int64, isDegraded: Bool = false
   ) -> Workbench.Outcome {
-    let asker = operation.command.map { ownerNumber(of: $0.client.connection) }
-    deciding = (operation.partition, asker, [])
+    owners.decide(in: operation.partition, for: operation.command?.client.connection)
     var outcome = workbench.decide(
       operation.parts, by: { ownerNumber(of: $0.connection) }, about: operation.key, known?.bytes,
       charged: operation.charged.map(\.share), at: time,
       settings: dispatcher.engine.settings, isDegraded: isDegraded)
-    outcome.gone = deciding.gone
+    outcome.gone = owners.gone
     return outcome
   }
 
@@ -255,7 +191,7 @@ extension Fleet {
   private func check(
     _ operation: FleetOperation, isNew: Bool, at now: Int64
   ) throws(CommandError) {
-    let until = partitions[operation.partition].refusedUntil
+    let until = partitions[operation.partition].epoch.refusedUntil
     guard until <= now else {
       throw CommandError(
         "UNAVAILABLE the servers have lost what was sent before, so nothing is allowed for "
@@ -296,7 +232,7 @@ extension Fleet {
     }
     if case .record(let new) = outcome.change, !isRead(operation) {
       statistics.degraded += 1
-      partitions[operation.partition].hasLocalChanges = true
+      partitions[operation.partition].loading.noteLocalChange()
       setCopy(
         operation.key, new.map { FleetRecord(newVersion(), $0) }, number: 0,
         of: operation.partition, at: dispatcher.host.now)
@@ -318,45 +254,6 @@ extension Fleet {
 
   // MARK: Answers
 
-  package func receive(_ answer: FleetAnswer, to id: UInt64, at boot: Int64) {
-    guard let question = requests.removeValue(forKey: id) else { return }
-    let index = question.partition
-    if let engine = answer.engine {
-      let wasAhead = partitions[index].clock.isTooFarAhead
-      partitions[index].clock.note(engine, sent: answer.sent, received: boot)
-      if partitions[index].clock.isTooFarAhead, !wasAhead {
-        dispatcher.host.note(.fleet(.clockAhead(partition: index)))
-      }
-    }
-    noteRefusal(
-      in: answer, of: index,
-      isOpening: question.operation == nil && question.reading == nil)
-    if let operation = question.operation {
-      receive(answer, for: operation, at: index, asked: question.place)
-      lanes[operation.key]!.requests -= 1
-      forgetLane(operation.key)
-    } else if let reading = question.reading {
-      receive(answer, for: reading, at: index)
-    } else if case .opened(let epoch, let number, let until, let version, let newest, let leases) =
-      answer.body
-    {
-      // The lease is lost with the records: nobody knows whether it was over.
-      if partitions[index].hasLease, partitions[index].isLost(by: epoch) { loseLease() }
-      take(leases, of: index, asked: answer.sent)
-      // A server that is not the primary has nothing to tell.
-      if answer.refusal?.isPassing != true {
-        opened(
-          index, from: question.place, epoch: epoch, number: number, refusedUntil: until,
-          atPosition: version, newest: newest, leases: leases)
-        compare(answer.policies)
-      }
-    } else if case .closed(let closure) = answer.body {
-      close(index, closure)
-    }
-    if let founding = question.founding { take(answer.body, for: founding) }
-    dispatcher.deliver()
-  }
-
   /// Takes the record that a server has answered with. If the stream may have brought a newer one
   /// since it was asked, the server is asked again.
   private func take(
@@ -364,20 +261,20 @@ extension Fleet {
   ) {
     let partition = partitions[index]
     // After a loading has begun, nobody knows what the stream brought before it.
-    guard asked.loading == partition.loading else { return }
+    guard asked.loading == partition.loading.number else { return }
     if partition.copies[operation.key]?.record.version != record?.version {
       if let newest = lanes[operation.key]!.newest, newest.number > asked.position,
-        newest.loading == partition.loading
+        newest.loading == asked.loading
       {
         return
       }
-      if isWhole(index) { partition.ahead.insert(operation.key) }
+      if isWhole(index) { partition.stream.noteAhead(operation.key) }
     }
     setCopy(operation.key, record, number: 0, of: index, at: dispatcher.host.now)
     operation.seen = .some(record?.version)
   }
 
-  private func receive(
+  func receive(
     _ answer: FleetAnswer, for operation: FleetOperation, at index: Int, asked: FleetPlace
   ) {
     defer { if operation.isOver, !operation.isAtStake { refundCharged(operation) } }
@@ -387,40 +284,36 @@ extension Fleet {
       take(record, for: operation, at: index, asked: asked)
       decide(operation)
     case .differs(let record):
-      operation.isAtStake = false
+      operation.wasNotMade()
       take(record, for: operation, at: index, asked: asked)
       tryAgain(operation, "other hosts change it all the time; try again")
     case .changed(let number, let problem):
       hasChanged(operation, number, problem, at: index, asked: asked)
     case .clock:
-      operation.isAtStake = false
+      operation.wasNotMade()
       waitForClock(operation, answer.engine)
     case .lease(let isOver):
-      operation.isAtStake = false
-      if isOver {
-        if operation.lease == hostNumber { loseLease() }
-      } else {
-        partitions[index].over.subtract(operation.outcome.gone)
-      }
+      operation.wasNotMade()
+      noteLease(isOver: isOver, of: operation)
       tryAgain(operation, "hosts come and go all the time; try again")
     case .epoch:
-      operation.isAtStake = false
-      partitions[index].isOpen = false
+      operation.wasNotMade()
+      partitions[index].health.mustOpen()
       park(operation)
       open(index)
     case .failed(let mayBeDone, let text):
       if mayBeDone, operation.isAtStake {
         return beUnsure(operation, "the server did not confirm it (\(text))")
       }
-      operation.isAtStake = false
+      operation.wasNotMade()
       guard !operation.isOver else { return leave(operation) }
       if let refusal = answer.refusal, !refusal.isPassing {
         return operation.isDue ? postpone(operation) : failForNow(operation, Self.text(refusal))
       }
       park(operation)
       // The server is reachable but did not execute it: retry once the partition is open again.
-      if partitions[index].isConnected, partitions[index].isOpen {
-        partitions[index].isOpen = false
+      if partitions[index].health.isConnected, partitions[index].health.isOpen {
+        partitions[index].health.mustOpen()
         open(index)
       }
     }
@@ -431,25 +324,27 @@ extension Fleet {
     _ operation: FleetOperation, _ number: Int64, _ problem: String?, at index: Int,
     asked: FleetPlace
   ) {
-    guard let version = operation.version, case .record(let new) = operation.outcome.change
+    guard let version = operation.change?.version,
+      case .record(let new) = operation.outcome.change
     else { return }
+    let partition = partitions[index]
     let newest = lanes[operation.key]!.newest ?? (0, 0)
-    let loading = partitions[index].loading
+    let loading = partition.loading.number
     // Else the stream has brought a newer record, or a loading brings it.
     if asked.loading == loading, newest.loading != loading || newest.number <= number {
       setCopy(
         operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index,
         at: dispatcher.host.now)
-      if number > partitions[index].position { partitions[index].ahead.insert(operation.key) }
+      if number > partition.stream.position { partition.stream.noteAhead(operation.key) }
     }
-    partitions[index].failures = 0
+    partition.health.noteAnswer()
     if problem == nil {
       for part in operation.parts where part.isOver { part.action?.wasLate(part.answer.result) }
       if operation.isOver { settle(operation) }
     }
     guard !operation.isOver else { return leave(operation) }
     if let problem { return beUnsure(operation, problem) }
-    partitions[index].confirmed = max(partitions[index].confirmed, number)
+    partition.stream.confirm(number)
     confirm(operation)
   }
 
@@ -464,7 +359,7 @@ extension Fleet {
 
   /// Handles a change that reached the server too early or too late by the server's clock.
   private func waitForClock(_ operation: FleetOperation, _ engine: Int64?) {
-    guard let engine, let decided = operation.decided, engine < decided,
+    guard let engine, let decided = operation.change?.earliest, engine < decided,
       let now = partitions[operation.partition].clock.now(at: boot)
     else { return tryAgain(operation, "the command waited for too long; try again") }
     // If the clock was set back, nothing happens until it has caught up. Else this answer came
@@ -487,7 +382,7 @@ extension Fleet {
       let isShort = microseconds < settings.timeout.microseconds
       return failForNow(operation, isShort ? lateText : problem)
     }
-    held.append((due, operation))
+    hold(operation, .awaitsClock, until: due)
   }
 
   private func failByClock(_ operation: FleetOperation) {
@@ -521,21 +416,20 @@ extension Fleet {
 
   func timeOut(_ operation: FleetOperation) {
     let whole = operation.whole ?? operation
-    let isCurrent = lanes[operation.key]?.current === whole
+    let isCurrent = lanes.isCurrent(whole)
     // What it changes is changed; the rest follows.
-    if operation.state == .confirmed { return end(operation, operation.answer.reply) }
-    if isCurrent, operation.state == .underWay, whole.state != .awaitsTurn, !whole.hasFailed {
+    if whole.state == .confirmed { return end(operation, operation.answer.reply) }
+    if isCurrent, whole.asks, !whole.hasFailed {
       whole.hasFailed = true
-      partitions[operation.partition].failures += 1
-      if partitions[operation.partition].failures == Self.maximumFailures {
-        heartbeatDue = min(heartbeatDue, boot + Self.probe)
+      if partitions[operation.partition].health.noteFailure() {
+        times.beat(noLaterThan: boot + Self.probe)
       }
     }
     if operation.isDue { return postpone(operation) }
     guard isCurrent else {
       return failForNow(operation, "too many commands are about it at once")
     }
-    let text = partitions[operation.partition].refusal.map(Self.text) ?? lateText
+    let text = partitions[operation.partition].health.refusal.map(Self.text) ?? lateText
     guard !whole.isAtStake else { return beUnsure(operation, text) }
     failForNow(operation, text)
   }
@@ -544,9 +438,7 @@ extension Fleet {
   private func failForNow(_ operation: FleetOperation, _ problem: String) {
     guard operation.several.isEmpty else { return each(operation) { failForNow($0, problem) } }
     guard !operation.isOver, !operation.isDue else { return fail(operation, "") }
-    let partition = partitions[operation.partition]
-    let isAway = !partition.isOpen || partition.isBroken || partition.refusal != nil
-    if isAway, decideAlone(operation) { return }
+    if !partitions[operation.partition].health.isUsable, decideAlone(operation) { return }
     refuse(operation, problem)
   }
 
@@ -587,7 +479,8 @@ extension Fleet {
     if !wasOver, case .command(_, let slot) = operation.purpose {
       dispatcher.fill(slot) { $0.bytes = reply }
     }
-    operation.state = .over
+    operation.state = operation.isAtStake ? .unsure : .over
+    times.cancel(&operation.timer)
     partitions[operation.partition].forgetParked()
     leave(operation)
     if !operation.isAtStake { refundCharged(operation) }

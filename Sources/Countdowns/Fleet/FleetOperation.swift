@@ -1,4 +1,4 @@
-import DequeModule
+import TimerWheel
 
 /// A command about a shared entity, or its due work, on its way to the servers and back.
 final class FleetOperation {
@@ -18,29 +18,34 @@ final class FleetOperation {
   enum State {
     /// To be decided, or a server is asked.
     case underWay
+    /// Until the server's clock has gone on.
+    case awaitsClock
     /// Until it is this host's turn to change a limit.
     case awaitsTurn
     /// Its limits are charged before it is decided again.
     case atLimits
+    /// A change was sent that may have been made.
+    case atStake
     /// The client's answer is certain, and only its limits are still to be changed.
     case confirmed
     /// Its reply is given, if it has one.
     case over
+    /// As `over`, but the change may have been made.
+    case unsure
   }
 
   let key: FleetKey
   let partition: Int
   let purpose: Purpose
   var state = State.underWay
-  var isOver: Bool { state == .over }
+  /// Fires at its deadline, or at the end of what it waits for.
+  var timer: TimerWheel.Token?
   /// When the client receives an error instead of the reply, on the boot clock.
   var deadline: Int64
   /// The version that a server reported since the operation began. Inner nil: there was no record.
   var seen: FleetVersion??
   /// How often a change was not made and had to be decided again.
   var attempts = 0
-  /// Whether a change was sent that may have been made.
-  var isAtStake = false
   private(set) var outcome = Workbench.Outcome()
   var answer = Workbench.Answer()
   /// What is done at once. Each part ends by itself.
@@ -51,11 +56,8 @@ final class FleetOperation {
   var hasFailed = false
   /// The places in limits that were charged for it.
   var charged: [LimitCharge] = []
-  var version: FleetVersion?
-  /// The time at which the change was decided, on the server's clock.
-  var decided: Int64?
-  /// The number of this host whose lease the change needed last; nil if none was.
-  var lease: UInt32?
+  /// What was sent last.
+  var change: FleetChange?
 
   init(_ key: FleetKey, partition: Int, _ purpose: Purpose, deadline: Int64) {
     self.key = key
@@ -63,7 +65,9 @@ final class FleetOperation {
     self.purpose = purpose
     self.deadline = deadline
   }
+}
 
+extension FleetOperation {
   var parts: [FleetOperation] { several.isEmpty ? [self] : several }
 
   func take(_ outcome: Workbench.Outcome) {
@@ -74,9 +78,18 @@ final class FleetOperation {
   /// Writes the same record again.
   func confirmAgain(_ record: [UInt8]) { outcome.change = .record(record) }
 
-  /// Whether it changes a rate limit for a client.
+  /// Notes that the change that was sent was not made.
+  func wasNotMade() { state = isOver ? .over : .underWay }
+
+  var isOver: Bool { state == .over || state == .unsure }
+  var isAtStake: Bool { state == .atStake || state == .unsure }
+  var isHeld: Bool { state == .awaitsClock || state == .awaitsTurn }
+  /// Whether its end depends on an answer of the servers.
+  var asks: Bool { state == .underWay || state == .awaitsClock || state == .atStake }
+
+  /// Whether it changes an entity that hosts change in turns, for a client.
   var takes: Bool {
-    guard key.kind == .throttle else { return false }
+    guard key.kind.shared?.takesTurns == true else { return false }
     return switch purpose {
     case .several, .action: true
     case .command(let command, _):
@@ -92,15 +105,4 @@ final class FleetOperation {
   }
   var action: FleetAction? { if case .action(let action) = purpose { action } else { nil } }
   var client: Client? { command?.client ?? action?.client ?? several.first?.client }
-}
-
-/// What is under way about one entity: one operation, while the others wait, and requests, also of
-/// operations that have timed out.
-struct FleetLane {
-  var current: FleetOperation?
-  var next: Deque<FleetOperation> = []
-  var requests = 0
-  /// The newest entry that the stream has brought about the entity meanwhile, and the partition's
-  /// `loading` then.
-  var newest: (number: Int64, loading: Int)?
 }

@@ -67,7 +67,7 @@ import Wire
 
   @Test func aHostThatHasChangedALimitLetsTheOthersDoSoFirst() throws {
     for daemon in [a, b] {
-      daemon.fleet.turnLength = 25_000
+      daemon.fleet.turns.length = 25_000
       daemon.read()
       try daemon.say("THROTTLE TAKE all:")
     }

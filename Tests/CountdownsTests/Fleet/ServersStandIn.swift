@@ -98,7 +98,7 @@ final class FleetCounter: FleetLink {
     fleet = Fleet(
       settings, daemon: daemon, memory: memory, dispatcher: counter.dispatcher, link: self)
     // Time stands still while a command runs.
-    fleet.turnLength = 0
+    fleet.turns.length = 0
     counter.dispatcher.fleet = fleet
     fleet.connected([0], at: boot)
     settle()

@@ -196,7 +196,7 @@ final class ModelDaemon {
     dispatcher = Dispatcher(
       engine: Engine(settings: engine, at: now), settings: access, host: host)
     fleet = Fleet(settings, daemon: number, memory: memory, dispatcher: dispatcher, link: link)
-    fleet.useLength = 300_000
+    fleet.mirror.useLength = 300_000
     dispatcher.fleet = fleet
     for _ in 0..<3 { openSession() }
     for shard in world.shards.indices { link.connect(shard) }

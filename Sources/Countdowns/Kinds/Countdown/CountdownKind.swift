@@ -45,6 +45,8 @@ enum CountdownKind: SharedKind {
 
   static func logs(_ event: Event.Name) -> Bool { event.changesState }
 
+  static let canBlock = true
+
   static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant? {
     now.boot + engine.countdowns.machine(index).remainingTime(at: now.boot)
   }
