@@ -35,7 +35,8 @@ EXCEPTIONS = {
     "Commands/CommandHost.swift": "EngineNotice",
     # How an owner is stored.
     "Entities/Stored.swift": ".scope .page",
-    "Fleet": "",
+    # What a decision about a countdown says about limits, and a take of several; only kept here.
+    "Fleet": "EngineNotice LimitCharge LimitShare Refusal SharedLimits",
 }
 
 

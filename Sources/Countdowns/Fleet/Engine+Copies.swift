@@ -11,6 +11,16 @@ protocol SharedKind: Kind {
   static var takesTurns: Bool { get }
   /// Whether the loss of a record matters for longer, as `blockedUntil` says.
   static var canBlock: Bool { get }
+  /// The kinds that decisions about it look at copies of.
+  static var askedKinds: [EntityKind] { get }
+  /// Returns the name of the policy in force.
+  static func policy(_ index: UInt32, in engine: Engine) -> String?
+  /// Returns the newest number that an entity has from the engine: later ones must be higher.
+  static func newestNumber(_ index: UInt32, in engine: Engine) -> Int64
+  /// Adds what was stored besides an entity that joins a fleet. Returns false if it is not its own.
+  static func adopt(
+    _ pages: [ArraySlice<UInt8>], _ index: UInt32, offset: Int64, in engine: Engine
+  ) -> Bool
   /// Returns the end of an entity's cooldown, or of the refill of its limit.
   static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant?
   /// Handles the alarm of a copy.
@@ -25,6 +35,14 @@ extension SharedKind {
   static var isInHistory: Bool { true }
   static var takesTurns: Bool { false }
   static var canBlock: Bool { false }
+  static var askedKinds: [EntityKind] { [] }
+  static func policy(_ index: UInt32, in engine: Engine) -> String? { nil }
+  static func newestNumber(_ index: UInt32, in engine: Engine) -> Int64 {
+    store(of: engine).generation(index)?.value ?? 0
+  }
+  static func adopt(
+    _ pages: [ArraySlice<UInt8>], _ index: UInt32, offset: Int64, in engine: Engine
+  ) -> Bool { false }
   static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant? { nil }
 
   static func fleetKey(_ index: UInt32, in engine: Engine) -> FleetKey {

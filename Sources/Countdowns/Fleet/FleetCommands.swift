@@ -103,7 +103,7 @@ extension Kind {
 extension Engine {
   /// Adds a hidden entity, unless another one has its key. Returns whether the fleet has it then.
   fileprivate func adopt(_ hidden: HiddenEntity, _ call: Call) throws(CommandError) -> Bool {
-    let kind = hidden.key.kind.behavior
+    let kind = hidden.key.kind.shared!
     let store = store(of: hidden.key.kind)
     if let index = store.find(hidden.key.key.span) {
       // It was moved before, and nobody has learned of it.
@@ -114,10 +114,7 @@ extension Engine {
     let offset = host.storeOffset - (call.now.boot - host.now.boot).microseconds
     do throws(EntityRecord.Problem) {
       try kind.restore(hidden.record, at: 0, offset: offset, in: self, at: call.now)
-      guard
-        hidden.sends.isEmpty
-          || hidden.key.kind == .throttle
-            && ThrottleKind.adopt(hidden.sends, 0, offset: offset, in: self)
+      guard hidden.sends.isEmpty || kind.adopt(hidden.sends, 0, offset: offset, in: self)
       else { throw .damaged }
     } catch {
       throw call.problem("the record cannot be read")

@@ -74,11 +74,10 @@ final class Workbench {
     engine.statistics.decisions = EngineStatistics.Decisions()
     defer { clear(key) }
     var outcome = Outcome()
-    if key.kind == .countdown {
-      outcome.limits = SharedLimits(charged: charged) { [copy] in copy($0, time) }
-    }
-    engine.context = .workbench(key.kind == .countdown ? outcome.limits : nil)
-    engine.changes.copies = key.kind == .countdown ? KindSet([.throttle]) : KindSet()
+    outcome.limits = SharedLimits(charged: charged) { [copy] in copy($0, time) }
+    let askedKinds = key.kind.shared!.askedKinds
+    engine.changes.copies = KindSet(askedKinds)
+    engine.context = .workbench(askedKinds.isEmpty ? nil : outcome.limits)
     do throws(EntityRecord.Problem) {
       if let record { try restore(record, key, at: now) }
     } catch {
@@ -103,8 +102,8 @@ final class Workbench {
       }
       outcome.answers.append(answer)
     }
-    if key.kind == .countdown {
-      outcome.policy = engine.countdowns.find(key.key).flatMap(engine.policyInForce)?.policy.name
+    outcome.policy = engine.store(of: key.kind).find(key.key.span).flatMap {
+      key.kind.shared!.policy($0, in: engine)
     }
     outcome.owners = engine.connections(of: key)
     takeChanges(to: &outcome)
@@ -124,12 +123,7 @@ final class Workbench {
     else { throw .damaged }
     try key.kind.behavior.restore(record[...], at: 0, offset: 0, in: engine, at: now)
     // Generations must rise even if the clock that they come from was set back.
-    if let generation = engine.store(of: key.kind).generation(0) {
-      engine.raiseNumbers(to: generation.value)
-    }
-    if let limit = engine.throttles.find(key.key), key.kind == .throttle {
-      engine.raiseNumbers(to: engine.throttles[limit].machine.limit?.newestID ?? 0)
-    }
+    engine.raiseNumbers(to: key.kind.shared!.newestNumber(0, in: engine))
   }
 
   private static func reply(
@@ -183,8 +177,11 @@ final class Workbench {
   private func clear(_ key: FleetKey) {
     let kind = key.kind.shared!
     if let index = engine.store(of: key.kind).find(key.key.span) { kind.forget(index, in: engine) }
-    for copy in 0..<UInt32(engine.throttles.indexEnd) where engine.throttles.contains(copy) {
-      ThrottleKind.forget(copy, in: engine)
+    for kind in kind.askedKinds {
+      let copies = engine.store(of: kind)
+      for copy in 0..<UInt32(copies.indexEnd) where copies.contains(copy) {
+        kind.shared?.forget(copy, in: engine)
+      }
     }
     engine.notices.removeAll()
     engine.changes.forgetAll()

@@ -46,6 +46,11 @@ enum CountdownKind: SharedKind {
   static func logs(_ event: Event.Name) -> Bool { event.changesState }
 
   static let canBlock = true
+  static let askedKinds = [EntityKind.throttle]
+
+  static func policy(_ index: UInt32, in engine: Engine) -> String? {
+    engine.policyInForce(index)?.policy.name
+  }
 
   static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant? {
     now.boot + engine.countdowns.machine(index).remainingTime(at: now.boot)

@@ -21,6 +21,11 @@ enum ThrottleKind: GuardKind {
     if engine.stores.throttles.reload != nil { engine.adoptRules(index) }
   }
 
+  static func newestNumber(_ index: UInt32, in engine: Engine) -> Int64 {
+    guard let entity = engine.throttles.entity(at: index) else { return 0 }
+    return max(entity.generation.value, entity.machine.limit?.newestID ?? 0)
+  }
+
   static func blockedUntil(_ index: UInt32, in engine: Engine, at now: Moment) -> Instant? {
     engine.throttles[index].machine.emptyAt
   }
