@@ -3,24 +3,18 @@ import Simulation
 import Testing
 import Wire
 
-/// One server that all daemons of a test share. It answers at once unless it is silent.
+/// One server that all daemons of a test share: its data, its clock and what goes wrong. It answers
+/// at once unless it is silent.
+@dynamicMemberLookup
 final class ServersStandIn {
   /// The server's time, in microseconds since 1970.
   var time: Int64 = 1_790_000_000_000_000
-  /// Nil if the server has lost everything, or the fleet was never begun.
-  var epoch: ModelEpoch? = ModelEpoch(begunAt: 1_790_000_000_000_000)
-  var number: Int64 {
-    get { epoch?.number ?? 0 }
-    set { epoch?.number = newValue }
-  }
+  private var partition = ModelPartition(ModelEpoch(begunAt: 1_790_000_000_000_000))
   /// The version of its scripts, if it is another one.
   var otherScripts: String?
-  var records: [FleetKey: FleetRecord] = [:]
-  var entries: [FleetEntry] = []
   /// Why changes are not confirmed; nil if they are.
   var problem: String?
   var policies: [UInt8] = []
-  var leases = ModelLeases()
   /// Why the server refuses changes; nil if it does not.
   var refusal: FleetRefusal?
   /// Whether the server ignores all requests.
@@ -28,40 +22,29 @@ final class ServersStandIn {
   /// After so many changes it is silent.
   var changesLeft = Int.max
 
+  subscript<Value>(dynamicMember path: WritableKeyPath<ModelPartition, Value>) -> Value {
+    get { partition[keyPath: path] }
+    set { partition[keyPath: path] = newValue }
+  }
+
+  var number: Int64 {
+    get { partition.epoch?.number ?? 0 }
+    set { partition.epoch?.number = newValue }
+  }
+  var entries: [FleetEntry] {
+    get { partition.stream }
+    set { partition.stream = newValue }
+  }
+
   func answer(_ request: FleetRequest) -> FleetAnswer.Body {
-    switch request {
-    case .open(let opening):
-      if let otherScripts { return .closed(.otherScripts(otherScripts)) }
-      epoch = ModelEpoch.open(epoch, opening, at: time)
-      guard let epoch else { return .closed(.unknown) }
-      let entry = entries.first { $0.number == opening.position }
-      return .opened(
-        epoch: epoch.id, number: epoch.number, refusedUntil: epoch.refusedUntil,
-        atPosition: entry?.version,
-        newest: entries.first { $0.number == epoch.number }?.version,
-        leases: leases.open(opening.lease, opening.keeping, at: time))
-    case .entries(let after, let through, let count):
-      let found = entries.filter { $0.number > after && $0.number <= through }
-      return .entries(Array(found.prefix(count)))
-    case .read(let key): return .record(records[key])
-    case .change(let key, let change):
-      if let refusal { return .failed(mayBeDone: false, refusal.text) }
-      guard change.epoch == epoch?.id, time >= epoch!.refusedUntil else { return .epoch }
-      guard records[key]?.version == change.expected else { return .differs(records[key]) }
-      guard (change.earliest...change.latest).contains(time) else { return .clock }
-      if let answer = leases.change(change.lease, gone: change.gone, at: time) { return answer }
-      records[key] = change.record.map { FleetRecord(change.version, $0) }
-      epoch!.number += 1
-      let number = epoch!.number
-      var entry = FleetEntry(
-        number: number, key: key, version: change.version, record: change.record,
-        events: change.events)
-      entry.time = time
-      entries.append(entry)
-      changesLeft -= 1
-      if changesLeft == 0 { isSilent = true }
-      return .changed(number: number, problem: problem)
-    }
+    if case .open = request, let otherScripts { return .closed(.otherScripts(otherScripts)) }
+    if case .change = request, let refusal { return .failed(mayBeDone: false, refusal.text) }
+    let (body, effects) = partition.answer(request, at: time)
+    for effect in effects { partition.apply(effect) }
+    guard case .changed(let number, _) = body else { return body }
+    changesLeft -= 1
+    if changesLeft == 0 { isSilent = true }
+    return .changed(number: number, problem: problem)
   }
 }
 

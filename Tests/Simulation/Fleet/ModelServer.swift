@@ -1,19 +1,9 @@
 import Countdowns
 
-/// A server's data of a partition.
-struct ModelPartition {
-  var epoch: ModelEpoch?
-  var leases: ModelLeases
-  var records: [FleetKey: FleetRecord] = [:]
-  var stream: [FleetEntry] = []
-}
-
 /// A change of a primary's data, which its replicas repeat.
 struct ModelWrite {
   enum Effect {
-    case changed(partition: Int, FleetEntry)
-    case opened(partition: Int, ModelEpoch)
-    case leased(partition: Int, ModelLeases)
+    case written(partition: Int, ModelPartition.Effect)
     case flushed
   }
 
@@ -81,61 +71,31 @@ final class ModelServer {
   func execute(_ request: FleetRequest, on number: Int) -> (body: FleetAnswer.Body, engine: Int64) {
     let time = clock
     let partition = partitions[number] ?? empty
-    switch request {
-    case .read(let key):
-      return (.record(partition.records[key]), time)
-    case .entries(let after, let through, let count):
-      let entries = partition.stream.filter { $0.number > after && $0.number <= through }
-      return (.entries(Array(entries.prefix(count))), time)
-    case .open(let opening):
-      guard let epoch = ModelEpoch.open(partition.epoch, opening, at: time) else {
-        return (.closed(.unknown), time)
-      }
-      if epoch != partition.epoch { write(.opened(partition: number, epoch)) }
-      var leases = partition.leases
-      let found = leases.open(opening.lease, opening.keeping, at: time)
-      if leases != partition.leases { write(.leased(partition: number, leases)) }
-      if let host = opening.lease, !found.over.contains(host) {
+    let (body, effects) = partition.answer(
+      request, at: time, ignoresVersions: world.settings.ignoresVersions)
+    for effect in effects { write(.written(partition: number, effect)) }
+    switch (request, body) {
+    case (.open(let opening), .opened(_, _, _, _, _, let leases)):
+      if let host = opening.lease, !leases.over.contains(host) {
         world.journal.noteRenewal(of: host, in: number)
       }
-      return (
-        .opened(
-          epoch: epoch.id, number: epoch.number, refusedUntil: epoch.refusedUntil,
-          atPosition: partition.stream.last { $0.number == opening.position }?.version,
-          newest: partition.stream.last { $0.number == epoch.number }?.version,
-          leases: found), time
-      )
-    case .change(let key, let change):
-      guard let epoch = partition.epoch, epoch.id == change.epoch, time >= epoch.refusedUntil
-      else { return (.epoch, time) }
-      let current = partition.records[key]
-      guard current?.version == change.expected || world.settings.ignoresVersions else {
-        return (.differs(current), time)
-      }
-      guard (change.earliest...max(change.earliest, change.latest)).contains(time) else {
-        return (.clock, time)
-      }
-      var leases = partition.leases
-      if let answer = leases.change(change.lease, gone: change.gone, at: time) {
-        return (answer, time)
-      }
-      if leases != partition.leases { write(.leased(partition: number, leases)) }
+    case (.change(let key, let change), .changed(let entry, _)):
       if let host = change.lease { world.journal.noteRenewal(of: host, in: number) }
-      let entry = FleetEntry(
-        number: epoch.number + 1, key: key, version: change.version, record: change.record,
-        events: change.events)
-      write(.changed(partition: number, entry))
       world.journal.note(
         Execution(
-          key: key, partition: number, number: entry.number, write: log.last!.id,
-          at: world.agenda.now, clock: time, before: current, change: change), on: self)
-      return (.changed(number: entry.number, problem: nil), time)
+          key: key, partition: number, number: entry, write: log.last!.id,
+          at: world.agenda.now, clock: time, before: partition.records[key], change: change),
+        on: self)
+    default: break
     }
+    return (body, time)
   }
 
   /// Begins partitions, as an administrator does for a new fleet.
   func begin(_ numbers: [Int]) {
-    for number in numbers { write(.opened(partition: number, ModelEpoch(begunAt: clock))) }
+    for number in numbers {
+      write(.written(partition: number, .opened(ModelEpoch(begunAt: clock))))
+    }
   }
 
   func flushAll() { write(.flushed) }
@@ -149,29 +109,19 @@ final class ModelServer {
 
   private func apply(_ write: ModelWrite) {
     log.append(write)
-    switch write.effect {
-    case .flushed:
+    guard case .written(let number, let effect) = write.effect else {
       partitions = [:]
-    case .opened(let number, let epoch):
-      partitions[number, default: empty].epoch = epoch
-    case .leased(let number, let leases):
-      partitions[number, default: empty].leases = leases
-    case .changed(let number, let entry):
-      var partition = partitions.removeValue(forKey: number) ?? empty
-      partition.epoch?.number = entry.number
-      partition.records[entry.key] = entry.record.map { FleetRecord(entry.version, $0) }
-      partition.stream.append(entry)
-      let excess = partition.stream.count - world.settings.streamLength
-      if excess > 0 { partition.stream.removeFirst(excess) }
-      partitions[number] = partition
+      if isServing { world.journal.begin(self) }
+      return
     }
-    guard isServing else { return }
-    switch write.effect {
-    case .flushed: world.journal.begin(self)
-    case .opened, .leased: break
-    case .changed(let number, let entry):
-      world.journal.observe(
-        self, entry.key, in: number, partitions[number]!.records[entry.key])
+    // Moved out of the table meanwhile, so that nothing is copied.
+    var partition = partitions.removeValue(forKey: number) ?? empty
+    partition.apply(effect)
+    let excess = partition.stream.count - world.settings.streamLength
+    if excess > 0 { partition.stream.removeFirst(excess) }
+    partitions[number] = partition
+    if isServing, case .changed(let entry) = effect {
+      world.journal.observe(self, entry.key, in: number, partition.records[entry.key])
     }
   }
 
