@@ -47,34 +47,14 @@ extension FleetRequest {
 
   /// Appends the command of this request.
   func append(_ names: FleetNames, sha: [UInt8], to output: inout [UInt8]) {
-    func number(_ value: some FixedWidthInteger) -> [UInt8] { Array(decimal: value) }
-    let words: [[UInt8]]
-    switch self {
-    case .open(let opening):
-      words = [
-        number(3), names.epoch, names.stream, names.leases, opening.known, opening.new,
-        number(opening.refusal), number(opening.position), opening.policies,
-        number(opening.setsPolicies ? 1 : 0), opening.lease.map(number) ?? [],
-        opening.keeping.map { number($0.host) } ?? [],
-        (opening.keeping?.load).map(number) ?? [],
-        number(opening.keeping?.relieves == true ? 1 : 0),
-        number(opening.keeping?.blockedUntil ?? 0), Array((opening.beginning?.rawValue ?? "").utf8),
-      ]
-    case .read(let key):
-      words = [number(1), names.records, FleetNames.text(key)]
-    case .entries(let after, let through, let count):
-      words = [
-        number(1), names.stream, "(\(after)-0".utf8Array, "\(through)-0".utf8Array, number(count),
-      ]
-    case .change(let key, let change):
-      words = [
-        number(4), names.records, names.stream, names.epoch, names.leases, change.epoch,
-        change.expected?.bytes ?? [], number(change.earliest), number(change.latest),
-        change.version.bytes, change.record ?? [], change.events, FleetNames.text(key),
-        number(FleetScript.streamLength), change.lease.map(number) ?? [],
-        change.gone.map(number) ?? [],
-      ]
-    }
+    let words =
+      switch self {
+      case .open(let opening): FleetScript.openFields.words(opening, names)
+      case .read(let key): FleetScript.readFields.words(key, names)
+      case .entries(let after, let through, let count):
+        FleetScript.entriesFields.words((after, through, count), names)
+      case .change(let key, let change): FleetScript.changeFields.words((key, change), names)
+      }
     RESPRequest.append(["EVALSHA".utf8Array, sha] + words, to: &output)
   }
 

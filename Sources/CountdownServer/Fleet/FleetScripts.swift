@@ -26,33 +26,33 @@ enum FleetScript: Int, CaseIterable {
   /// nobody has opened the partition for a while, nobody could: then leases last longer.
   private static let leases = """
     local over, next = {}, 0
-    local l = redis.call('HGETALL', KEYS[3])
-    if #l > 0 or ARGV[7] ~= '' then
+    local l = redis.call('HGETALL', leases)
+    if #l > 0 or host ~= '' then
       local t = {}
       for i = 1, #l, 2 do t[l[i]] = tonumber(l[i + 1]) end
       local quiet = t.quiet or 0
       if now - (t.at or 0) > \(FleetLeases.gap) then quiet = now end
       t.at, t.quiet = nil, nil
       local least = quiet + \(FleetLeases.length)
-      if ARGV[7] ~= '' and not (t[ARGV[7]] and now > last(t[ARGV[7]], least)) then
-        t[ARGV[7]] = now + \(FleetLeases.length)
-        redis.call('HSET', KEYS[3], ARGV[7], string.format('%.0f', t[ARGV[7]]))
+      if host ~= '' and not (t[host] and now > last(t[host], least)) then
+        t[host] = now + \(FleetLeases.length)
+        redis.call('HSET', leases, host, string.format('%.0f', t[host]))
       end
       local count = 0
-      for host, ending in pairs(t) do
+      for other, ending in pairs(t) do
         ending = last(ending, least)
-        if now > ending + \(FleetLeases.memory) then redis.call('HDEL', KEYS[3], host)
+        if now > ending + \(FleetLeases.memory) then redis.call('HDEL', leases, other)
         else
           count = count + 1
-          if now > ending then over[#over + 1] = tonumber(host)
-          elseif host ~= ARGV[7] and (next == 0 or ending - now + 1 < next) then
+          if now > ending then over[#over + 1] = tonumber(other)
+          elseif other ~= host and (next == 0 or ending - now + 1 < next) then
             next = ending - now + 1
           end
         end
       end
-      if count == 0 then redis.call('DEL', KEYS[3])
+      if count == 0 then redis.call('DEL', leases)
       else
-        redis.call('HSET', KEYS[3], 'at', string.format('%.0f', now),
+        redis.call('HSET', leases, 'at', string.format('%.0f', now),
           'quiet', string.format('%.0f', quiet))
       end
     end
@@ -62,15 +62,15 @@ enum FleetScript: Int, CaseIterable {
   /// has more; and takes it back. Hosts that have all records anyway come first, but only where a
   /// keeper is needed. What cannot be stored for lack of memory does not matter.
   private static let keeper = """
-    local keeps, own = 0, tonumber(ARGV[9])
-    if ARGV[8] ~= '' and not own then
-      if keeper == ARGV[8] then redis.pcall('HSET', KEYS[1], 'keeper-until', 0) end
-    elseif ARGV[8] ~= '' and (keeper or own > 0) and (keeper == ARGV[8]
-      or now > tonumber(ending or 0) or ARGV[10] == '1' and own + 1 < tonumber(load))
+    local keeps, own = 0, tonumber(asker_load)
+    if asker ~= '' and not own then
+      if keeper == asker then redis.pcall('HSET', epoch, 'keeper-until', 0) end
+    elseif asker ~= '' and (keeper or own > 0) and (keeper == asker
+      or now > tonumber(ending or 0) or relieves == '1' and own + 1 < tonumber(load))
     then
       keeps = 1
-      if tonumber(ARGV[11]) > tonumber(blocked or 0) then blocked = ARGV[11] end
-      redis.pcall('HSET', KEYS[1], 'keeper', ARGV[8], 'keeper-load', ARGV[9], 'keeper-until',
+      if tonumber(asker_blocked) > tonumber(blocked or 0) then blocked = asker_blocked end
+      redis.pcall('HSET', epoch, 'keeper', asker, 'keeper-load', asker_load, 'keeper-until',
         string.format('%.0f', now + \(FleetKeeping.length)), 'blocked', blocked or 0)
     end
     """
@@ -78,10 +78,10 @@ enum FleetScript: Int, CaseIterable {
   /// Finds out whether changes can be made, before any of them is asked for: writes what takes
   /// memory, and checks the rights for the rest. Then `refused` has the error, or is empty.
   private static let heartbeat = """
-    local refused = redis.pcall('HSET', KEYS[1], 'beat', string.format('%.0f', now))
+    local refused = redis.pcall('HSET', epoch, 'beat', string.format('%.0f', now))
     refused = type(refused) == 'table' and refused.err or ''
-    for _, c in ipairs({{'HGET', KEYS[1], 'n'}, {'HDEL', KEYS[1], 'n'},
-      {'HINCRBY', KEYS[1], 'n', 1}, {'XADD', KEYS[2], '*', 'k', 'v'}})
+    for _, c in ipairs({{'HGET', epoch, 'n'}, {'HDEL', epoch, 'n'},
+      {'HINCRBY', epoch, 'n', 1}, {'XADD', stream, '*', 'k', 'v'}})
     do
       if refused == '' and not redis.acl_check_cmd(unpack(c)) then
         refused = 'NOPERM this user has no permissions to run ' .. c[1]
@@ -95,76 +95,76 @@ enum FleetScript: Int, CaseIterable {
     // Refuses before it writes. Steps that can fail for lack of memory or permission come first, so
     // either everything is done or nothing that matters.
     case .change:
-      Self.clock + Self.endOfLease + """
-        local e = redis.call('HMGET', KEYS[3], 'id', 'until', 'scripts')
-        if e[1] ~= ARGV[1] or now < tonumber(e[2] or 0)
+      Self.changeFields.lua + Self.clock + Self.endOfLease + """
+        local e = redis.call('HMGET', epoch, 'id', 'until', 'scripts')
+        if e[1] ~= known or now < tonumber(e[2] or 0)
           or (e[3] or '\(FleetOpening.scripts)') ~= '\(FleetOpening.scripts)'
         then return {'epoch', now} end
-        local old = redis.call('HGET', KEYS[1], ARGV[8])
-        if string.sub(old or '', 1, 16) ~= ARGV[2] then return {'differs', now, old or ''} end
-        if now < tonumber(ARGV[3]) or now > tonumber(ARGV[4]) then return {'clock', now} end
-        if ARGV[10] ~= '' or ARGV[11] ~= '' then
-          local l = redis.call('HMGET', KEYS[4], 'quiet', ARGV[10], ARGV[11])
+        local old = redis.call('HGET', records, entity)
+        if string.sub(old or '', 1, 16) ~= expected then return {'differs', now, old or ''} end
+        if now < tonumber(earliest) or now > tonumber(latest) then return {'clock', now} end
+        if host ~= '' or gone ~= '' then
+          local l = redis.call('HMGET', leases, 'quiet', host, gone)
           local quiet = tonumber(l[1] or 0) + \(FleetLeases.length)
           local function over(til) return now > last(tonumber(til or 0), quiet) end
-          if ARGV[10] ~= '' and l[2] and over(l[2]) then return {'lease', now, 1} end
-          if ARGV[11] ~= '' then
+          if host ~= '' and l[2] and over(l[2]) then return {'lease', now, 1} end
+          if gone ~= '' then
             if not over(l[3]) then return {'lease', now, 0} end
-            redis.call('HSET', KEYS[4], ARGV[11], string.format('%.0f', 1 - now))
+            redis.call('HSET', leases, gone, string.format('%.0f', 1 - now))
           end
-          if ARGV[10] ~= '' then
-            redis.call('HSETNX', KEYS[4], 'at', string.format('%.0f', now))
-            redis.call('HSET', KEYS[4], ARGV[10],
+          if host ~= '' then
+            redis.call('HSETNX', leases, 'at', string.format('%.0f', now))
+            redis.call('HSET', leases, host,
               string.format('%.0f', now + \(FleetLeases.length)))
           end
         end
-        local n = redis.call('HINCRBY', KEYS[3], 'n', 1)
-        redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[9], string.format('%.0f-0', n),
-          'k', ARGV[8], 'v', ARGV[5], 'r', ARGV[6], 'e', ARGV[7],
+        local n = redis.call('HINCRBY', epoch, 'n', 1)
+        redis.call('XADD', stream, 'MAXLEN', '~', length, string.format('%.0f-0', n),
+          'k', entity, 'v', version, 'r', record, 'e', events,
           't', string.format('%.0f', now))
-        if ARGV[6] == '' then redis.call('HDEL', KEYS[1], ARGV[8])
-        else redis.call('HSET', KEYS[1], ARGV[8], ARGV[5] .. ARGV[6]) end
+        if record == '' then redis.call('HDEL', records, entity)
+        else redis.call('HSET', records, entity, version .. record) end
         return {'changed', now, n}
         """
     case .read:
-      Self.clock + "return {now, redis.call('HGET', KEYS[1], ARGV[1]) or ''}"
+      Self.readFields.lua + Self.clock + "return {now, redis.call('HGET', records, entity) or ''}"
     case .entries:
-      Self.clock
-        + "return {now, redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2], 'COUNT', ARGV[3])}"
+      Self.entriesFields.lua + Self.clock
+        + "return {now, redis.call('XRANGE', stream, first, last, 'COUNT', count)}"
     case .open:
-      Self.clock + Self.endOfLease + """
+      Self.openFields.lua + Self.clock + Self.endOfLease + """
         local id, n, til, keeper, ending, load, blocked, made, accepted, scripts =
-          unpack(redis.call('HMGET', KEYS[1], 'id', 'n', 'until', 'keeper', 'keeper-until',
+          unpack(redis.call('HMGET', epoch, 'id', 'n', 'until', 'keeper', 'keeper-until',
             'keeper-load', 'blocked', 'made', 'accepted', 'scripts'))
         if id and (scripts or '\(FleetOpening.scripts)') ~= '\(FleetOpening.scripts)' then
           return {now, scripts}
         end
-        if not id and ARGV[1] == '' and ARGV[12] == '' then return {now} end
+        if not id and known == '' and beginning == '' then return {now} end
         til, made = tonumber(til or 0), tonumber(made or now)
         local isStored = id and scripts
-        if not id then id, n, made, accepted = ARGV[2], now, now, '' end
-        if ARGV[12] == 'loss' then til, accepted, isStored = 0, '1', false
-        elseif ARGV[1] ~= '' and ARGV[1] ~= id and accepted ~= '1' then
-          til, isStored = math.max(til, made + ARGV[3], tonumber(ARGV[11])), false
+        if not id then id, n, made, accepted = new, now, now, '' end
+        if beginning == 'loss' then til, accepted, isStored = 0, '1', false
+        elseif known ~= '' and known ~= id and accepted ~= '1' then
+          til, isStored = math.max(til, made + refusal, tonumber(asker_blocked)), false
         end
         if not isStored then
-          redis.call('HSET', KEYS[1], 'id', id, 'n', string.format('%.0f', n),
+          redis.call('HSET', epoch, 'id', id, 'n', string.format('%.0f', n),
             'until', string.format('%.0f', til), 'made', string.format('%.0f', made),
             'accepted', accepted or '', 'scripts', '\(FleetOpening.scripts)')
         end
         local function version(number)
-          local entry = redis.call('XRANGE', KEYS[2], number .. '-0', number .. '-0')[1]
+          local entry = redis.call('XRANGE', stream, number .. '-0', number .. '-0')[1]
           for i = 1, entry and #entry[2] or 0, 2 do
             if entry[2][i] == 'v' then return entry[2][i + 1] end
           end
           return ''
         end
         local newest = string.format('%.0f', n)
-        local v = ARGV[4] ~= '0' and version(ARGV[4]) or ''
-        local w = ARGV[4] == newest and v or version(newest)
+        local v = position ~= '0' and version(position) or ''
+        local w = position == newest and v or version(newest)
         local p = ''
-        if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'policies', ARGV[5])
-        elseif ARGV[5] ~= '' then p = redis.call('HGET', KEYS[1], 'policies') or '' end
+        if sets_policies == '1' then redis.call('HSET', epoch, 'policies', policies)
+        elseif policies ~= '' then p = redis.call('HGET', epoch, 'policies') or '' end
         \(Self.heartbeat)
         \(Self.keeper)
         \(Self.leases)
@@ -172,5 +172,78 @@ enum FleetScript: Int, CaseIterable {
           w}
         """
     }
+  }
+}
+
+// MARK: Fields
+
+/// The keys and arguments of a script, by the names that they have there.
+struct ScriptFields<Request>: Sendable {
+  let keys: [(name: String, of: any KeyPath<FleetNames, [UInt8]> & Sendable)]
+  let arguments: [(name: String, value: @Sendable (Request) -> [UInt8])]
+
+  /// What a script begins with.
+  var lua: String {
+    """
+    local \(keys.map(\.name).joined(separator: ", ")) = unpack(KEYS)
+    local \(arguments.map(\.name).joined(separator: ", ")) = unpack(ARGV)
+
+    """
+  }
+
+  func words(_ request: Request, _ names: FleetNames) -> [[UInt8]] {
+    [Array(decimal: keys.count)] + keys.map { names[keyPath: $0.of] }
+      + arguments.map { $0.value(request) }
+  }
+}
+
+extension FleetScript {
+  static let changeFields = ScriptFields<(key: FleetKey, change: FleetChange)>(
+    keys: [
+      ("records", \.records), ("stream", \.stream), ("epoch", \.epoch), ("leases", \.leases),
+    ],
+    arguments: [
+      ("known", { $0.change.epoch }),
+      ("expected", { $0.change.expected?.bytes ?? [] }),
+      ("earliest", { Array(decimal: $0.change.earliest) }),
+      ("latest", { Array(decimal: $0.change.latest) }),
+      ("version", { $0.change.version.bytes }),
+      ("record", { $0.change.record ?? [] }),
+      ("events", { $0.change.events }),
+      ("entity", { FleetNames.text($0.key) }),
+      ("length", { _ in Array(decimal: streamLength) }),
+      ("host", { number($0.change.lease) }),
+      ("gone", { number($0.change.gone) }),
+    ])
+
+  static let readFields = ScriptFields<FleetKey>(
+    keys: [("records", \.records)], arguments: [("entity", { FleetNames.text($0) })])
+
+  static let entriesFields = ScriptFields<(after: Int64, through: Int64, count: Int)>(
+    keys: [("stream", \.stream)],
+    arguments: [
+      ("first", { "(\($0.after)-0".utf8Array }), ("last", { "\($0.through)-0".utf8Array }),
+      ("count", { Array(decimal: $0.count) }),
+    ])
+
+  static let openFields = ScriptFields<FleetOpening>(
+    keys: [("epoch", \.epoch), ("stream", \.stream), ("leases", \.leases)],
+    arguments: [
+      ("known", { $0.known }),
+      ("new", { $0.new }),
+      ("refusal", { Array(decimal: $0.refusal) }),
+      ("position", { Array(decimal: $0.position) }),
+      ("policies", { $0.policies }),
+      ("sets_policies", { Array(decimal: $0.setsPolicies ? 1 : 0) }),
+      ("host", { number($0.lease) }),
+      ("asker", { number($0.keeping?.host) }),
+      ("asker_load", { number($0.keeping?.load) }),
+      ("relieves", { Array(decimal: $0.keeping?.relieves == true ? 1 : 0) }),
+      ("asker_blocked", { Array(decimal: $0.keeping?.blockedUntil ?? 0) }),
+      ("beginning", { Array(($0.beginning?.rawValue ?? "").utf8) }),
+    ])
+
+  private static func number(_ value: (some FixedWidthInteger)?) -> [UInt8] {
+    value.map { Array(decimal: $0) } ?? []
   }
 }
