@@ -11,10 +11,7 @@ final class FleetLoader {
 
   private unowned let server: FleetServer
   private unowned let servers: FleetServers
-  private let means: FleetConnection.Means
-  private var connection: FleetConnection?
-  private var backoff = Backoff()
-  private var isClosed = false
+  private var link: ReconnectingLink! = nil
 
   /// The partitions to load after the one under way.
   private var wanted: Deque<Int> = []
@@ -31,8 +28,16 @@ final class FleetLoader {
 
   init(_ server: FleetServer, _ means: FleetConnection.Means, _ servers: FleetServers) {
     self.server = server
-    self.means = means
     self.servers = servers
+    link = ReconnectingLink(server.node, means) { [unowned self] greeting in
+      guard greeting.role == "master" else { return link.lose("it is a replica at present") }
+      link.works()
+      begin()
+    } received: { [unowned self] in
+      take($0)
+    } lost: { [unowned self] in
+      hasLost($0)
+    }
   }
 
   func load(_ partition: Int, only keys: [FleetKey]?) {
@@ -49,51 +54,29 @@ final class FleetLoader {
 
   /// Begins to load the requested partitions, unless a load is under way.
   func flush() {
-    guard !isClosed, !wanted.isEmpty else { return }
-    if connection == nil { connect() } else if current == nil { begin() }
+    guard !wanted.isEmpty else { return }
+    if !link.isOpen { link.open() } else if current == nil { begin() }
   }
 
-  private func connect() {
-    guard !isClosed, connection == nil else { return }
-    connection = FleetConnection(server.node, means) { [unowned self] greeting in
-      guard greeting.role == "master" else { return lose("it is a replica at present") }
-      backoff.reset()
-      begin()
-    } received: { [unowned self] in
-      take($0)
-    } closed: { [unowned self] in
-      lose($0)
-    }
-    connection?.open()
-  }
-
-  /// Closes the connection, and tries again later; an unfinished load begins again.
-  private func lose(_ reason: FleetTrouble) {
+  /// An unfinished load begins again.
+  private func hasLost(_ reason: FleetTrouble) {
     if let current, !isOutdated { wanted.prepend(current) }
+    current = nil
     // Perhaps the piece was too large for the link.
     count = max(count / 4, Self.recordsPerPiece.lowerBound)
-    close()
-    isClosed = false
     trouble = reason.about("its records cannot be read: ")
-    means.loop.schedule(inMilliseconds: backoff.next()) { [weak self] in self?.flush() }
   }
 
   func close() {
-    isClosed = true
-    connection?.close()
-    connection = nil
+    link.close()
     current = nil
   }
 
   // MARK: A partition
 
   private func begin() {
-    guard let connection, connection.isReady, current == nil else { return }
-    guard let next = wanted.popFirst() else {
-      connection.close()
-      self.connection = nil
-      return
-    }
+    guard link.isReady, current == nil else { return }
+    guard let next = wanted.popFirst() else { return link.drop() }
     current = next
     isOutdated = false
     asked = 0
@@ -109,18 +92,18 @@ final class FleetLoader {
       RESPRequest.append(
         ["HSCAN".utf8Array, records] + [cursor, "COUNT", "\(count)"].map(\.utf8Array), to: &bytes)
     }
-    connection?.send(bytes, replies: 1, within: Self.patienceMilliseconds)
+    link.send(bytes, replies: 1, within: Self.patienceMilliseconds)
   }
 
   private func take(_ value: RESPValue) {
     guard let partition = current else { return }
-    if case .error(let text) = value { return lose(FleetTrouble(answer: text)) }
+    if case .error(let text) = value { return link.lose(FleetTrouble(answer: text)) }
     trouble = nil
     guard !isOutdated else { return end() }
     if let keys = keys[partition] { return take(value, for: keys[asked...], of: partition) }
     guard let parts = value.elements, parts.count == 2, let cursor = parts[0].string,
       let found = parts[1].elements, found.count.isMultiple(of: 2)
-    else { return lose("its answer to HSCAN is not understood") }
+    else { return link.lose("its answer to HSCAN is not understood") }
     handOver(found, of: partition)
     if cursor == "0" { return end() }
     ask(for: partition, after: cursor)
@@ -128,7 +111,7 @@ final class FleetLoader {
 
   private func take(_ value: RESPValue, for keys: ArraySlice<FleetKey>, of partition: Int) {
     guard let values = value.elements, 1...keys.count ~= values.count else {
-      return lose("its answer to HMGET is not understood")
+      return link.lose("its answer to HMGET is not understood")
     }
     asked += values.count
     handOver(

@@ -19,33 +19,6 @@ final class FleetServer {
 
   private enum State: Equatable { case connecting, preparing, ready, closed }
 
-  /// A request that has no answer yet.
-  private struct Pending {
-    var id: UInt64
-    var request: FleetRequest
-    var partition: Int
-    var sent: Int64
-    /// Whether the request is repeated because the server did not know its script.
-    var isRepeated = false
-  }
-
-  private enum Expected {
-    case memory
-    case persistence
-    case script(FleetScript)
-    case answer(Pending)
-    case replicas
-    case confirmation(Confirmation.Question)
-    case nothing
-  }
-
-  /// A change that the server has made, but its replicas have not confirmed.
-  private struct Unconfirmed {
-    var pending: Pending
-    var number: Int64
-    var engine: Int64?
-  }
-
   private static let memoryMilliseconds: UInt64 = 5_000
   private static let patienceMilliseconds: UInt64 = 1_000
   private static let oldestVersion = (7, 0)
@@ -53,8 +26,6 @@ final class FleetServer {
   private static let oldestVersionWithDisks = (7, 2)
   /// How often the replicas are looked at, at most, in microseconds.
   private static let replicasPause: Int64 = 900_000
-  /// The most requests that are under way at once; the others wait in `gathered`.
-  private static let maximumUnderWay = 4_096
 
   let node: FleetSettings.Node
   private let means: Means
@@ -62,16 +33,8 @@ final class FleetServer {
   private var state = State.connecting
   private(set) var partitions: Set<Int> = []
 
-  private var connection: FleetConnection?
-  private var expected: Deque<Expected> = []
-  private var shas = [[UInt8]](repeating: [], count: FleetScript.allCases.count)
-  private var gathered: Deque<Pending> = []
-  /// Requests to repeat, as the server did not know their script: before the gathered ones.
-  private var repeated: Deque<Pending> = []
-  private var underWay = 0
-  private var unconfirmed: [Unconfirmed] = []
-  private var isWaiting = false
-  private var scriptsToLoad: Set<FleetScript> = []
+  private var link: ReconnectingLink! = nil
+  private var pipe = RequestPipe()
 
   private(set) var confirmation: Confirmation
   /// Whether nothing was known of the server's replicas before.
@@ -82,14 +45,7 @@ final class FleetServer {
   private var streams: [FleetStream] = []
   private var loader: FleetLoader?
 
-  private var backoff = Backoff()
-  private(set) var version = ""
-  /// Why the server is not used; nil if it is.
-  private(set) var problem: FleetTrouble?
-  /// What partitions the server refuses to change, and why.
-  private var refusals: [Int: FleetTrouble] = [:]
-  /// The smoothed round-trip time, in microseconds.
-  private(set) var roundTrip: Int64 = 0
+  private(set) var health = ServerHealth()
 
   /// - Parameter promoted: the replicas of the server that this one replaces; nil if unknown.
   init(
@@ -101,6 +57,13 @@ final class FleetServer {
     isFirst = promoted == nil
     confirmation = Confirmation(
       means.settings, promoted ?? ReplicaSet(grace: means.settings.replicaGrace))
+    link = ReconnectingLink(node, means.connection) { [unowned self] in
+      prepare($0)
+    } received: { [unowned self] in
+      take($0)
+    } lost: { [unowned self] in
+      hasLost($0)
+    }
   }
 
   var isReady: Bool { state == .ready }
@@ -124,48 +87,28 @@ final class FleetServer {
 
   // MARK: Connecting
 
-  func connect() {
-    guard state != .closed else { return }
-    state = .connecting
-    connection = FleetConnection(node, means.connection) { [unowned self] in
-      prepare($0)
-    } received: { [unowned self] in
-      take($0)
-    } closed: { [unowned self] in
-      lose($0)
-    }
-    connection?.open()
-  }
+  func connect() { link.open() }
 
   private func prepare(_ greeting: FleetConnection.Greeting) {
-    version = greeting.version
+    health.version = greeting.version
     let isOnDisk = means.settings.durability == .disk
     let oldest = isOnDisk ? Self.oldestVersionWithDisks : Self.oldestVersion
-    let numbers = version.split(separator: ".").prefix(2).map { Int($0) ?? 0 }
+    let numbers = greeting.version.split(separator: ".").prefix(2).map { Int($0) ?? 0 }
     guard numbers.count == 2, (numbers[0], numbers[1]) >= oldest else {
       return refuse(
         """
-        its version is \(version); it must be \(oldest.0).\(oldest.1) or later\
+        its version is \(greeting.version); it must be \(oldest.0).\(oldest.1) or later\
         \(isOnDisk ? " for fleet.durability: disk" : "")
         """)
     }
-    guard greeting.role == "master" else { return lose("it is a replica at present") }
+    guard greeting.role == "master" else { return link.lose("it is a replica at present") }
     state = .preparing
     isPrepared = false
-    var bytes: [UInt8] = []
-    for (section, answer) in [
-      ("memory", Expected.memory), ("persistence", .persistence), ("replication", .replicas),
-    ] {
-      RESPRequest.append(["INFO", section].map(\.utf8Array), to: &bytes)
-      expected.append(answer)
-    }
-    for script in FleetScript.allCases { appendLoading(of: script, to: &bytes) }
-    send(bytes, replies: expected.count)
-  }
-
-  private func appendLoading(of script: FleetScript, to bytes: inout [UInt8]) {
-    RESPRequest.append(["SCRIPT", "LOAD", script.source].map(\.utf8Array), to: &bytes)
-    expected.append(.script(script))
+    pipe.ask(["INFO", "memory"], .memory)
+    pipe.ask(["INFO", "persistence"], .persistence)
+    pipe.ask(["INFO", "replication"], .replicas)
+    for script in FleetScript.allCases { pipe.load(script) }
+    send()
   }
 
   /// Uses the server. With `replicas: all`, only once a majority names it the primary.
@@ -173,7 +116,7 @@ final class FleetServer {
     guard state == .preparing, isPrepared else { return }
     if means.settings.replicas == .all {
       guard servers.names(node, since: 0) else {
-        problem = "no majority names it the primary yet"
+        health.problem = "no majority names it the primary yet"
         return servers.isDisturbed(by: self)
       }
       confirmation.replicas.add(servers.replicas(of: node), isFirst: isFirst)
@@ -184,25 +127,23 @@ final class FleetServer {
     }
     state = .ready
     reportReplicas()
-    backoff.reset()
-    problem = nil
+    link.works()
+    health.problem = nil
     servers.hasConnected(self)
     streams = FleetStream.division(partitions.sorted(), means.settings).map {
       FleetStream(self, means.connection, means.settings, servers, $0)
     }
     servers.connected(partitions.sorted())
-    checkMemoryLater(of: connection)
+    checkMemoryLater(of: link.connection)
   }
 
   /// Asks again for as long as the connection lasts: somebody may change the policy.
   private func checkMemoryLater(of connection: FleetConnection?) {
     means.connection.loop.schedule(inMilliseconds: Self.memoryMilliseconds) {
       [weak self, weak connection] in
-      guard let self, let connection, connection === self.connection, isReady else { return }
-      var bytes: [UInt8] = []
-      RESPRequest.append(["INFO", "memory"].map(\.utf8Array), to: &bytes)
-      expected.append(.memory)
-      send(bytes, replies: 1)
+      guard let self, let connection, connection === link.connection, isReady else { return }
+      pipe.ask(["INFO", "memory"], .memory)
+      send()
       checkMemoryLater(of: connection)
     }
   }
@@ -210,16 +151,15 @@ final class FleetServer {
   /// Reports that the server cannot be used until somebody changes its configuration.
   private func refuse(_ problem: FleetTrouble) {
     servers.refused(self, problem)
-    lose(problem)
+    link.lose(problem)
   }
 
-  /// Closes the connection, fails all requests without an answer, and connects again later.
-  private func lose(_ reason: FleetTrouble) {
+  /// Fails all requests without an answer.
+  private func hasLost(_ reason: FleetTrouble) {
     let wasReady = isReady
-    dropConnections()
+    closeReaders()
     state = .connecting
-    problem = reason
-    refusals = [:]
+    health.lose(reason)
     means.beginBatch()
     if wasReady {
       servers.disconnected(partitions.sorted())
@@ -228,16 +168,9 @@ final class FleetServer {
     }
     failRequests(reason.publicText)
     servers.hasDisconnected(self, wasReady: wasReady)
-    guard state != .closed else { return }
-    means.connection.loop.schedule(inMilliseconds: backoff.next()) { [weak self] in
-      guard let self, state == .connecting, connection == nil else { return }
-      connect()
-    }
   }
 
-  private func dropConnections() {
-    connection?.close()
-    connection = nil
+  private func closeReaders() {
     for stream in streams { stream.close() }
     streams = []
     loader?.close()
@@ -245,24 +178,16 @@ final class FleetServer {
   }
 
   private func failRequests(_ reason: String) {
-    let (expected, unconfirmed, gathered) = (expected, unconfirmed, repeated + gathered)
-    self.expected = []
-    self.unconfirmed = []
-    self.gathered = []
-    repeated = []
-    underWay = 0
-    isWaiting = false
-    scriptsToLoad = []
+    let (unconfirmed, sent, unsent) = pipe.takeAll()
     for one in unconfirmed { confirm(one, reason) }
-    for case .answer(let pending) in expected {
-      answer(pending, .failed(mayBeDone: pending.request.isChange, reason))
-    }
-    for pending in gathered { answer(pending, .failed(mayBeDone: false, reason)) }
+    for pending in sent { answer(pending, .failed(mayBeDone: pending.request.isChange, reason)) }
+    for pending in unsent { answer(pending, .failed(mayBeDone: false, reason)) }
   }
 
   /// Closes a server that has no partitions any more.
   func close() {
-    dropConnections()
+    link.close()
+    closeReaders()
     let wasReady = isReady
     state = .closed
     means.beginBatch()
@@ -273,7 +198,7 @@ final class FleetServer {
   // MARK: Requests
 
   func gather(_ request: FleetRequest, id: UInt64, of partition: Int) {
-    gathered.append(Pending(id: id, request: request, partition: partition, sent: 0))
+    pipe.gather(RequestPipe.Pending(id: id, request: request, partition: partition))
   }
 
   /// Sends gathered requests, unless replicas are asked, or earlier requests must be repeated.
@@ -281,72 +206,45 @@ final class FleetServer {
     guard isReady else { return }
     for stream in streams { stream.flush() }
     loader?.flush()
-    guard !isWaiting, !gathered.isEmpty || !repeated.isEmpty else { return }
-    // Requests of a partition stay in order: the others under way may have to be repeated, too.
-    guard scriptsToLoad.isEmpty || underWay == 0 else { return }
-    var bytes: [UInt8] = []
-    var replies = 0
-    for script in scriptsToLoad {
-      appendLoading(of: script, to: &bytes)
-      replies += 1
-    }
-    scriptsToLoad = []
+    guard pipe.canFlush else { return }
     let now = Self.now
-    var looksAtReplicas = false
-    while underWay < Self.maximumUnderWay, var pending = repeated.popFirst() ?? gathered.popFirst()
-    {
-      pending.sent = now
-      let sha = shas[pending.request.script.rawValue]
-      pending.request.append(servers.names[pending.partition], sha: sha, to: &bytes)
-      expected.append(.answer(pending))
-      replies += 1
-      underWay += 1
-      if pending.request.isChange, means.settings.waitsForReplicas { isWaiting = true }
-      if case .open = pending.request { looksAtReplicas = true }
-    }
-    if isWaiting {
-      replies += append(confirmation.begin(at: now), to: &bytes)
-    } else if looksAtReplicas, now - replicasAsked > Self.replicasPause {
+    let (hasChanges, opens) = pipe.askGathered(servers.names, at: now)
+    if hasChanges, means.settings.waitsForReplicas {
+      pipe.awaitReplicas()
+      ask(confirmation.begin(at: now))
+    } else if opens, now - replicasAsked > Self.replicasPause {
       replicasAsked = now
-      RESPRequest.append(["INFO", "replication"].map(\.utf8Array), to: &bytes)
-      expected.append(.replicas)
-      replies += 1
+      pipe.ask(["INFO", "replication"], .replicas)
     }
-    if replies > 0 { send(bytes, replies: replies) }
+    send()
   }
 
-  private func append(_ questions: [Confirmation.Question], to bytes: inout [UInt8]) -> Int {
+  private func ask(_ questions: [Confirmation.Question]) {
     for question in questions {
-      RESPRequest.append(confirmation.words(of: question).map(\.utf8Array), to: &bytes)
-      expected.append(.confirmation(question))
+      pipe.ask(confirmation.words(of: question), .confirmation(question))
     }
-    return questions.count
   }
 
-  private func send(_ bytes: [UInt8], replies: Int) {
-    connection?.send(bytes, replies: replies, within: Self.patienceMilliseconds)
+  private func send() {
+    let (bytes, replies) = pipe.takeOutput()
+    if replies > 0 { link.send(bytes, replies: replies, within: Self.patienceMilliseconds) }
   }
 
   /// Ends a blocked read of another client of this server, so that it can ask for other streams.
   func unblock(_ client: Int) {
-    var bytes: [UInt8] = []
-    RESPRequest.append(["CLIENT", "UNBLOCK", "\(client)"].map(\.utf8Array), to: &bytes)
-    expected.append(.nothing)
-    send(bytes, replies: 1)
+    pipe.ask(["CLIENT", "UNBLOCK", "\(client)"], .nothing)
+    send()
   }
 
   // MARK: Answers
 
   private func take(_ value: RESPValue) {
-    guard let first = expected.popFirst() else { return }
-    switch first {
-    case .nothing: break
+    switch pipe.next() {
+    case nil, .nothing: break
     case .memory: checkMemory(value)
     case .persistence: checkPersistence(value)
     case .script(let script): takeScript(script, value)
-    case .answer(let pending):
-      underWay -= 1
-      take(value, for: pending)
+    case .answer(let pending): take(value, for: pending)
     case .replicas: takeReplicas(value)
     case .confirmation(let question): take(value, to: question)
     }
@@ -359,7 +257,7 @@ final class FleetServer {
       if let text = value.errorText {
         return refuse(FleetTrouble(answer: text, "INFO replication: "))
       }
-      return lose("it is a replica at present")
+      return link.lose("it is a replica at present")
     }
     confirmation.note(report, at: Self.now)
     if isReady { reportReplicas() }
@@ -370,14 +268,11 @@ final class FleetServer {
     guard let outcome = confirmation.take(value, to: question, at: Self.now) else { return }
     switch outcome {
     case .again(let questions):
-      var bytes: [UInt8] = []
-      send(bytes, replies: append(questions, to: &bytes))
+      ask(questions)
+      send()
     case .over(let problem):
       means.beginBatch()
-      isWaiting = false
-      let done = unconfirmed
-      unconfirmed = []
-      for one in done { confirm(one, problem) }
+      for one in pipe.takeUnconfirmed() { confirm(one, problem) }
       forgetReplicas()
     }
   }
@@ -442,29 +337,21 @@ final class FleetServer {
     guard let sha = value.bytes else {
       let trouble = FleetTrouble(
         answer: value.errorText ?? "no error", "it does not take scripts: ")
-      return trouble.refusal?.isElsewhere == true ? lose(trouble) : refuse(trouble)
+      return trouble.refusal?.isElsewhere == true ? link.lose(trouble) : refuse(trouble)
     }
-    shas[script.rawValue] = sha
+    pipe.note(sha, of: script)
     guard state == .preparing, script == FleetScript.allCases.last else { return }
     isPrepared = true
     becomeReady()
   }
 
-  private func take(_ value: RESPValue, for pending: Pending) {
+  private func take(_ value: RESPValue, for pending: RequestPipe.Pending) {
     means.beginBatch()
     let now = Self.now
-    let took = now - pending.sent
-    roundTrip = roundTrip == 0 ? took : roundTrip + (took - roundTrip) / 8
+    health.note(roundTrip: now - pending.sent)
     let error = pending.request.error(in: value)
     let refusal = error.map { FleetRefusal($0) }
-    if refusal == .script, !pending.isRepeated {
-      // Somebody has removed the scripts. They are loaded again, before the request is repeated.
-      scriptsToLoad.insert(pending.request.script)
-      var again = pending
-      again.isRepeated = true
-      repeated.append(again)
-      return
-    }
+    if refusal == .script, !pending.isRepeated { return pipe.repeat(pending) }
     note(error, to: pending)
     let (body, engine) = pending.request.answer(value)
     guard case .changed(let number, _) = body, means.settings.waitsForReplicas else {
@@ -476,12 +363,12 @@ final class FleetServer {
       }
       return servers.answer(answer, to: pending.id)
     }
-    unconfirmed.append(Unconfirmed(pending: pending, number: number, engine: engine))
+    pipe.awaitConfirmation(.init(pending: pending, number: number, engine: engine))
   }
 
   /// Notes whether the server refuses changes of a partition. What it carries out is found by the
   /// next heartbeat.
-  private func note(_ error: String?, to pending: Pending) {
+  private func note(_ error: String?, to pending: RequestPipe.Pending) {
     let trouble = error.map { FleetTrouble(answer: $0, "it refuses changes: ") }
     let isElsewhere = trouble?.refusal?.isElsewhere == true
     if isElsewhere { servers.isDisturbed(by: self) }
@@ -489,16 +376,16 @@ final class FleetServer {
     if case .open = pending.request { isHeartbeat = true }
     // Perhaps another server takes over at this moment.
     guard isHeartbeat || trouble != nil && !isElsewhere else { return }
-    guard refusals[pending.partition] != trouble else { return }
-    refusals[pending.partition] = trouble
-    servers.noteRefusals(of: self)
+    if health.note(trouble, of: pending.partition) { servers.noteRefusals(of: self) }
   }
 
-  private func confirm(_ one: Unconfirmed, _ problem: String?) {
+  private func confirm(_ one: RequestPipe.Unconfirmed, _ problem: String?) {
     answer(one.pending, .changed(number: one.number, problem: problem), one.engine)
   }
 
-  private func answer(_ pending: Pending, _ body: FleetAnswer.Body, _ engine: Int64? = nil) {
+  private func answer(
+    _ pending: RequestPipe.Pending, _ body: FleetAnswer.Body, _ engine: Int64? = nil
+  ) {
     servers.answer(FleetAnswer(body, engine: engine, sent: pending.sent), to: pending.id)
   }
 
@@ -531,24 +418,51 @@ final class FleetServer {
 
   // MARK: Troubles
 
+  var streamTrouble: FleetTrouble? { streams.lazy.compactMap(\.trouble).first }
+  var unreadPartitions: Int { streams.reduce(0) { $0 + $1.unread } }
+  var trouble: FleetTrouble? {
+    health.problem ?? health.refusal ?? streamTrouble ?? loader?.trouble
+  }
+
+  /// A line of INFO. The error comes last, as it may contain commas.
+  func fact(forAdmin: Bool) -> String {
+    "address=\(node.text),connected=\(isReady ? 1 : 0),version=\(health.version),"
+      + "partitions=\(partitions.count),round_trip_us=\(health.roundTrip),"
+      + "replicas=\(confirmation.connected),"
+      + "missing=\(confirmation.replicas.missing.map(\.text).joined(separator: "|")),"
+      + "refuses=\(health.refusal?.refusal?.rawValue ?? ""),unread=\(unreadPartitions),"
+      + "error=\(trouble?.text(forAdmin: forAdmin).printable ?? "")"
+  }
+}
+
+/// What is known about a server besides its data.
+struct ServerHealth {
+  var version = ""
+  /// Why the server is not used; nil if it is.
+  var problem: FleetTrouble?
+  /// What partitions the server refuses to change, and why.
+  private var refusals: [Int: FleetTrouble] = [:]
+  /// The smoothed round-trip time, in microseconds.
+  private(set) var roundTrip: Int64 = 0
+
   /// Why the server refuses changes; nil if it does not.
   var refusal: FleetTrouble? { refusals.min { $0.key < $1.key }?.value }
   /// How many partitions it refuses to change, by the reason.
   var refusalCounts: [FleetRefusal: Int] {
     refusals.values.reduce(into: [:]) { $0[$1.refusal ?? .other, default: 0] += 1 }
   }
-  var streamTrouble: FleetTrouble? { streams.lazy.compactMap(\.trouble).first }
-  var unreadPartitions: Int { streams.reduce(0) { $0 + $1.unread } }
-  var trouble: FleetTrouble? { problem ?? refusal ?? streamTrouble ?? loader?.trouble }
 
-  /// A line of INFO. The error comes last, as it may contain commas.
-  func fact(forAdmin: Bool) -> String {
-    "address=\(node.text),connected=\(isReady ? 1 : 0),version=\(version),"
-      + "partitions=\(partitions.count),round_trip_us=\(roundTrip),"
-      + "replicas=\(confirmation.connected),"
-      + "missing=\(confirmation.replicas.missing.map(\.text).joined(separator: "|")),"
-      + "refuses=\(refusal?.refusal?.rawValue ?? ""),unread=\(unreadPartitions),"
-      + "error=\(trouble?.text(forAdmin: forAdmin).printable ?? "")"
+  mutating func lose(_ reason: FleetTrouble) { (problem, refusals) = (reason, [:]) }
+
+  mutating func note(roundTrip took: Int64) {
+    roundTrip = roundTrip == 0 ? took : roundTrip + (took - roundTrip) / 8
+  }
+
+  /// Notes whether changes of a partition are refused. Returns whether that is new.
+  mutating func note(_ trouble: FleetTrouble?, of partition: Int) -> Bool {
+    guard refusals[partition] != trouble else { return false }
+    refusals[partition] = trouble
+    return true
   }
 }
 

@@ -98,7 +98,9 @@ package final class FleetServers: FleetLink {
   /// Why a partition has no server.
   package func problem(of partition: Int) -> String {
     guard let owner = owners[partition] else { return "no server is known" }
-    guard !owner.isReady, let problem = owner.problem else { return "the servers do not answer" }
+    guard !owner.isReady, let problem = owner.health.problem else {
+      return "the servers do not answer"
+    }
     return "\(owner.node.text) cannot be used: \(problem.publicText)"
   }
 
@@ -169,16 +171,16 @@ package final class FleetServers: FleetLink {
     forgetTroubles(of: server.node)
     logger.log(
       .fleetConnected, .notice, "a server of the fleet is connected",
-      ["server": "\(server.node.text)", "version": "\(server.version)"])
+      ["server": "\(server.node.text)", "version": "\(server.health.version)"])
   }
 
   func hasDisconnected(_ server: FleetServer, wasReady: Bool) {
     if wasReady || problems[server.node] == nil {
       forgetTroubles(of: server.node)
-      problems[server.node] = server.problem
+      problems[server.node] = server.health.problem
       logger.log(
         .fleetDisconnected, .warning, "a server of the fleet is not connected",
-        ["server": "\(server.node.text)", "error": "\(server.problem?.text ?? "")"])
+        ["server": "\(server.node.text)", "error": "\(server.health.problem?.text ?? "")"])
     }
     isDisturbed(by: server)
   }
@@ -189,7 +191,7 @@ package final class FleetServers: FleetLink {
 
   /// Logs that a server refuses changes, and why, once; and that it does no more.
   func noteRefusals(of server: FleetServer) {
-    let trouble = server.refusal
+    let trouble = server.health.refusal
     guard refused[server.node] != trouble?.refusal else { return }
     refused[server.node] = trouble?.refusal
     if let trouble, let refusal = trouble.refusal {
@@ -436,7 +438,7 @@ package final class FleetServers: FleetLink {
 
   /// How many partitions cannot be changed, by the reason.
   var refusals: [FleetRefusal: Int] {
-    servers.values.reduce(into: [:]) { $0.merge($1.refusalCounts, uniquingKeysWith: +) }
+    servers.values.reduce(into: [:]) { $0.merge($1.health.refusalCounts, uniquingKeysWith: +) }
   }
 
   /// How many partitions have changes that cannot be read.
@@ -447,7 +449,7 @@ package final class FleetServers: FleetLink {
   var trouble: String? {
     guard !isComplete else {
       let troubles = servers.values.flatMap { server in
-        [server.refusal, server.streamTrouble].compactMap {
+        [server.health.refusal, server.streamTrouble].compactMap {
           $0.map { "\(server.node.text): \($0.publicText)" }
         }
       }
@@ -456,7 +458,7 @@ package final class FleetServers: FleetLink {
     let missing = owners.count { $0?.isReady != true }
     let reasons = servers.values.filter { !$0.isReady }
       .compactMap { server in
-        server.problem.map { "\(server.node.text): \($0.publicText)" }
+        server.health.problem.map { "\(server.node.text): \($0.publicText)" }
       }.sorted()
     return "fleet: \(missing) of \(owners.count) partitions have no server"
       + (reasons.isEmpty ? "" : " (\(reasons.joined(separator: "; ")))")

@@ -17,9 +17,8 @@ final class FleetStream {
   private unowned let server: FleetServer
   private unowned let servers: FleetServers
   private let means: FleetConnection.Means
-  private var connection: FleetConnection?
+  private var link: ReconnectingLink! = nil
   private var client: Int?
-  private var backoff = Backoff()
   private var isClosed = false
 
   /// The followed partitions, and when following began.
@@ -50,6 +49,15 @@ final class FleetStream {
     self.means = means
     self.servers = servers
     self.partitions = partitions
+    link = ReconnectingLink(server.node, means) { [unowned self] greeting in
+      guard greeting.role == "master" else { return link.lose("it is a replica at present") }
+      client = greeting.client
+      read()
+    } received: { [unowned self] in
+      take($0)
+    } lost: { [unowned self] in
+      hasLost($0)
+    }
   }
 
   /// Returns the partitions of each reader.
@@ -81,28 +89,14 @@ final class FleetStream {
   func flush() {
     guard hasChanged, !isClosed else { return }
     hasChanged = false
-    guard connection != nil else { return connect() }
+    guard link.isOpen else { return link.open() }
     if reading == nil { read() } else if let client { server.unblock(client) }
   }
 
   // MARK: Connection
 
-  private func connect() {
-    guard !isClosed, connection == nil else { return }
-    connection = FleetConnection(server.node, means) { [unowned self] greeting in
-      guard greeting.role == "master" else { return lose("it is a replica at present") }
-      client = greeting.client
-      read()
-    } received: { [unowned self] in
-      take($0)
-    } closed: { [unowned self] in
-      lose($0)
-    }
-    connection?.open()
-  }
-
-  private func lose(_ reason: FleetTrouble) {
-    drop()
+  private func hasLost(_ reason: FleetTrouble) {
+    (client, reading) = (nil, nil)
     failures += 1
     // Perhaps the reply was too large for the link.
     portion.fail()
@@ -111,19 +105,12 @@ final class FleetStream {
       problem = reason.about("its changes cannot be read: ")
       servers.noteStreams(of: server)
     }
-    means.loop.schedule(inMilliseconds: backoff.next()) { [weak self] in self?.connect() }
-  }
-
-  private func drop() {
-    connection?.close()
-    connection = nil
-    client = nil
-    reading = nil
   }
 
   func close() {
     isClosed = true
-    drop()
+    link.close()
+    (client, reading) = (nil, nil)
   }
 
   // MARK: Troubles
@@ -161,7 +148,7 @@ final class FleetStream {
 
   private func hasRead() {
     failures = 0
-    backoff.reset()
+    link.works()
     guard problem != nil else { return }
     problem = nil
     servers.noteStreams(of: server)
@@ -170,13 +157,13 @@ final class FleetStream {
   // MARK: Reading
 
   private func read() {
-    guard let connection, connection.isReady, reading == nil, !followed.isEmpty else { return }
+    guard link.isReady, reading == nil, !followed.isEmpty else { return }
     let request = request ?? makeRequest()
     self.request = request
     var bytes = request.bytes
     for partition in request.partitions { RESPRequest.append(last[partition]!, to: &bytes) }
     reading = followed
-    connection.send(
+    link.send(
       bytes, replies: 1, within: Self.blockMilliseconds + Self.patienceMilliseconds)
   }
 
@@ -196,7 +183,7 @@ final class FleetStream {
     if case .error(let text) = value {
       if FleetRefusal(text).isElsewhere { servers.isDisturbed(by: server) }
       // Some versions report a read that was unblocked as an error.
-      guard text.hasPrefix("UNBLOCKED") else { return lose(FleetTrouble(answer: text)) }
+      guard text.hasPrefix("UNBLOCKED") else { return link.lose(FleetTrouble(answer: text)) }
     }
     hasRead()
     let streams = value.elements ?? []
