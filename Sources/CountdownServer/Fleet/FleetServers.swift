@@ -18,18 +18,23 @@ package final class FleetServers: FleetLink {
   private var servers: [FleetSettings.Node: FleetServer] = [:]
   /// The server of each partition; nil if it is not known.
   private var owners: [FleetServer?]
-  /// How many replicas were reported that need not confirm changes.
-  private var reportedReplicas: [FleetSettings.Node: Int] = [:]
-  /// The problem that was logged last about each server that cannot be used.
-  private var problems: [FleetSettings.Node: FleetTrouble] = [:]
-  /// What was logged last of the changes that servers refuse, and of streams that cannot be read.
-  private var refused: [FleetSettings.Node: FleetRefusal] = [:]
-  private var unread: [FleetSettings.Node: FleetTrouble] = [:]
+  /// What was logged last about each server.
+  private var logged: [FleetSettings.Node: Logged] = [:]
   /// Partitions whose records were lost, and until when changes are refused, in microseconds; they
   /// are logged together.
   private var lost: [Int: Int64] = [:]
   /// The partitions that servers have not opened, and why; they are logged together, too.
   private var closed: [Int: FleetClosure] = [:]
+
+  private struct Logged {
+    /// How many replicas need not confirm changes.
+    var replicas = 0
+    /// Why it cannot be used.
+    var problem: FleetTrouble?
+    /// Why it refuses changes, and why streams cannot be read.
+    var refused: FleetRefusal?
+    var unread: FleetTrouble?
+  }
 
   /// The receiver of answers and entries, which outlives all connections.
   weak var client: (any FleetLinkClient)?
@@ -175,9 +180,9 @@ package final class FleetServers: FleetLink {
   }
 
   func hasDisconnected(_ server: FleetServer, wasReady: Bool) {
-    if wasReady || problems[server.node] == nil {
+    if wasReady || logged[server.node]?.problem == nil {
       forgetTroubles(of: server.node)
-      problems[server.node] = server.health.problem
+      logged[server.node, default: Logged()].problem = server.health.problem
       logger.log(
         .fleetDisconnected, .warning, "a server of the fleet is not connected",
         ["server": "\(server.node.text)", "error": "\(server.health.problem?.text ?? "")"])
@@ -186,14 +191,15 @@ package final class FleetServers: FleetLink {
   }
 
   private func forgetTroubles(of node: FleetSettings.Node) {
-    (problems[node], refused[node], unread[node]) = (nil, nil, nil)
+    let replicas = logged[node]?.replicas ?? 0
+    logged[node] = replicas > 0 ? Logged(replicas: replicas) : nil
   }
 
   /// Logs that a server refuses changes, and why, once; and that it does no more.
   func noteRefusals(of server: FleetServer) {
     let trouble = server.health.refusal
-    guard refused[server.node] != trouble?.refusal else { return }
-    refused[server.node] = trouble?.refusal
+    guard logged[server.node]?.refused != trouble?.refusal else { return }
+    logged[server.node, default: Logged()].refused = trouble?.refusal
     if let trouble, let refusal = trouble.refusal {
       logger.log(
         .fleetRefuses, .error, "a server of the fleet refuses changes: \(refusal.text)",
@@ -211,9 +217,9 @@ package final class FleetServers: FleetLink {
   /// Logs that streams of a server cannot be read, once for each reason; and that they can again.
   func noteStreams(of server: FleetServer) {
     let trouble = server.streamTrouble
-    let known = unread[server.node]
+    let known = logged[server.node]?.unread
     guard (known == nil) != (trouble == nil) || known?.refusal != trouble?.refusal else { return }
-    unread[server.node] = trouble
+    logged[server.node, default: Logged()].unread = trouble
     if let trouble {
       logger.log(
         .fleetUnread, .error,
@@ -243,10 +249,8 @@ package final class FleetServers: FleetLink {
 
   /// Logs that fewer replicas confirm changes than there are, once.
   func reportReplicas(of server: FleetServer, _ count: Int) {
-    guard server.hasUnaskedReplicas, reportedReplicas[server.node, default: 0] < count else {
-      return
-    }
-    reportedReplicas[server.node] = count
+    guard server.hasUnaskedReplicas, logged[server.node]?.replicas ?? 0 < count else { return }
+    logged[server.node, default: Logged()].replicas = count
     logger.log(
       .fleetReplicas, .warning,
       "fleet.replicas is lower than the replicas of a server; a failover can lose what is accepted",
@@ -254,8 +258,8 @@ package final class FleetServers: FleetLink {
   }
 
   func refused(_ server: FleetServer, _ problem: FleetTrouble) {
-    guard problems[server.node] != problem else { return }
-    problems[server.node] = problem
+    guard logged[server.node]?.problem != problem else { return }
+    logged[server.node, default: Logged()].problem = problem
     logger.log(
       .fleetRefused, .critical, "a server of the fleet cannot be used: \(problem.text)",
       ["server": "\(server.node.text)"])

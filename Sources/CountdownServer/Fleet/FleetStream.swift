@@ -21,10 +21,7 @@ final class FleetStream {
   private var client: Int?
   private var isClosed = false
 
-  /// The followed partitions, and when following began.
-  private var followed: [Int: Int] = [:]
-  /// The id of the last entry of each followed partition.
-  private var last: [Int: [UInt8]] = [:]
+  private var followed: [Int: Followed] = [:]
   /// The read without those ids; nil if other partitions are followed than before.
   private var request: (bytes: [UInt8], partitions: [Int])?
   private var changes = 0
@@ -36,10 +33,23 @@ final class FleetStream {
   private var failures = 0
   /// Why the streams cannot be read; nil if they can.
   private var problem: FleetTrouble?
-  /// Entries that heartbeats have named, and since when they are awaited, by partition.
-  private var awaited: [Int: (number: Int64, since: Int64)] = [:]
-  /// The partitions in which one has not come in time.
-  private var late: Set<Int> = []
+
+  /// A stream that is followed.
+  private struct Followed {
+    /// When following began, as a number of `changes`.
+    let since: Int
+    /// The id of the last entry.
+    var last: [UInt8]
+    /// The entry that a heartbeat has named, and since when it is awaited.
+    var awaited: (number: Int64, since: Int64)?
+    /// Whether that has not come in time.
+    var isLate = false
+
+    /// The number of the last entry.
+    var position: Int64? {
+      Int64(String(decoding: last.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self))
+    }
+  }
 
   init(
     _ server: FleetServer, _ means: FleetConnection.Means, _ settings: FleetSettings,
@@ -69,21 +79,16 @@ final class FleetStream {
 
   func follow(_ partition: Int, after number: Int64) {
     changes += 1
-    followed[partition] = changes
-    last[partition] = id(number)
-    forgetAwaited(partition)
+    followed[partition] = Followed(since: changes, last: [UInt8](decimal: number) + "-0".utf8)
     hasChanged = true
     request = nil
   }
 
   func stop(_ partition: Int) {
     guard followed.removeValue(forKey: partition) != nil else { return }
-    forgetAwaited(partition)
     hasChanged = true
     request = nil
   }
-
-  private func id(_ number: Int64) -> [UInt8] { [UInt8](decimal: number) + "-0".utf8 }
 
   /// Reads at once, if the followed partitions have changed.
   func flush() {
@@ -117,33 +122,27 @@ final class FleetStream {
 
   var trouble: FleetTrouble? {
     problem
-      ?? (late.isEmpty
+      ?? (lateCount == 0
         ? nil : "changes that were made over \(Self.longestDelay / 1_000_000) s ago have not come")
   }
 
+  private var lateCount: Int { followed.values.count(where: \.isLate) }
+
   /// How many partitions have changes that are not read.
-  var unread: Int { problem == nil ? late.count : followed.count }
+  var unread: Int { problem == nil ? lateCount : followed.count }
 
   /// Compares the newest entry, which a heartbeat has named, with the position in the stream.
   func compare(_ newest: Int64, of partition: Int, at now: Int64) {
-    guard followed[partition] != nil, let position = number(last[partition]!) else { return }
-    if let mark = awaited[partition], position < mark.number {
+    guard var stream = followed[partition], let position = stream.position else { return }
+    if let mark = stream.awaited, position < mark.number {
       guard now - mark.since > Self.longestDelay else { return }
-      late.insert(partition)
+      stream.isLate = true
     } else {
-      awaited[partition] = position < newest ? (newest, now) : nil
-      late.remove(partition)
+      stream.awaited = position < newest ? (newest, now) : nil
+      stream.isLate = false
     }
+    followed[partition] = stream
     servers.noteStreams(of: server)
-  }
-
-  private func number(_ id: [UInt8]) -> Int64? {
-    Int64(String(decoding: id.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self))
-  }
-
-  private func forgetAwaited(_ partition: Int) {
-    awaited[partition] = nil
-    late.remove(partition)
   }
 
   private func hasRead() {
@@ -161,8 +160,10 @@ final class FleetStream {
     let request = request ?? makeRequest()
     self.request = request
     var bytes = request.bytes
-    for partition in request.partitions { RESPRequest.append(last[partition]!, to: &bytes) }
-    reading = followed
+    for partition in request.partitions {
+      RESPRequest.append(followed[partition]!.last, to: &bytes)
+    }
+    reading = followed.mapValues(\.since)
     link.send(
       bytes, replies: 1, within: Self.blockMilliseconds + Self.patienceMilliseconds)
   }
@@ -211,10 +212,10 @@ final class FleetStream {
       let values = parts[1].elements,
       let partition = servers.partitionOfStream[name],
       // Since the read began, following may have stopped, or begun again at another entry.
-      let since = followed[partition], since == asked[partition]
+      let since = followed[partition]?.since, since == asked[partition]
     else { return }
     // Ids rise, also those of entries that no daemon has written: none is read twice.
-    if let id = values.last?.elements?.first?.bytes { last[partition] = id }
+    if let id = values.last?.elements?.first?.bytes { followed[partition]!.last = id }
     let entries = values.compactMap(FleetEntry.init)
     if !entries.isEmpty { servers.take(entries, of: partition) }
   }
