@@ -16,6 +16,7 @@ enum ThrottleKind: GuardKind {
   static let isInHistory = false
   static let takesTurns = true
   static let canBlock = true
+
   /// Gives a limit the rules of a reload before anything of it is due.
   static func releaseAbsent(_ index: UInt32, in engine: Engine, at now: Moment) {
     if engine.stores.throttles.reload != nil { engine.adoptRules(index) }
