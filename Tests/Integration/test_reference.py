@@ -27,6 +27,7 @@ def project(tmp_path):
     """A project in which docs-lint finds nothing."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(PROJECT / "scripts/retired-words.txt", tmp_path / "scripts")
+    shutil.copy(PROJECT / "scripts/retired-names.txt", tmp_path / "scripts")
     (tmp_path / "README.md").write_text("# Title\n\n[Title](#title), `go on`\n")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     return tmp_path

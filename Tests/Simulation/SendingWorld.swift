@@ -177,7 +177,7 @@ final class SendingWorld {
     settings.policies = settings.policies.mapValues {
       try! SendPolicy(name: $0.name, $0.rules, shadow: $0.shadow)
     }
-    engine.reload(settings)
+    engine.reload(settings, at: now)
   }
 
   func disconnect() {
