@@ -100,6 +100,17 @@ def meta_layout(field):
     field("start", "I")
 
 
+def tokens(field):
+    for n in range(field("tokens", "I")):
+        field(f"command {n}", "B")
+        field(f"generation {n}", "q")
+        field(f"token {n}", "text")
+        field(f"at {n}", "q")
+        if field.__self__["version"] >= 7:
+            field(f"digest {n}", "q")
+            field(f"id {n}", "q")
+
+
 def countdown(field):
     field("left" if field("phase", "B") == 1 else "moment", "q")
     field("count", "I")
@@ -111,11 +122,7 @@ def countdown(field):
     field("ready_title", "text?")
     if field("details", "B"):
         field("meta", "text?")
-        for n in range(field("tokens", "I")):
-            field(f"command {n}", "B")
-            field(f"generation {n}", "q")
-            field(f"token {n}", "text")
-            field(f"at {n}", "q")
+        tokens(field)
         if field("sending", "B"):
             field("rest", "rest")
 
@@ -190,11 +197,7 @@ def layout(kind):
         parts[kind](field)
         if kind in ("throttle", "once", "gate", "debounce"):
             field("over", "B")
-            for n in range(field("tokens", "I")):
-                field(f"command {n}", "B")
-                field(f"generation {n}", "q")
-                field(f"token {n}", "text")
-                field(f"at {n}", "q")
+            tokens(field)
 
     return fields
 

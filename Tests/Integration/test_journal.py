@@ -223,7 +223,7 @@ def test_a_long_journal_is_read_entry_by_entry(daemon, tmp_path):
 def test_the_oldest_makes_room(daemon):
     client = daemon.connect()
     count = happen(client, 1_200)
-    written(daemon, 500)
+    written(daemon, 200)
     eventually(lambda: decisions(daemon)[0]["number"] > 200, "the oldest are gone")
     found = entries(daemon)
     assert len(list((daemon.state / "journal").iterdir())) <= 9
@@ -232,7 +232,7 @@ def test_the_oldest_makes_room(daemon):
     numbers = [entry["number"] for entry in found]
     assert numbers == sorted(numbers)
     report = replay(daemon, daemon.config_path)
-    assert report["differing"] == 0 and 300 < report["decisions"] < count
+    assert report["differing"] == 0 and 150 < report["decisions"] < count
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_the_journal_leaves_the_last_space_to_the_state(start_daemon, tmp_path):
         disk.close()
 
 
-@pytest.mark.daemon(virtual_time=True, config=RULES.replace("8MiB", "1MiB, entries: 1000"))
+@pytest.mark.daemon(virtual_time=True, config=RULES.replace("8MiB", "1MiB, entries: 2000"))
 def test_a_missing_segment_is_counted_and_the_others_are_read(daemon, tmp_path):
     client = daemon.connect()
     written(daemon, happen(client, 400))

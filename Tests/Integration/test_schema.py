@@ -62,7 +62,10 @@ def test_events_are_valid(tmp_path, daemon):
 # What countdown-gateway keeps from pages. A new field is there or in PublicFields.swift: pages see
 # it only if somebody has decided so.
 INSIDE = {
-    "countdown": {"key", "policy", "limit", "channel", "next_channel", "owner", "meta", "uid"},
+    "countdown": {
+        "key", "policy", "limit", "channel", "next_channel", "owner", "meta", "uid", "codes",
+        "codes.generation", "codes.expires_in_ms", "codes.attempts_left",
+    },
     "hud": {"key", "owner", "holds.request", "holds.owner"},
     "timer": {"key", "owner", "payload"},
     "throttle": {"key"},

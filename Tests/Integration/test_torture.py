@@ -85,7 +85,7 @@ CHANGES = {
     "a generation goes back": (changed("timer", generation=lambda generation: generation - 1), "generation"),
     "what was left moves": (changed("countdown", lambda countdown: countdown["phase"] == 1, left=later), "left"),
     "meta is lost": (changed("countdown", lambda countdown: countdown.get("meta"), meta=None), "meta"),
-    "a token is another": (other_tokens, "RESEND"),
+    "a token is another": (other_tokens, "(START|RESEND).*TOKEN"),
     "the newest events are lost": ("DELETE FROM events WHERE last_seq = (SELECT max(last_seq) FROM events)",
         "is lost|the newest event is|published, but not kept|times, found|was ready"),
     "the oldest events are lost": ("DELETE FROM events WHERE last_seq = (SELECT min(last_seq) FROM events "

@@ -126,7 +126,8 @@ package final class Replay {
     }
     let boot = entry.at.boot + shift
     host.now = Moment(boot: max(boot, host.now.boot), wall: entry.at.wall)
-    if entry.what == .ran { ran = entry.until.map { $0 + shift } }
+    // A daemon that has run nothing yet says 0, whatever its clock.
+    if entry.what == .ran { ran = entry.until.map { $0 > .zero ? $0 + shift : .zero } }
     passTime()
     switch entry.what {
     case .state: restore(entry)

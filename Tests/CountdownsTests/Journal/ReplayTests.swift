@@ -107,7 +107,7 @@ import Testing
 
   @Test func theSameRulesDecideTheSameFromEachSegmentOn() throws {
     var reasons: Set<String> = []
-    for seed in 1...4 as ClosedRange<UInt64> {
+    for seed in 1...8 as ClosedRange<UInt64> {
       let entries = try record(3_000, seed: seed)
       let starts = entries.indices.filter { entries[$0].what == .segment }
       #expect(starts.count > 20)

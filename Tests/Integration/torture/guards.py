@@ -54,8 +54,11 @@ def take(old, options, moment):
         asked = changed(old, rate, moment)
     accepted = asked["used"] + cost <= rate[0]
     if "PEEK" in options or not accepted:
-        # Nothing changes, whatever the view shows.
+        # Nothing changes, whatever the view shows. A rate that is not accepted has no say in when
+        # everything comes back.
         generation = old["generation"] if old else 0
+        if not accepted and old:
+            asked["deadline"] = old["deadline"]
         return old, [], view({**asked, "generation": generation}, accepted, None if accepted else "rate")
     asked["used"] += cost
     asked["deadline"] = after(asked["deadline"], cost * milliseconds_of_one(rate))

@@ -126,7 +126,8 @@ extension Engine {
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
     let view = try changeCountdown(key, generation, .resumed, at: now) { index, sending in
-      guard let sending, let left = sending.ownLeft else {
+      guard case .paused = countdowns.machine(index).phase, let sending, let left = sending.ownLeft
+      else {
         return countdowns[index].machine.resume(at: now.boot)
       }
       resumeWait(index, sending, left: left, at: now)
@@ -275,11 +276,12 @@ extension Engine {
     if let sending {
       sending.record.hold(&countdowns[index].machine, by: sending.policy, at: now.boot)
     }
-    if countdowns.machine(index) != before {
-      publish(countdown: index, event, at: now)
-      armOrRun(index, at: now)
-    }
-    return countdownView(index, at: now)
+    guard countdowns.machine(index) != before else { return countdownView(index, at: now) }
+    publish(countdown: index, event, at: now)
+    let view = countdownView(index, at: now)
+    armOrRun(index, at: now)
+    // What was due at once may have ended it.
+    return countdowns.contains(index) ? countdownView(index, at: now) : view
   }
 
   func removeCountdown(_ index: UInt32) {

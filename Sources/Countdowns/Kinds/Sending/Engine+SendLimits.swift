@@ -118,6 +118,7 @@ extension Engine {
         let index =
           context.sharedLimits == nil
           ? throttles.find(key).flatMap { throttles[$0].isOver ? nil : $0 } : limit(key, at: now)
+        if let index { adoptRules(index) }
         return Charge(key: key, rules: rules, index: index)
       }
     }
