@@ -404,6 +404,7 @@ lint: docs-lint ## Check format and style, and docs
 	@swift format lint --strict --recursive $(SWIFT_FILES)
 	@scripts/lines.py --functions
 	@scripts/kinds-lint.py
+	@scripts/arrows-lint.py
 
 .PHONY: docs
 docs: build ## Write the generated tables of docs/reference

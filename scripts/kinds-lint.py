@@ -22,6 +22,8 @@ EXCEPTIONS = {
     "Kinds/Stores.swift": "",
     # The settings and errors of kinds, which the configuration names.
     "EngineSettings.swift": "",
+    # The limits of a countdown that a fleet decides about.
+    "DecisionContext.swift": "SharedLimits",
     # `OWNER scope:ID`. An owner is a connection, a scope or a page.
     "Commands/Call.swift": ".scope",
     "Ownership": ".scope .page",

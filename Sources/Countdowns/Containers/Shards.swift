@@ -35,7 +35,3 @@ extension UInt32: ShardKey {
 extension UInt64: ShardKey {
   var shard: UInt8 { UInt8(truncatingIfNeeded: self) }
 }
-
-extension Generation: ShardKey {
-  var shard: UInt8 { UInt8(truncatingIfNeeded: value) }
-}

@@ -60,7 +60,7 @@ extension ExpiringKind where Self: SharedKind {
 }
 
 extension Engine {
-  func copyIsDue(_ key: FleetKey) { context.copies?.isDue(key) }
+  func copyIsDue(_ key: FleetKey) { context.copies?.isDue(key.kind, key.key) }
 
   func expireCopy(_ entity: EntityRef, due: Instant, at now: Moment) {
     entity.kind.shared?.expireCopy(entity.index, due: due, in: self, at: now)

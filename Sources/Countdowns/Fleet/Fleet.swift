@@ -63,7 +63,7 @@ package final class Fleet {
     dispatcher.engine.decide(
       withCopies: DecisionContext.Copies(
         of: KindSet(settings.kinds), areLogged: settings.mirror == .all,
-        isDue: { [unowned self] in fallDue($0) },
+        isDue: { [unowned self] in fallDue(FleetKey($0, $1)) },
         position: { [unowned self] in position(of: FleetKey($0, $1)) }))
     workbench.isOwnerThere = { [unowned self] in isThereForDecision($0) }
     workbench.copy = { [unowned self] in copyOfLimit($0, at: $1) }

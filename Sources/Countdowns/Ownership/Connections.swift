@@ -107,3 +107,7 @@ struct Connections: ~Copyable, ConnectionLiveness {
     lastUser.entities = entities(of: uid) + change
   }
 }
+
+extension Generation: ShardKey {
+  var shard: UInt8 { UInt8(truncatingIfNeeded: value) }
+}

@@ -24,12 +24,12 @@ enum DecisionContext {
     /// How many stored entities the fleet hides, as it shares their kind.
     var hiddenCount = 0
     /// Called when something is due for a copy.
-    let isDue: (FleetKey) -> Void
+    let isDue: (EntityKind, [UInt8]) -> Void
     /// Returns the position up to which a snapshot of a shared entity includes the events.
     let position: (EntityKind, [UInt8]) -> String?
 
     init(
-      of kinds: KindSet, areLogged: Bool, isDue: @escaping (FleetKey) -> Void,
+      of kinds: KindSet, areLogged: Bool, isDue: @escaping (EntityKind, [UInt8]) -> Void,
       position: @escaping (EntityKind, [UInt8]) -> String?
     ) {
       (self.kinds, self.areLogged) = (kinds, areLogged)
