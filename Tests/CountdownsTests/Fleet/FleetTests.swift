@@ -41,7 +41,8 @@ import Wire
     let b = FleetCounter(servers, daemon: 2)
     for command in ["START k BRIEF", "GET k", "CANCEL k"] {
       let reply = "\(try b.say("COUNTDOWN \(command)"))"
-      #expect(reply.contains("UNAVAILABLE the servers have a countdown of that name in format \(newer)"))
+      #expect(
+        reply.contains("UNAVAILABLE the servers have a countdown of that name in format \(newer)"))
     }
     #expect(servers.records[key]?.bytes.first == newer)
     servers.records[key] = FleetRecord(record.version, Array(record.bytes.dropLast()))
