@@ -7,6 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+from swift_code import code
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "Sources/Countdowns"
 LIST = ROOT / "scripts/arrows.txt"
@@ -18,12 +20,6 @@ HEADER = """\
 DECLARATION = r"^(?:package |public |indirect |final |@\w+ )*(?:struct|class|enum|protocol|typealias) (\w+)"
 
 
-def code(path):
-    """Returns a source without its comments and literals."""
-    text = re.sub(r'\"\"\".*?\"\"\"', '""', path.read_text(), flags=re.S)
-    return re.sub(r'"(?:[^"\\\n]|\\.)*"|//.*', "", text)
-
-
 def folder(path):
     """Returns the folder of a file; files beside the folders are the engine's."""
     parts = path.relative_to(SOURCES).parts
@@ -32,7 +28,7 @@ def folder(path):
 
 def arrows():
     """Returns the arrows, each with a type that one folder names and the other declares."""
-    files = [(folder(path), code(path)) for path in sorted(SOURCES.rglob("*.swift"))]
+    files = [(folder(path), code(path.read_text())) for path in sorted(SOURCES.rglob("*.swift"))]
     declared = {}
     for name, text in files:
         for type_name in re.findall(DECLARATION, text, re.M):

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import urllib.parse
 
+from swift_code import code
+
 WIDTH = 100
 LINK = re.compile(r"""\]\(\s*<?([^)\s>]+)|^\[[^\]]+\]:\s+(\S+)|(?:src|href|srcset)="([^"]+)\"""", re.M)
 MENTION = re.compile(r"(?<![\w./-])docs/[\w./-]+\.(?:md|svg)")
@@ -139,16 +141,10 @@ def retired_list(root, name, flags=0):
 
 
 def retired_names(text, names):
-    """Yields the retired names in the code of a source, without its comments and literals."""
-    in_block = False
-    for number, line in enumerate(text.splitlines(), 1):
-        is_edge = line.count('"""') == 1
-        in_block ^= is_edge
-        if in_block or is_edge:
-            continue
-        code = STRING.sub('""', line).partition("//")[0]
+    """Yields the retired names in the code of a source."""
+    for number, line in enumerate(code(text).splitlines(), 1):
         for pattern, instead in names:
-            for match in pattern.finditer(code):
+            for match in pattern.finditer(line):
                 yield number, f"the name '{match[0]}' is retired; use: {instead}"
 
 

@@ -49,6 +49,8 @@ MISSING = "docs/" + "none.md"
         ("Sources/a.swift", f'let a = "{WIDE}"'),
         ("Sources/a.swift", "let anew = 1  // `anew`"),
         ("Tests/a.swift", "// anew"),
+        ("Sources/a.swift", 'a("mostBytes")  // mostBytes'),
+        ("Sources/a.swift", 'let a = """\nmostBytes\n"""'),
     ],
 )
 def test_docs_lint_accepts(project, file, text):
@@ -73,6 +75,8 @@ def test_docs_lint_accepts(project, file, text):
         ("Sources/a.swift", "/// Begins anew.", "Sources/a.swift:1: 'anew' is retired; say: again"),
         ("Sources/a.swift", 'a("Begins anew")', "Sources/a.swift:1: 'anew' is retired; say: again"),
         ("Sources/a.swift", '"""\nanew\n"""', "Sources/a.swift:2: 'anew' is retired; say: again"),
+        ("Sources/a.swift", '"""\na\n"""\nlet mostBytes = 1',
+            "Sources/a.swift:4: the name 'mostBytes' is retired; use: maximum…, peak…"),
         ("config/a.yaml", "# anew", "config/a.yaml:1: 'anew' is retired; say: again"),
         ("Makefile", f"# see {MISSING}", f"Makefile:1: {MISSING} does not exist"),
     ],
@@ -82,3 +86,28 @@ def test_docs_lint_rejects(project, file, text, problem):
     (project / file).write_text(text + "\n")
     check = run("docs-lint.py", project)
     assert (check.returncode, check.stdout) == (1, problem + "\n")
+
+
+def test_arrows_are_listed(tmp_path):
+    shutil.copytree(PROJECT / "scripts", tmp_path / "scripts")
+    (tmp_path / "scripts/arrows.txt").write_text("A -> B\n")
+    sources = {
+        "A/a.swift": "struct One {}", "B/b.swift": 'let a = "One"  // One',
+        "C/c.swift": "func c(_ one: One) {}",
+    }  # fmt: skip
+    for name, text in sources.items():
+        file = tmp_path / "Sources/Countdowns" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text + "\n")
+
+    def lint(*arguments):
+        return subprocess.run(
+            [sys.executable, tmp_path / "scripts/arrows-lint.py", *arguments],
+            capture_output=True, text=True)  # fmt: skip
+
+    found = lint()
+    assert found.returncode == 1 and found.stdout.splitlines() == [
+        "scripts/arrows.txt: new arrow: C -> A, which names One",
+        "scripts/arrows.txt: no longer there: A -> B",
+    ]
+    assert lint("--write").returncode == 0 and lint().returncode == 0

@@ -23,11 +23,11 @@ package struct DebounceModel: Model {
     /// When the last call was made, in microseconds.
     var lastCall: Int64
     var rule: Debounce.Rule
-    var untold: [(at: Int64, payload: [UInt8]?)] = []
+    var unreported: [(at: Int64, payload: [UInt8]?)] = []
 
     var quiet: Int64 { lastCall + rule.quiet.microseconds }
     var longest: Int64? {
-      guard let first = untold.first, let wait = rule.maximumWait else { return nil }
+      guard let first = unreported.first, let wait = rule.maximumWait else { return nil }
       return max(first.at + wait.microseconds, lastCall)
     }
     var deadline: Int64 { min(quiet, longest ?? .max) }
@@ -91,7 +91,7 @@ package struct DebounceModel: Model {
         entry = found
         entry.state.rule = rule
         entry.state.lastCall = now
-        entry.state.untold.append((now, payload))
+        entry.state.unreported.append((now, payload))
       } else {
         entry = Ledger.Entry(
           key: key, generation: world.newGeneration(), owner: owner, deadline: nil,
@@ -99,7 +99,7 @@ package struct DebounceModel: Model {
         if rule.isLeading {
           fired(entry, [(now, payload)], reason: .leading)
         } else {
-          entry.state.untold = [(now, payload)]
+          entry.state.unreported = [(now, payload)]
         }
       }
       entry.owner = owner
@@ -109,9 +109,9 @@ package struct DebounceModel: Model {
     case .flush(let generation):
       guard let entry = ledger[key] else { return .flag(false) }
       try ledger.check(generation, entry)
-      guard !entry.state.untold.isEmpty else { return .flag(false) }
+      guard !entry.state.unreported.isEmpty else { return .flag(false) }
       ledger.remove(key)
-      fired(entry, entry.state.untold, reason: .flush)
+      fired(entry, entry.state.unreported, reason: .flush)
       return .flag(true)
     case .cancel(let generation):
       guard let entry = ledger[key] else { return .flag(false) }
@@ -136,12 +136,12 @@ package struct DebounceModel: Model {
     }
     let burst = entry.state
     guard burst.deadline <= now else { return }
-    if !burst.untold.isEmpty {
+    if !burst.unreported.isEmpty {
       let isQuiet = burst.deadline == burst.quiet
       fired(
-        entry, burst.untold, due: burst.deadline, reason: isQuiet ? .quiet : .maximumWait)
+        entry, burst.unreported, due: burst.deadline, reason: isQuiet ? .quiet : .maximumWait)
     }
-    entry.state.untold = []
+    entry.state.unreported = []
     entry.deadline = entry.state.deadline
     if burst.quiet <= now { ledger.remove(key) } else { ledger.put(entry) }
   }
@@ -162,10 +162,10 @@ package struct DebounceModel: Model {
 
   private func facts(_ entry: Ledger.Entry, _ world: World) -> Facts {
     let left = Ledger.left(entry.state.deadline, world)
-    let untold = entry.state.untold
+    let unreported = entry.state.unreported
     return Facts(
-      state: untold.isEmpty ? .resting : .waiting, generation: entry.generation,
-      calls: Int64(untold.count), payload: untold.last?.payload, remainingMS: left.ms,
+      state: unreported.isEmpty ? .resting : .waiting, generation: entry.generation,
+      calls: Int64(unreported.count), payload: unreported.last?.payload, remainingMS: left.ms,
       deadlineUnixMS: left.unixMS, owner: entry.owner)
   }
 

@@ -256,7 +256,7 @@ extension InteractionSimulation {
     let expected = expectedEmissions.map { "\($0.scope) by \($0.connection)" }
     events.emissions = []
     expectedEmissions = []
-    try compare("who was told", reported, expected)
+    try compare("who was notified", reported, expected)
   }
 
   // MARK: Comparing

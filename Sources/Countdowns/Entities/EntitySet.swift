@@ -1,5 +1,5 @@
 /// A set of entities: bits for 1,024 adjacent indices of a kind in each page. A table has 2²⁷
-/// places, so there are never more than some 130,000 pages to move when the set grows, however the
+/// slots, so there are never more than some 130,000 pages to move when the set grows, however the
 /// entities are spread.
 struct EntitySet {
   /// The pages, each under the entity of its lowest bit; no page is empty.

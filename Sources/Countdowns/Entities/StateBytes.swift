@@ -75,8 +75,8 @@ package struct StateWriter: StateVisitor {
     integer(UInt32(0))
     body(&self)
     let length = UInt32(bytes.count - start - 4)
-    for slot in 0..<4 {
-      bytes[start + slot] = UInt8(truncatingIfNeeded: length >> (24 - 8 * slot))
+    for index in 0..<4 {
+      bytes[start + index] = UInt8(truncatingIfNeeded: length >> (24 - 8 * index))
     }
   }
 
@@ -147,11 +147,11 @@ package struct StateReader: StateVisitor {
       fail()
       return 0
     }
-    let slot = position - bytes.startIndex
+    let offset = position - bytes.startIndex
     position += size
     return Number(
       bigEndian: unsafe bytes.span.bytes.unsafeLoadUnaligned(
-        fromByteOffset: slot, as: Number.self))
+        fromByteOffset: offset, as: Number.self))
   }
 
   /// Reads `count` bytes; fails if fewer are left.

@@ -278,10 +278,7 @@ extension Engine {
     }
     guard countdowns.machine(index) != before else { return countdownView(index, at: now) }
     publish(countdown: index, event, at: now)
-    let view = countdownView(index, at: now)
-    armOrRun(index, at: now)
-    // What was due at once may have ended it.
-    return countdowns.contains(index) ? countdownView(index, at: now) : view
+    return currentView(index, at: now)
   }
 
   func removeCountdown(_ index: UInt32) {

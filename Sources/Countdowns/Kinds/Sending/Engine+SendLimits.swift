@@ -214,8 +214,6 @@ extension Engine {
         key, withLimits: withLimits, generation: nil, by: client, at: now)
     }
     publish(countdown: index, .forgiven, by: client.uid, at: now)
-    let last = countdownView(index, at: now)
-    armOrRun(index, at: now)
-    return countdowns.contains(index) ? countdownView(index, at: now) : last
+    return currentView(index, at: now)
   }
 }

@@ -81,20 +81,22 @@ extension Engine {
           key, generation: atAny ? nil : code, atAny: atAny, token: token, at: now)
       }
     }
-    var tried: [CodeView]?
-    if atAny { tried = [] }
+    var tried: [CodeView] = []
     if atAny, case .accepted = attempt {
       tried = codesToCheck(of: index, upTo: countdowns.generation(index), at: now)
     }
     if attempt == .accepted(isLast: true) {
-      let locked = tried?.filter { $0.attemptsLeft == 0 }.map(\.generation)
-      for code in locked ?? [code].compactMap(\.self) {
+      if atAny {
+        for code in tried where code.attemptsLeft == 0 {
+          publish(countdown: index, .locked, code.generation, at: now)
+        }
+      } else {
         publish(countdown: index, .locked, code, at: now)
       }
       lockOut(index, sending, at: now)
     }
     var view = countdownView(index, code: code, at: now)
-    view.codes = tried
+    if atAny { view.codes = tried }
     return (attempt, view)
   }
 
@@ -235,7 +237,7 @@ extension Engine {
 
   /// Runs what a change made due, and returns the view afterwards; the view before if the countdown
   /// was forgotten by that.
-  private func currentView(_ index: UInt32, at now: Moment) -> CountdownView {
+  func currentView(_ index: UInt32, at now: Moment) -> CountdownView {
     let last = countdownView(index, at: now)
     armOrRun(index, at: now)
     return countdowns.contains(index) ? countdownView(index, at: now) : last

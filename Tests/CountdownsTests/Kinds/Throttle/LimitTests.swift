@@ -187,6 +187,20 @@ import Testing
     #expect(try counter.say("DBSIZE") == .integer(0))
   }
 
+  @Test func aViewOfACountdownKnowsTheRulesOfAReload() throws {
+    _ = try start("4511")
+    _ = try start("4512")
+    var rules = LimitRules.Rules()
+    rules.rate = Throttle.Rate(burst: 2, count: 1, period: .seconds(200))
+    var settings = try Self.settings()
+    settings.throttles["ip"] = try LimitRules(rules)
+    counter.dispatcher.engine.reload(settings, at: counter.host.now)
+    // Before any slice of the reload.
+    let now = counter.host.now
+    counter.host.now = Moment(boot: now.boot + .seconds(1), wall: now.wall + .seconds(1))
+    #expect(try counter.say("COUNTDOWN GET 4511")["retry_after_ms"] == .integer(199_000))
+  }
+
   @Test func badRequestsSayWhatToDoAndChangeNothing() throws {
     try counter.expectError("THROTTLE TAKE ipp:1", "no limit for 'ipp:1'", "did you mean 'ip'?")
     try counter.expectError("THROTTLE TAKE k", "no limit for 'k'", "needs BURST and RATE")
@@ -347,6 +361,29 @@ import Testing
       counter.pass(10_000)
       #expect(try counter.say("COUNTDOWN GET 4511")["state"] == .bulk("ready"))
     }
+  }
+
+  @Test func resumeOfACancelledCountdownThatHadWaitedIsRefused() throws {
+    _ = try wait()
+    _ = try counter.say("COUNTDOWN PAUSE 4511")
+    _ = try counter.say("COUNTDOWN CANCEL 4511")
+    try counter.expectError("COUNTDOWN RESUME 4511", "not counting")
+    #expect(try counter.say("COUNTDOWN GET 4511")["state"] == .bulk("idle"))
+  }
+
+  /// Nothing is kept once it is ready, and it is ready at once.
+  @Test func resumeOfWhatIsForgottenAtOnceIsAnswered() throws {
+    var settings = try Self.settings()
+    settings.keepReady = .zero
+    let counter = DispatcherHarness(engine: settings)
+    for key in ["4512", "4511"] {
+      _ = try counter.say("COUNTDOWN START \(key) POLICY phone LIMIT ip:1")
+    }
+    counter.pass(35_000)
+    _ = try counter.say("COUNTDOWN PAUSE 4511")
+    counter.pass(172_800_000)
+    #expect(try counter.say("COUNTDOWN RESUME 4511")["key"] == .bulk("4511"))
+    #expect(try counter.say("COUNTDOWN GET 4511") == .null)
   }
 
   @Test func thoseWhoWaitForOneLimitAreReadyOneAfterTheOther() throws {
