@@ -48,9 +48,12 @@ let package = Package(
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
   ],
   targets: [
-    // Time.
+    // Memory for very many small values. Knows nothing of what they are.
     .systemLibrary(name: "CPrefetch"),
-    .target(name: "TimerWheel", dependencies: ["CPrefetch"], swiftSettings: strict),
+    .target(name: "Memory", dependencies: ["CPrefetch"], swiftSettings: strict),
+
+    // Time.
+    .target(name: "TimerWheel", dependencies: ["Memory"], swiftSettings: strict),
     .systemLibrary(name: "CTimerFD"),
     .target(
       name: "DispatchTimers", dependencies: ["CTimerFD", "TimerWheel"], swiftSettings: strict),
@@ -65,7 +68,7 @@ let package = Package(
     .target(
       name: "Countdowns",
       dependencies: [
-        "TimerWheel", "Wire",
+        "Memory", "TimerWheel", "Wire",
         .daemon("DequeModule", "swift-collections"),
         .daemon("HeapModule", "swift-collections"),
         .daemon("Histogram", "hdrhistogram-swift"),
@@ -181,6 +184,8 @@ let package = Package(
       path: "Tests/Tools/store-bench", swiftSettings: settings),
 
     .testTarget(
+      name: "MemoryTests", dependencies: ["Memory", "SeededRandom"], swiftSettings: settings),
+    .testTarget(
       name: "TimerWheelTests", dependencies: ["SeededRandom", "TimerWheel", "TimerWheelOracle"],
       swiftSettings: settings),
     .testTarget(
@@ -204,7 +209,8 @@ let package = Package(
       dependencies: ["CountdownConfiguration", "Wire"],
       swiftSettings: settings),
     .testTarget(
-      name: "CountdownsTests", dependencies: ["Countdowns", "SeededRandom", "Simulation", "Wire"],
+      name: "CountdownsTests",
+      dependencies: ["Countdowns", "Memory", "SeededRandom", "Simulation", "Wire"],
       swiftSettings: settings),
     .testTarget(
       name: "CountdownStoreTests", dependencies: ["CountdownStore", "Countdowns"],

@@ -1,3 +1,5 @@
+import Memory
+
 /// The engine's part of the configuration.
 package struct EngineSettings: Equatable, Sendable {
   package struct Limits: Equatable, Sendable {

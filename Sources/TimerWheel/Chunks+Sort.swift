@@ -1,3 +1,5 @@
+import Memory
+
 extension Chunks {
   /// Turns a list of at most 64 timers into a run: one chunk, sorted by deadline. Timers with equal
   /// deadlines keep their order.

@@ -1,3 +1,5 @@
+import Memory
+
 /// The entries of armed timers, (deadline, record), in chunks of 64. Chunks form lists, one for
 /// each slot and each run.
 ///

@@ -1,3 +1,5 @@
+import Memory
+
 /// The part of a timer that is found by index, wherever its entry is: 8 bytes. Its payload, another
 /// 8 bytes, is stored separately, because cancelling does not need it.
 struct Record {

@@ -1,3 +1,5 @@
+import Memory
+
 /// A hierarchical timing wheel: very many pending timers with exact deadlines.
 ///
 /// Time is a count of *ticks*; what a tick is (a microsecond, a frame, a step of a simulation) is

@@ -1,3 +1,5 @@
+import Memory
+
 /// The state of an entity: everything that makes its future, owner included.
 ///
 /// Each kind describes it once, and the same bytes are a change in the log, a row of the

@@ -1,3 +1,4 @@
+import Memory
 import TimerWheel
 import Wire
 

@@ -1,4 +1,4 @@
-import TimerWheel
+import Memory
 import Wire
 
 /// The codes of words that are frequent in the event log: names of fields and events, states,

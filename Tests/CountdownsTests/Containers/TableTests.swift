@@ -1,3 +1,4 @@
+import Memory
 import SeededRandom
 import Testing
 import TimerWheel

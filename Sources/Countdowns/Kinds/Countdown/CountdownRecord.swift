@@ -1,3 +1,5 @@
+import Memory
+
 /// A countdown, packed.
 struct CountdownRecord: BitwiseCopyable {
   struct Flags: OptionSet {

@@ -1,3 +1,4 @@
+import Memory
 import TimerWheel
 
 /// Countdowns by key and by index, like an `EntityTable`, but packed: there may be tens of millions

@@ -1,3 +1,5 @@
+import Memory
+
 /// What is due for countdowns, and when.
 extension Engine {
   /// Returns when a countdown's timer fires; nil if none is armed.

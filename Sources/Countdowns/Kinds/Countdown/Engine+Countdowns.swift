@@ -1,3 +1,5 @@
+import Memory
+
 extension Engine {
   // MARK: Commands
 

@@ -1,3 +1,5 @@
+import Memory
+
 /// Starts under a policy that names limits, and lockouts.
 extension Engine {
   /// Returns the limits of a START.

@@ -1,3 +1,5 @@
+import Memory
+
 /// Named limits: several decide together, and all are charged or none.
 extension Engine {
   /// A limit that a request is charged to.

@@ -1,3 +1,5 @@
+import Memory
+
 /// All rate limits, with the pages of sends of named limits.
 final class ThrottleStore: TableStore {
   typealias State = GuardEntity<Throttle>

@@ -1,3 +1,5 @@
+import Memory
+
 /// The tree of scopes: which are open, in which order they close, and the path of an event.
 ///
 ///     (nothing) --insert--> open --renewed lease--> open

@@ -1,3 +1,4 @@
+import Memory
 import TimerWheel
 
 /// All scopes, their tree, and the closings in progress.

@@ -15,20 +15,20 @@ import CPrefetch
 /// pages if the system has them: timers are touched in any order, and looking up small pages would
 /// cost about as much as the memory itself. A mapping reserves far more addresses than needed, but
 /// takes memory only where it is touched, so it grows without a copy.
-package struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
-  package private(set) var cells: Cells<Element>
+public struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
+  public private(set) var cells: Cells<Element>
   private var mapping: Mapping?
 
-  package init(capacity: Int) { cells = .allocate(capacity) }
+  public init(capacity: Int) { cells = .allocate(capacity) }
 
   deinit { Self.release(cells, mapping) }
 
-  package var capacity: Int { cells.count }
+  @inlinable public var capacity: Int { cells.count }
 
-  var allocatedBytes: Int { capacity * MemoryLayout<Element>.stride }
+  package var allocatedBytes: Int { capacity * MemoryLayout<Element>.stride }
 
   /// Doubles the capacity until it is at least `needed`.
-  package mutating func grow(atLeast needed: Int) {
+  public mutating func grow(atLeast needed: Int) {
     var capacity = capacity
     while capacity < needed { capacity *= 2 }
     let bytes = capacity * MemoryLayout<Element>.stride
@@ -51,7 +51,7 @@ package struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
   }
 
   /// Discards all values and shrinks to a capacity of `small`.
-  mutating func startOver(_ small: Int) {
+  package mutating func startOver(_ small: Int) {
     Self.release(cells, mapping)
     mapping = nil
     cells = .allocate(small)
@@ -178,7 +178,7 @@ public struct Cells<Element: BitwiseCopyable> {
   }
 
   /// Begins to fetch a value, so that reading it a moment later does not wait for memory.
-  package func prefetch(_ index: Int) {
+  @inlinable public func prefetch(_ index: Int) {
     assert(index >= 0 && index < count)
     unsafe countdownd_prefetch(base + index)
   }

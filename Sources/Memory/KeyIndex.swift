@@ -1,5 +1,3 @@
-import TimerWheel
-
 /// Finds the index of an entity by the hash of its key. Takes about seven bytes per entity.
 ///
 ///     hash: | directory … | … | tag 5 | offset in the segment 10 |
@@ -10,76 +8,74 @@ import TimerWheel
 /// index and five bits of the hash, so that few wrong keys are compared; a split asks for the
 /// hashes again.
 ///
-/// The hash (SipHash) has a random key per process, so that nobody can choose keys that collide.
+/// The caller chooses the hash. It should depend on a secret, so that nobody can choose keys that
+/// collide.
 ///
 /// Source: R. Fagin, J. Nievergelt, N. Pippenger, H. R. Strong, "Extendible Hashing" (ACM TODS
 /// 1979).
-struct KeyIndex: ~Copyable {
-  typealias Hash = UInt32
+public struct KeyIndex: ~Copyable {
+  public typealias Hash = UInt32
 
   /// The most entries: an index must fit in a slot beside the tag.
-  static let maximumEntries = (1 << indexBits) - 2
+  @inlinable public static var maximumEntries: Int { (1 << indexBits) - 2 }
 
-  private static let hashBits: UInt32 = 32
-  private static let offsetBits: UInt32 = 10
-  private static let slots = 1 << Int(offsetBits)
-  private static let offsetMask = slots - 1
-  private static let indexBits = 27
-  private static let indexMask: UInt32 = 1 << UInt32(indexBits) - 1
+  @inlinable static var hashBits: UInt32 { 32 }
+  @inlinable static var offsetBits: UInt32 { 10 }
+  @inlinable static var slots: Int { 1 << Int(offsetBits) }
+  @inlinable static var offsetMask: Int { slots - 1 }
+  @inlinable static var indexBits: Int { 27 }
+  @inlinable static var indexMask: UInt32 { 1 << UInt32(indexBits) - 1 }
   /// The most slots in use: keeps probing short, and leaves empty slots that end it.
-  private static let maximumUsed = slots * 7 / 8
+  @inlinable static var maximumUsed: Int { slots * 7 / 8 }
   /// A full segment with fewer live entries than this is rebuilt, not split.
-  private static let fewAlive = slots * 5 / 8
+  @inlinable static var fewAlive: Int { slots * 5 / 8 }
 
-  private static let empty: UInt32 = 0
+  @inlinable static var empty: UInt32 { 0 }
   /// A removed entry; probing continues past it.
-  private static let removed = UInt32.max
+  @inlinable static var removed: UInt32 { UInt32.max }
 
+  @usableFromInline
   struct Segment: BitwiseCopyable {
     /// The number of slots that are not empty.
-    var used: UInt16 = 0
-    var alive: UInt16 = 0
+    @usableFromInline var used: UInt16 = 0
+    @usableFromInline var alive: UInt16 = 0
     /// The number of leading hash bits that all its entries share.
-    var depth: UInt16 = 0
+    @usableFromInline var depth: UInt16 = 0
   }
 
   /// The slots of all segments, one segment after the other.
-  private var slotMemory = GrowingArray<UInt32>(capacity: slots)
-  private var slots: Cells<UInt32>
-  private var segmentMemory = GrowingArray<Segment>(capacity: 1)
-  private var segments: Cells<Segment>
+  @usableFromInline var slotMemory = GrowingArray<UInt32>(capacity: slots)
+  @usableFromInline var slots: Cells<UInt32>
+  @usableFromInline var segmentMemory = GrowingArray<Segment>(capacity: 1)
+  @usableFromInline var segments: Cells<Segment>
   private var segmentCount = 1
   /// The segments by the first `depth` bits of a hash.
-  private var directory: [UInt32] = [0]
-  private var depth: UInt32 = 0
-  private(set) var count = 0
+  @usableFromInline var directory: [UInt32] = [0]
+  @usableFromInline var depth: UInt32 = 0
+  public internal(set) var count = 0
 
-  init() {
+  public init() {
     slots = slotMemory.cells
     segments = segmentMemory.cells
   }
 
-  static func hash(_ key: Span<UInt8>) -> Hash {
-    Hash(truncatingIfNeeded: SipHash.ofProcess(key))
-  }
-
-  @inline(__always)
-  private func segment(_ hash: Hash) -> Int {
+  @inlinable @inline(__always)
+  func segment(_ hash: Hash) -> Int {
     // In 64 bits, because a shift by 32 must give 0.
     Int(directory[Int(UInt64(hash) &>> UInt64(Self.hashBits &- depth))])
   }
 
-  @inline(__always)
-  private static func tag(_ hash: Hash) -> UInt32 {
+  @inlinable @inline(__always)
+  static func tag(_ hash: Hash) -> UInt32 {
     (hash >> offsetBits) << UInt32(indexBits)
   }
 
-  @inline(__always)
-  private static func offset(_ hash: Hash) -> Int { Int(hash) & offsetMask }
+  @inlinable @inline(__always)
+  static func offset(_ hash: Hash) -> Int { Int(hash) & offsetMask }
 
   /// O(1).
-  @inline(__always)
-  func find(hash: Hash, where matches: (UInt32) -> Bool) -> UInt32? {
+  @inlinable @inline(__always)
+  public func find(hash: Hash, where matches: (UInt32) -> Bool) -> UInt32? {
     let start = segment(hash) << Int(Self.offsetBits)
     let tag = Self.tag(hash)
     var offset = Self.offset(hash)
@@ -95,15 +91,16 @@ struct KeyIndex: ~Copyable {
   }
 
   /// Begins to fetch the slot that `find` reads first.
-  func prefetch(_ hash: Hash) {
+  @inlinable
+  public func prefetch(_ hash: Hash) {
     slots.prefetch(segment(hash) << Int(Self.offsetBits) | Self.offset(hash))
   }
 
   /// O(1), amortized; a split asks for the hashes of a segment.
   ///
   /// - Parameter hashOf: returns the hash of an index that was inserted before.
-  @inline(__always)
-  mutating func insert(_ index: UInt32, hash: Hash, hashOf: (UInt32) -> Hash) {
+  @inlinable @inline(__always)
+  public mutating func insert(_ index: UInt32, hash: Hash, hashOf: (UInt32) -> Hash) {
     precondition(Int(index) < Self.maximumEntries, "the index is full")
     var segment = segment(hash)
     while segments[segment].used >= Self.maximumUsed {
@@ -119,7 +116,8 @@ struct KeyIndex: ~Copyable {
   }
 
   /// Removes an index, which must be present. O(1).
-  mutating func remove(_ index: UInt32, hash: Hash) {
+  @inlinable
+  public mutating func remove(_ index: UInt32, hash: Hash) {
     let segment = segment(hash)
     let start = segment << Int(Self.offsetBits)
     let entry = (index + 1) | Self.tag(hash)
@@ -142,8 +140,8 @@ struct KeyIndex: ~Copyable {
     } while slots[start | offset] == Self.removed
   }
 
-  @inline(__always)
-  private func insertEntry(_ index: UInt32, _ hash: Hash, in segment: Int) {
+  @inlinable @inline(__always)
+  mutating func insertEntry(_ index: UInt32, _ hash: Hash, in segment: Int) {
     let start = segment << Int(Self.offsetBits)
     var offset = Self.offset(hash)
     while slots[start | offset] != Self.empty, slots[start | offset] != Self.removed {
@@ -156,8 +154,8 @@ struct KeyIndex: ~Copyable {
 
   /// Splits a segment if enough of its entries are live. Then empties it and returns its entries,
   /// which the caller must insert again.
-  @inline(never)
-  private mutating func makeRoom(in segment: Int, _ hash: Hash) -> [UInt32] {
+  @usableFromInline @inline(never)
+  mutating func makeRoom(in segment: Int, _ hash: Hash) -> [UInt32] {
     if segments[segment].alive >= Self.fewAlive { split(segment, hash) }
     let start = segment << Int(Self.offsetBits)
     var all: [UInt32] = []

@@ -1,52 +1,53 @@
-import TimerWheel
-
 /// The slots of a table: small numbers, each free or taken. Slots are taken in the order of
 /// memory.
-struct Slots: ~Copyable {
-  private var free = FreeIndices()
+public struct Slots: ~Copyable {
+  @usableFromInline var free = FreeIndices()
   /// One more than the highest slot taken since the start, or since `startOver`.
-  private(set) var end = 0
+  public internal(set) var end = 0
+
+  public init() {}
 
   /// Takes a free slot. O(1).
-  @inline(__always)
-  mutating func take() -> UInt32 {
+  @inlinable @inline(__always)
+  public mutating func take() -> UInt32 {
     let slot = free.take() ?? takeNew()
     end = max(end, Int(slot) + 1)
     return slot
   }
 
   /// Returns a free slot without taking it. O(1).
-  mutating func peek() -> UInt32 {
+  package mutating func peek() -> UInt32 {
     let slot = free.take() ?? takeNew()
     free.insert(slot)
     return slot
   }
 
   /// Takes a given slot, which must be free. O(1) when slots rise.
-  mutating func take(_ slot: UInt32) {
+  package mutating func take(_ slot: UInt32) {
     if Int(slot) >= free.end { free.extend(to: (Int(slot) / 64 + 1) * 64) }
     free.remove(slot)
     end = max(end, Int(slot) + 1)
   }
 
   @inline(never)
-  private mutating func takeNew() -> UInt32 {
+  @usableFromInline
+  mutating func takeNew() -> UInt32 {
     free.extend(to: free.end + 64)
     return free.take()!
   }
 
   /// Frees a slot. O(1).
-  @inline(__always)
-  mutating func release(_ slot: UInt32) { free.insert(slot) }
+  @inlinable @inline(__always)
+  public mutating func release(_ slot: UInt32) { free.insert(slot) }
 
   /// Calls `body` with each taken slot. O(end / 64), plus O(1) for each.
-  func forEachTaken(_ body: (UInt32) -> Void) { free.forEachTaken(body) }
+  package func forEachTaken(_ body: (UInt32) -> Void) { free.forEachTaken(body) }
 
   /// Calls `body` with each region of `size` slots, a multiple of 64, that are all free.
-  func forEachFreeRegion(of size: Int, _ body: (Range<Int>) -> Void) {
+  package func forEachFreeRegion(of size: Int, _ body: (Range<Int>) -> Void) {
     free.forEachFreeRegion(of: size, body)
   }
 
   /// Resets `end` once no slot is taken, so that cursors start over.
-  mutating func startOver() { end = 0 }
+  package mutating func startOver() { end = 0 }
 }

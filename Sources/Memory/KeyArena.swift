@@ -1,73 +1,74 @@
-import TimerWheel
-
 /// Packed keys: each is in a cell, after a header of two bytes, in units of four bytes. A separate
 /// heap allocation would take 32 bytes more per key.
 ///
 /// Cells come in a few sizes. A free cell is reused for a key of its size, or is cut up for smaller
 /// keys.
-struct KeyArena: ~Copyable {
+public struct KeyArena: ~Copyable {
   /// The number of a key's first unit.
-  typealias Offset = UInt32
+  public typealias Offset = UInt32
 
   /// In bytes; the keys of entities are shorter.
-  static let longestKey = Int(UInt16.max)
+  package static var longestKey: Int { Int(UInt16.max) }
 
-  private static let unit = 4
-  fileprivate static let headerBytes = 2
+  @inlinable static var unit: Int { 4 }
+  @inlinable static var headerBytes: Int { 2 }
   /// The number of bytes that offsets can address.
-  static let maximumBytes = unit << 32
+  public static var maximumBytes: Int { unit << 32 }
 
   /// So many units take too little memory to be worth giving back.
   private static let small = 4_096
 
   /// The most memory for keys, in bytes.
-  let limit: Int
+  public let limit: Int
 
-  private var memory = GrowingArray<UInt32>(capacity: 256)
-  private var base: Cells<UInt32>
+  @usableFromInline var memory = GrowingArray<UInt32>(capacity: 256)
+  @usableFromInline var base: Cells<UInt32>
   /// The first unit that was never used. Unit 0 holds no key: offset 0 means none.
-  private var end = 1
+  @usableFromInline var end = 1
   /// The first free cell of each size, which holds the offset of the next one; 0 means none.
-  private var free = [UInt32](repeating: 0, count: 64)
+  @usableFromInline var free = [UInt32](repeating: 0, count: 64)
   /// A bit for each size that may have a free cell.
-  private var freeSizes: UInt64 = 0
+  @usableFromInline var freeSizes: UInt64 = 0
 
   /// The bytes in use, with those of free cells.
-  var bytes: Int { end * Self.unit }
+  package var bytes: Int { end * Self.unit }
 
-  init(limit: Int = maximumBytes) {
+  public init(limit: Int = maximumBytes) {
     self.limit = min(limit, Self.maximumBytes)
     base = memory.cells
   }
 
   /// Returns the smallest size that fits a key. Each number of units up to 16 is a size, then each
   /// doubling has four sizes, so at most a fifth of a cell is unused.
-  private static func size(forLength length: Int) -> Int {
+  @inlinable
+  static func size(forLength length: Int) -> Int {
     size(ofUnits: (headerBytes + length + unit - 1) / unit)
   }
 
-  private static func size(ofUnits units: Int) -> Int {
+  @inlinable
+  static func size(ofUnits units: Int) -> Int {
     guard units > 16 else { return units - 1 }
     let doubling = 59 - (units - 1).leadingZeroBitCount
     return 16 + doubling * 4 + (units - 1) >> (doubling + 2) & 3
   }
 
-  private static func units(ofSize size: Int) -> Int {
+  @inlinable
+  static func units(ofSize size: Int) -> Int {
     guard size >= 16 else { return size + 1 }
     return (20 + (size - 16) % 4 * 4) << ((size - 16) / 4)
   }
 
   /// The key at an offset, valid until that key is removed or another one is added.
-  subscript(offset: Offset) -> Span<UInt8> {
+  @inlinable public subscript(offset: Offset) -> Span<UInt8> {
     @inline(__always) @_lifetime(borrow self)
     get { Self.key(offset, in: base) }
   }
 
-  @inline(__always)
-  func with<R>(_ offset: Offset, _ body: (Span<UInt8>) -> R) -> R { body(self[offset]) }
+  @inlinable @inline(__always)
+  public func with<R>(_ offset: Offset, _ body: (Span<UInt8>) -> R) -> R { body(self[offset]) }
 
-  @inline(__always) @_lifetime(borrow base)
-  private static func key(_ offset: Offset, in base: borrowing Cells<UInt32>) -> Span<UInt8> {
+  @inlinable @inline(__always) @_lifetime(borrow base)
+  static func key(_ offset: Offset, in base: borrowing Cells<UInt32>) -> Span<UInt8> {
     // The length is in the lower half of the first unit.
     base.bytes(
       of: Int(offset), after: headerBytes,
@@ -77,7 +78,8 @@ struct KeyArena: ~Copyable {
   /// Adds a key and returns its offset; nil if there is no room left. O(length).
   ///
   /// - Precondition: `key` has at most `longestKey` bytes.
-  mutating func add(_ key: Span<UInt8>) -> Offset? {
+  @inlinable
+  public mutating func add(_ key: Span<UInt8>) -> Offset? {
     let size = Self.size(forLength: key.count)
     guard let offset = takeCell(size) else { return nil }
     base[Int(offset)] = UInt32(UInt16(key.count)).littleEndian
@@ -85,20 +87,21 @@ struct KeyArena: ~Copyable {
     return offset
   }
 
-  mutating func remove(_ offset: Offset) {
+  @inlinable
+  public mutating func remove(_ offset: Offset) {
     release(offset, Self.size(forLength: self[offset].count))
   }
 
   /// Removes all keys, and gives back the memory of long ones.
-  mutating func startOver() {
+  public mutating func startOver() {
     if memory.capacity > Self.small { self = KeyArena(limit: limit) }
     end = 1
     freeSizes = 0
     for size in free.indices { free[size] = 0 }
   }
 
-  @inline(__always)
-  private mutating func takeCell(_ size: Int) -> Offset? {
+  @inlinable @inline(__always)
+  mutating func takeCell(_ size: Int) -> Offset? {
     let offset = free[size]
     if offset != 0 {
       free[size] = base[Int(offset)]
@@ -116,8 +119,8 @@ struct KeyArena: ~Copyable {
   }
 
   /// Cuts a cell from a larger free cell; the rest becomes free cells.
-  @inline(never)
-  private mutating func cutCell(_ wanted: Int) -> Offset? {
+  @usableFromInline @inline(never)
+  mutating func cutCell(_ wanted: Int) -> Offset? {
     while true {
       let fitting = freeSizes >> UInt64(wanted)
       guard fitting != 0 else { return nil }
@@ -140,7 +143,8 @@ struct KeyArena: ~Copyable {
     }
   }
 
-  private mutating func release(_ offset: Offset, _ size: Int) {
+  @inlinable
+  mutating func release(_ offset: Offset, _ size: Int) {
     base[Int(offset)] = free[size]
     free[size] = offset
     freeSizes |= 1 << UInt64(size)

@@ -1,7 +1,7 @@
 import SeededRandom
 import Testing
 
-@testable import TimerWheel
+@testable import Memory
 
 @Suite struct FreeIndicesTests {
   @Test(arguments: 0..<10)

@@ -4,46 +4,46 @@
 /// Indices are taken in the order of memory. A free list would return them in the order in which
 /// they were freed: after many timers were cancelled in any order, each arming would wait for
 /// memory.
-package struct FreeIndices: ~Copyable {
+public struct FreeIndices: ~Copyable {
   /// A bit for each free index, except those in `held`.
-  private var bits = GrowingArray<UInt64>(capacity: 1)
+  @usableFromInline var bits = GrowingArray<UInt64>(capacity: 1)
   /// A bit for each word of `bits` that is not 0; `groups` has one for each word of `words`.
-  private var words = GrowingArray<UInt64>(capacity: 1)
-  private var groups = GrowingArray<UInt64>(capacity: 1)
+  @usableFromInline var words = GrowingArray<UInt64>(capacity: 1)
+  @usableFromInline var groups = GrowingArray<UInt64>(capacity: 1)
   /// The rest of the word that indices are taken from.
-  private var held: UInt64 = 0
+  @usableFromInline var held: UInt64 = 0
   /// The first index of that word, or `none`.
-  private var heldStart = none
+  @usableFromInline var heldStart = none
   private static let none = UInt32.max
   /// The number of indices, free or taken.
-  package private(set) var end = 0
+  public private(set) var end = 0
 
-  package init() {}
+  public init() {}
 
-  var allocatedBytes: Int {
+  package var allocatedBytes: Int {
     bits.allocatedBytes + words.allocatedBytes + groups.allocatedBytes
   }
 
   /// Whether `takeHeld` can be called. One time in 64 it cannot, and `take` must search.
-  @inline(__always)
-  var isHolding: Bool { held != 0 }
+  @inlinable @inline(__always)
+  public var isHolding: Bool { held != 0 }
 
-  @inline(__always)
-  mutating func takeHeld() -> UInt32 {
+  @inlinable @inline(__always)
+  public mutating func takeHeld() -> UInt32 {
     let index = heldStart | UInt32(truncatingIfNeeded: held.trailingZeroBitCount)
     held &= held &- 1
     return index
   }
 
   /// Takes the next free index; nil when none is left.
-  @inline(__always)
-  package mutating func take() -> UInt32? {
+  @inlinable @inline(__always)
+  public mutating func take() -> UInt32? {
     if !isHolding, !holdNextWord() { return nil }
     return takeHeld()
   }
 
-  @inline(__always)
-  package mutating func insert(_ index: UInt32) {
+  @inlinable @inline(__always)
+  public mutating func insert(_ index: UInt32) {
     let bit: UInt64 = 1 &<< UInt64(truncatingIfNeeded: index & 63)
     if index & ~63 == heldStart {
       held |= bit
@@ -91,7 +91,8 @@ package struct FreeIndices: ~Copyable {
     word == Int(heldStart &>> 6) ? bits.cells[word] | held : bits.cells[word]
   }
 
-  private mutating func announce(_ word: Int) {
+  @usableFromInline
+  mutating func announce(_ word: Int) {
     let group = word &>> 6
     if words.cells[group] == 0 {
       groups.cells[group &>> 6] |= 1 &<< UInt64(truncatingIfNeeded: group & 63)
@@ -110,7 +111,7 @@ package struct FreeIndices: ~Copyable {
   /// Holds the next word with a free index: in the same group if there is one, else the first word.
   /// Searches only `groups`, one word for 262,144 indices. Returns false if nothing is free.
   @inline(never)
-  mutating func holdNextWord() -> Bool {
+  public mutating func holdNextWord() -> Bool {
     var group = heldStart == Self.none ? 0 : Int(heldStart &>> 12)
     if words.cells[group] == 0 {
       var top = 0
@@ -140,7 +141,7 @@ package struct FreeIndices: ~Copyable {
   }
 
   /// Removes all indices.
-  mutating func removeAll() {
+  package mutating func removeAll() {
     bits.startOver(1)
     words.startOver(1)
     groups.startOver(1)

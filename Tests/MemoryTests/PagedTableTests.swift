@@ -1,4 +1,4 @@
-import Countdowns
+import Memory
 import Testing
 
 @Suite struct PagedTableTests {
