@@ -82,14 +82,35 @@ let package = Package(
       name: "CountdownStore", dependencies: ["CLog", "CSQLite", "Countdowns", "Wire"],
       swiftSettings: strict),
 
-    // The server and its interfaces to the system.
+    // What the process runs on: a loop that waits for descriptors and delays, and its log.
     .systemLibrary(name: "CEpoll"),
-    .systemLibrary(name: "CMalloc"),
+    .target(
+      name: "Runtime",
+      dependencies: [
+        "CEpoll", "DispatchTimers",
+        .daemon("DequeModule", "swift-collections"),
+        .daemon("Logging", "swift-log"),
+      ],
+      swiftSettings: strict),
+
+    // What speaks to the servers of a fleet.
     .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
+    .target(
+      name: "CountdownFleet",
+      dependencies: [
+        "COpenSSL", "CountdownStore", "Countdowns", "DispatchTimers", "Runtime", "Wire",
+        .daemon("DequeModule", "swift-collections"),
+        .daemon("Logging", "swift-log"),
+      ],
+      swiftSettings: strict),
+
+    // The server and its interfaces to the system.
+    .systemLibrary(name: "CMalloc"),
     .target(
       name: "CountdownServer",
       dependencies: [
-        "CEpoll", "CMalloc", "COpenSSL", "Countdowns", "CountdownStore", "DispatchTimers", "Wire",
+        "CMalloc", "CountdownFleet", "CountdownStore", "Countdowns", "DispatchTimers", "Runtime",
+        "Wire",
         .daemon("DequeModule", "swift-collections"),
         .daemon("Logging", "swift-log"),
       ],
@@ -107,8 +128,8 @@ let package = Package(
     .target(
       name: "countdownd",
       dependencies: [
-        "CountdownServer", "CountdownConfiguration", "DispatchTimers", "Wire",
-        "SystemdSupport",
+        "CountdownConfiguration", "CountdownFleet", "CountdownServer", "DispatchTimers", "Runtime",
+        "SystemdSupport", "Wire",
         .daemon("ArgumentParser", "swift-argument-parser"),
         .daemon("Logging", "swift-log"),
       ],
@@ -214,6 +235,13 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "CountdownStoreTests", dependencies: ["CountdownStore", "Countdowns"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "CountdownFleetTests",
+      dependencies: [
+        "CountdownFleet", "Countdowns", "Runtime", "SeededRandom", "Simulation", "Wire",
+        .daemon("Logging", "swift-log"),
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "CountdownServerTests",

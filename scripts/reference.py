@@ -450,7 +450,7 @@ def info(known, section):
 
 
 def messages(known):
-    text = (PROJECT / "Sources/CountdownServer/Messages.swift").read_text()
+    text = (PROJECT / "Sources/Runtime/Messages.swift").read_text()
     return [(id, [code(id)]) for id in re.findall(r'case \w+ = "([0-9a-f]{32})"', text)]
 
 

@@ -1,7 +1,9 @@
 import CMalloc
+import CountdownFleet
 import CountdownStore
 import Countdowns
 import DispatchTimers
+import Runtime
 
 /// A batch: the commands of one iteration of the loop. At its end due timers run, changes are
 /// stored, and replies and events are written.

@@ -1,6 +1,7 @@
 import Countdowns
 import Glibc
 import Logging
+import Runtime
 import Wire
 
 /// Accepts, refuses and closes connections.

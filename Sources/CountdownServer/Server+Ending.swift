@@ -1,6 +1,8 @@
+import CountdownFleet
 import CountdownStore
 import Countdowns
 import Glibc
+import Runtime
 
 /// The orderly shutdown.
 extension Server {

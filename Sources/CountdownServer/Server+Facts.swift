@@ -1,3 +1,4 @@
+import CountdownFleet
 import CountdownStore
 import Countdowns
 import Glibc

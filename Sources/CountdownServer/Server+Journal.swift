@@ -1,7 +1,9 @@
 import COpenSSL
+import CountdownFleet
 import CountdownStore
 import Countdowns
 import Logging
+import Runtime
 
 /// Keeps the journal of decisions: the engine makes entries, a thread writes them.
 extension Server {

@@ -1,6 +1,7 @@
 import CountdownStore
 import Countdowns
 import Logging
+import Runtime
 
 extension Server {
   /// Loads the state, and then ends `loading`. Meanwhile commands that need the state are answered

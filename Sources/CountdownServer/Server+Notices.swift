@@ -1,5 +1,7 @@
+import CountdownFleet
 import Countdowns
 import Logging
+import Runtime
 
 extension Server {
   package func note(_ notice: HostNotice) {

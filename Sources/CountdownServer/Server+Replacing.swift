@@ -1,6 +1,7 @@
 import CountdownStore
 import Countdowns
 import Logging
+import Runtime
 
 extension Server {
   /// Continues with what could be read of a corrupt state.

@@ -1,3 +1,5 @@
+import CountdownFleet
+
 /// The status that is shown to administrators.
 extension Server {
   package var status: ServerStatus {

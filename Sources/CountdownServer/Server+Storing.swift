@@ -3,6 +3,7 @@ import Countdowns
 import DispatchTimers
 import Glibc
 import Logging
+import Runtime
 
 /// Stores changes, or refuses them while they cannot be stored.
 extension Server {

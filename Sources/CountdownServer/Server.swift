@@ -1,9 +1,11 @@
+import CountdownFleet
 import CountdownStore
 import Countdowns
 import Dispatch
 import DispatchTimers
 import Glibc
 import Logging
+import Runtime
 
 /// The daemon: connects its sockets to its engine on one event loop.
 ///
@@ -100,7 +102,9 @@ package final class Server: CommandHost, @unchecked Sendable {
     case .path(let path, let mode): listening = try ListeningSocket(path: path, mode: mode)
     case .descriptor: listening = nil
     }
-    loop = try EventLoop()
+    do { loop = try EventLoop() } catch {
+      throw ListenError.notPossible("make an event loop", error.errno)
+    }
     virtualClock =
       settings.isTimeVirtual
       ? VirtualClock(startedAt, ahead: Interval(microseconds: state.opened?.clock.offset ?? 0))

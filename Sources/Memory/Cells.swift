@@ -16,13 +16,15 @@ import CPrefetch
 /// cost about as much as the memory itself. A mapping reserves far more addresses than needed, but
 /// takes memory only where it is touched, so it grows without a copy.
 public struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
-  public private(set) var cells: Cells<Element>
+  @usableFromInline var current: Cells<Element>
   private var mapping: Mapping?
 
-  public init(capacity: Int) { cells = .allocate(capacity) }
+  public init(capacity: Int) { current = .allocate(capacity) }
 
-  deinit { Self.release(cells, mapping) }
+  deinit { Self.release(current, mapping) }
 
+  /// Valid until the array grows.
+  @inlinable public var cells: Cells<Element> { current }
   @inlinable public var capacity: Int { cells.count }
 
   package var allocatedBytes: Int { capacity * MemoryLayout<Element>.stride }
@@ -34,27 +36,27 @@ public struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
     let bytes = capacity * MemoryLayout<Element>.stride
     if let mapping, bytes <= mapping.usableBytes {
       mapping.prepare(allocatedBytes..<bytes)
-      cells = mapping.cells(capacity)
+      current = mapping.cells(capacity)
       return
     }
     guard capacity > self.capacity else { return }
-    let (old, oldMapping) = (cells, mapping)
+    let (old, oldMapping) = (current, mapping)
     mapping = Mapping(for: bytes)
     if let mapping {
       mapping.prepare(0..<bytes)
-      cells = mapping.cells(capacity)
+      current = mapping.cells(capacity)
     } else {
-      cells = .allocate(capacity)
+      current = .allocate(capacity)
     }
-    cells.copy(old, count: old.count)
+    current.copy(old, count: old.count)
     Self.release(old, oldMapping)
   }
 
   /// Discards all values and shrinks to a capacity of `small`.
   package mutating func startOver(_ small: Int) {
-    Self.release(cells, mapping)
+    Self.release(current, mapping)
     mapping = nil
-    cells = .allocate(small)
+    current = .allocate(small)
   }
 
   /// Releases the memory of a range. Its values are then zero or unchanged.

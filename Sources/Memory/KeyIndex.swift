@@ -52,7 +52,8 @@ public struct KeyIndex: ~Copyable {
   /// The segments by the first `depth` bits of a hash.
   @usableFromInline var directory: [UInt32] = [0]
   @usableFromInline var depth: UInt32 = 0
-  public internal(set) var count = 0
+  @usableFromInline var used = 0
+  @inlinable public var count: Int { used }
 
   public init() {
     slots = slotMemory.cells
@@ -112,7 +113,7 @@ public struct KeyIndex: ~Copyable {
       segment = self.segment(hash)
     }
     insertEntry(index, hash, in: segment)
-    count += 1
+    used += 1
   }
 
   /// Removes an index, which must be present. O(1).
@@ -126,7 +127,7 @@ public struct KeyIndex: ~Copyable {
       precondition(slots[start | offset] != Self.empty, "what is removed was there")
       offset = (offset &+ 1) & Self.offsetMask
     }
-    count -= 1
+    used -= 1
     segments[segment].alive -= 1
     guard slots[start | (offset &+ 1) & Self.offsetMask] == Self.empty else {
       slots[start | offset] = Self.removed

@@ -3,7 +3,9 @@
 public struct Slots: ~Copyable {
   @usableFromInline var free = FreeIndices()
   /// One more than the highest slot taken since the start, or since `startOver`.
-  public internal(set) var end = 0
+  @usableFromInline var highest = 0
+
+  @inlinable public var end: Int { highest }
 
   public init() {}
 
@@ -11,7 +13,7 @@ public struct Slots: ~Copyable {
   @inlinable @inline(__always)
   public mutating func take() -> UInt32 {
     let slot = free.take() ?? takeNew()
-    end = max(end, Int(slot) + 1)
+    highest = max(highest, Int(slot) + 1)
     return slot
   }
 
@@ -26,7 +28,7 @@ public struct Slots: ~Copyable {
   package mutating func take(_ slot: UInt32) {
     if Int(slot) >= free.end { free.extend(to: (Int(slot) / 64 + 1) * 64) }
     free.remove(slot)
-    end = max(end, Int(slot) + 1)
+    highest = max(highest, Int(slot) + 1)
   }
 
   @inline(never)
@@ -49,5 +51,5 @@ public struct Slots: ~Copyable {
   }
 
   /// Resets `end` once no slot is taken, so that cursors start over.
-  package mutating func startOver() { end = 0 }
+  package mutating func startOver() { highest = 0 }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CountdownConfiguration
+import CountdownFleet
 import CountdownServer
 import CountdownStore
 import Countdowns
@@ -7,6 +8,7 @@ import Dispatch
 import DispatchTimers
 import Glibc
 import Logging
+import Runtime
 import Synchronization
 import SystemdSupport
 import Wire

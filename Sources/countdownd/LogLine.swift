@@ -1,5 +1,6 @@
 import CountdownServer
 import Logging
+import Runtime
 import Wire
 
 /// One line for the log.

@@ -1,6 +1,7 @@
 import CountdownServer
 import DispatchTimers
 import Logging
+import Runtime
 import Synchronization
 import SystemdSupport
 

@@ -3,6 +3,7 @@ import CountdownServer
 import Countdowns
 import Dispatch
 import Logging
+import Runtime
 import Synchronization
 
 /// Reloads the configuration. Settings that can change while the daemon runs take effect at once;

@@ -2,6 +2,7 @@ import CountdownServer
 import Dispatch
 import Glibc
 import Logging
+import Runtime
 import Synchronization
 import Testing
 

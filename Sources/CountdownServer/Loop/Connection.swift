@@ -1,5 +1,6 @@
 import Countdowns
 import Glibc
+import Runtime
 import Wire
 
 /// One connection: bytes in, commands to the dispatcher, output out.

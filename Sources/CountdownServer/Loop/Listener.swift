@@ -1,5 +1,6 @@
 import CEpoll
 import Glibc
+import Runtime
 
 /// Accepts connections at a listening socket.
 final class Listener: EventSource {

@@ -2,6 +2,7 @@ import CountdownStore
 import Countdowns
 import Dispatch
 import Logging
+import Runtime
 
 /// What outlives the daemon: how it is loaded, who stores it, and what has happened to it. Used on
 /// the loop.

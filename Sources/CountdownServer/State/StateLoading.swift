@@ -1,6 +1,7 @@
 import CountdownStore
 import Countdowns
 import Dispatch
+import Runtime
 import Synchronization
 
 /// Reads a store on a separate thread, and hands its contents to the loop in portions, so that

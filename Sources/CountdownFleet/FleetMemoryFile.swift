@@ -3,10 +3,11 @@ import Countdowns
 import Dispatch
 import DispatchTimers
 import Logging
+import Runtime
 
 /// Writes what this host knows of its fleet, on a thread of its own, as a disk may be slow. What
 /// comes meanwhile is written once, afterwards.
-final class FleetMemoryFile {
+package final class FleetMemoryFile {
   /// How long after a failure it is tried again.
   private static let pauseMilliseconds: UInt64 = 2_000
 
@@ -19,12 +20,12 @@ final class FleetMemoryFile {
   private var isWriting = false
   private var hasFailed = false
 
-  init(_ directory: String, _ loop: EventLoop, _ logger: Logger) {
+  package init(_ directory: String, _ loop: EventLoop, _ logger: Logger) {
     (self.directory, self.loop, self.logger) = (directory, loop, logger)
   }
 
   /// Returns what was written before; nil if nothing was, or if it cannot be read.
-  func read() -> FleetMemory? {
+  package func read() -> FleetMemory? {
     do throws(StoreError) {
       return try FleetMemory.read(in: directory)
     } catch {
@@ -34,7 +35,7 @@ final class FleetMemoryFile {
     }
   }
 
-  func keep(_ memory: FleetMemory) {
+  package func keep(_ memory: FleetMemory) {
     newest = memory
     if !hasFailed { write() }
   }
@@ -74,7 +75,7 @@ final class FleetMemoryFile {
   }
 
   /// Writes what is left, once the loop has ended.
-  func close() {
+  package func close() {
     queue.sync {}
     guard let newest else { return }
     do throws(StoreError) { try newest.write(in: directory) } catch { report(error) }

@@ -3,6 +3,7 @@ import Countdowns
 import DispatchTimers
 import Glibc
 import Logging
+import Runtime
 import Wire
 
 /// Finds the servers of a fleet, and sends each partition's requests to the server that has it.
@@ -37,10 +38,10 @@ package final class FleetServers: FleetLink {
   }
 
   /// The receiver of answers and entries, which outlives all connections.
-  weak var client: (any FleetLinkClient)?
+  package weak var client: (any FleetLinkClient)?
 
   /// - Parameter beginBatch: begins a batch of the daemon, unless one is open.
-  init(
+  package init(
     _ settings: FleetSettings, _ loop: EventLoop, _ logger: Logger,
     beginBatch: @escaping () -> Void
   ) throws(FleetError) {
@@ -68,7 +69,7 @@ package final class FleetServers: FleetLink {
   }
 
   /// Takes certificates and passwords that were read again, for new connections.
-  func take(_ files: Result<FleetSecrets.Files, FleetError>) {
+  package func take(_ files: Result<FleetSecrets.Files, FleetError>) {
     do throws(FleetError) {
       let files = try files.get()
       secrets.take(files, settings)
@@ -80,7 +81,7 @@ package final class FleetServers: FleetLink {
     }
   }
 
-  func start() {
+  package func start() {
     if let warning = settings.warning { logger.log(.fleetSecrets, .warning, "\(warning)") }
     discovery.start()
   }
@@ -302,7 +303,7 @@ package final class FleetServers: FleetLink {
   }
 
   /// Logs what the fleet has noticed.
-  func note(_ notice: FleetNotice) {
+  package func note(_ notice: FleetNotice) {
     switch notice {
     case .lost(let partition, let until):
       if lost.isEmpty {
@@ -396,7 +397,7 @@ package final class FleetServers: FleetLink {
   // MARK: Facts
 
   /// - Parameter forAdmin: whether to show the servers' own words.
-  func figures(forAdmin: Bool) -> [Figure] {
+  package func figures(forAdmin: Bool) -> [Figure] {
     let known = servers.values.sorted { $0.node.text < $1.node.text }
     let refusals = refusals
     var figures: [Figure] = [
@@ -450,7 +451,7 @@ package final class FleetServers: FleetLink {
 
   /// A human-readable problem, without the servers' own words; nil if each partition has a server
   /// that works.
-  var trouble: String? {
+  package var trouble: String? {
     guard !isComplete else {
       let troubles = servers.values.flatMap { server in
         [server.health.refusal, server.streamTrouble].compactMap {

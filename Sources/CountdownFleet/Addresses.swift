@@ -2,6 +2,7 @@ import Countdowns
 import Dispatch
 import DispatchTimers
 import Glibc
+import Runtime
 
 /// An address that a socket can connect to.
 struct SocketAddress: Sendable {

@@ -1,5 +1,6 @@
 import Countdowns
 import DispatchTimers
+import Runtime
 import Wire
 
 /// Finds the servers that have the partitions, and calls `FleetServers.place`.

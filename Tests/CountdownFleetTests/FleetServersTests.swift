@@ -2,12 +2,13 @@ import Countdowns
 import Foundation
 import Glibc
 import Logging
+import Runtime
 import SeededRandom
 import Simulation
 import Testing
 import Wire
 
-@testable import CountdownServer
+@testable import CountdownFleet
 
 /// The link to the servers of a fleet, with a real redis-server.
 @Suite(.enabled(if: RedisServer.isInstalled, "redis-server is not installed"), .serialized)

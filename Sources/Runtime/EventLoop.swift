@@ -5,7 +5,7 @@ import Glibc
 import Synchronization
 
 /// The owner of a descriptor that the loop watches.
-protocol EventSource: AnyObject {
+package protocol EventSource: AnyObject {
   /// Called on the loop.
   ///
   /// - Parameter events: bits of epoll(7), such as `EPOLLIN`.
@@ -19,16 +19,16 @@ protocol EventSource: AnyObject {
 /// client that asks for little is served in the next iteration, whatever others send.
 ///
 /// Everything but `execute` belongs to that thread.
-@safe final class EventLoop: @unchecked Sendable {
-  typealias Events = UInt32
+@safe package final class EventLoop: @unchecked Sendable {
+  package typealias Events = UInt32
 
-  static let readable = Events(EPOLLIN.rawValue)
-  static let writable = Events(EPOLLOUT.rawValue)
+  package static let readable = Events(EPOLLIN.rawValue)
+  package static let writable = Events(EPOLLOUT.rawValue)
   /// Events that are always reported: the other end is closed, or the socket has failed.
-  static let closed = Events(EPOLLHUP.rawValue | EPOLLERR.rawValue)
+  package static let closed = Events(EPOLLHUP.rawValue | EPOLLERR.rawValue)
 
   /// The buffer that all sources read to, so that an idle connection takes no memory for one.
-  let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+  package let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
 
   private static let eventsPerIteration = 512
   /// How long the queue may run before the loop looks at sockets again.
@@ -57,14 +57,17 @@ protocol EventSource: AnyObject {
     var interest: Events?
   }
 
-  init() throws(ListenError) {
+  /// An error of errno(3): the system has no descriptor left.
+  package struct OpenError: Error { package let errno: Int32 }
+
+  package init() throws(OpenError) {
     epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
-    guard epoll >= 0 else { throw .notPossible("make an event loop", errno) }
+    guard epoll >= 0 else { throw OpenError(errno: errno) }
     wake = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
     // From here on `deinit` closes what is open, also when this throws.
-    guard wake >= 0 else { throw .notPossible("make an event loop", errno) }
+    guard wake >= 0 else { throw OpenError(errno: errno) }
     guard control(EPOLL_CTL_ADD, wake, Self.readable, stamp: 0) else {
-      throw .notPossible("make an event loop", errno)
+      throw OpenError(errno: errno)
     }
   }
 
@@ -80,7 +83,7 @@ protocol EventSource: AnyObject {
   /// Watches a descriptor for a source until `remove`.
   ///
   /// - Returns: false if the kernel cannot watch one more.
-  func add(_ source: any EventSource, _ descriptor: Int32, _ interest: Events) -> Bool {
+  package func add(_ source: any EventSource, _ descriptor: Int32, _ interest: Events) -> Bool {
     let index = Int(descriptor)
     while slots.count <= index { slots.append(Slot()) }
     lastStamp &+= 1
@@ -94,7 +97,7 @@ protocol EventSource: AnyObject {
   ///
   /// - Returns: false if the kernel cannot watch one more, which can happen only after nil.
   @discardableResult
-  func update(_ descriptor: Int32, _ interest: Events?) -> Bool {
+  package func update(_ descriptor: Int32, _ interest: Events?) -> Bool {
     let index = Int(descriptor)
     let old = slots[index].interest
     guard interest != old else { return true }
@@ -107,7 +110,7 @@ protocol EventSource: AnyObject {
   }
 
   /// Stops watching a descriptor. To be called before the descriptor is closed.
-  func remove(_ descriptor: Int32) {
+  package func remove(_ descriptor: Int32) {
     update(descriptor, nil)
     slots[Int(descriptor)] = Slot()
   }
@@ -124,7 +127,7 @@ protocol EventSource: AnyObject {
   // MARK: Other work
 
   /// Runs `body` on the loop soon. Callable from any thread.
-  func execute(_ body: @escaping @Sendable () -> Void) {
+  package func execute(_ body: @escaping @Sendable () -> Void) {
     let isFirst = inbox.withLock { inbox in
       inbox.append(body)
       return inbox.count == 1
@@ -136,7 +139,7 @@ protocol EventSource: AnyObject {
   }
 
   /// Runs `body` after a delay.
-  func schedule(inMilliseconds delay: UInt64, _ body: @escaping () -> Void) {
+  package func schedule(inMilliseconds delay: UInt64, _ body: @escaping () -> Void) {
     let due = BootClock.now + delay * 1_000
     // Delays are similar, so most belong at the end.
     var index = delayed.endIndex
@@ -147,22 +150,22 @@ protocol EventSource: AnyObject {
   /// Runs `body` after everything in the queue.
   ///
   /// - Parameter isOverlooked: whether the caller's turn did nothing; then `body` goes first.
-  func enqueue(isOverlooked: Bool = false, _ body: @escaping () -> Void) {
+  package func enqueue(isOverlooked: Bool = false, _ body: @escaping () -> Void) {
     if isOverlooked { nextRoundFirst.append(body) } else { queue.append(body) }
   }
 
   /// Whether all entries of this round have had their turn.
-  var isRoundOver: Bool { leftInRound == 0 }
+  package var isRoundOver: Bool { leftInRound == 0 }
 
   // MARK: Iterations
 
   /// - Parameter waits: whether to wait for events; false handles only those that are ready.
-  func runOnce(waits: Bool) {
+  package func runOnce(waits: Bool) {
     run(wait(waits))
   }
 
   /// Waits for at most `limit` microseconds, and not at all on kernels before 5.11.
-  func runOnce(waitsAtMostMicroseconds limit: UInt64) {
+  package func runOnce(waitsAtMostMicroseconds limit: UInt64) {
     var timeout = timespec(tv_sec: 0, tv_nsec: queue.isEmpty ? Int(limit) * 1_000 : 0)
     let count = unsafe epoll_pwait2(epoll, events, Int32(Self.eventsPerIteration), &timeout, nil)
     run(max(0, Int(count)))

@@ -4,19 +4,19 @@ import Glibc
 
 /// How connections to the servers of a fleet, or to its Sentinels, are encrypted and authenticated.
 /// Connections that are opened later use what was read last.
-final class FleetSecrets {
+package final class FleetSecrets {
   fileprivate(set) var tls: TLSContext?
   fileprivate(set) var username: String?
   fileprivate(set) var password: [UInt8]?
 
   /// What the files of the settings have.
-  struct Files {
+  package struct Files {
     fileprivate let tls: TLSContext?
     fileprivate let password: [UInt8]?
     /// Empty: the Sentinels have no password.
     fileprivate let sentinelPassword: [UInt8]?
 
-    init(_ settings: FleetSettings) throws(FleetError) {
+    package init(_ settings: FleetSettings) throws(FleetError) {
       tls = settings.tls.isEnabled ? try TLSContext(settings.tls) : nil
       password =
         if let file = settings.passwordFile {

@@ -1,6 +1,7 @@
 import Countdowns
 import DequeModule
 import DispatchTimers
+import Runtime
 import Wire
 
 /// A server that has partitions of the fleet: its connections, and the requests sent over them.

@@ -139,16 +139,16 @@ package struct FleetError: Error, Equatable, CustomStringConvertible {
 }
 
 /// HMAC-SHA256, of which a hash has the first 16 bytes, as hexadecimal digits.
-struct KeyedHash {
+package struct KeyedHash {
   private let secret: [UInt8]
 
   /// Fails if OpenSSL is not installed.
-  init?(_ secret: [UInt8]) {
+  package init?(_ secret: [UInt8]) {
     guard unsafe loaded != nil else { return nil }
     self.secret = secret
   }
 
-  func callAsFunction(_ bytes: [UInt8]) -> [UInt8] {
+  package func callAsFunction(_ bytes: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 32)
     var count: UInt32 = 32
     _ = unsafe openSSL.pointee.HMAC(

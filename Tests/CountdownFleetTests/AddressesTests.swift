@@ -1,9 +1,10 @@
 import Countdowns
 import Dispatch
 import DispatchTimers
+import Runtime
 import Testing
 
-@testable import CountdownServer
+@testable import CountdownFleet
 
 /// Looking up names, with name servers that a test stops.
 struct AddressesTests {

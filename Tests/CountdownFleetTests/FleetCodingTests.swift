@@ -3,7 +3,7 @@ import SeededRandom
 import Testing
 import Wire
 
-@testable import CountdownServer
+@testable import CountdownFleet
 
 /// What is sent to the servers of a fleet, and what their answers mean.
 struct FleetCodingTests {

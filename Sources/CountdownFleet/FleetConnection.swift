@@ -2,6 +2,7 @@ import Countdowns
 import DequeModule
 import DispatchTimers
 import Glibc
+import Runtime
 import Wire
 
 /// A connection to a server of a fleet: sends requests, and receives replies in their order.
