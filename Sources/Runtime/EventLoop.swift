@@ -28,7 +28,8 @@ package protocol EventSource: AnyObject {
   package static let closed = Events(EPOLLHUP.rawValue | EPOLLERR.rawValue)
 
   /// The buffer that all sources read to, so that an idle connection takes no memory for one.
-  package let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+  package let readBuffer = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: 64 << 10, alignment: 16)
 
   private static let eventsPerIteration = 512
   /// How long the queue may run before the loop looks at sockets again.

@@ -27,7 +27,7 @@ import stored
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
 # Seconds; longer than anything takes on a busy machine.
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 def binary():

@@ -6,7 +6,11 @@ extension RESPValue {
 
   /// Returns an object for `json`; nil becomes null.
   static func object(_ members: KeyValuePairs<String, (any JSONConvertible)?>) -> RESPValue {
-    .map(members.map { .init(.text($0.key), $0.value?.asReply ?? .null) })
+    object(members.map { ($0.key, $0.value) })
+  }
+
+  static func object(_ members: [(name: String, value: (any JSONConvertible)?)]) -> RESPValue {
+    .map(members.map { .init(.text($0.name), $0.value?.asReply ?? .null) })
   }
 }
 

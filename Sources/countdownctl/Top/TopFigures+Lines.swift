@@ -27,22 +27,14 @@ extension TopFigures {
 
   /// Returns lines of names and values, as many to a line as fit.
   private func summary(_ columns: Int) -> [String] {
-    let late = lateness?.map { Self.time(Double($0)) }
-    let facts = [
-      ("commands", Self.rate(commandsPerSecond)), ("errors", Self.rate(errorsPerSecond)),
-      ("events", Self.rate(eventsPerSecond)), ("CPU", Self.percent(processor)),
-      ("memory", "\(fixed(Double(residentBytes) / 1_048_576, 1)) MiB"),
-      ("connections", grouped(connections)), ("entities", grouped(entities)),
-      ("armed", grouped(armed)), ("late p50", late?[0] ?? "–"), ("late p99", late?[1] ?? "–"),
-      ("late p99.9", late?[2] ?? "–"), ("late max", late?[3] ?? "–"),
-    ]
     let (width, gap) = (18, 2)
     // Rows of the same length look best: 4 of 3, 3 of 4, 2 of 6.
     let fitting = max(1, (columns + gap) / (width + gap))
     let perRow = [12, 6, 4, 3, 2].first { $0 <= fitting } ?? 1
     return stride(from: 0, to: facts.count, by: perRow).map { start in
-      let cells = facts[start..<min(start + perRow, facts.count)].map { name, value in
-        name + DisplayWidth.fit(value, width - DisplayWidth.of(name), alignRight: true)
+      let cells = facts[start..<min(start + perRow, facts.count)].map { fact in
+        fact.title
+          + DisplayWidth.fit(fact.text, width - DisplayWidth.of(fact.title), alignRight: true)
       }
       return DisplayWidth.truncate(
         cells.joined(separator: String(repeating: " ", count: gap)), columns)
@@ -90,18 +82,18 @@ extension TopFigures {
       }, none: none)
   }
 
-  private static func rate(_ value: Double?) -> String {
+  static func rate(_ value: Double?) -> String {
     guard let value else { return "–" }
     if value >= 1_000_000 { return fixed(value / 1_000_000, 1) + " M/s" }
     return (value > 0 && value < 10 ? fixed(value, 1) : grouped(Int(value.rounded()))) + "/s"
   }
 
-  private static func percent(_ fraction: Double?) -> String {
+  static func percent(_ fraction: Double?) -> String {
     fraction.map { fixed($0 * 100, 1) + " %" } ?? "–"
   }
 
   /// Returns a time, given in microseconds, in a suitable unit.
-  private static func time(_ microseconds: Double) -> String {
+  static func time(_ microseconds: Double) -> String {
     if microseconds < 10 { return fixed(microseconds, 1) + " µs" }
     if microseconds < 1_000 { return fixed(microseconds, 0) + " µs" }
     if microseconds < 1_000_000 { return fixed(microseconds / 1_000, 1) + " ms" }

@@ -45,12 +45,16 @@ struct TopFigures {
     let client: String
   }
 
+  /// A figure of the daemon as a whole: its title on the screen, its name in JSON.
+  struct Fact {
+    let title, name: String
+    let value: (any JSONConvertible)?
+    let text: String
+  }
+
   let version: String
   let uptime: Duration
-  let commandsPerSecond, errorsPerSecond, eventsPerSecond, processor: Double?
-  let residentBytes, connections, entities, armed: Int
-  /// p50, p99, p99.9 and the maximum, in microseconds; nil before anything was due.
-  let lateness: [Int]?
+  let facts: [Fact]
   /// Users, busiest first.
   let users: [User]
   /// Commands, the most time-consuming first.
@@ -59,38 +63,19 @@ struct TopFigures {
   let slow: [Slow]?
 
   init(_ sample: TopSample, since before: TopSample?) {
-    let seconds = before.map { max((sample.at - $0.at).inSeconds, 0.001) }
-    // A counter that fell was reset, by a restart or CONFIG RESETSTAT.
-    func rate(_ now: Double?, _ then: Double?) -> Double? {
-      guard let seconds, let now, let then else { return nil }
-      return max(now - (now < then ? 0 : then), 0) / seconds
-    }
-    func rate(_ name: String) -> Double? {
-      rate(sample.info.number(name), before?.info.number(name))
-    }
-    func integer(_ name: String) -> Int { sample.info.integer(name) ?? 0 }
+    let rates = Rates(sample: sample, before: before)
     version = sample.info["countdownd_version"] ?? ""
-    uptime = .seconds(integer("uptime_in_seconds"))
-    commandsPerSecond = rate("total_commands_processed")
-    errorsPerSecond = rate("total_error_replies")
-    eventsPerSecond = rate("events_sent")
-    processor = rate("used_cpu_user").map { $0 + (rate("used_cpu_sys") ?? 0) }
-    residentBytes = integer("used_memory_rss")
-    connections = integer("connected_clients")
-    entities = integer("entities")
-    armed = integer("armed")
-    lateness =
-      integer("expired") == 0
-      ? nil
-      : ["late_us_p50", "late_us_p99", "late_us_p999", "late_us_max"]
-        .map(integer)
+    uptime = .seconds(sample.info.integer("uptime_in_seconds") ?? 0)
+    facts = rates.facts
 
     let usersBefore = before?.table("user_") ?? [:]
     users = sample.table("user_").compactMap { name, row -> User? in
       guard let uid = Int(name) else { return nil }
       // A user without an earlier sample counts from 0.
       let old = usersBefore[name]
-      func rise(_ field: String) -> Double? { rate(row[field], old.map { $0[field] ?? 0 } ?? 0) }
+      func rise(_ field: String) -> Double? {
+        rates.rate(row[field], old.map { $0[field] ?? 0 } ?? 0)
+      }
       return User(
         uid: uid, name: Self.userName(uid), connections: Int(row["connections"] ?? 0),
         entities: Int(row["entities"] ?? 0), unreadBytes: Int(row["unread"] ?? 0),
@@ -102,7 +87,9 @@ struct TopFigures {
     let commandsBefore = before?.table("cmdstat_") ?? [:]
     commands = sample.table("cmdstat_").map { name, row in
       let old = commandsBefore[name]
-      func rise(_ field: String) -> Double? { rate(row[field], old.map { $0[field] ?? 0 } ?? 0) }
+      func rise(_ field: String) -> Double? {
+        rates.rate(row[field], old.map { $0[field] ?? 0 } ?? 0)
+      }
       let (calls, microseconds) = (rise("calls") ?? 0, rise("usec") ?? 0)
       return Command(
         name: name.replacing("|", with: " "), calls: Int(row["calls"] ?? 0),
@@ -131,33 +118,97 @@ struct TopFigures {
   }
 
   var json: RESPValue {
-    .object([
-      "version": version, "uptime_seconds": Int(uptime.inSeconds),
-      "commands_per_second": commandsPerSecond, "errors_per_second": errorsPerSecond,
-      "events_per_second": eventsPerSecond, "cpu": processor, "memory_bytes": residentBytes,
-      "connections": connections, "entities": entities, "armed": armed,
-      "late_us_p50": lateness?[0], "late_us_p99": lateness?[1], "late_us_p999": lateness?[2],
-      "late_us_max": lateness?[3],
-      "users": users.map { user in
-        RESPValue.object([
-          "uid": user.uid, "name": user.name, "commands_per_second": user.commandsPerSecond,
-          "busy": user.busy, "connections": user.connections, "entities": user.entities,
-          "unread_bytes": user.unreadBytes,
-        ])
-      },
-      "commands": commands.map { command in
-        RESPValue.object([
-          "name": command.name, "calls": command.calls,
-          "calls_per_second": command.callsPerSecond, "us_per_call": command.microsecondsPerCall,
-          "busy": command.busy, "failed_per_second": command.failedPerSecond,
-        ])
-      },
-      "slow": slow?.map { slow in
-        RESPValue.object([
-          "us": slow.microseconds, "unix_seconds": slow.unixSeconds, "command": slow.words,
-          "client": slow.client,
-        ])
-      },
-    ])
+    let head: [(name: String, value: (any JSONConvertible)?)] =
+      [("version", version), ("uptime_seconds", Int(uptime.inSeconds))]
+    return .object(head + facts.map { ($0.name, $0.value) } + tables)
+  }
+
+  private var tables: [(name: String, value: (any JSONConvertible)?)] {
+    [
+      (
+        "users",
+        users.map { user in
+          RESPValue.object([
+            "uid": user.uid, "name": user.name, "commands_per_second": user.commandsPerSecond,
+            "busy": user.busy, "connections": user.connections, "entities": user.entities,
+            "unread_bytes": user.unreadBytes,
+          ])
+        }
+      ),
+      (
+        "commands",
+        commands.map { command in
+          RESPValue.object([
+            "name": command.name, "calls": command.calls,
+            "calls_per_second": command.callsPerSecond, "us_per_call": command.microsecondsPerCall,
+            "busy": command.busy, "failed_per_second": command.failedPerSecond,
+          ])
+        }
+      ),
+      (
+        "slow",
+        slow?.map { slow in
+          RESPValue.object([
+            "us": slow.microseconds, "unix_seconds": slow.unixSeconds, "command": slow.words,
+            "client": slow.client,
+          ])
+        }
+      ),
+    ]
+  }
+}
+
+/// The rise of counters between two samples.
+private struct Rates {
+  let sample: TopSample
+  let before: TopSample?
+
+  /// Returns the rise per second; nil without an earlier sample.
+  func rate(_ now: Double?, _ then: Double?) -> Double? {
+    guard let before, let now, let then else { return nil }
+    // A counter that fell was reset, by a restart or CONFIG RESETSTAT.
+    return max(now - (now < then ? 0 : then), 0) / max((sample.at - before.at).inSeconds, 0.001)
+  }
+
+  func rate(_ name: String) -> Double? {
+    rate(sample.info.number(name), before?.info.number(name))
+  }
+
+  var facts: [TopFigures.Fact] {
+    let processor = rate("used_cpu_user").map { $0 + (rate("used_cpu_sys") ?? 0) }
+    let memory = integer("used_memory_rss")
+    return [
+      perSecond("commands", "commands_per_second", "total_commands_processed"),
+      perSecond("errors", "errors_per_second", "total_error_replies"),
+      perSecond("events", "events_per_second", "events_sent"),
+      .init(title: "CPU", name: "cpu", value: processor, text: TopFigures.percent(processor)),
+      .init(
+        title: "memory", name: "memory_bytes", value: memory,
+        text: "\(fixed(Double(memory) / 1_048_576, 1)) MiB"),
+      count("connections", "connected_clients"), count("entities", "entities"),
+      count("armed", "armed"),
+      late("late p50", "late_us_p50"), late("late p99", "late_us_p99"),
+      late("late p99.9", "late_us_p999"), late("late max", "late_us_max"),
+    ]
+  }
+
+  private func integer(_ name: String) -> Int { sample.info.integer(name) ?? 0 }
+
+  private func perSecond(_ title: String, _ name: String, _ figure: String) -> TopFigures.Fact {
+    let rate = rate(figure)
+    return .init(title: title, name: name, value: rate, text: TopFigures.rate(rate))
+  }
+
+  private func count(_ title: String, _ figure: String) -> TopFigures.Fact {
+    let count = integer(figure)
+    return .init(title: title, name: title, value: count, text: grouped(count))
+  }
+
+  private func late(_ title: String, _ name: String) -> TopFigures.Fact {
+    // Nothing was due yet.
+    let late = integer("expired") == 0 ? nil : integer(name)
+    return .init(
+      title: title, name: name, value: late,
+      text: late.map { TopFigures.time(Double($0)) } ?? "–")
   }
 }
