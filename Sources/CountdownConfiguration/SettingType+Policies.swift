@@ -36,6 +36,7 @@ private struct PolicyDraft {
     Setting(
       "attempts", \.rules.attempts, optional: .count(1...Int(SendPolicy.maximumAttempts))),
     Setting("lockout", \.rules.lockout, .intervals),
+    Setting("guesses", \.rules.guesses, optional: .window),
     Setting(
       "limits", \.rules.limits, .someOf("the name of a limit in throttles", \.self, parse: name)),
     Setting("on-resend", \.rules.onResend, .choice()),

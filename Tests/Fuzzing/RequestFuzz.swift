@@ -97,8 +97,11 @@ package final class RequestFuzz: FuzzTarget {
     var limited = rules
     limited.lockout = [.seconds(60)]
     limited.limits = ["ip", "range", "all"]
-    return [("p", rules), ("q", other), ("l", limited)].reduce(into: [:]) { policies, named in
-      policies[named.0] = try? SendPolicy(name: named.0, named.1)
+    var bounded = other
+    bounded.validity = .seconds(300)
+    bounded.guesses = .init(limit: 3, length: .seconds(3_600))
+    return [("p", rules), ("q", other), ("l", limited), ("g", bounded)].reduce(into: [:]) {
+      $0[$1.0] = try? SendPolicy(name: $1.0, $1.1)
     }
   }()
 

@@ -37,6 +37,7 @@ package struct PolicyModel: Model {
     var nextChannel: String?
     var expiresInMS: Int64?
     var attemptsLeft: Int64?
+    var guessesLeft: Int64?
     /// The codes that may be checked, in a reply to ATTEMPT ANY.
     var toCheck: [Code]?
   }
@@ -168,8 +169,9 @@ package struct PolicyModel: Model {
       let before = known[key]!.clock
       let attempt = known[key]!.attempt(code, at: now)
       if attempt == .accepted(isLast: true) { say(.locked, key, code) }
-      if known[key]!.clock != before { say(.retimed, key, reason: .locked) }
-      return .attempted(attempt, facts(key, world, code: code)!)
+      sayRetimed(key, since: before, now)
+      let retryAt = attempt == .noGuesses ? known[key]!.guessesUntil(now) : nil
+      return .attempted(attempt, facts(key, world, code: code, retryAt: retryAt)!)
     case .attemptAny:
       return try attemptAny(key, world)
     case .pass(let generation):
@@ -222,10 +224,16 @@ package struct PolicyModel: Model {
       }
     }
     for code in tried where code.attemptsLeft == 0 { say(.locked, key, code.generation) }
-    if known[key]!.clock != before { say(.retimed, key, reason: .locked) }
-    var facts = facts(key, world)!
+    sayRetimed(key, since: before, now)
+    let retryAt = attempt == .noGuesses ? known[key]!.guessesUntil(now) : nil
+    var facts = facts(key, world, retryAt: retryAt)!
     facts.quota?.toCheck = tried
     return .attempted(attempt, facts)
+  }
+
+  private mutating func sayRetimed(_ key: Int, since before: SendHistory.Clock, _ now: Int64) {
+    guard known[key]!.clock != before else { return }
+    say(.retimed, key, reason: known[key]!.attemptBlock(now).reason)
   }
 
   private mutating func send(
@@ -352,7 +360,8 @@ package struct PolicyModel: Model {
     let retryAt = retryAt ?? history.refusal(now, by: history.policy)?.until
     var quota = Quota(
       policy: history.policy.name, sendsLeft: history.sendsLeft(now),
-      channel: history.channel(0, now), nextChannel: history.channel(1, now))
+      channel: history.channel(0, now), nextChannel: history.channel(1, now),
+      guessesLeft: history.guessesLeft(now).map { Int64($0) })
     if let code = history.code(code, now) {
       quota.expiresInMS = (code.expires! - now).roundedUp
       quota.attemptsLeft = rules.attempts.map { max(Int64($0) - Int64(code.attempts), 0) }
@@ -420,6 +429,7 @@ extension PolicyModel.Facts {
         PolicyModel.Quota(
           policy: $0.policy, sendsLeft: $0.sendsLeft, channel: $0.channel,
           nextChannel: $0.nextChannel, expiresInMS: $0.expiresInMS, attemptsLeft: $0.attemptsLeft,
+          guessesLeft: $0.guessesLeft,
           toCheck: view.codes?.map {
             PolicyModel.Code(
               generation: $0.generation, expiresInMS: $0.expiresInMS,

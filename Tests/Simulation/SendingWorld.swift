@@ -106,6 +106,9 @@ final class SendingWorld {
       rules.validity = .milliseconds(number(1_000...300_000))
       rules.attempts = UInt32(number(1...3))
       if number(0...1) == 0 { rules.lockout = [.seconds(number(5...60)), .seconds(300)] }
+      if number(0...1) == 0 {
+        rules.guesses = .init(limit: Int(number(1...5)), length: .seconds(number(30...900)))
+      }
       rules.onResend = number(0...1) == 0 ? .keep : .replace
       if !rules.windows.isEmpty, number(0...3) == 0 { rules.channels = ["sms", "sms", "call"] }
       rules.limits = limits
@@ -236,7 +239,8 @@ final class SendingWorld {
     switch number(0...59) {
     case 0...21: return start(key)
     case 22...25: return "COUNTDOWN RESEND \(key)" + token(oneIn: 4)
-    case 26...32: return "COUNTDOWN ATTEMPT \(key)" + which + token(oneIn: 4)
+    case 26...32:
+      return "COUNTDOWN ATTEMPT \(key)" + (chance(oneIn: 5) ? " ANY" : which) + token(oneIn: 4)
     case 33...36: return "COUNTDOWN PASS \(key)" + which
     case 37, 38: return "COUNTDOWN REFUND \(key) GENERATION \(sent[key]?.last ?? 1)"
     case 39: return "COUNTDOWN CANCEL \(key)"

@@ -20,6 +20,7 @@ import Testing
       $0.channels = ["sms", "sms", "call"]
       $0.validity = .seconds(300)
       $0.attempts = 5
+      $0.guesses = .init(limit: 10, length: .days(1))
       $0.title = Array("%m:%02s 后重发".utf8)
       $0.readyTitle = Array("重发验证码".utf8)
     }
@@ -31,6 +32,8 @@ import Testing
         "  after 24 h without a send it starts over with the 1st",
         "  each code is valid for 5 m and may be tried 5 times; earlier codes stay valid after a "
           + "resend",
+        "  all codes of a key together may be tried 10 times in any 24 h; then nothing is sent "
+          + "either",
         "  title during the cooldown: 1:00 后重发",
         "  title when ready: 重发验证码",
       ])

@@ -117,6 +117,8 @@ extension Reason {
   public static let limit: Self = "limit"
   /// Too few codes of a named limit were entered, so it refuses for a while.
   public static let blocked: Self = "blocked"
+  /// The attempts of the key over all its codes are used up for a while.
+  public static let guesses: Self = "guesses"
   /// It was accepted before: this repetition changed nothing.
   public static let repeated: Self = "repeated"
   /// Another request has begun or finished it.

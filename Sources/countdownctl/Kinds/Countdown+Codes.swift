@@ -37,6 +37,7 @@ extension Countdown {
       case .limit: "has no room in \(view.limit?.printable ?? "a limit"): \(again)"
       case .blocked: "is blocked by \(view.limit?.printable ?? "a limit"): \(again)"
       case .locked: "is locked, as a code was tried too often: \(again)"
+      case .guesses: "has no guesses left for its codes: \(again)"
       default: "is in cooldown: \(again)"
       }
     return style.yellow("refused") + "   \(key) \(why)"
@@ -48,6 +49,7 @@ extension Countdown {
     guard view.accepted == true else {
       let why =
         switch view.reason {
+        case .guesses: "cannot be tried: try again in \(view.retryAfter.humanText)"
         case .locked: "was tried too often; send a new one"
         case .passed: "was used"
         default: "has expired; send a new one"

@@ -8,8 +8,8 @@ enum PolicyText {
     _ policy: SendPolicy, throttles: [String: LimitRules] = [:], style: Style
   ) -> [String] {
     let parts = [
-      sends(policy), windows(policy), codes(policy), lockout(policy), limits(policy, throttles),
-      titles(policy), fleet(policy),
+      sends(policy), windows(policy), codes(policy), lockout(policy), guesses(policy),
+      limits(policy, throttles), titles(policy), fleet(policy),
     ]
     return [style.bold(policy.name)] + parts.joined().map { "  " + $0 }
   }
@@ -65,6 +65,14 @@ enum PolicyText {
     guard !steps.isEmpty else { return [] }
     let text = steps.joined(separator: ", then ")
     return ["once a code was tried too often, nothing is sent for " + text]
+  }
+
+  private static func guesses(_ policy: SendPolicy) -> [String] {
+    guard let window = policy.rules.guesses else { return [] }
+    return [
+      "all codes of a key together may be tried \(window.limit) times in any "
+        + "\(window.length.humanText); then nothing is sent either"
+    ]
   }
 
   private static func limits(

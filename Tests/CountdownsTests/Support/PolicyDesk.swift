@@ -62,7 +62,7 @@ extension SendPolicy {
     count: UInt32? = nil, every: Int64 = 1_000, ladder: [Int64] = [],
     windows: [(limit: Int, milliseconds: Int64)] = [], channels: [String] = [],
     validity: Int64? = nil, attempts: UInt32? = nil, lockout: [Int64] = [],
-    onResend: OnResend = .keep
+    guesses: (limit: Int, milliseconds: Int64)? = nil, onResend: OnResend = .keep
   ) -> SendPolicy {
     var rules = Rules()
     rules.count = count
@@ -73,6 +73,9 @@ extension SendPolicy {
     rules.validity = validity.map { .milliseconds($0) }
     rules.attempts = attempts
     rules.lockout = lockout.map { .milliseconds($0) }
+    rules.guesses = guesses.map {
+      Window(limit: $0.limit, length: .milliseconds($0.milliseconds))
+    }
     rules.onResend = onResend
     do {
       return try SendPolicy(name: "test", rules)

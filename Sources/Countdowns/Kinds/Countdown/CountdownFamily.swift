@@ -312,6 +312,7 @@ extension Answer {
     case .expired: self.init(isAccepted: false, reason: .expired)
     case .locked: self.init(isAccepted: false, reason: .locked)
     case .passed: self.init(isAccepted: false, reason: .passed)
+    case .noGuesses: self.init(isAccepted: false, reason: .guesses)
     }
   }
 

@@ -155,12 +155,13 @@ package struct CountdownView: EntityView, Equatable {
       answer,
       [
         .cooldown, .window, .exhausted, .limit, .blocked, .repeated, .degraded, .expired, .locked,
-        .passed,
+        .passed, .guesses,
       ])
     writer.field(
       "retry_after_ms", retryAfterMS, .duration(),
       "The time until START is accepted, with windows, channels and limits; while paused, the "
-        + "earliest time. 0 when ready, unless another key has used the room of a limit since.")
+        + "earliest time. 0 when ready, unless another key has used the room of a limit since. In a "
+        + "reply to ATTEMPT with the reason `guesses`: until ATTEMPT is accepted.")
     writePlan(to: &writer)
     if let codes {
       writer.field(
@@ -241,6 +242,8 @@ package struct QuotaView: Equatable, Sendable {
   /// Milliseconds until the newest or requested code expires; nil if it is not valid.
   package var expiresInMS: Int64?
   package var attemptsLeft: Int64?
+  /// The attempts left over all codes; nil if the policy does not bound them.
+  package var guessesLeft: Int64?
   /// The key of the limit that a start is refused for.
   package var limit: [UInt8]?
   private var hasLimits: Bool
@@ -250,6 +253,9 @@ package struct QuotaView: Equatable, Sendable {
     hasLimits = !policy.rules.limits.isEmpty
     sendsLeft = record.sendsLeft(by: policy, at: now)
     (channel, nextChannel) = record.channels(by: policy, at: now)
+    guessesLeft = record.guessFilling(by: policy, at: now).map {
+      Int64(max($0.window.limit - $0.inside, 0))
+    }
     guard let code = record.code(code, at: now), let expires = code.expires else { return }
     expiresInMS = (expires - now).millisecondsRoundedUp
     attemptsLeft = policy.rules.attempts.map { Int64($0) - Int64(min(code.attempts, $0)) }
@@ -260,6 +266,7 @@ package struct QuotaView: Equatable, Sendable {
     let blank = Sending.blank
     var view = QuotaView(blank.record, blank.policy, code: nil, at: .zero)
     view.hasLimits = true
+    view.guessesLeft = 0
     return view
   }
 
@@ -287,6 +294,11 @@ package struct QuotaView: Equatable, Sendable {
     writer.field(
       "attempts_left", attemptsLeft, .count.orNull,
       "With a policy: the attempts left for the newest code; null if it is not valid or unlimited.")
+    if let guessesLeft {
+      writer.field(
+        "guesses_left", guessesLeft, .count.orNull,
+        "With a policy that has `guesses`: the attempts left for the key, over all its codes.")
+    }
   }
 }
 
@@ -322,7 +334,7 @@ extension CountdownKind {
     .init(.resumed, "RESUME."),
     .init(
       .retimed,
-      "The end has changed: RETIME, or `reason` `limit`, `blocked` or `locked` says why."),
+      "The end has changed: RETIME, or `reason` `limit`, `blocked`, `locked` or `guesses` says why."),
     .init(.cancelled, "`reason` `cancelled` or `owner-gone`."),
     .init(.refunded, "REFUND."),
     .init(

@@ -93,9 +93,13 @@ extension Engine {
       } else {
         publish(countdown: index, .locked, code, at: now)
       }
-      lockOut(index, sending, at: now)
     }
-    var view = countdownView(index, code: code, at: now)
+    if case .accepted = attempt { waitAfterAttempt(index, sending, at: now) }
+    var refusal: Refusal?
+    if attempt == .noGuesses {
+      refusal = sending.record.guessBlock(by: sending.policy, at: now.boot)
+    }
+    var view = countdownView(index, code: code, refusal: refusal, at: now)
     if atAny { view.codes = tried }
     return (attempt, view)
   }
@@ -110,13 +114,14 @@ extension Engine {
       throw .needsGeneration
     }
     try checkSendsWritable(index)
-    let (open, lockedUntil) = (openCodes(of: sending), sending.record.lockedUntil)
+    let open = openCodes(of: sending)
+    let block = sending.record.attemptBlock(by: sending.policy, at: now.boot)
     let pass = sending.record.pass(code, at: now.boot)
     guard pass == .accepted else {
       if pass == .acceptedBefore { statistics.decisions.repeated += 1 }
       return (pass, countdownView(index, code: code, at: now))
     }
-    if let lockedUntil { endLockout(index, sending, from: lockedUntil, at: now) }
+    if let block { endWait(index, sending, for: block, at: now) }
     // What was entered counts before what it replaces, which alone could block a limit.
     for send in open where send.generation == code { learn(.entered, of: send, at: now) }
     for send in open where send.generation != code { learn(.missed, of: send, at: now) }

@@ -37,7 +37,7 @@ extension SendPolicy.Rules {
       if let text = problem(ofCooldown: cooldown) { report("ladder[\(index)]", text) }
     }
     found += windowProblems
-    found += channelProblems + limitProblems + lockoutProblems
+    found += channelProblems + limitProblems + lockoutProblems + guessProblems
     if let validity, validity < .milliseconds(1) || validity > .longest {
       report("validity", "a code is valid for 1ms to 3650d")
     }
@@ -120,6 +120,22 @@ extension SendPolicy.Rules {
     return found
   }
 
+  private var guessProblems: [SendPolicy.Problem] {
+    guard let guesses else { return [] }
+    var found = problems(of: guesses, "guesses")
+    if validity == nil {
+      found.append(
+        .init(rule: "guesses", text: "guesses needs validity: how long a code is valid"))
+    }
+    return found
+  }
+
+  private func problems(of window: SendPolicy.Window, _ rule: String) -> [SendPolicy.Problem] {
+    SendPolicy.Window.problems(of: [window], atMost: SendPolicy.maximumInWindow, rule).map {
+      .init(rule: rule, text: $0.text)
+    }
+  }
+
   private var channelProblems: [SendPolicy.Problem] {
     var found: [SendPolicy.Problem] = []
     if channels.count > SendPolicy.maximumSteps {
@@ -144,9 +160,11 @@ extension SendPolicy.Window {
   ///
   /// - Parameters:
   ///   - maximum: the highest limit of a window.
+  ///   - noun: what a window allows.
   ///   - hint: what to do instead, for a higher limit.
   static func problems(
-    of windows: [SendPolicy.Window], atMost maximum: Int, beyond hint: String = ""
+    of windows: [SendPolicy.Window], atMost maximum: Int, _ noun: String = "sends",
+    beyond hint: String = ""
   ) -> [SendPolicy.Problem] {
     var found: [SendPolicy.Problem] = []
     func report(_ index: Int, _ text: String) {
@@ -157,7 +175,7 @@ extension SendPolicy.Window {
     }
     for (index, window) in windows.enumerated() {
       if !(1...maximum).contains(window.limit) {
-        report(index, "a window allows 1 to \(maximum) sends\(hint)")
+        report(index, "a window allows 1 to \(maximum) \(noun)\(hint)")
       }
       if window.length < .milliseconds(1) || window.length > .longest {
         report(index, "a window is 1ms to 3650d long")

@@ -73,6 +73,8 @@ package final class SendPolicy: Sendable, Hashable {
     /// How long nothing is sent after a code was tried too often: the first time since the steps
     /// started over, the second, …; the last one repeats.
     package var lockout: [Interval] = []
+    /// How many attempts a key has over all its codes.
+    package var guesses: Window?
     /// The names of the limits that each send is charged to as well.
     package var limits: [String] = []
     package var title: [UInt8]?
@@ -104,6 +106,7 @@ package final class SendPolicy: Sendable, Hashable {
 
   /// Whether it has anything that only newer versions of records have.
   var isExtended: Bool { !rules.limits.isEmpty || !rules.lockout.isEmpty }
+  var isBounded: Bool { rules.guesses != nil }
 
   /// Returns the same cooldown as the plan of a countdown.
   package func plan(after number: UInt32, firesAtOnce: Bool) -> Countdown.Plan {
