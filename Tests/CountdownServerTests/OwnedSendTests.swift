@@ -119,7 +119,7 @@ extension KeptEngine {
 
   @discardableResult
   fileprivate func attempt(_ key: String) throws -> SendRecord.Attempt {
-    try with(key) { try engine.attemptCountdown($0, generation: nil, at: now).0 }
+    try with(key) { try engine.attemptCountdown($0, generation: nil, by: client, at: now).0 }
   }
 
   fileprivate func pauseCountdown(_ key: String) throws {

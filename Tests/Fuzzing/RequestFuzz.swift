@@ -100,8 +100,10 @@ package final class RequestFuzz: FuzzTarget {
     var bounded = other
     bounded.validity = .seconds(300)
     bounded.guesses = .init(limit: 3, length: .seconds(3_600))
-    return [("p", rules), ("q", other), ("l", limited), ("g", bounded)].reduce(into: [:]) {
-      $0[$1.0] = try? SendPolicy(name: $1.0, $1.1)
+    bounded.attemptLimits = ["ip", "all"]
+    let policies = [("p", rules), ("q", other), ("l", limited), ("g", bounded)]
+    return policies.reduce(into: [:]) { policies, named in
+      policies[named.0] = try? SendPolicy(name: named.0, named.1)
     }
   }()
 

@@ -122,11 +122,12 @@ package struct PolicyModel: Model {
       let (isFirst, view) = try engine.refundCountdown(key, generation: generation, at: now)
       return .reported(isFirst: isFirst, Facts(view))
     case .attempt(let generation):
-      let (attempt, view) = try engine.attemptCountdown(key, generation: generation, at: now)
+      let (attempt, view) = try engine.attemptCountdown(
+        key, generation: generation, by: client, at: now)
       return .attempted(attempt, Facts(view))
     case .attemptAny:
       let (attempt, view) = try engine.attemptCountdown(
-        key, generation: nil, atAny: true, at: now)
+        key, generation: nil, atAny: true, by: client, at: now)
       return .attempted(attempt, Facts(view))
     case .pass(let generation):
       let (pass, view) = try engine.passCountdown(key, generation: generation, at: now)
@@ -170,7 +171,7 @@ package struct PolicyModel: Model {
       let attempt = known[key]!.attempt(code, at: now)
       if attempt == .accepted(isLast: true) { say(.locked, key, code) }
       sayRetimed(key, since: before, now)
-      let retryAt = attempt == .noGuesses ? known[key]!.guessesUntil(now) : nil
+      let retryAt = attempt == .refused(.guesses) ? known[key]!.guessesUntil(now) : nil
       return .attempted(attempt, facts(key, world, code: code, retryAt: retryAt)!)
     case .attemptAny:
       return try attemptAny(key, world)
@@ -225,7 +226,7 @@ package struct PolicyModel: Model {
     }
     for code in tried where code.attemptsLeft == 0 { say(.locked, key, code.generation) }
     sayRetimed(key, since: before, now)
-    let retryAt = attempt == .noGuesses ? known[key]!.guessesUntil(now) : nil
+    let retryAt = attempt == .refused(.guesses) ? known[key]!.guessesUntil(now) : nil
     var facts = facts(key, world, retryAt: retryAt)!
     facts.quota?.toCheck = tried
     return .attempted(attempt, facts)

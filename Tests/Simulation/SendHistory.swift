@@ -328,7 +328,7 @@ struct SendHistory {
 
   mutating func attempt(_ wanted: Generation?, at now: Int64) -> SendRecord.Attempt {
     if isPassed { return .passed }
-    if guessesUntil(now) > now { return .noGuesses }
+    if guessesUntil(now) > now { return .refused(.guesses) }
     let answer = attemptCode(wanted, at: now)
     if case .accepted = answer {
       let code = sent[codeIndex(wanted)!].generation
@@ -360,7 +360,7 @@ struct SendHistory {
   /// Counts an attempt at all valid codes: at each of them that can be tried alone.
   mutating func attemptAny(at now: Int64) -> SendRecord.Attempt {
     if isPassed { return .passed }
-    if guessesUntil(now) > now { return .noGuesses }
+    if guessesUntil(now) > now { return .refused(.guesses) }
     let before = lockouts
     var (answers, accepted) = ([SendRecord.Attempt](), [Generation]())
     for generation in generations.suffix(SendRecord.maximumCodes) {

@@ -47,9 +47,12 @@ extension Countdown {
   static func attempt(_ view: CountdownView, _ style: Style) -> String {
     let key = view.key.printable
     guard view.accepted == true else {
+      let (again, limit) = (view.retryAfter.humanText, view.limit?.printable ?? "a limit")
       let why =
         switch view.reason {
-        case .guesses: "cannot be tried: try again in \(view.retryAfter.humanText)"
+        case .guesses: "cannot be tried: try again in \(again)"
+        case .limit: "cannot be tried, as \(limit) has no room: try again in \(again)"
+        case .blocked: "cannot be tried, as \(limit) is blocked: try again in \(again)"
         case .locked: "was tried too often; send a new one"
         case .passed: "was used"
         default: "has expired; send a new one"

@@ -40,12 +40,16 @@ extension Desk {
   func attempt(
     _ key: String, _ generation: Generation? = nil
   ) throws -> (attempt: SendRecord.Attempt, view: CountdownView) {
-    try with(key) { try engine.attemptCountdown($0, generation: generation, at: now) }
+    try with(key) {
+      try engine.attemptCountdown($0, generation: generation, by: client(1), at: now)
+    }
   }
 
   @discardableResult
   func attemptAny(_ key: String) throws -> (attempt: SendRecord.Attempt, view: CountdownView) {
-    try with(key) { try engine.attemptCountdown($0, generation: nil, atAny: true, at: now) }
+    try with(key) {
+      try engine.attemptCountdown($0, generation: nil, atAny: true, by: client(1), at: now)
+    }
   }
 
   @discardableResult

@@ -273,6 +273,7 @@ package final class FleetSimulation {
     rules.every = .milliseconds(20)
     rules.validity = .milliseconds(500)
     rules.limits = ["ip", "all"]
+    rules.attemptLimits = ["ip"]
     return try! SendPolicy(name: "limited", rules)
   }()
 
@@ -315,6 +316,7 @@ package final class FleetSimulation {
     case "START", "RESEND":
       guard limited.contains(command.key) else { return 0 }
       return limit.name == "all:" || command.words.contains(limit.name) ? 1 : 0
+    case "ATTEMPT": return command.words.contains(limit.name) ? 1 : 0
     default: return 0
     }
   }
@@ -327,9 +329,11 @@ package final class FleetSimulation {
     let limit = "LIMIT ip:\(world.number(1...2))"
     lastToken += 1
     let start = "COUNTDOWN START \(key.name) POLICY limited \(limit)"
+    let attempt = "COUNTDOWN ATTEMPT \(key.name) \(limit)"
     var choices = [
       start, start, "\(start) TOKEN t\(lastToken)", "COUNTDOWN RESEND \(key.name) \(limit)",
       "COUNTDOWN CANCEL \(key.name)", "COUNTDOWN GET \(key.name)", "COUNTDOWN PASS \(key.name)",
+      attempt, "\(attempt) ANY", "\(attempt) TOKEN t\(lastToken)",
     ]
     if refundsSends {
       choices.append("COUNTDOWN REFUND \(key.name) GENERATION \(someGeneration(of: key))")

@@ -166,7 +166,7 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
     case .accepted: .valid
     case .locked: .locked
     case .passed: .passed
-    case .expired, .noGuesses: .expired
+    case .expired, .refused: .expired
     }
   }
 

@@ -161,7 +161,7 @@ package struct CountdownView: EntityView, Equatable {
       "retry_after_ms", retryAfterMS, .duration(),
       "The time until START is accepted, with windows, channels and limits; while paused, the "
         + "earliest time. 0 when ready, unless another key has used the room of a limit since. In a "
-        + "reply to ATTEMPT with the reason `guesses`: until ATTEMPT is accepted.")
+        + "reply to ATTEMPT with the reason `guesses`, `limit` or `blocked`: until these allow one.")
     writePlan(to: &writer)
     if let codes {
       writer.field(
@@ -250,7 +250,7 @@ package struct QuotaView: Equatable, Sendable {
 
   init(_ record: SendRecord, _ policy: SendPolicy, code: Generation?, at now: Instant) {
     self.policy = policy.name
-    hasLimits = !policy.rules.limits.isEmpty
+    hasLimits = !policy.rules.limits.isEmpty || !policy.rules.attemptLimits.isEmpty
     sendsLeft = record.sendsLeft(by: policy, at: now)
     (channel, nextChannel) = record.channels(by: policy, at: now)
     guessesLeft = record.guessFilling(by: policy, at: now).map {

@@ -58,50 +58,90 @@ extension Engine {
 
   /// Counts an attempt at the code of that generation, or at the newest if nil.
   ///
-  /// - Parameter atAny: whether it is an attempt at each valid code.
+  /// - Parameters:
+  ///   - atAny: whether it is an attempt at each valid code.
+  ///   - limits: the keys that ATTEMPT gives for limits. They are asked first; a refusal charges
+  ///     nothing.
   package func attemptCountdown(
-    _ key: Span<UInt8>, generation: Generation?, atAny: Bool = false, token: [UInt8]? = nil,
-    at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, atAny: Bool = false, limits: [[UInt8]] = [],
+    token: [UInt8]? = nil, by client: Client, at now: Moment
   ) throws(EngineError) -> (SendRecord.Attempt, CountdownView) {
     let (index, sending, code) = try codes(of: key, generation, at: now)
     try checkSendsWritable(index)
+    let (policy, names) = (sending.policy, sending.policy.rules.attemptLimits)
+    var charges: [Charge] = []
+    if !names.isEmpty || !limits.isEmpty {
+      charges = try self.charges(of: policy, .attempt, limits, for: key, at: now)
+    }
+    if let refusal = attemptRefusal(of: sending, charges, at: now) {
+      publishRefusal(refusal, of: charges, at: now)
+      var view = countdownView(index, code: code, refusal: refusal, at: now)
+      if atAny { view.codes = [] }
+      return (.refused(refusal.reason), view)
+    }
+    let added = newEntities(of: charges)
+    if added > 0 { try checkLimits(client, adding: added) }
     let attempt =
       atAny
-      ? sending.record.attemptAny(by: sending.policy, at: now.boot)
-      : sending.record.attempt(code, by: sending.policy, at: now.boot)
-    if case .accepted = attempt {
-      if token != nil {
-        let current = countdowns.generation(index)
-        countdowns[index].tokens.remember(token, of: .attempt, current, at: now.boot)
-        armCountdown(index, at: now)
+      ? sending.record.attemptAny(by: policy, at: now.boot)
+      : sending.record.attempt(code, by: policy, at: now.boot)
+    guard case .accepted(let isLast) = attempt else {
+      var view = countdownView(index, code: code, at: now)
+      if atAny { view.codes = [] }
+      return (attempt, view)
+    }
+    let id = charge(attempt: &charges, by: client, at: now)
+    if token != nil {
+      let current = countdowns.generation(index)
+      countdowns[index].tokens.remember(token, of: .attempt, current, at: now.boot)
+      armCountdown(index, at: now)
+    }
+    noteChange(ofCountdown: index, toSends: true)
+    shadow?.learnAttempt(
+      key, generation: atAny ? nil : code, atAny: atAny, limits: limits, token: token,
+      id ?? newGeneration(), by: client, at: now)
+    return (attempt, attempted(index, sending, atAny, code, isLast: isLast, at: now))
+  }
+
+  /// Returns why no code of a key may be tried, whichever it is: what ends last. Nil if one may.
+  private func attemptRefusal(
+    of sending: Sending, _ charges: [Charge], at now: Moment
+  ) -> Refusal? {
+    let limit = areCharged ? nil : refusal(of: charges, at: now)
+    // Of a code that was used, the record says so.
+    guard limit != nil || !sending.record.isPassed else { return nil }
+    return Refusal.last(limit, sending.record.guessBlock(by: sending.policy, at: now.boot))
+  }
+
+  /// Charges an accepted attempt to its limits. Returns its number; nil if it needs none.
+  private func charge(
+    attempt charges: inout [Charge], by client: Client, at now: Moment
+  ) -> Generation? {
+    if let shared = context.sharedLimits { shared.note(charges, hasCode: false, nil) }
+    guard !charges.isEmpty, context.sharedLimits == nil else { return nil }
+    let id = newGeneration()
+    take(&charges, id: id, hasCode: false, by: client, at: now)
+    return id
+  }
+
+  /// Publishes what an accepted attempt has changed, and returns the view.
+  private func attempted(
+    _ index: UInt32, _ sending: Sending, _ atAny: Bool, _ code: Generation?, isLast: Bool,
+    at now: Moment
+  ) -> CountdownView {
+    let tried =
+      atAny ? codesToCheck(of: index, upTo: countdowns.generation(index), at: now) : nil
+    if isLast, let tried {
+      for code in tried where code.attemptsLeft == 0 {
+        publish(countdown: index, .locked, code.generation, at: now)
       }
-      noteChange(ofCountdown: index, toSends: true)
-      shadow?.learn { other throws(EngineError) in
-        _ = try other.attemptCountdown(
-          key, generation: atAny ? nil : code, atAny: atAny, token: token, at: now)
-      }
+    } else if isLast {
+      publish(countdown: index, .locked, code, at: now)
     }
-    var tried: [CodeView] = []
-    if atAny, case .accepted = attempt {
-      tried = codesToCheck(of: index, upTo: countdowns.generation(index), at: now)
-    }
-    if attempt == .accepted(isLast: true) {
-      if atAny {
-        for code in tried where code.attemptsLeft == 0 {
-          publish(countdown: index, .locked, code.generation, at: now)
-        }
-      } else {
-        publish(countdown: index, .locked, code, at: now)
-      }
-    }
-    if case .accepted = attempt { waitAfterAttempt(index, sending, at: now) }
-    var refusal: Refusal?
-    if attempt == .noGuesses {
-      refusal = sending.record.guessBlock(by: sending.policy, at: now.boot)
-    }
-    var view = countdownView(index, code: code, refusal: refusal, at: now)
-    if atAny { view.codes = tried }
-    return (attempt, view)
+    waitAfterAttempt(index, sending, at: now)
+    var view = countdownView(index, code: code, at: now)
+    view.codes = tried
+    return view
   }
 
   /// Marks a code as used: no code may be tried until the next send. Sends stay in the windows.

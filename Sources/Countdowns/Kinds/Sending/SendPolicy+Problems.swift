@@ -37,7 +37,8 @@ extension SendPolicy.Rules {
       if let text = problem(ofCooldown: cooldown) { report("ladder[\(index)]", text) }
     }
     found += windowProblems
-    found += channelProblems + limitProblems + lockoutProblems + guessProblems
+    found += channelProblems + lockoutProblems + guessProblems
+    found += problems(ofLimits: limits, "limits") + attemptLimitProblems
     if let validity, validity < .milliseconds(1) || validity > .longest {
       report("validity", "a code is valid for 1ms to 3650d")
     }
@@ -87,18 +88,29 @@ extension SendPolicy.Rules {
     return found
   }
 
-  private var limitProblems: [SendPolicy.Problem] {
+  private func problems(ofLimits limits: [String], _ rule: String) -> [SendPolicy.Problem] {
     var found: [SendPolicy.Problem] = []
     if limits.count > LimitRules.maximumAtOnce {
-      found.append(.init(rule: "limits", text: "at most \(LimitRules.maximumAtOnce)"))
+      found.append(.init(rule: rule, text: "at most \(LimitRules.maximumAtOnce)"))
     }
     for (index, name) in limits.enumerated() {
       if !SendPolicy.isName(name) {
         found.append(
-          .init(rule: "limits[\(index)]", text: "1 to 64 of letters, digits, '_', '.' and '-'"))
+          .init(rule: "\(rule)[\(index)]", text: "1 to 64 of letters, digits, '_', '.' and '-'"))
       } else if limits[..<index].contains(name) {
-        found.append(.init(rule: "limits[\(index)]", text: "\(name) is named twice"))
+        found.append(.init(rule: "\(rule)[\(index)]", text: "\(name) is named twice"))
       }
+    }
+    return found
+  }
+
+  private var attemptLimitProblems: [SendPolicy.Problem] {
+    var found = problems(ofLimits: attemptLimits, "attempt-limits")
+    if !attemptLimits.isEmpty, validity == nil {
+      found.append(
+        .init(
+          rule: "attempt-limits",
+          text: "attempt-limits needs validity: how long a code is valid"))
     }
     return found
   }

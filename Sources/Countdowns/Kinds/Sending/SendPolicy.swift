@@ -77,11 +77,24 @@ package final class SendPolicy: Sendable, Hashable {
     package var guesses: Window?
     /// The names of the limits that each send is charged to as well.
     package var limits: [String] = []
+    /// The names of the limits that each attempt at a code is charged to.
+    package var attemptLimits: [String] = []
     package var title: [UInt8]?
     package var readyTitle: [UInt8]?
 
     package init() {}
+
+    /// The names of the limits that a request is charged to.
+    func limits(of request: LimitedRequest) -> [String] {
+      switch request {
+      case .send: limits
+      case .attempt: attemptLimits
+      }
+    }
   }
+
+  /// What limits are charged for.
+  package enum LimitedRequest: Sendable { case send, attempt }
 
   package var longestCooldown: Interval {
     rules.ladder.max() ?? cooldown(after: 1)
@@ -106,7 +119,7 @@ package final class SendPolicy: Sendable, Hashable {
 
   /// Whether it has anything that only newer versions of records have.
   var isExtended: Bool { !rules.limits.isEmpty || !rules.lockout.isEmpty }
-  var isBounded: Bool { rules.guesses != nil }
+  var isBounded: Bool { rules.guesses != nil || !rules.attemptLimits.isEmpty }
 
   /// Returns the same cooldown as the plan of a countdown.
   package func plan(after number: UInt32, firesAtOnce: Bool) -> Countdown.Plan {

@@ -18,8 +18,8 @@ extension SendRecord {
     case locked
     /// A code was used since the newest send.
     case passed
-    /// The key has no guesses left, whichever code it is.
-    case noGuesses
+    /// The key has no guesses left, or a limit of attempts has no room, whichever code it is.
+    case refused(Reason)
   }
 
   package enum Pass: Equatable, Sendable {
@@ -37,7 +37,7 @@ extension SendRecord {
     _ generation: Generation?, by policy: SendPolicy, at now: Instant
   ) -> Attempt {
     if isPassed { return .passed }
-    guard guessBlock(by: policy, at: now) == nil else { return .noGuesses }
+    guard guessBlock(by: policy, at: now) == nil else { return .refused(.guesses) }
     guard let index = index(of: generation), isValid(index, at: now) else { return .expired }
     guard sends[index].attempts < policy.attemptLimit else { return .locked }
     guess(at: sends[index].generation, by: policy, at: now)
@@ -48,7 +48,7 @@ extension SendRecord {
   /// `tried` has others.
   package mutating func attemptAny(by policy: SendPolicy, at now: Instant) -> Attempt {
     if isPassed { return .passed }
-    guard guessBlock(by: policy, at: now) == nil else { return .noGuesses }
+    guard guessBlock(by: policy, at: now) == nil else { return .refused(.guesses) }
     let valid = sends.indices.suffix(Self.maximumCodes).filter { isValid($0, at: now) }
     guard !valid.isEmpty else { return .expired }
     let open = valid.filter { sends[$0].attempts < policy.attemptLimit }

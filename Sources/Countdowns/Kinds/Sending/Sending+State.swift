@@ -47,6 +47,7 @@ extension Sending {
     visitor.list("tried", &record.tried, blank: Generation(0)) { $0.generation(&$1) }
     visitor.require(record.tried.count <= SendRecord.maximumCodes)
     guard visitor.format >= EntityRecord.bounded else { return }
+    visitor.list("attempt_limit_names", &rules.attemptLimits, blank: "") { $0.text("limit", &$1) }
     visitor.optional("guess_window", &rules.guesses, blank: .blank) { $1.fields(&$0) }
     visitor.list("guesses", &record.guesses)
     visitor.require(record.guesses.count <= SendPolicy.maximumInWindow)

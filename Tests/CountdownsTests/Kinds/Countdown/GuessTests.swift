@@ -20,7 +20,7 @@ import Testing
     let last = try desk.attempt("a")
     #expect(last.attempt == .accepted(isLast: false) && last.view.quota?.attemptsLeft == 1)
     #expect(last.view.quota?.guessesLeft == 0 && last.view.retryAfterMS == 90_000)
-    #expect(try desk.attempt("a").attempt == .noGuesses)
+    #expect(try desk.attempt("a").attempt == .refused(.guesses))
     #expect(try desk.attempt("a").view.retryAfterMS == 90_000)
     #expect(try desk.send("a", policy: policy) == "refused guesses 90000")
     desk.hears(
