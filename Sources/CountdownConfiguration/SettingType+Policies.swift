@@ -37,6 +37,7 @@ private struct PolicyDraft {
       "attempts", \.rules.attempts, optional: .count(1...Int(SendPolicy.maximumAttempts))),
     Setting("lockout", \.rules.lockout, .intervals),
     Setting("guesses", \.rules.guesses, optional: .window),
+    Setting("refunds", \.rules.refunds, optional: .window),
     Setting("limits", \.rules.limits, limits),
     Setting("attempt-limits", \.rules.attemptLimits, limits),
     Setting("on-resend", \.rules.onResend, .choice()),

@@ -148,6 +148,7 @@ import Testing
     #expect(problem("validity: 1m, guesses: 5/0").contains("a window is 1ms to 3650d long"))
     #expect(problem("attempt-limits: [ip]").hasPrefix("attempt-limits: attempt-limits needs"))
     #expect(problem("validity: 1m, attempt-limits: [a, a]").contains("a is named twice"))
+    #expect(problem("refunds: 0/1d").hasPrefix("refunds: a window allows 1 to 1000"))
     #expect(problem("title: [a]").hasPrefix("title: a list where a value belongs"))
     #expect(problem("title: \"%m\"").contains("need each other"))
     #expect(problem("ready-title: \(String(repeating: "x", count: 1_025))").contains("1024 bytes"))

@@ -86,6 +86,20 @@ import Testing
     #expect(kept.entityCount == 0)
   }
 
+  @Test func refundsOutliveTheOwner() throws {
+    var rules = policy.rules
+    rules.refunds = .init(limit: 1, length: .days(1))
+    let policy = try SendPolicy(name: "refunds", rules)
+    let owned = try kept.start("a", owner: .connection(1), policy: policy)
+    #expect(try kept.refund("a", owned.generation))
+    #expect(kept.store() == .current)
+    try restart()
+    let second = try kept.start("a", policy: policy)
+    #expect(try !kept.refund("a", second.generation))
+    kept.pass(86_400_000)
+    #expect(kept.entityCount == 0)
+  }
+
   @Test func theCooldownOfAnOwnerNeedsNoStoring() throws {
     try kept.start("a", owner: .connection(1), policy: policy)
     kept.store()
@@ -114,7 +128,7 @@ import Testing
 extension KeptEngine {
   @discardableResult
   fileprivate func refund(_ key: String, _ generation: Generation) throws -> Bool {
-    try with(key) { try engine.refundCountdown($0, generation: generation, at: now).isFirst }
+    try with(key) { try engine.refundCountdown($0, generation: generation, at: now).refund == .accepted }
   }
 
   @discardableResult

@@ -99,6 +99,7 @@ package final class RequestFuzz: FuzzTarget {
     limited.limits = ["ip", "range", "all"]
     var bounded = other
     bounded.validity = .seconds(300)
+    bounded.refunds = .init(limit: 1, length: .seconds(3_600))
     bounded.guesses = .init(limit: 3, length: .seconds(3_600))
     bounded.attemptLimits = ["ip", "all"]
     let policies = [("p", rules), ("q", other), ("l", limited), ("g", bounded)]

@@ -380,10 +380,12 @@ package struct LimitSimulation: ~Copyable {
     else { return }
     let clock = now
     let answer = Result { () throws(EngineError) in
-      try engine.refundCountdown(key.utf8.span, generation: view.generation, at: clock).isFirst
+      try engine.refundCountdown(key.utf8.span, generation: view.generation, at: clock).refund
     }
     note("REFUND \(key): \(answer)")
-    guard answer == .success(!last.isRefunded) else { throw disagreement("REFUND: \(answer)") }
+    guard answer == .success(last.isRefunded ? .acceptedBefore : .accepted) else {
+      throw disagreement("REFUND: \(answer)")
+    }
     if !last.isRefunded {
       lists.refund(2 * last.generation, last.limits, at: boot)
       ownUntil[key] = boot

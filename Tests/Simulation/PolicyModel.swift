@@ -38,6 +38,7 @@ package struct PolicyModel: Model {
     var expiresInMS: Int64?
     var attemptsLeft: Int64?
     var guessesLeft: Int64?
+    var refundsLeft: Int64?
     /// The codes that may be checked, in a reply to ATTEMPT ANY.
     var toCheck: [Code]?
   }
@@ -119,8 +120,8 @@ package struct PolicyModel: Model {
         key, token: token, by: client, at: now)
       return .decided(decision, Facts(view))
     case .refund(let generation):
-      let (isFirst, view) = try engine.refundCountdown(key, generation: generation, at: now)
-      return .reported(isFirst: isFirst, Facts(view))
+      let (refund, view) = try engine.refundCountdown(key, generation: generation, at: now)
+      return .refunded(refund, Facts(view))
     case .attempt(let generation):
       let (attempt, view) = try engine.attemptCountdown(
         key, generation: generation, by: client, at: now)
@@ -159,12 +160,11 @@ package struct PolicyModel: Model {
         key, old.policy, fires: old.fires, old.owner, isResend: true, token: token, &world)
     case .refund(let generation):
       _ = try found(key, generation)
-      guard known[key]!.refund(at: now) else {
-        return .reported(isFirst: false, facts(key, world)!)
-      }
+      let refund = known[key]!.refund(at: now)
+      guard refund == .accepted else { return .refunded(refund, facts(key, world)!) }
       tokens[key].removeAll { $0.generation == generation }
       say(.refunded, key)
-      return .reported(isFirst: true, settled(key, world))
+      return .refunded(.accepted, settled(key, world))
     case .attempt(let generation):
       let code = try code(key, generation, now)
       let before = known[key]!.clock
@@ -362,7 +362,8 @@ package struct PolicyModel: Model {
     var quota = Quota(
       policy: history.policy.name, sendsLeft: history.sendsLeft(now),
       channel: history.channel(0, now), nextChannel: history.channel(1, now),
-      guessesLeft: history.guessesLeft(now).map { Int64($0) })
+      guessesLeft: history.guessesLeft(now).map { Int64($0) },
+      refundsLeft: history.refundsLeft(now).map { Int64($0) })
     if let code = history.code(code, now) {
       quota.expiresInMS = (code.expires! - now).roundedUp
       quota.attemptsLeft = rules.attempts.map { max(Int64($0) - Int64(code.attempts), 0) }
@@ -430,7 +431,7 @@ extension PolicyModel.Facts {
         PolicyModel.Quota(
           policy: $0.policy, sendsLeft: $0.sendsLeft, channel: $0.channel,
           nextChannel: $0.nextChannel, expiresInMS: $0.expiresInMS, attemptsLeft: $0.attemptsLeft,
-          guessesLeft: $0.guessesLeft,
+          guessesLeft: $0.guessesLeft, refundsLeft: $0.refundsLeft,
           toCheck: view.codes?.map {
             PolicyModel.Code(
               generation: $0.generation, expiresInMS: $0.expiresInMS,

@@ -45,6 +45,9 @@ struct SendHistory {
   /// Every attempt at a code: when, and at which.
   private var guesses: [(at: Int64, codes: (Generation) -> Bool)] = []
 
+  /// When sends were given back.
+  private var refunds: [Int64] = []
+
   /// Creates a history without sends.
   init(_ policy: SendPolicy, _ generation: Generation) {
     self.policy = policy
@@ -67,6 +70,9 @@ struct SendHistory {
     if let quiet = quietTime, now >= lockedUntil + quiet { next.lockouts = [] }
     if let window = self.policy.rules.guesses {
       next.guesses.removeAll { now - $0.at >= window.length.microseconds }
+    }
+    if let window = self.policy.rules.refunds {
+      next.refunds.removeAll { now - $0 >= window.length.microseconds }
     }
     let longest = Self.longest(self.policy)
     if longest > 0 {
@@ -251,7 +257,7 @@ struct SendHistory {
   private func end(keepReady: Int64, tokens: Int64) -> Int64? {
     let matters = max(
       known.last.map { $0.at + Self.longest(policy) } ?? 0, sent.compactMap(\.expires).max() ?? 0,
-      lockedUntil + (quietTime ?? 0), guessesMatter)
+      lockedUntil + (quietTime ?? 0), guessesMatter, refundsMatter)
     switch clock {
     case .counting, .paused: return nil
     case .ready(let since): return max(since + keepReady, matters, tokens)
@@ -265,6 +271,17 @@ struct SendHistory {
   private var guessesMatter: Int64 {
     guard let window = policy.rules.guesses else { return 0 }
     return guesses.map { $0.at + window.length.microseconds }.max() ?? 0
+  }
+
+  private var refundsMatter: Int64 {
+    guard let window = policy.rules.refunds, let last = refunds.max() else { return 0 }
+    return last + window.length.microseconds
+  }
+
+  func refundsLeft(_ now: Int64) -> Int? {
+    policy.rules.refunds.map { window in
+      max(window.limit - refunds.count { now - $0 < window.length.microseconds }, 0)
+    }
   }
 
   func isForgotten(_ now: Int64, keepReady: Int64, tokens: Int64) -> Bool {
@@ -316,14 +333,16 @@ struct SendHistory {
     for index in sent.indices { sent[index].expires = nil }
   }
 
-  /// Refunds the newest send; returns false if it was refunded before.
-  mutating func refund(at now: Int64) -> Bool {
-    guard !isRefunded else { return false }
+  /// Refunds the newest send.
+  mutating func refund(at now: Int64) -> SendRecord.Refund {
+    guard !isRefunded else { return .acceptedBefore }
+    guard refundsLeft(now) != 0 else { return .refused }
+    if policy.rules.refunds != nil { refunds.append(now) }
     isRefunded = true
     newestNumber = max(sends(now) - 1, 0)
     sent.removeLast()
     if isPending { count(for: 0, at: now) }
-    return true
+    return .accepted
   }
 
   mutating func attempt(_ wanted: Generation?, at now: Int64) -> SendRecord.Attempt {

@@ -114,6 +114,9 @@ final class SendingWorld {
       rules.onResend = number(0...1) == 0 ? .keep : .replace
       if !rules.windows.isEmpty, number(0...3) == 0 { rules.channels = ["sms", "sms", "call"] }
       rules.limits = limits
+      if number(0...1) == 0 {
+        rules.refunds = .init(limit: Int(number(1...3)), length: .seconds(number(30...900)))
+      }
       rules.attemptLimits = [["ip"], [], ["all", "ip"], ["all"]][index]
       if (try? SendPolicy(name: "p", rules)) != nil { return rules }
     }

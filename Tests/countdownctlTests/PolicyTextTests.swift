@@ -21,6 +21,7 @@ import Testing
       $0.validity = .seconds(300)
       $0.attempts = 5
       $0.guesses = .init(limit: 10, length: .days(1))
+      $0.refunds = .init(limit: 5, length: .seconds(600))
       $0.title = Array("%m:%02s 后重发".utf8)
       $0.readyTitle = Array("重发验证码".utf8)
     }
@@ -34,6 +35,7 @@ import Testing
           + "resend",
         "  all codes of a key together may be tried 10 times in any 24 h; then nothing is sent "
           + "either",
+        "  at most 5 failed sends are given back in any 10 m",
         "  title during the cooldown: 1:00 后重发",
         "  title when ready: 重发验证码",
       ])

@@ -119,6 +119,8 @@ extension Reason {
   public static let blocked: Self = "blocked"
   /// The attempts of the key over all its codes are used up for a while.
   public static let guesses: Self = "guesses"
+  /// So many sends were given back that no more are for a while.
+  public static let refunds: Self = "refunds"
   /// It was accepted before: this repetition changed nothing.
   public static let repeated: Self = "repeated"
   /// Another request has begun or finished it.

@@ -126,6 +126,7 @@ extension PolicyText {
       "attempts": rules.attempts.map { Int($0) }, "on_resend": rules.onResend.rawValue,
       "title": rules.title.map(text), "ready_title": rules.readyTitle.map(text),
       "lockout_ms": rules.lockout.map(milliseconds), "guesses": rules.guesses.map(window),
+      "refunds": rules.refunds.map(window),
       "limits": rules.limits, "attempt_limits": rules.attemptLimits,
       "unreachable": policy.unreachable?.rawValue,
     ])

@@ -5,6 +5,9 @@ extension Countdown {
     switch verb {
     case "start", "resend": return answer(view, style)
     case "attempt": return attempt(view, style)
+    case "refund" where view.reason == .refunds:
+      return style.yellow("refused")
+        + "   no more sends of \(view.key.printable) are given back for a while"
     case "pass", "refund":
       guard view.accepted == true else { return attempt(view, style) }
       let done = verb == "pass" ? "passed" : "refunded"

@@ -8,7 +8,7 @@ enum PolicyText {
     _ policy: SendPolicy, throttles: [String: LimitRules] = [:], style: Style
   ) -> [String] {
     let parts = [
-      sends(policy), windows(policy), codes(policy), lockout(policy), guesses(policy),
+      sends(policy), windows(policy), codes(policy), lockout(policy), guesses(policy), refunds(policy),
       limits(policy.rules.limits, of: "send", throttles),
       limits(policy.rules.attemptLimits, of: "attempt", throttles), titles(policy), fleet(policy),
     ]
@@ -73,6 +73,13 @@ enum PolicyText {
     return [
       "all codes of a key together may be tried \(window.limit) times in any "
         + "\(window.length.humanText); then nothing is sent either"
+    ]
+  }
+
+  private static func refunds(_ policy: SendPolicy) -> [String] {
+    guard let window = policy.rules.refunds else { return [] }
+    return [
+      "at most \(window.limit) failed sends are given back in any \(window.length.humanText)"
     ]
   }
 

@@ -49,6 +49,7 @@ package final class FleetSimulation {
     first.windows = [SendPolicy.Window(limit: 3, length: .milliseconds(6_000))]
     first.validity = .milliseconds(2_000)
     first.attempts = 3
+    first.refunds = SendPolicy.Window(limit: 1, length: .milliseconds(3_000))
     first.guesses = SendPolicy.Window(limit: 4, length: .milliseconds(5_000))
     var second = SendPolicy.Rules()
     second.every = .milliseconds(100)

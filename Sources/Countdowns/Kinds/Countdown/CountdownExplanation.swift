@@ -103,32 +103,32 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
   ) -> [String] {
     let windows = policy.rules.windows.map { window($0, record, at: now) }
     let channels = policy.rules.channels.isEmpty ? nil : channels(record, by: policy, at: now)
-    return windows + [channels, guesses(record, by: policy, at: now)].compactMap(\.self)
+    let refunds = record.refundFilling(by: policy, at: now).map { text($0, "refunds", at: now) }
+    return windows
+      + [channels, guesses(record, by: policy, at: now), refunds].compactMap(\.self)
   }
 
   private static func window(
     _ window: SendPolicy.Window, _ record: SendRecord, at now: Instant
   ) -> String {
-    text(window, record.filling(window, at: now), at: now)
+    text(BoundFilling(window, record.sends.lazy.map { $0.at }, at: now), at: now)
   }
 
   private static func guesses(
     _ record: SendRecord, by policy: SendPolicy, at now: Instant
   ) -> String? {
-    record.guessFilling(by: policy, at: now).map {
-      text($0.window, ($0.inside, $0.changes), of: " guesses", at: now)
-    }
+    record.guessFilling(by: policy, at: now).map { text($0, "guesses", at: now) }
   }
 
   private static func text(
-    _ window: SendPolicy.Window, _ filling: (inside: Int, changes: Instant?),
-    of noun: String = "", at now: Instant
+    _ filling: BoundFilling, _ noun: String? = nil, at now: Instant
   ) -> String {
-    let (inside, changes) = filling
-    let count = "\(inside) of \(window.limit)\(noun) in \(window.length.humanText)"
-    guard let changes else { return count }
+    let limit = filling.window.limit
+    let what = noun.map { "\(limit) \($0)" } ?? "\(limit)"
+    let count = "\(filling.inside) of \(what) in \(filling.window.length.humanText)"
+    guard let changes = filling.changes else { return count }
     let left = (changes - now).humanText
-    return count + (inside > window.limit ? "; room again in " : "; the oldest leaves in ") + left
+    return count + (filling.inside > limit ? "; room again in " : "; the oldest leaves in ") + left
   }
 
   /// Describes the window that is full until then.

@@ -182,10 +182,10 @@ let countdownCommands: [CommandSpec] = [
       throw call.problem("REFUND needs the GENERATION of the send that failed")
     }
     let key = try call.key()
-    let (isFirst, view) = try call.run { () throws(EngineError) in
+    let (refund, view) = try call.run { () throws(EngineError) in
       try call.engine.refundCountdown(key, generation: generation, at: call.now)
     }
-    call.reply(view, Answer(isFirst: isFirst))
+    call.reply(view, Answer(refund))
   },
 
   .call(
@@ -322,6 +322,14 @@ extension Answer {
     case .locked: self.init(isAccepted: false, reason: .locked)
     case .passed: self.init(isAccepted: false, reason: .passed)
     case .refused(let reason): self.init(isAccepted: false, reason: reason)
+    }
+  }
+
+  init(_ refund: SendRecord.Refund) {
+    switch refund {
+    case .accepted: self.init(isFirst: true)
+    case .acceptedBefore: self.init(isFirst: false)
+    case .refused: self.init(isAccepted: false, reason: .refunds)
     }
   }
 

@@ -155,7 +155,7 @@ package struct CountdownView: EntityView, Equatable {
       answer,
       [
         .cooldown, .window, .exhausted, .limit, .blocked, .repeated, .degraded, .expired, .locked,
-        .passed, .guesses,
+        .passed, .guesses, .refunds,
       ])
     writer.field(
       "retry_after_ms", retryAfterMS, .duration(),
@@ -244,6 +244,8 @@ package struct QuotaView: Equatable, Sendable {
   package var attemptsLeft: Int64?
   /// The attempts left over all codes; nil if the policy does not bound them.
   package var guessesLeft: Int64?
+  /// The sends that can still be given back; nil if the policy does not bound them.
+  package var refundsLeft: Int64?
   /// The key of the limit that a start is refused for.
   package var limit: [UInt8]?
   private var hasLimits: Bool
@@ -253,9 +255,8 @@ package struct QuotaView: Equatable, Sendable {
     hasLimits = !policy.rules.limits.isEmpty || !policy.rules.attemptLimits.isEmpty
     sendsLeft = record.sendsLeft(by: policy, at: now)
     (channel, nextChannel) = record.channels(by: policy, at: now)
-    guessesLeft = record.guessFilling(by: policy, at: now).map {
-      Int64(max($0.window.limit - $0.inside, 0))
-    }
+    guessesLeft = record.guessFilling(by: policy, at: now).map { Int64($0.left) }
+    refundsLeft = record.refundFilling(by: policy, at: now).map { Int64($0.left) }
     guard let code = record.code(code, at: now), let expires = code.expires else { return }
     expiresInMS = (expires - now).millisecondsRoundedUp
     attemptsLeft = policy.rules.attempts.map { Int64($0) - Int64(min(code.attempts, $0)) }
@@ -266,7 +267,7 @@ package struct QuotaView: Equatable, Sendable {
     let blank = Sending.blank
     var view = QuotaView(blank.record, blank.policy, code: nil, at: .zero)
     view.hasLimits = true
-    view.guessesLeft = 0
+    (view.guessesLeft, view.refundsLeft) = (0, 0)
     return view
   }
 
@@ -298,6 +299,11 @@ package struct QuotaView: Equatable, Sendable {
       writer.field(
         "guesses_left", guessesLeft, .count.orNull,
         "With a policy that has `guesses`: the attempts left for the key, over all its codes.")
+    }
+    if let refundsLeft {
+      writer.field(
+        "refunds_left", refundsLeft, .count.orNull,
+        "With a policy that has `refunds`: how many more sends REFUND gives back.")
     }
   }
 }

@@ -1,35 +1,35 @@
 extension Engine {
   // MARK: Commands
 
-  /// Refunds the send of that generation. `isFirst` is false if it was refunded before.
+  /// Refunds the send of that generation.
   package func refundCountdown(
     _ key: Span<UInt8>, generation: Generation, at now: Moment
-  ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
+  ) throws(EngineError) -> (refund: SendRecord.Refund, view: CountdownView) {
     guard let index = currentCountdown(key, at: now) else { throw .notFound }
     try check(generation, against: countdowns.generation(index))
     try checkSendsWritable(index)
-    let isFirst: Bool
+    let refund: SendRecord.Refund
     let sent = policyInForce(index)?.record.sends.last
     if let sending = policyInForce(index) {
-      isFirst = sending.record.refund(
+      refund = sending.record.refund(
         &countdowns[index].machine, by: sending.policy, at: now.boot)
     } else {
-      isFirst = countdowns[index].machine.refund(at: now.boot)
+      refund = countdowns[index].machine.refund(at: now.boot) ? .accepted : .acceptedBefore
     }
-    guard isFirst else {
-      statistics.decisions.repeated += 1
-      return (false, countdownView(index, at: now))
+    guard refund == .accepted else {
+      if refund == .acceptedBefore { statistics.decisions.repeated += 1 }
+      return (refund, countdownView(index, at: now))
     }
     // Nothing was sent, so a repeated request with the same token is a new one.
     countdowns[index].tokens.forget(generation)
     statistics.decisions.refunded += 1
-    if let sent { refund(sent, at: now) }
+    if let sent { self.refund(sent, at: now) }
     policyInForce(index)?.endWait()
     shadow?.learn { other throws(EngineError) in
       _ = try other.refundCountdown(key, generation: generation, at: now)
     }
     publish(countdown: index, .refunded, at: now)
-    return (true, currentView(index, at: now))
+    return (.accepted, currentView(index, at: now))
   }
 
   /// Returns the view for an accepted attempt that is repeated with its token; nil if it is none.

@@ -38,6 +38,7 @@ extension SendPolicy.Rules {
     }
     found += windowProblems
     found += channelProblems + lockoutProblems + guessProblems
+    if let refunds { found += problems(of: refunds, "refunds") }
     found += problems(ofLimits: limits, "limits") + attemptLimitProblems
     if let validity, validity < .milliseconds(1) || validity > .longest {
       report("validity", "a code is valid for 1ms to 3650d")

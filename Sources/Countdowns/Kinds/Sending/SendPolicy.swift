@@ -75,6 +75,8 @@ package final class SendPolicy: Sendable, Hashable {
     package var lockout: [Interval] = []
     /// How many attempts a key has over all its codes.
     package var guesses: Window?
+    /// How many sends are given back.
+    package var refunds: Window?
     /// The names of the limits that each send is charged to as well.
     package var limits: [String] = []
     /// The names of the limits that each attempt at a code is charged to.
@@ -119,7 +121,9 @@ package final class SendPolicy: Sendable, Hashable {
 
   /// Whether it has anything that only newer versions of records have.
   var isExtended: Bool { !rules.limits.isEmpty || !rules.lockout.isEmpty }
-  var isBounded: Bool { rules.guesses != nil || !rules.attemptLimits.isEmpty }
+  var isBounded: Bool {
+    rules.guesses != nil || rules.refunds != nil || !rules.attemptLimits.isEmpty
+  }
 
   /// Returns the same cooldown as the plan of a countdown.
   package func plan(after number: UInt32, firesAtOnce: Bool) -> Countdown.Plan {

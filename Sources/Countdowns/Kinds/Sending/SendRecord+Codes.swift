@@ -138,21 +138,13 @@ extension SendRecord {
   }
 
   /// Returns how many guesses are in their window, and when that changes; nil if nothing bounds them.
-  func guessFilling(
-    by policy: SendPolicy, at now: Instant
-  ) -> (window: SendPolicy.Window, inside: Int, changes: Instant?)? {
-    policy.rules.guesses.map { window in
-      let (inside, changes) = window.filling(guesses.lazy.map { $0.at }, at: now)
-      return (window, inside, changes)
-    }
+  func guessFilling(by policy: SendPolicy, at now: Instant) -> BoundFilling? {
+    policy.rules.guesses.map { BoundFilling($0, guesses.lazy.map { $0.at }, at: now) }
   }
 
   /// Returns until when the key has no guesses left; nil if it has.
   func guessBlock(by policy: SendPolicy, at now: Instant) -> Refusal? {
-    guard let (window, inside, changes) = guessFilling(by: policy, at: now),
-      inside >= window.limit, let changes
-    else { return nil }
-    return Refusal(.guesses, until: changes)
+    guessFilling(by: policy, at: now)?.fullUntil.map { Refusal(.guesses, until: $0) }
   }
 
   /// Returns when the newest guess leaves its window; nil if there is none.

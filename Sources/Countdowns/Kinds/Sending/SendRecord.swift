@@ -3,7 +3,7 @@
 ///     (free) --send--> (free)                    while the windows have room and channels are left
 ///     (free) --send--> full --oldest leaves its window--> (free)
 ///     (free) --send--> exhausted --longest window empty, sends start over--> (free)
-///     any --refund of the newest--> (free)
+///     any --refund of the newest, if the policy still gives any back--> (free)
 ///
 /// Locked codes are followed by a lockout, if the policy has one:
 ///
@@ -89,6 +89,8 @@ package struct SendRecord: Equatable, Sendable {
   var tried: [Generation] = []
   /// The attempts in the policy's window of guesses, oldest first.
   package internal(set) var guesses: [Guess] = []
+  /// When sends were given back, in the policy's window of refunds, oldest first.
+  package internal(set) var refunds: [Instant] = []
 
   package init(sends: [Send] = [], number: UInt32 = 0, isPassed: Bool = false) {
     self.sends = sends
@@ -98,7 +100,7 @@ package struct SendRecord: Equatable, Sendable {
 
   /// The lowest version of records that has everything of it.
   var format: UInt8 {
-    if !guesses.isEmpty { return EntityRecord.bounded }
+    if !guesses.isEmpty || !refunds.isEmpty { return EntityRecord.bounded }
     if !tried.isEmpty { return EntityRecord.triedAtOnce }
     if sends.contains(where: \.isShared) { return EntityRecord.shared }
     return locks > 0 || sends.contains { !$0.limits.isEmpty }
@@ -127,6 +129,15 @@ package struct SendRecord: Equatable, Sendable {
     let count = sendCount(by: policy, at: now)
     guard sends.popLast() != nil else { return }
     number = count > 0 ? count - 1 : 0
+    guard policy.rules.refunds != nil else { return }
+    pruneRefunds(by: policy, at: now)
+    // A server's clock may have been set back.
+    refunds.append(max(now, refunds.last ?? now))
+  }
+
+  private mutating func pruneRefunds(by policy: SendPolicy, at now: Instant) {
+    guard let window = policy.rules.refunds else { return }
+    refunds.removeAll { $0 + window.length <= now }
   }
 
   /// Returns the record for a policy that succeeds `old`. Sends that have left the windows of `old`
@@ -138,6 +149,7 @@ package struct SendRecord: Equatable, Sendable {
       (record.locks, record.lockedUntil) = (0, nil)
     }
     record.pruneGuesses(by: old, at: now)
+    record.pruneRefunds(by: old, at: now)
     guard old.longest > .zero else { return record }
     record.number = sendCount(by: old, at: now)
     record.sends = sends.compactMap { send in
@@ -230,18 +242,29 @@ package struct SendRecord: Equatable, Sendable {
     return block
   }
 
-  /// When the newest of what outlives the owner of the countdown began; nil if nothing does.
-  var lastUse: Instant? {
-    [sends.last?.at, guesses.last?.at, lockedUntil].compactMap(\.self).max()
+  /// Returns how many refunds are in their window, and when that changes; nil if nothing bounds them.
+  func refundFilling(by policy: SendPolicy, at now: Instant) -> BoundFilling? {
+    policy.rules.refunds.map { BoundFilling($0, refunds, at: now) }
   }
 
-  /// Returns until when a send matters, to a window or for its valid code; or an attempt, to later
-  /// ones. Nil if none does.
+  /// Returns when the newest refund leaves its window; nil if there is none.
+  private func refundEnd(by policy: SendPolicy) -> Instant? {
+    guard let window = policy.rules.refunds, let last = refunds.last else { return nil }
+    return last + window.length
+  }
+
+  /// When the newest of what outlives the owner of the countdown began; nil if nothing does.
+  var lastUse: Instant? {
+    [sends.last?.at, guesses.last?.at, refunds.last, lockedUntil].compactMap(\.self).max()
+  }
+
+  /// Returns until when a send matters, to a window or for its valid code; or an attempt or a
+  /// refund, to later ones. Nil if none does.
   package func matters(to policy: SendPolicy, at now: Instant) -> Instant? {
     var until = sends.last.map { last in
       max(last.at + policy.longest, codes.compactMap(\.expires).max() ?? last.at)
     }
-    for known in [lockEnd(by: policy), guessEnd(by: policy)] {
+    for known in [lockEnd(by: policy), guessEnd(by: policy), refundEnd(by: policy)] {
       if let known { until = max(until ?? known, known) }
     }
     guard let until else { return nil }
@@ -267,6 +290,25 @@ package struct Refusal: Equatable, Sendable {
     guard let second, second.until > first.until else { return first }
     return second
   }
+}
+
+/// How full the window is that bounds something of a key besides its sends.
+struct BoundFilling {
+  let window: SendPolicy.Window
+  let inside: Int
+  /// When a full window has room again, or when the oldest leaves one with room; nil if it is empty.
+  let changes: Instant?
+
+  init(
+    _ window: SendPolicy.Window, _ moments: some RandomAccessCollection<Instant>, at now: Instant
+  ) {
+    self.window = window
+    (inside, changes) = window.filling(moments, at: now)
+  }
+
+  var left: Int { max(window.limit - inside, 0) }
+  /// Until when there is no room; nil if there is.
+  var fullUntil: Instant? { left == 0 ? changes : nil }
 }
 
 extension SendPolicy.Window {

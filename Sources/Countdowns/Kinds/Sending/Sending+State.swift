@@ -50,7 +50,9 @@ extension Sending {
     visitor.list("attempt_limit_names", &rules.attemptLimits, blank: "") { $0.text("limit", &$1) }
     visitor.optional("guess_window", &rules.guesses, blank: .blank) { $1.fields(&$0) }
     visitor.list("guesses", &record.guesses)
-    visitor.require(record.guesses.count <= SendPolicy.maximumInWindow)
+    visitor.optional("refund_window", &rules.refunds, blank: .blank) { $1.fields(&$0) }
+    visitor.list("refunds", &record.refunds, blank: .zero) { $0.instant("at", &$1) }
+    visitor.require(max(record.guesses.count, record.refunds.count) <= SendPolicy.maximumInWindow)
   }
 }
 

@@ -22,6 +22,7 @@ import Testing
     guessed.count = 10
     guessed.validity = .seconds(300)
     guessed.guesses = .init(limit: 2, length: .seconds(3_600))
+    guessed.refunds = .init(limit: 1, length: .seconds(600))
     var settings = EngineSettings()
     settings.policies = [
       "login": try SendPolicy(name: "login", rules),
@@ -127,7 +128,10 @@ import Testing
 
     try say("COUNTDOWN START g POLICY guessed")
     try say("COUNTDOWN ATTEMPT g")
-    #expect(try limits("g") == ["1 of 2 guesses in 60 m; the oldest leaves in 60 m"])
+    #expect(
+      try limits("g") == [
+        "1 of 2 guesses in 60 m; the oldest leaves in 60 m", "0 of 1 refunds in 10 m",
+      ])
     #expect(try code("g") == "valid, valid for 5 m")
     try say("COUNTDOWN ATTEMPT g")
     try expect(
