@@ -144,7 +144,8 @@ import Testing
     #expect(problem("validity: 1m, attempts: 1001").contains("from 1 to 1000"))
     #expect(problem("guesses: 5").contains("LIMIT/DURATION, such as 5/10m"))
     #expect(problem("guesses: 5/1d").hasPrefix("guesses: guesses needs validity"))
-    #expect(problem("validity: 1m, guesses: 1001/1d").hasPrefix("guesses: a window allows 1 to 1000"))
+    #expect(
+      problem("validity: 1m, guesses: 1001/1d").hasPrefix("guesses: a window allows 1 to 1000"))
     #expect(problem("validity: 1m, guesses: 5/0").contains("a window is 1ms to 3650d long"))
     #expect(problem("attempt-limits: [ip]").hasPrefix("attempt-limits: attempt-limits needs"))
     #expect(problem("validity: 1m, attempt-limits: [a, a]").contains("a is named twice"))

@@ -21,8 +21,8 @@ extension CountdownEvent.Name {
   public static let paused: Self = "paused"
   /// RESUME.
   public static let resumed: Self = "resumed"
-  /// `countdown`: The end has changed: RETIME, or `reason` `limit`, `blocked` or `locked` says why.
-  /// `timer`: RETIME.
+  /// `countdown`: The end has changed: RETIME, or `reason` `limit`, `blocked`, `locked` or
+  /// `guesses` says why. `timer`: RETIME.
   public static let retimed: Self = "retimed"
   /// `countdown`: `reason` `cancelled` or `owner-gone`. `timer`: `reason` `cancelled`, `replaced`
   /// or `owner-gone`. `throttle`: CLEAR. `once`: `reason` `cancelled` or `owner-gone`. `debounce`:

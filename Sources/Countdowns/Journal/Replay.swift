@@ -365,8 +365,9 @@ package final class Replay {
     }
     if command.spec.subcommand == "ATTEMPT" {
       let sending = engine.countdowns.find(key).flatMap { engine.countdowns.sending($0) }
-      command.options["LIMIT"] = try limits(
-        sending?.policy.rules.attemptLimits ?? [], of: command, entry)
+      // A repetition asked no limits.
+      let names = entry.answer.isRepetition ? nil : sending?.policy.rules.attemptLimits
+      command.options["LIMIT"] = try limits(names ?? [], of: command, entry)
     }
     // It is about all codes, whichever sends these rules have allowed.
     if command.options["ANY"] != nil { return engine.countdowns.find(key) == nil ? nil : command }

@@ -8,8 +8,8 @@ enum PolicyText {
     _ policy: SendPolicy, throttles: [String: LimitRules] = [:], style: Style
   ) -> [String] {
     let parts = [
-      sends(policy), windows(policy), codes(policy), lockout(policy), guesses(policy), refunds(policy),
-      limits(policy.rules.limits, of: "send", throttles),
+      sends(policy), windows(policy), codes(policy), lockout(policy), guesses(policy),
+      refunds(policy), limits(policy.rules.limits, of: "send", throttles),
       limits(policy.rules.attemptLimits, of: "attempt", throttles), titles(policy), fleet(policy),
     ]
     return [style.bold(policy.name)] + parts.joined().map { "  " + $0 }

@@ -160,8 +160,9 @@ package struct CountdownView: EntityView, Equatable {
     writer.field(
       "retry_after_ms", retryAfterMS, .duration(),
       "The time until START is accepted, with windows, channels and limits; while paused, the "
-        + "earliest time. 0 when ready, unless another key has used the room of a limit since. In a "
-        + "reply to ATTEMPT with the reason `guesses`, `limit` or `blocked`: until these allow one.")
+        + "earliest time. 0 when ready, unless another key has used the room of a limit since. In "
+        + "a reply to ATTEMPT with the reason `guesses`, `limit` or `blocked`: until these allow "
+        + "one.")
     writePlan(to: &writer)
     if let codes {
       writer.field(
@@ -340,7 +341,8 @@ extension CountdownKind {
     .init(.resumed, "RESUME."),
     .init(
       .retimed,
-      "The end has changed: RETIME, or `reason` `limit`, `blocked`, `locked` or `guesses` says why."),
+      "The end has changed: RETIME, or `reason` `limit`, `blocked`, `locked` or `guesses` says "
+        + "why."),
     .init(.cancelled, "`reason` `cancelled` or `owner-gone`."),
     .init(.refunded, "REFUND."),
     .init(

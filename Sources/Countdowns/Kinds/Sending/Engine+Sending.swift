@@ -71,7 +71,7 @@ extension Engine {
     let (policy, names) = (sending.policy, sending.policy.rules.attemptLimits)
     var charges: [Charge] = []
     if !names.isEmpty || !limits.isEmpty {
-      charges = try self.charges(of: policy, .attempt, limits, for: key, at: now)
+      charges = try self.charges(of: policy, limits, for: key, by: .attempt, at: now)
     }
     if let refusal = attemptRefusal(of: sending, charges, at: now) {
       publishRefusal(refusal, of: charges, at: now)

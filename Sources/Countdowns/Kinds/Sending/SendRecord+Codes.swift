@@ -137,7 +137,7 @@ extension SendRecord {
     lockedUntil.map { $0 + (policy.rules.lockout.max() ?? .zero) }
   }
 
-  /// Returns how many guesses are in their window, and when that changes; nil if nothing bounds them.
+  /// Returns how many guesses are in their window; nil if nothing bounds them.
   func guessFilling(by policy: SendPolicy, at now: Instant) -> BoundFilling? {
     policy.rules.guesses.map { BoundFilling($0, guesses.lazy.map { $0.at }, at: now) }
   }

@@ -12,7 +12,7 @@
 ///
 /// So is the last guess, if the policy bounds the attempts at all codes together:
 ///
-///     (free) --attempt--> no guesses left --oldest leaves the window, PASS returns its own--> (free)
+///     (free) --attempt--> no guesses left --oldest leaves its window, PASS, FORGIVE--> (free)
 ///
 /// A `Countdown` has the cooldown after each send; see `SendRecord+Countdown.swift`. The codes are
 /// in `SendRecord+Codes.swift`. All state is in plain fields that can be stored and read back.
@@ -242,7 +242,7 @@ package struct SendRecord: Equatable, Sendable {
     return block
   }
 
-  /// Returns how many refunds are in their window, and when that changes; nil if nothing bounds them.
+  /// Returns how many refunds are in their window; nil if nothing bounds them.
   func refundFilling(by policy: SendPolicy, at now: Instant) -> BoundFilling? {
     policy.rules.refunds.map { BoundFilling($0, refunds, at: now) }
   }
@@ -296,7 +296,7 @@ package struct Refusal: Equatable, Sendable {
 struct BoundFilling {
   let window: SendPolicy.Window
   let inside: Int
-  /// When a full window has room again, or when the oldest leaves one with room; nil if it is empty.
+  /// When a full window has room again, or the oldest leaves one with room; nil if it is empty.
   let changes: Instant?
 
   init(

@@ -56,12 +56,12 @@ extension Engine {
   /// Returns the limits of a policy, in its order.
   ///
   /// - Parameters:
-  ///   - request: what is charged to them.
   ///   - given: the keys that the request gives.
   ///   - key: the key of the countdown.
+  ///   - request: what is charged to them.
   func charges(
-    of policy: SendPolicy, _ request: SendPolicy.LimitedRequest = .send, _ given: [[UInt8]],
-    for key: Span<UInt8>, at now: Moment
+    of policy: SendPolicy, _ given: [[UInt8]], for key: Span<UInt8>,
+    by request: SendPolicy.LimitedRequest = .send, at now: Moment
   ) throws(EngineError) -> [Charge] {
     let names = policy.rules.limits(of: request)
     for (index, limit) in given.enumerated() {

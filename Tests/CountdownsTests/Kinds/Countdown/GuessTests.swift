@@ -25,7 +25,8 @@ import Testing
     #expect(try desk.send("a", policy: policy) == "refused guesses 90000")
     desk.hears(
       1, "0 a snapshot idle", "0 a started 1", "0 a locked 1", "1000 a ready 0",
-      "10000 a started 1", "10000 a retimed 90", "10000 a refused 90")
+      "10000 a started 1", "10000 a retimed 90 guesses",
+      "10000 a refused 90 guesses")
     // Those of time 0 have left the window.
     #expect(try desk.at(100_000).send("a", policy: policy) == "accepted 1000")
     #expect(try desk.attempt("a").view.quota?.guessesLeft == 1)

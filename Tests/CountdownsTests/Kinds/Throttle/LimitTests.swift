@@ -537,7 +537,8 @@ import Testing
     try counter.expectError(
       "COUNTDOWN ATTEMPT k", "policy 'login' needs a key for its limit 'ip': LIMIT ip:KEY")
     try counter.expectError(
-      "COUNTDOWN ATTEMPT k LIMIT ip:1 ap:2", "'login' has no limit for 'ap:2' in its attempt-limits",
+      "COUNTDOWN ATTEMPT k LIMIT ip:1 ap:2",
+      "'login' has no limit for 'ap:2' in its attempt-limits",
       "did you mean 'ip'?")
     try counter.expectError("COUNTDOWN ATTEMPT k LIMIT ip:1 ip:2", "'ip' is given twice")
     #expect(try counter.say("COUNTDOWN GET k")["attempts_left"]!.text == "3")
