@@ -32,7 +32,7 @@ throttles:
   ip: {windows: [1/1h], passed: {least: 50%, of: 1, in: 1h, block: 1h}}
 policies:
   limited: {ladder: [10s], validity: 1m, limits: [ip]}
-  login: {ladder: [10s], windows: [5/1h], channels: [sms, sms, call], validity: 5m, attempts: 1}
+  login: {ladder: [10s], windows: [5/1h], channels: [sms, sms, call], validity: 5m, attempts: 1, guesses: 9/1d, refunds: 9/1d}
 hud: {max-level: alert}
 """
 

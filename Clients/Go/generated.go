@@ -31,6 +31,10 @@ const (
 	ReasonLimit Reason = "limit"
 	// Too few codes of a named limit were entered, so it refuses for a while.
 	ReasonBlocked Reason = "blocked"
+	// The attempts of the key over all its codes are used up for a while.
+	ReasonGuesses Reason = "guesses"
+	// So many sends were given back that no more are for a while.
+	ReasonRefunds Reason = "refunds"
 	// It was accepted before: this repetition changed nothing.
 	ReasonRepeated Reason = "repeated"
 	// Another request has begun or finished it.
@@ -163,7 +167,8 @@ type CountdownView struct {
 	// Why it was refused, or accepted without effect; in replies that can refuse.
 	Reason Reason
 	// The time until START is accepted, with windows, channels and limits; while paused, the
-	// earliest time. 0 when ready, unless another key has used the room of a limit since.
+	// earliest time. 0 when ready, unless another key has used the room of a limit since. In a
+	// reply to ATTEMPT with the reason `guesses`, `limit` or `blocked`: until these allow one.
 	RetryAfter time.Duration
 	// The number of steps, as started.
 	Count int64
@@ -187,6 +192,10 @@ type CountdownView struct {
 	ExpiresIn *time.Duration
 	// With a policy: the attempts left for the newest code; null if it is not valid or unlimited.
 	AttemptsLeft *int64
+	// With a policy that has `guesses`: the attempts left for the key, over all its codes.
+	GuessesLeft *int64
+	// With a policy that has `refunds`: how many more sends REFUND gives back.
+	RefundsLeft *int64
 	// Its owner.
 	Owner string
 	// META; null without.
@@ -232,6 +241,14 @@ func toCountdownView(raw Raw) *CountdownView {
 	if raw["attempts_left"] != nil {
 		value := raw.integer("attempts_left")
 		view.AttemptsLeft = &value
+	}
+	if raw["guesses_left"] != nil {
+		value := raw.integer("guesses_left")
+		view.GuessesLeft = &value
+	}
+	if raw["refunds_left"] != nil {
+		value := raw.integer("refunds_left")
+		view.RefundsLeft = &value
 	}
 	view.Owner = raw.text("owner")
 	view.Meta = raw.data("meta")
@@ -1601,6 +1618,9 @@ type CountdownAttemptOptions struct {
 	// Counts one attempt at each valid code; `codes` says which may be checked. PASS then needs
 	// GENERATION.
 	Any bool
+	// The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or
+	// global need none.
+	Limit []string
 	// Makes a retry safe: a token that was accepted before changes nothing.
 	Token string
 }
@@ -1614,6 +1634,9 @@ func (commands *CountdownCommands) Attempt(ctx context.Context, key string, opti
 	}
 	if options.Any {
 		words = append(words, "ANY")
+	}
+	for _, one := range options.Limit {
+		words = append(words, "LIMIT", one)
 	}
 	own := options.Token == ""
 	if own {

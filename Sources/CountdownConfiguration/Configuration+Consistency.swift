@@ -76,24 +76,40 @@ extension Configuration {
         problems.append(("policies.\(name).shadow", "no other policy \(shadow); \(hint)"))
       }
       let setting = "policies.\(name).limits"
-      for limit in policy.rules.limits {
-        guard let rules = engine.throttles[limit]?.rules else {
-          let known = engine.throttles.keys.sorted()
-          let hint = known.isEmpty ? "throttles is empty" : hint(for: limit, among: known)
-          problems.append((setting, "no limit \(limit) in throttles; \(hint)"))
-          continue
-        }
-        if rules.passed != nil, policy.rules.validity == nil {
-          problems.append(
-            (
-              setting,
-              "throttles.\(limit).passed counts codes that are entered; set "
-                + "policies.\(name).validity: how long a code is valid"
-            ))
-        }
+      problems += unknownLimits(policy.rules.limits, setting)
+      for limit in policy.rules.limits
+      where engine.throttles[limit]?.rules.passed != nil && policy.rules.validity == nil {
+        problems.append(
+          (
+            setting,
+            "throttles.\(limit).passed counts codes that are entered; set "
+              + "policies.\(name).validity: how long a code is valid"
+          ))
       }
+      problems += attemptLimitInconsistencies(policy)
     }
     return problems + problemsOfSharedLimits
+  }
+
+  private func unknownLimits(_ limits: [String], _ setting: String) -> [Inconsistency] {
+    let known = engine.throttles.keys.sorted()
+    return limits.filter { engine.throttles[$0] == nil }.map { limit in
+      let hint = known.isEmpty ? "throttles is empty" : hint(for: limit, among: known)
+      return (setting, "no limit \(limit) in throttles; \(hint)")
+    }
+  }
+
+  private func attemptLimitInconsistencies(_ policy: SendPolicy) -> [Inconsistency] {
+    let (setting, limits) = ("policies.\(policy.name).attempt-limits", policy.rules.attemptLimits)
+    let stopped = limits.filter { engine.throttles[$0]?.rules.passed != nil }
+    return unknownLimits(limits, setting)
+      + stopped.map { limit in
+        (
+          setting,
+          "throttles.\(limit).passed would refuse the attempts that could end its block; name a "
+            + "limit without passed"
+        )
+      }
   }
 
   /// What a fleet does not share yet.
@@ -104,11 +120,13 @@ extension Configuration {
     }
     var problems: [Inconsistency] = []
     guard shared.contains(.throttle), shared.contains(.countdown) else {
-      return engine.policies.filter { !$0.value.rules.limits.isEmpty }.map { name, _ in
-        (
-          "policies.\(name).limits",
-          "charges limits of another kind; list countdown and throttle in fleet.kinds, or neither"
-        )
+      let text =
+        "charges limits of another kind; list countdown and throttle in fleet.kinds, or neither"
+      return engine.policies.flatMap { name, policy -> [Inconsistency] in
+        let rules = [
+          ("limits", policy.rules.limits), ("attempt-limits", policy.rules.attemptLimits),
+        ]
+        return rules.filter { !$1.isEmpty }.map { rule, _ in ("policies.\(name).\(rule)", text) }
       }
     }
     let maximum = LimitRules.maximumInFleet

@@ -36,8 +36,10 @@ private struct PolicyDraft {
     Setting(
       "attempts", \.rules.attempts, optional: .count(1...Int(SendPolicy.maximumAttempts))),
     Setting("lockout", \.rules.lockout, .intervals),
-    Setting(
-      "limits", \.rules.limits, .someOf("the name of a limit in throttles", \.self, parse: name)),
+    Setting("guesses", \.rules.guesses, optional: .window),
+    Setting("refunds", \.rules.refunds, optional: .window),
+    Setting("limits", \.rules.limits, limits),
+    Setting("attempt-limits", \.rules.attemptLimits, limits),
     Setting("on-resend", \.rules.onResend, .choice()),
     Setting("title", \.rules.title, optional: .text),
     Setting("ready-title", \.rules.readyTitle, optional: .text),
@@ -46,6 +48,10 @@ private struct PolicyDraft {
       "shadow", \.shadow,
       optional: SettingType(allowed: "the name of another policy", parse: name, show: \.self)),
   ]
+
+  private static var limits: SettingType<[String]> {
+    .someOf("the name of a limit in throttles", \.self, parse: name)
+  }
 
   @Sendable private static func name(_ text: String) -> String? {
     SendPolicy.isName(text) ? text : nil

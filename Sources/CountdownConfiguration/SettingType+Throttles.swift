@@ -128,11 +128,20 @@ extension SettingType where Value == Bool {
 
 extension SettingType where Value == [SendPolicy.Window] {
   static var windows: SettingType {
-    someOf("LIMIT/DURATION, such as 5/10m", \.text, parse: SendPolicy.Window.init(written:))
+    someOf(SendPolicy.Window.allowed, \.text, parse: SendPolicy.Window.init(written:))
+  }
+}
+
+extension SettingType where Value == SendPolicy.Window {
+  static var window: SettingType {
+    SettingType(
+      allowed: SendPolicy.Window.allowed, parse: SendPolicy.Window.init(written:), show: \.text)
   }
 }
 
 extension SendPolicy.Window {
+  fileprivate static let allowed = "LIMIT/DURATION, such as 5/10m"
+
   /// Parses a count and a duration, such as `5/10m`.
   fileprivate init?(written text: String) {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)

@@ -108,7 +108,7 @@ final class KeptEngine {
 
   // MARK: Commands
 
-  private let client = Client(connection: 1, uid: 1_000)
+  let client = Client(connection: 1, uid: 1_000)
 
   func with<R>(_ key: String, _ body: (Span<UInt8>) throws -> R) rethrows -> R {
     try body(key.utf8.span)

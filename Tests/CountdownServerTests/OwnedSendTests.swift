@@ -61,6 +61,45 @@ import Testing
     #expect(kept.store() == .current)
   }
 
+  @Test func guessesAndLockoutsOutliveTheOwnerAndTheRefundOfTheirSend() throws {
+    var rules = policy.rules
+    rules.windows = []
+    rules.count = 1
+    rules.guesses = .init(limit: 1, length: .days(1))
+    rules.attempts = nil
+    var locking = policy.rules
+    (locking.attempts, locking.lockout) = (1, [.days(1)])
+    let policies = [
+      ("a", try SendPolicy(name: "guesses", rules)), ("b", try SendPolicy(name: "lock", locking)),
+    ]
+    for (key, policy) in policies {
+      let owned = try kept.start(key, owner: .connection(1), policy: policy)
+      try kept.attempt(key)
+      try kept.refund(key, owned.generation)
+    }
+    #expect(kept.store() == .current)
+    try restart()
+    for (key, policy) in policies {
+      #expect(try kept.start(key, policy: policy).retryAfterMS == 86_400_000)
+    }
+    kept.pass(2 * 86_400_000)
+    #expect(kept.entityCount == 0)
+  }
+
+  @Test func refundsOutliveTheOwner() throws {
+    var rules = policy.rules
+    rules.refunds = .init(limit: 1, length: .days(1))
+    let policy = try SendPolicy(name: "refunds", rules)
+    let owned = try kept.start("a", owner: .connection(1), policy: policy)
+    #expect(try kept.refund("a", owned.generation))
+    #expect(kept.store() == .current)
+    try restart()
+    let second = try kept.start("a", policy: policy)
+    #expect(try !kept.refund("a", second.generation))
+    kept.pass(86_400_000)
+    #expect(kept.entityCount == 0)
+  }
+
   @Test func theCooldownOfAnOwnerNeedsNoStoring() throws {
     try kept.start("a", owner: .connection(1), policy: policy)
     kept.store()
@@ -89,11 +128,14 @@ import Testing
 extension KeptEngine {
   @discardableResult
   fileprivate func refund(_ key: String, _ generation: Generation) throws -> Bool {
-    try with(key) { try engine.refundCountdown($0, generation: generation, at: now).isFirst }
+    try with(key) {
+      try engine.refundCountdown($0, generation: generation, at: now).refund == .accepted
+    }
   }
 
+  @discardableResult
   fileprivate func attempt(_ key: String) throws -> SendRecord.Attempt {
-    try with(key) { try engine.attemptCountdown($0, generation: nil, at: now).0 }
+    try with(key) { try engine.attemptCountdown($0, generation: nil, by: client, at: now).0 }
   }
 
   fileprivate func pauseCountdown(_ key: String) throws {

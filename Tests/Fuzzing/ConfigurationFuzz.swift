@@ -45,6 +45,7 @@ package final class ConfigurationFuzz: FuzzTarget {
         title: "%ds"
         ready-title: '再次发送'
       other: {windows: [3/1d], limits: [ip, all], validity: 1m, attempts: 1, lockout: [5m, 1d]}
+      bound: {validity: 1m, guesses: 9/1d, refunds: 5/10m, attempt-limits: [ip]}
     throttles:
       ip: {burst: 10, rate: 20/1h, without-last: 4}
       all: {windows: [9/1h], global: true, passed: {least: 20%, of: 5, in: 1h, block: 1h}}

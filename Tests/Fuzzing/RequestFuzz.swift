@@ -97,7 +97,13 @@ package final class RequestFuzz: FuzzTarget {
     var limited = rules
     limited.lockout = [.seconds(60)]
     limited.limits = ["ip", "range", "all"]
-    return [("p", rules), ("q", other), ("l", limited)].reduce(into: [:]) { policies, named in
+    var bounded = other
+    bounded.validity = .seconds(300)
+    bounded.refunds = .init(limit: 1, length: .seconds(3_600))
+    bounded.guesses = .init(limit: 3, length: .seconds(3_600))
+    bounded.attemptLimits = ["ip", "all"]
+    let policies = [("p", rules), ("q", other), ("l", limited), ("g", bounded)]
+    return policies.reduce(into: [:]) { policies, named in
       policies[named.0] = try? SendPolicy(name: named.0, named.1)
     }
   }()

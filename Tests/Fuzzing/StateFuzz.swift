@@ -74,6 +74,7 @@ package final class StateFuzz: FuzzTarget {
     "HUD SHOW h# STATUS s MAX 1h DURABLE", "HUD SHOW h# LEVEL alert KIND progress DURABLE",
     "HUD PROGRESS h# 0.5", "HUD DISMISS h# DELAY 1h LEVEL alert", "HUD PAUSE h# LEVEL normal",
     "COUNTDOWN START m# POLICY l LIMIT ip:#", "COUNTDOWN ATTEMPT m#", "COUNTDOWN ATTEMPT m# ANY",
+    "COUNTDOWN START g# POLICY g", "COUNTDOWN ATTEMPT g# LIMIT ip:g#",
     "THROTTLE TAKE ip:# all: TOKEN t",
     "THROTTLE TAKE l# BURST 5 RATE 1/1h TOKEN t", "ONCE BEGIN o# TTL 1h", "ONCE DONE o# r",
     "ONCE BEGIN p# TTL 1h TOKEN t",

@@ -55,6 +55,34 @@ def test_limits_survive_kill_9_with_each_of_their_sends(daemon):
     assert check(daemon.state).returncode == 0
 
 
+ATTEMPTS = """
+throttles: {ip: {windows: [2/1h]}}
+policies: {login: {ladder: [60s], validity: 5m, attempts: 3, attempt-limits: [ip]}}
+"""
+
+
+@pytest.mark.daemon(config=ATTEMPTS)
+def test_a_source_that_guesses_has_no_room_and_the_owner_of_the_key_has(daemon):
+    client = daemon.connect()
+
+    def attempt(address):
+        return view(client("COUNTDOWN", "ATTEMPT", "k", "LIMIT", f"ip:{address}"))
+
+    client("COUNTDOWN", "START", "k", "POLICY", "login")
+    assert "LIMIT ip:KEY" in client.error("ERR", "COUNTDOWN", "ATTEMPT", "k")
+    assert [attempt("a")["accepted"] for _ in range(3)] == [1, 1, 0]
+    daemon.restart("kill")
+    client = daemon.connect()
+    refused = attempt("a")
+    assert (refused["reason"], refused["limit"], refused["attempts_left"]) == (b"limit", b"ip:a", 1)
+    assert 3_590_000 < refused["retry_after_ms"] <= 3_600_000
+    assert attempt("b")["attempts_left"] == 0
+    done = subprocess.run(
+        [ctl_binary(), "attempt", "k", "--limit", "ip:a", "--socket", daemon.path],
+        capture_output=True, text=True)
+    assert done.returncode == 1 and "ip:a has no room: try again in " in done.stdout + done.stderr
+
+
 @pytest.mark.daemon(config=RULES)
 def test_a_reload_changes_the_rules_and_a_wrong_file_leaves_the_old_ones_in_force(daemon):
     client = daemon.connect()
@@ -90,6 +118,17 @@ def test_a_reload_changes_the_rules_and_a_wrong_file_leaves_the_old_ones_in_forc
             "set policies.p.validity",
         ),
         ("policies: {p: {validity: 5m, lockout: [5m]}}", "lockout needs attempts"),
+        ("policies: {p: {guesses: 5/1d}}", "guesses needs validity"),
+        (
+            "throttles: {a: {windows: [1/1h]}}\npolicies: {p: {attempt-limits: [a]}}",
+            "attempt-limits needs validity",
+        ),
+        ("policies: {p: {validity: 5m, attempt-limits: [a]}}", "no limit a in throttles; throttles is"),
+        (
+            "throttles: {a: {windows: [1/1h], passed: {least: 1%, of: 1, in: 1h, block: 1h}}}\n"
+            "policies: {p: {validity: 5m, attempt-limits: [a]}}",
+            "name a limit without passed",
+        ),
         (
             "fleet: {engine: redis, nodes: [\"a:1\"]}\nthrottles: {a: {windows: [5/1h, 1001/1d]}}",
             "a fleet has at most 1000 sends of a limit on record, this needs 1001; use rate",

@@ -48,6 +48,63 @@ def test_countdownctl_explains_a_refusal(daemon):
     assert done.returncode == 0 and json.loads(done.stdout)["state"] == "idle"
 
 
+REFUNDS = "policies: {p: {ladder: [60s], validity: 1h, refunds: 2/10m}}\n"
+
+
+@pytest.mark.daemon(virtual_time=True, config=REFUNDS)
+def test_only_so_many_failed_sends_are_given_back(daemon):
+    client = daemon.connect()
+
+    def say(verb, *words):
+        return view(client("COUNTDOWN", verb, "k", *words))
+
+    for left in (1, 0):
+        sent = say("START", "POLICY", "p")
+        assert say("REFUND", "GENERATION", sent["generation"])["refunds_left"] == left
+        daemon.restart("kill")
+        client = daemon.connect()
+    sent = say("START", "POLICY", "p")
+    refused = say("REFUND", "GENERATION", sent["generation"])
+    assert (refused["accepted"], refused["reason"]) == (0, b"refunds")
+    assert (refused["state"], refused["sends"]) == (b"counting", 1)
+    ctl = binary().parent / "countdownctl"
+    done = subprocess.run(
+        [ctl, "refund", "k", "--generation", str(sent["generation"]), "--socket", daemon.path],
+        capture_output=True, text=True)
+    assert done.returncode == 1 and "no more sends of k are given back" in done.stdout + done.stderr
+    client("CLOCK", "ADVANCE", "10m")
+    assert say("REFUND", "GENERATION", sent["generation"])["accepted"] == 1
+
+
+GUESSED = "policies: {p: {ladder: [1s], validity: 1h, attempts: 2, guesses: 3/1d}}\n"
+
+
+@pytest.mark.daemon(virtual_time=True, config=GUESSED)
+def test_no_resend_restart_or_reload_gives_new_guesses(daemon):
+    client = daemon.connect()
+
+    def say(verb, *words):
+        return view(client("COUNTDOWN", verb, "k", *words))
+
+    say("START", "POLICY", "p")
+    assert [say("ATTEMPT")["guesses_left"] for _ in range(2)] == [2, 1]
+    client("CLOCK", "ADVANCE", "10s")
+    assert say("RESEND")["guesses_left"] == 1
+    daemon.restart("kill")
+    client = daemon.connect()
+    assert (say("ATTEMPT")["attempts_left"], say("GET")["guesses_left"]) == (1, 0)
+    client("CONFIG", "RELOAD")
+    for verb, words in (("ATTEMPT", []), ("RESEND", []), ("START", ["POLICY", "p"])):
+        refused = say(verb, *words)
+        assert (refused["accepted"], refused["reason"]) == (0, b"guesses")
+        assert refused["retry_after_ms"] == 86_390_000
+    ctl = binary().parent / "countdownctl"
+    done = subprocess.run(
+        [ctl, "why", "k", "--socket", daemon.path], capture_output=True, text=True, check=True)
+    assert "refused: 3 of 3 guesses in 24 h; the oldest leaves in 24 h" in done.stdout
+    assert say("PASS")["guesses_left"] == 1
+
+
 @pytest.mark.parametrize("durability", ["process", "power"])
 @pytest.mark.parametrize("owner", ["connection", "scope:s"])
 def test_kill_9_resets_no_quota_of_an_owned_countdown(start_daemon, owner, durability):

@@ -64,7 +64,7 @@ def test_events_are_valid(tmp_path, daemon):
 INSIDE = {
     "countdown": {
         "key", "policy", "limit", "channel", "next_channel", "owner", "meta", "uid", "codes",
-        "codes.generation", "codes.expires_in_ms", "codes.attempts_left",
+        "codes.generation", "codes.expires_in_ms", "codes.attempts_left", "refunds_left",
     },
     "hud": {"key", "owner", "holds.request", "holds.owner"},
     "timer": {"key", "owner", "payload"},

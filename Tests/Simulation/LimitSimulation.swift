@@ -40,14 +40,16 @@ package struct LimitSimulation: ~Copyable {
     settings.throttles = Self.rules(&random)
     lists.apply(settings.throttles, at: 0)
     let limitsOf = [
-      ("one", ["ip"]), ("two", ["range", "all"]), ("three", ["ip", "range", "all"]),
+      ("one", ["ip"], ["all", "ip"]), ("two", ["range", "all"], []),
+      ("three", ["ip", "range", "all"], ["ip"]),
     ]
-    for (name, limits) in limitsOf {
+    for (name, limits, attemptLimits) in limitsOf {
       var rules = SendPolicy.Rules()
       rules.every = .milliseconds(100)
       rules.ladder = [.milliseconds(500), .seconds(2)]
       rules.validity = .milliseconds(Int64.random(in: 1...8_000, using: &random))
       rules.limits = limits
+      rules.attemptLimits = attemptLimits
       rules.onResend = Bool.random(using: &random) ? .keep : .replace
       settings.policies[name] = try! SendPolicy(name: name, rules)
     }
@@ -103,7 +105,7 @@ package struct LimitSimulation: ~Copyable {
     for _ in 0..<steps {
       step += 1
       try pass(Interval(microseconds: Int64.random(in: 1...700_000, using: &random)))
-      switch Int.random(in: 0..<46, using: &random) {
+      switch Int.random(in: 0..<50, using: &random) {
       case 0..<17: try start(key(), isReady: false)
       case 17..<24: try takeSeveral()
       case 24..<27: try refund()
@@ -118,6 +120,7 @@ package struct LimitSimulation: ~Copyable {
       case 37...38: try change(.pause)
       case 39...41: try change(.resume)
       case 42: try change(.retime([0, 300_000, 3_000_000].randomElement(using: &random)!))
+      case 43...46: try attempt()
       default: try compare()
       }
     }
@@ -377,10 +380,12 @@ package struct LimitSimulation: ~Copyable {
     else { return }
     let clock = now
     let answer = Result { () throws(EngineError) in
-      try engine.refundCountdown(key.utf8.span, generation: view.generation, at: clock).isFirst
+      try engine.refundCountdown(key.utf8.span, generation: view.generation, at: clock).refund
     }
     note("REFUND \(key): \(answer)")
-    guard answer == .success(!last.isRefunded) else { throw disagreement("REFUND: \(answer)") }
+    guard answer == .success(last.isRefunded ? .acceptedBefore : .accepted) else {
+      throw disagreement("REFUND: \(answer)")
+    }
     if !last.isRefunded {
       lists.refund(2 * last.generation, last.limits, at: boot)
       ownUntil[key] = boot
@@ -404,6 +409,55 @@ package struct LimitSimulation: ~Copyable {
     note("PASS \(key) \(generation.value): \(answer)")
     guard answer == .success(.accepted) else { throw disagreement("PASS: \(answer)") }
     learn([index], key, keeping: 0)
+    try hearAll()
+  }
+
+  /// Tries a code of a key, or all of them, with an address that may have no room.
+  private mutating func attempt() throws(Disagreement) {
+    let key = key()
+    guard let view = engine.countdown(key.utf8.span, at: now), let sends = sent[key],
+      let policy = (view.quota?.policy).flatMap({ settings.policies[$0] })
+    else { return }
+    let valid = sends.filter { $0.expires ?? 0 > boot }
+    let atAny = Int.random(in: 0..<3, using: &random) == 0
+    // Without a valid code it is about the newest one.
+    let code = atAny ? nil : valid.randomElement(using: &random).map { Generation($0.generation) }
+    let names = policy.rules.attemptLimits
+    let used = names.map { $0 == "ip" ? address() : Array("all:".utf8) }
+    let isMissing = names.contains("ip") && Int.random(in: 0..<8, using: &random) == 0
+    let given = isMissing ? [] : used.filter { $0.starts(with: "ip:".utf8) }
+    let refusal = lists.refusal(used, at: boot)
+    let views = listing()
+    let clock = now
+    let asked = Result { () throws(EngineError) in
+      try engine.attemptCountdown(
+        key.utf8.span, generation: code, atAny: atAny, limits: given, by: Self.client, at: clock)
+    }
+    note("ATTEMPT \(key) \(atAny ? "ANY" : "\(code?.value ?? 0)"): \(asked)")
+    if isMissing {
+      guard case .failure(.limits(.missing)) = asked, listing() == views else {
+        throw disagreement("ATTEMPT without an address: \(asked)")
+      }
+      return
+    }
+    guard case .success(let (attempt, answer)) = asked else {
+      throw disagreement("ATTEMPT: \(asked)")
+    }
+    guard case .accepted = attempt else {
+      let isRight =
+        refusal.map {
+          attempt == .refused($0.reason) && answer.quota?.limit == $0.key
+            && answer.retryAfterMS == ($0.until - boot).roundedUp
+        } ?? (valid.isEmpty && (attempt == .expired || attempt == .passed))
+      guard isRight, listing() == views else {
+        throw disagreement("ATTEMPT: \(attempt), but \(String(describing: refusal))")
+      }
+      return try hearAll()
+    }
+    guard refusal == nil, !valid.isEmpty else {
+      throw disagreement("ATTEMPT accepted, but \(String(describing: refusal)), \(valid)")
+    }
+    lists.take(used, id: 2 * newest + 1, hasCode: false, at: boot)
     try hearAll()
   }
 

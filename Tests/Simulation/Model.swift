@@ -93,6 +93,7 @@ package enum Answer<Facts: Equatable>: Equatable {
   case decided(StartDecision, Facts)
   /// Whether the command was accepted as the first.
   case reported(isFirst: Bool, Facts)
+  case refunded(SendRecord.Refund, Facts)
   case attempted(SendRecord.Attempt, Facts)
   case passed(SendRecord.Pass, Facts)
   case taken(Reason?, Facts)

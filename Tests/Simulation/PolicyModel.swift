@@ -37,6 +37,8 @@ package struct PolicyModel: Model {
     var nextChannel: String?
     var expiresInMS: Int64?
     var attemptsLeft: Int64?
+    var guessesLeft: Int64?
+    var refundsLeft: Int64?
     /// The codes that may be checked, in a reply to ATTEMPT ANY.
     var toCheck: [Code]?
   }
@@ -118,14 +120,15 @@ package struct PolicyModel: Model {
         key, token: token, by: client, at: now)
       return .decided(decision, Facts(view))
     case .refund(let generation):
-      let (isFirst, view) = try engine.refundCountdown(key, generation: generation, at: now)
-      return .reported(isFirst: isFirst, Facts(view))
+      let (refund, view) = try engine.refundCountdown(key, generation: generation, at: now)
+      return .refunded(refund, Facts(view))
     case .attempt(let generation):
-      let (attempt, view) = try engine.attemptCountdown(key, generation: generation, at: now)
+      let (attempt, view) = try engine.attemptCountdown(
+        key, generation: generation, by: client, at: now)
       return .attempted(attempt, Facts(view))
     case .attemptAny:
       let (attempt, view) = try engine.attemptCountdown(
-        key, generation: nil, atAny: true, at: now)
+        key, generation: nil, atAny: true, by: client, at: now)
       return .attempted(attempt, Facts(view))
     case .pass(let generation):
       let (pass, view) = try engine.passCountdown(key, generation: generation, at: now)
@@ -157,19 +160,19 @@ package struct PolicyModel: Model {
         key, old.policy, fires: old.fires, old.owner, isResend: true, token: token, &world)
     case .refund(let generation):
       _ = try found(key, generation)
-      guard known[key]!.refund(at: now) else {
-        return .reported(isFirst: false, facts(key, world)!)
-      }
+      let refund = known[key]!.refund(at: now)
+      guard refund == .accepted else { return .refunded(refund, facts(key, world)!) }
       tokens[key].removeAll { $0.generation == generation }
       say(.refunded, key)
-      return .reported(isFirst: true, settled(key, world))
+      return .refunded(.accepted, settled(key, world))
     case .attempt(let generation):
       let code = try code(key, generation, now)
       let before = known[key]!.clock
       let attempt = known[key]!.attempt(code, at: now)
       if attempt == .accepted(isLast: true) { say(.locked, key, code) }
-      if known[key]!.clock != before { say(.retimed, key, reason: .locked) }
-      return .attempted(attempt, facts(key, world, code: code)!)
+      sayRetimed(key, since: before, now)
+      let retryAt = attempt == .refused(.guesses) ? known[key]!.guessesUntil(now) : nil
+      return .attempted(attempt, facts(key, world, code: code, retryAt: retryAt)!)
     case .attemptAny:
       return try attemptAny(key, world)
     case .pass(let generation):
@@ -222,10 +225,16 @@ package struct PolicyModel: Model {
       }
     }
     for code in tried where code.attemptsLeft == 0 { say(.locked, key, code.generation) }
-    if known[key]!.clock != before { say(.retimed, key, reason: .locked) }
-    var facts = facts(key, world)!
+    sayRetimed(key, since: before, now)
+    let retryAt = attempt == .refused(.guesses) ? known[key]!.guessesUntil(now) : nil
+    var facts = facts(key, world, retryAt: retryAt)!
     facts.quota?.toCheck = tried
     return .attempted(attempt, facts)
+  }
+
+  private mutating func sayRetimed(_ key: Int, since before: SendHistory.Clock, _ now: Int64) {
+    guard known[key]!.clock != before else { return }
+    say(.retimed, key, reason: known[key]!.attemptBlock(now).reason)
   }
 
   private mutating func send(
@@ -352,7 +361,9 @@ package struct PolicyModel: Model {
     let retryAt = retryAt ?? history.refusal(now, by: history.policy)?.until
     var quota = Quota(
       policy: history.policy.name, sendsLeft: history.sendsLeft(now),
-      channel: history.channel(0, now), nextChannel: history.channel(1, now))
+      channel: history.channel(0, now), nextChannel: history.channel(1, now),
+      guessesLeft: history.guessesLeft(now).map { Int64($0) },
+      refundsLeft: history.refundsLeft(now).map { Int64($0) })
     if let code = history.code(code, now) {
       quota.expiresInMS = (code.expires! - now).roundedUp
       quota.attemptsLeft = rules.attempts.map { max(Int64($0) - Int64(code.attempts), 0) }
@@ -420,6 +431,7 @@ extension PolicyModel.Facts {
         PolicyModel.Quota(
           policy: $0.policy, sendsLeft: $0.sendsLeft, channel: $0.channel,
           nextChannel: $0.nextChannel, expiresInMS: $0.expiresInMS, attemptsLeft: $0.attemptsLeft,
+          guessesLeft: $0.guessesLeft, refundsLeft: $0.refundsLeft,
           toCheck: view.codes?.map {
             PolicyModel.Code(
               generation: $0.generation, expiresInMS: $0.expiresInMS,

@@ -42,6 +42,11 @@ struct SendHistory {
 
   /// The codes of the last attempt at all of them.
   private(set) var tried: [Generation] = []
+  /// Every attempt at a code: when, and at which.
+  private var guesses: [(at: Int64, codes: (Generation) -> Bool)] = []
+
+  /// When sends were given back.
+  private var refunds: [Int64] = []
 
   /// Creates a history without sends.
   init(_ policy: SendPolicy, _ generation: Generation) {
@@ -63,6 +68,12 @@ struct SendHistory {
     guard policy != self.policy else { return self }
     var next = self
     if let quiet = quietTime, now >= lockedUntil + quiet { next.lockouts = [] }
+    if let window = self.policy.rules.guesses {
+      next.guesses.removeAll { now - $0.at >= window.length.microseconds }
+    }
+    if let window = self.policy.rules.refunds {
+      next.refunds.removeAll { now - $0 >= window.length.microseconds }
+    }
     let longest = Self.longest(self.policy)
     if longest > 0 {
       next.newestNumber = number(now)
@@ -87,11 +98,36 @@ struct SendHistory {
     if now >= lockedUntil + quiet { lockouts = [] }
     let steps = policy.rules.lockout
     lockouts.append(now + steps[min(lockouts.count, steps.count - 1)].microseconds)
+  }
+
+  /// Counts on for as long as the attempts allow no send.
+  private mutating func waitAfterAttempt(at now: Int64) {
+    let until = attemptBlock(now).until
+    guard until > now else { return }
     switch clock {
-    case .counting(let until): clock = .counting(until: max(until, lockedUntil))
-    case .ready: clock = .counting(until: lockedUntil)
+    case .counting(let earlier): clock = .counting(until: max(earlier, until))
+    case .ready: clock = .counting(until: until)
     case .paused, .idle: break
     }
+  }
+
+  /// Returns until when the attempts allow no send, and why.
+  func attemptBlock(_ now: Int64) -> (until: Int64, reason: Reason) {
+    let guesses = guessesUntil(now)
+    return guesses > max(lockedUntil, now) ? (guesses, .guesses) : (lockedUntil, .locked)
+  }
+
+  func guessesLeft(_ now: Int64) -> Int? {
+    policy.rules.guesses.map { window in
+      max(window.limit - guesses.count { now - $0.at < window.length.microseconds }, 0)
+    }
+  }
+
+  /// Returns the first moment at which the key has a guess left.
+  func guessesUntil(_ now: Int64) -> Int64 {
+    guard let window = policy.rules.guesses else { return now }
+    let moments = [now] + guesses.map { $0.at + window.length.microseconds }
+    return moments.sorted().first { $0 >= now && guessesLeft($0)! > 0 }!
   }
 
   private static func longest(_ policy: SendPolicy) -> Int64 {
@@ -128,7 +164,8 @@ struct SendHistory {
       let channels = first(from: now) { number($0) < policy.rules.channels.count }
       if channels > now, channels >= windows { last = (channels, .exhausted) }
     }
-    return lockedUntil > max(last.until, now) ? (lockedUntil, .locked) : last
+    let block = attemptBlock(now)
+    return block.until > max(last.until, now) ? block : last
   }
 
   /// Returns why nothing may be sent, and until when; nil if a send is allowed.
@@ -220,13 +257,30 @@ struct SendHistory {
   private func end(keepReady: Int64, tokens: Int64) -> Int64? {
     let matters = max(
       known.last.map { $0.at + Self.longest(policy) } ?? 0, sent.compactMap(\.expires).max() ?? 0,
-      lockedUntil + (quietTime ?? 0))
+      lockedUntil + (quietTime ?? 0), guessesMatter, refundsMatter)
     switch clock {
     case .counting, .paused: return nil
     case .ready(let since): return max(since + keepReady, matters, tokens)
     case .idle(let since):
       // Sends on record keep the tokens.
       return max(since, matters, sent.contains { !$0.isForgotten } ? tokens : 0)
+    }
+  }
+
+  /// Returns when the newest guess matters no more.
+  private var guessesMatter: Int64 {
+    guard let window = policy.rules.guesses else { return 0 }
+    return guesses.map { $0.at + window.length.microseconds }.max() ?? 0
+  }
+
+  private var refundsMatter: Int64 {
+    guard let window = policy.rules.refunds, let last = refunds.max() else { return 0 }
+    return last + window.length.microseconds
+  }
+
+  func refundsLeft(_ now: Int64) -> Int? {
+    policy.rules.refunds.map { window in
+      max(window.limit - refunds.count { now - $0 < window.length.microseconds }, 0)
     }
   }
 
@@ -279,18 +333,37 @@ struct SendHistory {
     for index in sent.indices { sent[index].expires = nil }
   }
 
-  /// Refunds the newest send; returns false if it was refunded before.
-  mutating func refund(at now: Int64) -> Bool {
-    guard !isRefunded else { return false }
+  /// Refunds the newest send.
+  mutating func refund(at now: Int64) -> SendRecord.Refund {
+    guard !isRefunded else { return .acceptedBefore }
+    guard refundsLeft(now) != 0 else { return .refused }
+    if policy.rules.refunds != nil { refunds.append(now) }
     isRefunded = true
     newestNumber = max(sends(now) - 1, 0)
     sent.removeLast()
     if isPending { count(for: 0, at: now) }
-    return true
+    return .accepted
   }
 
   mutating func attempt(_ wanted: Generation?, at now: Int64) -> SendRecord.Attempt {
     if isPassed { return .passed }
+    if guessesUntil(now) > now { return .refused(.guesses) }
+    let answer = attemptCode(wanted, at: now)
+    if case .accepted = answer {
+      let code = sent[codeIndex(wanted)!].generation
+      guess({ $0 == code }, at: now)
+    }
+    return answer
+  }
+
+  private mutating func guess(_ codes: @escaping (Generation) -> Bool, at now: Int64) {
+    if policy.rules.guesses != nil { guesses.append((now, codes)) }
+    waitAfterAttempt(at: now)
+  }
+
+  private mutating func attemptCode(
+    _ wanted: Generation?, at now: Int64
+  ) -> SendRecord.Attempt {
     guard code(wanted, now) != nil, let index = codeIndex(wanted) else { return .expired }
     guard let maximum = policy.rules.attempts else {
       sent[index].attempts += 1
@@ -305,22 +378,27 @@ struct SendHistory {
 
   /// Counts an attempt at all valid codes: at each of them that can be tried alone.
   mutating func attemptAny(at now: Int64) -> SendRecord.Attempt {
-    let before = (clock: clock, lockouts: lockouts)
+    if isPassed { return .passed }
+    if guessesUntil(now) > now { return .refused(.guesses) }
+    let before = lockouts
     var (answers, accepted) = ([SendRecord.Attempt](), [Generation]())
     for generation in generations.suffix(SendRecord.maximumCodes) {
-      let answer = attempt(generation, at: now)
+      let answer = attemptCode(generation, at: now)
       answers.append(answer)
       guard case .accepted = answer else { continue }
       accepted.append(generation)
     }
     guard !accepted.isEmpty else {
-      return isPassed ? .passed : answers.contains(.locked) ? .locked : .expired
+      return answers.contains(.locked) ? .locked : .expired
     }
     tried = accepted
     let isLast = answers.contains(.accepted(isLast: true))
     // One step of the lockout, however many are locked.
-    (clock, lockouts) = before
+    lockouts = before
     if isLast { lockOut(at: now) }
+    // It was at every code that there was.
+    let newest = generation
+    guess({ $0 <= newest }, at: now)
     return .accepted(isLast: isLast)
   }
 
@@ -329,14 +407,15 @@ struct SendHistory {
 
   mutating func pass(_ wanted: Generation?, at now: Int64) -> SendRecord.Pass {
     if isPassed { return .acceptedBefore }
-    guard code(wanted, now) != nil else { return .expired }
+    guard let code = code(wanted, now) else { return .expired }
     isPassed = true
     tried = []
     forgetCodes()
-    let locked = lockedUntil
+    let blocked = attemptBlock(now).until
     lockouts = []
+    guesses.removeAll { $0.codes(code.generation) }
     // Only the cooldown is left.
-    if locked > now, clock == .counting(until: locked) {
+    if blocked > now, clock == .counting(until: blocked) {
       let own = isRefunded ? now : sent.last!.at + duration
       count(for: max(own - now, 0), at: now)
     }

@@ -43,6 +43,14 @@ extension SendPolicy {
       }
     }
     rules.onResend = number(0...1) == 0 ? .keep : .replace
+    if rules.validity != nil, number(0...2) > 0 {
+      rules.guesses = Window(
+        limit: number(1...5), length: .milliseconds(unit * number(1...60)))
+    }
+    if number(0...2) > 0 {
+      rules.refunds = Window(
+        limit: number(1...3), length: .milliseconds(unit * number(1...60)))
+    }
     return rules
   }
 }
@@ -56,6 +64,7 @@ extension SendPolicy: CustomStringConvertible {
       + "windows [\(windows)], "
       + "\(rules.channels.count) channels, validity \(rules.validity?.text ?? "none"), "
       + "attempts \(rules.attempts.map { "\($0)" } ?? "any"), lockout [\(lockout)], "
-      + "\(rules.onResend))"
+      + "guesses \(rules.guesses?.text ?? "any"), "
+      + "refunds \(rules.refunds?.text ?? "any"), \(rules.onResend))"
   }
 }

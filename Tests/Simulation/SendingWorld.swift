@@ -20,6 +20,8 @@ final class SendingWorld {
   private let keys: [String]
   /// The generations of the newest sends of each key.
   private(set) var sent: [String: [Int64]] = [:]
+  /// The policy of the newest START of each key.
+  private var policyOf: [String: SendPolicy] = [:]
   private var recent: [String] = []
 
   var engine: Engine { dispatcher.engine }
@@ -106,9 +108,16 @@ final class SendingWorld {
       rules.validity = .milliseconds(number(1_000...300_000))
       rules.attempts = UInt32(number(1...3))
       if number(0...1) == 0 { rules.lockout = [.seconds(number(5...60)), .seconds(300)] }
+      if number(0...1) == 0 {
+        rules.guesses = .init(limit: Int(number(1...5)), length: .seconds(number(30...900)))
+      }
       rules.onResend = number(0...1) == 0 ? .keep : .replace
       if !rules.windows.isEmpty, number(0...3) == 0 { rules.channels = ["sms", "sms", "call"] }
       rules.limits = limits
+      if number(0...1) == 0 {
+        rules.refunds = .init(limit: Int(number(1...3)), length: .seconds(number(30...900)))
+      }
+      rules.attemptLimits = [["ip"], [], ["all", "ip"], ["all"]][index]
       if (try? SendPolicy(name: "p", rules)) != nil { return rules }
     }
   }
@@ -214,6 +223,9 @@ final class SendingWorld {
       let generation = Int64(lines[name + (isBrief ? 2 : 1)].dropFirst())
     else { return }
     let key = String(decoding: words[2], as: UTF8.self)
+    if words.count > 4, words[3] == Array("POLICY".utf8) {
+      policyOf[key] = settings.policies[String(decoding: words[4], as: UTF8.self)]
+    }
     sent[key, default: []].append(generation)
     if sent[key]!.count > 6 { sent[key]!.removeFirst() }
   }
@@ -228,6 +240,12 @@ final class SendingWorld {
     chance(oneIn: n) ? " TOKEN t\(number(1...20))" : ""
   }
 
+  /// Returns an address if limits need one. A few forget it, which is an error.
+  private func address(_ limits: [String]?) -> String {
+    let needsAddress = limits?.contains("ip") ?? false
+    return needsAddress && !chance(oneIn: 40) ? " LIMIT ip:\(number(1...4))" : ""
+  }
+
   /// Returns a random command.
   func command() -> String {
     let key = pick(keys)
@@ -236,7 +254,9 @@ final class SendingWorld {
     switch number(0...59) {
     case 0...21: return start(key)
     case 22...25: return "COUNTDOWN RESEND \(key)" + token(oneIn: 4)
-    case 26...32: return "COUNTDOWN ATTEMPT \(key)" + which + token(oneIn: 4)
+    case 26...32:
+      return "COUNTDOWN ATTEMPT \(key)" + (chance(oneIn: 5) ? " ANY" : which)
+        + address(policyOf[key]?.rules.attemptLimits) + token(oneIn: 4)
     case 33...36: return "COUNTDOWN PASS \(key)" + which
     case 37, 38: return "COUNTDOWN REFUND \(key) GENERATION \(sent[key]?.last ?? 1)"
     case 39: return "COUNTDOWN CANCEL \(key)"
@@ -260,9 +280,7 @@ final class SendingWorld {
 
   private func start(_ key: String) -> String {
     let policy = pick(policies)
-    let needsAddress = policy.rules.limits.contains("ip")
-    // A few forget the address, which is an error.
-    let limit = needsAddress && !chance(oneIn: 40) ? " LIMIT ip:\(number(1...4))" : ""
+    let limit = address(policy.rules.limits)
     let owner = chance(oneIn: 12) ? " OWNER connection" : ""
     let brief = chance(oneIn: 3) ? " BRIEF" : ""
     return "COUNTDOWN START \(key) POLICY \(policy.name)\(limit)\(owner)\(brief)"

@@ -20,6 +20,8 @@ import Testing
       $0.channels = ["sms", "sms", "call"]
       $0.validity = .seconds(300)
       $0.attempts = 5
+      $0.guesses = .init(limit: 10, length: .days(1))
+      $0.refunds = .init(limit: 5, length: .seconds(600))
       $0.title = Array("%m:%02s 后重发".utf8)
       $0.readyTitle = Array("重发验证码".utf8)
     }
@@ -31,6 +33,9 @@ import Testing
         "  after 24 h without a send it starts over with the 1st",
         "  each code is valid for 5 m and may be tried 5 times; earlier codes stay valid after a "
           + "resend",
+        "  all codes of a key together may be tried 10 times in any 24 h; then nothing is sent "
+          + "either",
+        "  at most 5 failed sends are given back in any 10 m",
         "  title during the cooldown: 1:00 后重发",
         "  title when ready: 重发验证码",
       ])
@@ -75,6 +80,7 @@ import Testing
     rules.attempts = 3
     rules.lockout = [.seconds(300), .days(1)]
     rules.limits = ["ip", "prefix", "all"]
+    rules.attemptLimits = ["ip"]
     var ip = LimitRules.Rules()
     ip.rate = Throttle.Rate(burst: 10, count: 20, period: .seconds(3_600))
     var prefix = LimitRules.Rules()
@@ -98,8 +104,10 @@ import Testing
         prefix refuses for 2 h if fewer than 20% of its newest 50 codes of 60 m are entered
         each send counts for all, for everybody together: at most 9 in any 60 s; at most 20 in \
       any 10 m
+        each attempt counts for ip, for each key that ATTEMPT gives: at most 10 at once, and 20 \
+      come back in 60 m
       """
-    #expect(lines.suffix(5).joined(separator: "\n") == expected)
+    #expect(lines.suffix(6).joined(separator: "\n") == expected)
   }
 
   @Test func writesOrdinals() {

@@ -25,6 +25,10 @@ export type Reason =
   | 'limit'
   /** Too few codes of a named limit were entered, so it refuses for a while. */
   | 'blocked'
+  /** The attempts of the key over all its codes are used up for a while. */
+  | 'guesses'
+  /** So many sends were given back that no more are for a while. */
+  | 'refunds'
   /** It was accepted before: this repetition changed nothing. */
   | 'repeated'
   /** Another request has begun or finished it. */
@@ -178,7 +182,8 @@ export interface CountdownView {
   reason: Reason | null;
   /**
    * The time until START is accepted, with windows, channels and limits; while paused, the
-   * earliest time. 0 when ready, unless another key has used the room of a limit since. In
+   * earliest time. 0 when ready, unless another key has used the room of a limit since. In a
+   * reply to ATTEMPT with the reason `guesses`, `limit` or `blocked`: until these allow one. In
    * milliseconds.
    */
   retryAfter: number;
@@ -208,6 +213,10 @@ export interface CountdownView {
   expiresIn: number | null;
   /** With a policy: the attempts left for the newest code; null if it is not valid or unlimited. */
   attemptsLeft: number | null;
+  /** With a policy that has `guesses`: the attempts left for the key, over all its codes. */
+  guessesLeft: number | null;
+  /** With a policy that has `refunds`: how many more sends REFUND gives back. */
+  refundsLeft: number | null;
   /** Its owner. */
   owner: string | null;
   /** META; null without. */
@@ -244,6 +253,8 @@ export function toCountdownView(raw: Raw): CountdownView {
     nextChannel: text(raw, 'next_channel'),
     expiresIn: number(raw, 'expires_in_ms'),
     attemptsLeft: number(raw, 'attempts_left'),
+    guessesLeft: number(raw, 'guesses_left'),
+    refundsLeft: number(raw, 'refunds_left'),
     owner: text(raw, 'owner'),
     meta: data(raw, 'meta'),
     codes: list(raw, 'codes').map((one) => toLiveCode(fields(one))),
@@ -1206,12 +1217,18 @@ export class CountdownCommands {
        * needs GENERATION.
        */
       any?: boolean;
+      /**
+       * The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived
+       * or global need none.
+       */
+      limit?: string[];
       /** Makes a retry safe: a token that was accepted before changes nothing. */
       token?: string;
     } = {}): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'ATTEMPT', key];
     if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
     if (options.any) words.push('ANY');
+    for (const one of options.limit ?? []) words.push('LIMIT', one);
     words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);
     return toAnswer(toCountdownView(fields(reply)));

@@ -14,7 +14,7 @@ enum PublicFields {
   private static let lists = [
     "countdown": """
     state accepted remaining remaining_ms deadline_unix_ms now_unix_ms title retry_after_ms count
-    every_ms sends sends_left expires_in_ms attempts_left
+    every_ms sends sends_left expires_in_ms attempts_left guesses_left
     """,
     "hud": """
     state level kind status mask fraction leases dismissing paused remaining_ms deadline_unix_ms

@@ -45,7 +45,8 @@ public struct CountdownView: EntityView {
   /// Why it was refused, or accepted without effect; in replies that can refuse.
   public var reason: Reason? { fields["reason"] }
   /// The time until START is accepted, with windows, channels and limits; while paused, the
-  /// earliest time. 0 when ready, unless another key has used the room of a limit since.
+  /// earliest time. 0 when ready, unless another key has used the room of a limit since. In a reply
+  /// to ATTEMPT with the reason `guesses`, `limit` or `blocked`: until these allow one.
   public var retryAfter: Duration { fields["retry_after_ms"] ?? .zero }
   /// The number of steps, as started.
   public var count: Int { fields["count"] ?? 0 }
@@ -68,6 +69,10 @@ public struct CountdownView: EntityView {
   public var expiresIn: Duration? { fields["expires_in_ms"] }
   /// With a policy: the attempts left for the newest code; nil if it is not valid or unlimited.
   public var attemptsLeft: Int? { fields["attempts_left"] }
+  /// With a policy that has `guesses`: the attempts left for the key, over all its codes.
+  public var guessesLeft: Int? { fields["guesses_left"] }
+  /// With a policy that has `refunds`: how many more sends REFUND gives back.
+  public var refundsLeft: Int? { fields["refunds_left"] }
   /// Its owner.
   public var owner: Owner? { fields["owner"] }
   /// META; nil without.
@@ -281,13 +286,17 @@ public struct CountdownCommands: Sendable {
   ///   - generation: Applies to this generation only; `STALE` for another one.
   ///   - any: Counts one attempt at each valid code; `codes` says which may be checked. PASS then
   ///     needs GENERATION.
+  ///   - limits: The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are
+  ///     derived or global need none.
   ///   - token: Makes a retry safe: a token that was accepted before changes nothing.
   public func attempt(
-    _ key: String, generation: Int? = nil, any: Bool = false, token: String? = nil
+    _ key: String, generation: Int? = nil, any: Bool = false, limits: [String] = [],
+    token: String? = nil
   ) async throws -> Answer<CountdownView> {
     try await client.answer(
       Command(
-        "COUNTDOWN", "ATTEMPT", key, options: ["GENERATION": generation, "ANY": any], token: token))
+        "COUNTDOWN", "ATTEMPT", key,
+        options: ["GENERATION": generation, "ANY": any, "LIMIT": Repeated(limits)], token: token))
   }
 
   /// Mark a valid code as used. The send still counts towards the limits.

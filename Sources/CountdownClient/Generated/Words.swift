@@ -21,8 +21,8 @@ extension CountdownEvent.Name {
   public static let paused: Self = "paused"
   /// RESUME.
   public static let resumed: Self = "resumed"
-  /// `countdown`: The end has changed: RETIME, or `reason` `limit`, `blocked` or `locked` says why.
-  /// `timer`: RETIME.
+  /// `countdown`: The end has changed: RETIME, or `reason` `limit`, `blocked`, `locked` or
+  /// `guesses` says why. `timer`: RETIME.
   public static let retimed: Self = "retimed"
   /// `countdown`: `reason` `cancelled` or `owner-gone`. `timer`: `reason` `cancelled`, `replaced`
   /// or `owner-gone`. `throttle`: CLEAR. `once`: `reason` `cancelled` or `owner-gone`. `debounce`:
@@ -117,6 +117,10 @@ extension Reason {
   public static let limit: Self = "limit"
   /// Too few codes of a named limit were entered, so it refuses for a while.
   public static let blocked: Self = "blocked"
+  /// The attempts of the key over all its codes are used up for a while.
+  public static let guesses: Self = "guesses"
+  /// So many sends were given back that no more are for a while.
+  public static let refunds: Self = "refunds"
   /// It was accepted before: this repetition changed nothing.
   public static let repeated: Self = "repeated"
   /// Another request has begun or finished it.

@@ -283,7 +283,8 @@ package final class Replay {
     let waits = isStart || verb == "TAKE"
     var isOther =
       then.isAccepted != now.isAccepted || then.reason != now.reason || !now.error.isEmpty
-    if waits, then.isAccepted == false {
+    let isTimed = waits || ["guesses", "limit", "blocked"].contains(then.reason)
+    if isTimed, then.isAccepted == false {
       isOther = isOther || (then.limit, then.retryAfterMS) != (now.limit, now.retryAfterMS)
     }
     if counts, let obstacle = obstacle(to: entry) {
@@ -355,8 +356,18 @@ package final class Replay {
         command.options["TOKEN"] = nil
         command.options.merge(recorded.options) { $1 }
       }
-      command.options["LIMIT"] = try limits(of: command, key, entry)
+      var policy = engine.countdowns.find(key).flatMap { engine.policyInForce($0)?.policy }
+      if let name = command.options["POLICY"]?.first {
+        policy = settings.policies[String(decoding: name, as: UTF8.self)]
+      }
+      command.options["LIMIT"] = try limits(policy?.rules.limits ?? [], of: command, entry)
       return command
+    }
+    if command.spec.subcommand == "ATTEMPT" {
+      let sending = engine.countdowns.find(key).flatMap { engine.countdowns.sending($0) }
+      // A repetition asked no limits.
+      let names = entry.answer.isRepetition ? nil : sending?.policy.rules.attemptLimits
+      command.options["LIMIT"] = try limits(names ?? [], of: command, entry)
     }
     // It is about all codes, whichever sends these rules have allowed.
     if command.options["ANY"] != nil { return engine.countdowns.find(key) == nil ? nil : command }
@@ -375,16 +386,11 @@ package final class Replay {
 
   private func isKnown(_ limit: [UInt8]) -> Bool { engine.rules(of: limit.span) != nil }
 
-  /// Returns the limits of a START or RESEND that its policy names now; nil if it names none.
+  /// Returns the limits of a command that its policy names now; nil if it names none.
   private func limits(
-    of command: CommandValues, _ key: [UInt8], _ entry: JournalEntry
+    _ names: [String], of command: CommandValues, _ entry: JournalEntry
   ) throws(Problem) -> [[UInt8]]? {
-    var policy = engine.countdowns.find(key).flatMap { engine.policyInForce($0)?.policy }
-    if let name = command.options["POLICY"]?.first {
-      policy = settings.policies[String(decoding: name, as: UTF8.self)]
-    }
     engine.stores.throttles.derivedKeys = [:]
-    let names = policy?.rules.limits ?? []
     if segment.keys != "plain" {
       for limit in names {
         guard let count = settings.throttles[limit]?.rules.droppedSuffixLength else { continue }

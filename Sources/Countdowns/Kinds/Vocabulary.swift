@@ -33,6 +33,7 @@ extension Event {
 package enum Reason: Literal, CaseIterable, Sendable {
   // Sending.
   case cooldown, window, exhausted, expired, locked, passed, limit, blocked
+  case guesses, refunds
 
   // Any kind.
   case repeated, duplicate, cancelled
@@ -74,6 +75,8 @@ package enum Reason: Literal, CaseIterable, Sendable {
     case .limit: "A named limit has no room."
     case .blocked: "Too few codes of a named limit were entered, so it refuses for a while."
     case .passed: "PASS has used the code."
+    case .guesses: "The attempts of the key over all its codes are used up for a while."
+    case .refunds: "So many sends were given back that no more are for a while."
     case .repeated: "It was accepted before: this repetition changed nothing."
     case .duplicate: "Another request has begun or finished it."
     case .cancelled: "It was cancelled."

@@ -114,17 +114,20 @@ extension PolicyText {
     let rules = policy.rules
     func milliseconds(_ interval: Interval) -> Int { Int(interval.millisecondsRoundedUp) }
     func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+    func window(_ window: SendPolicy.Window) -> RESPValue {
+      .object(["limit": window.limit, "length_ms": milliseconds(window.length)])
+    }
     let sends = 1...max(rules.ladder.count, 1)
     return .object([
       "name": policy.name, "every_ms": milliseconds(rules.every),
       "ladder_ms": sends.map { milliseconds(policy.cooldown(after: UInt32($0))) },
-      "windows": rules.windows.map { window in
-        RESPValue.object(["limit": window.limit, "length_ms": milliseconds(window.length)])
-      },
+      "windows": rules.windows.map(window),
       "channels": rules.channels, "validity_ms": rules.validity.map(milliseconds),
       "attempts": rules.attempts.map { Int($0) }, "on_resend": rules.onResend.rawValue,
       "title": rules.title.map(text), "ready_title": rules.readyTitle.map(text),
-      "lockout_ms": rules.lockout.map(milliseconds), "limits": rules.limits,
+      "lockout_ms": rules.lockout.map(milliseconds), "guesses": rules.guesses.map(window),
+      "refunds": rules.refunds.map(window),
+      "limits": rules.limits, "attempt_limits": rules.attemptLimits,
       "unreachable": policy.unreachable?.rawValue,
     ])
   }

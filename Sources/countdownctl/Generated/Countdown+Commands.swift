@@ -149,13 +149,22 @@ extension Countdown {
         Counts one attempt at each valid code; 'codes' says which may be checked. PASS then \
         needs --generation.
         """) var any = false
+    @Option(
+      name: .customLong("limit"),
+      help: """
+        The key of a limit that the policy names, such as 'ip:10.0.0.7'. Limits that are \
+        derived or global need none.
+        """) var limits: [String] = []
     @OptionGroup var token: TokenOption
     @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
         "COUNTDOWN", "ATTEMPT", key,
-        options: ["GENERATION": generation.value, "ANY": any, "TOKEN": token.value])
+        options: [
+          "GENERATION": generation.value, "ANY": any, "LIMIT": Repeated(limits),
+          "TOKEN": token.value,
+        ])
     }
   }
 

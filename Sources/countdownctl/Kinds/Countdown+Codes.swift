@@ -5,6 +5,9 @@ extension Countdown {
     switch verb {
     case "start", "resend": return answer(view, style)
     case "attempt": return attempt(view, style)
+    case "refund" where view.reason == .refunds:
+      return style.yellow("refused")
+        + "   no more sends of \(view.key.printable) are given back for a while"
     case "pass", "refund":
       guard view.accepted == true else { return attempt(view, style) }
       let done = verb == "pass" ? "passed" : "refunded"
@@ -37,6 +40,7 @@ extension Countdown {
       case .limit: "has no room in \(view.limit?.printable ?? "a limit"): \(again)"
       case .blocked: "is blocked by \(view.limit?.printable ?? "a limit"): \(again)"
       case .locked: "is locked, as a code was tried too often: \(again)"
+      case .guesses: "has no guesses left for its codes: \(again)"
       default: "is in cooldown: \(again)"
       }
     return style.yellow("refused") + "   \(key) \(why)"
@@ -46,8 +50,12 @@ extension Countdown {
   static func attempt(_ view: CountdownView, _ style: Style) -> String {
     let key = view.key.printable
     guard view.accepted == true else {
+      let (again, limit) = (view.retryAfter.humanText, view.limit?.printable ?? "a limit")
       let why =
         switch view.reason {
+        case .guesses: "cannot be tried: try again in \(again)"
+        case .limit: "cannot be tried, as \(limit) has no room: try again in \(again)"
+        case .blocked: "cannot be tried, as \(limit) is blocked: try again in \(again)"
         case .locked: "was tried too often; send a new one"
         case .passed: "was used"
         default: "has expired; send a new one"

@@ -8,8 +8,9 @@ enum PolicyText {
     _ policy: SendPolicy, throttles: [String: LimitRules] = [:], style: Style
   ) -> [String] {
     let parts = [
-      sends(policy), windows(policy), codes(policy), lockout(policy), limits(policy, throttles),
-      titles(policy), fleet(policy),
+      sends(policy), windows(policy), codes(policy), lockout(policy), guesses(policy),
+      refunds(policy), limits(policy.rules.limits, of: "send", throttles),
+      limits(policy.rules.attemptLimits, of: "attempt", throttles), titles(policy), fleet(policy),
     ]
     return [style.bold(policy.name)] + parts.joined().map { "  " + $0 }
   }
@@ -67,18 +68,36 @@ enum PolicyText {
     return ["once a code was tried too often, nothing is sent for " + text]
   }
 
+  private static func guesses(_ policy: SendPolicy) -> [String] {
+    guard let window = policy.rules.guesses else { return [] }
+    return [
+      "all codes of a key together may be tried \(window.limit) times in any "
+        + "\(window.length.humanText); then nothing is sent either"
+    ]
+  }
+
+  private static func refunds(_ policy: SendPolicy) -> [String] {
+    guard let window = policy.rules.refunds else { return [] }
+    return [
+      "at most \(window.limit) failed sends are given back in any \(window.length.humanText)"
+    ]
+  }
+
+  /// - Parameter request: what is charged to the limits.
   private static func limits(
-    _ policy: SendPolicy, _ throttles: [String: LimitRules]
+    _ names: [String], of request: String, _ throttles: [String: LimitRules]
   ) -> [String] {
-    policy.rules.limits.flatMap { name -> [String] in
-      guard let rules = throttles[name]?.rules else { return ["each send counts for \(name)"] }
+    names.flatMap { name -> [String] in
+      guard let rules = throttles[name]?.rules else {
+        return ["each \(request) counts for \(name)"]
+      }
       let key =
         rules.isGlobal
         ? "for everybody together"
         : rules.droppedSuffixLength.map {
           "for all keys that differ only in the last \($0) characters"
         }
-          ?? "for each key that START gives"
+          ?? "for each key that \(request == "send" ? "START" : "ATTEMPT") gives"
       var parts = rules.windows.sorted { $0.length < $1.length }.map { window in
         "at most \(window.limit) in any \(window.length.humanText)"
       }
@@ -86,7 +105,7 @@ enum PolicyText {
         parts.append(
           "at most \(rate.burst) at once, and \(rate.count) come back in \(rate.period.humanText)")
       }
-      var lines = ["each send counts for \(name), \(key): " + parts.joined(separator: "; ")]
+      var lines = ["each \(request) counts for \(name), \(key): " + parts.joined(separator: "; ")]
       if let passed = rules.passed {
         lines.append(
           "\(name) refuses for \(passed.block.humanText) if fewer than \(passed.least)% of its "

@@ -16,7 +16,7 @@ import Wire
     "COUNTDOWN RESEND": ["k", "k TOKEN t"], "COUNTDOWN GET": ["k", "none"],
     "COUNTDOWN LIST": ["", "MATCH * OWNER none LIMIT 1"], "COUNTDOWN PAUSE": ["k"],
     "COUNTDOWN REFUND": ["k GENERATION 1", "k"],
-    "COUNTDOWN ATTEMPT": ["k", "k GENERATION 1", "k ANY"],
+    "COUNTDOWN ATTEMPT": ["k", "k GENERATION 1", "k ANY", "k LIMIT ip:a"],
     "COUNTDOWN PASS": ["k", "none"], "COUNTDOWN RESUME": ["k"], "COUNTDOWN RETIME": ["k 5s"],
     "COUNTDOWN WHY": ["k"],
     "COUNTDOWN CANCEL": ["k", "k"],

@@ -20,6 +20,9 @@ import Wire
     (code.count, code.every) = (1, .seconds(1))
     code.limits = ["ip", "all"]
     settings.policies["code"] = try SendPolicy(name: "code", code)
+    code.limits = []
+    (code.validity, code.attempts, code.attemptLimits) = (.seconds(600), 3, ["ip"])
+    settings.policies["login"] = try SendPolicy(name: "login", code)
     settings.keepReady = .seconds(600)
     a = FleetCounter(servers, daemon: 1, engine: settings)
     b = FleetCounter(servers, daemon: 2, engine: settings)
@@ -65,6 +68,23 @@ import Wire
     }
     #expect(try a.say("THROTTLE TAKE ip:1 all:")["refused_by"] == .bulk("ip:1"))
     #expect(try a.say("THROTTLE GET all:")["reset_after_ms"] == .integer(86_400_000 / 5))
+  }
+
+  @Test func hostsChargeAttemptsToTheSameSource() throws {
+    _ = try a.say("COUNTDOWN START k POLICY login")
+    for daemon in [a, b] {
+      let view = try daemon.say("COUNTDOWN ATTEMPT k LIMIT ip:1 TOKEN t\(daemon === a)")
+      #expect(view["accepted"] == .integer(1))
+    }
+    #expect(try a.say("COUNTDOWN ATTEMPT k LIMIT ip:1 TOKEN ttrue")["reason"] == .bulk("repeated"))
+    let refused = try a.say("COUNTDOWN ATTEMPT k LIMIT ip:1")
+    #expect(refused["reason"] == .bulk("limit") && refused["limit"] == .bulk("ip:1"))
+    #expect(refused["retry_after_ms"] == .integer(60_000))
+    #expect(try a.say("COUNTDOWN GET k")["attempts_left"] == .integer(1))
+    // What the code refuses is given back.
+    #expect(try b.say("COUNTDOWN ATTEMPT k LIMIT ip:2")["attempts_left"] == .integer(0))
+    #expect(try a.say("COUNTDOWN ATTEMPT k LIMIT ip:2")["reason"] == .bulk("locked"))
+    #expect(try left("ip:2", on: a) == "1" && left("ip:2", on: b) == "1")
   }
 
   @Test func repliesStayInTheirOrder() throws {

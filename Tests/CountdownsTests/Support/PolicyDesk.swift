@@ -33,19 +33,26 @@ extension Desk {
   func refund(
     _ key: String, _ generation: Generation
   ) throws -> (isFirst: Bool, view: CountdownView) {
-    try with(key) { try engine.refundCountdown($0, generation: generation, at: now) }
+    let (refund, view) = try with(key) {
+      try engine.refundCountdown($0, generation: generation, at: now)
+    }
+    return (refund == .accepted, view)
   }
 
   @discardableResult
   func attempt(
     _ key: String, _ generation: Generation? = nil
   ) throws -> (attempt: SendRecord.Attempt, view: CountdownView) {
-    try with(key) { try engine.attemptCountdown($0, generation: generation, at: now) }
+    try with(key) {
+      try engine.attemptCountdown($0, generation: generation, by: client(1), at: now)
+    }
   }
 
   @discardableResult
   func attemptAny(_ key: String) throws -> (attempt: SendRecord.Attempt, view: CountdownView) {
-    try with(key) { try engine.attemptCountdown($0, generation: nil, atAny: true, at: now) }
+    try with(key) {
+      try engine.attemptCountdown($0, generation: nil, atAny: true, by: client(1), at: now)
+    }
   }
 
   @discardableResult
@@ -62,7 +69,8 @@ extension SendPolicy {
     count: UInt32? = nil, every: Int64 = 1_000, ladder: [Int64] = [],
     windows: [(limit: Int, milliseconds: Int64)] = [], channels: [String] = [],
     validity: Int64? = nil, attempts: UInt32? = nil, lockout: [Int64] = [],
-    onResend: OnResend = .keep
+    guesses: (limit: Int, milliseconds: Int64)? = nil,
+    refunds: (limit: Int, milliseconds: Int64)? = nil, onResend: OnResend = .keep
   ) -> SendPolicy {
     var rules = Rules()
     rules.count = count
@@ -73,6 +81,12 @@ extension SendPolicy {
     rules.validity = validity.map { .milliseconds($0) }
     rules.attempts = attempts
     rules.lockout = lockout.map { .milliseconds($0) }
+    rules.guesses = guesses.map {
+      Window(limit: $0.limit, length: .milliseconds($0.milliseconds))
+    }
+    rules.refunds = refunds.map {
+      Window(limit: $0.limit, length: .milliseconds($0.milliseconds))
+    }
     rules.onResend = onResend
     do {
       return try SendPolicy(name: "test", rules)

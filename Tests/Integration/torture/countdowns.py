@@ -5,7 +5,7 @@ ATTEMPT and PASS are for keys with a policy; each RETIME changes the remaining t
 
 from .basics import UNKNOWN, after, error, is_stale, kept, number, view
 
-# The policy in the configuration of the round; no test fills or outlasts its window.
+# The policy in the configuration of the round; no test fills or outlasts its windows.
 LADDER = [1, 2, 3]
 ATTEMPTS = 3
 WINDOW = 1_000
@@ -55,10 +55,21 @@ def start(old, options, moment):
         "title": options.get("TITLE"), "ready_title": options.get("READYTITLE"),
         "meta": options.get("META"), "owner": options.get("OWNER", "none"),
         "token": options.get("TOKEN"), "earlier": earlier_tokens(old, options.get("TOKEN")),
-        "refunded": False,
+        "refunded": False, "guessed": guesses(old) if old else 0,
+        "refunds": old["refunds"] if old else 0,
         "policy": policy, "attempts": 0, "code": "good" if policy else None,
     }
     return new, kept(new, ("started", UNKNOWN)), view(new, 1, None)
+
+
+def guesses(entity):
+    """Returns how many guesses at all codes were not given back by PASS."""
+    return entity["guessed"] + (0 if entity["code"] == "passed" else entity["attempts"])
+
+
+def is_known(entity):
+    """Returns whether there is something on record that outlives the cooldown and its owner."""
+    return entity["policy"] and (entity["sends"] or guesses(entity) or entity["refunds"])
 
 
 def resend(old, options, moment):
@@ -77,9 +88,9 @@ def cancel(old, options, moment):
     if old is None or old["state"] == "idle":
         return old, [], number(0)
     events = kept(old, ("cancelled", old["generation"]))
-    if not old["sends"] or not old["policy"]:
+    if not is_known(old):
         return None, events, number(1)
-    # The sends are remembered, without an owner.
+    # What was sent, tried and given back is remembered, without an owner.
     return idle(old), events, number(1)
 
 
@@ -88,10 +99,10 @@ def idle(old):
 
 
 def outlives(entity):
-    """Returns what survives the owner: of an owned countdown, its sends under a policy."""
+    """Returns what survives the owner: of an owned countdown, what its policy has on record."""
     if entity["owner"] == "none":
         return entity
-    return idle(entity) if entity["policy"] and entity["sends"] else None
+    return idle(entity) if is_known(entity) else None
 
 
 def pause(old, options, moment):
@@ -137,11 +148,12 @@ def refund(old, options, moment):
     if new["policy"]:
         # With `on-resend: replace`, earlier codes are no longer valid anyway.
         new["code"] = "passed" if old["code"] == "passed" else None
+        new["refunds"] += 1
     if old["state"] in ("counting", "paused"):
         new |= {"state": "ready", "deadline": moment, "left": None}
         events.append(("ready", old["generation"]))
     events = kept(old, *events)
-    if old["state"] == "idle" and new["sends"] == 0:
+    if old["state"] == "idle" and not is_known(new):
         # Nothing is left to remember; the reply shows the last state.
         return None, events, view(new, 1, None)
     return new, events, view(new, 1, None)
@@ -230,6 +242,7 @@ def show_countdown(entity, seen):
         shown |= {
             "policy": entity["policy"], "sends_left": WINDOW - entity["sends"],
             "attempts_left": ATTEMPTS - entity["attempts"] if is_good else None,
+            "guesses_left": WINDOW - guesses(entity), "refunds_left": WINDOW - entity["refunds"],
         }  # fmt: skip
     return shown
 

@@ -38,6 +38,8 @@ policies:
     windows: [1000/1d]
     validity: 10h
     attempts: 3
+    guesses: 1000/1d
+    refunds: 1000/1d
     on-resend: replace
 """
 

@@ -49,6 +49,8 @@ package final class FleetSimulation {
     first.windows = [SendPolicy.Window(limit: 3, length: .milliseconds(6_000))]
     first.validity = .milliseconds(2_000)
     first.attempts = 3
+    first.refunds = SendPolicy.Window(limit: 1, length: .milliseconds(3_000))
+    first.guesses = SendPolicy.Window(limit: 4, length: .milliseconds(5_000))
     var second = SendPolicy.Rules()
     second.every = .milliseconds(100)
     second.count = 2
@@ -272,6 +274,7 @@ package final class FleetSimulation {
     rules.every = .milliseconds(20)
     rules.validity = .milliseconds(500)
     rules.limits = ["ip", "all"]
+    rules.attemptLimits = ["ip"]
     return try! SendPolicy(name: "limited", rules)
   }()
 
@@ -314,6 +317,7 @@ package final class FleetSimulation {
     case "START", "RESEND":
       guard limited.contains(command.key) else { return 0 }
       return limit.name == "all:" || command.words.contains(limit.name) ? 1 : 0
+    case "ATTEMPT": return command.words.contains(limit.name) ? 1 : 0
     default: return 0
     }
   }
@@ -326,9 +330,11 @@ package final class FleetSimulation {
     let limit = "LIMIT ip:\(world.number(1...2))"
     lastToken += 1
     let start = "COUNTDOWN START \(key.name) POLICY limited \(limit)"
+    let attempt = "COUNTDOWN ATTEMPT \(key.name) \(limit)"
     var choices = [
       start, start, "\(start) TOKEN t\(lastToken)", "COUNTDOWN RESEND \(key.name) \(limit)",
       "COUNTDOWN CANCEL \(key.name)", "COUNTDOWN GET \(key.name)", "COUNTDOWN PASS \(key.name)",
+      attempt, "\(attempt) ANY", "\(attempt) TOKEN t\(lastToken)",
     ]
     if refundsSends {
       choices.append("COUNTDOWN REFUND \(key.name) GENERATION \(someGeneration(of: key))")

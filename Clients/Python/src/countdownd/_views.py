@@ -32,6 +32,10 @@ class Reason(OpenEnum):
     LIMIT = "limit"
     #: Too few codes of a named limit were entered, so it refuses for a while.
     BLOCKED = "blocked"
+    #: The attempts of the key over all its codes are used up for a while.
+    GUESSES = "guesses"
+    #: So many sends were given back that no more are for a while.
+    REFUNDS = "refunds"
     #: It was accepted before: this repetition changed nothing.
     REPEATED = "repeated"
     #: Another request has begun or finished it.
@@ -242,7 +246,9 @@ class CountdownView(View):
     @property
     def retry_after(self) -> timedelta:
         """The time until START is accepted, with windows, channels and limits; while paused, the
-        earliest time. 0 when ready, unless another key has used the room of a limit since.
+        earliest time. 0 when ready, unless another key has used the room of a limit since. In
+        a reply to ATTEMPT with the reason `guesses`, `limit` or `blocked`: until these allow
+        one.
         """
         return span(self.raw.get('retry_after_ms')) or ZERO
 
@@ -301,6 +307,16 @@ class CountdownView(View):
         unlimited.
         """
         return self.raw.get('attempts_left')
+
+    @property
+    def guesses_left(self) -> int | None:
+        """With a policy that has `guesses`: the attempts left for the key, over all its codes."""
+        return self.raw.get('guesses_left')
+
+    @property
+    def refunds_left(self) -> int | None:
+        """With a policy that has `refunds`: how many more sends REFUND gives back."""
+        return self.raw.get('refunds_left')
 
     @property
     def owner(self) -> str | None:

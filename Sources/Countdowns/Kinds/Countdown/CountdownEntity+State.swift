@@ -81,9 +81,9 @@ extension CountdownKind {
 
   static func stored(_ state: CountdownEntity) -> CountdownEntity? {
     guard state.owner != .none else { return state }
-    guard let sending = state.sending, let last = sending.record.sends.last else { return nil }
+    guard let sending = state.sending, let last = sending.record.lastUse else { return nil }
     var machine = state.machine
-    _ = machine.cancel(at: last.at)
+    _ = machine.cancel(at: last)
     var stored = CountdownEntity(
       machine: machine, generation: state.generation, uid: state.uid, titles: state.titles)
     stored.sending = sending

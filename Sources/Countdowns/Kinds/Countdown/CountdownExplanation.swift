@@ -87,9 +87,11 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
     default:
       let sending = sending!
       let limit =
-        refusal.reason == .exhausted
-        ? channels(sending.record, by: sending.policy, at: now)
-        : fullWindow(sending.record, by: sending.policy, until: refusal.until, at: now)
+        switch refusal.reason {
+        case .exhausted: channels(sending.record, by: sending.policy, at: now)
+        case .guesses: guesses(sending.record, by: sending.policy, at: now) ?? ""
+        default: fullWindow(sending.record, by: sending.policy, until: refusal.until, at: now)
+        }
       return "refused: \(limit)" + (paused.isEmpty ? "" : "; also \(paused)")
     }
   }
@@ -100,17 +102,33 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
     _ record: SendRecord, by policy: SendPolicy, at now: Instant
   ) -> [String] {
     let windows = policy.rules.windows.map { window($0, record, at: now) }
-    return windows + (policy.rules.channels.isEmpty ? [] : [channels(record, by: policy, at: now)])
+    let channels = policy.rules.channels.isEmpty ? nil : channels(record, by: policy, at: now)
+    let refunds = record.refundFilling(by: policy, at: now).map { text($0, "refunds", at: now) }
+    return windows
+      + [channels, guesses(record, by: policy, at: now), refunds].compactMap(\.self)
   }
 
   private static func window(
     _ window: SendPolicy.Window, _ record: SendRecord, at now: Instant
   ) -> String {
-    let (inside, changes) = record.filling(window, at: now)
-    let count = "\(inside) of \(window.limit) in \(window.length.humanText)"
-    guard let changes else { return count }
+    text(BoundFilling(window, record.sends.lazy.map { $0.at }, at: now), at: now)
+  }
+
+  private static func guesses(
+    _ record: SendRecord, by policy: SendPolicy, at now: Instant
+  ) -> String? {
+    record.guessFilling(by: policy, at: now).map { text($0, "guesses", at: now) }
+  }
+
+  private static func text(
+    _ filling: BoundFilling, _ noun: String? = nil, at now: Instant
+  ) -> String {
+    let limit = filling.window.limit
+    let what = noun.map { "\(limit) \($0)" } ?? "\(limit)"
+    let count = "\(filling.inside) of \(what) in \(filling.window.length.humanText)"
+    guard let changes = filling.changes else { return count }
     let left = (changes - now).humanText
-    return count + (inside > window.limit ? "; room again in " : "; the oldest leaves in ") + left
+    return count + (filling.inside > limit ? "; room again in " : "; the oldest leaves in ") + left
   }
 
   /// Describes the window that is full until then.
@@ -141,13 +159,14 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
   private static func code(
     _ record: SendRecord, by policy: SendPolicy, at now: Instant
   ) -> Code {
-    // On a copy, as this must not count as an attempt.
+    // On a copy, as this must not count as an attempt. Guesses are the key's, not the code's.
     var record = record
+    record.guesses = []
     return switch record.attempt(nil, by: policy, at: now) {
     case .accepted: .valid
     case .locked: .locked
     case .passed: .passed
-    case .expired: .expired
+    case .expired, .refused: .expired
     }
   }
 
@@ -156,6 +175,8 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
   ) -> String {
     let maximum = sending.policy.rules.attempts
     switch code {
+    case .valid where sending.record.guessBlock(by: sending.policy, at: now) != nil:
+      return "refused: " + (guesses(sending.record, by: sending.policy, at: now) ?? "")
     case .valid:
       let send = sending.record.code(nil, at: now)!
       let left = maximum.map { "; \($0 - send.attempts) of \($0) attempts left" } ?? ""

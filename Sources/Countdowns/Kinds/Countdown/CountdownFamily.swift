@@ -16,6 +16,7 @@ private struct StartRequest {
 private struct AttemptRequest {
   var generation: Generation?
   var atAny = false
+  var limits: [[UInt8]] = []
   var token: [UInt8]?
 }
 
@@ -34,14 +35,19 @@ extension Option where Request == StartRequest {
     ) { request, _, _ in request.isBrief = true }
   }
 
+}
+
+extension Option {
   /// The keys of limits. Each has a colon, which no option has.
-  fileprivate static var limits: Option {
+  fileprivate static func limits(
+    _ set: @escaping @Sendable (inout Request, [[UInt8]]) -> Void
+  ) -> Option {
     Option(
       "LIMIT", "limit", .text(atMost: EntityRecord.longestKey),
       "The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or "
         + "global need none.", repeats: true, keyOf: .throttle, more: .limits
     ) { request, reader, call throws(CommandError) in
-      var limits = request.start.limits
+      var limits: [[UInt8]] = []
       repeat {
         let key = try call.key(of: .throttle, try reader.value(), "the key of a limit")
         limits.append(Array(key))
@@ -49,7 +55,7 @@ extension Option where Request == StartRequest {
       guard limits.count <= LimitRules.maximumAtOnce else {
         throw call.problem("at most \(LimitRules.maximumAtOnce) limits at once")
       }
-      request.start.limits = limits
+      set(&request, limits)
     }
   }
 }
@@ -64,7 +70,7 @@ let countdownCommands: [CommandSpec] = [
       ) { request, reader, call throws(CommandError) in
         request.start.policy = try call.policy(try reader.value())
       },
-      .limits,
+      .limits({ $0.start.limits = $1 }),
       .integer(
         "COUNT", "The number of steps.", default: "countdown.count",
         { $0.count = $1 }, in: 1...Int64(Int32.max)),
@@ -117,7 +123,7 @@ let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "RESEND", [.key],
     [
-      .limits,
+      .limits({ $0.start.limits = $1 }),
       .token({ $0.start.token = $1 }),
       .brief,
     ],
@@ -176,10 +182,10 @@ let countdownCommands: [CommandSpec] = [
       throw call.problem("REFUND needs the GENERATION of the send that failed")
     }
     let key = try call.key()
-    let (isFirst, view) = try call.run { () throws(EngineError) in
+    let (refund, view) = try call.run { () throws(EngineError) in
       try call.engine.refundCountdown(key, generation: generation, at: call.now)
     }
-    call.reply(view, Answer(isFirst: isFirst))
+    call.reply(view, Answer(refund))
   },
 
   .call(
@@ -205,12 +211,14 @@ let countdownCommands: [CommandSpec] = [
         "ANY",
         "Counts one attempt at each valid code; `codes` says which may be checked. PASS then needs "
           + "GENERATION.", { $0.atAny = $1 }),
+      .limits({ $0.limits = $1 }),
       .token({ $0.token = $1 }),
     ],
     group: .entities(.countdown), [.write, .fast],
     "Ask whether a code may be checked, and count the attempt.", .answer, into: AttemptRequest()
   ) { call, request throws(CommandError) in
     let (generation, atAny, token) = (request.generation, request.atAny, request.token)
+    let limits = request.limits
     guard generation == nil || !atAny else {
       throw call.problem("ANY is about all valid codes; leave out GENERATION")
     }
@@ -220,7 +228,8 @@ let countdownCommands: [CommandSpec] = [
     if let repeated { return call.reply(repeated, Answer(isFirst: false)) }
     let (attempt, view) = try call.run { () throws(EngineError) in
       try call.engine.attemptCountdown(
-        key, generation: generation, atAny: atAny, token: token, at: call.now)
+        key, generation: generation, atAny: atAny, limits: limits, token: token, by: call.client,
+        at: call.now)
     }
     call.reply(view, Answer(attempt))
   },
@@ -312,6 +321,15 @@ extension Answer {
     case .expired: self.init(isAccepted: false, reason: .expired)
     case .locked: self.init(isAccepted: false, reason: .locked)
     case .passed: self.init(isAccepted: false, reason: .passed)
+    case .refused(let reason): self.init(isAccepted: false, reason: reason)
+    }
+  }
+
+  init(_ refund: SendRecord.Refund) {
+    switch refund {
+    case .accepted: self.init(isFirst: true)
+    case .acceptedBefore: self.init(isFirst: false)
+    case .refused: self.init(isAccepted: false, reason: .refunds)
     }
   }
 

@@ -155,12 +155,14 @@ package struct CountdownView: EntityView, Equatable {
       answer,
       [
         .cooldown, .window, .exhausted, .limit, .blocked, .repeated, .degraded, .expired, .locked,
-        .passed,
+        .passed, .guesses, .refunds,
       ])
     writer.field(
       "retry_after_ms", retryAfterMS, .duration(),
       "The time until START is accepted, with windows, channels and limits; while paused, the "
-        + "earliest time. 0 when ready, unless another key has used the room of a limit since.")
+        + "earliest time. 0 when ready, unless another key has used the room of a limit since. In "
+        + "a reply to ATTEMPT with the reason `guesses`, `limit` or `blocked`: until these allow "
+        + "one.")
     writePlan(to: &writer)
     if let codes {
       writer.field(
@@ -241,15 +243,21 @@ package struct QuotaView: Equatable, Sendable {
   /// Milliseconds until the newest or requested code expires; nil if it is not valid.
   package var expiresInMS: Int64?
   package var attemptsLeft: Int64?
+  /// The attempts left over all codes; nil if the policy does not bound them.
+  package var guessesLeft: Int64?
+  /// The sends that can still be given back; nil if the policy does not bound them.
+  package var refundsLeft: Int64?
   /// The key of the limit that a start is refused for.
   package var limit: [UInt8]?
   private var hasLimits: Bool
 
   init(_ record: SendRecord, _ policy: SendPolicy, code: Generation?, at now: Instant) {
     self.policy = policy.name
-    hasLimits = !policy.rules.limits.isEmpty
+    hasLimits = !policy.rules.limits.isEmpty || !policy.rules.attemptLimits.isEmpty
     sendsLeft = record.sendsLeft(by: policy, at: now)
     (channel, nextChannel) = record.channels(by: policy, at: now)
+    guessesLeft = record.guessFilling(by: policy, at: now).map { Int64($0.left) }
+    refundsLeft = record.refundFilling(by: policy, at: now).map { Int64($0.left) }
     guard let code = record.code(code, at: now), let expires = code.expires else { return }
     expiresInMS = (expires - now).millisecondsRoundedUp
     attemptsLeft = policy.rules.attempts.map { Int64($0) - Int64(min(code.attempts, $0)) }
@@ -260,6 +268,7 @@ package struct QuotaView: Equatable, Sendable {
     let blank = Sending.blank
     var view = QuotaView(blank.record, blank.policy, code: nil, at: .zero)
     view.hasLimits = true
+    (view.guessesLeft, view.refundsLeft) = (0, 0)
     return view
   }
 
@@ -287,6 +296,16 @@ package struct QuotaView: Equatable, Sendable {
     writer.field(
       "attempts_left", attemptsLeft, .count.orNull,
       "With a policy: the attempts left for the newest code; null if it is not valid or unlimited.")
+    if let guessesLeft {
+      writer.field(
+        "guesses_left", guessesLeft, .count.orNull,
+        "With a policy that has `guesses`: the attempts left for the key, over all its codes.")
+    }
+    if let refundsLeft {
+      writer.field(
+        "refunds_left", refundsLeft, .count.orNull,
+        "With a policy that has `refunds`: how many more sends REFUND gives back.")
+    }
   }
 }
 
@@ -322,7 +341,8 @@ extension CountdownKind {
     .init(.resumed, "RESUME."),
     .init(
       .retimed,
-      "The end has changed: RETIME, or `reason` `limit`, `blocked` or `locked` says why."),
+      "The end has changed: RETIME, or `reason` `limit`, `blocked`, `locked` or `guesses` says "
+        + "why."),
     .init(.cancelled, "`reason` `cancelled` or `owner-gone`."),
     .init(.refunded, "REFUND."),
     .init(

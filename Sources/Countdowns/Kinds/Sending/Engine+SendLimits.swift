@@ -156,25 +156,27 @@ extension Engine {
     settings.throttles.isEmpty ? [] : sending.record.openCodes
   }
 
-  // MARK: Lockouts
+  // MARK: Attempts that allow no send
 
-  /// Lets a countdown whose code was locked count until the lockout is over.
-  func lockOut(_ index: UInt32, _ sending: Sending, at now: Moment) {
-    guard sending.isInForce, let until = sending.record.lockedUntil, until > now.boot else {
-      return
-    }
+  /// Lets a countdown count until the lockout that an attempt has begun is over, and until its key
+  /// has a guess left.
+  func waitAfterAttempt(_ index: UInt32, _ sending: Sending, at now: Moment) {
+    guard sending.isInForce,
+      let block = sending.record.attemptBlock(by: sending.policy, at: now.boot)
+    else { return }
     let before = countdowns.machine(index)
-    countdowns[index].machine.wait(until: until)
+    countdowns[index].machine.wait(until: block.until)
     if countdowns.machine(index) != before {
-      publish(countdown: index, .retimed, reason: .locked, at: now)
+      publish(countdown: index, .retimed, reason: block.reason, at: now)
     }
     armOrRun(index, at: now)
   }
 
   /// Lets a countdown count for its cooldown only, as the code was right after all.
-  func endLockout(_ index: UInt32, _ sending: Sending, from lockedUntil: Instant, at now: Moment) {
-    guard sending.isInForce, lockedUntil > now.boot,
-      case .counting(lockedUntil) = countdowns.machine(index).phase,
+  ///
+  /// - Parameter block: what the attempts before have blocked.
+  func endWait(_ index: UInt32, _ sending: Sending, for block: Refusal, at now: Moment) {
+    guard sending.isInForce, case .counting(block.until) = countdowns.machine(index).phase,
       let last = sending.record.sends.last
     else { return }
     let machine = countdowns.machine(index)

@@ -1,35 +1,35 @@
 extension Engine {
   // MARK: Commands
 
-  /// Refunds the send of that generation. `isFirst` is false if it was refunded before.
+  /// Refunds the send of that generation.
   package func refundCountdown(
     _ key: Span<UInt8>, generation: Generation, at now: Moment
-  ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
+  ) throws(EngineError) -> (refund: SendRecord.Refund, view: CountdownView) {
     guard let index = currentCountdown(key, at: now) else { throw .notFound }
     try check(generation, against: countdowns.generation(index))
     try checkSendsWritable(index)
-    let isFirst: Bool
+    let refund: SendRecord.Refund
     let sent = policyInForce(index)?.record.sends.last
     if let sending = policyInForce(index) {
-      isFirst = sending.record.refund(
+      refund = sending.record.refund(
         &countdowns[index].machine, by: sending.policy, at: now.boot)
     } else {
-      isFirst = countdowns[index].machine.refund(at: now.boot)
+      refund = countdowns[index].machine.refund(at: now.boot) ? .accepted : .acceptedBefore
     }
-    guard isFirst else {
-      statistics.decisions.repeated += 1
-      return (false, countdownView(index, at: now))
+    guard refund == .accepted else {
+      if refund == .acceptedBefore { statistics.decisions.repeated += 1 }
+      return (refund, countdownView(index, at: now))
     }
     // Nothing was sent, so a repeated request with the same token is a new one.
     countdowns[index].tokens.forget(generation)
     statistics.decisions.refunded += 1
-    if let sent { refund(sent, at: now) }
+    if let sent { self.refund(sent, at: now) }
     policyInForce(index)?.endWait()
     shadow?.learn { other throws(EngineError) in
       _ = try other.refundCountdown(key, generation: generation, at: now)
     }
     publish(countdown: index, .refunded, at: now)
-    return (true, currentView(index, at: now))
+    return (.accepted, currentView(index, at: now))
   }
 
   /// Returns the view for an accepted attempt that is repeated with its token; nil if it is none.
@@ -58,46 +58,90 @@ extension Engine {
 
   /// Counts an attempt at the code of that generation, or at the newest if nil.
   ///
-  /// - Parameter atAny: whether it is an attempt at each valid code.
+  /// - Parameters:
+  ///   - atAny: whether it is an attempt at each valid code.
+  ///   - limits: the keys that ATTEMPT gives for limits. They are asked first; a refusal charges
+  ///     nothing.
   package func attemptCountdown(
-    _ key: Span<UInt8>, generation: Generation?, atAny: Bool = false, token: [UInt8]? = nil,
-    at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, atAny: Bool = false, limits: [[UInt8]] = [],
+    token: [UInt8]? = nil, by client: Client, at now: Moment
   ) throws(EngineError) -> (SendRecord.Attempt, CountdownView) {
     let (index, sending, code) = try codes(of: key, generation, at: now)
     try checkSendsWritable(index)
+    let (policy, names) = (sending.policy, sending.policy.rules.attemptLimits)
+    var charges: [Charge] = []
+    if !names.isEmpty || !limits.isEmpty {
+      charges = try self.charges(of: policy, limits, for: key, by: .attempt, at: now)
+    }
+    if let refusal = attemptRefusal(of: sending, charges, at: now) {
+      publishRefusal(refusal, of: charges, at: now)
+      var view = countdownView(index, code: code, refusal: refusal, at: now)
+      if atAny { view.codes = [] }
+      return (.refused(refusal.reason), view)
+    }
+    let added = newEntities(of: charges)
+    if added > 0 { try checkLimits(client, adding: added) }
     let attempt =
       atAny
-      ? sending.record.attemptAny(by: sending.policy, at: now.boot)
-      : sending.record.attempt(code, by: sending.policy, at: now.boot)
-    if case .accepted = attempt {
-      if token != nil {
-        let current = countdowns.generation(index)
-        countdowns[index].tokens.remember(token, of: .attempt, current, at: now.boot)
-        armCountdown(index, at: now)
-      }
-      noteChange(ofCountdown: index, toSends: true)
-      shadow?.learn { other throws(EngineError) in
-        _ = try other.attemptCountdown(
-          key, generation: atAny ? nil : code, atAny: atAny, token: token, at: now)
-      }
+      ? sending.record.attemptAny(by: policy, at: now.boot)
+      : sending.record.attempt(code, by: policy, at: now.boot)
+    guard case .accepted(let isLast) = attempt else {
+      var view = countdownView(index, code: code, at: now)
+      if atAny { view.codes = [] }
+      return (attempt, view)
     }
-    var tried: [CodeView] = []
-    if atAny, case .accepted = attempt {
-      tried = codesToCheck(of: index, upTo: countdowns.generation(index), at: now)
+    let id = charge(attempt: &charges, by: client, at: now)
+    if token != nil {
+      let current = countdowns.generation(index)
+      countdowns[index].tokens.remember(token, of: .attempt, current, at: now.boot)
+      armCountdown(index, at: now)
     }
-    if attempt == .accepted(isLast: true) {
-      if atAny {
-        for code in tried where code.attemptsLeft == 0 {
-          publish(countdown: index, .locked, code.generation, at: now)
-        }
-      } else {
-        publish(countdown: index, .locked, code, at: now)
+    noteChange(ofCountdown: index, toSends: true)
+    shadow?.learnAttempt(
+      key, generation: atAny ? nil : code, atAny: atAny, limits: limits, token: token,
+      id ?? newGeneration(), by: client, at: now)
+    return (attempt, attempted(index, sending, atAny, code, isLast: isLast, at: now))
+  }
+
+  /// Returns why no code of a key may be tried, whichever it is: what ends last. Nil if one may.
+  private func attemptRefusal(
+    of sending: Sending, _ charges: [Charge], at now: Moment
+  ) -> Refusal? {
+    let limit = areCharged ? nil : refusal(of: charges, at: now)
+    // Of a code that was used, the record says so.
+    guard limit != nil || !sending.record.isPassed else { return nil }
+    return Refusal.last(limit, sending.record.guessBlock(by: sending.policy, at: now.boot))
+  }
+
+  /// Charges an accepted attempt to its limits. Returns its number; nil if it needs none.
+  private func charge(
+    attempt charges: inout [Charge], by client: Client, at now: Moment
+  ) -> Generation? {
+    if let shared = context.sharedLimits { shared.note(charges, hasCode: false, nil) }
+    guard !charges.isEmpty, context.sharedLimits == nil else { return nil }
+    let id = newGeneration()
+    take(&charges, id: id, hasCode: false, by: client, at: now)
+    return id
+  }
+
+  /// Publishes what an accepted attempt has changed, and returns the view.
+  private func attempted(
+    _ index: UInt32, _ sending: Sending, _ atAny: Bool, _ code: Generation?, isLast: Bool,
+    at now: Moment
+  ) -> CountdownView {
+    let tried =
+      atAny ? codesToCheck(of: index, upTo: countdowns.generation(index), at: now) : nil
+    if isLast, let tried {
+      for code in tried where code.attemptsLeft == 0 {
+        publish(countdown: index, .locked, code.generation, at: now)
       }
-      lockOut(index, sending, at: now)
+    } else if isLast {
+      publish(countdown: index, .locked, code, at: now)
     }
+    waitAfterAttempt(index, sending, at: now)
     var view = countdownView(index, code: code, at: now)
-    if atAny { view.codes = tried }
-    return (attempt, view)
+    view.codes = tried
+    return view
   }
 
   /// Marks a code as used: no code may be tried until the next send. Sends stay in the windows.
@@ -110,13 +154,14 @@ extension Engine {
       throw .needsGeneration
     }
     try checkSendsWritable(index)
-    let (open, lockedUntil) = (openCodes(of: sending), sending.record.lockedUntil)
+    let open = openCodes(of: sending)
+    let block = sending.record.attemptBlock(by: sending.policy, at: now.boot)
     let pass = sending.record.pass(code, at: now.boot)
     guard pass == .accepted else {
       if pass == .acceptedBefore { statistics.decisions.repeated += 1 }
       return (pass, countdownView(index, code: code, at: now))
     }
-    if let lockedUntil { endLockout(index, sending, from: lockedUntil, at: now) }
+    if let block { endWait(index, sending, for: block, at: now) }
     // What was entered counts before what it replaces, which alone could block a limit.
     for send in open where send.generation == code { learn(.entered, of: send, at: now) }
     for send in open where send.generation != code { learn(.missed, of: send, at: now) }

@@ -37,7 +37,9 @@ extension SendPolicy.Rules {
       if let text = problem(ofCooldown: cooldown) { report("ladder[\(index)]", text) }
     }
     found += windowProblems
-    found += channelProblems + limitProblems + lockoutProblems
+    found += channelProblems + lockoutProblems + guessProblems
+    if let refunds { found += problems(of: refunds, "refunds") }
+    found += problems(ofLimits: limits, "limits") + attemptLimitProblems
     if let validity, validity < .milliseconds(1) || validity > .longest {
       report("validity", "a code is valid for 1ms to 3650d")
     }
@@ -87,18 +89,29 @@ extension SendPolicy.Rules {
     return found
   }
 
-  private var limitProblems: [SendPolicy.Problem] {
+  private func problems(ofLimits limits: [String], _ rule: String) -> [SendPolicy.Problem] {
     var found: [SendPolicy.Problem] = []
     if limits.count > LimitRules.maximumAtOnce {
-      found.append(.init(rule: "limits", text: "at most \(LimitRules.maximumAtOnce)"))
+      found.append(.init(rule: rule, text: "at most \(LimitRules.maximumAtOnce)"))
     }
     for (index, name) in limits.enumerated() {
       if !SendPolicy.isName(name) {
         found.append(
-          .init(rule: "limits[\(index)]", text: "1 to 64 of letters, digits, '_', '.' and '-'"))
+          .init(rule: "\(rule)[\(index)]", text: "1 to 64 of letters, digits, '_', '.' and '-'"))
       } else if limits[..<index].contains(name) {
-        found.append(.init(rule: "limits[\(index)]", text: "\(name) is named twice"))
+        found.append(.init(rule: "\(rule)[\(index)]", text: "\(name) is named twice"))
       }
+    }
+    return found
+  }
+
+  private var attemptLimitProblems: [SendPolicy.Problem] {
+    var found = problems(ofLimits: attemptLimits, "attempt-limits")
+    if !attemptLimits.isEmpty, validity == nil {
+      found.append(
+        .init(
+          rule: "attempt-limits",
+          text: "attempt-limits needs validity: how long a code is valid"))
     }
     return found
   }
@@ -118,6 +131,22 @@ extension SendPolicy.Rules {
         .init(rule: "lockout", text: "lockout needs attempts: how often a code may be tried"))
     }
     return found
+  }
+
+  private var guessProblems: [SendPolicy.Problem] {
+    guard let guesses else { return [] }
+    var found = problems(of: guesses, "guesses")
+    if validity == nil {
+      found.append(
+        .init(rule: "guesses", text: "guesses needs validity: how long a code is valid"))
+    }
+    return found
+  }
+
+  private func problems(of window: SendPolicy.Window, _ rule: String) -> [SendPolicy.Problem] {
+    SendPolicy.Window.problems(of: [window], atMost: SendPolicy.maximumInWindow, rule).map {
+      .init(rule: rule, text: $0.text)
+    }
   }
 
   private var channelProblems: [SendPolicy.Problem] {
@@ -144,9 +173,11 @@ extension SendPolicy.Window {
   ///
   /// - Parameters:
   ///   - maximum: the highest limit of a window.
+  ///   - noun: what a window allows.
   ///   - hint: what to do instead, for a higher limit.
   static func problems(
-    of windows: [SendPolicy.Window], atMost maximum: Int, beyond hint: String = ""
+    of windows: [SendPolicy.Window], atMost maximum: Int, _ noun: String = "sends",
+    beyond hint: String = ""
   ) -> [SendPolicy.Problem] {
     var found: [SendPolicy.Problem] = []
     func report(_ index: Int, _ text: String) {
@@ -157,7 +188,7 @@ extension SendPolicy.Window {
     }
     for (index, window) in windows.enumerated() {
       if !(1...maximum).contains(window.limit) {
-        report(index, "a window allows 1 to \(maximum) sends\(hint)")
+        report(index, "a window allows 1 to \(maximum) \(noun)\(hint)")
       }
       if window.length < .milliseconds(1) || window.length > .longest {
         report(index, "a window is 1ms to 3650d long")

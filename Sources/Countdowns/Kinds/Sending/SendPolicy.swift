@@ -73,13 +73,30 @@ package final class SendPolicy: Sendable, Hashable {
     /// How long nothing is sent after a code was tried too often: the first time since the steps
     /// started over, the second, …; the last one repeats.
     package var lockout: [Interval] = []
+    /// How many attempts a key has over all its codes.
+    package var guesses: Window?
+    /// How many sends are given back.
+    package var refunds: Window?
     /// The names of the limits that each send is charged to as well.
     package var limits: [String] = []
+    /// The names of the limits that each attempt at a code is charged to.
+    package var attemptLimits: [String] = []
     package var title: [UInt8]?
     package var readyTitle: [UInt8]?
 
     package init() {}
+
+    /// The names of the limits that a request is charged to.
+    func limits(of request: LimitedRequest) -> [String] {
+      switch request {
+      case .send: limits
+      case .attempt: attemptLimits
+      }
+    }
   }
+
+  /// What limits are charged for.
+  package enum LimitedRequest: Sendable { case send, attempt }
 
   package var longestCooldown: Interval {
     rules.ladder.max() ?? cooldown(after: 1)
@@ -104,6 +121,9 @@ package final class SendPolicy: Sendable, Hashable {
 
   /// Whether it has anything that only newer versions of records have.
   var isExtended: Bool { !rules.limits.isEmpty || !rules.lockout.isEmpty }
+  var isBounded: Bool {
+    rules.guesses != nil || rules.refunds != nil || !rules.attemptLimits.isEmpty
+  }
 
   /// Returns the same cooldown as the plan of a countdown.
   package func plan(after number: UInt32, firesAtOnce: Bool) -> Countdown.Plan {

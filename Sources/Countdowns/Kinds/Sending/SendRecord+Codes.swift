@@ -18,6 +18,8 @@ extension SendRecord {
     case locked
     /// A code was used since the newest send.
     case passed
+    /// The key has no guesses left, or a limit of attempts has no room, whichever code it is.
+    case refused(Reason)
   }
 
   package enum Pass: Equatable, Sendable {
@@ -35,8 +37,10 @@ extension SendRecord {
     _ generation: Generation?, by policy: SendPolicy, at now: Instant
   ) -> Attempt {
     if isPassed { return .passed }
+    guard guessBlock(by: policy, at: now) == nil else { return .refused(.guesses) }
     guard let index = index(of: generation), isValid(index, at: now) else { return .expired }
     guard sends[index].attempts < policy.attemptLimit else { return .locked }
+    guess(at: sends[index].generation, by: policy, at: now)
     return .accepted(isLast: countAttempt(at: CollectionOfOne(index), by: policy, at: now))
   }
 
@@ -44,11 +48,13 @@ extension SendRecord {
   /// `tried` has others.
   package mutating func attemptAny(by policy: SendPolicy, at now: Instant) -> Attempt {
     if isPassed { return .passed }
+    guard guessBlock(by: policy, at: now) == nil else { return .refused(.guesses) }
     let valid = sends.indices.suffix(Self.maximumCodes).filter { isValid($0, at: now) }
     guard !valid.isEmpty else { return .expired }
     let open = valid.filter { sends[$0].attempts < policy.attemptLimit }
     guard !open.isEmpty else { return .locked }
     tried = open.map { sends[$0].generation }
+    guess(at: sends[sends.count - 1].generation, isAtAny: true, by: policy, at: now)
     return .accepted(isLast: countAttempt(at: open, by: policy, at: now))
   }
 
@@ -67,13 +73,32 @@ extension SendRecord {
     return isLast
   }
 
-  /// Marks the code of that generation, or the newest if nil, as used. No code may be tried until
+  /// Takes one of the key's guesses.
+  private mutating func guess(
+    at code: Generation, isAtAny: Bool = false, by policy: SendPolicy, at now: Instant
+  ) {
+    guard policy.rules.guesses != nil else { return }
+    pruneGuesses(by: policy, at: now)
+    // A server's clock may have been set back.
+    let at = max(now, guesses.last?.at ?? now)
+    guesses.append(Guess(at: at, generation: code, isAtAny: isAtAny))
+  }
+
+  /// Drops guesses that have left their window.
+  mutating func pruneGuesses(by policy: SendPolicy, at now: Instant) {
+    guard let window = policy.rules.guesses else { return }
+    guesses.removeAll { $0.at + window.length <= now }
+  }
+
+  /// Marks the code of that generation, or the newest if nil, as used, and returns the guesses that
+  /// were made at it. No code may be tried until
   /// the next send. This also works without attempts left: the last one may have been right.
   package mutating func pass(_ generation: Generation?, at now: Instant) -> Pass {
     if isPassed { return .acceptedBefore }
-    guard code(generation, at: now) != nil else { return .expired }
+    guard let code = code(generation, at: now) else { return .expired }
     isPassed = true
     tried = []
+    guesses.removeAll { $0.isAt(code.generation) }
     (locks, lockedUntil) = (0, nil)
     forgetCodes()
     return .accepted
@@ -110,6 +135,22 @@ extension SendRecord {
   /// Returns when the steps of the lockout start over; nil if they have.
   func lockEnd(by policy: SendPolicy) -> Instant? {
     lockedUntil.map { $0 + (policy.rules.lockout.max() ?? .zero) }
+  }
+
+  /// Returns how many guesses are in their window; nil if nothing bounds them.
+  func guessFilling(by policy: SendPolicy, at now: Instant) -> BoundFilling? {
+    policy.rules.guesses.map { BoundFilling($0, guesses.lazy.map { $0.at }, at: now) }
+  }
+
+  /// Returns until when the key has no guesses left; nil if it has.
+  func guessBlock(by policy: SendPolicy, at now: Instant) -> Refusal? {
+    guessFilling(by: policy, at: now)?.fullUntil.map { Refusal(.guesses, until: $0) }
+  }
+
+  /// Returns when the newest guess leaves its window; nil if there is none.
+  func guessEnd(by policy: SendPolicy) -> Instant? {
+    guard let window = policy.rules.guesses, let last = guesses.last else { return nil }
+    return last.at + window.length
   }
 
   package var nextCodeExpiry: Instant? { codes.compactMap(\.expires).min() }

@@ -30,15 +30,25 @@ extension SendRecord {
     if let block = block(by: policy, at: now) { countdown.hold(until: block.until) }
   }
 
-  /// Refunds the newest send and its cooldown, but no lockout. Returns false if it was refunded
-  /// before.
+  package enum Refund: Equatable, Sendable {
+    case accepted
+    /// The send was given back before.
+    case acceptedBefore
+    /// The policy gives no more sends back for a while. Nothing has changed.
+    case refused
+  }
+
+  /// Refunds the newest send and its cooldown, but no lockout.
   package mutating func refund(
     _ countdown: inout Countdown, by policy: SendPolicy, at now: Instant
-  ) -> Bool {
-    guard countdown.refund(at: now) else { return false }
+  ) -> Refund {
+    guard countdown.isRefunded || refundFilling(by: policy, at: now)?.left != 0 else {
+      return .refused
+    }
+    guard countdown.refund(at: now) else { return .acceptedBefore }
     refund(by: policy, at: now)
     hold(&countdown, by: policy, at: now)
-    return true
+    return .accepted
   }
 
   /// Returns how long a ready or cancelled countdown is retained: until its sends no longer matter,

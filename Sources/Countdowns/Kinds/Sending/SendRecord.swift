@@ -3,12 +3,16 @@
 ///     (free) --send--> (free)                    while the windows have room and channels are left
 ///     (free) --send--> full --oldest leaves its window--> (free)
 ///     (free) --send--> exhausted --longest window empty, sends start over--> (free)
-///     any --refund of the newest--> (free)
+///     any --refund of the newest, if the policy still gives any back--> (free)
 ///
 /// Locked codes are followed by a lockout, if the policy has one:
 ///
 ///     (free) --code locked--> locked out --step over--> (free) --code locked--> locked out, longer
 ///     any --PASS, quiet for as long as the longest step--> (free), and the steps start over
+///
+/// So is the last guess, if the policy bounds the attempts at all codes together:
+///
+///     (free) --attempt--> no guesses left --oldest leaves its window, PASS, FORGIVE--> (free)
 ///
 /// A `Countdown` has the cooldown after each send; see `SendRecord+Countdown.swift`. The codes are
 /// in `SendRecord+Codes.swift`. All state is in plain fields that can be stored and read back.
@@ -57,6 +61,19 @@ package struct SendRecord: Equatable, Sendable {
     }
   }
 
+  /// An attempt that counts for the key, whichever of its codes it was at.
+  package struct Guess: Equatable, Sendable {
+    package var at: Instant
+    /// The send whose code was tried; of an attempt at all valid codes, the newest send.
+    package var generation: Generation
+    package var isAtAny: Bool
+
+    /// Whether the code of that send was tried.
+    func isAt(_ code: Generation) -> Bool {
+      isAtAny ? code <= generation : code == generation
+    }
+  }
+
   /// The sends in a window or with a valid code, and the newest send, oldest first. At most as many
   /// as the longest window allows, plus `maximumCodes`.
   package internal(set) var sends: [Send]
@@ -70,6 +87,10 @@ package struct SendRecord: Equatable, Sendable {
   package internal(set) var lockedUntil: Instant?
   /// The codes that were tried at once last. While one of them is valid, PASS has to name its code.
   var tried: [Generation] = []
+  /// The attempts in the policy's window of guesses, oldest first.
+  package internal(set) var guesses: [Guess] = []
+  /// When sends were given back, in the policy's window of refunds, oldest first.
+  package internal(set) var refunds: [Instant] = []
 
   package init(sends: [Send] = [], number: UInt32 = 0, isPassed: Bool = false) {
     self.sends = sends
@@ -79,6 +100,7 @@ package struct SendRecord: Equatable, Sendable {
 
   /// The lowest version of records that has everything of it.
   var format: UInt8 {
+    if !guesses.isEmpty || !refunds.isEmpty { return EntityRecord.bounded }
     if !tried.isEmpty { return EntityRecord.triedAtOnce }
     if sends.contains(where: \.isShared) { return EntityRecord.shared }
     return locks > 0 || sends.contains { !$0.limits.isEmpty }
@@ -107,6 +129,15 @@ package struct SendRecord: Equatable, Sendable {
     let count = sendCount(by: policy, at: now)
     guard sends.popLast() != nil else { return }
     number = count > 0 ? count - 1 : 0
+    guard policy.rules.refunds != nil else { return }
+    pruneRefunds(by: policy, at: now)
+    // A server's clock may have been set back.
+    refunds.append(max(now, refunds.last ?? now))
+  }
+
+  private mutating func pruneRefunds(by policy: SendPolicy, at now: Instant) {
+    guard let window = policy.rules.refunds else { return }
+    refunds.removeAll { $0 + window.length <= now }
   }
 
   /// Returns the record for a policy that succeeds `old`. Sends that have left the windows of `old`
@@ -117,6 +148,8 @@ package struct SendRecord: Equatable, Sendable {
     if !old.rules.lockout.isEmpty, lockCount(by: old, at: now) == 0 {
       (record.locks, record.lockedUntil) = (0, nil)
     }
+    record.pruneGuesses(by: old, at: now)
+    record.pruneRefunds(by: old, at: now)
     guard old.longest > .zero else { return record }
     record.number = sendCount(by: old, at: now)
     record.sends = sends.compactMap { send in
@@ -166,10 +199,7 @@ package struct SendRecord: Equatable, Sendable {
   package func filling(
     _ window: SendPolicy.Window, at now: Instant
   ) -> (inside: Int, changes: Instant?) {
-    let gone = sends.lastIndex { $0.at + window.length <= now }
-    let inside = sends.count - (gone.map { $0 + 1 } ?? 0)
-    guard inside > 0 else { return (0, nil) }
-    return (inside, sends[sends.count - min(inside, window.limit)].at + window.length)
+    window.filling(sends.lazy.map { $0.at }, at: now)
   }
 
   /// Returns the channels of the newest send and of the next one; nil where there is none.
@@ -187,10 +217,13 @@ package struct SendRecord: Equatable, Sendable {
 
   /// Returns why and until when windows or channels allow no send; nil if they allow one.
   package func block(by policy: SendPolicy, at now: Instant) -> Refusal? {
+    Refusal.last(sendBlock(by: policy, at: now), attemptBlock(by: policy, at: now))
+  }
+
+  /// Returns why and until when the attempts at its codes allow no send; nil if they allow one.
+  func attemptBlock(by policy: SendPolicy, at now: Instant) -> Refusal? {
     let lock = lockedUntil.flatMap { $0 > now ? Refusal(.locked, until: $0) : nil }
-    guard let block = sendBlock(by: policy, at: now) else { return lock }
-    guard let lock, lock.until > block.until else { return block }
-    return lock
+    return Refusal.last(lock, guessBlock(by: policy, at: now))
   }
 
   private func sendBlock(by policy: SendPolicy, at now: Instant) -> Refusal? {
@@ -209,12 +242,31 @@ package struct SendRecord: Equatable, Sendable {
     return block
   }
 
-  /// Returns until when a send matters, to a window or for its valid code; nil if none does.
+  /// Returns how many refunds are in their window; nil if nothing bounds them.
+  func refundFilling(by policy: SendPolicy, at now: Instant) -> BoundFilling? {
+    policy.rules.refunds.map { BoundFilling($0, refunds, at: now) }
+  }
+
+  /// Returns when the newest refund leaves its window; nil if there is none.
+  private func refundEnd(by policy: SendPolicy) -> Instant? {
+    guard let window = policy.rules.refunds, let last = refunds.last else { return nil }
+    return last + window.length
+  }
+
+  /// When the newest of what outlives the owner of the countdown began; nil if nothing does.
+  var lastUse: Instant? {
+    [sends.last?.at, guesses.last?.at, refunds.last, lockedUntil].compactMap(\.self).max()
+  }
+
+  /// Returns until when a send matters, to a window or for its valid code; or an attempt or a
+  /// refund, to later ones. Nil if none does.
   package func matters(to policy: SendPolicy, at now: Instant) -> Instant? {
     var until = sends.last.map { last in
       max(last.at + policy.longest, codes.compactMap(\.expires).max() ?? last.at)
     }
-    if let known = lockEnd(by: policy) { until = max(until ?? known, known) }
+    for known in [lockEnd(by: policy), guessEnd(by: policy), refundEnd(by: policy)] {
+      if let known { until = max(until ?? known, known) }
+    }
     guard let until else { return nil }
     return until > now ? until : nil
   }
@@ -230,5 +282,46 @@ package struct Refusal: Equatable, Sendable {
   init(_ reason: Reason, until: Instant) {
     self.reason = reason
     self.until = until
+  }
+
+  /// Returns whichever ends last; the first if both end at once.
+  static func last(_ first: Refusal?, _ second: Refusal?) -> Refusal? {
+    guard let first else { return second }
+    guard let second, second.until > first.until else { return first }
+    return second
+  }
+}
+
+/// How full the window is that bounds something of a key besides its sends.
+struct BoundFilling {
+  let window: SendPolicy.Window
+  let inside: Int
+  /// When a full window has room again, or the oldest leaves one with room; nil if it is empty.
+  let changes: Instant?
+
+  init(
+    _ window: SendPolicy.Window, _ moments: some RandomAccessCollection<Instant>, at now: Instant
+  ) {
+    self.window = window
+    (inside, changes) = window.filling(moments, at: now)
+  }
+
+  var left: Int { max(window.limit - inside, 0) }
+  /// Until when there is no room; nil if there is.
+  var fullUntil: Instant? { left == 0 ? changes : nil }
+}
+
+extension SendPolicy.Window {
+  /// Returns how many of the moments, oldest first, are in the window. `changes` is when a full
+  /// window has room again, or when the oldest leaves one with room; nil if the window is empty.
+  func filling(
+    _ moments: some RandomAccessCollection<Instant>, at now: Instant
+  ) -> (inside: Int, changes: Instant?) {
+    let gone = moments.lastIndex { $0 + length <= now }
+    let first = gone.map { moments.index(after: $0) } ?? moments.startIndex
+    let inside = moments.distance(from: first, to: moments.endIndex)
+    guard inside > 0 else { return (0, nil) }
+    let leaving = moments.index(moments.endIndex, offsetBy: -min(inside, limit))
+    return (inside, moments[leaving] + length)
   }
 }

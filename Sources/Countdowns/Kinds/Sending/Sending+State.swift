@@ -46,6 +46,13 @@ extension Sending {
     guard visitor.format >= EntityRecord.triedAtOnce else { return }
     visitor.list("tried", &record.tried, blank: Generation(0)) { $0.generation(&$1) }
     visitor.require(record.tried.count <= SendRecord.maximumCodes)
+    guard visitor.format >= EntityRecord.bounded else { return }
+    visitor.list("attempt_limit_names", &rules.attemptLimits, blank: "") { $0.text("limit", &$1) }
+    visitor.optional("guess_window", &rules.guesses, blank: .blank) { $1.fields(&$0) }
+    visitor.list("guesses", &record.guesses)
+    visitor.optional("refund_window", &rules.refunds, blank: .blank) { $1.fields(&$0) }
+    visitor.list("refunds", &record.refunds, blank: .zero) { $0.instant("at", &$1) }
+    visitor.require(max(record.guesses.count, record.refunds.count) <= SendPolicy.maximumInWindow)
   }
 }
 
@@ -103,6 +110,29 @@ extension SendRecord.Send: Stored {
   }
 }
 
+extension SendRecord.Guess: Stored {
+  package static var blank: SendRecord.Guess {
+    SendRecord.Guess(at: .zero, generation: Generation(0), isAtAny: false)
+  }
+
+  package mutating func fields<Bytes: StateVisitor>(_ bytes: inout Bytes) {
+    bytes.instant("at", &at)
+    bytes.generation(&generation)
+    bytes.field("any", &isAtAny)
+  }
+}
+
+extension SendPolicy.Window: Stored {
+  package static var blank: SendPolicy.Window { SendPolicy.Window(limit: 0, length: .zero) }
+
+  package mutating func fields<Bytes: StateVisitor>(_ bytes: inout Bytes) {
+    var number = Int64(limit)
+    bytes.field("limit", &number)
+    limit = Int(number)
+    bytes.field("length", &length.microseconds)
+  }
+}
+
 /// `SendPolicy` validates the rules that are read.
 extension SendPolicy.Rules: Stored {
   package static var blank: SendPolicy.Rules { SendPolicy.Rules() }
@@ -111,12 +141,7 @@ extension SendPolicy.Rules: Stored {
     bytes.clamped("count", &count)
     bytes.field("every", &every.microseconds)
     bytes.list("ladder", &ladder, blank: .zero) { $0.field("cooldown", &$1.microseconds) }
-    bytes.list("windows", &windows, blank: SendPolicy.Window(limit: 0, length: .zero)) {
-      var limit = Int64($1.limit)
-      $0.field("limit", &limit)
-      $1.limit = Int(limit)
-      $0.field("length", &$1.length.microseconds)
-    }
+    bytes.list("windows", &windows)
     bytes.list("channels", &channels, blank: "") {
       $0.text("channel", &$1)
     }

@@ -20,6 +20,7 @@ final class Sending {
   var format: UInt8 {
     max(
       record.format, ownLeft == nil ? EntityRecord.plain : EntityRecord.pausedWait,
+      policy.isBounded ? EntityRecord.bounded : EntityRecord.plain,
       policy.isExtended || !limits.isEmpty ? EntityRecord.extended : EntityRecord.plain)
   }
 

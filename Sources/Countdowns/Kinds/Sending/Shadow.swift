@@ -81,6 +81,28 @@ final class Shadow {
     discardEvents()
   }
 
+  /// Does an attempt that was accepted in the other engine.
+  ///
+  /// - Parameters:
+  ///   - limits: the keys that it has given, of which the policy here may ask for others. Without
+  ///     one of them it is not known here.
+  ///   - number: the number of what its limits are charged, in the order of all of them.
+  func learnAttempt(
+    _ key: Span<UInt8>, generation: Generation?, atAny: Bool, limits: [[UInt8]], token: [UInt8]?,
+    _ number: Generation, by client: Client, at now: Moment
+  ) {
+    learn { engine throws(EngineError) in
+      let names =
+        engine.countdowns.find(key).flatMap { engine.countdowns.sending($0) }?.policy.rules
+        .attemptLimits ?? []
+      engine.number(next: number)
+      _ = try engine.attemptCountdown(
+        key, generation: generation, atAny: atAny,
+        limits: limits.filter { limit in names.contains { LimitRules.has($0, limit) } },
+        token: token, by: client, at: now)
+    }
+  }
+
   /// Runs what is due for a countdown, as the other engine does now.
   func follow(_ key: [UInt8], at now: Moment) {
     if let index = engine.countdowns.find(key) { _ = engine.runDue(countdown: index, at: now) }

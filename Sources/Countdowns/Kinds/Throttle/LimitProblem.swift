@@ -2,7 +2,8 @@
 package enum LimitProblem: Error, Equatable {
   case noPolicy
   /// The policy does not name this limit.
-  case notOfPolicy(key: [UInt8], policy: String, limits: [String])
+  case notOfPolicy(
+    key: [UInt8], policy: String, limits: [String], of: SendPolicy.LimitedRequest = .send)
   case twice(name: String)
   case missing(name: String, policy: String)
   /// The limit takes its key from the countdown, or has one for all.
@@ -17,8 +18,9 @@ package enum LimitProblem: Error, Equatable {
   var text: String {
     switch self {
     case .noPolicy: "LIMIT needs a POLICY, which names its limits"
-    case .notOfPolicy(let key, let policy, let limits):
-      "policy '\(policy)' has no limit for '\(quoted(key.span))'; "
+    case .notOfPolicy(let key, let policy, let limits, let request):
+      "policy '\(policy)' has no limit for '\(quoted(key.span))'"
+        + (request == .attempt ? " in its attempt-limits" : "") + "; "
         + Self.hint(key, limits, none: "it names none")
     case .twice(let name): "the limit '\(name)' is given twice"
     case .missing(let name, let policy):
@@ -56,21 +58,27 @@ extension Engine {
   /// - Parameters:
   ///   - given: the keys that the request gives.
   ///   - key: the key of the countdown.
+  ///   - request: what is charged to them.
   func charges(
-    of policy: SendPolicy, _ given: [[UInt8]], for key: Span<UInt8>, at now: Moment
+    of policy: SendPolicy, _ given: [[UInt8]], for key: Span<UInt8>,
+    by request: SendPolicy.LimitedRequest = .send, at now: Moment
   ) throws(EngineError) -> [Charge] {
+    let names = policy.rules.limits(of: request)
     for (index, limit) in given.enumerated() {
-      guard let name = policy.rules.limits.first(where: { LimitRules.has($0, limit) }) else {
+      guard let name = names.first(where: { LimitRules.has($0, limit) }) else {
+        // A key keeps its policy, also when the configuration has given it another limit.
+        let current = settings.policies[policy.name]?.rules.limits(of: request) ?? []
+        if current.contains(where: { LimitRules.has($0, limit) }) { continue }
         throw .limits(
-          .notOfPolicy(key: limit, policy: policy.name, limits: policy.rules.limits))
+          .notOfPolicy(key: limit, policy: policy.name, limits: names, of: request))
       }
       guard !given[..<index].contains(where: { LimitRules.has(name, $0) }) else {
         throw .limits(.twice(name: name))
       }
     }
     var charges: [Charge] = []
-    charges.reserveCapacity(policy.rules.limits.count)
-    for name in policy.rules.limits {
+    charges.reserveCapacity(names.count)
+    for name in names {
       // A key keeps its policy, also when the configuration has lost one of its limits.
       guard let limitRules = settings.throttles[name] else { continue }
       let rules = limitRules.rules

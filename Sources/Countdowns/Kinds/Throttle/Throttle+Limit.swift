@@ -311,8 +311,7 @@ extension Throttle.Limit: Stored {
   /// Visits all fields but the rate, which is the throttle's, and sends that have pages.
   package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     var rules = rules.rules
-    let none = SendPolicy.Window(limit: 0, length: .zero)
-    visitor.list("windows", &rules.windows, blank: none) {
+    visitor.list("windows", &rules.windows, blank: SendPolicy.Window.blank) {
       var limit = UInt32($1.limit)
       $0.field("limit", &limit)
       $1.limit = Int(limit)

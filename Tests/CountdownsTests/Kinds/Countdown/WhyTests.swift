@@ -18,9 +18,15 @@ import Testing
     channels.count = 10
     channels.windows = [.init(limit: 5, length: .seconds(600))]
     channels.channels = ["sms", "call"]
+    var guessed = SendPolicy.Rules()
+    guessed.count = 10
+    guessed.validity = .seconds(300)
+    guessed.guesses = .init(limit: 2, length: .seconds(3_600))
+    guessed.refunds = .init(limit: 1, length: .seconds(600))
     var settings = EngineSettings()
     settings.policies = [
       "login": try SendPolicy(name: "login", rules),
+      "guessed": try SendPolicy(name: "guessed", guessed),
       "channels": try SendPolicy(name: "channels", channels),
     ]
     counter = DispatcherHarness(engine: settings)
@@ -119,7 +125,22 @@ import Testing
     pass(100)
     try expect(
       "refused: 2 of 2 channels used; they start over in 8 m 20 s", "c", policy: "channels")
-    #expect(seen == ["cooldown", "window", "exhausted"])
+
+    try say("COUNTDOWN START g POLICY guessed")
+    try say("COUNTDOWN ATTEMPT g")
+    #expect(
+      try limits("g") == [
+        "1 of 2 guesses in 60 m; the oldest leaves in 60 m", "0 of 1 refunds in 10 m",
+      ])
+    #expect(try code("g") == "valid, valid for 5 m")
+    try say("COUNTDOWN ATTEMPT g")
+    try expect(
+      "refused: 2 of 2 guesses in 60 m; the oldest leaves in 60 m", "g", policy: "guessed")
+    #expect(
+      try code("g")
+        == "valid, refused: 2 of 2 guesses in 60 m; the oldest leaves in 60 m")
+    #expect(try say("COUNTDOWN ATTEMPT g")["reason"]!.text == "guesses")
+    #expect(seen == ["cooldown", "window", "exhausted", "guesses"])
   }
 
   @Test func aFullWindowOutlastsAPauseAndTheSentenceHasBoth() throws {

@@ -491,6 +491,125 @@ import Testing
     #expect(line(try start("4514", "4")) == "accepted")
   }
 
+  // MARK: Attempts
+
+  /// Returns a counter with a policy whose attempts are limited for each address.
+  private func counterOfAttempts(
+    _ change: (inout SendPolicy.Rules) -> Void = { _ in }
+  ) throws -> DispatcherHarness {
+    var settings = try Self.settings()
+    var login = SendPolicy.Rules()
+    login.ladder = [.seconds(30)]
+    login.validity = .seconds(300)
+    login.attempts = 3
+    login.attemptLimits = ["ip"]
+    change(&login)
+    settings.policies["login"] = try SendPolicy(name: "login", login)
+    return DispatcherHarness(engine: settings)
+  }
+
+  /// devlaner-386: whoever knew an address locked its owner out
+  @Test func theSourceOfAttemptsIsAskedBeforeTheAttemptsOfTheKey() throws {
+    let counter = try counterOfAttempts()
+    _ = try counter.say("COUNTDOWN START k POLICY login")
+    for left in ["2", "1"] {
+      let view = try counter.say("COUNTDOWN ATTEMPT k LIMIT ip:1")
+      #expect(view["accepted"] == .integer(1) && view["attempts_left"]!.text == left)
+    }
+    let refused = try counter.say("COUNTDOWN ATTEMPT k LIMIT ip:1")
+    #expect(line(refused) == "limit ip:1 60000" && refused["attempts_left"]!.text == "1")
+    #expect(try counter.say("THROTTLE GET ip:1")["remaining"] == .integer(0))
+    // Its owner, elsewhere, still has an attempt.
+    #expect(try counter.say("COUNTDOWN ATTEMPT k LIMIT ip:2")["attempts_left"]!.text == "0")
+    // A refusal by the code charges the source nothing.
+    #expect(try counter.say("COUNTDOWN ATTEMPT k LIMIT ip:2")["reason"] == .bulk("locked"))
+    #expect(try counter.say("THROTTLE GET ip:2")["remaining"] == .integer(1))
+    counter.pass(60_000)
+    #expect(try counter.say("COUNTDOWN ATTEMPT k LIMIT ip:1")["reason"] == .bulk("locked"))
+    // START is not charged to it.
+    #expect(try counter.say("COUNTDOWN START k POLICY login")["limit"] == .null)
+    #expect(try counter.say("THROTTLE GET ip:1")["remaining"] == .integer(1))
+  }
+
+  @Test func anAttemptWithoutItsLimitOrWithAnotherIsAnErrorThatSaysSo() throws {
+    let counter = try counterOfAttempts()
+    _ = try counter.say("COUNTDOWN START k POLICY login")
+    try counter.expectError(
+      "COUNTDOWN ATTEMPT k", "policy 'login' needs a key for its limit 'ip': LIMIT ip:KEY")
+    try counter.expectError(
+      "COUNTDOWN ATTEMPT k LIMIT ip:1 ap:2",
+      "'login' has no limit for 'ap:2' in its attempt-limits",
+      "did you mean 'ip'?")
+    try counter.expectError("COUNTDOWN ATTEMPT k LIMIT ip:1 ip:2", "'ip' is given twice")
+    #expect(try counter.say("COUNTDOWN GET k")["attempts_left"]!.text == "3")
+    #expect(try counter.say("THROTTLE GET ip:1") == .null)
+    // Limits of sends are no limits of attempts.
+    _ = try counter.say("COUNTDOWN START 4511 POLICY phone LIMIT ip:3")
+    try counter.expectError("COUNTDOWN ATTEMPT 4511 LIMIT ip:3", "it names none")
+    #expect(try counter.say("COUNTDOWN ATTEMPT 4511")["accepted"] == .integer(1))
+  }
+
+  @Test func aRepeatedAttemptIsChargedOnceAndAnAttemptAtAllCodesTakesOne() throws {
+    let counter = try counterOfAttempts()
+    for _ in 0..<2 {
+      _ = try counter.say("COUNTDOWN START k POLICY login")
+      counter.pass(30_000)
+    }
+    for reason in [Reply.null, .bulk("repeated")] {
+      let view = try counter.say("COUNTDOWN ATTEMPT k ANY LIMIT ip:1 TOKEN t")
+      #expect(view["reason"] == reason && view["codes"]!.elements.count == 2)
+      #expect(try counter.say("THROTTLE GET ip:1")["remaining"] == .integer(1))
+    }
+  }
+
+  @Test func ofALimitAndTheGuessesWhatEndsLastRefuses() throws {
+    let counter = try counterOfAttempts { $0.guesses = .init(limit: 2, length: .seconds(90)) }
+    _ = try counter.say("COUNTDOWN START k POLICY login")
+    for _ in 0..<2 { _ = try counter.say("COUNTDOWN ATTEMPT k LIMIT ip:1") }
+    let refused = try counter.say("COUNTDOWN ATTEMPT k LIMIT ip:1")
+    #expect(refused["reason"] == .bulk("guesses"))
+    #expect(refused["retry_after_ms"] == .integer(90_000))
+    counter.pass(45_000)
+    for _ in 0..<2 { _ = try counter.say("THROTTLE TAKE ip:2") }
+    let other = try counter.say("COUNTDOWN ATTEMPT k LIMIT ip:2")
+    #expect(line(other) == "limit ip:2 60000")
+  }
+
+  @Test func aKeyKeepsItsAttemptLimitsOverAReload() throws {
+    let counter = try counterOfAttempts { $0.attemptLimits = [] }
+    _ = try counter.say("COUNTDOWN START k POLICY login")
+    var settings = counter.dispatcher.engine.settings
+    var rules = settings.policies["login"]!.rules
+    rules.attemptLimits = ["ip"]
+    settings.policies["login"] = try SendPolicy(name: "login", rules)
+    counter.dispatcher.engine.reload(settings, at: counter.host.now)
+    // The service may name the limit already.
+    #expect(try counter.say("COUNTDOWN ATTEMPT k LIMIT ip:1")["accepted"] == .integer(1))
+    #expect(try counter.say("COUNTDOWN ATTEMPT k")["accepted"] == .integer(1))
+    #expect(try counter.say("THROTTLE GET ip:1") == .null)
+    counter.pass(30_000)
+    _ = try counter.say("COUNTDOWN START k POLICY login")
+    try counter.expectError("COUNTDOWN ATTEMPT k", "LIMIT ip:KEY")
+  }
+
+  @Test func aShadowLearnsOfTheAttemptsAndOfTheirLimits() throws {
+    let counter = try counterOfAttempts()
+    var settings = counter.dispatcher.engine.settings
+    var strict = settings.policies["login"]!.rules
+    strict.guesses = .init(limit: 1, length: .days(1))
+    settings.policies["strict"] = try SendPolicy(name: "strict", strict)
+    settings.policies["login"] = try SendPolicy(
+      name: "login", settings.policies["login"]!.rules, shadow: "strict")
+    counter.dispatcher.engine.reload(settings, at: counter.host.now)
+    _ = try counter.say("COUNTDOWN START k POLICY login")
+    _ = try counter.say("COUNTDOWN ATTEMPT k LIMIT ip:1")
+    counter.pass(30_000)
+    _ = try counter.say("COUNTDOWN START k POLICY login")
+    let shadow = try #require(counter.dispatcher.engine.shadow)
+    #expect(shadow.counts["login"]?.onlyPolicy == 1)
+    #expect(shadow.engine.throttle("ip:1".utf8.span, at: counter.host.now)?.remaining == 1)
+  }
+
   // MARK: Lockout and FORGIVE
 
   private func lock(_ key: String) throws {

@@ -254,6 +254,7 @@ class AsyncCountdownCommands:
         *,
         generation: int | None = None,
         any: bool = False,
+        limit: Sequence[str] = (),
         token: str | None = None,
     ) -> CountdownAnswer:
         """Ask whether a code may be checked, and count the attempt.
@@ -262,6 +263,8 @@ class AsyncCountdownCommands:
         generation: Applies to this generation only; `STALE` for another one.
         any: Counts one attempt at each valid code; `codes` says which may be checked. PASS
             then needs GENERATION.
+        limit: The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that
+            are derived or global need none.
         token: Makes a retry safe: a token that was accepted before changes nothing.
         """
         words: list[Any] = ["COUNTDOWN", "ATTEMPT", key]
@@ -269,6 +272,8 @@ class AsyncCountdownCommands:
             words += ("GENERATION", generation)
         if any:
             words.append("ANY")
+        for one in limit:
+            words += ("LIMIT", one)
         own = token is None
         words += ("TOKEN", new_token() if own else token)
         return await self._pool.call(words, CountdownAnswer, True, own)
