@@ -20,8 +20,8 @@ package struct LimitSimulation: ~Copyable {
   private var ownUntil: [String: Int64] = [:]
   /// What is left of it while it is paused.
   private var ownLeft: [String: Int64] = [:]
-  /// The generation of the newest send. In the lists, a TAKE is between two sends.
-  private var newest: Int64 = 0
+  /// What was taken lately.
+  private var taken: [(id: Int64, keys: [[UInt8]])] = []
 
   private struct Sent {
     let generation: Int64
@@ -110,7 +110,7 @@ package struct LimitSimulation: ~Copyable {
       case 27..<30: try passCode()
       case 30: try cancel()
       case 31: try unblock()
-      case 32: try refundTaken()
+      case 32: try Bool.random(using: &random) ? refundNewest() : refundTaken()
       case 33: reload()
       case 34: try restart()
       case 35: try pass(.seconds(60))
@@ -191,7 +191,7 @@ package struct LimitSimulation: ~Copyable {
     for (_, key, index) in due.sorted(by: { ($0.at, $0.index) < ($1.at, $1.index) }) {
       sent[key]![index].expires = nil
       let send = sent[key]![index]
-      lists.learn(false, 2 * send.generation, send.limits, at: now)
+      lists.learn(false, send.generation, send.limits, at: now)
     }
   }
 
@@ -279,8 +279,7 @@ package struct LimitSimulation: ~Copyable {
     let rules = (isResend ? settings.policies[view.quota!.policy]! : policy).rules
     // The codes that it replaces are missed, and those that are more than a key can have.
     learn([], key, keeping: rules.onResend == .replace ? 0 : SendRecord.maximumCodes - 1)
-    newest = view.generation.value
-    lists.take(used, id: 2 * newest, hasCode: true, at: boot)
+    lists.take(used, id: view.generation.value, hasCode: true, at: boot)
     sent[key, default: []].append(
       Sent(
         generation: view.generation.value, limits: used,
@@ -337,8 +336,14 @@ package struct LimitSimulation: ~Copyable {
     if refusal != nil || isPeek {
       guard listing() == views else { throw disagreement("a refused TAKE has changed a limit") }
     } else {
-      lists.take(keys, cost: cost, id: 2 * newest + 1, hasCode: false, at: boot)
-      for (key, view) in zip(keys, answer.views) where token != nil {
+      lists.take(keys, cost: cost, id: answer.id, hasCode: false, at: boot)
+      taken = taken.suffix(8) + [(answer.id, keys)]
+      for (key, view) in zip(keys, answer.views) {
+        let isOnRecord = lists.rules(of: key).retention > .zero
+        guard view.id == (isOnRecord ? answer.id : nil) else {
+          throw disagreement("TAKE has the id \(view.id ?? 0), not \(answer.id)")
+        }
+        guard token != nil else { continue }
         let known = LimitLists.Token(
           token: token!, keys: Set(keys), cost: cost, at: boot, generation: view.generation,
           id: answer.id)
@@ -382,7 +387,7 @@ package struct LimitSimulation: ~Copyable {
     note("REFUND \(key): \(answer)")
     guard answer == .success(!last.isRefunded) else { throw disagreement("REFUND: \(answer)") }
     if !last.isRefunded {
-      lists.refund(2 * last.generation, last.limits, at: boot)
+      lists.refund(last.generation, last.limits, at: boot)
       ownUntil[key] = boot
       sent[key]![sent[key]!.count - 1].isRefunded = true
       sent[key]![sent[key]!.count - 1].expires = nil
@@ -414,7 +419,7 @@ package struct LimitSimulation: ~Copyable {
     for index in entered + open.filter({ !entered.contains($0) }).dropLast(count) {
       sent[key]![index].expires = nil
       let send = sent[key]![index]
-      lists.learn(entered.contains(index), 2 * send.generation, send.limits, at: boot)
+      lists.learn(entered.contains(index), send.generation, send.limits, at: boot)
     }
   }
 
@@ -426,7 +431,7 @@ package struct LimitSimulation: ~Copyable {
     }
     guard case .success(let isDone) = answer else { throw disagreement("CANCEL: \(answer)") }
     if isDone, let last = sent[key]?.last, last.expires != nil {
-      lists.ignore(2 * last.generation, last.limits)
+      lists.ignore(last.generation, last.limits)
     }
     note("CANCEL \(key): \(isDone)")
     try hearAll()
@@ -483,7 +488,35 @@ package struct LimitSimulation: ~Copyable {
     try hearAll()
   }
 
+  /// Gives back what one of the newest TAKEs has taken from one of its limits, sometimes again.
   private mutating func refundTaken() throws(Disagreement) {
+    guard let (id, keys) = taken.randomElement(using: &random) else { return }
+    let key = keys.randomElement(using: &random)!
+    let count = Int64.random(in: 1...4, using: &random)
+    let clock = now
+    let views = listing()
+    let answer = Result { () throws(EngineError) in
+      try engine.refundThrottle(
+        key.span, cost: UInt32(count), id: id, generation: nil, at: clock)?.isFirst ?? false
+    }
+    note("THROTTLE REFUND \(String(decoding: key, as: UTF8.self)) \(count) ID \(id): \(answer)")
+    if lists.rules(of: key).retention == .zero {
+      guard answer == .failure(.limits(.hasNoRecord(key: key))) else {
+        throw disagreement("REFUND of an id without a record: \(answer)")
+      }
+    } else {
+      let isFirst = lists.refund(key, count, of: id, at: boot)
+      guard answer == .success(isFirst) else {
+        throw disagreement("REFUND of \(id): \(answer), not \(isFirst)")
+      }
+      guard isFirst || listing() == views else {
+        throw disagreement("a REFUND of nothing has changed a limit")
+      }
+    }
+    try compare()
+  }
+
+  private mutating func refundNewest() throws(Disagreement) {
     let key = Array("all:".utf8)
     let count = Int64.random(in: 1...3, using: &random)
     let clock = now

@@ -217,6 +217,7 @@ extension Throttle {
   package var format: UInt8 {
     guard let limit else { return EntityRecord.plain }
     guard limit.sends.isWhole else { return EntityRecord.extended }
+    if limit.sends.hasRefunds { return EntityRecord.refundedShared }
     return limit.sends.count == limit.sends.sendCount
       ? EntityRecord.shared : EntityRecord.countedShared
   }
