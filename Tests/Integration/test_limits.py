@@ -72,6 +72,22 @@ def test_what_a_take_has_taken_is_given_back_once_over_kill_9(daemon):
     assert check(daemon.state).returncode == 0
 
 
+@pytest.mark.daemon(config=RULES, virtual_time=True)
+def test_forgiving_gives_back_what_the_policy_has_forgotten(daemon):
+    client = daemon.connect()
+    for key in ("4511", "4512", "4511"):
+        assert start(client, key)["accepted"]
+        client("CLOCK", "ADVANCE", "40m")
+    forgotten = view(client("COUNTDOWN", "GET", "4511"))
+    assert (forgotten["state"], forgotten["sends"]) == (b"idle", 0)
+    assert figures(client) == {b"range:45": 19, b"all:": 97, b"ip:a": 2}
+    client("COUNTDOWN", "FORGIVE", "4511", "LIMITS")
+    assert figures(client) == {b"range:45": 20, b"all:": 99}
+    assert client("COUNTDOWN", "GET", "4511") is None
+    client("CLOCK", "ADVANCE", "1d")
+    assert client("DBSIZE") == 0
+
+
 @pytest.mark.daemon(config=RULES)
 def test_a_reload_changes_the_rules_and_a_wrong_file_leaves_the_old_ones_in_force(daemon):
     client = daemon.connect()

@@ -176,8 +176,18 @@ struct LimitLists {
     }
   }
 
-  mutating func refund(_ id: Int64, _ keys: [[UInt8]], at now: Int64) {
-    for key in keys where limits[key] != nil {
+  /// Returns whether a limit still counts what was sent at a moment: in a window, for `passed`, or
+  /// as the rate would not have all of its burst back.
+  func counts(_ key: [UInt8], sentAt sent: Int64, at now: Int64) -> Bool {
+    let rules = rules(of: key)
+    guard sent + rules.retention.microseconds <= now else { return true }
+    guard let rate = rules.rules.rate else { return false }
+    let burst = Int128(rate.burst) * Int128(rate.period.microseconds)
+    return burst > Int128(now - sent) * Int128(rate.count)
+  }
+
+  mutating func refund(_ id: Int64, sentAt sent: Int64, _ keys: [[UInt8]], at now: Int64) {
+    for key in keys where limits[key] != nil && counts(key, sentAt: sent, at: now) {
       limits[key]!.history.append(.givenBack(at: now, id: id))
       if let place = limits[key]!.sends.firstIndex(where: { $0.id == id }) {
         limits[key]!.sends.remove(at: place)

@@ -20,15 +20,20 @@ package struct LimitSimulation: ~Copyable {
   private var ownUntil: [String: Int64] = [:]
   /// What is left of it while it is paused.
   private var ownLeft: [String: Int64] = [:]
+  /// When rules changed last, which may make limits count longer what was forgotten already.
+  private var ruledAt: Int64 = .min / 2
   /// What was taken lately.
   private var taken: [(id: Int64, keys: [[UInt8]])] = []
 
   private struct Sent {
     let generation: Int64
     let limits: [[UInt8]]
+    let at: Int64
     /// When the code expires; nil once its outcome is known.
     var expires: Int64?
     var isRefunded = false
+    /// Whether its limits have it back, though it was not refunded.
+    var isForgiven = false
   }
 
   private static let client = Client(connection: 1, uid: 1_000)
@@ -37,6 +42,7 @@ package struct LimitSimulation: ~Copyable {
     self.seed = seed
     random = SeededGenerator(seed: seed)
     keys = (0..<[2, 6, 20][Int(seed % 3)]).map { "+45\($0 % 3)\($0)" }
+    settings.keepReady = [.milliseconds(1), .seconds(5), .seconds(600)][Int(seed / 3 % 3)]
     settings.throttles = Self.rules(&random)
     lists.apply(settings.throttles, at: 0)
     let limitsOf = [
@@ -114,7 +120,7 @@ package struct LimitSimulation: ~Copyable {
       case 33: reload()
       case 34: try restart()
       case 35: try pass(.seconds(60))
-      case 36: try clear()
+      case 36: try Bool.random(using: &random) ? clear() : forgive()
       case 37...38: try change(.pause)
       case 39...41: try change(.resume)
       case 42: try change(.retime([0, 300_000, 3_000_000].randomElement(using: &random)!))
@@ -236,7 +242,7 @@ package struct LimitSimulation: ~Copyable {
     let before = engine.countdown(key.utf8.span, at: now)
     let name = ["one", "two", "three"].randomElement(using: &random)!
     // At `ready` with the limits of the last start.
-    let isResend = isReady || before != nil && Int.random(in: 0..<3, using: &random) == 0
+    let isResend = before != nil && (isReady || Int.random(in: 0..<3, using: &random) == 0)
     let policy = settings.policies[name]!
     let address = address()
     let used = isResend ? sent[key]!.last!.limits : limits(policy, key, address)
@@ -282,7 +288,7 @@ package struct LimitSimulation: ~Copyable {
     lists.take(used, id: view.generation.value, hasCode: true, at: boot)
     sent[key, default: []].append(
       Sent(
-        generation: view.generation.value, limits: used,
+        generation: view.generation.value, limits: used, at: boot,
         expires: boot + rules.validity!.microseconds))
     let cooldown = Int64(view.count) * view.everyMS
     ownUntil[key] = boot + cooldown * 1_000
@@ -387,7 +393,9 @@ package struct LimitSimulation: ~Copyable {
     note("REFUND \(key): \(answer)")
     guard answer == .success(!last.isRefunded) else { throw disagreement("REFUND: \(answer)") }
     if !last.isRefunded {
-      lists.refund(last.generation, last.limits, at: boot)
+      if !last.isForgiven {
+        lists.refund(last.generation, sentAt: last.at, last.limits, at: boot)
+      }
       ownUntil[key] = boot
       sent[key]![sent[key]!.count - 1].isRefunded = true
       sent[key]![sent[key]!.count - 1].expires = nil
@@ -556,6 +564,38 @@ package struct LimitSimulation: ~Copyable {
       settings.throttles[name] = try! LimitRules(changed)
     }
     lists.apply(settings.throttles, at: boot)
+    ruledAt = boot
+  }
+
+  /// Longer than any limit counts what was sent.
+  private static let longestMemory: Int64 = 60_000_000
+
+  /// Forgives a key, mostly with all that it has used of its limits, however long ago.
+  private mutating func forgive() throws(Disagreement) {
+    let key = key()
+    guard ruledAt + Self.longestMemory < boot, engine.countdown(key.utf8.span, at: now) != nil
+    else { return }
+    let withLimits = Int.random(in: 0..<4, using: &random) > 0
+    let clock = now
+    let answer = Result { () throws(EngineError) in
+      try engine.forgiveCountdown(
+        key.utf8.span, withLimits: withLimits, generation: nil, by: Self.client, at: clock
+      ).state
+    }
+    note("FORGIVE \(key), \(withLimits): \(answer)")
+    guard case .success = answer else { throw disagreement("FORGIVE: \(answer)") }
+    for index in sent[key]!.indices {
+      let send = sent[key]![index]
+      if withLimits, !send.isRefunded, !send.isForgiven {
+        lists.refund(send.generation, sentAt: send.at, send.limits, at: boot)
+        sent[key]![index].isForgiven = true
+      } else if send.expires != nil {
+        lists.ignore(send.generation, send.limits)
+      }
+      sent[key]![index].expires = nil
+    }
+    (ownUntil[key], ownLeft[key]) = (boot, 0)
+    try compare()
   }
 
   private mutating func reload() {

@@ -27,7 +27,7 @@ extension EntityState {
 package enum EntityRecord {
   /// The highest version that this program knows. It reads all versions from 1 to this one, and
   /// writes the lowest that has everything, so that an older program reads what it can know.
-  package static let version: UInt8 = 13
+  package static let version: UInt8 = 14
   /// A state without anything of the other versions.
   package static let plain: UInt8 = 1
   /// A state with limits or lockouts.
@@ -50,6 +50,8 @@ package enum EntityRecord {
   /// Like `completeShared` and `countedSends`, with what REFUND has given back of each send.
   package static let refundedShared: UInt8 = 12
   package static let refundedSends: UInt8 = 13
+  /// A countdown with sends that only its limits still count.
+  package static let past: UInt8 = 14
 
   package static func isKnown(_ version: UInt8) -> Bool { (plain...self.version).contains(version) }
   package static func isSends(_ version: UInt8?) -> Bool {

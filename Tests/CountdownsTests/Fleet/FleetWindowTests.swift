@@ -116,6 +116,18 @@ import Wire
     #expect(try start("4513", on: a) == "accepted")
   }
 
+  @Test func eachHostForgivesWhatOnlyLimitsStillCount() throws {
+    #expect(try start("4511", on: a) == "accepted")
+    pass(700_000, servers, a, b)
+    #expect(try a.say("COUNTDOWN GET 4511")["state"] == .bulk("idle"))
+    #expect(try b.say("THROTTLE GET range:45")["remaining"] == .integer(1))
+    _ = try b.say("COUNTDOWN FORGIVE 4511 LIMITS")
+    for daemon in [a, b] { daemon.read() }
+    #expect(try a.say("THROTTLE GET range:45") == .null)
+    #expect(try a.say("THROTTLE GET all:") == .null)
+    #expect(try a.say("COUNTDOWN GET 4511") == .null)
+  }
+
   @Test func eachHostGivesBackWhatAnotherHasTakenByItsIds() throws {
     let taken = try a.say("THROTTLE TAKE all: range:45 TOKEN t")
     let ids = try taken["views"]!.elements.map { try #require($0["id"]).text }

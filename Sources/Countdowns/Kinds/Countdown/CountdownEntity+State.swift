@@ -81,7 +81,7 @@ extension CountdownKind {
 
   static func stored(_ state: CountdownEntity) -> CountdownEntity? {
     guard state.owner != .none else { return state }
-    guard let sending = state.sending, let last = sending.record.sends.last else { return nil }
+    guard let sending = state.sending, let last = sending.record.last else { return nil }
     var machine = state.machine
     _ = machine.cancel(at: last.at)
     var stored = CountdownEntity(

@@ -112,7 +112,7 @@ final class CountdownStore: EntityStore {
   func forEachOwner(_ index: UInt32, _ body: (Owner) -> Void) { body(owner(index)) }
 
   /// Returns whether there are sends on record, which outlive the owner.
-  func hasSends(_ index: UInt32) -> Bool { sending(index)?.record.sends.isEmpty == false }
+  func hasSends(_ index: UInt32) -> Bool { sending(index)?.record.last != nil }
 
   /// Returns the policy and the sends under it; nil if there never was a policy.
   func sending(_ index: UInt32) -> Sending? { extras(index)?.sending }

@@ -649,8 +649,9 @@ import Testing
     #expect(try left("ip:1") == "1")
     try counter.expectError("COUNTDOWN FORGIVE 99", "NOTFOUND")
     #expect(line(try start("4511")) == "accepted")
+    // Also what was forgiven without its limits.
     _ = try counter.say("COUNTDOWN FORGIVE 4511 LIMITS")
-    #expect(try left("ip:1") == "1" && left("range:45") == "2")
+    #expect(try left("ip:1") == "unused" && left("range:45") == "unused")
     let notices = ["false", "true"].map { "forgiven 4511 \($0) uid 1000" }
     #expect(counter.host.notices == notices)
     let stranger = counter.open(as: Peer(uid: 4_711))
@@ -661,6 +662,61 @@ import Testing
       }
       #expect(text.hasPrefix("NOPERM"))
     }
+  }
+
+  /// The policy has no windows, so it forgets a key after `keep-ready`. `all` counts for a day.
+  @Test func forgiveGivesBackWhatOnlyLimitsStillCount() throws {
+    for (ip, seconds, sends) in [(1, 0, 1), (2, 400, 2), (1, 700, 1)] as [(Int, Int64, Int64)] {
+      counter.pass(seconds * 1_000)
+      let started = try start("4511", "\(ip)")
+      #expect(started["accepted"] == .integer(1) && started["sends"] == .integer(sends))
+      _ = try counter.say("COUNTDOWN PASS 4511")
+    }
+    #expect(line(try start("4599", "9")) == "accepted")
+    counter.pass(700_000)
+    let view = try counter.say("COUNTDOWN GET 4511")
+    #expect(view["state"] == .bulk("idle") && view["sends"] == .integer(0))
+    #expect(try counter.say("COUNTDOWN ATTEMPT 4511")["reason"] == .bulk("expired"))
+    #expect(
+      try counter.say("COUNTDOWN WHY 4511")["why"]
+        == .bulk("idle: only limits count what was sent; START is accepted"))
+    let engine = counter.dispatcher.engine
+    let state = try #require(WholeState(bytes: engine.wholeState().bytes(offset: 3), offset: 3))
+    let restarted = DispatcherHarness(engine: try Self.settings())
+    restarted.host.now = counter.host.now
+    #expect(restarted.dispatcher.engine.restore(state, at: counter.host.now)?.isEmpty == true)
+    for counter in [counter, restarted] {
+      #expect(try counter.say("THROTTLE GET all:")["remaining"] == .integer(1))
+      _ = try counter.say("COUNTDOWN FORGIVE 4511 LIMITS")
+      #expect(try counter.say("THROTTLE GET all:")["remaining"] == .integer(4))
+      #expect(try counter.say("COUNTDOWN GET 4511") == .null)
+      try counter.expectError("COUNTDOWN FORGIVE 4511 LIMITS", "NOTFOUND")
+    }
+  }
+
+  @Test func aForgottenKeyIsIdleForAsLongAsItsLimitsCountIt() throws {
+    _ = try start("4511")
+    counter.pass(86_400_000 - 1)
+    #expect(try counter.say("COUNTDOWN GET 4511")["state"] == .bulk("idle"))
+    counter.pass(1)
+    #expect(try counter.say("COUNTDOWN GET 4511") == .null)
+    #expect(try counter.say("DBSIZE") == .integer(0))
+  }
+
+  @Test func aSendThatOnlyLimitsCountCanBeRefunded() throws {
+    let sent = try start("4511")["generation"]!.text
+    counter.pass(700_000)
+    #expect(try left("all:") == "4")
+    #expect(try counter.say("COUNTDOWN REFUND 4511 GENERATION \(sent)")["reason"] == .null)
+    #expect(try left("all:") == "unused")
+    try counter.expectError("COUNTDOWN REFUND 4511 GENERATION \(sent)", "NOTFOUND")
+  }
+
+  @Test(arguments: ["LIMIT ip:1 ip:1", "LIMIT ip:1 LIMIT ip:1", "LIMIT ip:1 LIMIT ip:2"])
+  func aLimitThatIsGivenTwiceIsAnError(limits: String) throws {
+    try counter.expectError("COUNTDOWN START 4511 POLICY phone \(limits)", "'ip' is given twice")
+    try counter.expectError("THROTTLE TAKE ip:1 all: ip:1", "'ip:1' is given twice")
+    #expect(try counter.say("THROTTLE TAKE ip:1 ip:2")["accepted"] == .integer(1))
   }
 
   // MARK: Shadow
