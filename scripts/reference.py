@@ -96,6 +96,7 @@ TOUR = {
         COUNTDOWN START l POLICY limited LIMIT ip:2
         + 1m
         THROTTLE UNBLOCK ip:2
+        THROTTLE TAKE ip:3
         + 1h
         THROTTLE TAKE a BURST 2 RATE 1/1s
         CLEAR throttle a
@@ -201,10 +202,11 @@ class Knowledge:
             except Refused as error:
                 sys.exit(f"{line}: {error}")
             if isinstance(reply, dict):
-                reply = view(reply)
-                generation = reply["generation"]
-                for name in reply if words[0].lower() == kind else ():
-                    fields.setdefault(name)
+                # Of several limits there is a view of each.
+                for one in map(view, view(reply).get("views", [reply])):
+                    generation = one["generation"]
+                    for name in one if words[0].lower() == kind else ():
+                        fields.setdefault(name)
         for event in client.pushes + listener.arrived():
             line = json.loads(event[-1]) if event[0] in (b"message", b"pmessage") else {}
             if line.get("event", "snapshot") != "snapshot":

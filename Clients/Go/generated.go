@@ -150,7 +150,8 @@ func toLiveCode(raw Raw) *LiveCode {
 type CountdownView struct {
 	// The key.
 	Key string
-	// `idle`: cancelled, with sends on record (and snapshots of an unknown key).
+	// `idle`: cancelled, with sends on record, or forgotten while limits count its sends (and
+	// snapshots of an unknown key).
 	State string
 	// The fencing token.
 	Generation int64
@@ -612,6 +613,8 @@ type ThrottleView struct {
 	Key string
 	// The fencing token.
 	Generation int64
+	// In a reply to TAKE of a named limit with windows: REFUND with this ID gives it back.
+	ID int64
 	// Why it was refused, or accepted without effect; in replies that can refuse.
 	Reason Reason
 	// `idle`: nothing is used. `blocked`: too few codes of a named limit were entered.
@@ -641,6 +644,7 @@ func toThrottleView(raw Raw) *ThrottleView {
 	view := &ThrottleView{Raw: raw}
 	view.Key = raw.text("key")
 	view.Generation = raw.integer("generation")
+	view.ID = raw.integer("id")
 	view.Reason = Reason(raw.text("reason"))
 	view.State = raw.text("state")
 	view.Limit = raw.integer("limit")
@@ -1326,7 +1330,8 @@ type CountdownStartOptions struct {
 	// A policy of the configuration; it sets the length, the limits and the validity.
 	Policy string
 	// The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or
-	// global need none.
+	// global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT b:2`; two keys of one
+	// limit are an error, also if they are equal.
 	Limit []string
 	// The number of steps. Default: countdown.count. 1 to 2147483647.
 	Count int64
@@ -1395,7 +1400,8 @@ func (commands *CountdownCommands) Start(ctx context.Context, key string, option
 // makes a pointer.
 type CountdownResendOptions struct {
 	// The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or
-	// global need none.
+	// global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT b:2`; two keys of one
+	// limit are an error, also if they are equal.
 	Limit []string
 	// Makes a retry safe: a token that was accepted before changes nothing.
 	Token string
@@ -1587,7 +1593,7 @@ func (commands *CountdownCommands) Refund(ctx context.Context, key string, optio
 // CountdownForgiveOptions has the options of Countdown.Forgive. What is empty is not sent;
 // Some makes a pointer.
 type CountdownForgiveOptions struct {
-	// Also gives back what the key used of its limits.
+	// Also gives back all that the key used of its limits, for as long as they count it.
 	Limits bool
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
@@ -2276,7 +2282,7 @@ type ThrottleTakeOptions struct {
 
 // Take: Take from a rate limit, or from several named limits, all or none.
 //   - key: The key, 1 to 512 bytes.
-//   - limit: The keys of more named limits: all have room, or none is taken.
+//   - limit: The keys of more named limits, each given once: all have room, or none is taken.
 func (commands *ThrottleCommands) Take(ctx context.Context, key string, options ThrottleTakeOptions, limit ...string) (*ThrottleAnswer, error) {
 	words := []string{"THROTTLE", "TAKE", key}
 	words = append(words, limit...)
@@ -2309,6 +2315,9 @@ func (commands *ThrottleCommands) Take(ctx context.Context, key string, options 
 // ThrottleRefundOptions has the options of Throttle.Refund. What is empty is not sent; Some
 // makes a pointer.
 type ThrottleRefundOptions struct {
+	// The `id` of a TAKE: gives back until `n` of it is given back in all. What has left a window
+	// gives nothing back there.
+	ID int64
 	// Applies to this generation only; `STALE` for another one.
 	Generation int64
 	// Makes a retry safe: a token that was accepted before changes nothing.
@@ -2322,6 +2331,9 @@ type ThrottleRefundOptions struct {
 // The result is nil if there is none.
 func (commands *ThrottleCommands) Refund(ctx context.Context, key string, amount int64, options ThrottleRefundOptions) (*ThrottleAnswer, error) {
 	words := []string{"THROTTLE", "REFUND", key, strconv.FormatInt(amount, 10)}
+	if options.ID != 0 {
+		words = append(words, "ID", strconv.FormatInt(options.ID, 10))
+	}
 	if options.Generation != 0 {
 		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
 	}

@@ -48,7 +48,7 @@ def in_resp2(value):
 
 
 class Numbers(dict):
-    """Numbers the generations of one daemon in the order in which they appear."""
+    """Numbers the generations and ids of one daemon in the order in which they appear."""
 
     def __missing__(self, generation):
         self[generation] = f"#{len(self) + 1}"
@@ -72,7 +72,7 @@ class Numbers(dict):
         return reply
 
     def named(self, name, value):
-        if name == b"generation":
+        if name in (b"generation", b"id"):
             return self[value]
         return name if name in (b"now_unix_ms", b"deadline_unix_ms") and value else self.in_reply(value)
 
@@ -146,7 +146,7 @@ class Transcript:
                 pairs = self.fields(view(value)).items()
                 told = [f"{name}: {text}" for name, text in pairs if text not in ("null", "none", "false")]
                 return f"{{{', '.join(told)}}}"
-            case int() if name == "generation":
+            case int() if name in ("generation", "id"):
                 return self.numbers3[value]
         return str(value)
 

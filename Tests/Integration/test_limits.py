@@ -84,6 +84,39 @@ def test_a_source_that_guesses_has_no_room_and_the_owner_of_the_key_has(daemon):
 
 
 @pytest.mark.daemon(config=RULES)
+def test_what_a_take_has_taken_is_given_back_once_over_kill_9(daemon):
+    client = daemon.connect()
+    taken = view(client("THROTTLE", "TAKE", "range:45", "all:", "COST", "5"))
+    ids = {view(each)["key"]: view(each)["id"] for each in taken["views"]}
+    client("THROTTLE", "TAKE", "range:45")
+    for units, reason, left in [(2, None, 16), (2, b"repeated", 16), (4, None, 18), (9, None, 19), (9, b"repeated", 19)]:
+        refunded = view(client("THROTTLE", "REFUND", "range:45", units, "ID", ids[b"range:45"]))
+        assert (refunded["accepted"], refunded["reason"], refunded["remaining"]) == (1, reason, left)
+        daemon.restart("kill")
+        client = daemon.connect()
+        assert figures(client) == {b"range:45": left, b"all:": 95}
+    assert "has no windows" in client.error("ERR", "THROTTLE", "REFUND", "ip:a", "1", "ID", "7")
+    daemon.terminate()
+    assert check(daemon.state).returncode == 0
+
+
+@pytest.mark.daemon(config=RULES, virtual_time=True)
+def test_forgiving_gives_back_what_the_policy_has_forgotten(daemon):
+    client = daemon.connect()
+    for key in ("4511", "4512", "4511"):
+        assert start(client, key)["accepted"]
+        client("CLOCK", "ADVANCE", "40m")
+    forgotten = view(client("COUNTDOWN", "GET", "4511"))
+    assert (forgotten["state"], forgotten["sends"]) == (b"idle", 0)
+    assert figures(client) == {b"range:45": 19, b"all:": 97, b"ip:a": 2}
+    client("COUNTDOWN", "FORGIVE", "4511", "LIMITS")
+    assert figures(client) == {b"range:45": 20, b"all:": 99}
+    assert client("COUNTDOWN", "GET", "4511") is None
+    client("CLOCK", "ADVANCE", "1d")
+    assert client("DBSIZE") == 0
+
+
+@pytest.mark.daemon(config=RULES)
 def test_a_reload_changes_the_rules_and_a_wrong_file_leaves_the_old_ones_in_force(daemon):
     client = daemon.connect()
     assert start(client, "4501")["accepted"]

@@ -68,7 +68,7 @@ INSIDE = {
     },
     "hud": {"key", "owner", "holds.request", "holds.owner"},
     "timer": {"key", "owner", "payload"},
-    "throttle": {"key"},
+    "throttle": {"key", "id"},
     "once": {"key", "owner", "result"},
     "gate": {"key", "owner", "payload"},
     "debounce": {"key", "owner", "payload"},

@@ -7,6 +7,8 @@ struct LimitLists {
     case taken(at: Int64, id: Int64, cost: Int64)
     case givenBack(at: Int64, id: Int64)
     case refunded(at: Int64, count: Int64)
+    /// Some of what was taken with an id; what has come back since then is not given back again.
+    case returned(at: Int64, id: Int64, count: Int64, taken: Int64)
     /// Other rules came into force.
     case ruled(at: Int64, Throttle.Rate)
   }
@@ -35,6 +37,8 @@ struct LimitLists {
     /// The newest that are remembered, oldest first.
     var tokens: [Token] = []
     var sends: [Send] = []
+    /// How much was given back by each id.
+    var returned: [Int64: Int64] = [:]
     var blockedUntil: Int64?
     /// When it was blocked last.
     var blockedAt: Int64?
@@ -72,6 +76,10 @@ struct LimitLists {
       case .refunded(let at, let count):
         leak(to: at)
         level = max(level - Int128(count) * use, 0)
+      case .returned(let at, let id, let count, let taken):
+        leak(to: at)
+        let left = Int128(count) * use - Int128(at - taken) * Int128(rate.count)
+        if id >= since { level = max(level - max(left, 0), 0) }
       case .ruled(let at, let new):
         leak(to: at)
         guard new != rate else { continue }
@@ -168,8 +176,18 @@ struct LimitLists {
     }
   }
 
-  mutating func refund(_ id: Int64, _ keys: [[UInt8]], at now: Int64) {
-    for key in keys where limits[key] != nil {
+  /// Returns whether a limit still counts what was sent at a moment: in a window, for `passed`, or
+  /// as the rate would not have all of its burst back.
+  func counts(_ key: [UInt8], sentAt sent: Int64, at now: Int64) -> Bool {
+    let rules = rules(of: key)
+    guard sent + rules.retention.microseconds <= now else { return true }
+    guard let rate = rules.rules.rate else { return false }
+    let burst = Int128(rate.burst) * Int128(rate.period.microseconds)
+    return burst > Int128(now - sent) * Int128(rate.count)
+  }
+
+  mutating func refund(_ id: Int64, sentAt sent: Int64, _ keys: [[UInt8]], at now: Int64) {
+    for key in keys where limits[key] != nil && counts(key, sentAt: sent, at: now) {
       limits[key]!.history.append(.givenBack(at: now, id: id))
       if let place = limits[key]!.sends.firstIndex(where: { $0.id == id }) {
         limits[key]!.sends.remove(at: place)
@@ -187,6 +205,23 @@ struct LimitLists {
     }
     let recorded = limits[key]!.sends.count - old.count
     limits[key]!.sends.removeLast(min(Int(count), recorded))
+  }
+
+  /// Gives back what was taken with an id, so that `count` of it is given back in all. Returns
+  /// whether that is anything.
+  mutating func refund(_ key: [UInt8], _ count: Int64, of id: Int64, at now: Int64) -> Bool {
+    let retention = rules(of: key).retention.microseconds
+    let units = (limits[key]?.sends ?? []).filter { $0.id == id && $0.at + retention > now }
+    let before = limits[key]?.returned[id] ?? 0
+    let more = min(Int64(units.count), count - before)
+    guard more > 0 else { return false }
+    limits[key]!.returned[id] = before + more
+    limits[key]!.history.append(.returned(at: now, id: id, count: more, taken: units[0].at))
+    for _ in 0..<more {
+      let place = limits[key]!.sends.firstIndex { $0.id == id }!
+      limits[key]!.sends.remove(at: place)
+    }
+    return true
   }
 
   mutating func learn(_ isEntered: Bool, _ id: Int64, _ keys: [[UInt8]], at now: Int64) {

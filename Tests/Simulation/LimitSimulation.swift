@@ -20,15 +20,22 @@ package struct LimitSimulation: ~Copyable {
   private var ownUntil: [String: Int64] = [:]
   /// What is left of it while it is paused.
   private var ownLeft: [String: Int64] = [:]
-  /// The generation of the newest send. In the lists, a TAKE is between two sends.
+  /// When rules changed last, which may make limits count longer what was forgotten already.
+  private var ruledAt: Int64 = .min / 2
+  /// What was taken lately.
+  private var taken: [(id: Int64, keys: [[UInt8]])] = []
+  /// The newest number that was charged.
   private var newest: Int64 = 0
 
   private struct Sent {
     let generation: Int64
     let limits: [[UInt8]]
+    let at: Int64
     /// When the code expires; nil once its outcome is known.
     var expires: Int64?
     var isRefunded = false
+    /// Whether its limits have it back, though it was not refunded.
+    var isForgiven = false
   }
 
   private static let client = Client(connection: 1, uid: 1_000)
@@ -37,6 +44,7 @@ package struct LimitSimulation: ~Copyable {
     self.seed = seed
     random = SeededGenerator(seed: seed)
     keys = (0..<[2, 6, 20][Int(seed % 3)]).map { "+45\($0 % 3)\($0)" }
+    settings.keepReady = [.milliseconds(1), .seconds(5), .seconds(600)][Int(seed / 3 % 3)]
     settings.throttles = Self.rules(&random)
     lists.apply(settings.throttles, at: 0)
     let limitsOf = [
@@ -112,11 +120,11 @@ package struct LimitSimulation: ~Copyable {
       case 27..<30: try passCode()
       case 30: try cancel()
       case 31: try unblock()
-      case 32: try refundTaken()
+      case 32: try Bool.random(using: &random) ? refundNewest() : refundTaken()
       case 33: reload()
       case 34: try restart()
       case 35: try pass(.seconds(60))
-      case 36: try clear()
+      case 36: try Bool.random(using: &random) ? clear() : forgive()
       case 37...38: try change(.pause)
       case 39...41: try change(.resume)
       case 42: try change(.retime([0, 300_000, 3_000_000].randomElement(using: &random)!))
@@ -194,7 +202,7 @@ package struct LimitSimulation: ~Copyable {
     for (_, key, index) in due.sorted(by: { ($0.at, $0.index) < ($1.at, $1.index) }) {
       sent[key]![index].expires = nil
       let send = sent[key]![index]
-      lists.learn(false, 2 * send.generation, send.limits, at: now)
+      lists.learn(false, send.generation, send.limits, at: now)
     }
   }
 
@@ -239,7 +247,7 @@ package struct LimitSimulation: ~Copyable {
     let before = engine.countdown(key.utf8.span, at: now)
     let name = ["one", "two", "three"].randomElement(using: &random)!
     // At `ready` with the limits of the last start.
-    let isResend = isReady || before != nil && Int.random(in: 0..<3, using: &random) == 0
+    let isResend = before != nil && (isReady || Int.random(in: 0..<3, using: &random) == 0)
     let policy = settings.policies[name]!
     let address = address()
     let used = isResend ? sent[key]!.last!.limits : limits(policy, key, address)
@@ -283,10 +291,10 @@ package struct LimitSimulation: ~Copyable {
     // The codes that it replaces are missed, and those that are more than a key can have.
     learn([], key, keeping: rules.onResend == .replace ? 0 : SendRecord.maximumCodes - 1)
     newest = view.generation.value
-    lists.take(used, id: 2 * newest, hasCode: true, at: boot)
+    lists.take(used, id: newest, hasCode: true, at: boot)
     sent[key, default: []].append(
       Sent(
-        generation: view.generation.value, limits: used,
+        generation: view.generation.value, limits: used, at: boot,
         expires: boot + rules.validity!.microseconds))
     let cooldown = Int64(view.count) * view.everyMS
     ownUntil[key] = boot + cooldown * 1_000
@@ -340,8 +348,15 @@ package struct LimitSimulation: ~Copyable {
     if refusal != nil || isPeek {
       guard listing() == views else { throw disagreement("a refused TAKE has changed a limit") }
     } else {
-      lists.take(keys, cost: cost, id: 2 * newest + 1, hasCode: false, at: boot)
-      for (key, view) in zip(keys, answer.views) where token != nil {
+      newest = answer.id
+      lists.take(keys, cost: cost, id: newest, hasCode: false, at: boot)
+      taken = taken.suffix(8) + [(answer.id, keys)]
+      for (key, view) in zip(keys, answer.views) {
+        let isOnRecord = lists.rules(of: key).retention > .zero
+        guard view.id == (isOnRecord ? answer.id : nil) else {
+          throw disagreement("TAKE has the id \(view.id ?? 0), not \(answer.id)")
+        }
+        guard token != nil else { continue }
         let known = LimitLists.Token(
           token: token!, keys: Set(keys), cost: cost, at: boot, generation: view.generation,
           id: answer.id)
@@ -387,7 +402,9 @@ package struct LimitSimulation: ~Copyable {
       throw disagreement("REFUND: \(answer)")
     }
     if !last.isRefunded {
-      lists.refund(2 * last.generation, last.limits, at: boot)
+      if !last.isForgiven {
+        lists.refund(last.generation, sentAt: last.at, last.limits, at: boot)
+      }
       ownUntil[key] = boot
       sent[key]![sent[key]!.count - 1].isRefunded = true
       sent[key]![sent[key]!.count - 1].expires = nil
@@ -457,7 +474,9 @@ package struct LimitSimulation: ~Copyable {
     guard refusal == nil, !valid.isEmpty else {
       throw disagreement("ATTEMPT accepted, but \(String(describing: refusal)), \(valid)")
     }
-    lists.take(used, id: 2 * newest + 1, hasCode: false, at: boot)
+    // Its number is a new one, which the reply does not have.
+    newest += 1
+    lists.take(used, id: newest, hasCode: false, at: boot)
     try hearAll()
   }
 
@@ -468,7 +487,7 @@ package struct LimitSimulation: ~Copyable {
     for index in entered + open.filter({ !entered.contains($0) }).dropLast(count) {
       sent[key]![index].expires = nil
       let send = sent[key]![index]
-      lists.learn(entered.contains(index), 2 * send.generation, send.limits, at: boot)
+      lists.learn(entered.contains(index), send.generation, send.limits, at: boot)
     }
   }
 
@@ -480,7 +499,7 @@ package struct LimitSimulation: ~Copyable {
     }
     guard case .success(let isDone) = answer else { throw disagreement("CANCEL: \(answer)") }
     if isDone, let last = sent[key]?.last, last.expires != nil {
-      lists.ignore(2 * last.generation, last.limits)
+      lists.ignore(last.generation, last.limits)
     }
     note("CANCEL \(key): \(isDone)")
     try hearAll()
@@ -537,7 +556,35 @@ package struct LimitSimulation: ~Copyable {
     try hearAll()
   }
 
+  /// Gives back what one of the newest TAKEs has taken from one of its limits, sometimes again.
   private mutating func refundTaken() throws(Disagreement) {
+    guard let (id, keys) = taken.randomElement(using: &random) else { return }
+    let key = keys.randomElement(using: &random)!
+    let count = Int64.random(in: 1...4, using: &random)
+    let clock = now
+    let views = listing()
+    let answer = Result { () throws(EngineError) in
+      try engine.refundThrottle(
+        key.span, cost: UInt32(count), id: id, generation: nil, at: clock)?.isFirst ?? false
+    }
+    note("THROTTLE REFUND \(String(decoding: key, as: UTF8.self)) \(count) ID \(id): \(answer)")
+    if lists.rules(of: key).retention == .zero {
+      guard answer == .failure(.limits(.hasNoRecord(key: key))) else {
+        throw disagreement("REFUND of an id without a record: \(answer)")
+      }
+    } else {
+      let isFirst = lists.refund(key, count, of: id, at: boot)
+      guard answer == .success(isFirst) else {
+        throw disagreement("REFUND of \(id): \(answer), not \(isFirst)")
+      }
+      guard isFirst || listing() == views else {
+        throw disagreement("a REFUND of nothing has changed a limit")
+      }
+    }
+    try compare()
+  }
+
+  private mutating func refundNewest() throws(Disagreement) {
     let key = Array("all:".utf8)
     let count = Int64.random(in: 1...3, using: &random)
     let clock = now
@@ -577,6 +624,38 @@ package struct LimitSimulation: ~Copyable {
       settings.throttles[name] = try! LimitRules(changed)
     }
     lists.apply(settings.throttles, at: boot)
+    ruledAt = boot
+  }
+
+  /// Longer than any limit counts what was sent.
+  private static let longestMemory: Int64 = 60_000_000
+
+  /// Forgives a key, mostly with all that it has used of its limits, however long ago.
+  private mutating func forgive() throws(Disagreement) {
+    let key = key()
+    guard ruledAt + Self.longestMemory < boot, engine.countdown(key.utf8.span, at: now) != nil
+    else { return }
+    let withLimits = Int.random(in: 0..<4, using: &random) > 0
+    let clock = now
+    let answer = Result { () throws(EngineError) in
+      try engine.forgiveCountdown(
+        key.utf8.span, withLimits: withLimits, generation: nil, by: Self.client, at: clock
+      ).state
+    }
+    note("FORGIVE \(key), \(withLimits): \(answer)")
+    guard case .success = answer else { throw disagreement("FORGIVE: \(answer)") }
+    for index in sent[key]!.indices {
+      let send = sent[key]![index]
+      if withLimits, !send.isRefunded, !send.isForgiven {
+        lists.refund(send.generation, sentAt: send.at, send.limits, at: boot)
+        sent[key]![index].isForgiven = true
+      } else if send.expires != nil {
+        lists.ignore(send.generation, send.limits)
+      }
+      sent[key]![index].expires = nil
+    }
+    (ownUntil[key], ownLeft[key]) = (boot, 0)
+    try compare()
   }
 
   private mutating func reload() {

@@ -22,6 +22,8 @@ final class SendingWorld {
   private(set) var sent: [String: [Int64]] = [:]
   /// The policy of the newest START of each key.
   private var policyOf: [String: SendPolicy] = [:]
+  /// The limits and the ids of the newest TAKEs.
+  private var taken: [(limits: [String], id: Int64)] = []
   private var recent: [String] = []
 
   var engine: Engine { dispatcher.engine }
@@ -212,10 +214,14 @@ final class SendingWorld {
 
   /// Notes the generation of a send: of a view's field, or the second number of a brief reply.
   private func learn(_ reply: [UInt8], to words: [[UInt8]]) {
+    let lines = String(decoding: reply, as: UTF8.self).split(separator: "\r\n")
+    if words.count > 1, words[1] == Array("TAKE".utf8), let name = lines.firstIndex(of: "id") {
+      let limits = words.map { String(decoding: $0, as: UTF8.self) }.filter { $0.contains(":") }
+      taken = taken.suffix(8) + [(limits, Int64(lines[name + 1].dropFirst())!)]
+    }
     guard words.count > 2, [Array("START".utf8), Array("RESEND".utf8)].contains(words[1]) else {
       return
     }
-    let lines = String(decoding: reply, as: UTF8.self).split(separator: "\r\n")
     let isBrief = lines.first == "*3"
     let name = lines.firstIndex(of: isBrief ? "*3" : "generation")
     let accepted = lines.firstIndex(of: isBrief ? "*3" : "accepted")
@@ -268,7 +274,12 @@ final class SendingWorld {
       let limits = Set((0..<number(1...3)).map { _ in limit() }).sorted()
       return "THROTTLE TAKE \(limits.joined(separator: " "))"
         + (chance(oneIn: 8) ? " PEEK" : token(oneIn: 4))
-    case 50: return "THROTTLE REFUND \(limit()) \(number(1...3))"
+    case 50:
+      guard !taken.isEmpty, chance(oneIn: 2) else {
+        return "THROTTLE REFUND \(limit()) \(number(1...3))"
+      }
+      let take = pick(taken)
+      return "THROTTLE REFUND \(pick(take.limits)) \(number(1...3)) ID \(take.id)"
     case 51: return "THROTTLE UNBLOCK \(limit())"
     case 52: return "THROTTLE TAKE \(key) BURST 2 RATE 2/1m" + token(oneIn: 2)
     case 53: return chance(oneIn: 2) ? "CLEAR countdown \(key)" : "CLEAR throttle \(limit())"

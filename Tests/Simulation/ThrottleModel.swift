@@ -120,8 +120,8 @@ package struct ThrottleModel: Model {
         key, rate, cost: cost, isPeek: isPeek, by: client, at: now)
       return .reported(isFirst: isAccepted, Facts(view))
     case .refund(let cost, let generation):
-      let view = try engine.refundThrottle(key, cost: cost, generation: generation, at: now)
-      return view.map { .facts(Facts($0)) } ?? .nothing
+      let answer = try engine.refundThrottle(key, cost: cost, generation: generation, at: now)
+      return answer.map { .facts(Facts($0.view)) } ?? .nothing
     case .get:
       return engine.throttle(key, at: now).map { .facts(Facts($0)) } ?? .nothing
     }

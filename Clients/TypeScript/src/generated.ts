@@ -164,7 +164,10 @@ export function toLiveCode(raw: Raw): LiveCode {
 export interface CountdownView {
   /** The key. */
   key: string;
-  /** `idle`: cancelled, with sends on record (and snapshots of an unknown key). */
+  /**
+   * `idle`: cancelled, with sends on record, or forgotten while limits count its sends (and
+   * snapshots of an unknown key).
+   */
   state: 'counting' | 'paused' | 'ready' | 'idle';
   /** The fencing token. */
   generation: number;
@@ -497,6 +500,8 @@ export interface ThrottleView {
   key: string;
   /** The fencing token. */
   generation: number;
+  /** In a reply to TAKE of a named limit with windows: REFUND with this ID gives it back. */
+  id: number;
   /** Why it was refused, or accepted without effect; in replies that can refuse. */
   reason: Reason | null;
   /** `idle`: nothing is used. `blocked`: too few codes of a named limit were entered. */
@@ -528,6 +533,7 @@ export function toThrottleView(raw: Raw): ThrottleView {
     raw,
     key: text(raw, 'key') ?? "",
     generation: number(raw, 'generation') ?? 0,
+    id: number(raw, 'id') ?? 0,
     reason: text(raw, 'reason'),
     state: text(raw, 'state') ?? 'idle',
     limit: number(raw, 'limit') ?? 0,
@@ -1000,7 +1006,8 @@ export class CountdownCommands {
       policy?: string;
       /**
        * The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived
-       * or global need none.
+       * or global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT b:2`; two keys of
+       * one limit are an error, also if they are equal.
        */
       limit?: string[];
       /** The number of steps. Default: countdown.count. 1 to 2147483647. */
@@ -1049,7 +1056,8 @@ export class CountdownCommands {
   async resend(key: string, options: {
       /**
        * The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived
-       * or global need none.
+       * or global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT b:2`; two keys of
+       * one limit are an error, also if they are equal.
        */
       limit?: string[];
       /** Makes a retry safe: a token that was accepted before changes nothing. */
@@ -1192,7 +1200,7 @@ export class CountdownCommands {
    * @param key The key, 1 to 512 bytes.
    */
   async forgive(key: string, options: {
-      /** Also gives back what the key used of its limits. */
+      /** Also gives back all that the key used of its limits, for as long as they count it. */
       limits?: boolean;
       /** Applies to this generation only; `STALE` for another one. */
       generation?: number;
@@ -1691,7 +1699,7 @@ export class ThrottleCommands {
    * @param key The key, 1 to 512 bytes.
    */
   async take(key: string, options: {
-      /** The keys of more named limits: all have room, or none is taken. */
+      /** The keys of more named limits, each given once: all have room, or none is taken. */
       limits?: string[];
       /**
        * What may be used at once; it comes back within 3650d. Named limits have their own. 1 to
@@ -1725,12 +1733,18 @@ export class ThrottleCommands {
    * @param amount How much to give back. 1 to 1000000000.
    */
   async refund(key: string, amount: number, options: {
+      /**
+       * The `id` of a TAKE: gives back until `n` of it is given back in all. What has left a
+       * window gives nothing back there.
+       */
+      id?: number;
       /** Applies to this generation only; `STALE` for another one. */
       generation?: number;
       /** Makes a retry safe: a token that was accepted before changes nothing. */
       token?: string;
     } = {}): Promise<Answer<ThrottleView> | null> {
     const words: Word[] = ['THROTTLE', 'REFUND', key, String(amount)];
+    if (options.id !== undefined) words.push('ID', String(options.id));
     if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
     words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);

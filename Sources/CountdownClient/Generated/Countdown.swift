@@ -28,7 +28,8 @@ public struct CountdownView: EntityView {
 
   /// The key.
   public var key: String { fields["key"] ?? "" }
-  /// `idle`: cancelled, with sends on record (and snapshots of an unknown key).
+  /// `idle`: cancelled, with sends on record, or forgotten while limits count its sends (and
+  /// snapshots of an unknown key).
   public var state: State { fields["state"] ?? .idle }
   /// The fencing token.
   public var generation: Int { fields["generation"] ?? 0 }
@@ -139,7 +140,8 @@ public struct CountdownCommands: Sendable {
   ///   - key: The key, 1 to 512 bytes.
   ///   - policy: A policy of the configuration; it sets the length, the limits and the validity.
   ///   - limits: The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are
-  ///     derived or global need none.
+  ///     derived or global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT b:2`; two
+  ///     keys of one limit are an error, also if they are equal.
   ///   - count: The number of steps. Default: countdown.count. 1 to 2147483647.
   ///   - every: The length of a step, at least 1ms; COUNT times EVERY is at most 3650d. Default:
   ///     countdown.every.
@@ -170,7 +172,8 @@ public struct CountdownCommands: Sendable {
   /// - Parameters:
   ///   - key: The key, 1 to 512 bytes.
   ///   - limits: The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are
-  ///     derived or global need none.
+  ///     derived or global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT b:2`; two
+  ///     keys of one limit are an error, also if they are equal.
   ///   - token: Makes a retry safe: a token that was accepted before changes nothing.
   public func resend(_ key: String, limits: [String] = [], token: String? = nil) async throws
     -> Answer<CountdownView>
@@ -269,7 +272,7 @@ public struct CountdownCommands: Sendable {
   ///
   /// - Parameters:
   ///   - key: The key, 1 to 512 bytes.
-  ///   - limits: Also gives back what the key used of its limits.
+  ///   - limits: Also gives back all that the key used of its limits, for as long as they count it.
   ///   - generation: Applies to this generation only; `STALE` for another one.
   @discardableResult
   public func forgive(_ key: String, limits: Bool = false, generation: Int? = nil) async throws

@@ -18,6 +18,8 @@ public struct ThrottleView: EntityView {
   public var key: String { fields["key"] ?? "" }
   /// The fencing token.
   public var generation: Int { fields["generation"] ?? 0 }
+  /// In a reply to TAKE of a named limit with windows: REFUND with this ID gives it back.
+  public var id: Int { fields["id"] ?? 0 }
   /// Why it was refused, or accepted without effect; in replies that can refuse.
   public var reason: Reason? { fields["reason"] }
   /// `idle`: nothing is used. `blocked`: too few codes of a named limit were entered.
@@ -89,7 +91,7 @@ public struct ThrottleCommands: Sendable {
   ///
   /// - Parameters:
   ///   - key: The key, 1 to 512 bytes.
-  ///   - limits: The keys of more named limits: all have room, or none is taken.
+  ///   - limits: The keys of more named limits, each given once: all have room, or none is taken.
   ///   - burst: What may be used at once; it comes back within 3650d. Named limits have their own.
   ///     1 to 1000000000.
   ///   - rate: `5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is needed.
@@ -112,14 +114,18 @@ public struct ThrottleCommands: Sendable {
   /// - Parameters:
   ///   - key: The key, 1 to 512 bytes.
   ///   - amount: How much to give back. 1 to 1000000000.
+  ///   - id: The `id` of a TAKE: gives back until `n` of it is given back in all. What has left a
+  ///     window gives nothing back there.
   ///   - generation: Applies to this generation only; `STALE` for another one.
   ///   - token: Makes a retry safe: a token that was accepted before changes nothing.
   @discardableResult
-  public func refund(_ key: String, amount: Int, generation: Int? = nil, token: String? = nil)
-    async throws -> Answer<ThrottleView>?
-  {
+  public func refund(
+    _ key: String, amount: Int, id: Int? = nil, generation: Int? = nil, token: String? = nil
+  ) async throws -> Answer<ThrottleView>? {
     try await client.answerIfAny(
-      Command("THROTTLE", "REFUND", key, amount, options: ["GENERATION": generation], token: token))
+      Command(
+        "THROTTLE", "REFUND", key, amount, options: ["ID": id, "GENERATION": generation],
+        token: token))
   }
 
   /// End the block of a limit of which too few codes were entered.

@@ -29,7 +29,7 @@ extension EntityState {
 package enum EntityRecord {
   /// The highest version that this program knows. It reads all versions from 1 to this one, and
   /// writes the lowest that has everything, so that an older program reads what it can know.
-  package static let version: UInt8 = 11
+  package static let version: UInt8 = 14
   /// A state without anything of the other versions.
   package static let plain: UInt8 = 1
   /// A state with limits or lockouts.
@@ -51,15 +51,23 @@ package enum EntityRecord {
   package static let triedAtOnce: UInt8 = 10
   /// A countdown whose policy bounds more than its sends: guesses, refunds, attempts by limits.
   package static let bounded: UInt8 = 11
+  /// Like `completeShared` and `countedSends`, with what REFUND has given back of each send.
+  package static let refundedShared: UInt8 = 12
+  package static let refundedSends: UInt8 = 13
+  /// A countdown with sends that only its limits still count.
+  package static let past: UInt8 = 14
 
   package static func isKnown(_ version: UInt8) -> Bool { (plain...self.version).contains(version) }
   package static func isSends(_ version: UInt8?) -> Bool {
-    version == sends || version == countedSends
+    version == sends || version == countedSends || version == refundedSends
   }
   static func isShared(_ version: UInt8) -> Bool {
     version == shared || version == countedShared || version == completeShared
+      || version == refundedShared
   }
   static func hasCounts(_ version: UInt8) -> Bool { version >= countedSends }
+  /// Whether the sends of a limit say what was given back of them.
+  static func hasRefunds(_ version: UInt8) -> Bool { version >= refundedShared }
   /// Whether the sends of a countdown have shares of limits.
   static func hasShares(_ version: UInt8) -> Bool { version == shared || version >= complete }
 

@@ -79,7 +79,8 @@ package struct Tokens: Equatable, Sendable {
     entry(token, of: command)?.generation
   }
 
-  private func entry(_ token: [UInt8], of command: Command) -> Entry? {
+  /// Returns the newest accepted command with that token; nil if there was none.
+  func entry(_ token: [UInt8], of command: Command) -> Entry? {
     entries.last { $0.command == command && $0.token == token }
   }
 

@@ -277,10 +277,10 @@ package final class Replay {
       }
       return
     }
-    let isNew = isStart && then.isAccepted == true && !then.isRepetition
+    let waits = isStart || verb == "TAKE"
+    let isNew = waits && then.isAccepted == true && !then.isRepetition && then.generation != 0
     engine.raiseNumbers(to: entry.number)
     let now = run(command)
-    let waits = isStart || verb == "TAKE"
     var isOther =
       then.isAccepted != now.isAccepted || then.reason != now.reason || !now.error.isEmpty
     let isTimed = waits || ["guesses", "limit", "blocked"].contains(then.reason)
@@ -293,14 +293,13 @@ package final class Replay {
       report.differing += 1
     }
     if counts, waits, !now.error.isEmpty { report.undecided[now.error, default: 0] += 1 }
-    guard isStart else { return }
-    if counts { report.now.add(now) }
+    if isStart, counts { report.now.add(now) }
     guard isNew else { return }
     if now.isAccepted == true {
       if now.generation != then.generation { renamed[then.generation] = now.generation }
     } else {
       notMade[then.generation] = now.isAccepted == false
-      if counts, now.isAccepted == false { report.affected[key, default: 0] += 1 }
+      if isStart, counts, now.isAccepted == false { report.affected[key, default: 0] += 1 }
     }
   }
 
@@ -342,6 +341,12 @@ package final class Replay {
     var command = recorded
     let key = entry.words[2]
     guard entry.kind == .countdown else {
+      if let given = command.options["ID"]?.first {
+        guard let id = name(here: Int64(String(decoding: given, as: UTF8.self)) ?? 0) else {
+          return nil
+        }
+        command.options["ID"] = [Array("\(id)".utf8)]
+      }
       // A limit that these rules do not have limits nothing.
       guard command.spec.subcommand == "TAKE", entry.limits.contains(key),
         entry.words.count > 3 || isKnown(key)
@@ -374,14 +379,18 @@ package final class Replay {
     let given = command.options["GENERATION"]?.first
     let named = given.map { Int64(String(decoding: $0, as: UTF8.self)) ?? 0 }
     let meant = named ?? entry.answer.generation
-    if meant != 0, notMade[meant] != nil { return nil }
-    let generation = renamed[meant] ?? meant
+    guard let generation = name(here: meant) else { return nil }
     let now = engine.countdowns.find(key).map { engine.countdowns.generation($0).value }
     let isAboutCode = ["PASS", "ATTEMPT"].contains(command.spec.subcommand)
     if given != nil || isAboutCode && meant != 0 && now != nil && now != generation {
       command.options["GENERATION"] = [Array("\(generation)".utf8)]
     }
     return command
+  }
+
+  /// Returns the number that a send or a TAKE has here; nil if it was not made.
+  private func name(here number: Int64) -> Int64? {
+    notMade[number] == nil ? renamed[number] ?? number : nil
   }
 
   private func isKnown(_ limit: [UInt8]) -> Bool { engine.rules(of: limit.span) != nil }

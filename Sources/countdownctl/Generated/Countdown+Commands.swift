@@ -25,7 +25,8 @@ extension Countdown {
       name: .customLong("limit"),
       help: """
         The key of a limit that the policy names, such as 'ip:10.0.0.7'. Limits that are \
-        derived or global need none.
+        derived or global need none. 'LIMIT a:1 b:2' is the same as 'LIMIT a:1 LIMIT b:2'; \
+        two keys of one limit are an error, also if they are equal.
         """) var limits: [String] = []
     @OptionGroup var token: TokenOption
     @OptionGroup var global: GlobalOptions
@@ -123,8 +124,11 @@ extension Countdown {
       """
 
     @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
-    @Flag(name: .customLong("limits"), help: "Also gives back what the key used of its limits.")
-    var limits = false
+    @Flag(
+      name: .customLong("limits"),
+      help: """
+        Also gives back all that the key used of its limits, for as long as they count it.
+        """) var limits = false
     @OptionGroup var generation: GenerationOption
     @OptionGroup var global: GlobalOptions
 

@@ -20,8 +20,10 @@ extension Throttle {
     static let hasToken = true
 
     @Argument(help: Throttle.argument, completion: Throttle.keys) var key: String
-    @Argument(help: "The keys of more named limits: all have room, or none is taken.") var limits:
-      [String] = []
+    @Argument(
+      help: """
+        The keys of more named limits, each given once: all have room, or none is taken.
+        """) var limits: [String] = []
     @Option(
       name: .customLong("burst"),
       help: """
@@ -57,6 +59,12 @@ extension Throttle {
     @Argument(help: Throttle.argument, completion: Throttle.keys) var key: String
     @Argument(help: "How much to give back.", transform: integer(1...1_000_000_000)) var amount:
       Int = 1
+    @Option(
+      name: .customLong("id"),
+      help: """
+        The 'id' of a TAKE: gives back until 'n' of it is given back in all. What has left a \
+        window gives nothing back there.
+        """, transform: integer(1...9_223_372_036_854_775_807)) var id: Int?
     @OptionGroup var generation: GenerationOption
     @OptionGroup var token: TokenOption
     @OptionGroup var global: GlobalOptions
@@ -64,7 +72,7 @@ extension Throttle {
     var command: Command {
       .init(
         "THROTTLE", "REFUND", key, amount,
-        options: ["GENERATION": generation.value, "TOKEN": token.value])
+        options: ["ID": id, "GENERATION": generation.value, "TOKEN": token.value])
     }
   }
 

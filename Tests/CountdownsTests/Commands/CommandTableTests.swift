@@ -30,7 +30,7 @@ import Wire
     "TIMER DEL": ["t", "t"],
     "THROTTLE TAKE": ["k BURST 1 RATE 1/1d", "k RATE 2/1s BURST 2 COST 2 PEEK"],
     "THROTTLE GET": ["k", "none"], "THROTTLE LIST": [""],
-    "THROTTLE REFUND": ["k 1", "none 1"], "THROTTLE UNBLOCK": ["k", "none"],
+    "THROTTLE REFUND": ["k 1", "none 1", "range:1 1 ID 7"], "THROTTLE UNBLOCK": ["k", "none"],
     "THROTTLE WHY": ["k", "none"], "COUNTDOWN FORGIVE": ["k"],
     "ONCE BEGIN": ["k TTL 5s", "k TTL 5s OWNER connection"],
     "ONCE DONE": ["k result", "none result"], "ONCE GET": ["k", "none"], "ONCE LIST": [""],

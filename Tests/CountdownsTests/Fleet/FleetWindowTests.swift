@@ -116,6 +116,39 @@ import Wire
     #expect(try start("4513", on: a) == "accepted")
   }
 
+  @Test func eachHostForgivesWhatOnlyLimitsStillCount() throws {
+    #expect(try start("4511", on: a) == "accepted")
+    pass(700_000, servers, a, b)
+    #expect(try a.say("COUNTDOWN GET 4511")["state"] == .bulk("idle"))
+    #expect(try b.say("THROTTLE GET range:45")["remaining"] == .integer(1))
+    _ = try b.say("COUNTDOWN FORGIVE 4511 LIMITS")
+    for daemon in [a, b] { daemon.read() }
+    #expect(try a.say("THROTTLE GET range:45") == .null)
+    #expect(try a.say("THROTTLE GET all:") == .null)
+    #expect(try a.say("COUNTDOWN GET 4511") == .null)
+  }
+
+  @Test func eachHostGivesBackWhatAnotherHasTakenByItsIds() throws {
+    let taken = try a.say("THROTTLE TAKE all: range:45 TOKEN t")
+    let ids = try taken["views"]!.elements.map { try #require($0["id"]).text }
+    for limit in ["range:45", "all:"] { _ = try a.say("THROTTLE TAKE \(limit)") }
+    for reason in [.null, .bulk("repeated")] as [Reply] {
+      for daemon in [a, b] { daemon.read() }
+      let refund = try b.say("THROTTLE REFUND range:45 1 ID \(ids[1])")
+      #expect(refund["reason"] == reason && refund["remaining"] == .integer(1))
+      #expect(try a.say("THROTTLE REFUND all: 1 ID \(ids[0])")["reason"] == reason)
+    }
+    // The limit that remembers the token knows its id.
+    let again = try b.say("THROTTLE TAKE all: range:45 TOKEN t")["views"]!.elements
+    #expect(again[0]["id"] == nil && again[1]["id"]?.text == ids[1])
+    // What is given back in part is in the limit's record.
+    let id = try a.say("THROTTLE TAKE all: COST 5")["views"]!.elements[0]["id"]!.text
+    for _ in 0..<2 {
+      #expect(try b.say("THROTTLE REFUND all: 2 ID \(id)")["remaining"] == .integer(996))
+    }
+    #expect(try a.say("THROTTLE REFUND all: 3 ID \(id)")["remaining"] == .integer(997))
+  }
+
   /// A reload replaces the rules, not what was sent.
   @Test func aReloadJudgesWhatWasSentByTheNewRules() throws {
     #expect(try start("4511", on: a) == "accepted")

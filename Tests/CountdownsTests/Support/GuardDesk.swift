@@ -22,7 +22,7 @@ extension Desk {
   ) throws -> ThrottleView? {
     try with(key) {
       try engine.refundThrottle(
-        $0, cost: cost, generation: generation.map(Generation.init), at: now)
+        $0, cost: cost, generation: generation.map(Generation.init), at: now)?.view
     }
   }
 

@@ -9,8 +9,13 @@ extension FleetCheck {
     guard !world.settings.trouble.clocks, !simulation.wasFlushed else { return nil }
     let refunds = commands.filter { $0.words[1] == "REFUND" && $0.key.kind == .countdown }
     let refunded = Set(refunds.map { [$0.words[2], $0.words[4]] })
+    let returned = returned(commands, to: key)
+    func cost(of command: ClientCommand) -> Int {
+      let id = FleetSimulation.id(of: command, for: key)
+      return FleetSimulation.cost(of: command, for: key) - (id.flatMap { returned[$0] } ?? 0)
+    }
     let accepted = commands.filter {
-      FleetSimulation.cost(of: $0, for: key) > 0
+      cost(of: $0) > 0
         && !refunded.contains([$0.words[2], "\($0.reply?["generation"]?.int ?? 0)"])
     }
     // What is given back comes back at once, also if the limit was unused meanwhile.
@@ -22,9 +27,9 @@ extension FleetCheck {
     }
     let rules = simulation.rules(of: key)
     for (index, first) in accepted.enumerated() {
-      var cost = 0
+      var taken = 0
       for command in accepted[index...] {
-        cost += FleetSimulation.cost(of: command, for: key)
+        taken += cost(of: command)
         let time = command.ended! - first.began + Self.slack
         guard let rate = rules.rate else { continue }
         let allowed =
@@ -33,20 +38,31 @@ extension FleetCheck {
           + Double(givenBack(from: first.began, to: command.ended!))
         // Commands in between may have ended later.
         let last = accepted[index...].prefix { $0.began <= command.began }.map { $0.ended! }.max()!
-        if last <= command.ended!, Double(cost) > allowed + 1e-6 {
-          return "\(cost) taken in \(time) µs, allowed are \(allowed): \(command.text)"
+        if last <= command.ended!, Double(taken) > allowed + 1e-6 {
+          return "\(taken) taken in \(time) µs, allowed are \(allowed): \(command.text)"
         }
       }
       for window in rules.windows {
         let end = first.began + window.length.microseconds - Self.slack
         let inside = accepted[index...].filter { $0.ended! < end }
-        let cost = inside.reduce(0) { $0 + FleetSimulation.cost(of: $1, for: key) }
-        if cost > window.limit + givenBack(from: first.began, to: end) {
-          return "\(cost) taken within \(window.text), first: \(first.text)"
+        let taken = inside.reduce(0) { $0 + cost(of: $1) }
+        if taken > window.limit + givenBack(from: first.began, to: end) {
+          return "\(taken) taken within \(window.text), first: \(first.text)"
         }
       }
     }
     return nil
+  }
+
+  /// Returns how much of each TAKE may have been given back by its id. A TAKE of which all is given
+  /// back was none, however late that was.
+  private func returned(_ commands: [ClientCommand], to key: FleetKey) -> [Int: Int] {
+    var returned: [Int: Int] = [:]
+    for words in commands.map(\.words) where words[1] == "REFUND" && words.contains("ID") {
+      guard words[2] == key.name, let id = Int(words[5]) else { continue }
+      returned[id] = max(returned[id] ?? 0, Int(words[3])!)
+    }
+    return returned
   }
 
   /// Looks at the sends that the records of a named limit have: windows, blocks, and outcomes.

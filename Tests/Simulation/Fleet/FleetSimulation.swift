@@ -322,6 +322,12 @@ package final class FleetSimulation {
     }
   }
 
+  /// Returns the id of what a command has taken from a limit; nil if it has no record of that.
+  static func id(of command: ClientCommand, for limit: FleetKey) -> Int? {
+    let view = command.reply?["views"]?.elements?.first { $0["key"]?.string == limit.name }
+    return view?["id"]?.int
+  }
+
   /// Whether what was sent may be given back, so that the limit has room for others.
   var refundsSends: Bool { seed % 6 == 0 }
 
@@ -342,7 +348,16 @@ package final class FleetSimulation {
     return (key, world.pick(choices).split(separator: " ").map(String.init))
   }
 
+  /// Gives back what one of the newest TAKEs has taken from a limit.
+  private func randomRefund() -> (FleetKey, [String])? {
+    let limit = world.pick(Self.limits)
+    let ids = commands.suffix(100).compactMap { Self.id(of: $0, for: limit) }.suffix(6)
+    guard let id = ids.randomElement(using: &world.random) else { return nil }
+    return (limit, ["THROTTLE", "REFUND", limit.name, "\(world.number(1...2))", "ID", "\(id)"])
+  }
+
   private func randomTake() -> (FleetKey, [String]) {
+    if world.chance(oneIn: 4), let refund = randomRefund() { return refund }
     let ip = world.pick(["ip:1", "ip:2"])
     let words = ["THROTTLE", "TAKE"] + (world.chance(oneIn: 2) ? [ip, "all:"] : ["all:", ip])
     let key = FleetKey(.throttle, Array(words[2].utf8))

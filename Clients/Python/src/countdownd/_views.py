@@ -204,7 +204,9 @@ class CountdownView(View):
 
     @property
     def state(self) -> Literal["counting", "paused", "ready", "idle"]:
-        """`idle`: cancelled, with sends on record (and snapshots of an unknown key)."""
+        """`idle`: cancelled, with sends on record, or forgotten while limits count its sends
+        (and snapshots of an unknown key).
+        """
         return self.raw.get('state', 'counting')  # type: ignore[no-any-return]
 
     @property
@@ -678,6 +680,11 @@ class ThrottleView(View):
     def generation(self) -> int:
         """The fencing token."""
         return self.raw.get('generation') or 0
+
+    @property
+    def id(self) -> int:
+        """In a reply to TAKE of a named limit with windows: REFUND with this ID gives it back."""
+        return self.raw.get('id') or 0
 
     @property
     def reason(self) -> Reason | None:

@@ -86,7 +86,8 @@ package struct Countdown: Equatable, Sendable {
   package mutating func refund(at now: Instant) -> Bool {
     guard !isRefunded else { return false }
     isRefunded = true
-    sends &-= 1
+    // Its sends may have started over since.
+    if sends > 0 { sends -= 1 }
     if isPending { phase = .counting(until: now) }
     return true
   }

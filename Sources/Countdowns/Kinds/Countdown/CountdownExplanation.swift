@@ -42,19 +42,22 @@ package struct CountdownExplanation: FieldRecord, Equatable, Sendable {
       codeWhy = Self.text(code, sending, validity, isRefunded: machine.isRefunded, at: now)
     }
 
+    let isForgotten = sending?.record.isForgotten == true
     // A policy that the last START did not name does not apply.
     let sending = sending?.isInForce == true ? sending : nil
     if let sending { limits = Self.limits(sending.record, by: sending.policy, at: now) + named }
     var refusal = refusal
     if let limit = refusal?.limit, !rights.mayRead(.throttle, limit.span) { refusal?.limit = nil }
     reason = refusal?.reason
-    why = refusal.map { Self.text($0, machine, sending, at: now) } ?? acceptance(machine)
+    why =
+      refusal.map { Self.text($0, machine, sending, at: now) } ?? acceptance(machine, isForgotten)
   }
 
   // MARK: START
 
-  private func acceptance(_ machine: Countdown) -> String {
+  private func acceptance(_ machine: Countdown, _ isForgotten: Bool) -> String {
     switch state {
+    case .idle where isForgotten: "idle: only limits count what was sent; START is accepted"
     case .idle: "idle: it was cancelled; START is accepted"
     case .counting: "counting: its limits have room again; START is accepted"
     case _ where machine.isRefunded: "ready: the last send was refunded; START is accepted"

@@ -45,7 +45,9 @@ extension Option {
     Option(
       "LIMIT", "limit", .text(atMost: EntityRecord.longestKey),
       "The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or "
-        + "global need none.", repeats: true, keyOf: .throttle, more: .limits
+        + "global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT b:2`; two keys of one "
+        + "limit are an error, also if they are equal.",
+      repeats: true, keyOf: .throttle, more: .limits
     ) { request, reader, call throws(CommandError) in
       var limits: [[UInt8]] = []
       repeat {
@@ -192,7 +194,9 @@ let countdownCommands: [CommandSpec] = [
     CountdownKind.self, "FORGIVE",
     [
       .flag(
-        "LIMITS", "Also gives back what the key used of its limits.", { $0.withLimits = $1 }),
+        "LIMITS",
+        "Also gives back all that the key used of its limits, for as long as they count it.",
+        { $0.withLimits = $1 }),
       .generation({ $0.generation = $1 }),
     ],
     "Forget the sends and codes of a key, as if nothing had been sent or tried.",
@@ -246,7 +250,7 @@ private let limitsOfStart: CommandSpec.UsedKeys<StartRequest> = { call, request 
 
 /// The limits that REFUND gives a send back to.
 private let limitsOfSend: CommandSpec.UsedKeys<Generation?> = { call, _ in
-  call.givenLimits { $0.record.sends.last?.limits ?? [] }
+  call.givenLimits { $0.record.last?.limits ?? [] }
 }
 
 extension Call {

@@ -201,7 +201,8 @@ package struct CountdownView: EntityView, Equatable {
   func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field(
       "state", state.rawValue, .choice(State.self),
-      "`idle`: cancelled, with sends on record (and snapshots of an unknown key).")
+      "`idle`: cancelled, with sends on record, or forgotten while limits count its sends (and "
+        + "snapshots of an unknown key).")
     writer.generation(generation)
   }
 

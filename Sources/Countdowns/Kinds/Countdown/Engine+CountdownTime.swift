@@ -51,8 +51,8 @@ extension Engine {
         noteChange(ofCountdown: index, toSends: false)
         publish(countdown: index, machine, due: due, at: now)
       case .forgotten:
-        removeCountdown(index)
-        return
+        guard outlive(index, at: now) else { return removeCountdown(index) }
+        machine = countdowns.machine(index)
       case nil:
         break
       }

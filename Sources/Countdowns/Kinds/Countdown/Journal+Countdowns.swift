@@ -50,15 +50,18 @@ extension CountdownKind: JournaledKind {
       copy.isInForce = sending.isInForce
       (copy.ownUntil, copy.ownLeft) = (sending.ownUntil, sending.ownLeft)
       copy.limits = sending.limits.map { ThrottleKind.conceal($0, for: journal) }
-      for index in copy.record.sends.indices {
-        copy.record.sends[index].limits = copy.record.sends[index].limits.map {
-          ThrottleKind.conceal($0, for: journal)
-        }
-      }
+      conceal(&copy.record.sends, for: journal)
+      conceal(&copy.record.past, for: journal)
       state.sending = copy
     }
     var writer = StateWriter(offset: 0)
     write(journal.conceal(key).span, &state, to: &writer)
     return [writer.bytes]
+  }
+
+  private static func conceal(_ sends: inout [SendRecord.Send], for journal: Journal) {
+    for index in sends.indices {
+      sends[index].limits = sends[index].limits.map { ThrottleKind.conceal($0, for: journal) }
+    }
   }
 }

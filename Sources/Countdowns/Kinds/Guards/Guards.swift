@@ -45,7 +45,7 @@ extension GuardEntity: EntityState {
   }
 
   package var format: UInt8 {
-    guard tokens.format == EntityRecord.complete else { return machine.format }
+    guard tokens.format > machine.format else { return machine.format }
     return EntityRecord.isShared(machine.format)
       ? EntityRecord.completeShared : EntityRecord.complete
   }

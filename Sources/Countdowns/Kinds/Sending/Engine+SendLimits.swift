@@ -188,6 +188,44 @@ extension Engine {
     }
   }
 
+  // MARK: What only limits count
+
+  /// Drops sends that no limit counts any more.
+  func dropPast(_ sending: Sending, at now: Moment) {
+    let over = sending.record.past.prefix { counts($0) <= now.boot }.count
+    if over > 0 { sending.record.past.removeFirst(over) }
+  }
+
+  /// Returns until when limits count what only they still count; nil if there is nothing.
+  func countsPast(_ sending: Sending) -> Instant? { sending.record.past.map(counts).max() }
+
+  /// Returns until when limits count a send.
+  private func counts(_ send: SendRecord.Send) -> Instant {
+    send.limits.reduce(send.at) { until, key in
+      max(until, send.at + (rules(of: key.span)?.memory ?? .zero))
+    }
+  }
+
+  /// Lets a countdown that is to be forgotten be idle, as if it were new, while limits still count
+  /// what was sent: FORGIVE can give that back. Returns false if none does.
+  func outlive(_ index: UInt32, at now: Moment) -> Bool {
+    guard let sending = countdowns.sending(index) else { return false }
+    sending.record = sending.record.forgotten
+    dropPast(sending, at: now)
+    guard let until = countsPast(sending), until > now.boot else { return false }
+    sending.endWait()
+    var entity = countdowns[index]
+    entity.machine = Countdown(
+      entity.machine.plan, .idle(since: now.boot), sends: 0,
+      isRefunded: entity.machine.isRefunded)
+    connections.disown(EntityRef(.countdown, index), entity.owner)
+    (entity.owner, entity.tokens, entity.titles) = (.none, Tokens(), nil)
+    entity.annotations = Annotations()
+    countdowns[index] = entity
+    noteChange(ofCountdown: index, toSends: true)
+    return true
+  }
+
   // MARK: Support
 
   /// Forgets the sends of a key and their codes, as if nothing had been sent or tried.
@@ -201,14 +239,16 @@ extension Engine {
     try check(generation, against: countdowns.generation(index))
     try checkSendsWritable(index)
     if let sending = countdowns.sending(index) {
-      for send in sending.record.sends {
-        if withLimits {
-          refund(send, at: now)
-        } else if send.expires != nil {
+      if withLimits {
+        for send in sending.record.charged { refund(send, at: now) }
+        sending.record = SendRecord()
+      } else {
+        for send in sending.record.sends where send.expires != nil {
           learn(.ignored, of: send, at: now)
         }
+        // Later it may be forgiven with its limits.
+        sending.record = sending.record.forgotten
       }
-      sending.record = SendRecord()
       sending.endWait()
     }
     _ = countdowns[index].machine.retime(.zero, at: now.boot)

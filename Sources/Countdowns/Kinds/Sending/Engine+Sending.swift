@@ -23,7 +23,9 @@ extension Engine {
     // Nothing was sent, so a repeated request with the same token is a new one.
     countdowns[index].tokens.forget(generation)
     statistics.decisions.refunded += 1
-    if let sent { self.refund(sent, at: now) }
+    if let sent = sent ?? policyInForce(index)?.record.takePast(generation) {
+      self.refund(sent, at: now)
+    }
     policyInForce(index)?.endWait()
     shadow?.learn { other throws(EngineError) in
       _ = try other.refundCountdown(key, generation: generation, at: now)
@@ -237,6 +239,7 @@ extension Engine {
     sending.record.accept(
       countdowns[index].generation, &countdowns[index].machine, firesAtOnce: plan.firesAtOnce,
       by: policy, limits: limits, at: now.boot)
+    dropPast(sending, at: now)
     // Those that a newer one replaces.
     for send in open where sending.record.code(send.generation, at: now.boot) == nil {
       learn(.missed, of: send, at: now)
@@ -252,6 +255,9 @@ extension Engine {
       least = max(least, until - since)
     }
     guard let sending else { return least }
+    if case .idle(let since) = machine.phase, sending.record.isForgotten {
+      return max((countsPast(sending) ?? since) - since, .zero)
+    }
     let kept = sending.record.kept(
       machine, least: least, by: sending.policy, at: now.boot)
     // After CANCEL, sends on record keep the tokens.
@@ -285,7 +291,14 @@ extension Engine {
   func currentView(_ index: UInt32, at now: Moment) -> CountdownView {
     let last = countdownView(index, at: now)
     armOrRun(index, at: now)
-    return countdowns.contains(index) ? countdownView(index, at: now) : last
+    let isKnown = countdowns.contains(index) && !isForgotten(index)
+    return isKnown ? countdownView(index, at: now) : last
+  }
+
+  /// Whether a countdown is only there for what its limits count.
+  private func isForgotten(_ index: UInt32) -> Bool {
+    guard case .idle = countdowns.machine(index).phase else { return false }
+    return countdowns.sending(index)?.record.isForgotten ?? false
   }
 
   /// Returns the sends of a key, and the generation of the code that is meant: that of the newest

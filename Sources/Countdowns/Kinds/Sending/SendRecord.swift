@@ -85,6 +85,11 @@ package struct SendRecord: Equatable, Sendable {
   /// `lockCount`), and until when nothing is sent after the last of them.
   package internal(set) var locks: UInt32 = 0
   package internal(set) var lockedUntil: Instant?
+  /// Sends that the policy has forgotten and its limits may still count, oldest first. Only FORGIVE
+  /// and REFUND look at them, to give them back.
+  package internal(set) var past: [Send] = []
+  /// How many of them there are at most; the oldest make room.
+  package static let maximumPast = 1_000
   /// The codes that were tried at once last. While one of them is valid, PASS has to name its code.
   var tried: [Generation] = []
   /// The attempts in the policy's window of guesses, oldest first.
@@ -100,6 +105,7 @@ package struct SendRecord: Equatable, Sendable {
 
   /// The lowest version of records that has everything of it.
   var format: UInt8 {
+    if !past.isEmpty { return EntityRecord.past }
     if !guesses.isEmpty || !refunds.isEmpty { return EntityRecord.bounded }
     if !tried.isEmpty { return EntityRecord.triedAtOnce }
     if sends.contains(where: \.isShared) { return EntityRecord.shared }
@@ -127,7 +133,8 @@ package struct SendRecord: Equatable, Sendable {
   /// over when it was accepted.
   mutating func refund(by policy: SendPolicy, at now: Instant) {
     let count = sendCount(by: policy, at: now)
-    guard sends.popLast() != nil else { return }
+    guard let last = sends.popLast() else { return }
+    past.removeAll { $0.generation == last.generation }
     number = count > 0 ? count - 1 : 0
     guard policy.rules.refunds != nil else { return }
     pruneRefunds(by: policy, at: now)
@@ -154,6 +161,7 @@ package struct SendRecord: Equatable, Sendable {
     record.number = sendCount(by: old, at: now)
     record.sends = sends.compactMap { send in
       guard send.at + old.longest <= now else { return send }
+      record.note(past: CollectionOfOne(send))
       guard let expires = send.expires, expires > now else { return nil }
       var send = send
       send.at = now + Interval.longest * -1
@@ -167,7 +175,44 @@ package struct SendRecord: Equatable, Sendable {
     let stale = sends.dropLast().prefix { send in
       send.at + policy.longest <= now && send.expires == nil
     }
+    note(past: stale)
     sends.removeFirst(stale.count)
+  }
+
+  /// Notes sends that are on record no longer, or not at the moment at which they were.
+  private mutating func note(past old: some Collection<Send>) {
+    for send in old where !send.limits.isEmpty {
+      guard !past.contains(where: { $0.generation == send.generation }) else { continue }
+      past.append(send)
+      past[past.count - 1].expires = nil
+    }
+    if past.count > Self.maximumPast { past.removeFirst(past.count - Self.maximumPast) }
+  }
+
+  /// A record without sends but those that only limits count, as if the key were new.
+  var forgotten: SendRecord {
+    var record = self
+    record.note(past: sends)
+    var new = SendRecord()
+    new.past = record.past
+    return new
+  }
+
+  /// Whether limits are all that still counts what was sent.
+  var isForgotten: Bool { sends.isEmpty && number == 0 && lockedUntil == nil && !past.isEmpty }
+
+  /// Removes the send of a generation that only limits still count.
+  mutating func takePast(_ generation: Generation) -> Send? {
+    past.lastIndex { $0.generation == generation }.map { past.remove(at: $0) }
+  }
+
+  /// The newest send, also if only limits still count it.
+  var last: Send? { sends.last ?? past.last }
+
+  /// All sends that limits may count.
+  var charged: [Send] {
+    let known = Set(past.map(\.generation))
+    return past + sends.filter { !known.contains($0.generation) }
   }
 
   // MARK: State
@@ -255,7 +300,7 @@ package struct SendRecord: Equatable, Sendable {
 
   /// When the newest of what outlives the owner of the countdown began; nil if nothing does.
   var lastUse: Instant? {
-    [sends.last?.at, guesses.last?.at, refunds.last, lockedUntil].compactMap(\.self).max()
+    [last?.at, guesses.last?.at, refunds.last, lockedUntil].compactMap(\.self).max()
   }
 
   /// Returns until when a send matters, to a window or for its valid code; or an attempt or a

@@ -27,21 +27,8 @@ extension Sending {
     visitor.instant("own_until", &ownUntil)
     visitor.field("locks", &record.locks)
     visitor.instant("locked_until", &record.lockedUntil)
-    // Most sends were charged to the same limits as the one before.
-    var limits = limits
     visitor.keys(&limits)
-    if Visitor.isReading { self.limits = limits }
-    for index in record.sends.indices {
-      var isSame = record.sends[index].limits == limits
-      visitor.field("same_limits", &isSame)
-      if !isSame {
-        var others = record.sends[index].limits
-        visitor.keys(&others)
-        limits = others
-      }
-      if Visitor.isReading { record.sends[index].limits = limits }
-      if EntityRecord.hasShares(visitor.format) { visitor.shares(&record.sends[index]) }
-    }
+    visitor.charges(&record.sends, after: limits)
     if visitor.format >= EntityRecord.pausedWait { visitor.interval("own_left", &ownLeft) }
     guard visitor.format >= EntityRecord.triedAtOnce else { return }
     visitor.list("tried", &record.tried, blank: Generation(0)) { $0.generation(&$1) }
@@ -53,10 +40,33 @@ extension Sending {
     visitor.optional("refund_window", &rules.refunds, blank: .blank) { $1.fields(&$0) }
     visitor.list("refunds", &record.refunds, blank: .zero) { $0.instant("at", &$1) }
     visitor.require(max(record.guesses.count, record.refunds.count) <= SendPolicy.maximumInWindow)
+    guard visitor.format >= EntityRecord.past else { return }
+    visitor.list("past", &record.past)
+    visitor.require(record.past.count <= SendRecord.maximumPast)
+    guard !visitor.hasFailed else { return }
+    visitor.charges(&record.past, after: limits)
   }
 }
 
 extension StateVisitor {
+  /// Visits the limits that sends were charged to. Most have the same as the one before.
+  fileprivate mutating func charges(
+    _ sends: inout [SendRecord.Send], after limits: [[UInt8]]
+  ) {
+    var limits = limits
+    for index in sends.indices {
+      var isSame = sends[index].limits == limits
+      field("same_limits", &isSame)
+      if !isSame {
+        var others = sends[index].limits
+        keys(&others)
+        limits = others
+      }
+      if Self.isReading { sends[index].limits = limits }
+      if EntityRecord.hasShares(format) { shares(&sends[index]) }
+    }
+  }
+
   /// Visits the ids of a send whose keys are known.
   fileprivate mutating func shares(_ send: inout SendRecord.Send) {
     var ids = send.isShared ? send.shares.map(\.id) : []

@@ -111,10 +111,13 @@ extension Engine {
     return isFull
   }
 
-  /// Gives a send back to the limits that it was charged to.
+  /// Gives a send back to the limits that it was charged to, and that still count it.
   func refund(_ send: SendRecord.Send, at now: Moment) {
     journal?.willChange(send.limits, at: now)
-    for index in send.limits.indices { settle(send, index, nil, at: now) }
+    for (index, key) in send.limits.enumerated() {
+      if let rules = rules(of: key.span), send.at + rules.memory <= now.boot { continue }
+      settle(send, index, nil, at: now)
+    }
   }
 
   private func settle(

@@ -89,26 +89,41 @@ extension Engine {
     return (true, taken(index, answer, token, digest, at: now))
   }
 
-  /// Gives `cost` back. Returns nil if nothing of the rate limit is used.
+  /// Gives `cost` back: the newest, or of what was taken with an id. Returns nil if nothing of the
+  /// rate limit is used. `isFirst` is false if there is nothing to give back of that id.
   package func refundThrottle(
-    _ key: Span<UInt8>, cost: UInt32, generation: Generation?, token: [UInt8]? = nil,
-    digest: Int64 = 0, at now: Moment
-  ) throws(EngineError) -> ThrottleView? {
-    guard let index = current(ThrottleKind.self, key, at: now) else { return nil }
+    _ key: Span<UInt8>, cost: UInt32, id: Int64? = nil, generation: Generation?,
+    token: [UInt8]? = nil, digest: Int64 = 0, at now: Moment
+  ) throws(EngineError) -> (isFirst: Bool, view: ThrottleView)? {
+    let index = current(ThrottleKind.self, key, at: now)
+    let rules = rules(of: key) ?? index.flatMap { throttles[$0].machine.limit?.rules }
+    if id != nil, rules.map({ $0.retention == .zero }) ?? true {
+      throw .limits(.hasNoRecord(key: Array(key)))
+    }
+    guard let index else { return nil }
     try check(generation, against: throttles[index].generation)
     try checkWritable(.none)
     let hadRoom = throttles[index].machine.limit?.roomAt == nil
-    throttles[index].machine.refundNewest(cost, at: now.boot)
+    var isFirst = true
+    if let id, let rules {
+      isFirst = throttles[index].machine.refund(cost, of: id, by: rules, at: now.boot)
+    } else {
+      throttles[index].machine.refundNewest(cost, at: now.boot)
+    }
     syncSends(of: index)
+    guard isFirst else {
+      statistics.decisions.repeated += 1
+      return (false, ThrottleView(throttles[index], at: now))
+    }
     throttles[index].tokens.remember(
       token, of: .refund, throttles[index].generation, digest: digest, at: now.boot)
     let view = ThrottleView(throttles[index], at: now)
     publish(ThrottleKind.self, index, .refunded, at: now) { _ in view }
     endIfUnused(index, hadRoom: hadRoom, at: now)
     shadow?.learn { other throws(EngineError) in
-      _ = try other.refundThrottle(key, cost: cost, generation: nil, at: now)
+      _ = try other.refundThrottle(key, cost: cost, id: id, generation: nil, at: now)
     }
-    return view
+    return (true, view)
   }
 
   private func taken(

@@ -30,6 +30,7 @@ extension Fleet {
       // The copies have what was taken. What refused is the longest wait that is known.
       var known = dispatcher.engine.lookAtLimits(
         request, isRepeated: take.isRepeated, at: dispatcher.host.now)
+      for charge in take.taken { known.name(charge.share, by: dispatcher.engine) }
       known.refusal = take.refusal.map { refusal in
         known.refusal.map { $0.until > refusal.until ? $0 : refusal } ?? refusal
       }
@@ -186,6 +187,16 @@ extension LimitsRequest {
   /// Returns what was taken from a limit.
   fileprivate func charge(_ key: [UInt8], _ result: FleetAction.Result) -> LimitCharge {
     LimitCharge(share: LimitShare(key: key, id: result.id), cost: cost, taken: result.time)
+  }
+}
+
+extension LimitsAnswer {
+  /// Notes the id of what was taken from one of the limits.
+  fileprivate mutating func name(_ share: LimitShare, by engine: Engine) {
+    guard let place = views.firstIndex(where: { $0.key == share.key }),
+      let rules = engine.rules(of: share.key.span)
+    else { return }
+    views[place].name(share.id, by: rules)
   }
 }
 

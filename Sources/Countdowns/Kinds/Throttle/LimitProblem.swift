@@ -14,6 +14,8 @@ package enum LimitProblem: Error, Equatable {
   /// The configuration has no such limit.
   case unknown(key: [UInt8], known: [String])
   case costTooHigh(name: String, maximum: Int64)
+  /// Nothing is known of a single TAKE, so none can be given back by its id.
+  case hasNoRecord(key: [UInt8])
 
   var text: String {
     switch self {
@@ -39,6 +41,9 @@ package enum LimitProblem: Error, Equatable {
         + ". A limit without a name needs BURST and RATE"
     case .costTooHigh(let name, let maximum):
       "COST is more than \(maximum), the most that '\(name)' ever allows at once"
+    case .hasNoRecord(let key):
+      "'\(quoted(key.span))' has no windows, so it has no record of each TAKE; leave out ID (TOKEN "
+        + "makes REFUND safe to repeat)"
     }
   }
 
@@ -150,7 +155,7 @@ extension Engine {
     if let id = try accepted(request) {
       statistics.decisions.repeated += 1
       return LimitsAnswer(
-        isRepeated: true, id: id, views: views(of: charges, ofFirst: token, at: now))
+        isRepeated: true, id: id, views: views(of: charges, id: id, ofFirst: token, at: now))
     }
     guard !request.isPeek else { return look(at: charges, cost: cost, at: now) }
     if let refusal = refusal(of: charges, cost: cost, at: now) {
@@ -168,7 +173,7 @@ extension Engine {
       other.number(next: id)
       _ = try other.takeLimits(LimitsRequest(keys: keys, cost: cost), by: client, at: now)
     }
-    return LimitsAnswer(id: id.value, views: views(of: charges, at: now))
+    return LimitsAnswer(id: id.value, views: views(of: charges, id: id.value, at: now))
   }
 
   /// Throws unless all keys are of named limits that can have so much taken.
@@ -228,17 +233,22 @@ extension Engine {
     publish(ThrottleKind.self, index, .refused, reason: refusal.reason, at: now)
   }
 
-  /// - Parameter token: the token by whose first time the views have their generations.
+  /// - Parameters:
+  ///   - id: the id of what was taken; 0 if nothing was, or only the token knows it.
+  ///   - token: the token by whose first time the views have their generations.
   private func views(
-    of charges: [Charge], cost: UInt32 = 1, ofFirst token: [UInt8]? = nil, at now: Moment
+    of charges: [Charge], id: Int64 = 0, ofFirst token: [UInt8]? = nil, at now: Moment
   ) -> [ThrottleView] {
-    var views = views(of: charges, cost: cost, at: now)
-    guard let token else { return views }
+    var views = views(of: charges, cost: 1, at: now)
     for place in views.indices {
-      guard let index = throttles.find(views[place].key),
-        let first = throttles[index].tokens.generation(token, of: .take)
-      else { continue }
-      views[place].generation = first
+      var id = id
+      if let token, let index = throttles.find(views[place].key),
+        let first = throttles[index].tokens.entry(token, of: .take)
+      {
+        views[place].generation = first.generation
+        id = first.id
+      }
+      views[place].name(id, by: charges[place].rules)
     }
     return views
   }

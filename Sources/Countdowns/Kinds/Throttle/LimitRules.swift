@@ -6,6 +6,8 @@ package final class LimitRules: Sendable, Hashable {
   /// How long a send is on record: for the windows, and until its code counts for `passed`; zero
   /// if no send is recorded.
   package let retention: Interval
+  /// How long a send counts at most: to windows and for `passed`, and until the rate has it back.
+  package let memory: Interval
   /// The length of the longest window; zero without windows.
   package let longest: Interval
   /// The rate, or one that nothing reaches.
@@ -19,6 +21,7 @@ package final class LimitRules: Sendable, Hashable {
     rate = rules.rate ?? .unlimited
     longest = rules.windows.map(\.length).max() ?? .zero
     retention = max(longest, rules.passed?.within ?? .zero)
+    memory = max(retention, rules.rate?.fullTime ?? .zero)
   }
 
   /// Stops sends if too few of their codes are entered.

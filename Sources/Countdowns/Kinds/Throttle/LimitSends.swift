@@ -29,6 +29,8 @@ package struct LimitSends: Equatable, Sendable {
     fileprivate var bits: Int64
     /// The number of units: 1 to `LimitRules.maximumInWindow`.
     package fileprivate(set) var count: UInt32
+    /// How many units more it took, which were given back by its id.
+    package fileprivate(set) var refunded: UInt32 = 0
 
     package init(at: Instant, id: Int64, count: UInt32 = 1, _ outcome: Outcome) {
       self.at = at
@@ -67,6 +69,9 @@ package struct LimitSends: Equatable, Sendable {
   /// Where the units of the first send begin.
   private var start: Int64 = 0
   private var pages: Deque<Page> = []
+  /// How many units of a send were given back by its id: another REFUND gives back what is more.
+  /// Few sends have any.
+  private var refunded: [Int64: UInt32] = [:]
   /// The slots of pages that have changed, and of pages that are empty, since they were taken.
   private var changed: [UInt32] = []
   private var freed: [UInt32] = []
@@ -102,6 +107,7 @@ package struct LimitSends: Equatable, Sendable {
     var send = Send(
       at: entry.at, id: 0, count: UInt32(clamping: entry.end - begin(index)), .unknown)
     send.bits = entry.bits
+    if !refunded.isEmpty { send.refunded = refunded[entry.id] ?? 0 }
     return send
   }
 
@@ -110,6 +116,7 @@ package struct LimitSends: Equatable, Sendable {
   mutating func append(_ send: Send) {
     let end = (all.last?.end ?? start) + Int64(send.count)
     all.append(Entry(at: send.at, bits: send.bits, end: end))
+    if send.refunded > 0 { refunded[send.id] = send.refunded }
     if let last = pages.indices.last, pages[last].filled < Self.pageSize {
       pages[last].count += 1
       pages[last].filled += 1
@@ -127,6 +134,7 @@ package struct LimitSends: Equatable, Sendable {
     start += Int64(units)
     while let first = all.first, first.end <= start {
       all.removeFirst()
+      forgetRefunds(of: first.id)
       pages[0].count -= 1
       if pages[0].count == 0 { removePage(0) }
     }
@@ -150,6 +158,28 @@ package struct LimitSends: Equatable, Sendable {
     return left < Int64(units)
   }
 
+  /// Removes units of a send until so many are given back by its id, however often that is asked.
+  ///
+  /// - Returns: how many it removes, and when they were taken; nil if there is nothing to remove.
+  mutating func refund(
+    _ units: UInt32, of id: Int64
+  ) -> (units: UInt32, taken: Instant)? {
+    guard let index = index(of: id) else { return nil }
+    let (before, taken, count) = (refunded[id] ?? 0, all[index].at, count)
+    guard units > before, remove(units - before, of: id) else { return nil }
+    let removed = UInt32(count - self.count)
+    if self.index(of: id) != nil { refunded[id] = before + removed }
+    return (removed, taken)
+  }
+
+  /// Whether anything was given back of a send that is on record.
+  var hasRefunds: Bool { !refunded.isEmpty }
+
+  private mutating func forgetRefunds(of id: Int64) {
+    // What an earlier release has stored may be more than one send.
+    if !refunded.isEmpty, index(of: id) == nil { refunded[id] = nil }
+  }
+
   /// Sets the outcome of a send. Returns false if that changes nothing.
   mutating func set(_ outcome: Outcome, of id: Int64) -> Bool {
     guard let index = index(of: id), all[index].bits & 3 == Outcome.unknown.rawValue else {
@@ -168,7 +198,7 @@ package struct LimitSends: Equatable, Sendable {
     let page = page(of: index).number
     note(page)
     guard removed == has else { return removed }
-    all.remove(at: index)
+    forgetRefunds(of: all.remove(at: index).id)
     pages[page].count -= 1
     if pages[page].count == 0 { removePage(page) }
     return removed
@@ -288,6 +318,7 @@ package struct LimitSends: Equatable, Sendable {
     var end = begin(index)
     let entries = sends.map { send in
       end += Int64(send.count)
+      if send.refunded > 0 { refunded[send.id] = send.refunded }
       return Entry(at: send.at, bits: send.bits, end: end)
     }
     let added = end - begin(index)
@@ -305,6 +336,9 @@ extension LimitSends.Send: Stored {
     guard EntityRecord.hasCounts(visitor.format) else { return }
     visitor.field("units", &count)
     visitor.require((1...UInt32(LimitRules.maximumInWindow)).contains(count))
+    guard EntityRecord.hasRefunds(visitor.format) else { return }
+    visitor.field("refunded", &refunded)
+    visitor.require(refunded <= UInt32(Throttle.Rate.maximum))
   }
 }
 
@@ -314,6 +348,7 @@ extension StateWriter {
     var sends = sends
     let isPlain = sends.allSatisfy { $0.count == 1 }
     format = isPlain ? EntityRecord.sends : EntityRecord.countedSends
+    if sends.contains(where: { $0.refunded > 0 }) { format = EntityRecord.refundedSends }
     integer(format)
     text(key)
     list("sends", &sends)

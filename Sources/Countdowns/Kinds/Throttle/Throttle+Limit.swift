@@ -103,6 +103,22 @@ extension Throttle {
     }
   }
 
+  /// Gives back what was taken with an id, until `cost` of it is given back in all: to windows that
+  /// it has not left, and to the rate what has not come back. Returns false if that is nothing.
+  mutating func refund(
+    _ cost: UInt32, of id: Int64, by rules: LimitRules, at now: Instant
+  ) -> Bool {
+    guard let busySince = limit?.busySince else { return false }
+    let given = changeLimit { limit, _ in
+      limit.prune(by: rules, at: now)
+      return limit.sends.refund(cost, of: id)
+    }
+    guard let (units, taken) = given else { return false }
+    if id >= busySince, emptyRate > now { refund(units, taken: taken, at: now) }
+    changeLimit { limit, rate in limit.roomAt = limit.fullUntil(rate, at: now) }
+    return true
+  }
+
   /// Gives back the newest `cost`.
   mutating func refundNewest(_ cost: UInt32, at now: Instant) {
     refund(cost, at: now)

@@ -33,6 +33,9 @@ package struct Throttle: Guard {
       self.period = period
     }
 
+    /// The time in which a whole burst comes back, rounded up.
+    var fullTime: Interval { time(of: full) }
+
     /// One use and a whole burst, in units of 1/`count` µs.
     fileprivate var use: UInt128 { UInt128(period.microseconds) }
     fileprivate var full: UInt128 { UInt128(burst) * use }
@@ -217,6 +220,7 @@ extension Throttle {
   package var format: UInt8 {
     guard let limit else { return EntityRecord.plain }
     guard limit.sends.isWhole else { return EntityRecord.extended }
+    if limit.sends.hasRefunds { return EntityRecord.refundedShared }
     return limit.sends.count == limit.sends.sendCount
       ? EntityRecord.shared : EntityRecord.countedShared
   }

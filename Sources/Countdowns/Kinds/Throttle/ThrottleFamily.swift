@@ -12,6 +12,7 @@ private struct TakeRequest {
 /// The arguments of THROTTLE REFUND, beyond the key.
 private struct RefundRequest {
   var cost: UInt32
+  var id: Int64?
   var generation: Generation?
   var token: [UInt8]?
 }
@@ -49,8 +50,10 @@ private let takeThrottle = CommandSpec(
   "THROTTLE", "TAKE",
   [
     .key,
-    .key("limit", of: .throttle, "The keys of more named limits: all have room, or none is taken.")
-      .repeated,
+    .key(
+      "limit", of: .throttle,
+      "The keys of more named limits, each given once: all have room, or none is taken."
+    ).repeated,
   ],
   [
     .integer(
@@ -139,7 +142,8 @@ private func takeLimits(
     try call.engine.takeLimits(limits, by: call.client, at: call.now)
   }
   call.engine.journal?.note(
-    answer.answer, retryAfterMS: answer.retryAfterMS(at: call.now), limit: answer.refusal?.limit)
+    answer.answer, Generation(answer.id), retryAfterMS: answer.retryAfterMS(at: call.now),
+    limit: answer.refusal?.limit)
   call.session.output.record(answer.reply(at: call.now), for: call.session.rights)
 }
 
@@ -186,7 +190,13 @@ struct LimitsReply: FieldRecord {
 private let refundThrottle = CommandSpec(
   "THROTTLE", "REFUND",
   [.key, Parameter("n", .integer(1...Throttle.Rate.maximum), "How much to give back.")],
-  [.generation({ $0.generation = $1 }), .token({ $0.token = $1 })],
+  [
+    .integer(
+      "ID",
+      "The `id` of a TAKE: gives back until `n` of it is given back in all. What has left a window "
+        + "gives nothing back there.", { $0.id = $1 }, in: 1...Int64.max, value: "id"),
+    .generation({ $0.generation = $1 }), .token({ $0.token = $1 }),
+  ],
   group: .entities(.throttle), [.write, .fast], "Give back what was taken but not used.",
   .answerOrNull,
   request: { call throws(CommandError) in
@@ -195,16 +205,17 @@ private let refundThrottle = CommandSpec(
   },
   handler: { call, request throws(CommandError) in
     let key = try call.key()
-    let digest = request.token == nil ? 0 : Tokens.digest([Array(key)], request.cost)
+    let digest =
+      request.token == nil ? 0 : Tokens.digest([Array(key)], request.cost, id: request.id ?? 0)
     guard try !call.isRepeated(ThrottleKind.self, key, request.token, .refund, digest: digest)
     else { return }
-    let view = try call.run { () throws(EngineError) in
+    let answer = try call.run { () throws(EngineError) in
       try call.engine.refundThrottle(
-        key, cost: request.cost, generation: request.generation, token: request.token,
-        digest: digest, at: call.now)
+        key, cost: request.cost, id: request.id, generation: request.generation,
+        token: request.token, digest: digest, at: call.now)
     }
-    guard let view else { return call.session.output.null() }
-    call.reply(view, Answer(isAccepted: true))
+    guard let answer else { return call.session.output.null() }
+    call.reply(answer.view, Answer(isFirst: answer.isFirst))
   })
 
 extension LimitRules {

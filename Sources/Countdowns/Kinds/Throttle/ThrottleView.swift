@@ -11,6 +11,8 @@ package struct ThrottleView: GuardView, ViewOfEntity, Equatable {
   package var key: [UInt8]
   package var state: State
   package var generation: Generation
+  /// In a reply to TAKE: by which REFUND gives it back; nil if there is nothing to give back by it.
+  package private(set) var id: Int64?
   package var limit: Int64
   package var remaining: Int64
   /// The time until a request of the given cost, or of cost 1, is accepted.
@@ -81,11 +83,25 @@ package struct ThrottleView: GuardView, ViewOfEntity, Equatable {
   package var kind: EntityKind { .throttle }
   package var isDurable: Bool { true }
 
-  package static var blank: ThrottleView { ThrottleView(.blank, at: .zero) }
+  package static var blank: ThrottleView {
+    var view = ThrottleView(.blank, at: .zero)
+    view.id = 0
+    return view
+  }
+
+  /// Notes the id of what was taken, if its limit has a record of that.
+  mutating func name(_ id: Int64, by rules: LimitRules) {
+    if id > 0, rules.retention > .zero { self.id = id }
+  }
 
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
     writer.key(key)
     writer.generation(generation)
+    if let id {
+      writer.field(
+        "id", id, .count,
+        "In a reply to TAKE of a named limit with windows: REFUND with this ID gives it back.")
+    }
     writer.answer(answer, [.rate, .repeated, .degraded, .limit, .blocked])
     writeState(to: &writer)
   }

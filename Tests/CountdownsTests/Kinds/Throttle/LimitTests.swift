@@ -100,6 +100,113 @@ import Testing
     #expect(try left("ip:1") == "1" && left("all:") == "4")
   }
 
+  // MARK: REFUND by an id
+
+  /// Returns a daemon whose limit `w` has these windows.
+  private func counter(windows: [SendPolicy.Window], rate: Throttle.Rate? = nil) throws
+    -> DispatcherHarness
+  {
+    var rules = LimitRules.Rules()
+    (rules.windows, rules.rate) = (windows, rate)
+    var settings = try Self.settings()
+    settings.throttles["w"] = try LimitRules(rules)
+    return DispatcherHarness(engine: settings)
+  }
+
+  /// Takes from `w:1`, and returns the id.
+  private func take(_ counter: DispatcherHarness, _ cost: Int = 1) throws -> String {
+    let taken = try counter.say("THROTTLE TAKE w:1 COST \(cost)")
+    #expect(taken["accepted"] == .integer(1))
+    return try #require(taken["views"]!.elements[0]["id"]).text
+  }
+
+  /// express-rate-limit-647: what was given back late made room in a window that it had left
+  @Test func aRefundNamesItsTake() throws {
+    let counter = try counter(windows: [.init(limit: 2, length: .seconds(10))])
+    let first = try take(counter)
+    counter.pass(9_000)
+    _ = try take(counter)
+    counter.pass(1_500)
+    let refund = try counter.say("THROTTLE REFUND w:1 1 ID \(first)")
+    #expect(refund["accepted"] == .integer(1) && refund["reason"] == .bulk("repeated"))
+    #expect(refund["remaining"] == .integer(1))
+    _ = try take(counter)
+    #expect(try counter.say("THROTTLE TAKE w:1")["accepted"] == .integer(0))
+    // Without an id it is the newest.
+    #expect(try counter.say("THROTTLE REFUND w:1 1")["reason"] == .null)
+    _ = try take(counter)
+  }
+
+  @Test func eachWindowGivesBackWhatHasNotLeftIt() throws {
+    let counter = try counter(windows: [
+      .init(limit: 2, length: .seconds(10)), .init(limit: 3, length: .seconds(3_600)),
+    ])
+    let first = try take(counter)
+    counter.pass(9_000)
+    _ = try take(counter)
+    counter.pass(1_500)
+    _ = try take(counter)
+    func limits() throws -> [String] {
+      try counter.say("THROTTLE WHY w:1")["limits"]!.elements.map { String($0.text.prefix(6)) }
+    }
+    #expect(try limits() == ["2 of 2", "3 of 3"])
+    #expect(try counter.say("THROTTLE REFUND w:1 1 ID \(first)")["reason"] == .null)
+    #expect(try limits() == ["2 of 2", "2 of 3"])
+  }
+
+  @Test func whatARateHasBackIsNotGivenBackAgain() throws {
+    let counter = try counter(
+      windows: [.init(limit: 9, length: .days(1))],
+      rate: Throttle.Rate(burst: 4, count: 1, period: .seconds(10)))
+    let first = try take(counter, 2)
+    counter.pass(15_000)
+    _ = try take(counter, 2)
+    // Half of one is left of the first, and as much of the second is back.
+    let refund = try counter.say("THROTTLE REFUND w:1 2 ID \(first)")
+    #expect(refund["reset_after_ms"] == .integer(86_400_000))
+    #expect(try counter.say("THROTTLE WHY w:1")["limits"]!.elements[0].text.hasPrefix("2 of 4"))
+    #expect(try counter.say("THROTTLE WHY w:1")["limits"]!.elements[1].text.hasPrefix("2 of 9"))
+  }
+
+  @Test func aRefundOfAnIdIsAboutAllOfItHoweverOftenItIsAsked() throws {
+    let windows = [SendPolicy.Window(limit: 10, length: .seconds(3_600))]
+    var counter = try counter(windows: windows)
+    let id = try take(counter, 5)
+    _ = try take(counter, 2)
+    func refund(_ n: Int, _ more: String = "") throws -> String {
+      let reply = try counter.say("THROTTLE REFUND w:1 \(n) ID \(id)\(more)")
+      return "\(reply["reason"]!.text) \(reply["remaining"]!.text)"
+    }
+    #expect(try refund(2, " TOKEN t") == "null 5")
+    #expect(try refund(2, " TOKEN t") == "repeated 5" && refund(2) == "repeated 5")
+    #expect(try refund(1) == "repeated 5")
+    #expect(try refund(3) == "null 6")
+    // It is stored with the sends.
+    let engine = counter.dispatcher.engine
+    let state = try #require(WholeState(bytes: engine.wholeState().bytes(offset: 3), offset: 3))
+    let restarted = try self.counter(windows: windows)
+    restarted.host.now = counter.host.now
+    #expect(restarted.dispatcher.engine.restore(state, at: counter.host.now)?.isEmpty == true)
+    counter = restarted
+    #expect(try refund(3) == "repeated 6")
+    #expect(try refund(100) == "null 8" && refund(100) == "repeated 8")
+    try counter.expectError("THROTTLE REFUND w:1 2 ID 999 TOKEN t", "another request")
+  }
+
+  @Test func withoutARecordOfEachTakeThereIsNothingToName() throws {
+    let views = try counter.say("THROTTLE TAKE ip:1 range:4 TOKEN t")["views"]!.elements
+    #expect(views[0]["id"] == nil && views[1]["id"] != nil)
+    let again = try counter.say("THROTTLE TAKE ip:1 range:4 TOKEN t")["views"]!.elements
+    #expect(again[0]["id"] == nil && again[1]["id"] == views[1]["id"])
+    #expect(try counter.say("THROTTLE TAKE range:4 PEEK")["views"]!.elements[0]["id"] == nil)
+    #expect(try counter.say("THROTTLE GET range:4")["id"] == nil)
+    _ = try counter.say("THROTTLE TAKE k BURST 5 RATE 1/1s")
+    for key in ["ip:1", "k", "nothing"] {
+      try counter.expectError("THROTTLE REFUND \(key) 1 ID 7", "'\(key)' has no windows", "TOKEN")
+    }
+    #expect(try counter.say("THROTTLE REFUND range:5 1 ID 7") == .null)
+  }
+
   // MARK: One key
 
   @Test func aGlobalLimitHasOneKey() throws {
@@ -661,8 +768,9 @@ import Testing
     #expect(try left("ip:1") == "1")
     try counter.expectError("COUNTDOWN FORGIVE 99", "NOTFOUND")
     #expect(line(try start("4511")) == "accepted")
+    // Also what was forgiven without its limits.
     _ = try counter.say("COUNTDOWN FORGIVE 4511 LIMITS")
-    #expect(try left("ip:1") == "1" && left("range:45") == "2")
+    #expect(try left("ip:1") == "unused" && left("range:45") == "unused")
     let notices = ["false", "true"].map { "forgiven 4511 \($0) uid 1000" }
     #expect(counter.host.notices == notices)
     let stranger = counter.open(as: Peer(uid: 4_711))
@@ -673,6 +781,61 @@ import Testing
       }
       #expect(text.hasPrefix("NOPERM"))
     }
+  }
+
+  /// The policy has no windows, so it forgets a key after `keep-ready`. `all` counts for a day.
+  @Test func forgiveGivesBackWhatOnlyLimitsStillCount() throws {
+    for (ip, seconds, sends) in [(1, 0, 1), (2, 400, 2), (1, 700, 1)] as [(Int, Int64, Int64)] {
+      counter.pass(seconds * 1_000)
+      let started = try start("4511", "\(ip)")
+      #expect(started["accepted"] == .integer(1) && started["sends"] == .integer(sends))
+      _ = try counter.say("COUNTDOWN PASS 4511")
+    }
+    #expect(line(try start("4599", "9")) == "accepted")
+    counter.pass(700_000)
+    let view = try counter.say("COUNTDOWN GET 4511")
+    #expect(view["state"] == .bulk("idle") && view["sends"] == .integer(0))
+    #expect(try counter.say("COUNTDOWN ATTEMPT 4511")["reason"] == .bulk("expired"))
+    #expect(
+      try counter.say("COUNTDOWN WHY 4511")["why"]
+        == .bulk("idle: only limits count what was sent; START is accepted"))
+    let engine = counter.dispatcher.engine
+    let state = try #require(WholeState(bytes: engine.wholeState().bytes(offset: 3), offset: 3))
+    let restarted = DispatcherHarness(engine: try Self.settings())
+    restarted.host.now = counter.host.now
+    #expect(restarted.dispatcher.engine.restore(state, at: counter.host.now)?.isEmpty == true)
+    for counter in [counter, restarted] {
+      #expect(try counter.say("THROTTLE GET all:")["remaining"] == .integer(1))
+      _ = try counter.say("COUNTDOWN FORGIVE 4511 LIMITS")
+      #expect(try counter.say("THROTTLE GET all:")["remaining"] == .integer(4))
+      #expect(try counter.say("COUNTDOWN GET 4511") == .null)
+      try counter.expectError("COUNTDOWN FORGIVE 4511 LIMITS", "NOTFOUND")
+    }
+  }
+
+  @Test func aForgottenKeyIsIdleForAsLongAsItsLimitsCountIt() throws {
+    _ = try start("4511")
+    counter.pass(86_400_000 - 1)
+    #expect(try counter.say("COUNTDOWN GET 4511")["state"] == .bulk("idle"))
+    counter.pass(1)
+    #expect(try counter.say("COUNTDOWN GET 4511") == .null)
+    #expect(try counter.say("DBSIZE") == .integer(0))
+  }
+
+  @Test func aSendThatOnlyLimitsCountCanBeRefunded() throws {
+    let sent = try start("4511")["generation"]!.text
+    counter.pass(700_000)
+    #expect(try left("all:") == "4")
+    #expect(try counter.say("COUNTDOWN REFUND 4511 GENERATION \(sent)")["reason"] == .null)
+    #expect(try left("all:") == "unused")
+    try counter.expectError("COUNTDOWN REFUND 4511 GENERATION \(sent)", "NOTFOUND")
+  }
+
+  @Test(arguments: ["LIMIT ip:1 ip:1", "LIMIT ip:1 LIMIT ip:1", "LIMIT ip:1 LIMIT ip:2"])
+  func aLimitThatIsGivenTwiceIsAnError(limits: String) throws {
+    try counter.expectError("COUNTDOWN START 4511 POLICY phone \(limits)", "'ip' is given twice")
+    try counter.expectError("THROTTLE TAKE ip:1 all: ip:1", "'ip:1' is given twice")
+    #expect(try counter.say("THROTTLE TAKE ip:1 ip:2")["accepted"] == .integer(1))
   }
 
   // MARK: Shadow

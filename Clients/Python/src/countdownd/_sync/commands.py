@@ -66,7 +66,8 @@ class CountdownCommands:
         policy: A policy of the configuration; it sets the length, the limits and the
             validity.
         limit: The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that
-            are derived or global need none.
+            are derived or global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT
+            b:2`; two keys of one limit are an error, also if they are equal.
         count: The number of steps. Default: countdown.count. 1 to 2147483647.
         every: The length of a step, at least 1ms; COUNT times EVERY is at most 3650d.
             Default: countdown.every.
@@ -114,7 +115,8 @@ class CountdownCommands:
 
         key: The key, 1 to 512 bytes.
         limit: The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that
-            are derived or global need none.
+            are derived or global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT
+            b:2`; two keys of one limit are an error, also if they are equal.
         token: Makes a retry safe: a token that was accepted before changes nothing.
         """
         words: list[Any] = ["COUNTDOWN", "RESEND", key]
@@ -238,7 +240,8 @@ class CountdownCommands:
         """Forget the sends and codes of a key, as if nothing had been sent or tried.
 
         key: The key, 1 to 512 bytes.
-        limits: Also gives back what the key used of its limits.
+        limits: Also gives back all that the key used of its limits, for as long as they
+            count it.
         generation: Applies to this generation only; `STALE` for another one.
         """
         words: list[Any] = ["COUNTDOWN", "FORGIVE", key]
@@ -755,7 +758,8 @@ class ThrottleCommands:
         """Take from a rate limit, or from several named limits, all or none.
 
         key: The key, 1 to 512 bytes.
-        limit: The keys of more named limits: all have room, or none is taken.
+        limit: The keys of more named limits, each given once: all have room, or none is
+            taken.
         burst: What may be used at once; it comes back within 3650d. Named limits have their
             own. 1 to 1000000000.
         rate: `5/10m`: 5 come back in each 10 minutes, one every 2 minutes; the unit is
@@ -784,6 +788,7 @@ class ThrottleCommands:
         key: str,
         amount: int,
         *,
+        id: int | None = None,
         generation: int | None = None,
         token: str | None = None,
     ) -> ThrottleAnswer | None:
@@ -791,10 +796,14 @@ class ThrottleCommands:
 
         key: The key, 1 to 512 bytes.
         amount: How much to give back. 1 to 1000000000.
+        id: The `id` of a TAKE: gives back until `n` of it is given back in all. What has
+            left a window gives nothing back there.
         generation: Applies to this generation only; `STALE` for another one.
         token: Makes a retry safe: a token that was accepted before changes nothing.
         """
         words: list[Any] = ["THROTTLE", "REFUND", key, amount]
+        if id is not None:
+            words += ("ID", id)
         if generation is not None:
             words += ("GENERATION", generation)
         own = token is None
