@@ -27,7 +27,7 @@ extension EntityState {
 package enum EntityRecord {
   /// The highest version that this program knows. It reads all versions from 1 to this one, and
   /// writes the lowest that has everything, so that an older program reads what it can know.
-  package static let version: UInt8 = 10
+  package static let version: UInt8 = 13
   /// A state without anything of the other versions.
   package static let plain: UInt8 = 1
   /// A state with limits or lockouts.
@@ -47,6 +47,8 @@ package enum EntityRecord {
   package static let pausedWait: UInt8 = 9
   /// A countdown whose codes were tried at once.
   package static let triedAtOnce: UInt8 = 10
+  /// A repeating timer of the wall clock, which notices that the clock was set back.
+  package static let repeatsOnWall: UInt8 = 13
 
   package static func isKnown(_ version: UInt8) -> Bool { (plain...self.version).contains(version) }
   package static func isSends(_ version: UInt8?) -> Bool {
@@ -55,6 +57,7 @@ package enum EntityRecord {
   static func isShared(_ version: UInt8) -> Bool {
     version == shared || version == countedShared || version == completeShared
   }
+  static func hasPeriods(_ version: UInt8) -> Bool { version >= repeatsOnWall }
   static func hasCounts(_ version: UInt8) -> Bool { version >= countedSends }
   /// Whether the sends of a countdown have shares of limits.
   static func hasShares(_ version: UInt8) -> Bool { version == shared || version >= complete }
@@ -165,6 +168,8 @@ extension Engine {
   {
     var refused: [StoredEntities.Entry] = []
     var next = 0
+    // The clock may have been set back meanwhile.
+    defer { wallClock.wasSetBack() }
     while next < entities.count {
       let kind = entities.entries[next].kind
       var end = next + 1

@@ -35,7 +35,13 @@ enum TimerKind: ExpiringKind, SharedKind {
 
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     let clock = now.on(engine.timers[index].clock)
-    guard let firing = engine.timers[index].machine.expire(at: clock) else { return }
+    let boot = engine.canBeSetBack(engine.timers[index].clock) ? now.boot : nil
+    let before = engine.timers[index].machine
+    guard let firing = engine.timers[index].machine.expire(at: clock, boot: boot) else {
+      // Missed periods were skipped.
+      if engine.timers[index].machine != before { engine.noteChange(Self.self, index) }
+      return
+    }
     engine.statistics.record(late: (clock - firing.due).microseconds)
     engine.publish(Self.self, index, .fired, due: firing.due, at: now) {
       var view = TimerView($0, at: now)
@@ -43,6 +49,15 @@ enum TimerKind: ExpiringKind, SharedKind {
       return view
     }
     if firing.last { engine.remove(Self.self, index) }
+  }
+
+  /// Moves a repeating timer to an earlier deadline if the wall clock was set back.
+  static func followClock(_ index: UInt32, in engine: Engine, at now: Moment) {
+    guard engine.canBeSetBack(engine.timers[index].clock) else { return }
+    engine.wallClock.look(at: now)
+    guard engine.timers[index].machine.follow(now) else { return }
+    engine.arm(Self.self, index)
+    engine.noteChange(Self.self, index)
   }
 }
 
@@ -54,10 +69,11 @@ extension Engine {
     _ key: Span<UInt8>, _ set: TimerSet, by client: Client, at now: Moment
   ) throws(EngineError) -> TimerView {
     guard
-      let machine = PlainTimer(
+      var machine = PlainTimer(
         after: set.after, every: set.every, late: set.late, at: now.on(set.clock))
     else { preconditionFailure("a timer repeats at most once a millisecond") }
 
+    if canBeSetBack(set.clock) { machine.beginPeriod(at: now) }
     try checkWritable(set.owner)
     let old = current(TimerKind.self, key, at: now)
     if let old {
@@ -118,6 +134,7 @@ extension Engine {
     let before = timers[index].machine
     change(&timers[index].machine, now.on(timers[index].clock))
     if timers[index].machine != before {
+      if canBeSetBack(timers[index].clock) { timers[index].machine.beginPeriod(at: now) }
       arm(TimerKind.self, index)
       publish(TimerKind.self, index, event, at: now)
     }
@@ -129,6 +146,27 @@ extension Engine {
   private func currentView(ofTimer index: UInt32, at now: Moment) -> TimerView {
     let last = TimerView(timers[index], at: now)
     return TimerKind.runDue(index, in: self, at: now) ? TimerView(timers[index], at: now) : last
+  }
+
+  /// Whether a clock can go back while the boot clock runs on: a fleet has one clock, which cannot.
+  fileprivate func canBeSetBack(_ clock: TimerClock) -> Bool {
+    clock == .wall && !context.isWorkbench
+  }
+
+  /// Has the timers follow the wall clock after it was set back. Nothing expires until that is done.
+  func followWallClock(budget: inout Int, at now: Moment) {
+    guard let start = wallClock.next else { return }
+    guard armedOnWall > 0, !context.copiedKinds.contains(.timer) else {
+      wallClock.next = nil
+      return
+    }
+    var next = start
+    while budget > 0, next < UInt32(timers.indexEnd) {
+      budget -= 1
+      if timers.contains(next) { TimerKind.followClock(next, in: self, at: now) }
+      next += 1
+    }
+    wallClock.next = next < UInt32(timers.indexEnd) ? next : nil
   }
 
   /// Notes the alarm of a timer that the wheels of the wall clock have moved.
