@@ -14,14 +14,45 @@ package struct TimerEntity: KeyedEntity {
 
 /// The arguments of TIMER SET beyond the key.
 package struct TimerSet: Sendable {
-  package var after: Interval
+  package enum Time: Equatable, Sendable {
+    case after(Interval)
+    /// A moment of the wall clock; one that has passed is due now. It takes `clock` to be `.wall`.
+    case at(Instant)
+  }
+
+  /// What to do if there is a timer of that key.
+  package enum Existing: Sendable {
+    case replace
+    /// With the same `every` and `clock`, its deadline stays, and the rest is updated.
+    case keepPhase
+    /// It stays as it is.
+    case refuse
+  }
+
+  package var time: Time
   package var every: Interval?
   package var late = PlainTimer.Late.fire
   package var clock = TimerClock.boot
   package var owner: Owner = .none
   package var payload: [UInt8]?
+  package var existing = Existing.replace
 
-  package init(after: Interval) { self.after = after }
+  package init(after: Interval) { time = .after(after) }
+  package init(at moment: Instant) {
+    time = .at(moment)
+    clock = .wall
+  }
+
+  /// Nil if it would repeat more often than once a millisecond.
+  fileprivate func machine(canBeSetBack: Bool, at now: Moment) -> PlainTimer? {
+    switch time {
+    case .after(let delay):
+      var machine = PlainTimer(after: delay, every: every, late: late, at: now.on(clock))
+      if canBeSetBack { machine?.beginPeriod(at: now) }
+      return machine
+    case .at(let moment): return PlainTimer(at: moment, every: every, late: late)
+    }
+  }
 }
 
 enum TimerKind: ExpiringKind, SharedKind {
@@ -64,18 +95,31 @@ enum TimerKind: ExpiringKind, SharedKind {
 extension Engine {
   // MARK: Commands
 
-  /// Sets a timer, or replaces the one of that key. `set.every` must be at least a millisecond.
+  /// Sets a timer; replaces or updates the one of that key, as `set.existing` says, or refuses.
+  /// `set.every` must be at least a millisecond.
   package func setTimer(
     _ key: Span<UInt8>, _ set: TimerSet, by client: Client, at now: Moment
-  ) throws(EngineError) -> TimerView {
-    guard
-      var machine = PlainTimer(
-        after: set.after, every: set.every, late: set.late, at: now.on(set.clock))
-    else { preconditionFailure("a timer repeats at most once a millisecond") }
-
-    if canBeSetBack(set.clock) { machine.beginPeriod(at: now) }
-    try checkWritable(set.owner)
+  ) throws(EngineError) -> (refusal: Reason?, view: TimerView) {
     let old = current(TimerKind.self, key, at: now)
+    if let old {
+      switch set.existing {
+      case .refuse: return (.exists, TimerView(timers[old], at: now))
+      case .keepPhase
+      where timers[old].clock == set.clock && timers[old].machine.every == set.every:
+        return (nil, try updateTimer(old, set, at: now))
+      case .keepPhase, .replace: break
+      }
+    }
+    return (nil, try setTimer(key, set, replacing: old, by: client, at: now))
+  }
+
+  private func setTimer(
+    _ key: Span<UInt8>, _ set: TimerSet, replacing old: UInt32?, by client: Client, at now: Moment
+  ) throws(EngineError) -> TimerView {
+    guard let machine = set.machine(canBeSetBack: canBeSetBack(set.clock), at: now) else {
+      preconditionFailure("a timer repeats at most once a millisecond")
+    }
+    try checkWritable(set.owner)
     if let old {
       try checkWritable(timers[old].owner)
       // Replacing another user's timer adds one to this user's.
@@ -123,6 +167,26 @@ extension Engine {
   }
 
   // MARK: Steps
+
+  /// Changes what a timer has besides its time.
+  private func updateTimer(
+    _ index: UInt32, _ set: TimerSet, at now: Moment
+  ) throws(EngineError) -> TimerView {
+    let old = timers[index]
+    guard (old.machine.late, old.owner) != (set.late, set.owner) || old.payload != set.payload
+    else {
+      return TimerView(old, at: now)
+    }
+    try checkWritable(old.owner)
+    try checkWritable(set.owner)
+    timers[index].machine.late = set.late
+    timers[index].payload = set.payload
+    timers[index].owner = set.owner
+    connections.disown(EntityRef(.timer, index), old.owner)
+    connections.own(EntityRef(.timer, index), set.owner)
+    publish(TimerKind.self, index, .set, at: now)
+    return TimerView(timers[index], at: now)
+  }
 
   private func changeTimer(
     _ key: Span<UInt8>, _ generation: Generation?, _ event: Event.Name,
