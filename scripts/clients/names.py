@@ -59,7 +59,7 @@ class Argument:
         else:
             name = schema["name"]
             self.name = POSITIONS.get(f"{command} {name}", name).replace("-", "_")
-        self.replaced_by = REPLACED.get(f"{command} {schema['name']}")
+        self.replaced_by = None if self.token else REPLACED.get(f"{command} {schema['name']}")
 
 
 class Command:

@@ -34,8 +34,8 @@ private struct SetRequest {
 private let setOptions: [Option<SetRequest>] = [
   .moment(
     "AT",
-    "Instead of `d`: when it fires, in milliseconds since 1970, at most 3650 days from now; what "
-      + "has passed fires at once. It takes CLOCK `wall`, which is the default then.",
+    "Instead of the duration: the time of the wall clock at which it fires, at most 3650 days from "
+      + "now; one that has passed fires at once. CLOCK is `wall` then.",
     { $0.at = $1 }),
   .duration(
     "EVERY", "Repeats, in phase with the first deadline, without drift.",
