@@ -32,19 +32,31 @@ private struct MomentText {
         fraction = read
       }
     }
-    var fields = tm()
-    (fields.tm_year, fields.tm_mon, fields.tm_mday) = (
-      Int32(year - 1_900), Int32(month - 1), Int32(day)
-    )
-    (fields.tm_hour, fields.tm_min, fields.tm_sec) = (Int32(hour), Int32(minute), Int32(second))
-    fields.tm_isdst = -1
     let isLocal = rest.isEmpty
-    guard let ahead = isLocal ? 0 : zone(), rest.isEmpty else { return nil }
-    let seconds = unsafe isLocal ? mktime(&fields) : timegm(&fields)
-    // To the system, the 31st of November is a day of December.
-    guard fields.tm_mday == day, fields.tm_mon == month - 1 else { return nil }
+    guard let ahead = isLocal ? 0 : zone(), rest.isEmpty,
+      let seconds = Self.seconds(year, month, day, hour, minute, second, isLocal)
+    else { return nil }
     let result = (seconds - ahead) * 1_000 + fraction
     return result < 0 ? nil : result
+  }
+
+  /// Returns a time in seconds since 1970; nil if there is no such day.
+  private static func seconds(
+    _ year: Int, _ month: Int, _ day: Int, _ hour: Int, _ minute: Int, _ second: Int,
+    _ isLocal: Bool
+  ) -> Int? {
+    var parts = unsafe tm()
+    unsafe parts.tm_year = Int32(year - 1_900)
+    unsafe parts.tm_mon = Int32(month - 1)
+    unsafe parts.tm_mday = Int32(day)
+    unsafe parts.tm_hour = Int32(hour)
+    unsafe parts.tm_min = Int32(minute)
+    unsafe parts.tm_sec = Int32(second)
+    unsafe parts.tm_isdst = -1
+    let seconds = unsafe isLocal ? mktime(&parts) : timegm(&parts)
+    // To the system, the 31st of November is a day of December.
+    let isThatDay = unsafe Int(parts.tm_mday) == day && Int(parts.tm_mon) == month - 1
+    return isThatDay ? seconds : nil
   }
 
   /// Reads a time zone, and returns how many seconds it is ahead.

@@ -217,7 +217,7 @@ extension Engine {
     clock == .wall && !context.isWorkbench
   }
 
-  /// Has the timers follow the wall clock after it was set back. Nothing expires until that is done.
+  /// Moves timers after the wall clock was set back. None of its timers expires before.
   func followWallClock(budget: inout Int, at now: Moment) {
     guard let start = wallClock.next else { return }
     guard armedOnWall > 0, !context.copiedKinds.contains(.timer) else {

@@ -73,15 +73,15 @@ private let setTimer = CommandSpec(
     let begins = arguments.count <= 3 || Call.index(of: arguments[3], in: setOptions) != nil
     return begins ? 3 : 4
   },
-  into: SetRequest()
-) { call, request throws(CommandError) in
-  let set = try call.timerSet(request)
-  let key = try call.key()
-  let answer = try call.run { () throws(EngineError) in
-    try call.engine.setTimer(key, set, by: call.client, at: call.now)
-  }
-  call.reply(answer.view, Answer(answer.refusal))
-}
+  into: SetRequest(),
+  handler: { call, request throws(CommandError) in
+    let set = try call.timerSet(request)
+    let key = try call.key()
+    let answer = try call.run { () throws(EngineError) in
+      try call.engine.setTimer(key, set, by: call.client, at: call.now)
+    }
+    call.reply(answer.view, Answer(answer.refusal))
+  })
 
 extension Call {
   fileprivate func timerSet(_ request: SetRequest) throws(CommandError) -> TimerSet {

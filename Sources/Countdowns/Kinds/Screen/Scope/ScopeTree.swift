@@ -140,7 +140,7 @@ package struct ScopeTree: ~Copyable {
     return end == .max ? nil : Instant(microseconds: end)
   }
 
-  /// Returns when a lease expires, in microseconds, after a suspend of the machine if there was one.
+  /// Returns when a lease expires, in microseconds, also after a suspend of the machine.
   private func end(of node: Node) -> Int64 {
     suspension.end(
       of: Instant(microseconds: node.leaseEnd), lasting: Interval(microseconds: node.ttl)
