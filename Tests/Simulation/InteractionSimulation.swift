@@ -99,7 +99,7 @@ package struct InteractionSimulation: ~Copyable {
   // MARK: Time and connections
 
   private mutating func pass() throws(Disagreement) {
-    let length = pick([
+    let length: Interval = pick([
       .zero, .milliseconds(1), .milliseconds(300), .milliseconds(1_000), .milliseconds(4_000),
       .seconds(60),
     ])

@@ -141,7 +141,9 @@ package struct Simulation: ~Copyable {
   private mutating func suspend() throws(Disagreement) {
     try finish()
     let start = world.now.boot
-    let length = world.pick([.milliseconds(200), .seconds(1), .seconds(30), .seconds(8 * 3_600)])
+    let length: Interval = world.pick([
+      .milliseconds(200), .seconds(1), .seconds(30), .seconds(8 * 3_600),
+    ])
     world.now.boot = start + length
     world.now.wall = world.now.wall + length
     engine.noteSuspension(from: start, until: world.now.boot)
