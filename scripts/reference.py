@@ -81,6 +81,7 @@ TOUR = {
         """,
     "timer": """
         TIMER SET a 1s EVERY 1s PAYLOAD p
+        TIMER SET a 1s NX
         TIMER PAUSE a
         TIMER RESUME a
         TIMER RETIME a 2s

@@ -267,6 +267,11 @@ func milliseconds(duration time.Duration) string {
 	return strconv.FormatInt(int64((duration+time.Millisecond-1)/time.Millisecond), 10) + "ms"
 }
 
+// unixMilliseconds are rounded up, so that nothing is early.
+func unixMilliseconds(at time.Time) string {
+	return strconv.FormatInt(at.Add(time.Millisecond-time.Nanosecond).UnixMilli(), 10)
+}
+
 func onOff(is bool) string {
 	if is {
 		return "on"

@@ -92,6 +92,18 @@ func TestOnceIsRunningOrDone(t *testing.T) {
 	}
 }
 
+func TestATimerTakesAMoment(t *testing.T) {
+	timer := countdowntest.New(t).Client.Timer
+	at := time.Date(2026, 12, 1, 7, 0, 0, 249_000_001, time.UTC)
+	set := must(timer.Set(ctx, "t", 0, countdownd.TimerSetOptions{At: at}))
+	if !set.IsAccepted() || !set.Deadline.Equal(at.Truncate(time.Millisecond).Add(time.Millisecond)) {
+		t.Fatal(set)
+	}
+	if again := must(timer.Set(ctx, "t", time.Hour, countdownd.TimerSetOptions{NX: true})); !again.IsRefused() {
+		t.Fatal(again)
+	}
+}
+
 func TestOwnersEndWithTheConnection(t *testing.T) {
 	client := countdowntest.New(t).Client
 	own := client.Connected()

@@ -53,6 +53,8 @@ const (
 	ReasonRate Reason = "rate"
 	// This host alone accepted it, as the fleet's servers cannot be reached.
 	ReasonDegraded Reason = "degraded"
+	// There is one already, which stays as it is.
+	ReasonExists Reason = "exists"
 	// The session is not open.
 	ReasonLogin Reason = "login"
 	// Another connection runs the action.
@@ -450,6 +452,8 @@ type TimerView struct {
 	Key string
 	// The fencing token.
 	Generation int64
+	// Why it was refused, or accepted without effect; in replies that can refuse.
+	Reason Reason
 	// `idle`: it fires now, or is over.
 	State string
 	// The time until it fires.
@@ -483,6 +487,7 @@ func toTimerView(raw Raw) *TimerView {
 	view := &TimerView{Raw: raw}
 	view.Key = raw.text("key")
 	view.Generation = raw.integer("generation")
+	view.Reason = Reason(raw.text("reason"))
 	view.State = raw.text("state")
 	view.RemainingTime = raw.span("remaining_ms")
 	view.Deadline = raw.moment("deadline_unix_ms")
@@ -498,6 +503,19 @@ func toTimerView(raw Raw) *TimerView {
 	view.Owner = raw.text("owner")
 	view.Payload = raw.data("payload")
 	return view
+}
+
+// TimerAnswer is the answer to a request about a timer.
+type TimerAnswer struct {
+	TimerView
+	Answer
+}
+
+func toTimerAnswer(raw Raw) *TimerAnswer {
+	if raw == nil {
+		return nil
+	}
+	return &TimerAnswer{*toTimerView(raw), toAnswer(raw)}
 }
 
 // TimerPage is a page of a listing; Cursor is that of the next one, or 0 after the last.
@@ -2084,27 +2102,42 @@ type TimerCommands struct{ call call }
 // TimerSetOptions has the options of Timer.Set. What is empty is not sent; Some makes a
 // pointer.
 type TimerSetOptions struct {
+	// Instead of the duration: the time of the wall clock at which it fires, at most 3650 days
+	// from now; one that has passed fires at once. CLOCK is `wall` then.
+	At time.Time
 	// Repeats, in phase with the first deadline, without drift.
 	Every time.Duration
 	// Data that comes back with each `fired`.
 	Payload []byte
 	// Ends it with this connection or a scope; without it, it ends on its own. Default: none.
 	Owner string
-	// What to do about missed periods (the machine slept or was busy). `fire` fires once at once
-	// with the `due_unix_ms` of the first missed period, `coalesce` the same with the newest,
-	// `skip` waits for the next period. `missed` counts them; they are never replayed. Default:
+	// What to do about missed periods (the machine slept or was busy): those noticed at least
+	// EVERY or 1s late, whichever is shorter. `fire` fires once at once with the `due_unix_ms` of
+	// the first missed period, `coalesce` the same with the newest, `skip` waits for the next
+	// period. `missed` counts those for which it did not fire; they are never replayed. Default:
 	// fire.
 	Late string
 	// `boot` runs during suspend and ignores changes of the wall clock; `wall` follows the wall
 	// clock. Default: boot.
 	Clock string
+	// If the key has a timer with the same EVERY and CLOCK, its deadline stays, and the rest is
+	// updated.
+	Keep bool
+	// If the key has a timer, it stays as it is: refused with `exists`.
+	NX bool
 }
 
 // Set: Set a timer that fires once or repeatedly; replaces one of the same key.
 //   - key: The key, 1 to 512 bytes.
 //   - after: The time until it fires; 0 fires at once.
-func (commands *TimerCommands) Set(ctx context.Context, key string, after time.Duration, options TimerSetOptions) (*TimerView, error) {
-	words := []string{"TIMER", "SET", key, milliseconds(after)}
+func (commands *TimerCommands) Set(ctx context.Context, key string, after time.Duration, options TimerSetOptions) (*TimerAnswer, error) {
+	words := []string{"TIMER", "SET", key}
+	if options.At.IsZero() {
+		words = append(words, milliseconds(after))
+	}
+	if !options.At.IsZero() {
+		words = append(words, "AT", unixMilliseconds(options.At))
+	}
 	if options.Every != 0 {
 		words = append(words, "EVERY", milliseconds(options.Every))
 	}
@@ -2120,11 +2153,17 @@ func (commands *TimerCommands) Set(ctx context.Context, key string, after time.D
 	if options.Clock != "" {
 		words = append(words, "CLOCK", options.Clock)
 	}
+	if options.Keep {
+		words = append(words, "KEEP")
+	}
+	if options.NX {
+		words = append(words, "NX")
+	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
 		return nil, err
 	}
-	return toTimerView(asMap(reply)), nil
+	return toTimerAnswer(asMap(reply)), nil
 }
 
 // Get: Read a timer.

@@ -115,6 +115,9 @@ package final class Server: CommandHost, @unchecked Sendable {
     dispatcher = Dispatcher(
       engine: Engine(settings: engine, at: startedAt), settings: settings.dispatcher,
       host: self)
+    machineClocks.wasSuspended = { [unowned self] from, until in
+      dispatcher.engine.noteSuspension(from: from, until: until)
+    }
     dispatcher.isLoading = state.opened != nil
     dispatcher.damage = state.damage?.findings ?? []
   }

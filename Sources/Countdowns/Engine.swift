@@ -32,6 +32,7 @@ package final class Engine {
   /// The wheels of the boot clock and of the wall clock, in microseconds.
   private var wheel: TimerWheel
   private var wallWheels: WallWheels
+  var wallClock: WallClockWatch
   /// The most timers armed at once since memory was last released.
   private var peakArmed = 0
   /// A peak of this many timers or fewer takes too little memory to be worth releasing.
@@ -53,6 +54,7 @@ package final class Engine {
     stores = Stores(settings)
     wheel = TimerWheel(startingAt: now.boot.tick)
     wallWheels = WallWheels(startingAt: now.wall.tick)
+    wallClock = WallClockWatch(now)
     lastGeneration = settings.firstGeneration - 1
     lastSequence = settings.firstGeneration - 1
     eventLog = EventLog(
@@ -71,7 +73,8 @@ package final class Engine {
   package var entityCount: Int { stores.count }
   package func entityCount(of uid: UInt32) -> Int { connections.entities(of: uid) }
   /// The number of timers armed in the wheels.
-  package var armedCount: Int { wheel.count + wallWheels.count }
+  package var armedCount: Int { wheel.count + armedOnWall }
+  var armedOnWall: Int { wallWheels.count }
 
   // MARK: Connections
 
@@ -103,12 +106,14 @@ package final class Engine {
   ///   not keep sockets waiting.
   /// - Returns: whether it is finished; if not, call it again soon.
   package func advance(to now: Moment, budget: Int) -> Bool {
+    wallClock.look(at: now)
     wallWheels.follow(now.wall.tick)
     var budget = budget
     while let due = wheel.advance(to: now.boot.tick, budget: &budget) {
       alarmFired(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }
     wallWheels.settle(budget: &budget) { setAlarm(ofTimer: $0, $1) }
+    followWallClock(budget: &budget, at: now)
     while let due = wallWheels.advance(to: now.wall.tick, budget: &budget) {
       alarmFired(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }

@@ -102,3 +102,22 @@ struct WallWheels: ~Copyable {
     }
   }
 }
+
+/// Notices that the wall clock was set back, and which timers are still to follow it.
+struct WallClockWatch {
+  /// The clocks as last seen.
+  private var seen: Moment
+  /// The place of the next timer to look at; nil once all have followed.
+  var next: UInt32?
+
+  init(_ now: Moment) { seen = now }
+
+  /// Notes the time. Whoever decides by the wall clock calls this before.
+  mutating func look(at now: Moment) {
+    // The boot clock runs on while the other shows the same time again.
+    if now.wall < seen.wall || now.wall == seen.wall && now.boot > seen.boot { wasSetBack() }
+    seen = now
+  }
+
+  mutating func wasSetBack() { next = 0 }
+}

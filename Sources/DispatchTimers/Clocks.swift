@@ -13,9 +13,9 @@ package enum BootClock {
 }
 
 /// The time since boot without suspend, which `SuspendingClock` shows.
-enum UptimeClock {
+package enum UptimeClock {
   /// The present, in nanoseconds since boot.
-  static var nanoseconds: UInt64 { read(CLOCK_MONOTONIC) }
+  package static var nanoseconds: UInt64 { read(CLOCK_MONOTONIC) }
 }
 
 /// The wall clock, which can be set forwards and backwards.

@@ -262,12 +262,16 @@ import Testing
     #expect(try await client.hud.progress("main", fraction: 0.5)?.fraction == 0.5)
     #expect(try await client.hud.pop("main") == nil)
     #expect(try await client.timer.set("t", after: .seconds(1)).every == .milliseconds(5))
+    let date = Date(timeIntervalSince1970: 1_795_795_200.123)
+    _ = try await client.timer.set("t", at: date, every: .seconds(60), keep: true)
     #expect(try await client.timer.get("t") == nil)
     #expect(try await client.timer.delete("t"))
     #expect(
       server.commands == [
         ["HUD", "SHOW", "main", "MIN", "500"], ["HUD", "PROGRESS", "main", "0.5"],
-        ["HUD", "POP", "main"], ["TIMER", "SET", "t", "1000"], ["TIMER", "GET", "t"],
+        ["HUD", "POP", "main"], ["TIMER", "SET", "t", "1000"],
+        ["TIMER", "SET", "t", "AT", "1795795200123", "EVERY", "60000", "KEEP"],
+        ["TIMER", "GET", "t"],
         ["TIMER", "DEL", "t"],
       ])
   }

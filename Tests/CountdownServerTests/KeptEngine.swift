@@ -142,7 +142,7 @@ final class KeptEngine {
   func set(_ key: String, _ seconds: Int64, owner: Owner = .none) throws -> TimerView {
     var set = TimerSet(after: .seconds(seconds))
     set.owner = owner
-    return try with(key) { try engine.setTimer($0, set, by: client, at: now) }
+    return try with(key) { try engine.setTimer($0, set, by: client, at: now).view }
   }
 
   func delete(_ key: String) throws {

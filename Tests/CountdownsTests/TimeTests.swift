@@ -219,7 +219,8 @@ import Testing
     desk.late(at: 0)
     desk.setWall(by: -2_000)
     desk.late(at: 0).at(2_500).hears(
-      1, "0 w snapshot idle", "0 w set", "0 w fired 1 missed 2", "2500 w fired 2")
+      1, "0 w snapshot idle", "0 w set", "0 w fired 1 missed 2", "500 w fired 2",
+      "1500 w fired 3", "2500 w fired 4")
   }
 
   @Test func aPausedWallTimerSurvivesAStepBackAndAResumedOneIsOnTheWheelAgain() throws {

@@ -137,6 +137,8 @@ def timer(field):
     field("late", "B")
     field("fired", "q")
     field("missed", "q")
+    if field.__self__["version"] >= 13:
+        field("soonest", "q?")
     field("payload", "text?")
 
 

@@ -64,6 +64,27 @@ def test_a_step_of_the_wall_clock_moves_wall_timers_only_and_at_once(daemon, clo
     assert view(client("COUNTDOWN", "GET", "c"))["state"] == b"counting"
 
 
+def test_a_repeating_timer_goes_on_after_the_wall_clock_is_set_back(daemon, clocks):
+    client, listener = daemon.connect(), listen(daemon)
+    client("TIMER", "SET", "t", "100ms", "EVERY", "100ms", "CLOCK", "wall")
+    listener.events(until=lambda event: event["event"] == "fired")
+    clocks.set_wall(-HOUR)
+    # Without a request, and not only in an hour.
+    before = client("TIME")
+    while listener.event()[1]["now_unix_ms"] > (int(before[0]) + 1) * 1_000:
+        pass
+
+
+def test_a_lease_has_a_moment_after_a_sleep(daemon, clocks):
+    client = daemon.connect()
+    client("SCOPE", "OPEN", "w", "TTL", "1h")
+    client("ONCE", "BEGIN", "job", "TTL", "24h", "OWNER", "scope:w")
+    clocks.suspend(2 * HOUR)
+    assert view(client("ONCE", "BEGIN", "job", "TTL", "24h", "OWNER", "scope:w"))["accepted"] == 0
+    assert 0 < view(client("SCOPE", "GET", "w"))["remaining_ms"] <= 10_000
+    assert view(client("SCOPE", "TOUCH", "w"))["remaining_ms"] == HOUR * 1_000
+
+
 def test_after_a_sleep_due_timers_fire_late_and_the_others_are_nearer(daemon, clocks):
     client, listener = daemon.connect(), listen(daemon)
     client("COUNTDOWN", "START", "due", "COUNT", 60)

@@ -238,6 +238,15 @@ def test_a_duration_is_sent_in_steps(daemon, duration, options, steps):
     assert (done.returncode, view["count"], view["every_ms"]) == (0, *steps)
 
 
+def test_a_timer_is_set_to_a_time_of_day(daemon):
+    at = "2031-12-01T08:00:00.5+01:00"
+    done = ctl("timer", "set", "t", "--at", at, "--every", "24h", "--json", "--socket", daemon.path)
+    assert json.loads(done.stdout)["deadline_unix_ms"] == 1_953_874_800_500
+    assert "not a time as in ISO 8601" in refused("timer", "set", "t", "--at", "tomorrow")
+    says(daemon, 1, "exists", "timer", "set", "t", "1h", "--nx")
+    says(daemon, 0, "due in", "timer", "set", "t", "1h", "--every", "24h", "--clock", "wall", "--keep")
+
+
 def test_durations_of_other_commands_have_units_too(daemon):
     says(daemon, 0, "due in 90 m", "timer", "set", "t", "1h30m")
     says(daemon, 0, "accepted", "throttle", "take", "r", "--burst", "5", "--rate", "5/1h30m")

@@ -204,6 +204,14 @@ struct InteractionModel {
     scopes[name]!.leaseEnd = now + scopes[name]!.ttl!
   }
 
+  /// Prolongs leases that were running when the machine was suspended.
+  mutating func prolongLeases(from suspend: Int64) {
+    for (name, scope) in scopes {
+      guard let end = scope.leaseEnd, let ttl = scope.ttl, end > suspend else { continue }
+      scopes[name]!.leaseEnd = max(end, now + min(ttl, 10_000_000))
+    }
+  }
+
   // MARK: Events
 
   mutating func handle(_ name: String, _ event: String, captures: Bool, by id: UInt64) -> Bool {

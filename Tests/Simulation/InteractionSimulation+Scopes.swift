@@ -190,7 +190,7 @@ extension InteractionSimulation {
       }
       let asked = this.ask { (engine, now, client) throws(EngineError) in
         try key.withKeyThrowing { bytes throws(EngineError) in
-          try engine.setTimer(bytes, set, by: client, at: now).generation
+          try engine.setTimer(bytes, set, by: client, at: now).view.generation
         }
       }
       if this.isFull(asked, adding: 1) { return }

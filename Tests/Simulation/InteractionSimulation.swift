@@ -99,11 +99,11 @@ package struct InteractionSimulation: ~Copyable {
   // MARK: Time and connections
 
   private mutating func pass() throws(Disagreement) {
-    move(
-      pick([
-        .zero, .milliseconds(1), .milliseconds(300), .milliseconds(1_000), .milliseconds(4_000),
-        .seconds(60),
-      ]))
+    let length: Interval = pick([
+      .zero, .milliseconds(1), .milliseconds(300), .milliseconds(1_000), .milliseconds(4_000),
+      .seconds(60),
+    ])
+    if chance(oneIn: 6) { try suspend(length) } else { move(length) }
     switch Int.random(in: 0..<4, using: &random) {
     case 0, 1: try finish()
     case 2:
@@ -119,6 +119,15 @@ package struct InteractionSimulation: ~Copyable {
     now.boot = now.boot + interval
     now.wall = now.wall + interval
     model.now = now.boot.microseconds
+  }
+
+  private mutating func suspend(_ length: Interval) throws(Disagreement) {
+    try finish()
+    note("a suspend of \(length.microseconds / 1_000) ms")
+    let start = now.boot
+    move(length)
+    engine.noteSuspension(from: start, until: now.boot)
+    model.prolongLeases(from: start.microseconds)
   }
 
   private mutating func connect(_ connection: UInt64) {

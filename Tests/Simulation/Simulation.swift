@@ -18,6 +18,7 @@ package struct Simulation: ~Copyable {
   package init(seed: UInt64) {
     self.seed = seed
     world = World(seed: seed)
+    world.repeatsOnWall = seed % 3 != 1
     let keyCount = [1, 4, 12, 40][Int(seed % 4)]
     var settings = EngineSettings()
     CountdownModel.configure(&settings)
@@ -62,7 +63,7 @@ package struct Simulation: ~Copyable {
     case 89..<91: try vanish()
     case 91..<94: try listen()
     case 94..<96: try unlisten()
-    case 96: if world.chance(oneIn: 2) { setWallClock() } else { setLimits() }
+    case 96: if world.chance(oneIn: 2) { try setWallClock() } else { setLimits() }
     default:
       // A listing processes what is due for its entities, so everything due is processed first.
       try finish()
@@ -102,7 +103,8 @@ package struct Simulation: ~Copyable {
 
   private mutating func pass() throws(Disagreement) {
     if isClearingUp, players.contains(where: { $0.isTouchy(world) }) { try finish() }
-    switch Int.random(in: 0..<9, using: &world.random) {
+    switch Int.random(in: 0..<10, using: &world.random) {
+    case 9: try suspend()
     case 0: move(Interval(microseconds: 1))
     case 1: move(.milliseconds(1))
     case 7: moveToDeadline()
@@ -135,10 +137,32 @@ package struct Simulation: ~Copyable {
     move(max(deadline + offset - world.now.boot, .zero))
   }
 
-  private mutating func setWallClock() {
-    let step = world.pick([-86_400_000, -3_600_000, -1_500, -1, 1, 1_500, 3_600_000] as [Int64])
+  /// The machine sleeps; whoever renews leases, too.
+  private mutating func suspend() throws(Disagreement) {
+    try finish()
+    let start = world.now.boot
+    let length: Interval = world.pick([
+      .milliseconds(200), .seconds(1), .seconds(30), .seconds(8 * 3_600),
+    ])
+    world.now.boot = start + length
+    world.now.wall = world.now.wall + length
+    engine.noteSuspension(from: start, until: world.now.boot)
+    world.prolongLeases(from: start)
+    if world.endScopes() { isClearingUp = true }
+    world.note("a suspend of \(length.microseconds / 1_000) ms")
+  }
+
+  /// Sets the wall clock, which wakes the daemon.
+  private mutating func setWallClock() throws(Disagreement) {
+    // Only in some histories is the order of what is due together unknown afterwards.
+    var steps: [Int64] = [1, 1_500, 3_600_000]
+    if seed % 3 > 0 { steps += [-86_400_000, -3_600_000, -1_500, -1] }
+    let step = world.pick(steps)
+    if isClearingUp { try finish() }
     world.now.wall = world.now.wall + .milliseconds(step)
+    if step < 0, world.repeatsOnWall { world.isOrderUnknown = true }
     world.note("the wall clock is set by \(step) ms")
+    try finish()
   }
 
   /// Sets new limits; entities beyond them stay.
@@ -252,7 +276,10 @@ package struct Simulation: ~Copyable {
     guard case .success(.scope(let owner)) = asked, owner.generation == world.newGeneration()
     else { throw Disagreement(description: "OPEN in step \(world.step): \(asked)") }
     let leaseEnd = opening.ttl.map { world.now.boot.microseconds + $0.microseconds }
-    world.open(World.Scope(name: owner, owner: opening.owner ?? .none, leaseEnd: leaseEnd))
+    world.open(
+      World.Scope(
+        name: owner, owner: opening.owner ?? .none, leaseEnd: leaseEnd,
+        ttl: opening.ttl?.microseconds ?? 0))
     world.note("scope \(owner.generation.value) is opened")
   }
 

@@ -19,6 +19,8 @@ package struct TimerModel: Model {
     var everyMS: Int64?
     var fired: Int64
     var missed: Int64
+    var late: PlainTimer.Late
+    var payload: [UInt8]?
     var owner: Owner
   }
 
@@ -26,12 +28,15 @@ package struct TimerModel: Model {
     let key: Int
     let clock: TimerClock
     let every: Int64?
-    let late: PlainTimer.Late
+    var late: PlainTimer.Late
     let generation: Generation
-    let owner: Owner
+    var owner: Owner
+    var payload: [UInt8]?
     /// The deadline in microseconds of the timer's clock; nil while paused.
     var deadline: Int64?
     var left: Int64 = 0
+    /// Before this moment of the boot clock, a set-back of the wall clock makes it fire no sooner.
+    var soonest: Int64?
     var fired: Int64 = 0
     var missed: Int64 = 0
   }
@@ -56,10 +61,19 @@ package struct TimerModel: Model {
     switch Int.random(in: 0..<12, using: &world.random) {
     case 0..<4:
       var set = TimerSet(after: world.milliseconds(delays))
-      if world.chance(oneIn: 2) { set.every = world.milliseconds([1, 7, 1_000, 60_000]) }
+      if world.chance(oneIn: 3) { set.clock = .wall }
+      if world.chance(oneIn: 8) {
+        let step = world.pick([-3_600_000, -1_500, -1, 0, 10, 20_000, 3_600_000] as [Int64])
+        set = TimerSet(at: world.now.wall + .milliseconds(step))
+      }
+      let repeats = set.clock == .boot || world.repeatsOnWall
+      if repeats, world.chance(oneIn: 2) {
+        set.every = world.milliseconds([1, 7, 1_000, 60_000, 3_600_000])
+      }
       set.late = world.pick(PlainTimer.Late.allCases)
-      set.clock = world.chance(oneIn: 3) ? .wall : .boot
       set.owner = world.owner()
+      if world.chance(oneIn: 4) { set.payload = [1] }
+      set.existing = world.pick([.replace, .replace, .keepPhase, .refuse])
       return .set(set)
     case 4: return .pause(world.generation(near: current))
     case 5, 6: return .resume(world.generation(near: current))
@@ -75,17 +89,18 @@ package struct TimerModel: Model {
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
     case .set(let set):
-      .facts(Facts(try engine.setTimer(key, set, by: client, at: now)))
+      let (refusal, view) = try engine.setTimer(key, set, by: client, at: now)
+      return .taken(refusal, Facts(view))
     case .pause(let generation):
-      .facts(Facts(try engine.pauseTimer(key, generation: generation, at: now)))
+      return .facts(Facts(try engine.pauseTimer(key, generation: generation, at: now)))
     case .resume(let generation):
-      .facts(Facts(try engine.resumeTimer(key, generation: generation, at: now)))
+      return .facts(Facts(try engine.resumeTimer(key, generation: generation, at: now)))
     case .retime(let left, let generation):
-      .facts(Facts(try engine.retimeTimer(key, to: left, generation: generation, at: now)))
+      return .facts(Facts(try engine.retimeTimer(key, to: left, generation: generation, at: now)))
     case .delete(let generation):
-      .flag(try engine.deleteTimer(key, generation: generation, at: now))
+      return .flag(try engine.deleteTimer(key, generation: generation, at: now))
     case .get:
-      engine.timer(key, at: now).map { .facts(Facts($0)) } ?? .nothing
+      return engine.timer(key, at: now).map { .facts(Facts($0)) } ?? .nothing
     }
   }
 
@@ -94,13 +109,9 @@ package struct TimerModel: Model {
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
     case .set(let set):
-      if let old = remove(key) { say(.cancelled, old, reason: .replaced) }
-      let timer = Timer(
-        key: key, clock: set.clock, every: set.every?.microseconds, late: set.late,
-        generation: world.newGeneration(), owner: set.owner,
-        deadline: world.now.microseconds(on: set.clock) + set.after.microseconds)
-      insert(timer)
-      say(.set, timer)
+      if let reason = self.set(key, set, &world) {
+        return .taken(reason, facts(key, world)[0])
+      }
     case .get:
       break
     case .delete(let generation):
@@ -138,7 +149,46 @@ package struct TimerModel: Model {
     // A timer that is due fires at once; if that was the last time, the reply has its last state.
     let last = facts(key, world).last
     settle(key, world)
-    return (facts(key, world).last ?? last).map { .facts($0) } ?? .nothing
+    let facts = facts(key, world).last ?? last
+    if case .set = command { return .taken(nil, facts!) }
+    return facts.map { .facts($0) } ?? .nothing
+  }
+
+  /// Sets a timer, or returns why not.
+  private mutating func set(_ key: Int, _ set: TimerSet, _ world: inout World) -> Reason? {
+    if var old = timer(key) {
+      if set.existing == .refuse { return .exists }
+      if set.existing == .keepPhase, old.clock == set.clock, old.every == set.every?.microseconds {
+        guard old.late != set.late || old.owner != set.owner || old.payload != set.payload else {
+          return nil
+        }
+        (old.late, old.owner, old.payload) = (set.late, set.owner, set.payload)
+        timers[timers.firstIndex { $0.key == key }!] = old
+        say(.set, old)
+        return nil
+      }
+    }
+    if let old = remove(key) { say(.cancelled, old, reason: .replaced) }
+    var timer = Timer(
+      key: key, clock: set.clock, every: set.every?.microseconds, late: set.late,
+      generation: world.newGeneration(), owner: set.owner, payload: set.payload)
+    switch set.time {
+    case .after(let delay):
+      timer.deadline = world.now.microseconds(on: set.clock) + delay.microseconds
+      timer.soonest = soonest(timer, world)
+    case .at(let moment): timer.deadline = moment.microseconds
+    }
+    insert(timer)
+    say(.set, timer)
+    return nil
+  }
+
+  /// Returns the earliest moment of the boot clock for a deadline that comes of a duration.
+  private func soonest(_ timer: Timer, _ world: World) -> Int64? {
+    guard timer.clock == .wall, let every = timer.every, let deadline = timer.deadline else {
+      return nil
+    }
+    return world.now.boot.microseconds + deadline - world.now.wall.microseconds - every / 2
   }
 
   // MARK: Time
@@ -149,15 +199,24 @@ package struct TimerModel: Model {
       _ = remove(key)
       return say(.cancelled, timer, reason: .ownerGone)
     }
+    follow(&timer, world)
     let now = world.now.microseconds(on: timer.clock)
     guard let deadline = timer.deadline, deadline <= now else { return }
     _ = remove(key)
     guard let every = timer.every else { return say(.fired, timer, due: deadline, missed: 0) }
     let newest = now - (now - deadline) % every
     let unseen = (newest - deadline) / every
+    let boot = world.now.boot.microseconds
     timer.deadline = newest + every
+    // The first of them is late, so all are missed.
+    let isMissed = unseen > 0 || now - deadline >= 1_000_000
+    if timer.clock == .wall {
+      timer.soonest =
+        timer.late == .skip && isMissed
+        ? max(timer.soonest ?? 0, boot + 1) : boot + (every + 1) / 2
+    }
     switch timer.late {
-    case .skip where unseen > 0:
+    case .skip where isMissed:
       timer.missed += unseen + 1
     case .skip, .fire:
       say(.fired, timer, due: deadline, missed: unseen)
@@ -168,6 +227,21 @@ package struct TimerModel: Model {
       timer.fired += 1
       timer.missed += unseen
     }
+    insert(timer)
+  }
+
+  /// Moves a repeating timer after the wall clock was set back: to the first moment in phase, from
+  /// the one on at which it may fire.
+  private mutating func follow(_ timer: inout Timer, _ world: World) {
+    guard let deadline = timer.deadline, let every = timer.every, let soonest = timer.soonest
+    else { return }
+    let wall = world.now.wall.microseconds
+    let least = max(wall, wall + soonest - world.now.boot.microseconds)
+    guard least < deadline else { return }
+    let first = least + (deadline - least) % every
+    guard first < deadline else { return }
+    timer.deadline = first
+    _ = remove(timer.key)
     insert(timer)
   }
 
@@ -196,7 +270,7 @@ package struct TimerModel: Model {
             ? world.now.deadlineUnixMS($0) : world.now.deadlineUnixMS(wall: $0)
         },
         everyMS: timer.every.map { $0 / 1_000 }, fired: timer.fired, missed: timer.missed,
-        owner: timer.owner)
+        late: timer.late, payload: timer.payload, owner: timer.owner)
     ]
   }
 
@@ -224,6 +298,7 @@ package struct TimerModel: Model {
     guard var timer = timer(key) else { throw .notFound }
     try check(wanted, timer)
     guard let event = body(&timer, world.now.microseconds(on: timer.clock)) else { return }
+    timer.soonest = soonest(timer, world)
     _ = remove(key)
     insert(timer)
     say(event, timer)
@@ -248,7 +323,8 @@ extension TimerModel.Facts {
     self.init(
       state: view.state, generation: view.generation,
       remainingMS: view.remainingMS, deadlineUnixMS: view.deadlineUnixMS, everyMS: view.everyMS,
-      fired: view.fired, missed: view.missed, owner: view.owner)
+      fired: view.fired, missed: view.missed, late: view.late, payload: view.payload,
+      owner: view.owner)
   }
 }
 

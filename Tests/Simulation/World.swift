@@ -8,6 +8,11 @@ package struct World {
   /// The open connections, besides `World.operator`, which is always open.
   package internal(set) var connections: [UInt64] = []
   package internal(set) var step = 0
+  /// Whether timers of the wall clock repeat.
+  package internal(set) var repeatsOnWall = true
+  /// Whether the wall clock was set back while timers repeated on it: the order of those that are
+  /// due together is then unknown.
+  package internal(set) var isOrderUnknown = false
   package internal(set) var limits = EngineSettings.Limits()
   /// The open scopes, each after the one that it is below.
   private(set) var scopes: [Scope] = []
@@ -42,7 +47,18 @@ package struct World {
     /// A connection, or the scope that it is below.
     let owner: Owner
     /// The end of the lease in microseconds of the boot clock; nil without a lease.
-    let leaseEnd: Int64?
+    var leaseEnd: Int64?
+    /// How long the lease is each time, in microseconds; 0 without one.
+    var ttl: Int64 = 0
+  }
+
+  /// Prolongs leases that were running when the machine was suspended.
+  mutating func prolongLeases(from suspend: Instant) {
+    for index in scopes.indices {
+      guard let end = scopes[index].leaseEnd, end > suspend.microseconds else { continue }
+      scopes[index].leaseEnd = max(
+        end, now.boot.microseconds + min(scopes[index].ttl, 10_000_000))
+    }
   }
 
   mutating func open(_ scope: Scope) { scopes.append(scope) }

@@ -101,6 +101,27 @@ import Wire
     }
   }
 
+  @Test func momentsAreISO8601OrMilliseconds() throws {
+    for (text, milliseconds) in [
+      ("1795795200000", 1_795_795_200_000), ("2026-11-27T16:00:00Z", 1_795_795_200_000),
+      ("2026-11-27t17:00+01:00", 1_795_795_200_000), ("2026-11-27 10:30-0530", 1_795_795_200_000),
+      ("2026-11-27T16:00:00.25z", 1_795_795_200_250),
+      ("2026-11-27T16:00:00,0001+00", 1_795_795_200_001),
+      ("1970-01-01T00:00Z", 0), ("2028-02-29T00:00Z", 1_835_395_200_000),
+    ] {
+      #expect(try moment(text) == milliseconds, "\(text)")
+    }
+    for bad in [
+      "", "soon", "-1", "2026-11-31T00:00Z", "2026-13-01T00:00Z", "2026-11-27", "2026-11-27T24:00Z",
+      "2026-11-27T16:60Z", "2026-11-27T16:00:00.Z", "2026-11-27T16:00ZZ", "2026-11-27T16:00+1",
+      "2027-02-29T00:00Z", "1969-12-31T23:59Z",
+    ] {
+      #expect(throws: (any Error).self, "\(bad)") { try moment(bad) }
+    }
+    // Without a time zone, it is in that of the machine.
+    #expect(try moment("2026-11-27T16:00") % 900_000 == 0)
+  }
+
   @Test(arguments: [
     (["strat", "k"], "unknown command 'strat'. Did you mean 'start'?"),
     (["--socket", "list", "lsit"], "Did you mean 'list'?"),

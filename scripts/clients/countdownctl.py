@@ -122,6 +122,7 @@ class Declaration:
                 return "Int", f", transform: integer({schema['least']}...{most})"
             case "generation": return "Int", ""
             case "number": return "Double", ""
+            case "moment": return "Int", ", transform: countdownctl.moment"
             case "rate": return "String", ", transform: countdownctl.rate"
             case "choice": return "String", f", completion: .list({json.dumps(schema['values'])})"
             case "toggle": return "String", ', completion: .list(["on", "off"])'

@@ -5,12 +5,13 @@ import textwrap
 
 from clients import names
 
-INITIALS = {"Id": "ID", "Hud": "HUD", "Ttl": "TTL", "Url": "URL"}
+INITIALS = {"Id": "ID", "Hud": "HUD", "Ttl": "TTL", "Url": "URL", "Nx": "NX"}
 
 ARGUMENT_TYPES = {
     "key": "string", "text": "string", "bytes": "[]byte", "token": "string", "integer": "int64",
     "number": "float64", "flag": "bool", "toggle": "*bool", "duration": "time.Duration",
     "generation": "int64", "rate": "string", "owner": "string", "choice": "string",
+    "moment": "time.Time",
 }  # fmt: skip
 
 FIELD_TYPES = {
@@ -130,6 +131,7 @@ def encoded(one, name, is_option=False):
         name = f"*{name}"
     match one.type:
         case "duration": return f"milliseconds({name})"
+        case "moment": return f"unixMilliseconds({name})"
         case "integer" | "generation": return f"strconv.FormatInt({name}, 10)"
         case "number": return f"strconv.FormatFloat({name}, 'g', -1, 64)"
         case "bytes": return f"string({name})"
@@ -155,6 +157,7 @@ def is_given(one, name):
     match one.type:
         case "duration" | "integer" | "generation" | "number": return f"{name} != 0"
         case "bytes" | "toggle": return f"{name} != nil"
+        case "moment": return f"!{name}.IsZero()"
         case _: return f'{name} != ""'  # fmt: skip
 
 
@@ -163,8 +166,10 @@ def method(command):
     name = public(command.method)
     receiver = f"{owner}Commands" if owner else "Commands"
     options = f"{owner}{name}Options"
-    fixed, repeated = command.fixed, command.repeated
-    out, members = [], command.options + command.loose
+    replaced = [one for one in command.loose if one.replaced_by]
+    loose = [one for one in command.loose if not one.replaced_by]
+    fixed, repeated = command.fixed + replaced, command.repeated
+    out, members = [], command.options + loose
     if members:
         out.append(comment(f"{options} has the options of {owner}.{name}. What is empty is not sent; Some makes a pointer."))
         out.append(f"type {options} struct {{\n")
@@ -185,9 +190,14 @@ def method(command):
     if command.reply.get("null"):
         out.append("// The result is nil if there is none.\n")
     out.append(f"func (commands *{receiver}) {name}({', '.join(parameters)}) {result} {{\n")
-    words = [f'"{word}"' for word in command.words] + [encoded(one, private(one.name)) for one in fixed]
+    words = [f'"{word}"' for word in command.words] + [encoded(one, private(one.name)) for one in command.fixed]
     out.append(f"\twords := []string{{{', '.join(words)}}}\n")
-    for one in command.loose:
+    for one in replaced:
+        (option,) = (other for other in command.options if other.token == one.replaced_by)
+        given = is_given(option, f"options.{public(option.name)}")
+        out.append(
+            f"\tif {given.removeprefix('!')} {{\n\t\twords = append(words, {encoded(one, private(one.name))})\n\t}}\n")
+    for one in loose:
         its = f"options.{public(one.name)}"
         out.append(f"\tif {is_given(one, its)} {{\n\t\twords = append(words, {encoded(one, its, True)})\n\t}}\n")
     for one in repeated:

@@ -18,6 +18,9 @@ POSITIONS = {
     "HUD STATUS s": "text", "INFO section": "sections",
 }  # fmt: skip
 
+# Arguments in whose place an option can be given.
+REPLACED = {"TIMER SET d": "AT"}
+
 # Options that change the form of the reply are not for clients: a view says more.
 OMITTED_OPTIONS = {"BRIEF"}
 
@@ -56,6 +59,7 @@ class Argument:
         else:
             name = schema["name"]
             self.name = POSITIONS.get(f"{command} {name}", name).replace("-", "_")
+        self.replaced_by = None if self.token else REPLACED.get(f"{command} {schema['name']}")
 
 
 class Command:

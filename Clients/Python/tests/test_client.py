@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -88,6 +88,33 @@ def test_errors_have_classes(countdownd):
         client.countdown.start("b", count=0)
     with pytest.raises(TypeError):
         client.timer.set("t", 90)
+
+
+@pytest.mark.parametrize("at", [
+    "2026-12-01T08:00:00.250+01:00", "2026-12-01T07:00:00.250Z",
+    datetime(2026, 12, 1, 7, 0, 0, 249_001, timezone.utc),
+])  # fmt: skip
+def test_a_timer_takes_a_moment(countdownd, at):
+    view = countdownd.client.timer.set("t", at=at)
+    assert view.accepted and view.clock == "wall"
+    assert view.deadline == datetime(2026, 12, 1, 7, 0, 0, 250_000, timezone.utc)
+
+
+def test_a_moment_without_a_time_zone_is_refused(countdownd):
+    with pytest.raises(ValueError, match="time zone"):
+        countdownd.client.timer.set("t", at=datetime(2026, 12, 1))
+    with pytest.raises(TypeError):
+        countdownd.client.timer.set("t", at=1795795200000)
+
+
+def test_a_timer_stays_with_nx_and_in_phase_with_keep(countdownd):
+    client = countdownd.client
+    first = client.timer.set("t", "1h", every="1h", nx=True)
+    assert first.accepted
+    again = client.timer.set("t", "9h", nx=True)
+    assert again.refused and again.reason == "exists" and again.every == first.every
+    kept = client.timer.set("t", "9h", every="1h", keep=True, payload="p")
+    assert kept.accepted and kept.generation == first.generation and kept.payload == b"p"
 
 
 def test_a_missing_daemon_is_one_clear_error_at_once(tmp_path):

@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 
 /** Milliseconds, or text such as '90s' or '1h30m'. */
 export type Duration = number | string;
+/** A Date, or text as in ISO 8601 with its time zone, such as '2026-12-01T08:00:00+01:00'. */
+export type Moment = Date | string;
 /** Data of your own; text is sent as UTF-8. */
 export type Data = string | Uint8Array;
 /** Fields by name, as they came. */
@@ -112,6 +114,16 @@ export function list(raw: Raw, name: string): unknown[] {
 /** @internal Rounded up, so that nothing is early. */
 export function span(value: Duration): string {
   return typeof value === 'number' ? `${Math.ceil(value)}ms` : value;
+}
+
+/** @internal Milliseconds since 1970, rounded up, so that nothing is early. */
+export function milliseconds(value: Moment): string {
+  if (typeof value === 'string' && !/T.*(Z|[+-]\d\d:?\d\d)$/i.test(value)) {
+    throw new TypeError(`a time is a Date, or ISO 8601 with its time zone, not '${value}'`);
+  }
+  const time = new Date(value).getTime();
+  if (Number.isNaN(time)) throw new TypeError(`'${String(value)}' is not a time`);
+  return String(Math.ceil(time));
 }
 
 const prefix = randomBytes(8).toString('hex');

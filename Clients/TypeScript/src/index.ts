@@ -4,7 +4,7 @@ import type { createClient } from 'redis';
 import { CountdowndError, Down, Raw, Word, fields } from './base.js';
 import { Commands, Reason, Unsure, Views, errors, views } from './generated.js';
 
-export { Answer, CountdowndError, Data, Down, Duration, Page, Raw } from './base.js';
+export { Answer, CountdowndError, Data, Down, Duration, Moment, Page, Raw } from './base.js';
 export * from './generated.js';
 
 type Redis = ReturnType<typeof createClient>;

@@ -57,6 +57,18 @@ test('errors have classes', async () => {
     new Client({ path: '/nowhere' }).ping(), (error) => error instanceof Down && /no socket at \/nowhere/.test(error.message));
 });
 
+test('a timer takes a moment', async () => {
+  const at = new Date('2026-12-01T07:00:00.250Z');
+  for (const moment of [at, '2026-12-01T08:00:00.250+01:00']) {
+    const timer = await client.timer.set('moment', undefined, { at: moment });
+    assert.ok(timer.accepted);
+    assert.equal(timer.deadline?.getTime(), at.getTime());
+  }
+  await assert.rejects(client.timer.set('moment', undefined, { at: '2026-12-01T08:00' }), TypeError);
+  const refused = await client.timer.set('moment', '1h', { nx: true });
+  assert.ok(refused.refused && refused.reason === 'exists');
+});
+
 test('owners end with the connection', async () => {
   const own = client.connected();
   const view = await own.countdown.start('upload', { owner: 'connection' });

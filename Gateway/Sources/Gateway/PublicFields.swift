@@ -22,7 +22,7 @@ enum PublicFields {
     holds.mask holds.fraction holds.grace_ms holds.max_ms holds.durable
     """,
     "timer": """
-    state remaining_ms deadline_unix_ms now_unix_ms every_ms clock late fired missed
+    state accepted remaining_ms deadline_unix_ms now_unix_ms every_ms clock late fired missed
     """,
     "throttle": """
     state accepted limit remaining retry_after_ms reset_after_ms now_unix_ms rate_count rate_ms

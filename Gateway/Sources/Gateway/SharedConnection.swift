@@ -5,10 +5,10 @@
 enum SharedConnection {
   private static let bound: Set = ["GATE TAKE", "SCOPE HANDLE", "SCOPE UNHANDLE"]
 
-  /// The commands with the option OWNER, and the number of arguments before their options.
+  /// The commands with the option OWNER, and the fewest arguments before their options.
   private static let withOwner = [
     "COUNTDOWN START": 1, "DEBOUNCE CALL": 2, "GATE CHECK": 2, "HUD SHOW": 1, "NAV PRESENT": 2,
-    "NAV PUSH": 2, "ONCE BEGIN": 1, "PAGE APPEAR": 1, "SCOPE OPEN": 1, "TIMER SET": 2,
+    "NAV PUSH": 2, "ONCE BEGIN": 1, "PAGE APPEAR": 1, "SCOPE OPEN": 1, "TIMER SET": 1,
   ]
 
   /// Returns the reason why a command cannot be sent on a shared connection; nil if it can.

@@ -90,6 +90,15 @@ extension Duration: CommandWord {
   package var bytes: [UInt8] { String(millisecondsRoundedUp).bytes }
 }
 
+extension Date: CommandWord {
+  /// Milliseconds since 1970, rounded up, so that nothing is early. A date has no exact
+  /// milliseconds, so microseconds are rounded before.
+  package var bytes: [UInt8] {
+    let microseconds = (timeIntervalSince1970 * 1_000_000).rounded()
+    return String(Int64((microseconds / 1_000).rounded(.up))).bytes
+  }
+}
+
 /// `on` or `off`.
 struct Toggle: CommandWord {
   let isOn: Bool

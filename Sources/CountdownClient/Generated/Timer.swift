@@ -26,6 +26,8 @@ public struct TimerView: EntityView {
   public var key: String { fields["key"] ?? "" }
   /// The fencing token.
   public var generation: Int { fields["generation"] ?? 0 }
+  /// Why it was refused, or accepted without effect; in replies that can refuse.
+  public var reason: Reason? { fields["reason"] }
   /// `idle`: it fires now, or is over.
   public var state: State { fields["state"] ?? .idle }
   /// The time until it fires.
@@ -73,27 +75,34 @@ public struct TimerCommands: Sendable {
   /// - Parameters:
   ///   - key: The key, 1 to 512 bytes.
   ///   - after: The time until it fires; 0 fires at once.
+  ///   - at: Instead of the duration: the time of the wall clock at which it fires, at most 3650
+  ///     days from now; one that has passed fires at once. CLOCK is `wall` then.
   ///   - every: Repeats, in phase with the first deadline, without drift.
   ///   - payload: Data that comes back with each `fired`.
   ///   - owner: Ends it with this connection or a scope; without it, it ends on its own. Default:
   ///     none.
-  ///   - late: What to do about missed periods (the machine slept or was busy). `fire` fires once
-  ///     at once with the `due_unix_ms` of the first missed period, `coalesce` the same with the
-  ///     newest, `skip` waits for the next period. `missed` counts them; they are never replayed.
-  ///     Default: fire.
+  ///   - late: What to do about missed periods (the machine slept or was busy): those noticed at
+  ///     least EVERY or 1s late, whichever is shorter. `fire` fires once at once with the
+  ///     `due_unix_ms` of the first missed period, `coalesce` the same with the newest, `skip`
+  ///     waits for the next period. `missed` counts those for which it did not fire; they are never
+  ///     replayed. Default: fire.
   ///   - clock: `boot` runs during suspend and ignores changes of the wall clock; `wall` follows
   ///     the wall clock. Default: boot.
+  ///   - keep: If the key has a timer with the same EVERY and CLOCK, its deadline stays, and the
+  ///     rest is updated.
+  ///   - nx: If the key has a timer, it stays as it is: refused with `exists`.
   @discardableResult
   public func set(
-    _ key: String, after: Duration, every: Duration? = nil, payload: [UInt8]? = nil,
-    owner: Owner? = nil, late: TimerView.Late? = nil, clock: TimerView.Clock? = nil
-  ) async throws -> TimerView {
-    try await client.view(
+    _ key: String, after: Duration? = nil, at: Date? = nil, every: Duration? = nil,
+    payload: [UInt8]? = nil, owner: Owner? = nil, late: TimerView.Late? = nil,
+    clock: TimerView.Clock? = nil, keep: Bool = false, nx: Bool = false
+  ) async throws -> Answer<TimerView> {
+    try await client.answer(
       Command(
         "TIMER", "SET", key, after,
         options: [
-          "EVERY": every, "PAYLOAD": payload, "OWNER": owner, "LATE": late?.rawValue,
-          "CLOCK": clock?.rawValue,
+          "AT": at, "EVERY": every, "PAYLOAD": payload, "OWNER": owner, "LATE": late?.rawValue,
+          "CLOCK": clock?.rawValue, "KEEP": keep, "NX": nx,
         ]))
   }
 

@@ -139,6 +139,8 @@ extension Reason {
   public static let rate: Self = "rate"
   /// This host alone accepted it, as the fleet's servers cannot be reached.
   public static let degraded: Self = "degraded"
+  /// There is one already, which stays as it is.
+  public static let exists: Self = "exists"
   /// The session is not open.
   public static let login: Self = "login"
   /// Another connection runs the action.

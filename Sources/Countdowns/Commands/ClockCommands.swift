@@ -26,7 +26,9 @@ let clockCommands: [CommandSpec] = [
   ) {
     call, clock throws(CommandError) in
     let end = try call.moment(call.arguments[2], of: clock)
-    clock.advance(by: (end - clock.now.boot).microseconds)
+    let start = clock.now.boot
+    clock.advance(by: (end - start).microseconds)
+    call.engine.noteSuspension(from: start, until: end)
     call.dispatcher.catchUp(clock)
   },
   .clock(

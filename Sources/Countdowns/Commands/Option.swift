@@ -50,6 +50,14 @@ struct Option<Request>: Sendable {
     }
   }
 
+  /// Makes an option whose value is a time of the wall clock.
+  static func moment(_ name: String, _ help: String, _ put: @escaping Put<Instant>) -> Option {
+    Option(name, "ms", .moment, help) { request, reader, _ throws(CommandError) in
+      let last = Instant.end.microseconds / 1_000
+      put(&request, Instant(microseconds: try reader.integer(in: 0...last) * 1_000))
+    }
+  }
+
   static func text(
     _ name: String, _ value: String, _ help: String, _ put: @escaping Put<[UInt8]>,
     atMost maximum: Int
@@ -161,7 +169,8 @@ extension Call {
     }
   }
 
-  private static func index<Request>(of word: Span<UInt8>, in options: [Option<Request>]) -> Int? {
+  /// Returns the place of the option that a word names; nil if it names none.
+  static func index<Request>(of word: Span<UInt8>, in options: [Option<Request>]) -> Int? {
     // Most options are written in capitals.
     let words = CommandName.Words(word)
     for index in options.indices where options[index].name.isWritten(as: words) { return index }

@@ -21,6 +21,9 @@ protocol ExpiringKind: TableKind where View: ViewOfEntity, View.Entity == Store.
   /// Runs what is due by now. The caller then arms the entity again, if it still exists.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
 
+  /// Follows a change of the entity's clock, before what is due by it runs.
+  static func followClock(_ index: UInt32, in engine: Engine, at now: Moment)
+
   /// Cleans up after closed connections other than the owner, such as one that took a gate's run.
   static func releaseAbsent(_ index: UInt32, in engine: Engine, at now: Moment)
 
@@ -37,6 +40,7 @@ protocol ExpiringKind: TableKind where View: ViewOfEntity, View.Entity == Store.
 
 extension ExpiringKind {
   static func view(of entity: Entity, at now: Moment) -> View { View(entity, at: now) }
+  static func followClock(_ index: UInt32, in engine: Engine, at now: Moment) {}
   static func releaseAbsent(_ index: UInt32, in engine: Engine, at now: Moment) {}
   static func logs(_ event: Event.Name) -> Bool { isLogged && event.changesState }
   static var isLogged: Bool { canBeDurable }
@@ -77,6 +81,7 @@ extension ExpiringKind {
       return false
     }
     releaseAbsent(index, in: engine, at: now)
+    followClock(index, in: engine, at: now)
     guard let due = table[index].nextExpiry, due <= now.on(table[index].clock) else {
       return !table[index].isOver
     }

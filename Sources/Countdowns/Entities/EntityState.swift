@@ -29,7 +29,7 @@ extension EntityState {
 package enum EntityRecord {
   /// The highest version that this program knows. It reads all versions from 1 to this one, and
   /// writes the lowest that has everything, so that an older program reads what it can know.
-  package static let version: UInt8 = 14
+  package static let version: UInt8 = 15
   /// A state without anything of the other versions.
   package static let plain: UInt8 = 1
   /// A state with limits or lockouts.
@@ -56,6 +56,8 @@ package enum EntityRecord {
   package static let refundedSends: UInt8 = 13
   /// A countdown with sends that only its limits still count.
   package static let past: UInt8 = 14
+  /// A repeating timer of the wall clock, which notices that the clock was set back.
+  package static let repeatsOnWall: UInt8 = 15
 
   package static func isKnown(_ version: UInt8) -> Bool { (plain...self.version).contains(version) }
   package static func isSends(_ version: UInt8?) -> Bool {
@@ -65,6 +67,7 @@ package enum EntityRecord {
     version == shared || version == countedShared || version == completeShared
       || version == refundedShared
   }
+  static func hasPeriods(_ version: UInt8) -> Bool { version >= repeatsOnWall }
   static func hasCounts(_ version: UInt8) -> Bool { version >= countedSends }
   /// Whether the sends of a limit say what was given back of them.
   static func hasRefunds(_ version: UInt8) -> Bool { version >= refundedShared }
@@ -177,6 +180,8 @@ extension Engine {
   {
     var refused: [StoredEntities.Entry] = []
     var next = 0
+    // The clock may have been set back meanwhile.
+    defer { wallClock.wasSetBack() }
     while next < entities.count {
       let kind = entities.entries[next].kind
       var end = next + 1

@@ -40,7 +40,7 @@ package enum Reason: Literal, CaseIterable, Sendable {
   case ownerGone = "owner-gone"
   case replaced, closed
   case parentClosed = "parent-closed"
-  case rate, degraded
+  case rate, degraded, exists
 
   // Gates.
   case login, taken
@@ -85,6 +85,7 @@ package enum Reason: Literal, CaseIterable, Sendable {
     case .closed: "It was closed."
     case .parentClosed: "The scope above was closed."
     case .rate: "The rate limit is exhausted."
+    case .exists: "There is one already, which stays as it is."
     case .degraded: "This host alone accepted it, as the fleet's servers cannot be reached."
     case .login: "The session is not open."
     case .taken: "Another connection runs the action."

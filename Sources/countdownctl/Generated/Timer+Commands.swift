@@ -16,11 +16,18 @@ extension Timer {
     static let abstract = """
       Set a timer that fires once or repeatedly; replaces one of the same key.
       """
+    static let discussion = "Exit status 1 if it is refused."
 
     @Argument(help: Timer.argument, completion: Timer.keys) var key: String
     @Argument(
       help: .init("The time until it fires; 0 fires at once."), transform: countdownctl.duration)
-    var after: Duration
+    var after: Duration?
+    @Option(
+      name: .customLong("at"),
+      help: """
+        Instead of the duration: the time of the wall clock at which it fires, at most 3650 \
+        days from now; one that has passed fires at once. --clock is 'wall' then.
+        """, transform: countdownctl.moment) var at: Int?
     @Option(
       name: .customLong("every"),
       help: .init(
@@ -32,10 +39,11 @@ extension Timer {
     @Option(
       name: .customLong("late"),
       help: """
-        What to do about missed periods (the machine slept or was busy). 'fire' fires once \
-        at once with the 'due_unix_ms' of the first missed period, 'coalesce' the same with \
-        the newest, 'skip' waits for the next period. 'missed' counts them; they are never \
-        replayed (default: fire).
+        What to do about missed periods (the machine slept or was busy): those noticed at \
+        least --every or 1s late, whichever is shorter. 'fire' fires once at once with the \
+        'due_unix_ms' of the first missed period, 'coalesce' the same with the newest, \
+        'skip' waits for the next period. 'missed' counts those for which it did not fire; \
+        they are never replayed (default: fire).
         """, completion: .list(["fire", "skip", "coalesce"])) var late: String?
     @Option(
       name: .customLong("clock"),
@@ -43,13 +51,25 @@ extension Timer {
         'boot' runs during suspend and ignores changes of the wall clock; 'wall' follows the \
         wall clock (default: boot).
         """, completion: .list(["boot", "wall"])) var clock: String?
+    @Flag(
+      name: .customLong("keep"),
+      help: """
+        If the key has a timer with the same --every and --clock, its deadline stays, and \
+        the rest is updated.
+        """) var keep = false
+    @Flag(
+      name: .customLong("nx"),
+      help: """
+        If the key has a timer, it stays as it is: refused with 'exists'.
+        """) var nx = false
     @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
         "TIMER", "SET", key, after,
         options: [
-          "EVERY": every, "PAYLOAD": payload, "OWNER": owner.value, "LATE": late, "CLOCK": clock,
+          "AT": at, "EVERY": every, "PAYLOAD": payload, "OWNER": owner.value, "LATE": late,
+          "CLOCK": clock, "KEEP": keep, "NX": nx,
         ])
     }
   }

@@ -25,7 +25,10 @@ import Wire
     "HUD PAUSE": ["s"], "HUD RESUME": ["s"], "HUD GET": ["s", "none", "s LEVEL alert"],
     "HUD WHY": ["s", "none", "s LEVEL alert"], "HUD MASK": ["/api/Submit"],
     "HUD LIST": [""], "HUD POP": ["s", "none"], "HUD DISMISS": ["s DELAY 5s", "none"],
-    "TIMER SET": ["t 5s EVERY 1s PAYLOAD p LATE skip CLOCK wall"], "TIMER GET": ["t", "none"],
+    "TIMER SET": [
+      "t 5s EVERY 1s PAYLOAD p LATE skip CLOCK wall", "t 9s EVERY 1s CLOCK wall KEEP",
+      "t AT 0 NX", "u AT 0 EVERY 1h LATE skip",
+    ], "TIMER GET": ["t", "none"],
     "TIMER PAUSE": ["t"], "TIMER RESUME": ["t"], "TIMER RETIME": ["t 1m"], "TIMER LIST": [""],
     "TIMER DEL": ["t", "t"],
     "THROTTLE TAKE": ["k BURST 1 RATE 1/1d", "k RATE 2/1s BURST 2 COST 2 PEEK"],

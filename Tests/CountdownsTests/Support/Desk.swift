@@ -69,6 +69,16 @@ final class Desk {
     return self
   }
 
+  /// Suspends the machine until then: nothing that is due meanwhile happens in time.
+  @discardableResult
+  func suspended(until milliseconds: Int64) -> Desk {
+    let start = now.boot
+    unnoticed(at: milliseconds)
+    engine.noteSuspension(from: start, until: now.boot)
+    advance()
+    return self
+  }
+
   func setWall(by milliseconds: Int64) { now.wall = now.wall + .milliseconds(milliseconds) }
 
   private func move(to boot: Instant) {
@@ -218,7 +228,7 @@ final class Desk {
     set.late = late
     set.clock = clock
     set.owner = owner
-    return try with(key) { try engine.setTimer($0, set, by: client(1), at: now) }
+    return try with(key) { try engine.setTimer($0, set, by: client(1), at: now).view }
   }
 
   func timer(_ key: String) -> TimerView? { with(key) { engine.timer($0, at: now) } }

@@ -101,6 +101,7 @@ class Client(Peer):
             words += (HOUR + self.counted,) + self.some("EVERY", [HOUR])
             words += self.some("PAYLOAD", [b"p%d" % self.counted, b"\0\r\n"]) + self.some("CLOCK", ["boot", "wall"])
             words += self.some("LATE", ["fire", "skip", "coalesce"]) + self.owner(key)
+            words += choose.choices([(), ("KEEP",), ("NX",)], [6, 2, 1])[0]
         return words
 
     def make_hud(self, key):

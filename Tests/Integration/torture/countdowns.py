@@ -184,15 +184,24 @@ def pass_(old, options, moment):
 
 
 def set_(old, options, moment):
+    if old and options.get("NX"):
+        return old, [], view(old, False, "exists")
+    its = {
+        "payload": options.get("PAYLOAD"), "owner": options.get("OWNER", "none"),
+        "late": options.get("LATE", "fire"),
+    }
+    period = options.get("EVERY"), options.get("CLOCK", "boot")
+    if old and options.get("KEEP") and (old["every"], old["clock"]) == period:
+        new = {**old, **its}
+        events = [] if new == old else kept(new, ("set", old["generation"]))
+        return new, events, view(new, True)
     new = {
         "kind": "timer", "state": "running", "generation": UNKNOWN, "left": None,
         "deadline": after(moment, int(options["AFTER"])),
-        "every": options.get("EVERY"), "payload": options.get("PAYLOAD"),
-        "owner": options.get("OWNER", "none"), "late": options.get("LATE", "fire"),
-        "clock": options.get("CLOCK", "boot"), "fired": 0, "missed": 0,
+        "every": period[0], "clock": period[1], "fired": 0, "missed": 0, **its,
     }
     events = kept(old, ("cancelled", old["generation"])) if old else []
-    return new, events + kept(new, ("set", UNKNOWN)), view(new)
+    return new, events + kept(new, ("set", UNKNOWN)), view(new, True)
 
 
 def delete(old, options, moment):

@@ -25,7 +25,7 @@ POSITIONAL = {
     ("THROTTLE", "REFUND"): "COST", ("ONCE", "DONE"): "RESULT", ("GATE", "CHECK"): "ACTION",
     ("DEBOUNCE", "CALL"): "QUIET", ("HUD", "PROGRESS"): "FRACTION", ("HUD", "STATUS"): "STATUS",
 }  # fmt: skip
-FLAGS = {"FIRE", "PEEK", "LEADING", "DURABLE", "INSIDE"}
+FLAGS = {"FIRE", "PEEK", "LEADING", "DURABLE", "INSIDE", "KEEP", "NX"}
 
 
 def apply(entity, words, moment):

@@ -414,6 +414,10 @@ package final class FleetSimulation {
         "TIMER SET \(name) 300ms\(every)\(owner)",
         "TIMER SET \(name) 900ms\(every) PAYLOAD p\(lastToken)",
         "TIMER SET \(name) 60s OWNER connection",
+        "TIMER SET \(name) 700ms\(every) KEEP PAYLOAD k\(lastToken)",
+        "TIMER SET \(name) 800ms\(every) NX",
+        "TIMER SET \(name) AT 0\(every) LATE skip",
+        "TIMER SET \(name) 400ms\(every) CLOCK wall LATE skip",
         "TIMER GET \(name)", "TIMER DEL \(name)\(generation)", "TIMER PAUSE \(name)\(generation)",
         "TIMER RESUME \(name)\(generation)", "TIMER RETIME \(name) 500ms\(generation)",
       ])

@@ -12,7 +12,7 @@
 
 from ._async.client import AsyncClient, AsyncConnected
 from ._async.watch import AsyncWatch
-from ._base import Answer, Data, Decision, Duration, Page, Rate, View
+from ._base import Answer, Data, Decision, Duration, Moment, Page, Rate, View
 from ._daemon import embedded
 from ._decorators import Mismatch, Running, TooMany, debounced, idempotent, seconds, throttled
 from ._events import Event
@@ -26,8 +26,8 @@ from ._views import __version__ as __version__
 
 __all__ = [
     "Answer", "AsyncClient", "AsyncConnected", "AsyncWatch", "Client", "Connected",
-    "CountdowndError", "Data", "Decision", "Down", "Duration", "Event", "Mismatch", "Page", "Rate",
-    "Running", "TooMany", "View", "Watch", "Worker", "debounced", "embedded", "idempotent",
+    "CountdowndError", "Data", "Decision", "Down", "Duration", "Event", "Mismatch", "Moment", "Page",
+    "Rate", "Running", "TooMany", "View", "Watch", "Worker", "debounced", "embedded", "idempotent",
     "seconds", "throttled",
 ]  # fmt: skip
 __all__ += _views.__all__

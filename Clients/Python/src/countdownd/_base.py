@@ -12,6 +12,8 @@ from typing import Any, Mapping, TypeVar, Union
 #: A time that passes: a timedelta, or text such as "90s" or "1h30m". Never a number, as nobody
 #: could tell seconds from milliseconds.
 Duration = Union[timedelta, str]
+#: A time: a datetime with its time zone, or text as in ISO 8601: "2026-12-01T08:00:00+01:00".
+Moment = Union[datetime, str]
 #: A count and a time, such as "5/10m" or (5, timedelta(minutes=10)).
 Rate = Union[str, "tuple[int, Duration]"]
 #: Data of your own; text is sent as UTF-8.
@@ -144,6 +146,17 @@ def duration(value: Duration) -> str:
         # Rounded up, so that nothing is early.
         return f"{-(-value // timedelta(milliseconds=1))}ms"
     raise TypeError(f"a duration is a timedelta or text such as '90s', not {value!r}")
+
+
+def milliseconds(value: Moment) -> str:
+    """Returns a time in milliseconds since 1970, rounded up, so that nothing is early."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value[:-1] + "+00:00" if value[-1:] in "Zz" else value)
+    if not isinstance(value, datetime):
+        raise TypeError(f"a time is a datetime or text as in ISO 8601, not {value!r}")
+    if value.tzinfo is None:
+        raise ValueError(f"a time needs its time zone, and {value!r} has none")
+    return str(-((EPOCH - value) // timedelta(milliseconds=1)))
 
 
 def rate(value: Rate) -> str:

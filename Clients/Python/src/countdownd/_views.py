@@ -54,6 +54,8 @@ class Reason(OpenEnum):
     RATE = "rate"
     #: This host alone accepted it, as the fleet's servers cannot be reached.
     DEGRADED = "degraded"
+    #: There is one already, which stays as it is.
+    EXISTS = "exists"
     #: The session is not open.
     LOGIN = "login"
     #: Another connection runs the action.
@@ -520,6 +522,12 @@ class TimerView(View):
         return self.raw.get('generation') or 0
 
     @property
+    def reason(self) -> Reason | None:
+        """Why it was refused, or accepted without effect; in replies that can refuse."""
+        value = self.raw.get('reason')
+        return None if value is None else Reason(value)
+
+    @property
     def state(self) -> Literal["running", "paused", "idle"]:
         """`idle`: it fires now, or is over."""
         return self.raw.get('state', 'running')  # type: ignore[no-any-return]
@@ -573,6 +581,12 @@ class TimerView(View):
     def payload(self) -> bytes | None:
         """PAYLOAD; null without."""
         return data(self.raw, 'payload')
+
+
+class TimerAnswer(Answer, TimerView):
+    """The answer to a request about a timer."""
+
+    __slots__ = ()
 
 
 class ScopeView(View):
@@ -1385,6 +1399,7 @@ __all__ = [
     "Hold",
     "HUDView",
     "TimerView",
+    "TimerAnswer",
     "ScopeView",
     "ThrottleView",
     "ThrottleAnswer",

@@ -5,8 +5,13 @@
 ///
 /// A repeating timer stays in phase with its first deadline. Missed periods are counted, never
 /// replayed in a burst. A one-shot timer has no further period, so it fires however late it is.
+///
+/// The wall clock can be set back. Then a repeating timer does not wait until the clock is where it
+/// was: it fires at the first moment in phase that is at least half a period after it last fired.
 package struct PlainTimer: Equatable, Sendable {
   /// What to do about missed periods; no effect on a one-shot timer.
+  ///
+  /// A period is missed if it is noticed a whole period late, or a second if a period is longer.
   package enum Late: String, CaseIterable, Sendable {
     /// Fire once, for the first missed period.
     case fire
@@ -30,11 +35,18 @@ package struct PlainTimer: Equatable, Sendable {
     package var last: Bool
   }
 
+  /// A period that is noticed this late is missed, however long it is.
+  package static let longestDelay = Interval.seconds(1)
+
   package let every: Interval?
-  package let late: Late
+  package var late: Late
   package private(set) var phase: Phase
   package private(set) var fired: Int64 = 0
   package private(set) var missed: Int64 = 0
+  /// The earliest moment of the boot clock at which a repeating timer of the wall clock fires if
+  /// that is set back. Nil if its deadline stays: on the boot clock, without `every`, while paused,
+  /// and until it has fired at a moment that was given.
+  package private(set) var soonest: Instant?
 
   /// Nil if it would repeat more often than once a millisecond.
   package init?(after delay: Interval, every: Interval?, late: Late, at now: Instant) {
@@ -44,17 +56,44 @@ package struct PlainTimer: Equatable, Sendable {
     phase = .running(until: now + delay)
   }
 
+  /// Creates a timer that fires at a given moment of the wall clock. Nil as above.
+  package init?(at deadline: Instant, every: Interval?, late: Late) {
+    self.init(after: .zero, every: every, late: late, at: deadline)
+  }
+
   /// Restores a stored timer. Nil if it would repeat more often than once a millisecond.
-  package init?(_ phase: Phase, every: Interval?, late: Late, fired: Int64, missed: Int64) {
+  package init?(
+    _ phase: Phase, every: Interval?, late: Late, fired: Int64, missed: Int64,
+    soonest: Instant? = nil
+  ) {
     if let every, every < .milliseconds(1) { return nil }
     self.every = every
     self.late = late
     self.phase = phase
     self.fired = fired
     self.missed = missed
+    self.soonest = soonest
   }
 
   // MARK: Inputs
+
+  /// Begins a period on the wall clock, of which a duration was asked for: as if the timer had
+  /// fired one period before its deadline.
+  package mutating func beginPeriod(at now: Moment) {
+    soonest = nil
+    guard case .running(let deadline) = phase, let every else { return }
+    soonest = now.boot + (deadline - now.wall - every.half)
+  }
+
+  /// Follows the wall clock if that was set back. Returns whether the deadline has changed.
+  package mutating func follow(_ now: Moment) -> Bool {
+    guard case .running(let deadline) = phase, let every, let soonest else { return false }
+    let earliest = max(now.wall, now.wall + (soonest - now.boot))
+    guard deadline - earliest >= every else { return false }
+    let periods = (deadline - earliest).microseconds / every.microseconds
+    phase = .running(until: deadline + every * -periods)
+    return true
+  }
 
   /// Pauses a running timer. If the clock was set back, the time left may exceed
   /// `Interval.longest`, which caps it.
@@ -75,7 +114,9 @@ package struct PlainTimer: Equatable, Sendable {
   }
 
   /// Advances to `now`. Returns nil if nothing fires.
-  package mutating func expire(at now: Instant) -> Firing? {
+  ///
+  /// - Parameter boot: the time of the boot clock, for a timer of the wall clock.
+  package mutating func expire(at now: Instant, boot: Instant? = nil) -> Firing? {
     guard case .running(let deadline) = phase, now >= deadline else { return nil }
     guard let every else {
       fired += 1
@@ -83,10 +124,13 @@ package struct PlainTimer: Equatable, Sendable {
     }
     let unseen = (now - deadline).microseconds / every.microseconds
     phase = .running(until: deadline + every * (unseen + 1))
-    if late == .skip, unseen > 0 {
+    if late == .skip, now - deadline >= min(every, Self.longestDelay) {
       missed += unseen + 1
+      // Those that were missed by now do not come again at this very moment.
+      soonest = boot.map { max($0 + Interval(microseconds: 1), soonest ?? $0) }
       return nil
     }
+    soonest = boot.map { $0 + (every - every.half) }
     fired += 1
     missed += unseen
     return Firing(
@@ -108,4 +152,9 @@ package struct PlainTimer: Equatable, Sendable {
     case .paused(let left): left
     }
   }
+}
+
+extension Interval {
+  /// Half of it, rounded down.
+  fileprivate var half: Interval { Interval(microseconds: microseconds / 2) }
 }

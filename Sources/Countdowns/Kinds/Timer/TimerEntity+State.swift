@@ -5,6 +5,10 @@ extension TimerEntity: EntityState {
       generation: Generation(0), owner: .none, uid: 0, clock: .boot)
   }
 
+  package var format: UInt8 {
+    machine.soonest == nil ? EntityRecord.plain : EntityRecord.repeatsOnWall
+  }
+
   package mutating func state<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     visitor.generation(&generation)
     visitor.field("uid", &uid)
@@ -27,7 +31,7 @@ extension PlainTimer {
       case .running(let until): (false, until, .zero)
       case .paused(let left): (true, .zero, left)
       }
-    var (every, late, fired, missed) = (every, late, fired, missed)
+    var (every, late, fired, missed, soonest) = (every, late, fired, missed, soonest)
     visitor.field("paused", &isPaused)
     if isPaused {
       visitor.interval("left", &left)
@@ -38,10 +42,13 @@ extension PlainTimer {
     visitor.code("late", &late, of: [.fire, .skip, .coalesce])
     visitor.field("fired", &fired)
     visitor.field("missed", &missed)
+    if EntityRecord.hasPeriods(visitor.format) { visitor.instant("soonest", &soonest) }
     guard Visitor.isReading else { return }
     visitor.require(Self.counts.contains(fired) && Self.counts.contains(missed))
     let phase = isPaused ? Phase.paused(left: left) : .running(until: until)
-    if let read = PlainTimer(phase, every: every, late: late, fired: fired, missed: missed) {
+    if let read = PlainTimer(
+      phase, every: every, late: late, fired: fired, missed: missed, soonest: soonest)
+    {
       self = read
     } else {
       visitor.fail()

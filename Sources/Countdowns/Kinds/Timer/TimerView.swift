@@ -52,6 +52,7 @@ package struct TimerView: ViewOfEntity, Equatable {
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
     writer.key(key)
     writer.generation(generation)
+    writer.answer(answer, [.exists, .degraded])
     writeState(to: &writer)
     writeSettings(late, to: &writer)
   }

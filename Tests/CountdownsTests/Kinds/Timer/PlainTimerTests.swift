@@ -93,6 +93,15 @@ private final class TimerTimeline {
     timer.late(at: 1_999).expect("1999 fired 1000 missed 0")
   }
 
+  @Test func lateSkipDropsAPeriodThatIsASecondLate() {
+    let timer = TimerTimeline(after: 10_000, every: 10_000, late: .skip)
+    timer.late(at: 11_000).expect()
+    #expect(timer.machine.missed == 1)
+    timer.late(at: 20_999).expect("20999 fired 20000 missed 0")
+    timer.late(at: 52_000).expect()
+    #expect(timer.machine.missed == 4)
+  }
+
   @Test func aJumpOf8HCausesOneFiringNot28800() {
     let timer = TimerTimeline(after: 1_000, every: 1_000)
     timer.late(at: 28_800_000).expect("28800000 fired 1000 missed 28799")

@@ -7,8 +7,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Sequence
 
-from .._base import Data, Duration, Page, Rate, new_token
+from .._base import Data, Duration, Moment, Page, Rate, new_token
 from .._base import duration as as_duration
+from .._base import milliseconds as as_moment
 from .._base import rate as as_rate
 from .._replies import at, nothing, of_several, or_none, page_of, same
 from .._views import (
@@ -32,6 +33,7 @@ from .._views import (
     ThrottleAnswer,
     ThrottleView,
     ThrottleWhy,
+    TimerAnswer,
     TimerView,
 )
 
@@ -616,30 +618,43 @@ class AsyncTimerCommands:
     async def set(
         self,
         key: str,
-        after: Duration,
+        after: Duration | None = None,
         *,
+        at: Moment | None = None,
         every: Duration | None = None,
         payload: Data | None = None,
         owner: str | None = None,
         late: Literal["fire", "skip", "coalesce"] | None = None,
         clock: Literal["boot", "wall"] | None = None,
-    ) -> TimerView:
+        keep: bool = False,
+        nx: bool = False,
+    ) -> TimerAnswer:
         """Set a timer that fires once or repeatedly; replaces one of the same key.
 
         key: The key, 1 to 512 bytes.
         after: The time until it fires; 0 fires at once.
+        at: Instead of the duration: the time of the wall clock at which it fires, at most
+            3650 days from now; one that has passed fires at once. CLOCK is `wall` then.
         every: Repeats, in phase with the first deadline, without drift.
         payload: Data that comes back with each `fired`.
         owner: Ends it with this connection or a scope; without it, it ends on its own.
             Default: none.
-        late: What to do about missed periods (the machine slept or was busy). `fire` fires
-            once at once with the `due_unix_ms` of the first missed period, `coalesce` the
-            same with the newest, `skip` waits for the next period. `missed` counts them;
-            they are never replayed. Default: fire.
+        late: What to do about missed periods (the machine slept or was busy): those noticed
+            at least EVERY or 1s late, whichever is shorter. `fire` fires once at once with
+            the `due_unix_ms` of the first missed period, `coalesce` the same with the
+            newest, `skip` waits for the next period. `missed` counts those for which it did
+            not fire; they are never replayed. Default: fire.
         clock: `boot` runs during suspend and ignores changes of the wall clock; `wall`
             follows the wall clock. Default: boot.
+        keep: If the key has a timer with the same EVERY and CLOCK, its deadline stays, and
+            the rest is updated.
+        nx: If the key has a timer, it stays as it is: refused with `exists`.
         """
-        words: list[Any] = ["TIMER", "SET", key, as_duration(after)]
+        words: list[Any] = ["TIMER", "SET", key]
+        if after is not None:
+            words.append(as_duration(after))
+        if at is not None:
+            words += ("AT", as_moment(at))
         if every is not None:
             words += ("EVERY", as_duration(every))
         if payload is not None:
@@ -650,7 +665,11 @@ class AsyncTimerCommands:
             words += ("LATE", late)
         if clock is not None:
             words += ("CLOCK", clock)
-        return await self._pool.call(words, TimerView, False)
+        if keep:
+            words.append("KEEP")
+        if nx:
+            words.append("NX")
+        return await self._pool.call(words, TimerAnswer, False)
 
     async def get(self, key: str) -> TimerView | None:
         """Read a timer.

@@ -18,8 +18,9 @@ extension Engine {
     leaveStack(index, at: now)
   }
 
-  /// Begins to close a scope whose lease has expired.
+  /// Begins to close a scope whose lease has expired, unless a suspend has prolonged it.
   func expireScope(_ index: UInt32, at now: Moment) {
+    if scopes.tree.prolong(index, at: now.boot) { return armLease(of: index) }
     if isFirstToEnd(index, at: now) { beginClosing(index, .expired, at: now) }
   }
 

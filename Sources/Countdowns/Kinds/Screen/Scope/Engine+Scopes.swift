@@ -242,7 +242,7 @@ extension Engine {
     let leaseEnd = opening.ttl.map { now.boot + $0 }
     scopes.tree.insert(
       index, under: parent, isRouted: opening.parent != nil, connection: connection,
-      leaseEnd: leaseEnd)
+      leaseEnd: leaseEnd, ttl: opening.ttl)
     armLease(of: index)
     publish(scope: index, .opened, at: now)
     return index
@@ -250,8 +250,17 @@ extension Engine {
 
   private func renewLease(of index: UInt32, for ttl: Interval, at now: Moment) {
     scopes.table[index].ttl = ttl
-    scopes.tree.renew(index, until: now.boot + ttl)
+    scopes.tree.renew(index, until: now.boot + ttl, ttl: ttl)
     armLease(of: index)
+  }
+
+  /// Notes that the machine was suspended, before anything that was due meanwhile happens.
+  ///
+  /// - Parameters:
+  ///   - from: the last time before it; what was due by then and has not happened counts as later.
+  ///   - until: the first time after it.
+  package func noteSuspension(from: Instant, until: Instant) {
+    scopes.tree.suspension = Suspension(from: ran(until: from), until: until)
   }
 
   func armLease(of index: UInt32) {

@@ -94,7 +94,7 @@ extension ScopeKind {
     engine.restore(Self.self, entity, at: index)
     engine.scopes.tree.insert(
       index, under: state.parent, isRouted: state.isRouted, connection: connection,
-      leaseEnd: state.leaseEnd)
+      leaseEnd: state.leaseEnd, ttl: state.entity.ttl)
     if entity.isClosing {
       engine.scopes.tree.beginClosing(index)
     } else if entity.ttl != nil {

@@ -31,6 +31,8 @@ package struct ScopeTree: ~Copyable {
     var connection: UInt64 = 0
     /// When the scope's own lease expires, in microseconds; `Int64.max` without a lease.
     var leaseEnd = Int64.max
+    /// The TTL of that lease, in microseconds; 0 without one.
+    var ttl: Int64 = 0
     /// The cached result of `isOpen`: the scope is open until this time, in microseconds, if `era`
     /// has not changed since.
     var openUntil = Int64.min
@@ -40,6 +42,8 @@ package struct ScopeTree: ~Copyable {
   private var nodes = PagedTable<Node>()
   /// Increases when a scope that was found open may have closed.
   private var era: UInt32 = 0
+  /// The last suspend of the machine, which prolongs leases.
+  package var suspension = Suspension()
 
   package init() {}
 
@@ -50,11 +54,12 @@ package struct ScopeTree: ~Copyable {
   /// Adds a scope. Its number must be free, and `parent` must exist. O(1), amortized.
   package mutating func insert(
     _ scope: UInt32, under parent: UInt32?, isRouted: Bool = true, connection: UInt64? = nil,
-    leaseEnd: Instant? = nil
+    leaseEnd: Instant? = nil, ttl: Interval? = nil
   ) {
     var node = Node()
     node.connection = connection ?? 0
     node.leaseEnd = leaseEnd?.microseconds ?? .max
+    node.ttl = ttl?.microseconds ?? 0
     if let parent {
       let above = nodes[parent]
       node.depth = above.depth + 1
@@ -74,11 +79,23 @@ package struct ScopeTree: ~Copyable {
   }
 
   /// Sets when the lease of a scope expires; nil for no lease.
-  package mutating func renew(_ scope: UInt32, until leaseEnd: Instant?) {
+  ///
+  /// - Parameter ttl: the time after which it would expire without being renewed; nil if nobody
+  ///   renews it.
+  package mutating func renew(_ scope: UInt32, until leaseEnd: Instant?, ttl: Interval? = nil) {
     let leaseEnd = leaseEnd?.microseconds ?? .max
     // Cached results of `isOpen` may outlast the new lease.
-    if leaseEnd < nodes[scope].leaseEnd { era &+= 1 }
+    if leaseEnd < end(of: nodes[scope]) { era &+= 1 }
     nodes[scope].leaseEnd = leaseEnd
+    nodes[scope].ttl = ttl?.microseconds ?? 0
+  }
+
+  /// Prolongs a lease that was to expire, if a suspend does. Returns false if it has expired.
+  package mutating func prolong(_ scope: UInt32, at now: Instant) -> Bool {
+    let end = end(of: nodes[scope])
+    guard end > now.microseconds else { return false }
+    nodes[scope].leaseEnd = end
+    return true
   }
 
   // MARK: Closing
@@ -121,8 +138,15 @@ package struct ScopeTree: ~Copyable {
   package func childCount(of scope: UInt32) -> Int { Int(nodes[scope].childCount) }
   package func isRouted(_ scope: UInt32) -> Bool { nodes[scope].isRouted }
   package func leaseEnd(of scope: UInt32) -> Instant? {
-    let end = nodes[scope].leaseEnd
+    let end = end(of: nodes[scope])
     return end == .max ? nil : Instant(microseconds: end)
+  }
+
+  /// Returns when a lease expires, in microseconds, also after a suspend of the machine.
+  private func end(of node: Node) -> Int64 {
+    suspension.end(
+      of: Instant(microseconds: node.leaseEnd), lasting: Interval(microseconds: node.ttl)
+    ).microseconds
   }
 
   private func optional(_ scope: UInt32) -> UInt32? { scope == Self.nobody ? nil : scope }
@@ -137,7 +161,8 @@ package struct ScopeTree: ~Copyable {
     while true {
       let node = nodes[top]
       let isAlive = node.connection == 0 || liveness.isAlive(connection: node.connection)
-      guard !node.isDoomed, now.microseconds < node.leaseEnd, isAlive else {
+      let leaseEnd = end(of: node)
+      guard !node.isDoomed, now.microseconds < leaseEnd, isAlive else {
         doom(from: scope, upTo: top)
         return false
       }
@@ -145,7 +170,7 @@ package struct ScopeTree: ~Copyable {
         until = min(until, node.openUntil)
         break
       }
-      until = min(until, node.leaseEnd)
+      until = min(until, leaseEnd)
       guard node.parent != Self.nobody else { break }
       top = node.parent
     }
@@ -185,7 +210,7 @@ package struct ScopeTree: ~Copyable {
       let node = nodes[next]
       if node.connection != 0, !liveness.isAlive(connection: node.connection) {
         found = (next, .connectionLeft)
-      } else if node.leaseEnd <= now.microseconds {
+      } else if end(of: node) <= now.microseconds {
         found = (next, .leaseOver)
       }
       next = node.parent

@@ -376,4 +376,65 @@ import Testing
     #expect(heard[closed...].count == 3)
     desk.expectEmpty()
   }
+
+  // MARK: Suspends
+
+  /// mecatl-1333: a scope whose owner slept as well does not close, and its work is not done twice
+  @Test func aLeaseHasAMomentAfterASuspend() throws {
+    try desk.open("w", ttl: 30_000)
+    let owner = try desk.scoped("w")
+    let begin = { [desk] in
+      try desk.with("job") {
+        try desk.engine.beginOnce(
+          $0, for: .days(1), owner: owner, by: desk.client(1), at: desk.now
+        ).isAccepted
+      }
+    }
+    #expect(try begin())
+    desk.at(10_000).suspended(until: 8 * 3_600_000)
+    #expect(desk.scope("w")?.remainingMS == 10_000)
+    #expect(try !begin())
+    desk.at(8 * 3_600_000 + 9_999)
+    #expect(try desk.touch("w").remainingMS == 30_000)
+    desk.at(8 * 3_600_000 + 39_998)
+    #expect(desk.scope("w") != nil)
+    desk.at(8 * 3_600_000 + 39_999)
+    #expect(desk.scope("w") == nil)
+  }
+
+  @Test func aLeaseThatNobodyTouchesAfterASuspendEnds() throws {
+    desk.subscribe(1, pattern: "scope:*")
+    try desk.open("short", ttl: 500)
+    try desk.open("long", ttl: 60_000)
+    try desk.open("below", below: "short")
+    desk.at(100).suspended(until: 50_000)
+    #expect(desk.scope("short")?.remainingMS == 500)
+    desk.late(at: 50_499)
+    #expect(desk.scope("below") != nil)
+    desk.late(at: 50_500)
+    #expect(desk.scope("short") == nil)
+    #expect(desk.scope("below") == nil)
+    #expect(desk.scope("long")?.remainingMS == 9_500)
+    desk.late(at: 60_000)
+    #expect(desk.scope("long") == nil)
+    desk.expectEmpty()
+  }
+
+  @Test func aLeaseThatWasOverBeforeTheSuspendStaysOver() throws {
+    try desk.open("s", ttl: 500)
+    desk.at(600).suspended(until: 50_000)
+    #expect(desk.scope("s") == nil)
+  }
+
+  @Test func eachSuspendGivesAMoment() throws {
+    try desk.open("s", ttl: 5_000)
+    desk.at(1_000).suspended(until: 20_000)
+    desk.at(24_000).suspended(until: 90_000)
+    #expect(desk.scope("s")?.remainingMS == 5_000)
+    desk.at(94_999)
+    #expect(desk.scope("s") != nil)
+    desk.at(95_000)
+    #expect(desk.scope("s") == nil)
+    desk.expectEmpty()
+  }
 }
