@@ -8,6 +8,8 @@ package struct World {
   /// The open connections, besides `World.operator`, which is always open.
   package internal(set) var connections: [UInt64] = []
   package internal(set) var step = 0
+  /// Who sends the command at hand.
+  private(set) var asker = World.operator
   package internal(set) var limits = EngineSettings.Limits()
   /// The open scopes, each after the one that it is below.
   private(set) var scopes: [Scope] = []
@@ -99,7 +101,8 @@ package struct World {
 
   /// Returns the operator, as one of the users.
   package mutating func client() -> Client {
-    Client(connection: Self.operator.connection, uid: pick(Self.users))
+    asker = Client(connection: Self.operator.connection, uid: pick(Self.users))
+    return asker
   }
 
   /// Returns what is wrong if a command exceeded the limits; `before` has the counts before it.
