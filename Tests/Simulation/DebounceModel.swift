@@ -127,7 +127,8 @@ package struct DebounceModel: Model {
         if rule.spacing == nil, rule.edges != .leading { entry.state.fired = nil }
         entry.state.add(payload, at: now)
       } else {
-        let before = ledger[key]?.state.fired
+        let isForgotten = rule.spacing == nil && rule.edges != .leading
+        let before = isForgotten ? nil : ledger[key]?.state.fired
         entry = Ledger.Entry(
           key: key, generation: world.newGeneration(), owner: owner, deadline: nil,
           state: Burst(lastCall: now, rule: rule, fired: before))
@@ -135,7 +136,6 @@ package struct DebounceModel: Model {
           fired(entry, [(now, payload)], reason: .leading)
           entry.state.fire(at: now)
         } else {
-          if rule.spacing == nil, rule.edges != .leading { entry.state.fired = nil }
           entry.state.add(payload, at: now)
         }
       }

@@ -222,7 +222,8 @@ package struct HUDModel: Model {
     }
     var request = request
     request.path = nil
-    var stay = HUDStay(level, request, world.newGeneration(), .none, at: world.now.boot.microseconds)
+    var stay = HUDStay(
+      level, request, world.newGeneration(), .none, at: world.now.boot.microseconds)
     (stay.isHeld, stay.isGone, stay.end) = (false, true, .neverShown)
     said.append(stay.said(.didDisappear))
     return .facts(facts(stay, world))

@@ -40,7 +40,9 @@ import Wire
     "GATE CANCEL": ["none"], "GATE OPEN": ["k", "k TTL 5s"], "GATE GET": ["k", "none"],
     "GATE TAKE": ["k", "none"], "GATE DONE": ["k", "none"],
     "GATE LIST": [""], "GATE CLOSE": ["k", "k"],
-    "DEBOUNCE CALL": ["k 5s PAYLOAD p LEADING MAXWAIT 9s OWNER none", "get 5s EDGES both SPACING 9s"],
+    "DEBOUNCE CALL": [
+      "k 5s PAYLOAD p LEADING MAXWAIT 9s OWNER none", "get 5s EDGES both SPACING 9s",
+    ],
     "DEBOUNCE GET": ["k", "none"], "DEBOUNCE LIST": [""],
     "DEBOUNCE FLUSH": ["k", "get"], "DEBOUNCE CANCEL": ["k", "k"],
     "NAV PUSH": ["n p1", "n p2 EDGE 20 POP on BAR hidden OWNER none"],

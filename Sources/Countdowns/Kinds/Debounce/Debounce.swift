@@ -91,7 +91,8 @@ package struct Debounce: Guard {
   package static func begin(
     _ rule: Rule, _ payload: [UInt8]?, after before: Instant? = nil, at now: Instant
   ) -> (Debounce, Firing?) {
-    var debounce = Debounce(rule, lastCall: now, waiting: nil, lastFired: before)
+    var debounce = Debounce(
+      rule, lastCall: now, waiting: nil, lastFired: rule.remembersFirings ? before : nil)
     guard rule.isLeading, debounce.spacedUntil ?? now <= now else {
       debounce.call(rule, payload, at: now)
       return (debounce, nil)
@@ -142,8 +143,8 @@ package struct Debounce: Guard {
     )
   }
 
-  /// - Returns: what to fire now, which ends the burst; nil if no call waits. SPACING does not delay
-  ///   it, but what comes after it.
+  /// - Returns: what to fire now, which ends the burst; nil if no call waits. SPACING delays what
+  ///   comes after it, not this.
   package mutating func flush(at now: Instant) -> Firing? {
     guard let waiting else { return nil }
     drop()

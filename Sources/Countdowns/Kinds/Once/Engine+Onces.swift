@@ -31,7 +31,7 @@ enum OnceKind: GuardKind {
 /// The arguments of ONCE BEGIN beyond the key.
 package struct OnceRequest: Sendable {
   package var ttl: Interval
-  /// How long the work may go on without EXTEND; nil for as long as TTL.
+  /// How long the work may take without EXTEND; nil for as long as TTL.
   package var lease: Interval?
   /// What the request is about; nil if unknown.
   package var fingerprint: Fingerprint?
@@ -78,7 +78,8 @@ extension Engine {
   }
 
   /// Records the result, unless there is one already. From then on the key has no owner: the result
-  /// outlives its creator. Work whose lease is over is late, and accepted if nobody has begun again.
+  /// outlives its creator. Work whose lease is over is late; it is accepted if nobody has begun
+  /// again.
   package func finishOnce(
     _ key: Span<UInt8>, _ result: [UInt8], generation: Generation?, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: OnceView) {

@@ -17,7 +17,7 @@ package struct Once: Guard {
   }
 
   package struct Lease: Equatable, Sendable {
-    /// How long the work may go on without EXTEND.
+    /// How long the work may take without EXTEND.
     package var length: Interval
     package var until: Instant
 
@@ -103,11 +103,8 @@ package struct Fingerprint: Equatable, Sendable {
 
   package init(of text: Span<UInt8>) {
     // With 128 bits, two texts are not the same by accident. It is stored, so the keys are fixed.
-    func half(_ key: UInt64) -> Int64 {
-      Int64(
-        bitPattern: SipHash(key: (key, 0))(text, compression: 2, finalization: 4))
-    }
-    (high, low) = (half(1), half(2))
+    high = Int64(bitPattern: SipHash(key: (1, 0))(text, compression: 2, finalization: 4))
+    low = Int64(bitPattern: SipHash(key: (2, 0))(text, compression: 2, finalization: 4))
   }
 
   fileprivate static var blank: Fingerprint { Fingerprint(of: [UInt8]().span) }

@@ -53,7 +53,9 @@ package struct OnceView: GuardView, ViewOfEntity, Equatable {
 
   package func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.choice("state", state, "`idle` in events at the end.")
-    writer.field("result", bytes: result, .bytes().orNull, "The result; null while running, and in a `mismatch`.")
+    writer.field(
+      "result", bytes: result, .bytes().orNull,
+      "The result; null while running, and in a `mismatch`.")
     writer.time(
       left: remainingMS, until: deadlineUnixMS, now: nowUnixMS, "The time until TTL is over.")
     writer.field(

@@ -107,7 +107,8 @@ import Testing
       try desk.call("k", quiet: 300, payload: "\(time)", edges: .leading)
     }
     desk.hears(
-      1, "0 k snapshot idle", "0 k fired resting 1 0 leading", "1050 k fired resting 1 1050 leading")
+      1, "0 k snapshot idle", "0 k fired resting 1 0 leading", "1050 k fired resting 1 1050 leading"
+    )
   }
 
   @Test func flushFiresAtOnceAndTheNextFiringKeepsItsDistance() throws {

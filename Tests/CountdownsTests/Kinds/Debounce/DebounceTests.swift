@@ -93,7 +93,9 @@ private func play(
     #expect(machine.nextExpiry == Instant(microseconds: 10_000_000))
     machine.call(fast, nil, at: Instant(microseconds: 5))
     #expect(machine.nextExpiry == Instant(microseconds: 1_000_005))
-    #expect(machine.flush(at: Instant(microseconds: 9)) == Debounce.Firing(edge: .flush, due: nil, calls: 2, payload: nil))
+    #expect(
+      machine.flush(at: Instant(microseconds: 9))
+        == Debounce.Firing(edge: .flush, due: nil, calls: 2, payload: nil))
     var (resting, firing) = Debounce.begin(
       Debounce.Rule(quiet: .seconds(1), edges: .both)!, [9], at: Instant(microseconds: 0))
     #expect(firing == Debounce.Firing(edge: .leading, due: nil, calls: 1, payload: [9]))
