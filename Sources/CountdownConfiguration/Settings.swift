@@ -169,6 +169,10 @@ extension Setting where Whole == Configuration {
       "The shortest display time of info, success and error; otherwise 0.06 s for each "
         + "character of the status plus 0.5 s."),
     Setting(
+      "hud.reorder", \.engine.hudReorder, .duration(),
+      "How long a POP with REQUEST that came before its SHOW, which another connection sent, is "
+        + "remembered: that SHOW does not appear. 0: not at all."),
+    Setting(
       "hud.max-level", \.engine.maximumLevel, .choice(),
       "The highest level that a HUD may have: normal, statusbar or alert."),
     Setting(

@@ -51,6 +51,8 @@ package struct EngineSettings: Equatable, Sendable {
 
   /// The defaults of HUD SHOW.
   package var presentation = Presentation.Request()
+  /// How long a POP that overtook its SHOW is remembered; 0 for not at all.
+  package var hudReorder = Interval.zero
   package var maximumLevel = Level.normal
   package var maximumLevelOfScreen: [[UInt8]: Level] = [:]
   package var blocking = BlockingRules()
@@ -146,6 +148,10 @@ package enum EngineError: Error, Equatable {
   case noCodes(policy: String)
   /// The codes were tried at once, so nobody knows which one a PASS is about.
   case needsGeneration
+  /// Work with a lease is named by its generation, as its successor has the same key.
+  case leaseNeedsGeneration
+  /// The work was begun without LEASE.
+  case noLease
   case levelNotAllowed(Level, maximum: Level)
   /// The HUD has the maximum number of holds.
   case tooManyHolds

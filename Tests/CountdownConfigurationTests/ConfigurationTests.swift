@@ -25,6 +25,7 @@ import Testing
           fade-in: 3m
           fade-out: 0
           message-min: 4d
+          reorder: 200ms
           max-level: statusbar
           screens: {pay: {max-level: alert}, "0": {max-level: normal}}
           blocking: {paths: [/api/order/Place], verbs: [Place]}
@@ -65,6 +66,7 @@ import Testing
     expected.engine.presentation.fadeIn = .seconds(180)
     expected.engine.presentation.fadeOut = .zero
     expected.engine.presentation.messageMinimum = .seconds(4 * 86_400)
+    expected.engine.hudReorder = .milliseconds(200)
     expected.engine.maximumLevel = .statusbar
     expected.engine.maximumLevelOfScreen = [Array("pay".utf8): .alert, Array("0".utf8): .normal]
     expected.engine.blocking.paths = ["/api/order/Place"]

@@ -151,9 +151,9 @@ final class KeptEngine {
   }
 
   func begin(_ key: String, owner: Owner = .none) throws {
-    _ = try with(key) {
-      try engine.beginOnce($0, for: .seconds(60), owner: owner, by: client, at: now)
-    }
+    var request = OnceRequest(ttl: .seconds(60))
+    request.owner = owner
+    _ = try with(key) { try engine.beginOnce($0, request, by: client, at: now) }
   }
 
   func forget(_ key: String) throws {

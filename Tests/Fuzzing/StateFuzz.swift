@@ -78,9 +78,11 @@ package final class StateFuzz: FuzzTarget {
     "COUNTDOWN START g# POLICY g", "COUNTDOWN ATTEMPT g# LIMIT ip:g#",
     "THROTTLE TAKE ip:# all: TOKEN t",
     "THROTTLE TAKE l# BURST 5 RATE 1/1h TOKEN t", "ONCE BEGIN o# TTL 1h", "ONCE DONE o# r",
-    "ONCE BEGIN p# TTL 1h TOKEN t",
+    "ONCE BEGIN p# TTL 1h TOKEN t", "ONCE BEGIN q# TTL 1h LEASE 30s FINGERPRINT x",
     "GATE CHECK g# pay PAYLOAD x REQUIRED on", "GATE OPEN i# TTL 1h", "GATE OPEN j#",
     "DEBOUNCE CALL b# 1h PAYLOAD x LEADING MAXWAIT 2h", "DEBOUNCE CALL b# 1h PAYLOAD y",
+    "DEBOUNCE CALL s# 1s EDGES both SPACING 1h", "DEBOUNCE CALL s# 1s PAYLOAD z SPACING 1h",
+    "DEBOUNCE CALL u# 1s EDGES leading",
   ]
 
   /// Makes a state as `kill -9` leaves it: partly in the database, partly in the log.

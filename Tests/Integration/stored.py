@@ -153,6 +153,14 @@ def throttle(field):
 def once(field):
     field("deadline", "q")
     field("result", "text?")
+    if field.__self__["version"] >= 14:
+        if field("lease", "B"):
+            field("length", "q")
+            field("lease_until", "q")
+        field("lapsed", "B")
+        if field("fingerprint", "B"):
+            field("high", "q")
+            field("low", "q")
 
 
 def gate(field):
@@ -169,7 +177,12 @@ def gate(field):
 def debounce(field):
     field("quiet", "q")
     field("max_wait", "q?")
-    field("leading", "B")
+    if field.__self__["version"] >= 14:
+        field("edges", "B")
+        field("spacing", "q?")
+        field("last_fired", "q?")
+    else:
+        field("leading", "B")
     field("last_call", "q")
     if field("waiting", "B"):
         field("since", "q")

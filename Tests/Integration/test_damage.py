@@ -347,7 +347,7 @@ def test_numbers_that_are_no_file(daemon):
     "change, says",
     [
         ("PRAGMA user_version = 99", "newer version (format 99, this version knows 5) (tables; countdownd "),
-        (stored.changed("countdown", version=16), "newer version (format 16, this version knows 15) (records; countdownd "),
+        (stored.changed("countdown", version=17), "newer version (format 17, this version knows 16) (records; countdownd "),
         (
             lambda database: stored.change_meta(database, version=9),
             "newer version (format 9, this version knows 1) (meta; countdownd ",

@@ -1,6 +1,7 @@
 import Countdowns
 
-/// A naive model of debouncers: it keeps the calls of a burst that no event has reported yet.
+/// A naive model of debouncers: it keeps the calls of a burst that no event has reported yet, and
+/// when it fired last.
 package struct DebounceModel: Model {
   package enum Command {
     case call(Debounce.Rule, [UInt8]?, Owner)
@@ -23,14 +24,44 @@ package struct DebounceModel: Model {
     /// When the last call was made, in microseconds.
     var lastCall: Int64
     var rule: Debounce.Rule
-    var unreported: [(at: Int64, payload: [UInt8]?)] = []
+    /// The calls, and since when each has waited, or its firing before.
+    var unreported: [(since: Int64, payload: [UInt8]?)] = []
+    /// When it fired last, as far as the rule needs to know.
+    var fired: Int64?
+    /// Whether the burst is over, and only `fired` is left.
+    var isOver = false
 
     var quiet: Int64 { lastCall + rule.quiet.microseconds }
-    var longest: Int64? {
-      guard let first = unreported.first, let wait = rule.maximumWait else { return nil }
-      return max(first.at + wait.microseconds, lastCall)
+    /// When the next firing may be.
+    var free: Int64 { fired.flatMap { at in rule.spacing.map { at + $0.microseconds } } ?? 0 }
+    private var patience: Int64? {
+      rule.maximumWait?.microseconds
+        ?? rule.spacing.map { max($0.microseconds, rule.quiet.microseconds) }
     }
-    var deadline: Int64 { min(quiet, longest ?? .max) }
+    var deadline: Int64 {
+      if isOver { return free }
+      if let first = unreported.first {
+        let longest = patience.map { max(first.since + $0, lastCall) }
+        return max(min(quiet, longest ?? .max), free)
+      }
+      guard rule.edges == .leading, let fired, let patience, fired + patience > lastCall else {
+        return quiet
+      }
+      return min(quiet, fired + patience)
+    }
+
+    mutating func add(_ payload: [UInt8]?, at now: Int64) {
+      if rule.edges == .leading {
+        unreported = []
+      } else {
+        unreported.append((now < free ? fired! : now, payload))
+      }
+    }
+
+    mutating func fire(at now: Int64) {
+      unreported = []
+      if rule.spacing != nil || rule.edges == .leading { fired = now }
+    }
   }
 
   private typealias Ledger = GuardLedger<Burst>
@@ -53,7 +84,9 @@ package struct DebounceModel: Model {
       let quiet = world.milliseconds([1, 100, 2_000, 60_000])
       let wait = world.chance(oneIn: 2) ? quiet * world.pick([1, 2, 3]) : nil
       let rule = Debounce.Rule(
-        quiet: quiet, maximumWait: wait, isLeading: world.chance(oneIn: 3))!
+        quiet: quiet, maximumWait: wait,
+        edges: world.pick([.trailing, .trailing, .both, .leading]),
+        spacing: world.chance(oneIn: 3) ? world.milliseconds([1, 150, 3_000, 60_000]) : nil)!
       return .call(rule, world.pick([nil, [1], [2]]), world.owner())
     case 7: return .flush(world.generation(near: current))
     case 8: return .cancel(world.generation(near: current))
@@ -87,19 +120,23 @@ package struct DebounceModel: Model {
     switch command {
     case .call(let rule, let payload, let owner):
       var entry: Ledger.Entry
-      if let found = ledger[key] {
+      if let found = burst(key) {
         entry = found
         entry.state.rule = rule
         entry.state.lastCall = now
-        entry.state.unreported.append((now, payload))
+        if rule.spacing == nil, rule.edges != .leading { entry.state.fired = nil }
+        entry.state.add(payload, at: now)
       } else {
+        let isForgotten = rule.spacing == nil && rule.edges != .leading
+        let before = isForgotten ? nil : ledger[key]?.state.fired
         entry = Ledger.Entry(
           key: key, generation: world.newGeneration(), owner: owner, deadline: nil,
-          state: Burst(lastCall: now, rule: rule))
-        if rule.isLeading {
+          state: Burst(lastCall: now, rule: rule, fired: before))
+        if rule.edges != .trailing, entry.state.free <= now {
           fired(entry, [(now, payload)], reason: .leading)
+          entry.state.fire(at: now)
         } else {
-          entry.state.unreported = [(now, payload)]
+          entry.state.add(payload, at: now)
         }
       }
       entry.owner = owner
@@ -107,22 +144,37 @@ package struct DebounceModel: Model {
       ledger.put(entry)
       settle(key, world)
     case .flush(let generation):
-      guard let entry = ledger[key] else { return .flag(false) }
+      guard var entry = burst(key) else { return .flag(false) }
       try ledger.check(generation, entry)
       guard !entry.state.unreported.isEmpty else { return .flag(false) }
-      ledger.remove(key)
       fired(entry, entry.state.unreported, reason: .flush)
+      entry.state.fire(at: now)
+      end(entry, world)
       return .flag(true)
     case .cancel(let generation):
-      guard let entry = ledger[key] else { return .flag(false) }
+      guard let entry = burst(key) else { return .flag(false) }
       try ledger.check(generation, entry)
-      ledger.remove(key)
+      end(entry, world)
       cancelled(entry, .cancelled)
       return .flag(true)
     case .get:
       break
     }
-    return ledger[key].map { .facts(facts($0, world)) } ?? .nothing
+    return burst(key).map { .facts(facts($0, world)) } ?? .nothing
+  }
+
+  /// Returns the burst of a key, unless it is over.
+  private func burst(_ key: Int) -> Ledger.Entry? {
+    ledger[key].flatMap { $0.state.isOver ? nil : $0 }
+  }
+
+  /// Ends a burst. What SPACING needs is left.
+  private mutating func end(_ entry: Ledger.Entry, _ world: World) {
+    guard entry.state.free > world.now.boot.microseconds else { return ledger.remove(entry.key) }
+    var entry = entry
+    (entry.state.isOver, entry.state.unreported, entry.owner) = (true, [], .none)
+    entry.deadline = entry.state.deadline
+    ledger.put(entry)
   }
 
   // MARK: Time
@@ -131,19 +183,19 @@ package struct DebounceModel: Model {
     guard var entry = ledger[key] else { return }
     let now = world.now.boot.microseconds
     guard world.isAlive(entry.owner) else {
-      ledger.remove(key)
+      end(entry, world)
       return cancelled(entry, .ownerGone)
     }
     let burst = entry.state
     guard burst.deadline <= now else { return }
-    if !burst.unreported.isEmpty {
-      let isQuiet = burst.deadline == burst.quiet
-      fired(
-        entry, burst.unreported, due: burst.deadline, reason: isQuiet ? .quiet : .maximumWait)
-    }
-    entry.state.unreported = []
+    guard !burst.unreported.isEmpty else { return end(entry, world) }
+    let reason: Reason =
+      burst.deadline == burst.quiet
+      ? .quiet : burst.deadline == burst.free ? .spacing : .maximumWait
+    fired(entry, burst.unreported, due: burst.deadline, reason: reason)
+    entry.state.fire(at: now)
     entry.deadline = entry.state.deadline
-    if burst.quiet <= now { ledger.remove(key) } else { ledger.put(entry) }
+    if burst.quiet <= now { end(entry, world) } else { ledger.put(entry) }
   }
 
   package func deadline(_ key: Int) -> (clock: TimerClock, microseconds: Int64)? {
@@ -154,10 +206,11 @@ package struct DebounceModel: Model {
 
   // MARK: State
 
-  package func exists(_ key: Int) -> Bool { ledger[key] != nil }
+  package func exists(_ key: Int) -> Bool { burst(key) != nil }
+  package func isCounted(_ key: Int) -> Bool { ledger[key] != nil }
 
   package func facts(_ key: Int, _ world: World) -> [Facts] {
-    ledger[key].map { [facts($0, world)] } ?? []
+    burst(key).map { [facts($0, world)] } ?? []
   }
 
   private func facts(_ entry: Ledger.Entry, _ world: World) -> Facts {
@@ -185,7 +238,7 @@ package struct DebounceModel: Model {
   // MARK: Events
 
   private mutating func fired(
-    _ entry: Ledger.Entry, _ calls: [(at: Int64, payload: [UInt8]?)], due: Int64? = nil,
+    _ entry: Ledger.Entry, _ calls: [(since: Int64, payload: [UInt8]?)], due: Int64? = nil,
     reason: Reason
   ) {
     said.append(

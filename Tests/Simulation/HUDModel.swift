@@ -47,10 +47,16 @@ package struct HUDModel: Model {
 
   /// The stays of each screen, by rising level.
   private var screens: [[HUDStay]]
+  /// How long a POP that came before its SHOW is remembered, in microseconds.
+  private let reorder: Int64
+  /// The POPs without a hold, and the requests whose holds were released, until when they matter.
+  private var pops: [(key: Int, path: [UInt8], level: Level?, uid: UInt32, until: Int64)] = []
+  private var releases: [(key: Int, path: [UInt8], until: Int64)] = []
   package var said: [Said] = []
 
   package init(keyCount: Int, _ settings: EngineSettings) {
     screens = Array(repeating: [], count: keyCount)
+    reorder = settings.hudReorder.microseconds
   }
 
   // MARK: Commands
@@ -67,7 +73,7 @@ package struct HUDModel: Model {
       return .show(level, request(&world), world.owner())
     case 6..<8: return .dismiss(target, delay: nil)
     case 8..<10: return .dismiss(target, delay: world.milliseconds([0, 20, 80, 1_000]))
-    case 10..<12: return .pop(target, path: world.chance(oneIn: 3) ? [0x62] : nil)
+    case 10..<12: return .pop(target, path: world.chance(oneIn: 2) ? [0x62] : nil)
     case 12..<14: return .tap(target, inside: world.chance(oneIn: 3))
     case 14: return .update(target, fraction: 0.5, status: world.chance(oneIn: 2) ? [0x61] : nil)
     case 15: return .update(target, fraction: nil, status: Array(repeating: 0x61, count: 9))
@@ -134,6 +140,11 @@ package struct HUDModel: Model {
     switch command {
     case .show(let level, let request, let owner):
       guard isAllowed(level, key) else { throw .levelNotAllowed(level, maximum: .statusbar) }
+      if let path = request.path, [.loading, .progress].contains(request.kind),
+        hasOvertaken(key, path, level, world)
+      {
+        return showNothing(key, level, request, &world)
+      }
       return show(key, level, request, owner, &world)
     case .get(let level):
       let stay =
@@ -154,7 +165,9 @@ package struct HUDModel: Model {
       let stays = screens[key]
       let distances = stays.map { $0.hold(for: owner, target.generation, path)?.distance ?? .max }
       let nearest = distances.min().flatMap { $0 == .max ? nil : distances.lastIndex(of: $0) }
-      guard let index = try find(key, target, isHold: true, else: nearest) else { return .nothing }
+      let found = try find(key, target, isHold: true, else: nearest)
+      if found.map({ distances[$0] == .max }) ?? true { noteOvertaking(key, target, path, world) }
+      guard let index = found else { return .nothing }
       return change(key, index, world) {
         $0.pop(for: owner, target.generation, path, at: now, $1)
       }
@@ -168,6 +181,65 @@ package struct HUDModel: Model {
       guard let index = try find(key, target) else { throw .notFound }
       return change(key, index, world) { $0.resume(at: now, $1) }
     }
+  }
+
+  private mutating func noteOvertaking(
+    _ key: Int, _ target: Target, _ path: [UInt8]?, _ world: World
+  ) {
+    let now = world.now.boot.microseconds
+    guard let path, target.generation == nil, reorder > 0,
+      !releases.contains(where: { $0.key == key && $0.path == path && $0.until > now })
+    else { return }
+    let uid = world.asker.uid
+    pops.removeAll {
+      $0.key == key && $0.path == path && $0.level == target.level && $0.uid == uid
+    }
+    pops.append((key, path, target.level, uid, now + reorder))
+  }
+
+  /// Returns whether a POP came before a SHOW, which uses it up.
+  private mutating func hasOvertaken(
+    _ key: Int, _ path: [UInt8], _ level: Level, _ world: World
+  ) -> Bool {
+    pops.removeAll { $0.until <= world.now.boot.microseconds }
+    for level in [level, nil] {
+      let index = pops.firstIndex {
+        $0.key == key && $0.path == path && $0.level == level && $0.uid == world.asker.uid
+      }
+      if let index {
+        pops.remove(at: index)
+        return true
+      }
+    }
+    return false
+  }
+
+  private mutating func showNothing(
+    _ key: Int, _ level: Level, _ request: Presentation.Request, _ world: inout World
+  ) -> Answer<Facts> {
+    if let stay = screens[key].first(where: { $0.level == level }) {
+      return .facts(facts(stay, world))
+    }
+    var request = request
+    request.path = nil
+    var stay = HUDStay(
+      level, request, world.newGeneration(), .none, at: world.now.boot.microseconds)
+    (stay.isHeld, stay.isGone, stay.end) = (false, true, .neverShown)
+    said.append(stay.said(.didDisappear))
+    return .facts(facts(stay, world))
+  }
+
+  /// Notes requests that have no hold on a level any more.
+  private mutating func noteReleases(_ key: Int, _ before: [HUDStay], _ world: World) {
+    let until = world.now.boot.microseconds + reorder
+    for stay in before {
+      let after = screens[key].first { $0.level == stay.level }?.holds ?? []
+      for path in stay.holds.compactMap(\.request.path)
+      where !after.contains(where: { $0.request.path == path }) {
+        releases.append((key, path, until))
+      }
+    }
+    releases.removeAll { $0.until <= world.now.boot.microseconds }
   }
 
   private mutating func show(
@@ -213,10 +285,12 @@ package struct HUDModel: Model {
     _ key: Int, _ index: Int, _ world: World, _ body: (inout HUDStay, (Said) -> Void) -> Void
   ) -> Answer<Facts> {
     var happened: [Said] = []
+    let before = screens[key]
     body(&screens[key][index]) { happened.append($0) }
     said += happened
     let answer = Answer.facts(facts(screens[key][index], world))
     screens[key].removeAll { $0.isGone }
+    noteReleases(key, before, world)
     return answer
   }
 
@@ -225,6 +299,7 @@ package struct HUDModel: Model {
   package mutating func settle(_ key: Int, _ world: World) {
     let now = world.now.boot.microseconds
     var happened: [Said] = []
+    let before = screens[key]
     let gone = departed(key, world)
     for index in screens[key].indices {
       screens[key][index].lose(gone, at: now) { happened.append($0) }
@@ -241,6 +316,7 @@ package struct HUDModel: Model {
     }
     said += happened
     screens[key].removeAll { $0.isGone }
+    noteReleases(key, before, world)
   }
 
   private func departed(_ key: Int, _ world: World) -> [Owner] {

@@ -53,15 +53,16 @@ extension InteractionSimulation {
   ) throws(EngineError) -> Generation? {
     switch kind {
     case .once:
-      let (isAccepted, view) = try engine.beginOnce(
-        key, for: after, owner: owner, by: client, at: now)
-      return isAccepted ? view.generation : nil
+      var request = OnceRequest(ttl: after)
+      request.owner = owner
+      let (refusal, view) = try engine.beginOnce(key, request, by: client, at: now)
+      return refusal == nil ? view.generation : nil
     case .gate:
       var check = GateCheck(Gate.Action(name: [1], payload: nil), ttl: after)
       check.owner = owner
       return try engine.checkGate(key, check, by: client, at: now).view.generation
     default:
-      let rule = Debounce.Rule(quiet: after, maximumWait: nil, isLeading: false)!
+      let rule = Debounce.Rule(quiet: after)!
       return try engine.callDebounce(
         key, rule, payload: nil, owner: owner, by: client, at: now
       ).generation

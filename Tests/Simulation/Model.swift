@@ -52,6 +52,8 @@ package protocol Model {
   /// Returns whether the last command may have created an entity, or taken over another user's.
   func adds(_ key: Int, existed: Bool) -> Bool
   func exists(_ key: Int) -> Bool
+  /// Returns whether the engine has something of a key, which clients may not see.
+  func isCounted(_ key: Int) -> Bool
   /// Returns the views of a key, the front one last.
   func facts(_ key: Int, _ world: World) -> [Facts]
   static func facts(_ subject: any EntityView) -> Facts?
@@ -77,6 +79,7 @@ extension Model {
     !existed && (exists(key) || !said.isEmpty)
   }
   package static func configure(_ settings: inout EngineSettings) {}
+  package func isCounted(_ key: Int) -> Bool { exists(key) }
   package func settles(_ command: Command, _ key: Int) -> Bool { true }
   package func isTouchy(_ world: World) -> Bool { false }
   package static func detail(_ event: SentEvent) -> String? { nil }

@@ -75,7 +75,7 @@ package final class Player<M: Model>: Playing {
   }
 
   package var kind: EntityKind { M.kind }
-  package var entityCount: Int { (0..<keyCount).count { model.exists($0) } }
+  package var entityCount: Int { (0..<keyCount).count { model.isCounted($0) } }
   package var armedCount: Int { (0..<keyCount).count { model.deadline($0) != nil } }
 
   package func owns(_ key: [UInt8]) -> Bool { number(key) != nil }

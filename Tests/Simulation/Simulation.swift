@@ -24,6 +24,7 @@ package struct Simulation: ~Copyable {
     CountdownModel.configure(&settings)
     HUDModel.configure(&settings)
     TimerModel.configure(&settings)
+    settings.hudReorder = .milliseconds([0, 1, 60, 2_000][Int(seed / 2 % 4)])
     players = [
       Player<CountdownModel>(keyCount: keyCount, settings),
       Player<PolicyModel>(keyCount: keyCount, settings),

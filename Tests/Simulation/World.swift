@@ -13,6 +13,8 @@ package struct World {
   /// Whether the wall clock was set back while timers repeated on it: the order of those that are
   /// due together is then unknown.
   package internal(set) var isOrderUnknown = false
+  /// Who sends the command at hand.
+  private(set) var asker = World.operator
   package internal(set) var limits = EngineSettings.Limits()
   /// The open scopes, each after the one that it is below.
   private(set) var scopes: [Scope] = []
@@ -115,7 +117,8 @@ package struct World {
 
   /// Returns the operator, as one of the users.
   package mutating func client() -> Client {
-    Client(connection: Self.operator.connection, uid: pick(Self.users))
+    asker = Client(connection: Self.operator.connection, uid: pick(Self.users))
+    return asker
   }
 
   /// Returns what is wrong if a command exceeded the limits; `before` has the counts before it.

@@ -71,15 +71,17 @@ func setHeaders(header http.Header, answer *countdownd.ThrottleAnswer) {
 }
 
 type reply struct {
-	Fingerprint string
-	Status      int
-	Header      http.Header
-	Body        []byte
+	Status int
+	Header http.Header
+	Body   []byte
 }
 
 // Idempotency tells how long replies are kept, and whose they are.
 type Idempotency struct {
 	TTL time.Duration
+	// Lease tells how long a handler may take: if the program crashes, the next request runs it again
+	// after this time. 0: after TTL.
+	Lease time.Duration
 	// User tells who asks, so that nobody gets a reply of another user. nil: all users share the keys.
 	User func(*http.Request) string
 }
@@ -106,9 +108,15 @@ func Idempotent(client *countdownd.Client, idempotency Idempotency, next http.Ha
 			// Escaped, so that no key of one user looks like a key of another.
 			key = "request:" + url.QueryEscape(idempotency.User(request)) + ":" + name
 		}
-		begun, err := client.Once.Begin(ctx, key, countdownd.OnceBeginOptions{TTL: idempotency.TTL})
+		begun, err := client.Once.Begin(ctx, key, countdownd.OnceBeginOptions{
+			TTL: idempotency.TTL, Lease: idempotency.Lease, Fingerprint: []byte(fingerprint),
+		})
 		if err != nil {
 			fail(writer, err)
+			return
+		}
+		if begun.Reason == countdownd.ReasonMismatch {
+			http.Error(writer, "This key was used for another request.", http.StatusUnprocessableEntity)
 			return
 		}
 		if begun.IsRefused() && begun.State == "running" {
@@ -118,14 +126,14 @@ func Idempotent(client *countdownd.Client, idempotency Idempotency, next http.Ha
 		}
 		if !begun.IsAccepted() {
 			var first reply
-			if err := json.Unmarshal(begun.Result, &first); err != nil || first.Fingerprint != fingerprint {
-				http.Error(writer, "This key was used for another request.", http.StatusUnprocessableEntity)
+			if err := json.Unmarshal(begun.Result, &first); err != nil {
+				fail(writer, err)
 				return
 			}
 			first.write(writer)
 			return
 		}
-		recorded := &recorder{reply: reply{Fingerprint: fingerprint, Status: 200, Header: http.Header{}}}
+		recorded := &recorder{reply: reply{Status: 200, Header: http.Header{}}}
 		isDone := false
 		defer func() {
 			if !isDone {

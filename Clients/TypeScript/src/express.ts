@@ -45,6 +45,9 @@ export function throttled(limit: Limit): Middleware {
 
 export interface Idempotency {
   ttl?: Duration;
+  /** How long a handler may take: if the program crashes, the next request runs it again after this time.
+   * Without it, after `ttl`. */
+  lease?: Duration;
   /** Who asks, so that nobody gets a reply of another user. All users share the keys if it is not given. */
   user?: (request: Request) => string;
   client?: Client;
@@ -62,18 +65,18 @@ export function idempotent(options: Idempotency = {}): Middleware {
     const key = `request:${owner}${name}`;
     const content = `${request.method} ${request.originalUrl}\n${JSON.stringify(request.body ?? null)}`;
     const fingerprint = createHash('sha256').update(content).digest('hex');
-    const begun = await client.once.begin(key, { ttl: options.ttl ?? '24h' })
+    const begun = await client.once.begin(key, { ttl: options.ttl ?? '24h', lease: options.lease, fingerprint })
       .catch((error: unknown) => failed(error, response, next));
     if (!begun) return;
+    if (begun.reason === 'mismatch') {
+      return void response.status(422).json({ message: 'This key was used for another request.' });
+    }
     if (begun.refused && begun.state === 'running') {
       response.set({ 'Retry-After': '1' });
       return void response.status(409).json({ message: 'The first request is still running.' });
     }
     if (!begun.accepted) {
-      const first = JSON.parse(String(begun.result)) as { fingerprint: string; status: number; body: unknown };
-      if (first.fingerprint !== fingerprint) {
-        return void response.status(422).json({ message: 'This key was used for another request.' });
-      }
+      const first = JSON.parse(String(begun.result)) as { status: number; body: unknown };
       return void response.status(first.status).json(first.body);
     }
     const { generation } = begun;
@@ -89,7 +92,7 @@ export function idempotent(options: Idempotency = {}): Middleware {
         return send(body);
       }
       isOver = true;
-      const result = JSON.stringify({ fingerprint, status: response.statusCode, body });
+      const result = JSON.stringify({ status: response.statusCode, body });
       return client.once.done(key, result, { generation }).then(() => send(body), next);
     };
     response.on('close', cancel);

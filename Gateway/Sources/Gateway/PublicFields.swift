@@ -28,13 +28,14 @@ enum PublicFields {
     state accepted limit remaining retry_after_ms reset_after_ms now_unix_ms rate_count rate_ms
     """,
     "once": """
-    state accepted remaining_ms deadline_unix_ms now_unix_ms
+    state accepted remaining_ms deadline_unix_ms now_unix_ms lease_ms
     """,
     "gate": """
     state accepted action taken remaining_ms deadline_unix_ms now_unix_ms
     """,
     "debounce": """
     state accepted calls remaining_ms deadline_unix_ms now_unix_ms quiet_ms max_wait_ms leading
+    edges spacing_ms
     """,
     "scope": """
     state depth children owned handlers ttl_ms remaining_ms deadline_unix_ms now_unix_ms

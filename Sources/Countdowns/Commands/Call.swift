@@ -168,6 +168,12 @@ extension EngineError {
     case .needsGeneration:
       return "ERR all codes of '\(key)' were tried at once, with ATTEMPT ANY; give PASS the "
         + "GENERATION of the one that was right"
+    case .leaseNeedsGeneration:
+      return "ERR '\(key)' was begun with LEASE, so others may have begun it again; give the "
+        + "GENERATION that BEGIN replied"
+    case .noLease:
+      return "ERR '\(key)' was begun without LEASE, so there is nothing to extend; ONCE BEGIN it "
+        + "with LEASE"
     case .readOnly:
       return "READONLY state cannot be stored now, and nothing has changed; INFO persistence "
         + "says why"

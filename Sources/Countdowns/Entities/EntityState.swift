@@ -29,7 +29,7 @@ extension EntityState {
 package enum EntityRecord {
   /// The highest version that this program knows. It reads all versions from 1 to this one, and
   /// writes the lowest that has everything, so that an older program reads what it can know.
-  package static let version: UInt8 = 15
+  package static let version: UInt8 = 16
   /// A state without anything of the other versions.
   package static let plain: UInt8 = 1
   /// A state with limits or lockouts.
@@ -58,6 +58,8 @@ package enum EntityRecord {
   package static let past: UInt8 = 14
   /// A repeating timer of the wall clock, which notices that the clock was set back.
   package static let repeatsOnWall: UInt8 = 15
+  /// An idempotency key with a lease or a fingerprint, or a debouncer with SPACING or one edge.
+  package static let leased: UInt8 = 16
 
   package static func isKnown(_ version: UInt8) -> Bool { (plain...self.version).contains(version) }
   package static func isSends(_ version: UInt8?) -> Bool {

@@ -46,11 +46,9 @@ package struct Tokens: Equatable, Sendable {
       ? EntityRecord.complete : EntityRecord.plain
   }
 
-  /// Forgets the tokens of START and RESEND of a generation that was refunded.
-  mutating func forget(_ generation: Generation) {
-    entries.removeAll {
-      ($0.command == .start || $0.command == .resend) && $0.generation == generation
-    }
+  /// Forgets the tokens of some commands of a generation: a repetition is a new request.
+  mutating func forget(_ generation: Generation, of commands: [Command]) {
+    entries.removeAll { commands.contains($0.command) && $0.generation == generation }
   }
 
   package mutating func remember(

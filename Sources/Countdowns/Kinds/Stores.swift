@@ -1,7 +1,7 @@
 /// The stores of all kinds, each by its own type, so nothing is looked up on the way of a command.
 struct Stores {
   let countdowns: CountdownStore
-  let huds = EntityTable<HUDEntity>()
+  let huds = HUDStore()
   let timers = EntityTable<TimerEntity>()
   let scopes = ScopeStore()
   let throttles = ThrottleStore()
@@ -32,7 +32,7 @@ struct Stores {
 
 extension Engine {
   var countdowns: CountdownStore { stores.countdowns }
-  var huds: EntityTable<HUDEntity> { stores.huds }
+  var huds: EntityTable<HUDEntity> { stores.huds.table }
   var timers: EntityTable<TimerEntity> { stores.timers }
   var scopes: ScopeStore { stores.scopes }
   var throttles: EntityTable<GuardEntity<Throttle>> { stores.throttles.table }

@@ -46,10 +46,13 @@ package enum Reason: Literal, CaseIterable, Sendable {
   case login, taken
   case noAction = "no-action"
 
+  // Idempotency keys.
+  case lease, mismatch
+
   // Debouncers.
   case leading, quiet
   case maximumWait = "max-wait"
-  case flush
+  case spacing, flush
 
   // Stacks.
   case transitioning, root, presented, disabled
@@ -87,12 +90,15 @@ package enum Reason: Literal, CaseIterable, Sendable {
     case .rate: "The rate limit is exhausted."
     case .exists: "There is one already, which stays as it is."
     case .degraded: "This host alone accepted it, as the fleet's servers cannot be reached."
+    case .lease: "The lease is over; the work was not done."
+    case .mismatch: "The key belongs to a request with another FINGERPRINT."
     case .login: "The session is not open."
     case .taken: "Another connection runs the action."
     case .noAction: "There is no action."
     case .leading: "The first call of a burst."
     case .quiet: "No call came for the quiet time."
     case .maximumWait: "MAXWAIT is over."
+    case .spacing: "SPACING is over."
     case .flush: "FLUSH."
     case .transitioning: "A transition is in progress."
     case .root: "The first page cannot be popped."

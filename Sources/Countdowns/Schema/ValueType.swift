@@ -58,6 +58,7 @@ enum TextLimits {
   static let action = 512
   static let url = 8_192
   static let clientName = 256
+  static let fingerprint = 65_536
 }
 
 /// A field of a view or of another map.

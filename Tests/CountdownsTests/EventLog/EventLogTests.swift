@@ -177,7 +177,7 @@ import Testing
     try desk.done("o", "r\u{7f}")
     try desk.check("g", "buy", payload: "p")
     try desk.open(gate: "g", ttl: 1_000)
-    try desk.call("d", payload: "x", leading: true, longest: 5_000)
+    try desk.call("d", payload: "x", edges: .both, longest: 5_000)
     try desk.call("d", payload: "y")
     try desk.call("own", owner: .connection(1))
     desk.at(80_000)

@@ -32,10 +32,26 @@ extension Desk {
 
   @discardableResult
   func begin(
-    _ key: String, ttl: Int64 = 60_000, owner: Owner = .none
+    _ key: String, ttl: Int64 = 60_000, lease: Int64? = nil, about text: String? = nil,
+    owner: Owner = .none
+  ) throws -> (isAccepted: Bool, view: OnceView) {
+    var request = OnceRequest(ttl: .milliseconds(ttl))
+    request.lease = lease.map { .milliseconds($0) }
+    request.fingerprint = text.map { Fingerprint(of: $0.utf8.span) }
+    request.owner = owner
+    let (refusal, view) = try with(key) {
+      try engine.beginOnce($0, request, by: client(1), at: now)
+    }
+    return (refusal == nil, view)
+  }
+
+  @discardableResult
+  func extend(
+    _ key: String, _ generation: Int64, lease: Int64? = nil
   ) throws -> (isAccepted: Bool, view: OnceView) {
     try with(key) {
-      try engine.beginOnce($0, for: .milliseconds(ttl), owner: owner, by: client(1), at: now)
+      try engine.extendOnce(
+        $0, lease: lease.map { .milliseconds($0) }, generation: Generation(generation), at: now)
     }
   }
 
@@ -119,12 +135,13 @@ extension Desk {
 
   @discardableResult
   func call(
-    _ key: String, quiet: Int64 = 1_000, payload: String? = nil, leading: Bool = false,
-    longest: Int64? = nil, owner: Owner = .none
+    _ key: String, quiet: Int64 = 1_000, payload: String? = nil,
+    edges: Debounce.Edges = .trailing, longest: Int64? = nil, spacing: Int64? = nil,
+    owner: Owner = .none
   ) throws -> DebounceView {
     let rule = Debounce.Rule(
       quiet: .milliseconds(quiet), maximumWait: longest.map { .milliseconds($0) },
-      isLeading: leading)!
+      edges: edges, spacing: spacing.map { .milliseconds($0) })!
     return try with(key) {
       try engine.callDebounce(
         $0, rule, payload: payload.map { Array($0.utf8) }, owner: owner, by: client(1), at: now)

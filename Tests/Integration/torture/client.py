@@ -64,7 +64,7 @@ class Client(Peer):
         key = f"{kind}:{self.name}:{choose.randrange(12)}"
         words = makers[choose.choice("kthngb") if kind == "o" else kind](key)
         known = self.generations.get(words[:1] + words[2:3])
-        must = words[:2] == ("COUNTDOWN", "REFUND")
+        must = words[:2] in [("COUNTDOWN", "REFUND"), ("ONCE", "EXTEND")]
         if must or known and words[1] in WITH_GENERATION[words[0]] and choose.random() < 0.2:
             words += ("GENERATION", known or 1)
         return words
@@ -136,10 +136,13 @@ class Client(Peer):
         return words + (("PEEK",) if choose.random() < 0.2 else ())
 
     def make_once(self, key):
-        command = self.random.choices(["BEGIN", "DONE", "CANCEL"], [4, 3, 2])[0]
+        command = self.random.choices(["BEGIN", "DONE", "CANCEL", "EXTEND"], [4, 3, 2, 1])[0]
         words = ("ONCE", command, key)
         if command == "BEGIN":
-            words += ("TTL", HOUR + self.counted) + self.owner(key)
+            words += ("TTL", 2 * HOUR + self.counted) + self.some("LEASE", [HOUR]) + self.owner(key)
+            words += self.some("FINGERPRINT", [b"a", b"b"])
+        elif command == "EXTEND":
+            words += self.some("LEASE", [HOUR + self.counted])
         elif command == "DONE":
             # A result has no owner.
             words = words + (b"\0r%d" % self.counted,) if not is_owned(words) else ("ONCE", "CANCEL", key)
@@ -163,7 +166,7 @@ class Client(Peer):
         if command == "CALL":
             words += (HOUR + self.counted,) + self.some("PAYLOAD", [b"p%d" % self.counted, b"\0"])
             words += self.some("MAXWAIT", [2 * HOUR + self.counted]) + self.owner(key)
-            words += ("LEADING",) if self.random.random() < 0.3 else ()
+            words += self.random.choice([(), (), ("LEADING",), ("EDGES", "leading")])
         return words
 
     def make_due(self):

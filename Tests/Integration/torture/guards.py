@@ -91,18 +91,38 @@ def show_throttle(throttle, seen):
 
 
 def begin(old, options, moment):
+    about = options.get("FINGERPRINT")
     if old:
-        return old, [], view(old, 0, "duplicate")
+        is_other = None not in (about, old["about"]) and about != old["about"]
+        shown = {**old, "result": None} if is_other else old
+        return old, [], view(shown, 0, "mismatch" if is_other else "duplicate")
     new = {
         "kind": "once", "state": "running", "generation": UNKNOWN, "owner": options.get("OWNER", "none"),
         "deadline": after(moment, int(options["TTL"])), "left": None, "result": None,
+        "about": about, "leased": "LEASE" in options,
     }  # fmt: skip
     return new, kept(new, ("started", UNKNOWN)), view(new, 1, None)
+
+
+def needs_generation(old, options):
+    return old["leased"] and "GENERATION" not in options
+
+
+def extend(old, options, moment):
+    if old is None:
+        return None, [], error("NOTFOUND")
+    if is_stale(old, options):
+        return old, [], error("STALE")
+    if not old["leased"]:
+        return old, [], error("ERR")
+    return old, [], view(old, *((0, "duplicate") if old["state"] == "done" else (1, None)))
 
 
 def done(old, options, moment):
     if old is None:
         return None, [], error("NOTFOUND")
+    if needs_generation(old, options):
+        return old, [], error("ERR")
     if is_stale(old, options):
         return old, [], error("STALE")
     if old["state"] == "done":
@@ -114,6 +134,12 @@ def done(old, options, moment):
 
 def cancel(old, options, moment):
     return take_out(old, options, "cancelled") if old else (None, [], number(0))
+
+
+def cancel_once(old, options, moment):
+    if old and needs_generation(old, options):
+        return old, [], error("ERR")
+    return cancel(old, options, moment)
 
 
 # Gates.
@@ -185,17 +211,19 @@ def close(old, options, moment):
 
 def call(old, options, moment):
     payload, is_first = options.get("PAYLOAD"), old is None
+    edges = "both" if "LEADING" in options else options.get("EDGES", "trailing")
     new = {
         "kind": "debounce", "state": "waiting", "generation": old["generation"] if old else UNKNOWN,
         "owner": options.get("OWNER", "none"), "left": None, "payload": payload,
         "quiet": int(options["QUIET"]), "most": int(options["MAXWAIT"]) if "MAXWAIT" in options else None,
-        "leading": "LEADING" in options,
+        "edges": edges,
         "calls": old["calls"] + 1 if old else 1,
         "since": old["since"] if old and old["since"] else moment,
     }  # fmt: skip
     new["deadline"] = after(moment, new["quiet"])
-    if is_first and new["leading"]:
-        events = kept(new, ("fired", UNKNOWN, firing(new, "leading")))
+    if edges != "trailing" and (is_first or edges == "leading"):
+        # On the leading edge alone, later calls are dropped.
+        events = kept(new, ("fired", UNKNOWN, firing(new, "leading"))) if is_first else []
         new |= {"state": "resting", "calls": 0, "since": None, "payload": None}
         return new, events, view(new, 1, None)
     if new["most"] is not None:
@@ -224,7 +252,8 @@ def flush(old, options, moment):
 
 COMMANDS = {
     ("THROTTLE", "TAKE"): take, ("THROTTLE", "REFUND"): refund,
-    ("ONCE", "BEGIN"): begin, ("ONCE", "DONE"): done, ("ONCE", "CANCEL"): cancel,
+    ("ONCE", "BEGIN"): begin, ("ONCE", "DONE"): done, ("ONCE", "CANCEL"): cancel_once,
+    ("ONCE", "EXTEND"): extend,
     ("GATE", "CHECK"): check, ("GATE", "OPEN"): open_, ("GATE", "DONE"): action_done,
     ("GATE", "CANCEL"): cancel_action, ("GATE", "CLOSE"): close,
     ("DEBOUNCE", "CALL"): call, ("DEBOUNCE", "CANCEL"): cancel, ("DEBOUNCE", "FLUSH"): flush,
@@ -236,6 +265,6 @@ SHOWN = {
     "gate": lambda gate, seen: {name: gate[name] for name in ("state", "action", "payload")},
     "debounce": lambda debounce, seen: {
         "state": debounce["state"], "calls": debounce["calls"], "quiet_ms": debounce["quiet"],
-        "max_wait_ms": debounce["most"], "leading": int(debounce["leading"]), "payload": debounce["payload"],
+        "max_wait_ms": debounce["most"], "edges": debounce["edges"], "payload": debounce["payload"],
     },
 }  # fmt: skip

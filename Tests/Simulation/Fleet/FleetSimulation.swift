@@ -431,6 +431,8 @@ package final class FleetSimulation {
     case .once:
       words = choice([
         "ONCE BEGIN \(name) TTL 1500ms", "ONCE BEGIN \(name) TTL 1500ms\(owner)",
+        "ONCE BEGIN \(name) TTL 1500ms LEASE 400ms FINGERPRINT \(lastToken % 2)\(owner)",
+        "ONCE EXTEND \(name)\(generation)", "ONCE EXTEND \(name) LEASE 200ms\(generation)",
         "ONCE DONE \(name) result-\(lastToken)\(generation)", "ONCE CANCEL \(name)\(generation)",
         "ONCE GET \(name)",
       ])
@@ -446,6 +448,8 @@ package final class FleetSimulation {
       words = choice([
         "DEBOUNCE CALL \(name) 200ms PAYLOAD p\(lastToken)\(owner)",
         "DEBOUNCE CALL \(name) 200ms LEADING",
+        "DEBOUNCE CALL \(name) 200ms EDGES both SPACING 600ms PAYLOAD p\(lastToken)",
+        "DEBOUNCE CALL \(name) 200ms EDGES leading MAXWAIT 300ms",
         "DEBOUNCE CALL \(name) 200ms MAXWAIT 500ms", "DEBOUNCE CANCEL \(name)\(generation)",
         "DEBOUNCE FLUSH \(name)\(generation)", "DEBOUNCE GET \(name)",
       ])

@@ -17,7 +17,7 @@ from ._async.client import AsyncClient
 from ._base import Answer, Duration, Rate
 from ._events import Event
 from ._sync.client import Client
-from ._views import OnceAnswer, ThrottleAnswer
+from ._views import OnceAnswer, Reason, ThrottleAnswer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -105,12 +105,15 @@ def throttled(
 
 
 def idempotent(
-    key: str, *, ttl: Duration = "24h", client: Client | AsyncClient | None = None
-) -> Callable[[F], F]:
+    key: str, *, ttl: Duration = "24h", lease: Duration | None = None,
+    client: Client | AsyncClient | None = None,
+) -> Callable[[F], F]:  # fmt: skip
     """Calls the function once for each key; later calls return the first result.
 
     Results are kept as JSON. The arguments of the first call are kept as a hash: Mismatch if others
     come with the key. Running while the first call is not done. A call that fails is forgotten.
+    With `lease`, a program that crashes keeps the key for that time only, which is as long as the
+    function may take.
     """
 
     def decorate(function: F) -> F:
@@ -121,15 +124,15 @@ def idempotent(
             @functools.wraps(function)
             async def called(*args: Any, **more: Any) -> Any:
                 item, mark = name(args, more), fingerprint(args, more)
-                begun = await daemon.once.begin(item, ttl=ttl)
+                begun = await daemon.once.begin(item, ttl=ttl, lease=lease, fingerprint=mark)
                 if not begun.accepted:
-                    return saved(begun, mark)
+                    return saved(begun)
                 try:
                     result = await function(*args, **more)
                 except BaseException:
                     await daemon.once.cancel(item, generation=begun.generation)
                     raise
-                await daemon.once.done(item, pack(mark, result), generation=begun.generation)
+                await daemon.once.done(item, pack(result), generation=begun.generation)
                 return result
 
             return called  # type: ignore[return-value]
@@ -138,15 +141,15 @@ def idempotent(
         @functools.wraps(function)
         def call(*args: Any, **more: Any) -> Any:
             item, mark = name(args, more), fingerprint(args, more)
-            begun = other.once.begin(item, ttl=ttl)
+            begun = other.once.begin(item, ttl=ttl, lease=lease, fingerprint=mark)
             if not begun.accepted:
-                return saved(begun, mark)
+                return saved(begun)
             try:
                 result = function(*args, **more)
             except BaseException:
                 other.once.cancel(item, generation=begun.generation)
                 raise
-            other.once.done(item, pack(mark, result), generation=begun.generation)
+            other.once.done(item, pack(result), generation=begun.generation)
             return result
 
         return call  # type: ignore[return-value]
@@ -165,18 +168,17 @@ def _plain(value: Any) -> Any:
     return dump(mode="json") if dump else repr(value)
 
 
-def pack(mark: str, result: Any) -> str:
-    return json.dumps({"fingerprint": mark, "result": result}, default=_plain)
+def pack(result: Any) -> str:
+    return json.dumps(result, default=_plain)
 
 
-def saved(begun: OnceAnswer, mark: str) -> Any:
+def saved(begun: OnceAnswer) -> Any:
     """Returns the result of the first call."""
+    if begun.reason == Reason.MISMATCH:
+        raise Mismatch("this key was used for a call with other arguments")
     if begun.running or begun.result is None:
         raise Running("the first call with this key is still running")
-    kept = json.loads(begun.result)
-    if kept["fingerprint"] != mark:
-        raise Mismatch("this key was used for a call with other arguments")
-    return kept["result"]
+    return json.loads(begun.result)
 
 
 class Debounced:

@@ -2,29 +2,50 @@
 ///
 ///     (nothing) --call--> waiting --call--> waiting
 ///     waiting --quiet--> (nothing), fired       waiting --MAXWAIT--> resting, fired
-///     (nothing) --call LEADING--> resting, fired
+///     (nothing) --call, EDGES leading or both--> resting, fired
 ///     resting --call--> waiting                 resting --quiet--> (nothing)
+///     resting --call, EDGES leading--> resting  resting --MAXWAIT, EDGES leading--> (nothing)
 ///     any --CANCEL, owner gone--> (nothing)     waiting --FLUSH--> (nothing), fired
 ///
 /// A burst of calls is over when the quiet time has passed since the newest one. MAXWAIT counts
 /// from the first call that no event has reported; if the newest call sets one that is over
 /// already, it fires at once. `resting` means that events have reported all calls, but the burst is
-/// not over: so LEADING fires at once for the first call of a burst only.
+/// not over: so the leading edge is that of the first call of a burst only. With EDGES leading, no
+/// event reports the other calls.
+///
+/// With SPACING, firings are at least so long apart, also those of different bursts: it is
+/// remembered when the last one was. What waits then fires as soon as it may, unless a longer
+/// MAXWAIT is given: so it is a throttle.
 package struct Debounce: Guard {
+  /// Which calls of a burst fire: the first one at once, the others once it is quiet, or both.
+  package enum Edges: String, CaseIterable, Sendable { case leading, trailing, both }
+
   package struct Rule: Equatable, Sendable {
     package var quiet: Interval
-    /// The longest wait, at least `quiet`; nil without a limit.
+    /// The longest wait as given, at least `quiet`.
     package var maximumWait: Interval?
-    package var isLeading: Bool
+    package var edges: Edges
+    /// The least time between two firings, at least 1 ms; nil for none.
+    package var spacing: Interval?
 
-    /// Returns nil if `quiet` is under 1 ms, or MAXWAIT shorter than `quiet`.
-    package init?(quiet: Interval, maximumWait: Interval? = nil, isLeading: Bool = false) {
-      guard quiet >= .milliseconds(1) else { return nil }
+    /// Returns nil if `quiet` or `spacing` is under 1 ms, or MAXWAIT shorter than `quiet`.
+    package init?(
+      quiet: Interval, maximumWait: Interval? = nil, edges: Edges = .trailing,
+      spacing: Interval? = nil
+    ) {
+      guard quiet >= .milliseconds(1), spacing ?? quiet >= .milliseconds(1) else { return nil }
       if let maximumWait, maximumWait < quiet { return nil }
       self.quiet = quiet
       self.maximumWait = maximumWait
-      self.isLeading = isLeading
+      self.edges = edges
+      self.spacing = spacing
     }
+
+    var isLeading: Bool { edges != .trailing }
+    /// The longest wait; nil without a limit. A throttle does not wait for a pause.
+    var longest: Interval? { maximumWait ?? spacing.map { max($0, quiet) } }
+    /// Whether a later decision needs to know when it fired.
+    var remembersFirings: Bool { spacing != nil || edges == .leading }
   }
 
   /// Calls that no event has reported yet.
@@ -61,24 +82,31 @@ package struct Debounce: Guard {
   package private(set) var lastCall: Instant
   /// The calls that no event has reported yet; nil while it rests.
   package private(set) var waiting: Waiting?
+  /// When it last fired; nil if it has not, or if the rule does not need to know.
+  package private(set) var lastFired: Instant?
 
-  /// Begins a burst with its first call. With LEADING, also returns what to fire.
+  /// Begins a burst with its first call. Also returns what to fire on the leading edge.
+  ///
+  /// - Parameter before: when the burst before fired last, if that is remembered.
   package static func begin(
-    _ rule: Rule, _ payload: [UInt8]?, at now: Instant
+    _ rule: Rule, _ payload: [UInt8]?, after before: Instant? = nil, at now: Instant
   ) -> (Debounce, Firing?) {
-    var debounce = Debounce(rule, lastCall: now, waiting: nil)
-    guard !rule.isLeading else {
-      return (debounce, Firing(edge: .leading, due: nil, calls: 1, payload: payload))
+    var debounce = Debounce(
+      rule, lastCall: now, waiting: nil, lastFired: rule.remembersFirings ? before : nil)
+    guard rule.isLeading, debounce.spacedUntil ?? now <= now else {
+      debounce.call(rule, payload, at: now)
+      return (debounce, nil)
     }
-    debounce.call(rule, payload, at: now)
-    return (debounce, nil)
+    debounce.noteFiring(at: now)
+    return (debounce, Firing(edge: .leading, due: nil, calls: 1, payload: payload))
   }
 
   /// Restores a stored debouncer.
-  package init(_ rule: Rule, lastCall: Instant, waiting: Waiting?) {
+  package init(_ rule: Rule, lastCall: Instant, waiting: Waiting?, lastFired: Instant? = nil) {
     self.rule = rule
     self.lastCall = lastCall
     self.waiting = waiting
+    self.lastFired = lastFired
   }
 
   // MARK: Inputs
@@ -87,39 +115,73 @@ package struct Debounce: Guard {
   package mutating func call(_ rule: Rule, _ payload: [UInt8]?, at now: Instant) {
     self.rule = rule
     lastCall = now
+    if !rule.remembersFirings { lastFired = nil }
+    guard rule.edges != .leading else {
+      waiting = nil
+      return
+    }
+    // A call that has to wait for SPACING waits since the firing before.
+    let isSpaced = spacedUntil.map { now < $0 } ?? false
     waiting = Waiting(
-      since: waiting?.since ?? now, calls: (waiting?.calls ?? 0) + 1, payload: payload)
+      since: waiting?.since ?? (isSpaced ? lastFired! : now), calls: (waiting?.calls ?? 0) + 1,
+      payload: payload)
   }
 
   /// Advances to `now`.
   ///
   /// - Returns: what to fire, if anything, and whether the burst is over.
   package mutating func expire(at now: Instant) -> (firing: Firing?, isOver: Bool) {
-    let quiet = lastCall + rule.quiet
-    guard let waiting else { return (nil, quiet <= now) }
     let due = nextDue
+    guard let waiting else { return (nil, due <= now) }
     guard due <= now else { return (nil, false) }
     self.waiting = nil
-    let firing = Firing(
-      edge: due == quiet ? .quiet : .maximumWait, due: due, calls: waiting.calls,
-      payload: waiting.payload)
-    return (firing, quiet <= now)
+    let edge: Reason =
+      due == quietFrom ? .quiet : due == spacedUntil ? .spacing : .maximumWait
+    noteFiring(at: now)
+    return (
+      Firing(edge: edge, due: due, calls: waiting.calls, payload: waiting.payload), nextDue <= now
+    )
   }
 
-  /// - Returns: what to fire now, which ends the burst; nil if no call waits.
-  package func flush() -> Firing? {
-    waiting.map { Firing(edge: .flush, due: nil, calls: $0.calls, payload: $0.payload) }
+  /// - Returns: what to fire now, which ends the burst; nil if no call waits. SPACING delays what
+  ///   comes after it, not this.
+  package mutating func flush(at now: Instant) -> Firing? {
+    guard let waiting else { return nil }
+    drop()
+    noteFiring(at: now)
+    return Firing(edge: .flush, due: nil, calls: waiting.calls, payload: waiting.payload)
+  }
+
+  /// Drops the calls that wait.
+  package mutating func drop() { waiting = nil }
+
+  private mutating func noteFiring(at now: Instant) {
+    if rule.remembersFirings { lastFired = now }
   }
 
   // MARK: State
 
   package var nextExpiry: Instant? { nextDue }
+  package var rememberedUntil: Instant? { spacedUntil }
 
+  private var quietFrom: Instant { lastCall + rule.quiet }
+  /// Until when SPACING lets nothing fire; nil if it does not matter.
+  private var spacedUntil: Instant? {
+    guard let lastFired, let spacing = rule.spacing else { return nil }
+    return lastFired + spacing
+  }
+
+  /// When it fires next, or when the burst is over.
   var nextDue: Instant {
-    let quiet = lastCall + rule.quiet
-    guard let waiting, let longest = rule.maximumWait else { return quiet }
+    guard let waiting else {
+      guard rule.edges == .leading, let lastFired, let longest = rule.longest,
+        lastFired + longest > lastCall
+      else { return quietFrom }
+      return min(quietFrom, lastFired + longest)
+    }
     // A call with a shorter MAXWAIT than those before is not due before it is made.
-    return min(quiet, max(waiting.since + longest, lastCall))
+    let due = rule.longest.map { min(quietFrom, max(waiting.since + $0, lastCall)) } ?? quietFrom
+    return max(due, spacedUntil ?? due)
   }
 }
 
@@ -129,15 +191,27 @@ extension Debounce {
     Debounce(Rule(quiet: .seconds(1))!, lastCall: .zero, waiting: nil)
   }
 
+  package var format: UInt8 {
+    rule.remembersFirings ? EntityRecord.leased : EntityRecord.plain
+  }
+
   /// The range of a stored number of calls.
   private static let counts: ClosedRange<Int64> = 0...1 << 53
 
   package mutating func fields<Visitor: StateVisitor>(_ visitor: inout Visitor) {
     visitor.interval("quiet", &rule.quiet)
     visitor.interval("max_wait", &rule.maximumWait)
-    visitor.field("leading", &rule.isLeading)
+    if visitor.format >= EntityRecord.leased {
+      visitor.code("edges", &rule.edges, of: [.trailing, .both, .leading])
+      visitor.interval("spacing", &rule.spacing)
+      visitor.instant("last_fired", &lastFired)
+    } else {
+      visitor.code("leading", &rule.edges, of: [.trailing, .both])
+    }
     visitor.require(
-      Rule(quiet: rule.quiet, maximumWait: rule.maximumWait, isLeading: rule.isLeading) != nil)
+      Rule(
+        quiet: rule.quiet, maximumWait: rule.maximumWait, edges: rule.edges, spacing: rule.spacing)
+        != nil)
     visitor.instant("last_call", &lastCall)
     visitor.optional("waiting", &waiting, blank: Waiting(since: .zero, calls: 0, payload: nil)) {
       $0.instant("since", &$1.since)

@@ -13,7 +13,8 @@ package struct DebounceView: GuardView, ViewOfEntity, Equatable {
   package var nowUnixMS: Int64
   package var quietMS: Int64
   package var maximumWaitMS: Int64?
-  package var isLeading: Bool
+  package var edges: Debounce.Edges
+  package var spacingMS: Int64?
   package var owner: Owner
   package var payload: [UInt8]?
 
@@ -28,7 +29,8 @@ package struct DebounceView: GuardView, ViewOfEntity, Equatable {
     nowUnixMS = now.unixMilliseconds
     quietMS = rule.quiet.millisecondsRoundedUp
     maximumWaitMS = rule.maximumWait?.millisecondsRoundedUp
-    isLeading = rule.isLeading
+    edges = rule.edges
+    spacingMS = rule.spacing?.millisecondsRoundedUp
     owner = entity.owner
   }
 
@@ -66,7 +68,9 @@ package struct DebounceView: GuardView, ViewOfEntity, Equatable {
       "The time until it fires, or until the burst is over.")
     writer.field("quiet_ms", quietMS, .duration(), "The quiet time.")
     writer.field("max_wait_ms", maximumWaitMS, .duration().orNull, "MAXWAIT; null without.")
-    writer.field("leading", isLeading, "LEADING.")
+    writer.field("leading", edges != .trailing, "Whether the first call of a burst fires at once.")
+    writer.choice("edges", edges, "EDGES.")
+    writer.field("spacing_ms", spacingMS, .duration().orNull, "SPACING; null without.")
     writer.owner(owner)
     writer.field("payload", bytes: payload, .bytes().orNull, "PAYLOAD; null without.")
   }
@@ -74,7 +78,7 @@ package struct DebounceView: GuardView, ViewOfEntity, Equatable {
 
 extension DebounceKind {
   static let events: [EventDescription] = [
-    .init(.fired, "`reason` `quiet`, `max-wait`, `leading` or `flush`."),
+    .init(.fired, "`reason` `quiet`, `max-wait`, `spacing`, `leading` or `flush`."),
     .init(.cancelled, "`reason` `cancelled` or `owner-gone`."),
   ]
 }

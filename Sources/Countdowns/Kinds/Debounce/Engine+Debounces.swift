@@ -21,6 +21,17 @@ enum DebounceKind: GuardKind {
     }
     if isOver { engine.endGuard(Self.self, index, at: now) }
   }
+
+  /// Ends a burst without firing. What fired before still counts for SPACING.
+  static func end(_ index: UInt32, _ reason: Reason, in engine: Engine, at now: Moment) {
+    engine.statistics.countEnd(reason)
+    engine.debounces[index].machine.drop()
+    engine.debounces[index].tokens = Tokens()
+    engine.publish(Self.self, index, endEvent, reason: reason, at: now) {
+      endedView(of: $0, at: now)
+    }
+    engine.endGuard(Self.self, index, at: now)
+  }
 }
 
 extension Engine {
@@ -33,7 +44,8 @@ extension Engine {
     try checkWritable(owner)
     guard let index = current(DebounceKind.self, key, at: now) else {
       try checkLimits(client)
-      let (machine, firing) = Debounce.begin(rule, payload, at: now.boot)
+      let before = debounces.find(key).flatMap { debounces[$0].machine.lastFired }
+      let (machine, firing) = Debounce.begin(rule, payload, after: before, at: now.boot)
       let index = insertGuard(DebounceKind.self, key, machine, owner: owner, by: client)
       debounces[index].tokens.remember(token, of: .call, debounces[index].generation, at: now.boot)
       noteChange(DebounceKind.self, index)
@@ -64,8 +76,9 @@ extension Engine {
   ) throws(EngineError) -> Bool {
     guard let index = current(DebounceKind.self, key, at: now) else { return false }
     try check(generation, against: debounces[index].generation)
-    guard let firing = debounces[index].machine.flush() else { return false }
+    guard debounces[index].machine.waiting != nil else { return false }
     try checkWritable(debounces[index].owner)
+    guard let firing = debounces[index].machine.flush(at: now.boot) else { return false }
     publish(index, firing, isOver: true, at: now)
     endGuard(DebounceKind.self, index, at: now)
     return true

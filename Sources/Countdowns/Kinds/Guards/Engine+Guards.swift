@@ -21,10 +21,11 @@ extension Engine {
     return index
   }
 
-  /// Ends a guard without an event. While its tokens are remembered, it stays as one that is over.
+  /// Ends a guard without an event. While something of it is remembered, it stays as one that is
+  /// over.
   func endGuard<K: GuardKind>(_ kind: K.Type, _ index: UInt32, at now: Moment) {
     let table = K.table(of: self)
-    guard let until = table[index].tokens.until, until > now.boot else {
+    guard let until = table[index].rememberedUntil, until > now.boot else {
       return remove(kind, index)
     }
     setOwner(of: kind, index, .none)

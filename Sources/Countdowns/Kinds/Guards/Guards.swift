@@ -8,6 +8,8 @@ package protocol Guard: Stored, Equatable, Sendable {
 
   /// Its next deadline.
   var nextExpiry: Instant? { get }
+  /// Until when it is remembered once it is over; nil if there is nothing to remember.
+  var rememberedUntil: Instant? { get }
   /// The lowest version of records that has everything of this machine.
   var format: UInt8 { get }
   /// The connection that runs its action.
@@ -16,6 +18,7 @@ package protocol Guard: Stored, Equatable, Sendable {
 
 extension Guard {
   package var taker: UInt64? { nil }
+  package var rememberedUntil: Instant? { nil }
   package var format: UInt8 { EntityRecord.plain }
 }
 
@@ -25,12 +28,17 @@ package struct GuardEntity<Machine: Guard>: KeyedEntity {
   package var generation: Generation
   var owner: Owner
   var uid: UInt32
-  /// Whether it has ended, and is only there for its tokens.
+  /// Whether it has ended, and is only there for its tokens and what the machine remembers.
   var isOver = false
   var alarm: TimerWheel.Token?
   var tokens = Tokens()
 
-  var nextExpiry: Instant? { isOver ? tokens.until : machine.nextExpiry }
+  var nextExpiry: Instant? { isOver ? rememberedUntil : machine.nextExpiry }
+
+  /// Until when it is there once it is over; nil if it is not.
+  var rememberedUntil: Instant? {
+    [tokens.until, machine.rememberedUntil].compactMap(\.self).max()
+  }
 
   func forEachOwner(_ body: (Owner) -> Void) {
     body(owner)
@@ -47,7 +55,7 @@ extension GuardEntity: EntityState {
   package var format: UInt8 {
     guard tokens.format > machine.format else { return machine.format }
     return EntityRecord.isShared(machine.format)
-      ? EntityRecord.completeShared : EntityRecord.complete
+      ? EntityRecord.completeShared : max(machine.format, EntityRecord.complete)
   }
 
   package mutating func state<Visitor: StateVisitor>(_ visitor: inout Visitor) {
@@ -57,7 +65,7 @@ extension GuardEntity: EntityState {
     machine.fields(&visitor)
     visitor.field("over", &isOver)
     tokens.fields(&visitor)
-    visitor.require(!isOver || tokens.until != nil)
+    visitor.require(!isOver || rememberedUntil != nil)
   }
 }
 

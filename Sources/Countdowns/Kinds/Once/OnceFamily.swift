@@ -1,12 +1,5 @@
 import Wire
 
-/// The arguments of ONCE beyond the key.
-private struct OnceRequest {
-  var ttl: Interval?
-  var owner = Owner.none
-  var token: [UInt8]?
-}
-
 let onceCommands: [CommandSpec] = [
   beginOnce,
   .change(
@@ -25,6 +18,24 @@ let onceCommands: [CommandSpec] = [
       return Array(result)
     },
     Engine.finishOnce, reply: .init(.answer) { $0.reply($1, refusal: .duplicate) }),
+  CommandSpec(
+    "ONCE", "EXTEND", [.key],
+    [
+      .duration("LEASE", "Changes the lease.", { $0.lease = $1 }, lasting: true),
+      .generation({ $0.generation = $1 }, isRequired: true),
+    ],
+    group: .entities(.once), [.write, .fast],
+    "Renew the lease of running work, from now on; TTL stays as it is.", .answer,
+    into: (lease: nil as Interval?, generation: nil as Generation?)
+  ) { call, request throws(CommandError) in
+    guard let generation = request.generation else { throw call.problem("GENERATION is needed") }
+    let key = try call.key()
+    call.reply(
+      try call.run { () throws(EngineError) in
+        try call.engine.extendOnce(
+          key, lease: request.lease, generation: generation, at: call.now)
+      }, refusal: .duplicate)
+  },
   .change(
     OnceKind.self, "CANCEL",
     "Give up, so that the next request is accepted again.",
@@ -39,19 +50,39 @@ private let beginOnce = CommandSpec(
     .duration(
       "TTL",
       "How long repetitions are recognized, from the first request; DONE does not extend it.",
-      { $0.ttl = $1 }, lasting: true, isRequired: true), .owner({ $0.owner = $1 }),
+      { $0.ttl = $1 }, lasting: true, isRequired: true),
+    .duration(
+      "LEASE",
+      "How long the work may take without EXTEND. Then the next request is accepted, so work may "
+        + "run twice. DONE, EXTEND and CANCEL need GENERATION. At most TTL; without it, work has "
+        + "the whole TTL.",
+      { $0.lease = $1 }, lasting: true),
+    Option(
+      "FINGERPRINT", "text", .bytes(atMost: TextLimits.fingerprint),
+      "What the request is about, such as its body: another one is refused as a `mismatch`, also "
+        + "while the first is running. The daemon keeps 16 bytes of it.",
+      isSecret: true, isDecisive: false
+    ) { request, reader, _ throws(CommandError) in
+      let text = try reader.text(atMost: TextLimits.fingerprint)
+      request.fingerprint = Fingerprint(of: text.span)
+    },
+    .owner({ $0.owner = $1 }),
     .token({ $0.token = $1 }),
   ],
   group: .entities(.once), [.write, .fast],
   "Accept the first request; answer repetitions within TTL with its result.", .answer,
-  into: OnceRequest()
+  into: OnceRequest(ttl: .zero)
 ) { call, request throws(CommandError) in
-  guard let ttl = request.ttl else { throw call.problem("TTL is needed") }
+  guard request.ttl > .zero else { throw call.problem("TTL is needed") }
+  if let lease = request.lease, lease > request.ttl {
+    throw call.problem("LEASE is at most TTL; work that takes longer needs a longer TTL")
+  }
   let key = try call.key()
-  guard try !call.isRepeated(OnceKind.self, key, request.token, .begin) else { return }
-  call.reply(
-    try call.run { () throws(EngineError) in
-      try call.engine.beginOnce(
-        key, for: ttl, owner: request.owner, token: request.token, by: call.client, at: call.now)
-    }, refusal: .duplicate)
+  if !call.engine.isMismatch(key, request, at: call.now) {
+    guard try !call.isRepeated(OnceKind.self, key, request.token, .begin) else { return }
+  }
+  let (refusal, view) = try call.run { () throws(EngineError) in
+    try call.engine.beginOnce(key, request, by: call.client, at: call.now)
+  }
+  call.reply(view, Answer(refusal))
 }

@@ -10,6 +10,8 @@ package struct OnceView: GuardView, ViewOfEntity, Equatable {
   package var nowUnixMS: Int64
   package var owner: Owner
   package var result: [UInt8]?
+  /// Milliseconds until the lease is over; nil unless work with a lease is running.
+  package var leaseMS: Int64?
 
   /// Creates the view of a key that has ended.
   init(idle entity: GuardEntity<Once>, at now: Moment) {
@@ -25,7 +27,10 @@ package struct OnceView: GuardView, ViewOfEntity, Equatable {
     self.init(idle: entity, at: now)
     let machine = entity.machine
     switch machine.phase {
-    case .running: state = .running
+    case .running:
+      state = .running
+      leaseMS = machine.lease.map { now.milliseconds(until: $0.until) }
+    case .lapsed: break
     case .done(let result):
       state = .done
       self.result = result
@@ -42,15 +47,20 @@ package struct OnceView: GuardView, ViewOfEntity, Equatable {
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
     writer.key(key)
     writer.generation(generation)
-    writer.answer(answer, [.duplicate, .repeated, .degraded])
+    writer.answer(answer, [.duplicate, .mismatch, .repeated, .degraded])
     writeState(to: &writer)
   }
 
   package func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.choice("state", state, "`idle` in events at the end.")
-    writer.field("result", bytes: result, .bytes().orNull, "The result; null while running.")
+    writer.field(
+      "result", bytes: result, .bytes().orNull,
+      "The result; null while running, and in a `mismatch`.")
     writer.time(
       left: remainingMS, until: deadlineUnixMS, now: nowUnixMS, "The time until TTL is over.")
+    writer.field(
+      "lease_ms", leaseMS, .duration().orNull,
+      "The time until LEASE is over; null unless work with a lease is running.")
     writer.owner(owner)
   }
 }
@@ -58,7 +68,9 @@ package struct OnceView: GuardView, ViewOfEntity, Equatable {
 extension OnceKind {
   static let events: [EventDescription] = [
     .init(.started, "The first request was accepted."),
-    .init(.refused, "A repetition was refused."), .init(.done, "The result was recorded."),
-    .init(.expired, "TTL is over."), .init(.cancelled, "`reason` `cancelled` or `owner-gone`."),
+    .init(.refused, "A repetition was refused; `reason` `duplicate` or `mismatch`."),
+    .init(.done, "The result was recorded."),
+    .init(.expired, "TTL is over; or the lease, with `reason` `lease`."),
+    .init(.cancelled, "`reason` `cancelled` or `owner-gone`."),
   ]
 }

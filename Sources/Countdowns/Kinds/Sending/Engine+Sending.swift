@@ -21,7 +21,7 @@ extension Engine {
       return (refund, countdownView(index, at: now))
     }
     // Nothing was sent, so a repeated request with the same token is a new one.
-    countdowns[index].tokens.forget(generation)
+    countdowns[index].tokens.forget(generation, of: [.start, .resend])
     statistics.decisions.refunded += 1
     if let sent = sent ?? policyInForce(index)?.record.takePast(generation) {
       self.refund(sent, at: now)

@@ -4,11 +4,11 @@ import Testing
 /// Plays calls on a virtual clock: each character takes 100 ms, and `c` is a call. Returns
 /// `when edge calls` for each firing, and `when over` when a debouncer ends.
 private func play(
-  _ calls: String, quiet: Int64 = 300, longest: Int64? = nil, leading: Bool = false
+  _ calls: String, quiet: Int64 = 300, longest: Int64? = nil, edges: Debounce.Edges = .trailing
 ) -> [String] {
   let rule = Debounce.Rule(
     quiet: .milliseconds(quiet), maximumWait: longest.map { .milliseconds($0) },
-    isLeading: leading)!
+    edges: edges)!
   var machine: Debounce?
   var reported: [String] = []
   func tell(_ firing: Debounce.Firing?, _ now: Int64) {
@@ -54,28 +54,28 @@ private func play(
   }
 
   @Test func leadingFiresTheFirstCallAtOnceTheOthersOnceAfterTheQuietTime() {
-    #expect(play("c----", leading: true) == ["0 leading 1", "300 over"])
-    #expect(play("ccc----", leading: true) == ["0 leading 1", "500 quiet 2", "500 over"])
+    #expect(play("c----", edges: .both) == ["0 leading 1", "300 over"])
+    #expect(play("ccc----", edges: .both) == ["0 leading 1", "500 quiet 2", "500 over"])
     #expect(
-      play("c-c----c---", leading: true) == [
+      play("c-c----c---", edges: .both) == [
         "0 leading 1", "500 quiet 1", "500 over", "700 leading 1", "1000 over",
       ])
   }
 
   @Test func withLEADINGAndMAXWAITFiringBeforeItIsQuietBeginsNoNewBurst() {
     #expect(
-      play("cccccccccc----", longest: 400, leading: true) == [
+      play("cccccccccc----", longest: 400, edges: .both) == [
         "0 leading 1", "500 maximumWait 4", "900 maximumWait 4", "1200 quiet 1", "1200 over",
       ])
     #expect(
-      play("cccccc---c---", longest: 500, leading: true) == [
+      play("cccccc---c---", longest: 500, edges: .both) == [
         "0 leading 1", "600 maximumWait 5", "800 over", "900 leading 1", "1200 over",
       ])
   }
 
   @Test func noticedLateItFiresOnceForTheEarlierDeadlineAndEndsIfItWasQuiet() {
     let rule = Debounce.Rule(
-      quiet: .milliseconds(300), maximumWait: .milliseconds(400), isLeading: false)!
+      quiet: .milliseconds(300), maximumWait: .milliseconds(400))!
     var (machine, _) = Debounce.begin(rule, [1], at: Instant(microseconds: 0))
     machine.call(rule, [2], at: Instant(microseconds: 200_000))
     let (firing, isOver) = machine.expire(at: Instant(microseconds: 9_000_000))
@@ -93,11 +93,13 @@ private func play(
     #expect(machine.nextExpiry == Instant(microseconds: 10_000_000))
     machine.call(fast, nil, at: Instant(microseconds: 5))
     #expect(machine.nextExpiry == Instant(microseconds: 1_000_005))
-    #expect(machine.flush() == Debounce.Firing(edge: .flush, due: nil, calls: 2, payload: nil))
+    #expect(
+      machine.flush(at: Instant(microseconds: 9))
+        == Debounce.Firing(edge: .flush, due: nil, calls: 2, payload: nil))
     var (resting, firing) = Debounce.begin(
-      Debounce.Rule(quiet: .seconds(1), isLeading: true)!, [9], at: Instant(microseconds: 0))
+      Debounce.Rule(quiet: .seconds(1), edges: .both)!, [9], at: Instant(microseconds: 0))
     #expect(firing == Debounce.Firing(edge: .leading, due: nil, calls: 1, payload: [9]))
-    #expect(resting.flush() == nil)
+    #expect(resting.flush(at: Instant(microseconds: 9)) == nil)
     let before = resting.expire(at: Instant(microseconds: 999_999))
     #expect(before.firing == nil && !before.isOver)
     let after = resting.expire(at: Instant(microseconds: 1_000_000))

@@ -285,7 +285,7 @@ import Testing
     #expect(second > first)
     #expect(throws: EngineError.stale(now: second)) { try desk.cancel(debounce: "k", first.value) }
     #expect(try desk.cancel(debounce: "k"))
-    try desk.call("k", leading: true)
+    try desk.call("k", edges: .both)
     #expect(try !desk.flush("k"), "nothing waits")
     desk.at(9_000).hears(
       1, "0 k snapshot idle", "0 k fired idle 1 a flush", "0 k cancelled idle 0 cancelled",

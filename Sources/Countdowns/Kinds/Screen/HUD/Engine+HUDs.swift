@@ -8,7 +8,7 @@ enum HUDKind: TableKind {
   static let partBytes = 800
   static let stateOfNothing: StaticString = "hidden"
 
-  static func store(of engine: Engine) -> EntityTable<HUDEntity> { engine.huds }
+  static func store(of engine: Engine) -> HUDStore { engine.stores.huds }
 
   /// Returns the view of the front presentation.
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> HUDView {
@@ -44,7 +44,29 @@ extension Engine {
   ) throws(EngineError) -> HUDView {
     let key = Array(screen)
     let found = try hudToShow(on: key, level, request, by: client, at: now)
+    if settings.hudReorder > .zero, request.kind.takesHold, let path = request.path,
+      stores.huds.overtaking.take(key, path, level, by: client.uid, at: now.boot)
+    {
+      return showNothing(found, on: key, level, request, by: client, at: now)
+    }
     return show(found, on: key, level, request, owner: owner, by: client, at: now)
+  }
+
+  /// Replies to a SHOW whose POP came first. A HUD that is there stays as it is; another one ends
+  /// as if it was dismissed within GRACE.
+  private func showNothing(
+    _ found: UInt32?, on key: [UInt8], _ level: Level, _ request: Presentation.Request,
+    by client: Client, at now: Moment
+  ) -> HUDView {
+    if let found, let position = huds[found].index(of: level) {
+      return HUDView(key, level, huds[found].presentations[position].machine, at: now)
+    }
+    var request = request
+    (request.grace, request.early, request.path) = (.milliseconds(1), .skip, nil)
+    show(found, on: key, level, request, owner: .none, by: client, at: now)
+    return changeHUD(huds.find(key)!, level, at: now) { machine, emit in
+      machine.dismiss(at: now.boot, emit)
+    }
   }
 
   /// Returns the HUD of a screen after running what is due for it, or nil if there is none. Throws
@@ -128,7 +150,8 @@ extension Engine {
     }
   }
 
-  /// Releases one hold. Returns nil if nothing is shown.
+  /// Releases one hold. Returns nil if nothing is shown. A POP of a request without a hold may have
+  /// overtaken its SHOW.
   ///
   /// - Parameter path: the path of the request whose hold is released; nil for any.
   package func popHUD(
@@ -140,10 +163,27 @@ extension Engine {
     guard
       let (index, level) = try find(
         screen, target, at: now, isHold: true, else: { $0.level(heldFor: pop) })
-    else { return nil }
+    else {
+      noteOvertaking(screen, target, path, by: client, at: now)
+      return nil
+    }
+    let position = huds[index].index(of: level)!
+    if huds[index].presentations[position].machine.hold(for: pop) == nil {
+      noteOvertaking(screen, target, path, by: client, at: now)
+    }
     return changeHUD(index, level, at: now) { machine, emit in
       machine.pop(pop, at: now.boot, emit)
     }
+  }
+
+  /// Whoever knows the generation has the reply to the SHOW.
+  private func noteOvertaking(
+    _ screen: Span<UInt8>, _ target: HUDTarget, _ path: [UInt8]?, by client: Client, at now: Moment
+  ) {
+    guard settings.hudReorder > .zero, target.generation == nil, let path else { return }
+    stores.huds.overtaking.notePop(
+      Array(screen), path, target.level, by: client.uid, until: now.boot + settings.hudReorder,
+      at: now.boot)
   }
 
   package func tapHUD(
@@ -255,7 +295,9 @@ extension Engine {
     var occurrences: [Presentation.Occurrence] = []
     let position = huds[index].index(of: level)!
     let wasDurable = huds[index].presentations[position].machine.isDurable
+    let requests = heldRequests(index, position)
     change(&huds[index].presentations[position].machine) { occurrences.append($0) }
+    noteReleases(of: requests, index, position, at: now)
     changed(index, level, occurrences, wasDurable: wasDurable, at: now)
     return currentView(index, level, at: now)
   }
@@ -277,12 +319,29 @@ extension Engine {
       guard let position = huds[index].index(of: level) else { continue }
       var occurrences: [Presentation.Occurrence] = []
       let before = huds[index].presentations[position].machine
+      let requests = heldRequests(index, position)
       change(&huds[index].presentations[position].machine) { occurrences.append($0) }
+      noteReleases(of: requests, index, position, at: now)
       if huds[index].presentations[position].machine != before {
         changed(index, level, occurrences, wasDurable: before.isDurable, at: now)
       }
     }
     dropHidden(index)
+  }
+
+  /// Returns the requests that have holds on a level, if it matters when they are released.
+  private func heldRequests(_ index: UInt32, _ position: Int) -> Set<[UInt8]> {
+    guard settings.hudReorder > .zero else { return [] }
+    return Set(huds[index].presentations[position].machine.holds.compactMap(\.request.path))
+  }
+
+  private func noteReleases(
+    of before: Set<[UInt8]>, _ index: UInt32, _ position: Int, at now: Moment
+  ) {
+    for path in before.subtracting(heldRequests(index, position)) {
+      stores.huds.overtaking.noteRelease(
+        huds[index].key, path, until: now.boot + settings.hudReorder, at: now.boot)
+    }
   }
 
   /// - Parameter wasDurable: whether the level was durable before the change.
