@@ -15,7 +15,7 @@ extension RESPValue {
 }
 
 /// A value that `RESPValue.object` can hold.
-protocol JSONConvertible {
+protocol JSONConvertible: Sendable {
   var asReply: RESPValue { get }
 }
 
