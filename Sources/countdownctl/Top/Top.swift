@@ -36,7 +36,7 @@ struct Top: SessionCommand {
     _ = try await Signals.end {
       try await Self.eachSecond(session) { figures in
         // Rates need a second sample.
-        guard let figures, figures.commandsPerSecond != nil else { return true }
+        guard let figures, figures.hasRates else { return true }
         if session.json {
           Output.line(figures.json.json)
         } else {

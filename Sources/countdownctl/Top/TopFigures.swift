@@ -54,6 +54,8 @@ struct TopFigures {
 
   let version: String
   let uptime: Duration
+  /// Whether there is an earlier sample.
+  let hasRates: Bool
   let facts: [Fact]
   /// Users, busiest first.
   let users: [User]
@@ -66,6 +68,7 @@ struct TopFigures {
     let rates = Rates(sample: sample, before: before)
     version = sample.info["countdownd_version"] ?? ""
     uptime = .seconds(sample.info.integer("uptime_in_seconds") ?? 0)
+    hasRates = before != nil
     facts = rates.facts
 
     let usersBefore = before?.table("user_") ?? [:]
