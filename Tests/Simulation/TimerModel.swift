@@ -264,7 +264,7 @@ package struct TimerModel: Model {
       Facts(
         state: timer.deadline.map { $0 > now ? .running : .idle } ?? .paused,
         generation: timer.generation,
-        remainingMS: (timer.deadline.map { $0 - now } ?? timer.left).roundedUp,
+        remainingMS: (timer.deadline.map { max($0 - now, 0) } ?? timer.left).roundedUp,
         deadlineUnixMS: timer.deadline.map {
           timer.clock == .boot
             ? world.now.deadlineUnixMS($0) : world.now.deadlineUnixMS(wall: $0)

@@ -82,13 +82,19 @@ enum TimerKind: ExpiringKind, SharedKind {
     if firing.last { engine.remove(Self.self, index) }
   }
 
-  /// Moves a repeating timer to an earlier deadline if the wall clock was set back.
   static func followClock(_ index: UInt32, in engine: Engine, at now: Moment) {
-    guard engine.canBeSetBack(engine.timers[index].clock) else { return }
+    _ = follows(index, in: engine, at: now)
+  }
+
+  /// Moves a repeating timer to an earlier deadline if the wall clock was set back. Returns whether
+  /// it has moved.
+  static func follows(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    guard engine.canBeSetBack(engine.timers[index].clock) else { return false }
     engine.wallClock.look(at: now)
-    guard engine.timers[index].machine.follow(now) else { return }
+    guard engine.timers[index].machine.follow(now) else { return false }
     engine.arm(Self.self, index)
     engine.noteChange(Self.self, index)
+    return true
   }
 }
 
@@ -224,13 +230,15 @@ extension Engine {
       wallClock.next = nil
       return
     }
+    // Only a timer that moves costs a step.
+    let end = min(UInt32(timers.indexEnd), start + 4_096)
     var next = start
-    while budget > 0, next < UInt32(timers.indexEnd) {
-      budget -= 1
-      if timers.contains(next) { TimerKind.followClock(next, in: self, at: now) }
+    while budget > 0, next < end {
+      if timers.contains(next), TimerKind.follows(next, in: self, at: now) { budget -= 1 }
       next += 1
     }
     wallClock.next = next < UInt32(timers.indexEnd) ? next : nil
+    if wallClock.next != nil { budget = 0 }
   }
 
   /// Notes the alarm of a timer that the wheels of the wall clock have moved.

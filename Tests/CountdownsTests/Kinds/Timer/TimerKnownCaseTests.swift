@@ -119,7 +119,7 @@ import Testing
     desk.late(at: 25 * Self.hour)
     desk.setWall(by: -90 * 60_000)
     desk.advance()
-    #expect(desk.timer("t")?.remainingMS == 30 * 60_000)
+    #expect(desk.timer("t")?.remainingMS == Self.hour / 2)
     #expect(desk.timer("t")?.missed == 1)
     desk.at(26 * Self.hour).hears(
       1, "0 t snapshot idle", "0 t set", "\(25 * Self.hour + 30 * 60_000) t fired 1")
