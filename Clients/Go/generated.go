@@ -61,12 +61,18 @@ const (
 	ReasonTaken Reason = "taken"
 	// There is no action.
 	ReasonNoAction Reason = "no-action"
+	// The lease is over; the work was not done.
+	ReasonLease Reason = "lease"
+	// The key belongs to a request with another FINGERPRINT.
+	ReasonMismatch Reason = "mismatch"
 	// The first call of a burst.
 	ReasonLeading Reason = "leading"
 	// No call came for the quiet time.
 	ReasonQuiet Reason = "quiet"
 	// MAXWAIT is over.
 	ReasonMaxWait Reason = "max-wait"
+	// SPACING is over.
+	ReasonSpacing Reason = "spacing"
 	// FLUSH.
 	ReasonFlush Reason = "flush"
 	// A transition is in progress.
@@ -726,7 +732,7 @@ type OnceView struct {
 	Reason Reason
 	// `idle` in events at the end.
 	State string
-	// The result; null while running.
+	// The result; null while running, and in a `mismatch`.
 	Result []byte
 	// The time until TTL is over.
 	RemainingTime time.Duration
@@ -734,6 +740,8 @@ type OnceView struct {
 	Deadline time.Time
 	// The daemon's clock.
 	Now time.Time
+	// The time until LEASE is over; null unless work with a lease is running.
+	Lease *time.Duration
 	// Its owner.
 	Owner string
 	// All fields as they came, unknown ones included.
@@ -753,6 +761,10 @@ func toOnceView(raw Raw) *OnceView {
 	view.RemainingTime = raw.span("remaining_ms")
 	view.Deadline = raw.moment("deadline_unix_ms")
 	view.Now = raw.moment("now_unix_ms")
+	if raw["lease_ms"] != nil {
+		value := raw.span("lease_ms")
+		view.Lease = &value
+	}
 	view.Owner = raw.text("owner")
 	return view
 }
@@ -891,8 +903,12 @@ type DebounceView struct {
 	Quiet time.Duration
 	// MAXWAIT; null without.
 	MaxWait *time.Duration
-	// LEADING.
+	// Whether the first call of a burst fires at once.
 	Leading bool
+	// EDGES.
+	Edges string
+	// SPACING; null without.
+	Spacing *time.Duration
 	// Its owner.
 	Owner string
 	// PAYLOAD; null without.
@@ -920,6 +936,11 @@ func toDebounceView(raw Raw) *DebounceView {
 		view.MaxWait = &value
 	}
 	view.Leading = raw.truth("leading")
+	view.Edges = raw.text("edges")
+	if raw["spacing_ms"] != nil {
+		value := raw.span("spacing_ms")
+		view.Spacing = &value
+	}
 	view.Owner = raw.text("owner")
 	view.Payload = raw.data("payload")
 	return view
@@ -1643,7 +1664,8 @@ type CountdownAttemptOptions struct {
 	// GENERATION.
 	Any bool
 	// The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived or
-	// global need none.
+	// global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT b:2`; two keys of one
+	// limit are an error, also if they are equal.
 	Limit []string
 	// Makes a retry safe: a token that was accepted before changes nothing.
 	Token string
@@ -2481,6 +2503,13 @@ type OnceCommands struct{ call call }
 type OnceBeginOptions struct {
 	// How long repetitions are recognized, from the first request; DONE does not extend it.
 	TTL time.Duration
+	// How long the work may take without EXTEND. Then the next request is accepted, so work may
+	// run twice. DONE, EXTEND and CANCEL need GENERATION. At most TTL; without it, work has the
+	// whole TTL.
+	Lease time.Duration
+	// What the request is about, such as its body: another one is refused as a `mismatch`, also
+	// while the first is running. The daemon keeps 16 bytes of it.
+	Fingerprint []byte
 	// Ends it with this connection or a scope; without it, it ends on its own. Default: none.
 	Owner string
 	// Makes a retry safe: a token that was accepted before changes nothing.
@@ -2492,6 +2521,12 @@ type OnceBeginOptions struct {
 func (commands *OnceCommands) Begin(ctx context.Context, key string, options OnceBeginOptions) (*OnceAnswer, error) {
 	words := []string{"ONCE", "BEGIN", key}
 	words = append(words, "TTL", milliseconds(options.TTL))
+	if options.Lease != 0 {
+		words = append(words, "LEASE", milliseconds(options.Lease))
+	}
+	if options.Fingerprint != nil {
+		words = append(words, "FINGERPRINT", string(options.Fingerprint))
+	}
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)
 	}
@@ -2521,6 +2556,30 @@ func (commands *OnceCommands) Done(ctx context.Context, key string, result []byt
 	words := []string{"ONCE", "DONE", key, string(result)}
 	if options.Generation != 0 {
 		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	}
+	reply, err := commands.call(ctx, words, false, false)
+	if err != nil {
+		return nil, err
+	}
+	return toOnceAnswer(asMap(reply)), nil
+}
+
+// OnceExtendOptions has the options of Once.Extend. What is empty is not sent; Some makes a
+// pointer.
+type OnceExtendOptions struct {
+	// Applies to this generation only; `STALE` for another one.
+	Generation int64
+	// Changes the lease.
+	Lease time.Duration
+}
+
+// Extend: Renew the lease of running work, from now on; TTL stays as it is.
+//   - key: The key, 1 to 512 bytes.
+func (commands *OnceCommands) Extend(ctx context.Context, key string, options OnceExtendOptions) (*OnceAnswer, error) {
+	words := []string{"ONCE", "EXTEND", key}
+	words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Lease != 0 {
+		words = append(words, "LEASE", milliseconds(options.Lease))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2801,11 +2860,18 @@ type DebounceCommands struct{ call call }
 type DebounceCallOptions struct {
 	// Data for the event.
 	Payload []byte
-	// Fires the first call of a burst at once; later calls fire once after the quiet time. A
-	// firing by MAXWAIT does not end the burst.
+	// The same as EDGES both.
 	Leading bool
-	// Fires at the latest this long after the first pending call; at least the quiet time.
+	// `trailing` fires once after the quiet time; `leading` fires the first call of a burst at
+	// once and drops later ones; `both` fires the first call at once, and later ones once after
+	// the quiet time. A firing by MAXWAIT does not end the burst. Default: trailing.
+	Edges string
+	// Fires at the latest this long after the first pending call; at least the quiet time. With
+	// EDGES leading, the burst is over at the latest then. Default: SPACING, if given.
 	MaxWait *time.Duration
+	// The least time between two firings, also of different bursts. Calls within it fire together
+	// once it is over, so it is a throttle.
+	Spacing time.Duration
 	// Ends it with this connection or a scope; without it, it ends on its own. Default: none.
 	Owner string
 	// Makes a retry safe: a token that was accepted before changes nothing.
@@ -2823,8 +2889,14 @@ func (commands *DebounceCommands) Call(ctx context.Context, key string, quiet ti
 	if options.Leading {
 		words = append(words, "LEADING")
 	}
+	if options.Edges != "" {
+		words = append(words, "EDGES", options.Edges)
+	}
 	if options.MaxWait != nil {
 		words = append(words, "MAXWAIT", milliseconds(*options.MaxWait))
+	}
+	if options.Spacing != 0 {
+		words = append(words, "SPACING", milliseconds(options.Spacing))
 	}
 	if options.Owner != "" {
 		words = append(words, "OWNER", options.Owner)

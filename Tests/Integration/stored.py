@@ -137,7 +137,7 @@ def timer(field):
     field("late", "B")
     field("fired", "q")
     field("missed", "q")
-    if field.__self__["version"] >= 13:
+    if field.__self__["version"] >= 15:
         field("soonest", "q?")
     field("payload", "text?")
 
@@ -153,7 +153,7 @@ def throttle(field):
 def once(field):
     field("deadline", "q")
     field("result", "text?")
-    if field.__self__["version"] >= 14:
+    if field.__self__["version"] >= 16:
         if field("lease", "B"):
             field("length", "q")
             field("lease_until", "q")
@@ -177,7 +177,7 @@ def gate(field):
 def debounce(field):
     field("quiet", "q")
     field("max_wait", "q?")
-    if field.__self__["version"] >= 14:
+    if field.__self__["version"] >= 16:
         field("edges", "B")
         field("spacing", "q?")
         field("last_fired", "q?")

@@ -55,12 +55,18 @@ export type Reason =
   | 'taken'
   /** There is no action. */
   | 'no-action'
+  /** The lease is over; the work was not done. */
+  | 'lease'
+  /** The key belongs to a request with another FINGERPRINT. */
+  | 'mismatch'
   /** The first call of a burst. */
   | 'leading'
   /** No call came for the quiet time. */
   | 'quiet'
   /** MAXWAIT is over. */
   | 'max-wait'
+  /** SPACING is over. */
+  | 'spacing'
   /** FLUSH. */
   | 'flush'
   /** A transition is in progress. */
@@ -579,7 +585,7 @@ export interface OnceView {
   reason: Reason | null;
   /** `idle` in events at the end. */
   state: 'idle' | 'running' | 'done';
-  /** The result; null while running. */
+  /** The result; null while running, and in a `mismatch`. */
   result: Buffer | null;
   /** The time until TTL is over. In milliseconds. */
   remainingTime: number;
@@ -587,6 +593,8 @@ export interface OnceView {
   deadline: Date | null;
   /** The daemon's clock. */
   now: Date;
+  /** The time until LEASE is over; null unless work with a lease is running. In milliseconds. */
+  lease: number | null;
   /** Its owner. */
   owner: string | null;
   /** All fields as they came, unknown ones included. */
@@ -605,6 +613,7 @@ export function toOnceView(raw: Raw): OnceView {
     remainingTime: number(raw, 'remaining_ms') ?? 0,
     deadline: moment(raw, 'deadline_unix_ms'),
     now: moment(raw, 'now_unix_ms') ?? new Date(0),
+    lease: number(raw, 'lease_ms'),
     owner: text(raw, 'owner'),
   } as OnceView;
 }
@@ -680,8 +689,12 @@ export interface DebounceView {
   quiet: number;
   /** MAXWAIT; null without. In milliseconds. */
   maxWait: number | null;
-  /** LEADING. */
+  /** Whether the first call of a burst fires at once. */
   leading: boolean;
+  /** EDGES. */
+  edges: 'leading' | 'trailing' | 'both';
+  /** SPACING; null without. In milliseconds. */
+  spacing: number | null;
   /** Its owner. */
   owner: string | null;
   /** PAYLOAD; null without. */
@@ -705,6 +718,8 @@ export function toDebounceView(raw: Raw): DebounceView {
     quiet: number(raw, 'quiet_ms') ?? 0,
     maxWait: number(raw, 'max_wait_ms'),
     leading: truth(raw, 'leading') ?? false,
+    edges: text(raw, 'edges') ?? 'leading',
+    spacing: number(raw, 'spacing_ms'),
     owner: text(raw, 'owner'),
     payload: data(raw, 'payload'),
   } as DebounceView;
@@ -1232,7 +1247,8 @@ export class CountdownCommands {
       any?: boolean;
       /**
        * The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are derived
-       * or global need none.
+       * or global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT b:2`; two keys of
+       * one limit are an error, also if they are equal.
        */
       limit?: string[];
       /** Makes a retry safe: a token that was accepted before changes nothing. */
@@ -1850,6 +1866,17 @@ export class OnceCommands {
   async begin(key: string, options: {
       /** How long repetitions are recognized, from the first request; DONE does not extend it. */
       ttl: Duration;
+      /**
+       * How long the work may take without EXTEND. Then the next request is accepted, so work
+       * may run twice. DONE, EXTEND and CANCEL need GENERATION. At most TTL; without it, work
+       * has the whole TTL.
+       */
+      lease?: Duration;
+      /**
+       * What the request is about, such as its body: another one is refused as a `mismatch`,
+       * also while the first is running. The daemon keeps 16 bytes of it.
+       */
+      fingerprint?: Data;
       /** Ends it with this connection or a scope; without it, it ends on its own. Default: none. */
       owner?: string;
       /** Makes a retry safe: a token that was accepted before changes nothing. */
@@ -1857,6 +1884,8 @@ export class OnceCommands {
     }): Promise<Answer<OnceView>> {
     const words: Word[] = ['ONCE', 'BEGIN', key];
     words.push('TTL', span(options.ttl));
+    if (options.lease !== undefined) words.push('LEASE', span(options.lease));
+    if (options.fingerprint !== undefined) words.push('FINGERPRINT', options.fingerprint);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
     words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);
@@ -1875,6 +1904,24 @@ export class OnceCommands {
     } = {}): Promise<Answer<OnceView>> {
     const words: Word[] = ['ONCE', 'DONE', key, result];
     if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    const reply = await this.send(words, false);
+    return toAnswer(toOnceView(fields(reply)));
+  }
+
+  /**
+   * Renew the lease of running work, from now on; TTL stays as it is.
+   *
+   * @param key The key, 1 to 512 bytes.
+   */
+  async extend(key: string, options: {
+      /** Applies to this generation only; `STALE` for another one. */
+      generation: number;
+      /** Changes the lease. */
+      lease?: Duration;
+    }): Promise<Answer<OnceView>> {
+    const words: Word[] = ['ONCE', 'EXTEND', key];
+    words.push('GENERATION', String(options.generation));
+    if (options.lease !== undefined) words.push('LEASE', span(options.lease));
     const reply = await this.send(words, false);
     return toAnswer(toOnceView(fields(reply)));
   }
@@ -2089,13 +2136,24 @@ export class DebounceCommands {
   async call(key: string, quiet: Duration, options: {
       /** Data for the event. */
       payload?: Data;
-      /**
-       * Fires the first call of a burst at once; later calls fire once after the quiet time. A
-       * firing by MAXWAIT does not end the burst.
-       */
+      /** The same as EDGES both. */
       leading?: boolean;
-      /** Fires at the latest this long after the first pending call; at least the quiet time. */
+      /**
+       * `trailing` fires once after the quiet time; `leading` fires the first call of a burst at
+       * once and drops later ones; `both` fires the first call at once, and later ones once
+       * after the quiet time. A firing by MAXWAIT does not end the burst. Default: trailing.
+       */
+      edges?: 'leading' | 'trailing' | 'both';
+      /**
+       * Fires at the latest this long after the first pending call; at least the quiet time.
+       * With EDGES leading, the burst is over at the latest then. Default: SPACING, if given.
+       */
       maxWait?: Duration;
+      /**
+       * The least time between two firings, also of different bursts. Calls within it fire
+       * together once it is over, so it is a throttle.
+       */
+      spacing?: Duration;
       /** Ends it with this connection or a scope; without it, it ends on its own. Default: none. */
       owner?: string;
       /** Makes a retry safe: a token that was accepted before changes nothing. */
@@ -2104,7 +2162,9 @@ export class DebounceCommands {
     const words: Word[] = ['DEBOUNCE', 'CALL', key, span(quiet)];
     if (options.payload !== undefined) words.push('PAYLOAD', options.payload);
     if (options.leading) words.push('LEADING');
+    if (options.edges !== undefined) words.push('EDGES', options.edges);
     if (options.maxWait !== undefined) words.push('MAXWAIT', span(options.maxWait));
+    if (options.spacing !== undefined) words.push('SPACING', span(options.spacing));
     if (options.owner !== undefined) words.push('OWNER', options.owner);
     words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);

@@ -290,7 +290,8 @@ public struct CountdownCommands: Sendable {
   ///   - any: Counts one attempt at each valid code; `codes` says which may be checked. PASS then
   ///     needs GENERATION.
   ///   - limits: The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that are
-  ///     derived or global need none.
+  ///     derived or global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT b:2`; two
+  ///     keys of one limit are an error, also if they are equal.
   ///   - token: Makes a retry safe: a token that was accepted before changes nothing.
   public func attempt(
     _ key: String, generation: Int? = nil, any: Bool = false, limits: [String] = [],

@@ -8,6 +8,10 @@ public struct DebounceView: EntityView {
     case idle, waiting, resting
   }
 
+  public enum Edges: String, Sendable, CaseIterable {
+    case leading, trailing, both
+  }
+
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
@@ -34,8 +38,12 @@ public struct DebounceView: EntityView {
   public var quiet: Duration { fields["quiet_ms"] ?? .zero }
   /// MAXWAIT; nil without.
   public var maxWait: Duration? { fields["max_wait_ms"] }
-  /// LEADING.
+  /// Whether the first call of a burst fires at once.
   public var isLeading: Bool { fields["leading"] ?? false }
+  /// EDGES.
+  public var edges: Edges? { fields["edges"] }
+  /// SPACING; nil without.
+  public var spacing: Duration? { fields["spacing_ms"] }
   /// Its owner.
   public var owner: Owner? { fields["owner"] }
   /// PAYLOAD; nil without.
@@ -66,23 +74,31 @@ public struct DebounceCommands: Sendable {
   ///   - key: The key, 1 to 512 bytes.
   ///   - quiet: The quiet time after the last call.
   ///   - payload: Data for the event.
-  ///   - leading: Fires the first call of a burst at once; later calls fire once after the quiet
-  ///     time. A firing by MAXWAIT does not end the burst.
+  ///   - leading: The same as EDGES both.
+  ///   - edges: `trailing` fires once after the quiet time; `leading` fires the first call of a
+  ///     burst at once and drops later ones; `both` fires the first call at once, and later ones
+  ///     once after the quiet time. A firing by MAXWAIT does not end the burst. Default: trailing.
   ///   - maxWait: Fires at the latest this long after the first pending call; at least the quiet
-  ///     time.
+  ///     time. With EDGES leading, the burst is over at the latest then. Default: SPACING, if
+  ///     given.
+  ///   - spacing: The least time between two firings, also of different bursts. Calls within it
+  ///     fire together once it is over, so it is a throttle.
   ///   - owner: Ends it with this connection or a scope; without it, it ends on its own. Default:
   ///     none.
   ///   - token: Makes a retry safe: a token that was accepted before changes nothing.
   @discardableResult
   public func call(
     _ key: String, quiet: Duration, payload: [UInt8]? = nil, leading: Bool = false,
-    maxWait: Duration? = nil, owner: Owner? = nil, token: String? = nil
+    edges: DebounceView.Edges? = nil, maxWait: Duration? = nil, spacing: Duration? = nil,
+    owner: Owner? = nil, token: String? = nil
   ) async throws -> Answer<DebounceView> {
     try await client.answer(
       Command(
         "DEBOUNCE", "CALL", key, quiet,
-        options: ["PAYLOAD": payload, "LEADING": leading, "MAXWAIT": maxWait, "OWNER": owner],
-        token: token))
+        options: [
+          "PAYLOAD": payload, "LEADING": leading, "EDGES": edges?.rawValue, "MAXWAIT": maxWait,
+          "SPACING": spacing, "OWNER": owner,
+        ], token: token))
   }
 
   /// Cancel a burst: nothing fires.

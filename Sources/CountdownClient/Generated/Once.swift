@@ -22,7 +22,7 @@ public struct OnceView: EntityView {
   public var reason: Reason? { fields["reason"] }
   /// `idle` in events at the end.
   public var state: State { fields["state"] ?? .done }
-  /// The result; nil while running.
+  /// The result; nil while running, and in a `mismatch`.
   public var result: [UInt8]? { fields.bytes("result") }
   /// The time until TTL is over.
   public var timeLeft: Duration { fields["remaining_ms"] ?? .zero }
@@ -30,6 +30,8 @@ public struct OnceView: EntityView {
   public var deadline: Date? { fields["deadline_unix_ms"] }
   /// The daemon's clock.
   public var now: Date? { fields["now_unix_ms"] }
+  /// The time until LEASE is over; nil unless work with a lease is running.
+  public var lease: Duration? { fields["lease_ms"] }
   /// Its owner.
   public var owner: Owner? { fields["owner"] }
 }
@@ -57,14 +59,23 @@ public struct OnceCommands: Sendable {
   /// - Parameters:
   ///   - key: The key, 1 to 512 bytes.
   ///   - ttl: How long repetitions are recognized, from the first request; DONE does not extend it.
+  ///   - lease: How long the work may take without EXTEND. Then the next request is accepted, so
+  ///     work may run twice. DONE, EXTEND and CANCEL need GENERATION. At most TTL; without it, work
+  ///     has the whole TTL.
+  ///   - fingerprint: What the request is about, such as its body: another one is refused as a
+  ///     `mismatch`, also while the first is running. The daemon keeps 16 bytes of it.
   ///   - owner: Ends it with this connection or a scope; without it, it ends on its own. Default:
   ///     none.
   ///   - token: Makes a retry safe: a token that was accepted before changes nothing.
-  public func begin(_ key: String, ttl: Duration, owner: Owner? = nil, token: String? = nil)
-    async throws -> Answer<OnceView>
-  {
+  public func begin(
+    _ key: String, ttl: Duration, lease: Duration? = nil, fingerprint: [UInt8]? = nil,
+    owner: Owner? = nil, token: String? = nil
+  ) async throws -> Answer<OnceView> {
     try await client.answer(
-      Command("ONCE", "BEGIN", key, options: ["TTL": ttl, "OWNER": owner], token: token))
+      Command(
+        "ONCE", "BEGIN", key,
+        options: ["TTL": ttl, "LEASE": lease, "FINGERPRINT": fingerprint, "OWNER": owner],
+        token: token))
   }
 
   /// Record the result; it is retained until TTL is over.
@@ -79,6 +90,20 @@ public struct OnceCommands: Sendable {
   > {
     try await client.answer(
       Command("ONCE", "DONE", key, result, options: ["GENERATION": generation]))
+  }
+
+  /// Renew the lease of running work, from now on; TTL stays as it is.
+  ///
+  /// - Parameters:
+  ///   - key: The key, 1 to 512 bytes.
+  ///   - generation: Applies to this generation only; `STALE` for another one.
+  ///   - lease: Changes the lease.
+  @discardableResult
+  public func extend(_ key: String, generation: Int, lease: Duration? = nil) async throws -> Answer<
+    OnceView
+  > {
+    try await client.answer(
+      Command("ONCE", "EXTEND", key, options: ["GENERATION": generation, "LEASE": lease]))
   }
 
   /// Give up, so that the next request is accepted again.

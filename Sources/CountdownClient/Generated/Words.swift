@@ -11,7 +11,7 @@ extension CountdownEvent.Name {
   /// `countdown`: START or RESEND was accepted. `once`: The first request was accepted.
   public static let started: Self = "started"
   /// `countdown`: START or RESEND was refused. `throttle`: The request was refused. `once`: A
-  /// repetition was refused.
+  /// repetition was refused; `reason` `duplicate` or `mismatch`.
   public static let refused: Self = "refused"
   /// A step has passed; only while somebody is subscribed.
   public static let tick: Self = "tick"
@@ -35,7 +35,7 @@ extension CountdownEvent.Name {
   /// A code was used; `generation` is that of its send.
   public static let passed: Self = "passed"
   /// `countdown`: The validity of a code is over; `generation` is that of its send. `once`: TTL is
-  /// over.
+  /// over; or the lease, with `reason` `lease`.
   public static let expired: Self = "expired"
   /// FORGIVE.
   public static let forgiven: Self = "forgiven"
@@ -55,7 +55,8 @@ extension CountdownEvent.Name {
   public static let didDisappear: Self = "did-disappear"
   /// SET.
   public static let set: Self = "set"
-  /// `timer`: It was due. `debounce`: `reason` `quiet`, `max-wait`, `leading` or `flush`.
+  /// `timer`: It was due. `debounce`: `reason` `quiet`, `max-wait`, `spacing`, `leading` or
+  /// `flush`.
   public static let fired: Self = "fired"
   /// This connection takes an event.
   public static let emitted: Self = "emitted"
@@ -147,12 +148,18 @@ extension Reason {
   public static let taken: Self = "taken"
   /// There is no action.
   public static let noAction: Self = "no-action"
+  /// The lease is over; the work was not done.
+  public static let lease: Self = "lease"
+  /// The key belongs to a request with another FINGERPRINT.
+  public static let mismatch: Self = "mismatch"
   /// The first call of a burst.
   public static let leading: Self = "leading"
   /// No call came for the quiet time.
   public static let quiet: Self = "quiet"
   /// MAXWAIT is over.
   public static let maxWait: Self = "max-wait"
+  /// SPACING is over.
+  public static let spacing: Self = "spacing"
   /// FLUSH.
   public static let flush: Self = "flush"
   /// A transition is in progress.

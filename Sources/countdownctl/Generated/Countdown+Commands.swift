@@ -157,7 +157,8 @@ extension Countdown {
       name: .customLong("limit"),
       help: """
         The key of a limit that the policy names, such as 'ip:10.0.0.7'. Limits that are \
-        derived or global need none.
+        derived or global need none. 'LIMIT a:1 b:2' is the same as 'LIMIT a:1 LIMIT b:2'; \
+        two keys of one limit are an error, also if they are equal.
         """) var limits: [String] = []
     @OptionGroup var token: TokenOption
     @OptionGroup var global: GlobalOptions

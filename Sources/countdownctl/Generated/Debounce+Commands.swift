@@ -22,18 +22,30 @@ extension Debounce {
     @Argument(help: .init("The quiet time after the last call."), transform: countdownctl.duration)
     var quiet: Duration
     @Option(name: .customLong("payload"), help: "Data for the event.") var payload: String?
-    @Flag(
-      name: .customLong("leading"),
+    @Flag(name: .customLong("leading"), help: "The same as --edges both.") var leading = false
+    @Option(
+      name: .customLong("edges"),
       help: """
-        Fires the first call of a burst at once; later calls fire once after the quiet time. \
-        A firing by --max-wait does not end the burst.
-        """) var leading = false
+        'trailing' fires once after the quiet time; 'leading' fires the first call of a \
+        burst at once and drops later ones; 'both' fires the first call at once, and later \
+        ones once after the quiet time. A firing by --max-wait does not end the burst \
+        (default: trailing).
+        """, completion: .list(["leading", "trailing", "both"])) var edges: String?
     @Option(
       name: .customLong("max-wait"),
       help: .init(
         """
-        Fires at the latest this long after the first pending call; at least the quiet time.
+        Fires at the latest this long after the first pending call; at least the quiet time. \
+        With --edges leading, the burst is over at the latest then. Default: --spacing, if \
+        given.
         """, valueName: "duration"), transform: countdownctl.duration) var maxWait: Duration?
+    @Option(
+      name: .customLong("spacing"),
+      help: .init(
+        """
+        The least time between two firings, also of different bursts. Calls within it fire \
+        together once it is over, so it is a throttle.
+        """, valueName: "duration"), transform: countdownctl.duration) var spacing: Duration?
     @OptionGroup var owner: OwnerOption
     @OptionGroup var token: TokenOption
     @OptionGroup var global: GlobalOptions
@@ -42,8 +54,8 @@ extension Debounce {
       .init(
         "DEBOUNCE", "CALL", key, quiet,
         options: [
-          "PAYLOAD": payload, "LEADING": leading, "MAXWAIT": maxWait, "OWNER": owner.value,
-          "TOKEN": token.value,
+          "PAYLOAD": payload, "LEADING": leading, "EDGES": edges, "MAXWAIT": maxWait,
+          "SPACING": spacing, "OWNER": owner.value, "TOKEN": token.value,
         ])
     }
   }

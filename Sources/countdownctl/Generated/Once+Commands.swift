@@ -6,7 +6,7 @@ import CountdownClient
 extension Once {
   /// The subcommands that send one command and show its reply.
   static let commands: [any ParsableCommand.Type] = [
-    Begin.self, Done.self, Cancel.self, GetCommand<Once>.self, ListCommand<Once>.self,
+    Begin.self, Done.self, Extend.self, Cancel.self, GetCommand<Once>.self, ListCommand<Once>.self,
   ]
 
   struct Begin: EntityCommand {
@@ -26,13 +26,31 @@ extension Once {
         How long repetitions are recognized, from the first request; DONE does not extend \
         it.
         """, valueName: "duration"), transform: countdownctl.duration) var ttl: Duration
+    @Option(
+      name: .customLong("lease"),
+      help: .init(
+        """
+        How long the work may take without EXTEND. Then the next request is accepted, so \
+        work may run twice. DONE, EXTEND and CANCEL need GENERATION. At most --ttl; without \
+        it, work has the whole --ttl.
+        """, valueName: "duration"), transform: countdownctl.duration) var lease: Duration?
+    @Option(
+      name: .customLong("fingerprint"),
+      help: """
+        What the request is about, such as its body: another one is refused as a 'mismatch', \
+        also while the first is running. The daemon keeps 16 bytes of it.
+        """) var fingerprint: String?
     @OptionGroup var owner: OwnerOption
     @OptionGroup var token: TokenOption
     @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
-        "ONCE", "BEGIN", key, options: ["TTL": ttl, "OWNER": owner.value, "TOKEN": token.value])
+        "ONCE", "BEGIN", key,
+        options: [
+          "TTL": ttl, "LEASE": lease, "FINGERPRINT": fingerprint, "OWNER": owner.value,
+          "TOKEN": token.value,
+        ])
     }
   }
 
@@ -49,6 +67,28 @@ extension Once {
 
     var command: Command {
       .init("ONCE", "DONE", key, result, options: ["GENERATION": generation.value])
+    }
+  }
+
+  struct Extend: EntityCommand {
+    typealias Shown = Once
+    static let verb = "extend"
+    static let abstract = """
+      Renew the lease of running work, from now on; TTL stays as it is.
+      """
+    static let discussion = "Exit status 1 if it is refused."
+
+    @Argument(help: Once.argument, completion: Once.keys) var key: String
+    @Option(
+      name: .customLong("generation"),
+      help: "Applies to this generation only; 'STALE' for another one.") var generation: Int
+    @Option(
+      name: .customLong("lease"), help: .init("Changes the lease.", valueName: "duration"),
+      transform: countdownctl.duration) var lease: Duration?
+    @OptionGroup var global: GlobalOptions
+
+    var command: Command {
+      .init("ONCE", "EXTEND", key, options: ["GENERATION": generation, "LEASE": lease])
     }
   }
 

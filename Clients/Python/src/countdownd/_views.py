@@ -62,12 +62,18 @@ class Reason(OpenEnum):
     TAKEN = "taken"
     #: There is no action.
     NO_ACTION = "no-action"
+    #: The lease is over; the work was not done.
+    LEASE = "lease"
+    #: The key belongs to a request with another FINGERPRINT.
+    MISMATCH = "mismatch"
     #: The first call of a burst.
     LEADING = "leading"
     #: No call came for the quiet time.
     QUIET = "quiet"
     #: MAXWAIT is over.
     MAX_WAIT = "max-wait"
+    #: SPACING is over.
+    SPACING = "spacing"
     #: FLUSH.
     FLUSH = "flush"
     #: A transition is in progress.
@@ -791,7 +797,7 @@ class OnceView(View):
 
     @property
     def result(self) -> bytes | None:
-        """The result; null while running."""
+        """The result; null while running, and in a `mismatch`."""
         return data(self.raw, 'result')
 
     @property
@@ -808,6 +814,11 @@ class OnceView(View):
     def now(self) -> datetime:
         """The daemon's clock."""
         return moment(self.raw.get('now_unix_ms')) or EPOCH
+
+    @property
+    def lease(self) -> timedelta | None:
+        """The time until LEASE is over; null unless work with a lease is running."""
+        return span(self.raw.get('lease_ms'))
 
     @property
     def owner(self) -> str | None:
@@ -957,8 +968,18 @@ class DebounceView(View):
 
     @property
     def leading(self) -> bool:
-        """LEADING."""
+        """Whether the first call of a burst fires at once."""
         return self.raw.get('leading') or False
+
+    @property
+    def edges(self) -> Literal["leading", "trailing", "both"]:
+        """EDGES."""
+        return self.raw.get('edges', 'leading')  # type: ignore[no-any-return]
+
+    @property
+    def spacing(self) -> timedelta | None:
+        """SPACING; null without."""
+        return span(self.raw.get('spacing_ms'))
 
     @property
     def owner(self) -> str | None:

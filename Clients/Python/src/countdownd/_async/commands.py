@@ -269,7 +269,8 @@ class AsyncCountdownCommands:
         any: Counts one attempt at each valid code; `codes` says which may be checked. PASS
             then needs GENERATION.
         limit: The key of a limit that the policy names, such as `ip:10.0.0.7`. Limits that
-            are derived or global need none.
+            are derived or global need none. `LIMIT a:1 b:2` is the same as `LIMIT a:1 LIMIT
+            b:2`; two keys of one limit are an error, also if they are equal.
         token: Makes a retry safe: a token that was accepted before changes nothing.
         """
         words: list[Any] = ["COUNTDOWN", "ATTEMPT", key]
@@ -895,6 +896,8 @@ class AsyncOnceCommands:
         key: str,
         *,
         ttl: Duration,
+        lease: Duration | None = None,
+        fingerprint: Data | None = None,
         owner: str | None = None,
         token: str | None = None,
     ) -> OnceAnswer:
@@ -903,12 +906,21 @@ class AsyncOnceCommands:
         key: The key, 1 to 512 bytes.
         ttl: How long repetitions are recognized, from the first request; DONE does not
             extend it.
+        lease: How long the work may take without EXTEND. Then the next request is accepted,
+            so work may run twice. DONE, EXTEND and CANCEL need GENERATION. At most TTL;
+            without it, work has the whole TTL.
+        fingerprint: What the request is about, such as its body: another one is refused as
+            a `mismatch`, also while the first is running. The daemon keeps 16 bytes of it.
         owner: Ends it with this connection or a scope; without it, it ends on its own.
             Default: none.
         token: Makes a retry safe: a token that was accepted before changes nothing.
         """
         words: list[Any] = ["ONCE", "BEGIN", key]
         words += ("TTL", as_duration(ttl))
+        if lease is not None:
+            words += ("LEASE", as_duration(lease))
+        if fingerprint is not None:
+            words += ("FINGERPRINT", fingerprint)
         if owner is not None:
             words += ("OWNER", owner)
         own = token is None
@@ -925,6 +937,25 @@ class AsyncOnceCommands:
         words: list[Any] = ["ONCE", "DONE", key, result]
         if generation is not None:
             words += ("GENERATION", generation)
+        return await self._pool.call(words, OnceAnswer, False)
+
+    async def extend(
+        self,
+        key: str,
+        *,
+        generation: int,
+        lease: Duration | None = None,
+    ) -> OnceAnswer:
+        """Renew the lease of running work, from now on; TTL stays as it is.
+
+        key: The key, 1 to 512 bytes.
+        generation: Applies to this generation only; `STALE` for another one.
+        lease: Changes the lease.
+        """
+        words: list[Any] = ["ONCE", "EXTEND", key]
+        words += ("GENERATION", generation)
+        if lease is not None:
+            words += ("LEASE", as_duration(lease))
         return await self._pool.call(words, OnceAnswer, False)
 
     async def cancel(self, key: str, *, generation: int | None = None) -> bool:
@@ -1115,7 +1146,9 @@ class AsyncDebounceCommands:
         *,
         payload: Data | None = None,
         leading: bool = False,
+        edges: Literal["leading", "trailing", "both"] | None = None,
         max_wait: Duration | None = None,
+        spacing: Duration | None = None,
         owner: str | None = None,
         token: str | None = None,
     ) -> DebounceAnswer:
@@ -1124,10 +1157,16 @@ class AsyncDebounceCommands:
         key: The key, 1 to 512 bytes.
         quiet: The quiet time after the last call.
         payload: Data for the event.
-        leading: Fires the first call of a burst at once; later calls fire once after the
-            quiet time. A firing by MAXWAIT does not end the burst.
+        leading: The same as EDGES both.
+        edges: `trailing` fires once after the quiet time; `leading` fires the first call of
+            a burst at once and drops later ones; `both` fires the first call at once, and
+            later ones once after the quiet time. A firing by MAXWAIT does not end the
+            burst. Default: trailing.
         max_wait: Fires at the latest this long after the first pending call; at least the
-            quiet time.
+            quiet time. With EDGES leading, the burst is over at the latest then. Default:
+            SPACING, if given.
+        spacing: The least time between two firings, also of different bursts. Calls within
+            it fire together once it is over, so it is a throttle.
         owner: Ends it with this connection or a scope; without it, it ends on its own.
             Default: none.
         token: Makes a retry safe: a token that was accepted before changes nothing.
@@ -1137,8 +1176,12 @@ class AsyncDebounceCommands:
             words += ("PAYLOAD", payload)
         if leading:
             words.append("LEADING")
+        if edges is not None:
+            words += ("EDGES", edges)
         if max_wait is not None:
             words += ("MAXWAIT", as_duration(max_wait))
+        if spacing is not None:
+            words += ("SPACING", as_duration(spacing))
         if owner is not None:
             words += ("OWNER", owner)
         own = token is None
