@@ -1498,7 +1498,7 @@ func (commands *CountdownCommands) Pause(ctx context.Context, key string, option
 	if options.Generation != 0 {
 		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -1519,7 +1519,7 @@ func (commands *CountdownCommands) Resume(ctx context.Context, key string, optio
 	if options.Generation != 0 {
 		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -1560,7 +1560,7 @@ type CountdownRefundOptions struct {
 func (commands *CountdownCommands) Refund(ctx context.Context, key string, options CountdownRefundOptions) (*CountdownAnswer, error) {
 	words := []string{"COUNTDOWN", "REFUND", key}
 	words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -1641,7 +1641,7 @@ func (commands *CountdownCommands) Pass(ctx context.Context, key string, options
 	if options.Generation != 0 {
 		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -2448,7 +2448,7 @@ func (commands *OnceCommands) Done(ctx context.Context, key string, result []byt
 	if options.Generation != 0 {
 		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -2932,7 +2932,7 @@ func (commands *ScopeCommands) Touch(ctx context.Context, scope string, options 
 	if options.Generation != 0 {
 		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -3783,7 +3783,7 @@ type ClockCommands struct{ call call }
 //   - duration: How far to advance.
 func (commands *ClockCommands) Advance(ctx context.Context, duration time.Duration) (time.Time, error) {
 	words := []string{"CLOCK", "ADVANCE", milliseconds(duration)}
-	reply, err := commands.call(ctx, words, true, false)
+	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -3794,7 +3794,7 @@ func (commands *ClockCommands) Advance(ctx context.Context, duration time.Durati
 //   - to: Milliseconds since 1970, or a duration with `+` or `-`.
 func (commands *ClockCommands) Set(ctx context.Context, to string) (time.Time, error) {
 	words := []string{"CLOCK", "SET", to}
-	reply, err := commands.call(ctx, words, true, false)
+	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -3805,7 +3805,7 @@ func (commands *ClockCommands) Set(ctx context.Context, to string) (time.Time, e
 //   - duration: How long the machine is suspended.
 func (commands *ClockCommands) Suspend(ctx context.Context, duration time.Duration) (time.Time, error) {
 	words := []string{"CLOCK", "SUSPEND", milliseconds(duration)}
-	reply, err := commands.call(ctx, words, true, false)
+	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -3825,7 +3825,7 @@ func (commands *ClockCommands) Restart(ctx context.Context, options ClockRestart
 	if options.Away != nil {
 		words = append(words, milliseconds(*options.Away))
 	}
-	_, err := commands.call(ctx, words, true, false)
+	_, err := commands.call(ctx, words, false, false)
 	return err
 }
 
@@ -3842,6 +3842,6 @@ func (commands *ClockCommands) Reboot(ctx context.Context, options ClockRebootOp
 	if options.Off != nil {
 		words = append(words, milliseconds(*options.Off))
 	}
-	_, err := commands.call(ctx, words, true, false)
+	_, err := commands.call(ctx, words, false, false)
 	return err
 }

@@ -215,7 +215,7 @@ def method(command):
         out.append(body)
         call = "commands.call(ctx, words, true, own)"
     else:
-        call = f"commands.call(ctx, words, {str(command.is_repeatable).lower()}, false)"
+        call = f"commands.call(ctx, words, {str(command.is_safe).lower()}, false)"
     if type_ is None:
         out.append(f"\t_, err := {call}\n\treturn err\n}}\n\n")
     else:

@@ -189,7 +189,7 @@ def method(command):
         text.append("    const reply = await this.send(words, true, options.token === undefined);\n")
     else:
         used = "" if parse == "undefined" else "const reply = "
-        text.append(f"    {used}await this.send(words, {json.dumps(command.is_repeatable)});\n")
+        text.append(f"    {used}await this.send(words, {json.dumps(command.is_safe)});\n")
     text.append("  }\n" if parse == "undefined" else f"    return {parse};\n  }}\n")
     return "".join(text)
 

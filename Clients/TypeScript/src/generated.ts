@@ -1125,7 +1125,7 @@ export class CountdownCommands {
     } = {}): Promise<CountdownView> {
     const words: Word[] = ['COUNTDOWN', 'PAUSE', key];
     if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    const reply = await this.send(words, true);
     return toCountdownView(fields(reply));
   }
 
@@ -1140,7 +1140,7 @@ export class CountdownCommands {
     } = {}): Promise<CountdownView> {
     const words: Word[] = ['COUNTDOWN', 'RESUME', key];
     if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    const reply = await this.send(words, true);
     return toCountdownView(fields(reply));
   }
 
@@ -1171,7 +1171,7 @@ export class CountdownCommands {
     }): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'REFUND', key];
     words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    const reply = await this.send(words, true);
     return toAnswer(toCountdownView(fields(reply)));
   }
 
@@ -1228,7 +1228,7 @@ export class CountdownCommands {
     } = {}): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'PASS', key];
     if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    const reply = await this.send(words, true);
     return toAnswer(toCountdownView(fields(reply)));
   }
 }
@@ -1822,7 +1822,7 @@ export class OnceCommands {
     } = {}): Promise<Answer<OnceView>> {
     const words: Word[] = ['ONCE', 'DONE', key, result];
     if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    const reply = await this.send(words, true);
     return toAnswer(toOnceView(fields(reply)));
   }
 
@@ -2181,7 +2181,7 @@ export class ScopeCommands {
     const words: Word[] = ['SCOPE', 'TOUCH', scope];
     if (options.ttl !== undefined) words.push('TTL', span(options.ttl));
     if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    const reply = await this.send(words, true);
     return toScopeView(fields(reply));
   }
 
@@ -2782,7 +2782,7 @@ export class ClockCommands {
    */
   async advance(duration: Duration): Promise<Date> {
     const words: Word[] = ['CLOCK', 'ADVANCE', span(duration)];
-    const reply = await this.send(words, true);
+    const reply = await this.send(words, false);
     return new Date(Number(reply));
   }
 
@@ -2793,7 +2793,7 @@ export class ClockCommands {
    */
   async set(to: string): Promise<Date> {
     const words: Word[] = ['CLOCK', 'SET', to];
-    const reply = await this.send(words, true);
+    const reply = await this.send(words, false);
     return new Date(Number(reply));
   }
 
@@ -2804,7 +2804,7 @@ export class ClockCommands {
    */
   async suspend(duration: Duration): Promise<Date> {
     const words: Word[] = ['CLOCK', 'SUSPEND', span(duration)];
-    const reply = await this.send(words, true);
+    const reply = await this.send(words, false);
     return new Date(Number(reply));
   }
 
@@ -2816,7 +2816,7 @@ export class ClockCommands {
   async restart(away?: Duration): Promise<void> {
     const words: Word[] = ['CLOCK', 'RESTART'];
     if (away !== undefined) words.push(span(away));
-    await this.send(words, true);
+    await this.send(words, false);
   }
 
   /**
@@ -2827,7 +2827,7 @@ export class ClockCommands {
   async reboot(off?: Duration): Promise<void> {
     const words: Word[] = ['CLOCK', 'REBOOT'];
     if (off !== undefined) words.push(span(off));
-    await this.send(words, true);
+    await this.send(words, false);
   }
 }
 

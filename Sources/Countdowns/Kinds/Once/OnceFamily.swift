@@ -24,7 +24,8 @@ let onceCommands: [CommandSpec] = [
       }
       return Array(result)
     },
-    Engine.finishOnce, reply: .init(.answer) { $0.reply($1, refusal: .duplicate) }),
+    Engine.finishOnce, flags: [.write, .fast, .harmlessAgain],
+    reply: .init(.answer) { $0.reply($1, refusal: .duplicate) }),
   .change(
     OnceKind.self, "CANCEL",
     "Give up, so that the next request is accepted again.",

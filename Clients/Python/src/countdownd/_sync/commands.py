@@ -187,7 +187,7 @@ class CountdownCommands:
         words: list[Any] = ["COUNTDOWN", "PAUSE", key]
         if generation is not None:
             words += ("GENERATION", generation)
-        return self._pool.call(words, CountdownView, False)
+        return self._pool.call(words, CountdownView, True)
 
     def resume(self, key: str, *, generation: int | None = None) -> CountdownView:
         """Resume a paused countdown with its remaining time.
@@ -198,7 +198,7 @@ class CountdownCommands:
         words: list[Any] = ["COUNTDOWN", "RESUME", key]
         if generation is not None:
             words += ("GENERATION", generation)
-        return self._pool.call(words, CountdownView, False)
+        return self._pool.call(words, CountdownView, True)
 
     def retime(
         self,
@@ -226,7 +226,7 @@ class CountdownCommands:
         """
         words: list[Any] = ["COUNTDOWN", "REFUND", key]
         words += ("GENERATION", generation)
-        return self._pool.call(words, CountdownAnswer, False)
+        return self._pool.call(words, CountdownAnswer, True)
 
     def forgive(
         self,
@@ -282,7 +282,7 @@ class CountdownCommands:
         words: list[Any] = ["COUNTDOWN", "PASS", key]
         if generation is not None:
             words += ("GENERATION", generation)
-        return self._pool.call(words, CountdownAnswer, False)
+        return self._pool.call(words, CountdownAnswer, True)
 
 
 class HudCommands:
@@ -892,7 +892,7 @@ class OnceCommands:
         words: list[Any] = ["ONCE", "DONE", key, result]
         if generation is not None:
             words += ("GENERATION", generation)
-        return self._pool.call(words, OnceAnswer, False)
+        return self._pool.call(words, OnceAnswer, True)
 
     def cancel(self, key: str, *, generation: int | None = None) -> bool:
         """Give up, so that the next request is accepted again.
@@ -1230,7 +1230,7 @@ class ScopeCommands:
             words += ("TTL", as_duration(ttl))
         if generation is not None:
             words += ("GENERATION", generation)
-        return self._pool.call(words, ScopeView, False)
+        return self._pool.call(words, ScopeView, True)
 
     def get(self, scope: str) -> ScopeView | None:
         """Read a scope.
@@ -1836,7 +1836,7 @@ class ClockCommands:
         duration: How far to advance.
         """
         words: list[Any] = ["CLOCK", "ADVANCE", as_duration(duration)]
-        return self._pool.call(words, at, True)
+        return self._pool.call(words, at, False)
 
     def set(self, to: str) -> datetime:
         """With --virtual-time: set the wall clock, as an administrator does.
@@ -1844,7 +1844,7 @@ class ClockCommands:
         to: Milliseconds since 1970, or a duration with `+` or `-`.
         """
         words: list[Any] = ["CLOCK", "SET", to]
-        return self._pool.call(words, at, True)
+        return self._pool.call(words, at, False)
 
     def suspend(self, duration: Duration) -> datetime:
         """With --virtual-time: suspend the machine for that time: what falls due is late.
@@ -1852,7 +1852,7 @@ class ClockCommands:
         duration: How long the machine is suspended.
         """
         words: list[Any] = ["CLOCK", "SUSPEND", as_duration(duration)]
-        return self._pool.call(words, at, True)
+        return self._pool.call(words, at, False)
 
     def restart(self, away: Duration | None = None) -> None:
         """With --virtual-time: restart the daemon, which is away for that time.
@@ -1862,7 +1862,7 @@ class ClockCommands:
         words: list[Any] = ["CLOCK", "RESTART"]
         if away is not None:
             words.append(as_duration(away))
-        return self._pool.call(words, nothing, True)
+        return self._pool.call(words, nothing, False)
 
     def reboot(self, off: Duration | None = None) -> None:
         """With --virtual-time: reboot the machine, which is off for that time.
@@ -1872,7 +1872,7 @@ class ClockCommands:
         words: list[Any] = ["CLOCK", "REBOOT"]
         if off is not None:
             words.append(as_duration(off))
-        return self._pool.call(words, nothing, True)
+        return self._pool.call(words, nothing, False)
 
 
 class Commands:
