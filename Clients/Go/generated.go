@@ -116,6 +116,28 @@ var (
 	ErrUnsure = &Error{Code: "UNSURE"}
 )
 
+// bound has the commands that mean nothing on a connection that is shared, or break it.
+var bound = map[string]bool{
+	"GATE TAKE":      true,
+	"SCOPE HANDLE":   true,
+	"SCOPE UNHANDLE": true,
+	"HELLO":          true,
+	"QUIT":           true,
+	"RESET":          true,
+	"MULTI":          true,
+	"EXEC":           true,
+	"DISCARD":        true,
+	"WATCH":          true,
+	"CLIENT SETNAME": true,
+	"CLIENT REPLY":   true,
+	"SUBSCRIBE":      true,
+	"PSUBSCRIBE":     true,
+	"UNSUBSCRIBE":    true,
+	"PUNSUBSCRIBE":   true,
+	"MONITOR":        true,
+	"BACKUP BEGIN":   true,
+}
+
 // LiveCode is one of Codes.
 type LiveCode struct {
 	// That of its send.

@@ -10,11 +10,15 @@ import itertools
 import json
 import os
 import queue
+import shutil
 import socket
 import subprocess
 import sys
 import threading
 
+import pytest
+
+from compiled import once
 from countdownd import PATIENCE, PROJECT, eventually
 
 DRIVERS = PROJECT / "Tests/Integration/contract"
@@ -248,8 +252,21 @@ def python():
     return [sys.executable, DRIVERS / "driver.py"], {"PYTHONPATH": str(PROJECT / "Clients/Python/src")}
 
 
+def go():
+    if not (program := shutil.which("go")):
+        pytest.skip("go is not installed")
+    source, client = DRIVERS / "go", PROJECT / "Clients/Go"
+
+    def make(folder):
+        subprocess.run(
+            [program, "build", "-race", "-o", folder / "driver", "."], cwd=source, check=True,
+            env={**os.environ, "GOFLAGS": "-mod=mod", "GOPROXY": "off"})
+
+    return [once("contract-go", make, program, source, client) / "driver"], {}
+
+
 # What returns the command line of each language's driver, and its environment.
-LANGUAGES = {"python": python}
+LANGUAGES = {"python": python, "go": go}
 
 
 def driver(language, path):

@@ -68,6 +68,18 @@ def test_a_call_that_is_cancelled_later_says_that_it_may_have_run(server, opened
     assert opened.call("ping")["value"] == "PONG"
 
 
+def test_a_deadline_of_the_language_is_recognizable(server, opened):
+    """Each time, whichever notices it first."""
+    server.script["COUNTDOWN START"] = HOLD
+    for _ in range(20):
+        result = opened.call("start", within_ms=15)
+        assert failed(result, "timeout"), result
+        assert not failed(result, "down"), result
+    before = len(server.requests(*START))
+    assert failed(opened.call("start", within_ms=1000), "unsure")
+    assert len(server.requests(*START)) == before + 1
+
+
 # Lost replies
 
 

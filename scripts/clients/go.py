@@ -238,6 +238,9 @@ def generated(schema):
             name = "Err" + name.removesuffix("Reached")
             out.append(comment(f"{error['help']} {error['do']}", "\t") + f"\t{name} = &Error{{Code: \"{error['name']}\"}}\n")
     out.append(")\n\n")
+    out.append(
+        "// bound has the commands that mean nothing on a connection that is shared, or break it.\nvar bound = map[string]bool{\n"
+        + "".join(f'\t"{one["name"]}": true,\n' for one in schema["commands"] if one["of_connection"]) + "}\n\n")
     for kind in schema["kinds"]:
         title, record = names.title(kind["name"]), None
         for record, field in names.records(kind).items():

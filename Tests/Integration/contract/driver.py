@@ -19,10 +19,12 @@ class Driver:
         names = {
             Down: "down", Closed: "closed", asyncio.CancelledError: "cancelled",
             (TypeError, ValueError): "argument",
+            TimeoutError: "timeout",
         }  # fmt: skip
         kinds += [name for type_, name in names.items() if isinstance(error, type_)]
         # A CancelledError has no other place to say it.
-        notes = getattr(error, "__notes__", [])
+        its = error.__cause__ if isinstance(error, TimeoutError) else error
+        notes = getattr(its, "__notes__", [])
         if getattr(error, "may_have_run", False) or any("may have run" in note for note in notes):
             kinds.append("unsure")
         self.say(number, **{"is": kinds, "text": str(error), **fields})
@@ -41,7 +43,9 @@ class Driver:
         try:
             if words.get("is_cancelled"):
                 asyncio.current_task().cancel()
-            value = await calls[words["call"]]()
+            within = words.get("within_ms")
+            async with asyncio.timeout(within and within / 1000):
+                value = await calls[words["call"]]()
             decision = getattr(value, "decision", None)
             self.say(number, value=decision.value if decision else str(value))
         except (Exception, asyncio.CancelledError) as error:

@@ -54,6 +54,12 @@ async def checkpoint() -> None:
         await asyncio.sleep(0)
 
 
+def time_limit(end: float) -> asyncio.Timeout:
+    """Ends what takes too long with TimeoutError. The library's own limit of a write can swallow
+    the cancellation of the task (asyncio.wait_for before Python 3.12)."""
+    return asyncio.timeout(max(end - time.monotonic(), 0.001))
+
+
 def limit(connection: Any, end: float | None) -> None:
     """Sets until when a connection waits; None for ever."""
     seconds = None if end is None else max(end - time.monotonic(), 0.001)

@@ -13,7 +13,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from .._base import socket_path
-from .._calls import checked, checkpoint, first_answer, interrupt, limit, refuse_bound
+from .._calls import checked, checkpoint, first_answer, interrupt, limit, refuse_bound, time_limit
 from .._failures import Closed, CountdowndError, Down, code_of, explain
 from .._views import ERRORS, Unsure
 
@@ -164,8 +164,10 @@ class AsyncPool:
             await self.give_back(connection)
             raise
         try:
+            limit(connection, None)
+            async with time_limit(end):
+                await connection.send_command(*words)
             limit(connection, end)
-            await connection.send_command(*words)
         except LOST as error:
             await self.discard(connection)
             raise NotSent() from error
