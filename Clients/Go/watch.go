@@ -123,7 +123,8 @@ var pauses = []time.Duration{0, 0, 10, 20, 50, 100, 200, 500}
 const lasting = time.Second
 
 // Watch returns the events of channels such as "countdown:*", as they happen, until the context ends.
-// It begins with a snapshot of each entity. It waits for a daemon that is down, and connects again by
+// It begins with a snapshot of each entity. If the daemon is up, it is subscribed when Watch returns. It
+// waits for a daemon that is down, and connects again by
 // itself. It misses nothing that the event log has; else there is a "gap".
 func (client *Client) Watch(ctx context.Context, options WatchOptions, patterns ...string) *Watch {
 	watch := &Watch{client: client, patterns: patterns, options: options}
@@ -149,6 +150,7 @@ func (client *Client) Watch(ctx context.Context, options WatchOptions, patterns 
 		<-watch.ctx.Done()
 		watch.end(ctx.Err())
 	}()
+	watch.try()
 	return watch
 }
 
@@ -162,14 +164,19 @@ func (watch *Watch) Next() bool {
 			}
 			continue
 		}
-		if err := watch.step(); err != nil {
-			watch.drop()
-			if isPermanent(err) {
-				watch.end(err)
-			}
-		}
+		watch.try()
 	}
 	return false
+}
+
+// try does one step, and notes what came of it.
+func (watch *Watch) try() {
+	if err := watch.step(); err != nil {
+		watch.drop()
+		if isPermanent(err) {
+			watch.end(err)
+		}
+	}
 }
 
 // Event returns the event that Next has waited for.

@@ -18,7 +18,7 @@ import threading
 
 import pytest
 
-from compiled import once
+from compiled import once, typescript_client
 from countdownd import PATIENCE, PROJECT, eventually
 
 DRIVERS = PROJECT / "Tests/Integration/contract"
@@ -265,8 +265,13 @@ def go():
     return [once("contract-go", make, program, source, client) / "driver"], {}
 
 
+def node():
+    client = typescript_client() / "dist/index.js"
+    return ["node", DRIVERS / "driver.mjs"], {"COUNTDOWND_CLIENT": str(client)}
+
+
 # What returns the command line of each language's driver, and its environment.
-LANGUAGES = {"python": python, "go": go}
+LANGUAGES = {"python": python, "go": go, "node": node}
 
 
 def driver(language, path):

@@ -13,14 +13,25 @@ export type Send = (words: Word[], repeatable: boolean, ownToken?: boolean) => P
 
 /** Any error of this client; `code` is the daemon's, or DOWN. A refusal is none. */
 export class CountdowndError extends Error {
-  constructor(readonly code: string, message: string, options?: object) {
+  /** Whether the command may have run, though there is no answer. */
+  readonly mayHaveRun: boolean;
+
+  constructor(readonly code: string, message: string, options?: { cause?: unknown; mayHaveRun?: boolean }) {
     super(message, options as undefined);
     this.name = new.target.name;
+    this.mayHaveRun = options?.mayHaveRun ?? code === 'UNSURE';
   }
 }
 
 /** The daemon cannot be reached. Nothing was done. */
 export class Down extends CountdowndError {}
+
+/** The program has closed the client. A call that was under way then `mayHaveRun`. */
+export class Closed extends CountdowndError {
+  constructor(mayHaveRun = false) {
+    super('CLOSED', `the client is closed${mayHaveRun ? ': the command may have run, or not' : ''}`, { mayHaveRun });
+  }
+}
 
 /** A view, and the decision about the request. */
 export type Answer<View> = View & {
@@ -63,12 +74,20 @@ export function toPage<View>(reply: unknown, view: (raw: Raw) => View): Page<Vie
   return page;
 }
 
-/** @internal Returns a map, which RESP2 sends as names and values in turn. */
+/** @internal Returns a map. */
 export function fields(reply: unknown): Raw {
-  if (!Array.isArray(reply)) return reply as Raw;
-  const raw: Raw = {};
-  for (let index = 0; index < reply.length; index += 2) raw[String(reply[index])] = reply[index + 1];
-  return raw;
+  return reply as Raw;
+}
+
+/** @internal */
+export function sameBytes(one: unknown, other: unknown): boolean {
+  return Buffer.from(one as string).equals(Buffer.from(other as string));
+}
+
+/** @internal */
+export function numeral(value: number): string {
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw new TypeError(`a number, not ${String(value)}`);
+  return String(value);
 }
 
 /** @internal */
@@ -111,6 +130,7 @@ export function list(raw: Raw, name: string): unknown[] {
 
 /** @internal Rounded up, so that nothing is early. */
 export function span(value: Duration): string {
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError(`a duration, not ${value}`);
   return typeof value === 'number' ? `${Math.ceil(value)}ms` : value;
 }
 

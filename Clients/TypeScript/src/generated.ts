@@ -2,7 +2,7 @@
 
 import {
   Answer, CountdowndError, Data, Duration, Page, Raw, Send, Word, data, fields, list,
-  moment, newToken, number, ofSeveral, span, text, toAnswer, toPage, truth,
+  moment, newToken, number, numeral, ofSeveral, span, text, toAnswer, toPage, truth,
 } from './base.js';
 
 export const version = '0.1.0';
@@ -133,6 +133,28 @@ export const errors: Record<string, typeof CountdowndError> = {
   UNAVAILABLE: Unavailable,
   UNSURE: Unsure,
 };
+
+/** @internal The commands that mean nothing on a connection that is shared, or break it. */
+export const bound = new Set([
+  'GATE TAKE',
+  'SCOPE HANDLE',
+  'SCOPE UNHANDLE',
+  'HELLO',
+  'QUIT',
+  'RESET',
+  'MULTI',
+  'EXEC',
+  'DISCARD',
+  'WATCH',
+  'CLIENT SETNAME',
+  'CLIENT REPLY',
+  'SUBSCRIBE',
+  'PSUBSCRIBE',
+  'UNSUBSCRIBE',
+  'PUNSUBSCRIBE',
+  'MONITOR',
+  'BACKUP BEGIN',
+]);
 
 /** One of `codes`. */
 export interface LiveCode {
@@ -1018,7 +1040,7 @@ export class CountdownCommands {
     const words: Word[] = ['COUNTDOWN', 'START', key];
     if (options.policy !== undefined) words.push('POLICY', options.policy);
     for (const one of options.limit ?? []) words.push('LIMIT', one);
-    if (options.count !== undefined) words.push('COUNT', String(options.count));
+    if (options.count !== undefined) words.push('COUNT', numeral(options.count));
     if (options.every !== undefined) words.push('EVERY', span(options.every));
     if (options.fire) words.push('FIRE');
     if (options.title !== undefined) words.push('TITLE', options.title);
@@ -1082,8 +1104,8 @@ export class CountdownCommands {
     const words: Word[] = ['COUNTDOWN', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toCountdownView);
   }
@@ -1109,7 +1131,7 @@ export class CountdownCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['COUNTDOWN', 'CANCEL', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -1124,7 +1146,7 @@ export class CountdownCommands {
       generation?: number;
     } = {}): Promise<CountdownView> {
     const words: Word[] = ['COUNTDOWN', 'PAUSE', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, true);
     return toCountdownView(fields(reply));
   }
@@ -1139,7 +1161,7 @@ export class CountdownCommands {
       generation?: number;
     } = {}): Promise<CountdownView> {
     const words: Word[] = ['COUNTDOWN', 'RESUME', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, true);
     return toCountdownView(fields(reply));
   }
@@ -1155,7 +1177,7 @@ export class CountdownCommands {
       generation?: number;
     } = {}): Promise<CountdownView> {
     const words: Word[] = ['COUNTDOWN', 'RETIME', key, span(remaining)];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toCountdownView(fields(reply));
   }
@@ -1170,7 +1192,7 @@ export class CountdownCommands {
       generation: number;
     }): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'REFUND', key];
-    words.push('GENERATION', String(options.generation));
+    words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, true);
     return toAnswer(toCountdownView(fields(reply)));
   }
@@ -1188,7 +1210,7 @@ export class CountdownCommands {
     } = {}): Promise<CountdownView> {
     const words: Word[] = ['COUNTDOWN', 'FORGIVE', key];
     if (options.limits) words.push('LIMITS');
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toCountdownView(fields(reply));
   }
@@ -1210,7 +1232,7 @@ export class CountdownCommands {
       token?: string;
     } = {}): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'ATTEMPT', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     if (options.any) words.push('ANY');
     words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);
@@ -1227,7 +1249,7 @@ export class CountdownCommands {
       generation?: number;
     } = {}): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'PASS', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, true);
     return toAnswer(toCountdownView(fields(reply)));
   }
@@ -1326,10 +1348,10 @@ export class HudCommands {
       /** Applies to this generation only; `STALE` for another one. */
       generation?: number;
     } = {}): Promise<HUDView | null> {
-    const words: Word[] = ['HUD', 'PROGRESS', screen, String(fraction)];
+    const words: Word[] = ['HUD', 'PROGRESS', screen, numeral(fraction)];
     if (options.status !== undefined) words.push('STATUS', options.status);
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1348,7 +1370,7 @@ export class HudCommands {
     } = {}): Promise<HUDView | null> {
     const words: Word[] = ['HUD', 'STATUS', screen, text];
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1372,7 +1394,7 @@ export class HudCommands {
     const words: Word[] = ['HUD', 'DISMISS', screen];
     if (options.delay !== undefined) words.push('DELAY', span(options.delay));
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1393,7 +1415,7 @@ export class HudCommands {
     const words: Word[] = ['HUD', 'POP', screen];
     if (options.request !== undefined) words.push('REQUEST', options.request);
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1414,7 +1436,7 @@ export class HudCommands {
     const words: Word[] = ['HUD', 'TAP', screen];
     if (options.inside) words.push('INSIDE');
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1432,7 +1454,7 @@ export class HudCommands {
     } = {}): Promise<HUDView | null> {
     const words: Word[] = ['HUD', 'PAUSE', screen];
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1450,7 +1472,7 @@ export class HudCommands {
     } = {}): Promise<HUDView | null> {
     const words: Word[] = ['HUD', 'RESUME', screen];
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1516,8 +1538,8 @@ export class HudCommands {
     const words: Word[] = ['HUD', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toHUDView);
   }
@@ -1585,7 +1607,7 @@ export class TimerCommands {
       generation?: number;
     } = {}): Promise<TimerView> {
     const words: Word[] = ['TIMER', 'PAUSE', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toTimerView(fields(reply));
   }
@@ -1600,7 +1622,7 @@ export class TimerCommands {
       generation?: number;
     } = {}): Promise<TimerView> {
     const words: Word[] = ['TIMER', 'RESUME', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toTimerView(fields(reply));
   }
@@ -1616,7 +1638,7 @@ export class TimerCommands {
       generation?: number;
     } = {}): Promise<TimerView> {
     const words: Word[] = ['TIMER', 'RETIME', key, span(remaining)];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toTimerView(fields(reply));
   }
@@ -1631,7 +1653,7 @@ export class TimerCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['TIMER', 'DEL', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -1656,8 +1678,8 @@ export class TimerCommands {
     const words: Word[] = ['TIMER', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toTimerView);
   }
@@ -1692,9 +1714,9 @@ export class ThrottleCommands {
     } = {}): Promise<ThrottleAnswer> {
     const words: Word[] = ['THROTTLE', 'TAKE', key];
     words.push(...options.limits ?? []);
-    if (options.burst !== undefined) words.push('BURST', String(options.burst));
+    if (options.burst !== undefined) words.push('BURST', numeral(options.burst));
     if (options.rate !== undefined) words.push('RATE', options.rate);
-    if (options.cost !== undefined) words.push('COST', String(options.cost));
+    if (options.cost !== undefined) words.push('COST', numeral(options.cost));
     if (options.peek) words.push('PEEK');
     if (!options.peek) words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);
@@ -1713,8 +1735,8 @@ export class ThrottleCommands {
       /** Makes a retry safe: a token that was accepted before changes nothing. */
       token?: string;
     } = {}): Promise<Answer<ThrottleView> | null> {
-    const words: Word[] = ['THROTTLE', 'REFUND', key, String(amount)];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    const words: Word[] = ['THROTTLE', 'REFUND', key, numeral(amount)];
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);
     return reply === null ? null : toAnswer(toThrottleView(fields(reply)));
@@ -1730,7 +1752,7 @@ export class ThrottleCommands {
       generation?: number;
     } = {}): Promise<Answer<ThrottleView> | null> {
     const words: Word[] = ['THROTTLE', 'UNBLOCK', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toAnswer(toThrottleView(fields(reply)));
   }
@@ -1777,8 +1799,8 @@ export class ThrottleCommands {
     const words: Word[] = ['THROTTLE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toThrottleView);
   }
@@ -1821,7 +1843,7 @@ export class OnceCommands {
       generation?: number;
     } = {}): Promise<Answer<OnceView>> {
     const words: Word[] = ['ONCE', 'DONE', key, result];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, true);
     return toAnswer(toOnceView(fields(reply)));
   }
@@ -1836,7 +1858,7 @@ export class OnceCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['ONCE', 'CANCEL', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -1872,8 +1894,8 @@ export class OnceCommands {
     const words: Word[] = ['ONCE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toOnceView);
   }
@@ -1934,7 +1956,7 @@ export class GateCommands {
       generation?: number;
     } = {}): Promise<Answer<GateView>> {
     const words: Word[] = ['GATE', 'TAKE', session];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toGateView(fields(reply)));
   }
@@ -1949,7 +1971,7 @@ export class GateCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['GATE', 'DONE', session];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -1964,7 +1986,7 @@ export class GateCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['GATE', 'CANCEL', session];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -1979,7 +2001,7 @@ export class GateCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['GATE', 'CLOSE', session];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2015,8 +2037,8 @@ export class GateCommands {
     const words: Word[] = ['GATE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toGateView);
   }
@@ -2068,7 +2090,7 @@ export class DebounceCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['DEBOUNCE', 'CANCEL', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2083,7 +2105,7 @@ export class DebounceCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['DEBOUNCE', 'FLUSH', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2119,8 +2141,8 @@ export class DebounceCommands {
     const words: Word[] = ['DEBOUNCE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toDebounceView);
   }
@@ -2162,7 +2184,7 @@ export class ScopeCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['SCOPE', 'CLOSE', scope];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2180,7 +2202,7 @@ export class ScopeCommands {
     } = {}): Promise<ScopeView> {
     const words: Word[] = ['SCOPE', 'TOUCH', scope];
     if (options.ttl !== undefined) words.push('TTL', span(options.ttl));
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, true);
     return toScopeView(fields(reply));
   }
@@ -2216,8 +2238,8 @@ export class ScopeCommands {
     const words: Word[] = ['SCOPE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toScopeView);
   }
@@ -2234,8 +2256,8 @@ export class ScopeCommands {
       limit?: number;
     } = {}): Promise<Page<ScopeView>> {
     const words: Word[] = ['SCOPE', 'TREE', scope];
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toScopeView);
   }
@@ -2324,7 +2346,7 @@ export class NavCommands {
       min?: Duration;
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'PUSH', stack, page];
-    if (options.edge !== undefined) words.push('EDGE', String(options.edge));
+    if (options.edge !== undefined) words.push('EDGE', numeral(options.edge));
     if (options.pop !== undefined) words.push('POP', options.pop ? 'on' : 'off');
     if (options.bar !== undefined) words.push('BAR', options.bar);
     if (options.duration !== undefined) words.push('DURATION', span(options.duration));
@@ -2401,7 +2423,7 @@ export class NavCommands {
       bar?: 'shown' | 'hidden' | 'any';
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'SET', stack, page];
-    if (options.edge !== undefined) words.push('EDGE', String(options.edge));
+    if (options.edge !== undefined) words.push('EDGE', numeral(options.edge));
     if (options.pop !== undefined) words.push('POP', options.pop ? 'on' : 'off');
     if (options.bar !== undefined) words.push('BAR', options.bar);
     const reply = await this.send(words, false);
@@ -2421,7 +2443,7 @@ export class NavCommands {
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'POP', stack];
     if (options.duration !== undefined) words.push('DURATION', span(options.duration));
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
   }
@@ -2436,7 +2458,7 @@ export class NavCommands {
       generation?: number;
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'ROOT', stack];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
   }
@@ -2451,7 +2473,7 @@ export class NavCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['NAV', 'DISMISS', stack];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2470,8 +2492,8 @@ export class NavCommands {
       timeout?: Duration;
     }): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'SWIPE', stack];
-    words.push('X', String(options.x));
-    words.push('DX', String(options.dx));
+    words.push('X', numeral(options.x));
+    words.push('DX', numeral(options.dx));
     if (options.timeout !== undefined) words.push('TIMEOUT', span(options.timeout));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
@@ -2487,8 +2509,8 @@ export class NavCommands {
       /** Applies to this generation only; `STALE` for another one. */
       generation?: number;
     } = {}): Promise<Answer<StackView>> {
-    const words: Word[] = ['NAV', 'PROGRESS', stack, String(fraction)];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    const words: Word[] = ['NAV', 'PROGRESS', stack, numeral(fraction)];
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
   }
@@ -2503,7 +2525,7 @@ export class NavCommands {
       generation?: number;
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'FINISH', stack];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
   }
@@ -2518,7 +2540,7 @@ export class NavCommands {
       generation?: number;
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'CANCEL', stack];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
   }
@@ -2551,8 +2573,8 @@ export class NavCommands {
     } = {}): Promise<Page<StackView>> {
     const words: Word[] = ['NAV', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toStackView);
   }
@@ -2621,9 +2643,9 @@ export class PageCommands {
       generation?: number;
     } = {}): Promise<Answer<PageView>> {
     const words: Word[] = ['PAGE', 'LOADED', page];
-    if (options.items !== undefined) words.push('ITEMS', String(options.items));
+    if (options.items !== undefined) words.push('ITEMS', numeral(options.items));
     if (options.message !== undefined) words.push('MESSAGE', options.message);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toPageView(fields(reply)));
   }
@@ -2641,7 +2663,7 @@ export class PageCommands {
     } = {}): Promise<Answer<PageView>> {
     const words: Word[] = ['PAGE', 'FAILED', page];
     if (options.message !== undefined) words.push('MESSAGE', options.message);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toPageView(fields(reply)));
   }
@@ -2656,7 +2678,7 @@ export class PageCommands {
       generation?: number;
     } = {}): Promise<Answer<PageView>> {
     const words: Word[] = ['PAGE', 'RETRY', page];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toPageView(fields(reply)));
   }
@@ -2671,7 +2693,7 @@ export class PageCommands {
       generation?: number;
     } = {}): Promise<Answer<PageView>> {
     const words: Word[] = ['PAGE', 'REFRESH', page];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toPageView(fields(reply)));
   }
@@ -2686,7 +2708,7 @@ export class PageCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['PAGE', 'CLOSE', page];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2722,8 +2744,8 @@ export class PageCommands {
     const words: Word[] = ['PAGE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toPageView);
   }
@@ -2750,7 +2772,7 @@ export class EventsCommands {
     const words: Word[] = ['EVENTS', 'SINCE', cursor];
     for (const one of options.match ?? []) words.push('MATCH', one);
     if (options.subscribed) words.push('SUBSCRIBED');
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return fields(reply);
   }
