@@ -112,7 +112,7 @@ func WithTimeout(timeout time.Duration) Option {
 	return func(client *Client) { client.timeout = timeout }
 }
 
-// WithMaxIdle tells how many connections stay open while no call uses them; 16 without it.
+// WithMaxIdle tells how many connections stay open while no call uses them; 100 without it.
 func WithMaxIdle(count int) Option {
 	return func(client *Client) { client.maxIdle = count }
 }
@@ -121,7 +121,7 @@ func WithMaxIdle(count int) Option {
 // /run/countdownd/countdownd.sock.
 func New(path string, options ...Option) *Client {
 	client := &Client{
-		path: path, timeout: 5 * time.Second, maxIdle: 16,
+		path: path, timeout: 5 * time.Second, maxIdle: 100,
 		busy: map[*connection]struct{}{}, watches: map[*Watch]struct{}{},
 	}
 	// Machines that run tests are busy.

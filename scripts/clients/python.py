@@ -234,7 +234,7 @@ def method(command):
         if one.type == "flag":
             text.append(f"        if {one.name}:\n            words.append(\"{one.token}\")\n")
         elif one.repeats:
-            text.append(f"        for one in {one.name}:\n            words += (\"{one.token}\", one)\n")
+            text.append(f"        for one in several({one.name}):\n            words += (\"{one.token}\", one)\n")
         elif one.is_required:
             text.append(f"        words += (\"{one.token}\", {value(one, one.name)})\n")
         else:
@@ -259,7 +259,7 @@ def commands(schema):
         name for one in names.commands(schema) for name in re.findall(r"[A-Z]\w*(?:View|Answer|Why|Mask)\b", reply_types(one)[0])})
     out.append(
         "\nfrom datetime import datetime\nfrom typing import TYPE_CHECKING, Any, Literal, Sequence\n\n"
-        "from .._base import Data, Duration, Page, Rate, new_token\n"
+        "from .._base import Data, Duration, Page, Rate, new_token, several\n"
         "from .._base import duration as as_duration\nfrom .._base import rate as as_rate\n"
         "from .._replies import at, nothing, of_several, or_none, page_of, same\n"
         "from .._views import (\n" + "".join(f"    {name},\n" for name in found) + ")\n\n"
@@ -282,7 +282,7 @@ def commands(schema):
 # What the synchronous half is made from the other by.
 SYNCHRONOUS = [
     (r" +try:\n +await checkpoint\(\)\n( +.*\n){3}", ""), (r"\bcheckpoint, ", ""),
-    (r", time_limit\b", ""),
+    (r", time_limit\b", ""), (r"asyncio\.get_running_loop\(\)", "None"),
     (r" +limit\(connection, None\)\n( +)async with time_limit\(end\):\n +await (.*)\n +limit\(connection, end\)\n",
      r"\1limit(connection, end)\n\1\2\n"),
     (r"\basync def\b", "def"), (r"\bawait ", ""), (r"\basync (with|for)\b", r"\1"),

@@ -11,7 +11,7 @@ import redis.exceptions as redis_errors
 
 
 class CountdowndError(Exception):
-    """Any error of this client; `code` is the daemon's, or DOWN."""
+    """Any error of this client; `code` is the daemon's, or DOWN or CLOSED."""
 
     code = "ERR"
     #: What to do about it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 import weakref
@@ -27,6 +28,8 @@ LOST = (
     # `close` has taken the connection away.
     AttributeError,
 )  # fmt: skip
+#: The connections that stay open while no call uses them.
+MOST_IDLE = 100
 _pools: "weakref.WeakSet[AsyncPool]" = weakref.WeakSet()
 
 
@@ -69,6 +72,7 @@ class AsyncPool:
         self.given = path
         self.given_timeout = timeout
         self.used = ""
+        self.loop: Any = None
         self.idle: list[Any] = []
         self.busy: set[Any] = set()
         self.watches: "weakref.WeakSet[AsyncWatch]" = weakref.WeakSet()
@@ -87,10 +91,13 @@ class AsyncPool:
 
     async def take(self, end: float) -> tuple[Any, bool]:
         """Returns a connection, and whether it is new."""
-        path = self.path
-        if path != self.used:
-            await self.drop()
-            self.used = path
+        path, loop = self.path, asyncio.get_running_loop()
+        if path != self.used or loop is not self.loop:
+            # Those of an event loop that has ended cannot be used in another one.
+            idle, self.idle = self.idle, []
+            for one in idle:
+                interrupt(one)
+            self.used, self.loop = path, loop
         try:
             connection = self.idle.pop()
         except IndexError:
@@ -120,7 +127,7 @@ class AsyncPool:
 
     async def give_back(self, connection: Any) -> None:
         self.busy.discard(connection)
-        if self.is_closed:
+        if self.is_closed or len(self.idle) >= MOST_IDLE:
             await connection.disconnect()
         else:
             self.idle.append(connection)

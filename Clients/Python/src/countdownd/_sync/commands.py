@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Sequence
 
-from .._base import Data, Duration, Page, Rate, new_token
+from .._base import Data, Duration, Page, Rate, new_token, several
 from .._base import duration as as_duration
 from .._base import rate as as_rate
 from .._replies import at, nothing, of_several, or_none, page_of, same
@@ -83,7 +83,7 @@ class CountdownCommands:
         words: list[Any] = ["COUNTDOWN", "START", key]
         if policy is not None:
             words += ("POLICY", policy)
-        for one in limit:
+        for one in several(limit):
             words += ("LIMIT", one)
         if count is not None:
             words += ("COUNT", count)
@@ -118,7 +118,7 @@ class CountdownCommands:
         token: Makes a retry safe: a token that was accepted before changes nothing.
         """
         words: list[Any] = ["COUNTDOWN", "RESEND", key]
-        for one in limit:
+        for one in several(limit):
             words += ("LIMIT", one)
         own = token is None
         words += ("TOKEN", new_token() if own else token)
@@ -1803,7 +1803,7 @@ class EventsCommands:
         limit: The most events. Default: 1000. 1 to 10000.
         """
         words: list[Any] = ["EVENTS", "SINCE", cursor]
-        for one in match:
+        for one in several(match):
             words += ("MATCH", one)
         if subscribed:
             words.append("SUBSCRIBED")

@@ -30,6 +30,8 @@ LOST = (
     # `close` has taken the connection away.
     AttributeError,
 )  # fmt: skip
+#: The connections that stay open while no call uses them.
+MOST_IDLE = 100
 _pools: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 
 
@@ -72,6 +74,7 @@ class Pool:
         self.given = path
         self.given_timeout = timeout
         self.used = ""
+        self.loop: Any = None
         self.idle: list[Any] = []
         self.busy: set[Any] = set()
         self.watches: "weakref.WeakSet[Watch]" = weakref.WeakSet()
@@ -90,10 +93,13 @@ class Pool:
 
     def take(self, end: float) -> tuple[Any, bool]:
         """Returns a connection, and whether it is new."""
-        path = self.path
-        if path != self.used:
-            self.drop()
-            self.used = path
+        path, loop = self.path, None
+        if path != self.used or loop is not self.loop:
+            # Those of an event loop that has ended cannot be used in another one.
+            idle, self.idle = self.idle, []
+            for one in idle:
+                interrupt(one)
+            self.used, self.loop = path, loop
         try:
             connection = self.idle.pop()
         except IndexError:
@@ -123,7 +129,7 @@ class Pool:
 
     def give_back(self, connection: Any) -> None:
         self.busy.discard(connection)
-        if self.is_closed:
+        if self.is_closed or len(self.idle) >= MOST_IDLE:
             connection.disconnect()
         else:
             self.idle.append(connection)
