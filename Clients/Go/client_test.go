@@ -86,7 +86,12 @@ func TestOnceIsRunningOrDone(t *testing.T) {
 	if again := must(once.Begin(ctx, "order", options)); again.State != "running" {
 		t.Fatal(again)
 	}
-	must(once.Done(ctx, "order", []byte("\xff"), countdownd.OnceDoneOptions{Generation: first.Generation}))
+	must(once.Done(ctx, "order", []byte("\xff"), countdownd.OnceDoneOptions{Generation: &first.Generation}))
+	// Zero is sent, too: it is no generation.
+	_, err := once.Cancel(ctx, "order", countdownd.OnceCancelOptions{Generation: countdownd.Some[int64](0)})
+	if !errors.Is(err, countdownd.ErrStale) && !errors.Is(err, countdownd.ErrInvalid) {
+		t.Fatal(err)
+	}
 	if done := must(once.Begin(ctx, "order", options)); string(done.Result) != "\xff" || !done.IsRefused() {
 		t.Fatal(done)
 	}

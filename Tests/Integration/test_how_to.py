@@ -53,11 +53,10 @@ def test_the_programs_of_the_page_of_node_are_right(tmp_path):
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules/countdownd").symlink_to(typescript_client())
     around = ["request", "sendCode", "reply", "signal", "app", "placeOrder", "after", "test", "assert"]
-    # JavaScript needs no word that the view is one of a timer.
-    text = "\n".join(parts).replace("event.view.payload", "(event as Event<'timer'>).view.payload")
-    (tmp_path / "page.mts").write_text(
-        "import type { Event } from 'countdownd';\n" + "".join(f"declare const {name}: any;\n" for name in around) + text)
-    check = ["tsc", "--noEmit", "--skipLibCheck", "--target", "es2022", "--module", "node16", "--moduleResolution", "node16"]
+    # JavaScript has no types of parameters.
+    text = "\n".join(parts).replace("(request) =>", "(request: any) =>")
+    (tmp_path / "page.mts").write_text("".join(f"declare const {name}: any;\n" for name in around) + text)
+    check = ["tsc", "--strict", "--noEmit", "--skipLibCheck", "--target", "es2022", "--module", "node16", "--moduleResolution", "node16"]
     run(*check, "page.mts", cwd=tmp_path)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "page.test.js").write_text(

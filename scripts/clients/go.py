@@ -141,7 +141,7 @@ def is_pointer(one):
     """Returns whether zero is a value of an option, and so not the same as none."""
     if one.is_required or one.repeats:
         return False
-    return one.type == "number" or one.type in ("duration", "integer") and one.schema["least"] < 1
+    return one.type in ("number", "generation") or one.type in ("duration", "integer") and one.schema["least"] < 1
 
 
 def option_type(one):
@@ -153,7 +153,7 @@ def is_given(one, name):
     if is_pointer(one):
         return f"{name} != nil"
     match one.type:
-        case "duration" | "integer" | "generation" | "number": return f"{name} != 0"
+        case "duration" | "integer": return f"{name} != 0"
         case "bytes" | "toggle": return f"{name} != nil"
         case _: return f'{name} != ""'  # fmt: skip
 

@@ -35,14 +35,16 @@ export class Closed extends CountdowndError {
 
 /** A view, and the decision about the request. */
 export type Answer<View> = View & {
-  /** Do it; it was accepted before, with this token; or do not do it: `reason` says why. */
-  decision: 'accepted' | 'repeated' | 'refused';
-  accepted: boolean;
-  repeated: boolean;
-  refused: boolean;
   /** Whether this host alone accepted it, as the fleet's servers cannot be reached. */
   degraded: boolean;
-};
+} & (
+  /** Do it. */
+  | { decision: 'accepted'; accepted: true; repeated: false; refused: false }
+  /** It was accepted before, with this token. */
+  | { decision: 'repeated'; accepted: false; repeated: true; refused: false }
+  /** Do not do it: `reason` says why. */
+  | { decision: 'refused'; accepted: false; repeated: false; refused: true }
+);
 
 /** A page of a listing; `cursor` is that of the next page, or 0 after the last one. */
 export type Page<View> = View[] & { cursor: number };
@@ -55,7 +57,7 @@ export function toAnswer<View extends { raw: Raw }>(view: View): Answer<View> {
   return {
     ...view, decision, accepted: decision === 'accepted', repeated: decision === 'repeated',
     refused: decision === 'refused', degraded: reason === 'degraded',
-  };
+  } as Answer<View>;
 }
 
 /** @internal Returns the fields of an answer about one entity or several, with those of the one that

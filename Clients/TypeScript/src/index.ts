@@ -2,10 +2,10 @@ import { existsSync, statSync } from 'node:fs';
 import { Closed, CountdowndError, Down, Raw, Word, sameBytes } from './base.js';
 import { Commands, Unsure, bound, errors } from './generated.js';
 import { Connection, Failure, Lost } from './protocol.js';
-import { Event, Following, WatchOptions, follow } from './watch.js';
+import { Event, Following, KindOf, WatchOptions, follow } from './watch.js';
 
 export { Answer, Closed, CountdowndError, Data, Down, Duration, Page, Raw } from './base.js';
-export { Event, WatchOptions } from './watch.js';
+export { Event, EventOf, KindOf, WatchOptions } from './watch.js';
 export * from './generated.js';
 
 export interface Options {
@@ -72,15 +72,15 @@ export class Client extends Commands {
   /** Returns the events of channels such as 'countdown:*', as they happen. It begins with a snapshot
    * of each entity. It waits for a daemon that is down, and connects again by itself. It misses
    * nothing that the event log has; else it reports a `gap`. */
-  watch(patterns: string | string[], options: WatchOptions = {}): AsyncGenerator<Event> {
-    const its = [patterns].flat();
+  watch<P extends string>(patterns: P | P[], options: WatchOptions = {}): AsyncGenerator<Event<KindOf<P>>> {
+    const its: string[] = [patterns].flat();
     if (its.length === 0) throw new TypeError("name a channel or a pattern, such as 'countdown:*'");
     if (this.isClosed) throw new Closed();
     const following: Following = {
       isOver: false, end: () => { following.isOver = true; }, forget: () => this.watches.delete(following),
     };
     this.watches.add(following);
-    const events = follow(this, its, options, following);
+    const events = follow(this, its, options, following) as AsyncGenerator<Event<KindOf<P>>>;
     const finish = events.return.bind(events);
     // It ends a `next` that waits, too.
     events.return = (value) => {

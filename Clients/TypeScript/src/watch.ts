@@ -4,8 +4,15 @@ import { Reason, Views, views } from './generated.js';
 import { Connection, Failure } from './protocol.js';
 
 /** What happened to an entity. Its name is one of those in the reference of its kind, or `snapshot`:
- * the state when the watch began, or `gap`: events may be missing, so read the state. */
-export interface Event<K extends keyof Views = keyof Views> {
+ * the state when the watch began, or `gap`: events may be missing, so read the state. Its `kind` tells
+ * the type of its `view`. */
+export type Event<K extends keyof Views = keyof Views> = { [P in K]: EventOf<P> }[K];
+
+/** The kinds of the channels that a pattern such as 'timer:*' matches. */
+export type KindOf<P extends string> =
+  P extends `${infer K}:${string}` ? K extends keyof Views ? K : keyof Views : keyof Views;
+
+export interface EventOf<K extends keyof Views> {
   kind: K;
   name: string;
   key: string;
@@ -53,7 +60,7 @@ function toEvent(channel: string, raw: Raw, cursor = ''): Event {
     kind, name: String(raw.event), key: String(key), generation: Number(raw.generation),
     seq: Number(raw.seq), position: String(raw.position ?? raw.seq), cursor,
     reason: (raw.reason as Reason | undefined) ?? null, view: views[kind](raw), raw,
-  };
+  } as Event;
 }
 
 const gap = { event: 'gap', key: '', generation: 0, seq: 0 };

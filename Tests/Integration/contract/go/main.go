@@ -83,7 +83,7 @@ func call(ctx context.Context, its operation) (any, error) {
 		}
 		return answer.Decision, nil
 	case "done":
-		answer, err := client.Once.Done(ctx, its.Key, []byte("r"), countdownd.OnceDoneOptions{Generation: 1})
+		answer, err := client.Once.Done(ctx, its.Key, []byte("r"), countdownd.OnceDoneOptions{Generation: countdownd.Some[int64](1)})
 		if err != nil {
 			return nil, err
 		}
