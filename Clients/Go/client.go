@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +38,10 @@ func (err *Error) Is(other error) bool {
 func (err *Error) Unwrap() error { return err.cause }
 
 // ErrDown: the daemon cannot be reached. Nothing was done.
-var ErrDown = &Error{Code: "DOWN"}
+var ErrDown = &Error{Code: "DOWN", Text: "countdownd cannot be reached"}
+
+// ErrClosed: the program has closed the client. A call that was under way then is ErrUnsure, too.
+var ErrClosed = &Error{Code: "CLOSED", Text: "the client is closed"}
 
 // Decision is the answer to a request.
 type Decision string
@@ -80,30 +84,62 @@ func toAnswer(raw Raw) Answer {
 }
 
 // Client is a client of the countdownd on this machine. It connects when it needs to, and fails at
-// once when the daemon is down. Any number of goroutines can share it.
+// once when the daemon is down. Any number of goroutines can share it. docs/reference/clients.md says
+// what happens when calls are cancelled, replies are lost or the daemon is down.
 type Client struct {
 	Commands
-	path     string
-	isSingle bool
+	path    string
+	timeout time.Duration
+	maxIdle int
+	// Of a client with one connection: who has the value uses the connection.
+	turn chan struct{}
 
-	mutex sync.Mutex
-	idle  []*connection
+	mutex    sync.Mutex
+	isClosed bool
+	idle     []*connection
+	busy     map[*connection]struct{}
+	watches  map[*Watch]struct{}
 	// Whether the only connection was made.
 	wasConnected bool
 }
 
+// Option is an option of New.
+type Option func(*Client)
+
+// WithTimeout tells how long a call takes at most, connecting included; 5 s without it. The deadline
+// of a context that is earlier goes first.
+func WithTimeout(timeout time.Duration) Option {
+	return func(client *Client) { client.timeout = timeout }
+}
+
+// WithMaxIdle tells how many connections stay open while no call uses them; 100 without it.
+func WithMaxIdle(count int) Option {
+	return func(client *Client) { client.maxIdle = count }
+}
+
 // New returns a client. It finds the socket as countdownctl does: path, else COUNTDOWND_SOCKET, else
 // /run/countdownd/countdownd.sock.
-func New(path string) *Client {
-	client := &Client{path: path}
+func New(path string, options ...Option) *Client {
+	client := &Client{
+		path: path, timeout: 5 * time.Second, maxIdle: 100,
+		busy: map[*connection]struct{}{}, watches: map[*Watch]struct{}{},
+	}
+	// Machines that run tests are busy.
+	if os.Getenv("COUNTDOWND_TESTING") != "" {
+		client.timeout = time.Minute
+	}
+	for _, option := range options {
+		option(client)
+	}
 	client.Commands = newCommands(client.send)
 	return client
 }
 
-// Connected returns a client with one connection: what has the owner "connection" ends with it.
+// Connected returns a client with one connection, which goroutines use in turn: what has the owner
+// "connection" ends with it.
 func (client *Client) Connected() *Client {
-	one := New(client.Path())
-	one.isSingle = true
+	one := New(client.Path(), WithTimeout(client.timeout))
+	one.turn = make(chan struct{}, 1)
 	return one
 }
 
@@ -118,86 +154,253 @@ func (client *Client) Path() string {
 	return "/run/countdownd/countdownd.sock"
 }
 
-// Close closes the connections.
+// Timeout returns how long a call takes at most.
+func (client *Client) Timeout() time.Duration { return client.timeout }
+
+// Close ends calls and watches, and the client for good: ErrClosed.
 func (client *Client) Close() {
 	client.mutex.Lock()
-	defer client.mutex.Unlock()
-	for _, one := range client.idle {
+	client.isClosed = true
+	idle, watches := client.idle, client.watches
+	client.idle, client.watches = nil, nil
+	for one := range client.busy {
 		one.close()
 	}
-	client.idle = nil
+	client.mutex.Unlock()
+	for _, one := range idle {
+		one.close()
+	}
+	for watch := range watches {
+		watch.end(ErrClosed)
+	}
 }
 
-// Command sends any command, and returns its reply as it came.
+// Command sends any command, and returns its reply as it came. A command that would break a
+// connection which others share, such as MULTI, is an error: use Connected.
 func (client *Client) Command(ctx context.Context, words ...string) (any, error) {
+	if len(words) == 0 {
+		return nil, errors.New("countdownd: name a command, such as PING")
+	}
+	if name := strings.ToUpper(words[0]); client.turn == nil {
+		if len(words) > 1 && bound[name+" "+strings.ToUpper(words[1])] {
+			name += " " + strings.ToUpper(words[1])
+		}
+		if bound[name] {
+			return nil, fmt.Errorf("countdownd: %s would break a connection that is shared; use Connected", name)
+		}
+	}
 	return client.send(ctx, words, false, false)
 }
 
-func (client *Client) take(ctx context.Context) (one *connection, isNew bool, err error) {
+// limit is until when a call may take.
+type limit struct {
+	ctx      context.Context
+	deadline time.Time
+}
+
+// ended returns the error of the context if it is why a call failed; nil if it is not. The deadline of
+// a connection can be over a moment before that of its context is.
+func (limit limit) ended(err error) error {
+	if limit.ctx.Err() != nil {
+		return limit.ctx.Err()
+	}
+	deadline, ok := limit.ctx.Deadline()
+	if ok && errors.Is(err, os.ErrDeadlineExceeded) && !deadline.After(limit.deadline) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func (client *Client) limit(ctx context.Context) limit {
+	deadline := time.Now().Add(client.timeout)
+	if its, ok := ctx.Deadline(); ok && its.Before(deadline) {
+		deadline = its
+	}
+	return limit{ctx, deadline}
+}
+
+func (client *Client) closed() bool {
 	client.mutex.Lock()
+	defer client.mutex.Unlock()
+	return client.isClosed
+}
+
+// take returns a connection that is not in use, or a new one.
+func (client *Client) take(limit limit) (one *connection, isNew bool, err error) {
+	client.mutex.Lock()
+	if client.isClosed {
+		client.mutex.Unlock()
+		return nil, true, ErrClosed
+	}
 	if last := len(client.idle) - 1; last >= 0 {
 		one, client.idle = client.idle[last], client.idle[:last]
+		client.busy[one] = struct{}{}
 		client.mutex.Unlock()
-		return one, client.isSingle, nil
+		return one, client.turn != nil, nil
 	}
-	isOver := client.isSingle && client.wasConnected
+	isOver := client.turn != nil && client.wasConnected
 	client.wasConnected = true
 	client.mutex.Unlock()
 	if isOver {
 		return nil, true, &Error{"DOWN", "the connection is closed, and what it owned has ended", nil}
 	}
-	one, err = connect(ctx, client.Path())
+	one, err = client.connect(limit)
 	return one, true, err
+}
+
+// connect makes a connection, which is in use.
+func (client *Client) connect(limit limit) (*connection, error) {
+	far, err := (&net.Dialer{Deadline: limit.deadline}).DialContext(limit.ctx, "unix", client.Path())
+	if err != nil {
+		return nil, client.unreachable(limit, err)
+	}
+	one := newConnection(far)
+	client.mutex.Lock()
+	if client.isClosed {
+		client.mutex.Unlock()
+		one.close()
+		return nil, ErrClosed
+	}
+	client.busy[one] = struct{}{}
+	client.mutex.Unlock()
+	reply, _, err := one.exchange(limit, []string{"HELLO", "3", "SETNAME", "go"})
+	if err == nil {
+		if _, err = answerOf(reply); err == nil {
+			return one, nil
+		}
+		client.discard(one)
+		return nil, err
+	}
+	client.discard(one)
+	return nil, client.unreachable(limit, err)
+}
+
+func (client *Client) unreachable(limit limit, err error) error {
+	if client.closed() {
+		return ErrClosed
+	}
+	if its := limit.ended(err); its != nil {
+		return its
+	}
+	return &Error{"DOWN", explanation(client.Path(), err), err}
+}
+
+func (client *Client) discard(one *connection) {
+	one.close()
+	client.mutex.Lock()
+	delete(client.busy, one)
+	client.mutex.Unlock()
 }
 
 func (client *Client) giveBack(one *connection) {
 	client.mutex.Lock()
-	client.idle = append(client.idle, one)
+	delete(client.busy, one)
+	isKept := !client.isClosed && (len(client.idle) < client.maxIdle || client.turn != nil)
+	if isKept {
+		client.idle = append(client.idle, one)
+	}
 	client.mutex.Unlock()
+	if !isKept {
+		one.close()
+	}
+}
+
+// drop closes the connections that are not in use.
+func (client *Client) drop() {
+	client.mutex.Lock()
+	idle := client.idle
+	client.idle = nil
+	client.mutex.Unlock()
+	for _, one := range idle {
+		one.close()
+	}
 }
 
 func (client *Client) send(ctx context.Context, words []string, repeatable, ownToken bool) (any, error) {
-	one, isNew, err := client.take(ctx)
+	limit := client.limit(ctx)
+	// What is cancelled before is not sent.
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if client.turn != nil {
+		select {
+		case client.turn <- struct{}{}:
+			defer func() { <-client.turn }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	one, isNew, err := client.take(limit)
 	if err != nil {
 		return nil, err
 	}
-	err = one.write(ctx, words)
-	if err != nil && !isNew {
-		// A command that could not be sent was not done: the idle connection had ended.
-		one.close()
-		client.Close()
-		if one, err = connect(ctx, client.Path()); err != nil {
+	reply, isSent, err := client.exchange(one, limit, words)
+	if err != nil && !isSent && !isNew && limit.ended(err) == nil && !client.closed() {
+		// The idle connections had ended.
+		client.drop()
+		if one, err = client.connect(limit); err != nil {
 			return nil, err
 		}
-		err = one.write(ctx, words)
+		reply, isSent, err = client.exchange(one, limit, words)
 	}
+	switch {
+	case err == nil:
+		return answerOf(reply)
+	case !isSent:
+		return nil, client.unreachable(limit, err)
+	}
+	return client.again(limit, words, repeatable, ownToken, err)
+}
+
+// exchange sends a command and reads its reply; the connection is not in use any more then.
+func (client *Client) exchange(one *connection, limit limit, words []string) (any, bool, error) {
+	reply, isSent, err := one.exchange(limit, words)
+	if err != nil {
+		client.discard(one)
+	} else {
+		client.giveBack(one)
+	}
+	return reply, isSent, err
+}
+
+// again repeats a command whose reply was lost, if that is safe and there is time.
+func (client *Client) again(limit limit, words []string, repeatable, ownToken bool, lost error) (any, error) {
+	unsure := func(problem string, cause error) error {
+		return &Error{"UNSURE", problem + ": the command may have run, or not", cause}
+	}
+	if client.closed() {
+		return nil, unsure("the client was closed", ErrClosed)
+	}
+	problem := fmt.Sprintf("the reply of %s is lost (%v)", words[0], lost)
+	if its := limit.ended(lost); its != nil {
+		return nil, unsure(problem, its)
+	}
+	if !repeatable || client.turn != nil || !time.Now().Before(limit.deadline) {
+		return nil, unsure(problem, lost)
+	}
+	one, err := client.connect(limit)
 	var reply any
 	if err == nil {
-		reply, err = one.read(ctx)
-	}
-	if err == nil {
-		client.giveBack(one)
-		return answerOf(reply)
-	}
-	one.close()
-	problem := fmt.Sprintf("the reply of %s is lost (%v)", words[0], err)
-	if !repeatable || client.isSingle || ctx.Err() != nil {
-		return nil, &Error{"UNSURE", problem + ": it may have been done, or not", err}
-	}
-	if one, err = connect(ctx, client.Path()); err != nil {
-		return nil, &Error{"UNSURE", problem + ", and " + err.Error(), err}
-	}
-	if err = one.write(ctx, words); err == nil {
-		reply, err = one.read(ctx)
+		reply, _, err = client.exchange(one, limit, words)
 	}
 	if err != nil {
-		one.close()
-		return nil, &Error{"UNSURE", problem + ", and so is that of its repetition", err}
+		cause := lost
+		if its := limit.ended(err); its != nil {
+			cause = its
+		} else if client.closed() {
+			cause = ErrClosed
+		}
+		return nil, unsure(fmt.Sprintf("%s, and its repetition failed (%v)", problem, err), cause)
 	}
-	client.giveBack(one)
-	// The token was made for this call alone, so nobody else was accepted with it.
-	if raw, ok := reply.(Raw); ok && ownToken && raw.text("reason") == "repeated" {
-		raw["reason"] = nil
+	if raw, ok := reply.(Raw); ok {
+		// The token was made for this call alone, so nobody else was accepted with it. And a result
+		// that is recorded is the one of this call if it is the same.
+		isOwn := ownToken && raw.text("reason") == "repeated"
+		isDone := words[0] == "ONCE" && words[1] == "DONE" && raw.text("reason") == "duplicate" &&
+			raw.text("result") == words[3]
+		if isOwn || isDone {
+			raw["accepted"], raw["reason"] = true, nil
+		}
 	}
 	return answerOf(reply)
 }
@@ -221,27 +424,6 @@ func explanation(path string, err error) string {
 		return path + ": permission denied; add this user to the group of the socket"
 	}
 	return fmt.Sprintf("nobody answers at %s (%v); is countdownd running? systemctl status countdownd", path, err)
-}
-
-func connect(ctx context.Context, path string) (*connection, error) {
-	var dialer net.Dialer
-	far, err := dialer.DialContext(ctx, "unix", path)
-	if err != nil {
-		return nil, &Error{"DOWN", explanation(path, err), err}
-	}
-	one := newConnection(far)
-	if err = one.write(ctx, []string{"HELLO", "3", "SETNAME", "go"}); err == nil {
-		var reply any
-		if reply, err = one.read(ctx); err == nil {
-			if _, failure := answerOf(reply); failure != nil {
-				one.close()
-				return nil, failure
-			}
-			return one, nil
-		}
-	}
-	one.close()
-	return nil, &Error{"DOWN", explanation(path, err), err}
 }
 
 var (

@@ -86,7 +86,12 @@ func TestOnceIsRunningOrDone(t *testing.T) {
 	if again := must(once.Begin(ctx, "order", options)); again.State != "running" {
 		t.Fatal(again)
 	}
-	must(once.Done(ctx, "order", []byte("\xff"), countdownd.OnceDoneOptions{Generation: first.Generation}))
+	must(once.Done(ctx, "order", []byte("\xff"), countdownd.OnceDoneOptions{Generation: &first.Generation}))
+	// Zero is sent, too: it is no generation.
+	_, err := once.Cancel(ctx, "order", countdownd.OnceCancelOptions{Generation: countdownd.Some[int64](0)})
+	if !errors.Is(err, countdownd.ErrStale) && !errors.Is(err, countdownd.ErrInvalid) {
+		t.Fatal(err)
+	}
 	if done := must(once.Begin(ctx, "order", options)); string(done.Result) != "\xff" || !done.IsRefused() {
 		t.Fatal(done)
 	}
@@ -110,7 +115,7 @@ func TestOwnersEndWithTheConnection(t *testing.T) {
 	must(own.Countdown.Start(ctx, "upload", countdownd.CountdownStartOptions{Owner: "connection"}))
 	own.Close()
 	countdowntest.Eventually(t, func() bool { return must(client.Countdown.Get(ctx, "upload")) == nil })
-	if _, err := own.Ping(ctx, countdownd.PingOptions{}); !errors.Is(err, countdownd.ErrDown) {
+	if _, err := own.Ping(ctx, countdownd.PingOptions{}); !errors.Is(err, countdownd.ErrClosed) {
 		t.Fatal(err)
 	}
 }
@@ -121,26 +126,63 @@ func TestAWatchResumesAfterARestart(t *testing.T) {
 	must(daemon.Client.Countdown.Start(ctx, "w", options))
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events := must(daemon.Client.Watch(limited, countdownd.WatchOptions{}, "countdown:w"))
-	if event := <-events; event.Name != "snapshot" || event.Countdown().State != "counting" {
+	watch := daemon.Client.Watch(limited, countdownd.WatchOptions{}, "countdown:w")
+	defer watch.Close()
+	if !watch.Next() {
+		t.Fatal(watch.Err())
+	}
+	if event := watch.Event(); event.Name != "snapshot" || event.Countdown().State != "counting" {
 		t.Fatal(event)
 	}
 	next := func(name string) {
-		for event := range events {
-			if event.Name != "snapshot" && event.Name != "tick" {
+		for watch.Next() {
+			if event := watch.Event(); event.Name != "snapshot" && event.Name != "tick" {
 				if event.Name != name {
 					t.Fatalf("%s instead of %s", event.Name, name)
 				}
 				return
 			}
 		}
+		t.Fatal(watch.Err())
 	}
 	daemon.Restart(70 * time.Second)
 	next("ready")
 	must(daemon.Client.Countdown.Start(ctx, "w", options))
 	next("started")
 	cancel()
-	for range events {
+	for watch.Next() {
+	}
+	if !errors.Is(watch.Err(), context.Canceled) {
+		t.Fatal(watch.Err())
+	}
+}
+
+func TestGoroutinesUseTheOnlyConnectionInTurn(t *testing.T) {
+	own := countdowntest.New(t).Client.Connected()
+	defer own.Close()
+	errs := make(chan error, 20)
+	for range [20]int{} {
+		go func() {
+			_, err := own.Ping(ctx, countdownd.PingOptions{})
+			errs <- err
+		}()
+	}
+	for range [20]int{} {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A context that ends at the end of a call never disturbs the next one on the connection.
+func TestManyCallsWithContextsThatEnd(t *testing.T) {
+	client := countdowntest.New(t).Client
+	for range [2000]int{} {
+		limited, cancel := context.WithCancel(ctx)
+		if _, err := client.Ping(limited, countdownd.PingOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
 	}
 }
 

@@ -128,6 +128,28 @@ var (
 	ErrUnsure = &Error{Code: "UNSURE"}
 )
 
+// bound has the commands that mean nothing on a connection that is shared, or break it.
+var bound = map[string]bool{
+	"GATE TAKE":      true,
+	"SCOPE HANDLE":   true,
+	"SCOPE UNHANDLE": true,
+	"HELLO":          true,
+	"QUIT":           true,
+	"RESET":          true,
+	"MULTI":          true,
+	"EXEC":           true,
+	"DISCARD":        true,
+	"WATCH":          true,
+	"CLIENT SETNAME": true,
+	"CLIENT REPLY":   true,
+	"SUBSCRIBE":      true,
+	"PSUBSCRIBE":     true,
+	"UNSUBSCRIBE":    true,
+	"PUNSUBSCRIBE":   true,
+	"MONITOR":        true,
+	"BACKUP BEGIN":   true,
+}
+
 // LiveCode is one of Codes.
 type LiveCode struct {
 	// That of its send.
@@ -1529,15 +1551,15 @@ func (commands *CountdownCommands) Why(ctx context.Context, key string) (*Countd
 // makes a pointer.
 type CountdownCancelOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Cancel: Cancel a countdown. Sends under a policy stay on record.
 //   - key: The key, 1 to 512 bytes.
 func (commands *CountdownCommands) Cancel(ctx context.Context, key string, options CountdownCancelOptions) (bool, error) {
 	words := []string{"COUNTDOWN", "CANCEL", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -1550,17 +1572,17 @@ func (commands *CountdownCommands) Cancel(ctx context.Context, key string, optio
 // makes a pointer.
 type CountdownPauseOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Pause: Pause a countdown and keep its remaining time.
 //   - key: The key, 1 to 512 bytes.
 func (commands *CountdownCommands) Pause(ctx context.Context, key string, options CountdownPauseOptions) (*CountdownView, error) {
 	words := []string{"COUNTDOWN", "PAUSE", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -1571,17 +1593,17 @@ func (commands *CountdownCommands) Pause(ctx context.Context, key string, option
 // makes a pointer.
 type CountdownResumeOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Resume: Resume a paused countdown with its remaining time.
 //   - key: The key, 1 to 512 bytes.
 func (commands *CountdownCommands) Resume(ctx context.Context, key string, options CountdownResumeOptions) (*CountdownView, error) {
 	words := []string{"COUNTDOWN", "RESUME", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -1592,7 +1614,7 @@ func (commands *CountdownCommands) Resume(ctx context.Context, key string, optio
 // makes a pointer.
 type CountdownRetimeOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Retime: Change when a countdown ends, counted from now.
@@ -1600,8 +1622,8 @@ type CountdownRetimeOptions struct {
 //   - remaining: The time left; 0 makes it ready at once.
 func (commands *CountdownCommands) Retime(ctx context.Context, key string, remaining time.Duration, options CountdownRetimeOptions) (*CountdownView, error) {
 	words := []string{"COUNTDOWN", "RETIME", key, milliseconds(remaining)}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -1622,7 +1644,7 @@ type CountdownRefundOptions struct {
 func (commands *CountdownCommands) Refund(ctx context.Context, key string, options CountdownRefundOptions) (*CountdownAnswer, error) {
 	words := []string{"COUNTDOWN", "REFUND", key}
 	words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -1635,7 +1657,7 @@ type CountdownForgiveOptions struct {
 	// Also gives back all that the key used of its limits, for as long as they count it.
 	Limits bool
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Forgive: Forget the sends and codes of a key, as if nothing had been sent or tried.
@@ -1645,8 +1667,8 @@ func (commands *CountdownCommands) Forgive(ctx context.Context, key string, opti
 	if options.Limits {
 		words = append(words, "LIMITS")
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -1659,7 +1681,7 @@ func (commands *CountdownCommands) Forgive(ctx context.Context, key string, opti
 // Some makes a pointer.
 type CountdownAttemptOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 	// Counts one attempt at each valid code; `codes` says which may be checked. PASS then needs
 	// GENERATION.
 	Any bool
@@ -1675,8 +1697,8 @@ type CountdownAttemptOptions struct {
 //   - key: The key, 1 to 512 bytes.
 func (commands *CountdownCommands) Attempt(ctx context.Context, key string, options CountdownAttemptOptions) (*CountdownAnswer, error) {
 	words := []string{"COUNTDOWN", "ATTEMPT", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	if options.Any {
 		words = append(words, "ANY")
@@ -1700,17 +1722,17 @@ func (commands *CountdownCommands) Attempt(ctx context.Context, key string, opti
 // makes a pointer.
 type CountdownPassOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Pass: Mark a valid code as used. The send still counts towards the limits.
 //   - key: The key, 1 to 512 bytes.
 func (commands *CountdownCommands) Pass(ctx context.Context, key string, options CountdownPassOptions) (*CountdownAnswer, error) {
 	words := []string{"COUNTDOWN", "PASS", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -1821,7 +1843,7 @@ type HudProgressOptions struct {
 	// The level. Default: the topmost one.
 	Level string
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Progress: Set the progress of the work, from 0 to 1.
@@ -1837,8 +1859,8 @@ func (commands *HudCommands) Progress(ctx context.Context, screen string, fracti
 	if options.Level != "" {
 		words = append(words, "LEVEL", options.Level)
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -1853,7 +1875,7 @@ type HudStatusOptions struct {
 	// The level. Default: the topmost one.
 	Level string
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Status: Change the text of a HUD.
@@ -1866,8 +1888,8 @@ func (commands *HudCommands) Status(ctx context.Context, screen string, text str
 	if options.Level != "" {
 		words = append(words, "LEVEL", options.Level)
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -1885,7 +1907,7 @@ type HudDismissOptions struct {
 	// The level. Default: the topmost one.
 	Level string
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Dismiss: Dismiss a HUD, at the earliest when MIN is over.
@@ -1900,8 +1922,8 @@ func (commands *HudCommands) Dismiss(ctx context.Context, screen string, options
 	if options.Level != "" {
 		words = append(words, "LEVEL", options.Level)
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -1917,7 +1939,7 @@ type HudPopOptions struct {
 	// The level. Default: the topmost one.
 	Level string
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Pop: Release one hold; releasing the last one dismisses the HUD.
@@ -1932,8 +1954,8 @@ func (commands *HudCommands) Pop(ctx context.Context, screen string, options Hud
 	if options.Level != "" {
 		words = append(words, "LEVEL", options.Level)
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -1949,7 +1971,7 @@ type HudTapOptions struct {
 	// The level. Default: the topmost one.
 	Level string
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Tap: Report a tap; a tap outside a HUD without a mask dismisses it.
@@ -1964,8 +1986,8 @@ func (commands *HudCommands) Tap(ctx context.Context, screen string, options Hud
 	if options.Level != "" {
 		words = append(words, "LEVEL", options.Level)
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -1980,7 +2002,7 @@ type HudPauseOptions struct {
 	// The level. Default: the topmost one.
 	Level string
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Pause: Pause the running time of a HUD.
@@ -1992,8 +2014,8 @@ func (commands *HudCommands) Pause(ctx context.Context, screen string, options H
 	if options.Level != "" {
 		words = append(words, "LEVEL", options.Level)
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2008,7 +2030,7 @@ type HudResumeOptions struct {
 	// The level. Default: the topmost one.
 	Level string
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Resume: Resume a paused HUD.
@@ -2020,8 +2042,8 @@ func (commands *HudCommands) Resume(ctx context.Context, screen string, options 
 	if options.Level != "" {
 		words = append(words, "LEVEL", options.Level)
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2205,15 +2227,15 @@ func (commands *TimerCommands) Get(ctx context.Context, key string) (*TimerView,
 // pointer.
 type TimerPauseOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Pause: Pause a timer and keep its remaining time.
 //   - key: The key, 1 to 512 bytes.
 func (commands *TimerCommands) Pause(ctx context.Context, key string, options TimerPauseOptions) (*TimerView, error) {
 	words := []string{"TIMER", "PAUSE", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2226,15 +2248,15 @@ func (commands *TimerCommands) Pause(ctx context.Context, key string, options Ti
 // pointer.
 type TimerResumeOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Resume: Resume a paused timer with its remaining time.
 //   - key: The key, 1 to 512 bytes.
 func (commands *TimerCommands) Resume(ctx context.Context, key string, options TimerResumeOptions) (*TimerView, error) {
 	words := []string{"TIMER", "RESUME", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2247,7 +2269,7 @@ func (commands *TimerCommands) Resume(ctx context.Context, key string, options T
 // pointer.
 type TimerRetimeOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Retime: Change when a timer fires, counted from now.
@@ -2255,8 +2277,8 @@ type TimerRetimeOptions struct {
 //   - remaining: The time until it fires; 0 fires at once.
 func (commands *TimerCommands) Retime(ctx context.Context, key string, remaining time.Duration, options TimerRetimeOptions) (*TimerView, error) {
 	words := []string{"TIMER", "RETIME", key, milliseconds(remaining)}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2269,15 +2291,15 @@ func (commands *TimerCommands) Retime(ctx context.Context, key string, remaining
 // pointer.
 type TimerDeleteOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Delete: Delete a timer.
 //   - key: The key, 1 to 512 bytes.
 func (commands *TimerCommands) Delete(ctx context.Context, key string, options TimerDeleteOptions) (bool, error) {
 	words := []string{"TIMER", "DEL", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2380,7 +2402,7 @@ type ThrottleRefundOptions struct {
 	// gives nothing back there.
 	ID int64
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 	// Makes a retry safe: a token that was accepted before changes nothing.
 	Token string
 }
@@ -2414,7 +2436,7 @@ func (commands *ThrottleCommands) Refund(ctx context.Context, key string, amount
 // makes a pointer.
 type ThrottleUnblockOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Unblock: End the block of a limit of which too few codes were entered.
@@ -2423,8 +2445,8 @@ type ThrottleUnblockOptions struct {
 // The result is nil if there is none.
 func (commands *ThrottleCommands) Unblock(ctx context.Context, key string, options ThrottleUnblockOptions) (*ThrottleAnswer, error) {
 	words := []string{"THROTTLE", "UNBLOCK", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2546,7 +2568,7 @@ func (commands *OnceCommands) Begin(ctx context.Context, key string, options Onc
 // pointer.
 type OnceDoneOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Done: Record the result; it is retained until TTL is over.
@@ -2554,10 +2576,10 @@ type OnceDoneOptions struct {
 //   - result: The result, at most `limits.max-result-length`.
 func (commands *OnceCommands) Done(ctx context.Context, key string, result []byte, options OnceDoneOptions) (*OnceAnswer, error) {
 	words := []string{"ONCE", "DONE", key, string(result)}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -2592,15 +2614,15 @@ func (commands *OnceCommands) Extend(ctx context.Context, key string, options On
 // pointer.
 type OnceCancelOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Cancel: Give up, so that the next request is accepted again.
 //   - key: The key, 1 to 512 bytes.
 func (commands *OnceCommands) Cancel(ctx context.Context, key string, options OnceCancelOptions) (bool, error) {
 	words := []string{"ONCE", "CANCEL", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2723,15 +2745,15 @@ func (commands *GateCommands) Open(ctx context.Context, session string, options 
 // pointer.
 type GateTakeOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Take: Take the action of an open session, to run it on this connection only.
 //   - session: The session.
 func (commands *GateCommands) Take(ctx context.Context, session string, options GateTakeOptions) (*GateAnswer, error) {
 	words := []string{"GATE", "TAKE", session}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2744,15 +2766,15 @@ func (commands *GateCommands) Take(ctx context.Context, session string, options 
 // pointer.
 type GateDoneOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Done: Report that the action has run.
 //   - session: The session.
 func (commands *GateCommands) Done(ctx context.Context, session string, options GateDoneOptions) (bool, error) {
 	words := []string{"GATE", "DONE", session}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2765,15 +2787,15 @@ func (commands *GateCommands) Done(ctx context.Context, session string, options 
 // pointer.
 type GateCancelOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Cancel: Drop the pending action.
 //   - session: The session.
 func (commands *GateCommands) Cancel(ctx context.Context, session string, options GateCancelOptions) (bool, error) {
 	words := []string{"GATE", "CANCEL", session}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2786,15 +2808,15 @@ func (commands *GateCommands) Cancel(ctx context.Context, session string, option
 // pointer.
 type GateCloseOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Close: Close a session.
 //   - session: The session.
 func (commands *GateCommands) Close(ctx context.Context, session string, options GateCloseOptions) (bool, error) {
 	words := []string{"GATE", "CLOSE", session}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2917,15 +2939,15 @@ func (commands *DebounceCommands) Call(ctx context.Context, key string, quiet ti
 // makes a pointer.
 type DebounceCancelOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Cancel: Cancel a burst: nothing fires.
 //   - key: The key, 1 to 512 bytes.
 func (commands *DebounceCommands) Cancel(ctx context.Context, key string, options DebounceCancelOptions) (bool, error) {
 	words := []string{"DEBOUNCE", "CANCEL", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -2938,15 +2960,15 @@ func (commands *DebounceCommands) Cancel(ctx context.Context, key string, option
 // makes a pointer.
 type DebounceFlushOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Flush: Fire the pending event now.
 //   - key: The key, 1 to 512 bytes.
 func (commands *DebounceCommands) Flush(ctx context.Context, key string, options DebounceFlushOptions) (bool, error) {
 	words := []string{"DEBOUNCE", "FLUSH", key}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3042,15 +3064,15 @@ func (commands *ScopeCommands) Open(ctx context.Context, scope string, options S
 // pointer.
 type ScopeCloseOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Close: Close a scope and all scopes below it, children first.
 //   - scope: The scope.
 func (commands *ScopeCommands) Close(ctx context.Context, scope string, options ScopeCloseOptions) (bool, error) {
 	words := []string{"SCOPE", "CLOSE", scope}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3065,7 +3087,7 @@ type ScopeTouchOptions struct {
 	// Changes the lease.
 	TTL time.Duration
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Touch: Renew the lease of a scope.
@@ -3075,10 +3097,10 @@ func (commands *ScopeCommands) Touch(ctx context.Context, scope string, options 
 	if options.TTL != 0 {
 		words = append(words, "TTL", milliseconds(options.TTL))
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -3402,7 +3424,7 @@ type NavPopOptions struct {
 	// How long the transition takes; `finish`: until FINISH or CANCEL. Default: 0.
 	Duration *time.Duration
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Pop: Pop the top page and close its scope.
@@ -3412,8 +3434,8 @@ func (commands *NavCommands) Pop(ctx context.Context, stack string, options NavP
 	if options.Duration != nil {
 		words = append(words, "DURATION", milliseconds(*options.Duration))
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3425,15 +3447,15 @@ func (commands *NavCommands) Pop(ctx context.Context, stack string, options NavP
 // NavRootOptions has the options of Nav.Root. What is empty is not sent; Some makes a pointer.
 type NavRootOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Root: Pop all pages but the first.
 //   - stack: The stack.
 func (commands *NavCommands) Root(ctx context.Context, stack string, options NavRootOptions) (*StackAnswer, error) {
 	words := []string{"NAV", "ROOT", stack}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3446,15 +3468,15 @@ func (commands *NavCommands) Root(ctx context.Context, stack string, options Nav
 // pointer.
 type NavDismissOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Dismiss: Remove the whole stack.
 //   - stack: The stack.
 func (commands *NavCommands) Dismiss(ctx context.Context, stack string, options NavDismissOptions) (bool, error) {
 	words := []string{"NAV", "DISMISS", stack}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3494,7 +3516,7 @@ func (commands *NavCommands) Swipe(ctx context.Context, stack string, options Na
 // pointer.
 type NavProgressOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Progress: Set the progress of a transition, from 0 to 1.
@@ -3502,8 +3524,8 @@ type NavProgressOptions struct {
 //   - fraction: The progress.
 func (commands *NavCommands) Progress(ctx context.Context, stack string, fraction float64, options NavProgressOptions) (*StackAnswer, error) {
 	words := []string{"NAV", "PROGRESS", stack, strconv.FormatFloat(fraction, 'g', -1, 64)}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3516,15 +3538,15 @@ func (commands *NavCommands) Progress(ctx context.Context, stack string, fractio
 // pointer.
 type NavFinishOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Finish: Finish a transition: the scope of a page that leaves closes.
 //   - stack: The stack.
 func (commands *NavCommands) Finish(ctx context.Context, stack string, options NavFinishOptions) (*StackAnswer, error) {
 	words := []string{"NAV", "FINISH", stack}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3537,15 +3559,15 @@ func (commands *NavCommands) Finish(ctx context.Context, stack string, options N
 // pointer.
 type NavCancelOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Cancel: Cancel a transition: the stack is as it was before.
 //   - stack: The stack.
 func (commands *NavCommands) Cancel(ctx context.Context, stack string, options NavCancelOptions) (*StackAnswer, error) {
 	words := []string{"NAV", "CANCEL", stack}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3666,7 +3688,7 @@ type PageLoadedOptions struct {
 	// Text to show, as on the error page or the no-data view.
 	Message string
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Loaded: Report that a load succeeded; 0 items shows the no-data view.
@@ -3679,8 +3701,8 @@ func (commands *PageCommands) Loaded(ctx context.Context, page string, options P
 	if options.Message != "" {
 		words = append(words, "MESSAGE", options.Message)
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3695,7 +3717,7 @@ type PageFailedOptions struct {
 	// Text to show, as on the error page or the no-data view.
 	Message string
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Failed: Report that a load failed; an animated load shows the error page.
@@ -3705,8 +3727,8 @@ func (commands *PageCommands) Failed(ctx context.Context, page string, options P
 	if options.Message != "" {
 		words = append(words, "MESSAGE", options.Message)
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3719,15 +3741,15 @@ func (commands *PageCommands) Failed(ctx context.Context, page string, options P
 // pointer.
 type PageRetryOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Retry: Load again after a failure, or where there was nothing, animated.
 //   - page: The page.
 func (commands *PageCommands) Retry(ctx context.Context, page string, options PageRetryOptions) (*PageAnswer, error) {
 	words := []string{"PAGE", "RETRY", page}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3740,15 +3762,15 @@ func (commands *PageCommands) Retry(ctx context.Context, page string, options Pa
 // pointer.
 type PageRefreshOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Refresh: Load again and keep what is shown until then: pull to refresh.
 //   - page: The page.
 func (commands *PageCommands) Refresh(ctx context.Context, page string, options PageRefreshOptions) (*PageAnswer, error) {
 	words := []string{"PAGE", "REFRESH", page}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3761,15 +3783,15 @@ func (commands *PageCommands) Refresh(ctx context.Context, page string, options 
 // pointer.
 type PageCloseOptions struct {
 	// Applies to this generation only; `STALE` for another one.
-	Generation int64
+	Generation *int64
 }
 
 // Close: Forget a page.
 //   - page: The page.
 func (commands *PageCommands) Close(ctx context.Context, page string, options PageCloseOptions) (bool, error) {
 	words := []string{"PAGE", "CLOSE", page}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
@@ -3929,7 +3951,7 @@ type ClockCommands struct{ call call }
 //   - duration: How far to advance.
 func (commands *ClockCommands) Advance(ctx context.Context, duration time.Duration) (time.Time, error) {
 	words := []string{"CLOCK", "ADVANCE", milliseconds(duration)}
-	reply, err := commands.call(ctx, words, true, false)
+	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -3940,7 +3962,7 @@ func (commands *ClockCommands) Advance(ctx context.Context, duration time.Durati
 //   - to: Milliseconds since 1970, or a duration with `+` or `-`.
 func (commands *ClockCommands) Set(ctx context.Context, to string) (time.Time, error) {
 	words := []string{"CLOCK", "SET", to}
-	reply, err := commands.call(ctx, words, true, false)
+	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -3951,7 +3973,7 @@ func (commands *ClockCommands) Set(ctx context.Context, to string) (time.Time, e
 //   - duration: How long the machine is suspended.
 func (commands *ClockCommands) Suspend(ctx context.Context, duration time.Duration) (time.Time, error) {
 	words := []string{"CLOCK", "SUSPEND", milliseconds(duration)}
-	reply, err := commands.call(ctx, words, true, false)
+	reply, err := commands.call(ctx, words, false, false)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -3971,7 +3993,7 @@ func (commands *ClockCommands) Restart(ctx context.Context, options ClockRestart
 	if options.Away != nil {
 		words = append(words, milliseconds(*options.Away))
 	}
-	_, err := commands.call(ctx, words, true, false)
+	_, err := commands.call(ctx, words, false, false)
 	return err
 }
 
@@ -3988,6 +4010,6 @@ func (commands *ClockCommands) Reboot(ctx context.Context, options ClockRebootOp
 	if options.Off != nil {
 		words = append(words, milliseconds(*options.Off))
 	}
-	_, err := commands.call(ctx, words, true, false)
+	_, err := commands.call(ctx, words, false, false)
 	return err
 }

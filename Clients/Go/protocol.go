@@ -2,7 +2,6 @@ package countdownd
 
 import (
 	"bufio"
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -22,7 +21,7 @@ type push []any
 type connection struct {
 	far    net.Conn
 	reader *bufio.Reader
-	pushed func(push)
+	pushed func(push) error
 }
 
 func newConnection(far net.Conn) *connection {
@@ -31,26 +30,29 @@ func newConnection(far net.Conn) *connection {
 
 func (one *connection) close() { one.far.Close() }
 
-// guard ends a blocking call with the context. The result is to be called afterwards.
-func (one *connection) guard(ctx context.Context) func() {
-	deadline, _ := ctx.Deadline()
-	one.far.SetDeadline(deadline)
-	if ctx.Done() == nil {
+// guard sets until when a connection blocks, and ends that with the context. The result is to be
+// called afterwards: from then on, nothing changes the connection.
+func (one *connection) guard(limit limit) func() {
+	one.far.SetDeadline(limit.deadline)
+	if limit.ctx.Done() == nil {
 		return func() {}
 	}
-	over := make(chan struct{})
+	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(ended)
 		select {
-		case <-ctx.Done():
+		case <-limit.ctx.Done():
 			one.far.SetDeadline(time.Unix(1, 0))
 		case <-over:
 		}
 	}()
-	return func() { close(over) }
+	return func() {
+		close(over)
+		<-ended
+	}
 }
 
-func (one *connection) write(ctx context.Context, words []string) error {
-	defer one.guard(ctx)()
+func (one *connection) write(words []string) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "*%d\r\n", len(words))
 	for _, word := range words {
@@ -60,26 +62,34 @@ func (one *connection) write(ctx context.Context, words []string) error {
 	return err
 }
 
+// exchange sends a command and reads its reply. A command that is not sent was not done.
+func (one *connection) exchange(limit limit, words []string) (reply any, isSent bool, err error) {
+	defer one.guard(limit)()
+	if err := one.write(words); err != nil {
+		return nil, false, err
+	}
+	reply, err = one.read()
+	return reply, true, err
+}
+
 // read returns the next reply; an error of the daemon is an *Error among them.
-func (one *connection) read(ctx context.Context) (any, error) {
-	defer one.guard(ctx)()
+func (one *connection) read() (any, error) {
 	for {
 		value, err := one.value()
 		if err != nil {
-			if ctx.Err() != nil {
-				err = ctx.Err()
-			}
 			return nil, err
 		}
 		its, isPush := value.(push)
 		if !isPush {
 			return value, nil
 		}
-		if one.pushed != nil {
-			one.pushed(its)
-		}
 		if len(its) > 0 && (its[0] == "psubscribe" || its[0] == "subscribe") {
 			return its, nil
+		}
+		if one.pushed != nil {
+			if err := one.pushed(its); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -109,8 +119,8 @@ func (one *connection) value() (any, error) {
 		return nil, nil
 	}
 	count, err := strconv.Atoi(rest)
-	if err != nil {
-		return nil, err
+	if err != nil || count < 0 {
+		return nil, errors.New("not the protocol of countdownd")
 	}
 	switch kind {
 	case '$', '=':

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -83,183 +84,328 @@ type WatchOptions struct {
 	WithoutSnapshots bool
 }
 
-// Watch sends the events of channels such as "countdown:*", as they happen, until the context ends;
-// then the channel is closed. It begins with a snapshot of each entity. It connects again by itself,
-// and misses nothing that the event log has; else it sends a "gap".
-func (client *Client) Watch(ctx context.Context, options WatchOptions, patterns ...string) (<-chan Event, error) {
-	watch := &watch{client: client, patterns: patterns, options: options}
+// Watch has events, in order:
+//
+//	watch := client.Watch(ctx, countdownd.WatchOptions{}, "timer:*")
+//	defer watch.Close()
+//	for watch.Next() {
+//		fmt.Println(watch.Event().Name)
+//	}
+//	return watch.Err()
+//
+// One goroutine reads it; any can close it.
+type Watch struct {
+	client   *Client
+	ctx      context.Context
+	cancel   context.CancelFunc
+	patterns []string
+	options  WatchOptions
+
+	// Where to continue after the events that were read; nil before the daemon's first cursor.
+	at      *place
+	waiting []Event
+	event   Event
+	// What comes while it reads what it has missed; nil otherwise.
+	arrived *arrived
+	// Connections since the last one that lasted.
+	attempt     int
+	connectedAt time.Time
+
+	mutex   sync.Mutex
+	one     *connection
+	isEnded bool
+	err     error
+}
+
+var pauses = []time.Duration{0, 0, 10, 20, 50, 100, 200, 500}
+
+// How long a connection lasts before the pauses start over.
+const lasting = time.Second
+
+// Watch returns the events of channels such as "countdown:*", as they happen, until the context ends.
+// It begins with a snapshot of each entity. If the daemon is up, it is subscribed when Watch returns. It
+// waits for a daemon that is down, and connects again by
+// itself. It misses nothing that the event log has; else there is a "gap".
+func (client *Client) Watch(ctx context.Context, options WatchOptions, patterns ...string) *Watch {
+	watch := &Watch{client: client, patterns: patterns, options: options}
+	watch.ctx, watch.cancel = context.WithCancel(ctx)
 	if options.Since != "" {
 		watch.at = placeAt(options.Since)
 	}
-	one, waiting, err := watch.subscribe(ctx)
-	if err != nil && !errors.Is(err, ErrLoading) {
-		return nil, err
+	if len(patterns) == 0 {
+		watch.end(errors.New("countdownd: name a channel or a pattern, such as countdown:*"))
+		return watch
 	}
-	events := make(chan Event)
-	go watch.run(ctx, one, waiting, events)
-	return events, nil
+	client.mutex.Lock()
+	isClosed := client.isClosed
+	if !isClosed {
+		client.watches[watch] = struct{}{}
+	}
+	client.mutex.Unlock()
+	if isClosed {
+		watch.end(ErrClosed)
+		return watch
+	}
+	go func() {
+		<-watch.ctx.Done()
+		watch.end(ctx.Err())
+	}()
+	watch.try()
+	return watch
 }
 
-type watch struct {
-	client   *Client
-	patterns []string
-	options  WatchOptions
-	// Where to continue after the events that were sent or wait; nil before the daemon's first cursor.
-	at *place
+// Next waits for an event; false once the watch has ended.
+func (watch *Watch) Next() bool {
+	for !watch.hasEnded() {
+		if len(watch.waiting) > 0 {
+			watch.event, watch.waiting = watch.waiting[0], watch.waiting[1:]
+			if watch.event.Name != "snapshot" || !watch.options.WithoutSnapshots {
+				return true
+			}
+			continue
+		}
+		watch.try()
+	}
+	return false
 }
 
-var pauses = []time.Duration{0, 10, 20, 50, 100, 200, 500}
-
-func (watch *watch) run(ctx context.Context, one *connection, waiting []Event, events chan<- Event) {
-	defer close(events)
-	for attempt := 0; ; attempt++ {
-		if one != nil {
-			attempt = 0
-			watch.follow(ctx, one, waiting, events)
-			one.close()
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pauses[min(attempt, len(pauses)-1)] * time.Millisecond):
-		}
-		one, waiting, _ = watch.subscribe(ctx)
-	}
-}
-
-// follow sends events until the connection or the context ends.
-func (watch *watch) follow(ctx context.Context, one *connection, waiting []Event, events chan<- Event) {
-	send := func(event Event) bool {
-		if event.Name == "snapshot" && watch.options.WithoutSnapshots {
-			return true
-		}
-		select {
-		case events <- event:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	for _, event := range waiting {
-		if !send(event) {
-			return
-		}
-	}
-	defer one.guard(ctx)()
-	for {
-		value, err := one.value()
-		if err != nil {
-			return
-		}
-		if event, ok := eventOf(value); ok && !send(watch.at.stamp(event)) {
-			return
+// try does one step, and notes what came of it.
+func (watch *Watch) try() {
+	if err := watch.step(); err != nil {
+		watch.drop()
+		if isPermanent(err) {
+			watch.end(err)
 		}
 	}
 }
 
-// subscribe connects, subscribes, and reads what was missed.
-func (watch *watch) subscribe(ctx context.Context) (*connection, []Event, error) {
-	one, err := connect(ctx, watch.client.Path())
+// Event returns the event that Next has waited for.
+func (watch *Watch) Event() Event { return watch.event }
+
+// Err returns why the watch has ended: the error of the context, ErrClosed if the client was closed,
+// or an error of the daemon, such as ErrNotPermitted; nil after Close.
+func (watch *Watch) Err() error {
+	watch.mutex.Lock()
+	defer watch.mutex.Unlock()
+	return watch.err
+}
+
+// Close ends the watch.
+func (watch *Watch) Close() { watch.end(nil) }
+
+func (watch *Watch) end(err error) {
+	watch.mutex.Lock()
+	one, isFirst := watch.one, !watch.isEnded
+	watch.one = nil
+	if isFirst {
+		watch.isEnded, watch.err = true, err
+	}
+	watch.mutex.Unlock()
+	watch.cancel()
+	if one != nil {
+		watch.client.discard(one)
+	}
+	watch.client.mutex.Lock()
+	delete(watch.client.watches, watch)
+	watch.client.mutex.Unlock()
+}
+
+func (watch *Watch) hasEnded() bool {
+	watch.mutex.Lock()
+	defer watch.mutex.Unlock()
+	return watch.isEnded
+}
+
+// isPermanent tells whether connecting again does not help.
+func isPermanent(err error) bool {
+	its, ok := err.(*Error)
+	return ok && its.Code != "DOWN" && its.Code != "LOADING" && its.Code != "UNAVAILABLE"
+}
+
+func (watch *Watch) drop() {
+	watch.mutex.Lock()
+	one := watch.one
+	watch.one = nil
+	watch.mutex.Unlock()
+	watch.arrived = nil
+	if time.Since(watch.connectedAt) >= lasting {
+		watch.attempt = 0
+	}
+	if one != nil {
+		watch.client.discard(one)
+	}
+}
+
+// step connects, reads a page of what was missed, or waits for an event.
+func (watch *Watch) step() error {
+	watch.mutex.Lock()
+	one := watch.one
+	watch.mutex.Unlock()
+	switch {
+	case one == nil:
+		return watch.connect()
+	case watch.arrived != nil:
+		return watch.readPage(one)
+	}
+	value, err := one.value()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	var arrived, missed []Event
-	one.pushed = func(its push) {
-		if event, ok := eventOf(its); ok {
-			arrived = append(arrived, event)
+	if event, ok := eventOf(value); ok {
+		watch.waiting = append(watch.waiting, watch.at.stamp(event))
+	}
+	return nil
+}
+
+// connect connects and subscribes, after a pause that grows while connections do not last.
+func (watch *Watch) connect() error {
+	if watch.attempt++; watch.attempt > 1 {
+		select {
+		case <-watch.ctx.Done():
+			return watch.ctx.Err()
+		case <-time.After(pauses[min(watch.attempt, len(pauses))-1] * time.Millisecond):
 		}
 	}
-	ask := func(words ...string) (any, error) {
-		if err := one.write(ctx, words); err != nil {
-			return nil, err
-		}
-		reply, err := one.read(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return answerOf(reply)
+	watch.connectedAt = time.Now()
+	limit := watch.client.limit(watch.ctx)
+	one, err := watch.client.connect(limit)
+	if err != nil {
+		return err
 	}
-	fail := func(err error) (*connection, []Event, error) {
-		one.close()
-		return nil, nil, err
+	watch.mutex.Lock()
+	isEnded := watch.isEnded
+	if !isEnded {
+		watch.one = one
 	}
+	watch.mutex.Unlock()
+	if isEnded {
+		watch.client.discard(one)
+		return nil
+	}
+	return watch.subscribe(one, limit)
+}
+
+func (watch *Watch) subscribe(one *connection, limit limit) error {
+	its := &arrived{}
+	one.pushed = its.add
 	isNew := watch.at == nil
 	if isNew {
-		cursor, err := ask("EVENTS", "CURSOR")
+		cursor, err := ask(one, limit, "EVENTS", "CURSOR")
 		if err != nil {
-			return fail(err)
+			return err
 		}
 		watch.at = placeAt(asText(cursor))
 	}
-	before := watch.at.text()
-	at := placeAt(before)
 	for _, pattern := range watch.patterns {
 		// A channel has a snapshot even if there is no such entity.
 		command := "SUBSCRIBE"
 		if strings.ContainsAny(pattern, `*?[\`) {
 			command = "PSUBSCRIBE"
 		}
-		if _, err := ask(command, pattern); err != nil {
-			return fail(err)
+		if _, err := ask(one, limit, command, pattern); err != nil {
+			return err
 		}
 	}
-	for more := !isNew; more; {
-		words := []string{"EVENTS", "SINCE", at.text()}
-		for _, pattern := range watch.patterns {
-			words = append(words, "MATCH", pattern)
-		}
-		reply, err := ask(words...)
-		if err != nil {
-			return fail(err)
-		}
-		page := asMap(reply)
-		if !page.truth("complete") && len(missed) == 0 {
-			missed = append(missed, Event{Name: "gap", Raw: Raw{}})
-		}
-		for _, pair := range page.list("events") {
-			its, _ := pair.([]any)
-			missed = append(missed, at.stamp(toEvent(asText(its[0]), asText(its[1]))))
-		}
-		at, more = placeAt(page.text("cursor")), page.truth("more")
+	watch.arrived = its
+	if isNew {
+		watch.goLive(one)
 	}
-	watch.at = at
-	return one, inOrder(arrived, missed, before, at), nil
+	return nil
 }
 
-// inOrder returns each event of a new subscription once: the states, what was missed, and what came
-// meanwhile, in part twice. The place is the one after what was missed.
-func inOrder(arrived, missed []Event, before string, at *place) []Event {
-	known := map[string]bool{}
-	var states, events []Event
-	for _, event := range missed {
-		if event.isState() {
-			states = append(states, event)
-		} else {
-			known[event.Position()] = true
-			events = append(events, event)
+func ask(one *connection, limit limit, words ...string) (any, error) {
+	reply, _, err := one.exchange(limit, words)
+	if err != nil {
+		return nil, err
+	}
+	return answerOf(reply)
+}
+
+// readPage reads some of what was missed.
+func (watch *Watch) readPage(one *connection) error {
+	before := watch.at.text()
+	reply, err := ask(one, watch.client.limit(watch.ctx), "EVENTS", "SINCE", before, "SUBSCRIBED")
+	if err != nil {
+		return err
+	}
+	fields := asMap(reply)
+	if !fields.truth("complete") {
+		watch.waiting = append(watch.waiting, Event{Name: "gap", Cursor: before, Raw: Raw{}})
+	}
+	var page []Event
+	for _, pair := range fields.list("events") {
+		if its, ok := pair.([]any); ok && len(its) == 2 {
+			page = append(page, toEvent(asText(its[0]), asText(its[1])))
 		}
 	}
+	watch.arrived.leaveOut(page)
+	watch.take(page)
+	watch.at = placeAt(fields.text("cursor"))
+	if !fields.truth("more") {
+		watch.goLive(one)
+	}
+	return nil
+}
+
+func (watch *Watch) take(events []Event) {
+	for _, event := range events {
+		watch.waiting = append(watch.waiting, watch.at.stamp(event))
+	}
+}
+
+func (watch *Watch) goLive(one *connection) {
+	watch.take(watch.arrived.states)
+	watch.take(watch.arrived.events)
+	watch.arrived = nil
+	one.far.SetDeadline(time.Time{})
+}
+
+// arrived has what a new subscription sends while the events are read that the watch has missed.
+type arrived struct{ states, events []Event }
+
+// The most events that wait so. With more, the watch connects again and reads on.
+const mostArrived = 10_000
+
+func (arrived *arrived) add(push push) error {
+	event, ok := eventOf(push)
+	switch {
+	case !ok:
+	case event.isState():
+		arrived.states = append(arrived.states, event)
+	case len(arrived.events) == mostArrived:
+		return errors.New("too many events came while it caught up")
+	default:
+		arrived.events = append(arrived.events, event)
+	}
+	return nil
+}
+
+// leaveOut forgets what a page of missed events has too, or something newer than.
+func (arrived *arrived) leaveOut(page []Event) {
+	known, newest := map[string]bool{}, map[string]int64{}
+	for _, event := range page {
+		known[event.Position()] = true
+		newest[event.Kind+":"+event.Key] = event.Seq
+	}
 	both := -1
-	for index, event := range arrived {
-		if !event.isState() && known[event.Position()] {
+	for index, event := range arrived.events {
+		if known[event.Position()] {
 			both = index
 		}
 	}
-	for index, event := range arrived {
-		if event.isState() {
-			states = append(states, event)
-			continue
-		}
-		// Something newer was missed than these.
+	var states, events []Event
+	for index, event := range arrived.events {
 		isOld := index < both && (event.Name == "tick" || event.Name == "progress")
-		if event = at.stamp(event); !isOld && !known[event.Position()] {
+		if !isOld && !known[event.Position()] {
 			events = append(events, event)
 		}
 	}
-	for index := range states {
-		states[index].Cursor = before
+	for _, event := range arrived.states {
+		if newest[event.Kind+":"+event.Key] <= event.Seq {
+			states = append(states, event)
+		}
 	}
-	return append(states, events...)
+	arrived.states, arrived.events = states, events
 }
 
 func eventOf(value any) (Event, bool) {

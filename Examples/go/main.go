@@ -64,16 +64,14 @@ func reply(writer http.ResponseWriter, status int, body any) {
 // work calls reindex once nobody has saved a document for 2 s. It connects again by itself, and gets
 // what has fired meanwhile.
 func work(ctx context.Context, client *countdownd.Client, reindex func(name string)) error {
-	events, err := client.Watch(ctx, countdownd.WatchOptions{}, "debounce:reindex:*")
-	if err != nil {
-		return err
-	}
-	for event := range events {
-		if event.Name == "fired" {
+	watch := client.Watch(ctx, countdownd.WatchOptions{}, "debounce:reindex:*")
+	defer watch.Close()
+	for watch.Next() {
+		if event := watch.Event(); event.Name == "fired" {
 			reindex(string(event.Debounce().Payload))
 		}
 	}
-	return ctx.Err()
+	return watch.Err()
 }
 
 func main() {

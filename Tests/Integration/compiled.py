@@ -4,6 +4,9 @@ import fcntl
 import hashlib
 import pathlib
 import shutil
+import subprocess
+
+import pytest
 
 from countdownd import PROJECT
 
@@ -31,3 +34,20 @@ def once(name, make, *sources):
             make(partial)
             partial.rename(folder)
     return folder
+
+
+def typescript_client():
+    """Returns the folder of the compiled TypeScript client, as it is installed."""
+    if not (compiler := shutil.which("tsc")):
+        pytest.skip("tsc is not installed")
+    source = PROJECT / "Clients/TypeScript"
+
+    def make(folder):
+        done = subprocess.run(
+            [compiler, "-p", source, "--outDir", folder / "countdownd/dist"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+        shutil.copy(source / "package.json", folder / "countdownd")
+        shutil.copytree(source / "tests", folder / "countdownd/tests")
+
+    used = [source / name for name in ("src", "tests", "package.json", "tsconfig.json")]
+    return once("typescript", make, compiler, *used) / "countdownd"

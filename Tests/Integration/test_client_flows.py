@@ -17,9 +17,9 @@ import threading
 
 import pytest
 
-from compiled import once
+from compiled import once, typescript_client
 from countdownd import PATIENCE, PROJECT, Closed, ctl_binary, eventually
-from test_client_packages import CLIENTS, ENVIRONMENT, needs, run, typescript_client
+from test_client_packages import CLIENTS, ENVIRONMENT, needs, run
 
 sys.path.append(str(PROJECT / "scripts"))
 from clients import names  # noqa: E402
@@ -27,8 +27,6 @@ from clients import names  # noqa: E402
 PLAYERS = PROJECT / "Tests/Integration/players"
 FLOWS = sorted((PROJECT / "Examples/flows").glob("*.flow"))
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-# Handlers need events on the connection that handles them, which RESP2 does not have.
-NEEDS_RESP3 = {"responder-chain"}
 
 
 def milliseconds(text):
@@ -158,8 +156,6 @@ def fields(words):
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda path: path.stem)
 def test_flow(flow, player, commands, start_daemon):
     language, words = player
-    if language == "node" and flow.stem in NEEDS_RESP3:
-        pytest.skip("node-redis speaks RESP2")
     content = flow.read_text()
     config = ""
     if found := re.search(r"(?m)^config:\n((?:[ \t]+.*\n|\n)+)", content):

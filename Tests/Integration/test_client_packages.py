@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from compiled import once
+from compiled import typescript_client
 from countdownd import PROJECT, binary
 
 CLIENTS = PROJECT / "Clients"
@@ -16,6 +16,7 @@ TOOLS = pathlib.Path(sys.executable).parent
 # For tests that start daemons of their own.
 ENVIRONMENT = {
     **os.environ, "COUNTDOWND": str(binary()), "PYTHONPATH": str(CLIENTS / "Python/src"),
+    # Debian's Express finds its parts there.
     "NODE_PATH": "/usr/share/nodejs", "COUNTDOWND_TESTING": "1",
 }  # fmt: skip
 
@@ -81,25 +82,9 @@ def test_a_wrong_option_is_found_by_the_type_checker(tmp_path):
     assert 'program.py:3: error: Argument 2 to "set"' in done.stdout
 
 
-def typescript_client():
-    """Returns the folder of the compiled TypeScript client, as it is installed."""
-    needs("tsc")
-    source = CLIENTS / "TypeScript"
-
-    def make(folder):
-        run("tsc", "-p", source, "--outDir", folder / "countdownd/dist")
-        shutil.copy(source / "package.json", folder / "countdownd")
-        shutil.copytree(source / "tests", folder / "countdownd/tests")
-
-    used = [source / name for name in ("src", "tests", "package.json", "tsconfig.json")]
-    return once("typescript", make, shutil.which("tsc"), *used) / "countdownd"
-
-
 @pytest.fixture
 def typescript():
     """The compiled TypeScript client."""
-    if not pathlib.Path("/usr/share/nodejs/redis").exists():
-        pytest.skip("node-redis is not installed: Debian's node-redis")
     return typescript_client()
 
 

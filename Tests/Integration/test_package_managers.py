@@ -79,7 +79,7 @@ def test_the_wheel_brings_programs_client_and_fixture(artefacts, tmp_path):
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", site, wheel)
     environment = {**PLAIN, "PYTHONPATH": str(site)}
     for name in ("countdownd", "countdownctl"):
-        assert "0." in run(sys.executable, site / "bin" / name, "--version", env=environment)
+        assert "0." in run(sys.executable, site / "bin" / name, "--version", env=PLAIN)
     (tmp_path / "test_code.py").write_text(TEST)
     done = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_code.py",
                cwd=tmp_path, env=environment)
@@ -92,17 +92,14 @@ def test_the_package_for_npm_brings_program_client_and_fixture(artefacts, tmp_pa
     for program in ("tsc", "node"):
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")
-    if not pathlib.Path("/usr/share/nodejs/redis").exists():
-        pytest.skip("node-redis is not installed: Debian's node-redis")
     modules = tmp_path / "app/node_modules"
     modules.mkdir(parents=True)
     with tarfile.open(artefacts("npm")) as archive:
         archive.extractall(modules, filter="data")
     (modules / "package").rename(modules / "countdownd")
     (modules.parent / "code.test.mjs").write_text(NODE_TEST)
-    environment = {**PLAIN, "NODE_PATH": "/usr/share/nodejs"}
-    assert "# pass 1" in run("node", "--test", "--test-reporter", "tap", ".", cwd=modules.parent, env=environment)
-    assert "0." in run("node", modules / "countdownd/bin/countdownctl.cjs", "--version", env=environment)
+    assert "# pass 1" in run("node", "--test", "--test-reporter", "tap", ".", cwd=modules.parent, env=PLAIN)
+    assert "0." in run("node", modules / "countdownd/bin/countdownctl.cjs", "--version", env=PLAIN)
     # The components, as a server and a compiler find them.
     script = "import('countdownd/components/countdown-button.js').then(it => console.log(Object.keys(it)))"
     assert "CountdownButton" in run("node", "-e", script, cwd=modules.parent)

@@ -18,11 +18,10 @@ import time
 
 import pytest
 
-from compiled import once
+from compiled import once, typescript_client
 from countdownd import DEBUG_BUILD, PATIENCE, PROJECT, binary, eventually, view
 from pages import Reader, blocks, matches
 from proxy import Proxy
-from test_client_packages import typescript_client
 
 README = PROJECT / "README.md"
 # Pages that start their own daemon.

@@ -143,7 +143,7 @@ def is_pointer(one):
     """Returns whether zero is a value of an option, and so not the same as none."""
     if one.is_required or one.repeats:
         return False
-    return one.type == "number" or one.type in ("duration", "integer") and one.schema["least"] < 1
+    return one.type in ("number", "generation") or one.type in ("duration", "integer") and one.schema["least"] < 1
 
 
 def option_type(one):
@@ -155,7 +155,7 @@ def is_given(one, name):
     if is_pointer(one):
         return f"{name} != nil"
     match one.type:
-        case "duration" | "integer" | "generation" | "number": return f"{name} != 0"
+        case "duration" | "integer": return f"{name} != 0"
         case "bytes" | "toggle": return f"{name} != nil"
         case "moment": return f"!{name}.IsZero()"
         case _: return f'{name} != ""'  # fmt: skip
@@ -225,7 +225,7 @@ def method(command):
         out.append(body)
         call = "commands.call(ctx, words, true, own)"
     else:
-        call = f"commands.call(ctx, words, {str(command.is_repeatable).lower()}, false)"
+        call = f"commands.call(ctx, words, {str(command.is_safe).lower()}, false)"
     if type_ is None:
         out.append(f"\t_, err := {call}\n\treturn err\n}}\n\n")
     else:
@@ -248,6 +248,9 @@ def generated(schema):
             name = "Err" + name.removesuffix("Reached")
             out.append(comment(f"{error['help']} {error['do']}", "\t") + f"\t{name} = &Error{{Code: \"{error['name']}\"}}\n")
     out.append(")\n\n")
+    out.append(
+        "// bound has the commands that mean nothing on a connection that is shared, or break it.\nvar bound = map[string]bool{\n"
+        + "".join(f'\t"{one["name"]}": true,\n' for one in schema["commands"] if one["of_connection"]) + "}\n\n")
     for kind in schema["kinds"]:
         title, record = names.title(kind["name"]), None
         for record, field in names.records(kind).items():

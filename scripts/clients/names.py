@@ -93,9 +93,9 @@ class Command:
         self.has_peek = any(one.token == "PEEK" for one in self.arguments)
 
     @property
-    def is_repeatable(self):
-        """Whether a lost reply can be asked for again: it changes nothing, or has a token."""
-        return not self.writes
+    def is_safe(self):
+        """Whether the command is repeated without a token if its reply is lost."""
+        return self.schema["retry"] == "safe"
 
 
 def commands(schema):

@@ -137,14 +137,14 @@ func Idempotent(client *countdownd.Client, idempotency Idempotency, next http.Ha
 		isDone := false
 		defer func() {
 			if !isDone {
-				_, _ = client.Once.Cancel(ctx, key, countdownd.OnceCancelOptions{Generation: begun.Generation})
+				_, _ = client.Once.Cancel(ctx, key, countdownd.OnceCancelOptions{Generation: &begun.Generation})
 			}
 		}()
 		next.ServeHTTP(recorded, request)
 		if recorded.reply.Status < 500 {
 			result, err := json.Marshal(recorded.reply)
 			if err == nil {
-				_, err = client.Once.Done(ctx, key, result, countdownd.OnceDoneOptions{Generation: begun.Generation})
+				_, err = client.Once.Done(ctx, key, result, countdownd.OnceDoneOptions{Generation: &begun.Generation})
 			}
 			if err != nil {
 				fail(writer, err)

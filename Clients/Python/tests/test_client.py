@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pickle
 import signal
 import socket
 import threading
@@ -224,6 +225,59 @@ def test_asyncio_is_the_same(countdownd):
                     if event.name == "cancelled":
                         return event
     assert asyncio.run(main()).reason is Reason.CANCELLED
+
+
+def test_a_client_is_used_in_several_event_loops(countdownd):
+    client = AsyncClient(countdownd.path)
+    for _ in range(3):
+        assert asyncio.run(client.ping()) == "PONG"
+
+
+def test_an_answer_is_neither_true_nor_false(countdownd):
+    with pytest.raises(TypeError, match="accepted"):
+        bool(countdownd.client.countdown.start("+45"))
+
+
+def test_one_limit_is_no_list_of_limits(countdownd):
+    with pytest.raises(TypeError, match="ip:x"):
+        countdownd.client.countdown.start("+45", limit="ip:x")
+
+
+def test_exceptions_pickle(countdownd):
+    take = countdownd.client.throttle.take
+    take("a", burst=1, rate="1/1m")
+    too_many = package.TooMany(take("a", burst=1, rate="1/1m"))
+    assert pickle.loads(pickle.dumps(too_many)).retry_after == timedelta(minutes=1)
+    closed = pickle.loads(pickle.dumps(package.Closed(may_have_run=True)))
+    assert closed.may_have_run and "may have run" in str(closed)
+    for error in (package.TooMany, package.Running, package.Mismatch, package.Down, package.Unsure):
+        assert issubclass(error, package.CountdowndError)
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_a_watch_is_closed_while_another_thread_reads_it(countdownd, count):
+    """With more patterns than EVENTS SINCE takes, too."""
+    for _ in range(10):
+        watch = Client(countdownd.path).watch(*(f"timer:{index}:*" for index in range(count)))
+        ended = []
+        thread = threading.Thread(target=lambda: ended.extend(watch))
+        thread.start()
+        eventually(watch.ready.is_set)
+        watch.close()
+        thread.join()
+
+
+def test_a_watch_of_many_patterns_survives_a_restart(countdownd):
+    watch = countdownd.client.watch(*(f"timer:{index}" for index in range(30)), snapshots=False)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.extend(event.name for event in watch))
+    thread.start()
+    eventually(watch.ready.is_set)
+    countdownd.client.timer.set("29", "5s")
+    countdownd.restart("10s")
+    eventually(lambda: "fired" in seen)
+    watch.close()
+    thread.join()
 
 
 def test_a_listing_has_pages(countdownd):

@@ -15,25 +15,38 @@ export type Send = (words: Word[], repeatable: boolean, ownToken?: boolean) => P
 
 /** Any error of this client; `code` is the daemon's, or DOWN. A refusal is none. */
 export class CountdowndError extends Error {
-  constructor(readonly code: string, message: string, options?: object) {
+  /** Whether the command may have run, though there is no answer. */
+  readonly mayHaveRun: boolean;
+
+  constructor(readonly code: string, message: string, options?: { cause?: unknown; mayHaveRun?: boolean }) {
     super(message, options as undefined);
     this.name = new.target.name;
+    this.mayHaveRun = options?.mayHaveRun ?? code === 'UNSURE';
   }
 }
 
 /** The daemon cannot be reached. Nothing was done. */
 export class Down extends CountdowndError {}
 
+/** The program has closed the client. A call that was under way then `mayHaveRun`. */
+export class Closed extends CountdowndError {
+  constructor(mayHaveRun = false) {
+    super('CLOSED', `the client is closed${mayHaveRun ? ': the command may have run, or not' : ''}`, { mayHaveRun });
+  }
+}
+
 /** A view, and the decision about the request. */
 export type Answer<View> = View & {
-  /** Do it; it was accepted before, with this token; or do not do it: `reason` says why. */
-  decision: 'accepted' | 'repeated' | 'refused';
-  accepted: boolean;
-  repeated: boolean;
-  refused: boolean;
   /** Whether this host alone accepted it, as the fleet's servers cannot be reached. */
   degraded: boolean;
-};
+} & (
+  /** Do it. */
+  | { decision: 'accepted'; accepted: true; repeated: false; refused: false }
+  /** It was accepted before, with this token. */
+  | { decision: 'repeated'; accepted: false; repeated: true; refused: false }
+  /** Do not do it: `reason` says why. */
+  | { decision: 'refused'; accepted: false; repeated: false; refused: true }
+);
 
 /** A page of a listing; `cursor` is that of the next page, or 0 after the last one. */
 export type Page<View> = View[] & { cursor: number };
@@ -46,7 +59,7 @@ export function toAnswer<View extends { raw: Raw }>(view: View): Answer<View> {
   return {
     ...view, decision, accepted: decision === 'accepted', repeated: decision === 'repeated',
     refused: decision === 'refused', degraded: reason === 'degraded',
-  };
+  } as Answer<View>;
 }
 
 /** @internal Returns the fields of an answer about one entity or several, with those of the one that
@@ -65,12 +78,20 @@ export function toPage<View>(reply: unknown, view: (raw: Raw) => View): Page<Vie
   return page;
 }
 
-/** @internal Returns a map, which RESP2 sends as names and values in turn. */
+/** @internal Returns a map. */
 export function fields(reply: unknown): Raw {
-  if (!Array.isArray(reply)) return reply as Raw;
-  const raw: Raw = {};
-  for (let index = 0; index < reply.length; index += 2) raw[String(reply[index])] = reply[index + 1];
-  return raw;
+  return reply as Raw;
+}
+
+/** @internal */
+export function sameBytes(one: unknown, other: unknown): boolean {
+  return Buffer.from(one as string).equals(Buffer.from(other as string));
+}
+
+/** @internal */
+export function numeral(value: number): string {
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw new TypeError(`a number, not ${String(value)}`);
+  return String(value);
 }
 
 /** @internal */
@@ -113,6 +134,7 @@ export function list(raw: Raw, name: string): unknown[] {
 
 /** @internal Rounded up, so that nothing is early. */
 export function span(value: Duration): string {
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError(`a duration, not ${value}`);
   return typeof value === 'number' ? `${Math.ceil(value)}ms` : value;
 }
 

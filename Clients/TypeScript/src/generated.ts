@@ -146,6 +146,28 @@ export const errors: Record<string, typeof CountdowndError> = {
   UNSURE: Unsure,
 };
 
+/** @internal The commands that mean nothing on a connection that is shared, or break it. */
+export const bound = new Set([
+  'GATE TAKE',
+  'SCOPE HANDLE',
+  'SCOPE UNHANDLE',
+  'HELLO',
+  'QUIT',
+  'RESET',
+  'MULTI',
+  'EXEC',
+  'DISCARD',
+  'WATCH',
+  'CLIENT SETNAME',
+  'CLIENT REPLY',
+  'SUBSCRIBE',
+  'PSUBSCRIBE',
+  'UNSUBSCRIBE',
+  'PUNSUBSCRIBE',
+  'MONITOR',
+  'BACKUP BEGIN',
+]);
+
 /** One of `codes`. */
 export interface LiveCode {
   /** That of its send. */
@@ -1056,7 +1078,7 @@ export class CountdownCommands {
     const words: Word[] = ['COUNTDOWN', 'START', key];
     if (options.policy !== undefined) words.push('POLICY', options.policy);
     for (const one of options.limit ?? []) words.push('LIMIT', one);
-    if (options.count !== undefined) words.push('COUNT', String(options.count));
+    if (options.count !== undefined) words.push('COUNT', numeral(options.count));
     if (options.every !== undefined) words.push('EVERY', span(options.every));
     if (options.fire) words.push('FIRE');
     if (options.title !== undefined) words.push('TITLE', options.title);
@@ -1121,8 +1143,8 @@ export class CountdownCommands {
     const words: Word[] = ['COUNTDOWN', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toCountdownView);
   }
@@ -1148,7 +1170,7 @@ export class CountdownCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['COUNTDOWN', 'CANCEL', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -1163,8 +1185,8 @@ export class CountdownCommands {
       generation?: number;
     } = {}): Promise<CountdownView> {
     const words: Word[] = ['COUNTDOWN', 'PAUSE', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
+    const reply = await this.send(words, true);
     return toCountdownView(fields(reply));
   }
 
@@ -1178,8 +1200,8 @@ export class CountdownCommands {
       generation?: number;
     } = {}): Promise<CountdownView> {
     const words: Word[] = ['COUNTDOWN', 'RESUME', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
+    const reply = await this.send(words, true);
     return toCountdownView(fields(reply));
   }
 
@@ -1194,7 +1216,7 @@ export class CountdownCommands {
       generation?: number;
     } = {}): Promise<CountdownView> {
     const words: Word[] = ['COUNTDOWN', 'RETIME', key, span(remaining)];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toCountdownView(fields(reply));
   }
@@ -1209,8 +1231,8 @@ export class CountdownCommands {
       generation: number;
     }): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'REFUND', key];
-    words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    words.push('GENERATION', numeral(options.generation));
+    const reply = await this.send(words, true);
     return toAnswer(toCountdownView(fields(reply)));
   }
 
@@ -1227,7 +1249,7 @@ export class CountdownCommands {
     } = {}): Promise<CountdownView> {
     const words: Word[] = ['COUNTDOWN', 'FORGIVE', key];
     if (options.limits) words.push('LIMITS');
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toCountdownView(fields(reply));
   }
@@ -1255,7 +1277,7 @@ export class CountdownCommands {
       token?: string;
     } = {}): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'ATTEMPT', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     if (options.any) words.push('ANY');
     for (const one of options.limit ?? []) words.push('LIMIT', one);
     words.push('TOKEN', options.token ?? newToken());
@@ -1273,8 +1295,8 @@ export class CountdownCommands {
       generation?: number;
     } = {}): Promise<Answer<CountdownView>> {
     const words: Word[] = ['COUNTDOWN', 'PASS', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
+    const reply = await this.send(words, true);
     return toAnswer(toCountdownView(fields(reply)));
   }
 }
@@ -1372,10 +1394,10 @@ export class HudCommands {
       /** Applies to this generation only; `STALE` for another one. */
       generation?: number;
     } = {}): Promise<HUDView | null> {
-    const words: Word[] = ['HUD', 'PROGRESS', screen, String(fraction)];
+    const words: Word[] = ['HUD', 'PROGRESS', screen, numeral(fraction)];
     if (options.status !== undefined) words.push('STATUS', options.status);
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1394,7 +1416,7 @@ export class HudCommands {
     } = {}): Promise<HUDView | null> {
     const words: Word[] = ['HUD', 'STATUS', screen, text];
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1418,7 +1440,7 @@ export class HudCommands {
     const words: Word[] = ['HUD', 'DISMISS', screen];
     if (options.delay !== undefined) words.push('DELAY', span(options.delay));
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1439,7 +1461,7 @@ export class HudCommands {
     const words: Word[] = ['HUD', 'POP', screen];
     if (options.request !== undefined) words.push('REQUEST', options.request);
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1460,7 +1482,7 @@ export class HudCommands {
     const words: Word[] = ['HUD', 'TAP', screen];
     if (options.inside) words.push('INSIDE');
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1478,7 +1500,7 @@ export class HudCommands {
     } = {}): Promise<HUDView | null> {
     const words: Word[] = ['HUD', 'PAUSE', screen];
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1496,7 +1518,7 @@ export class HudCommands {
     } = {}): Promise<HUDView | null> {
     const words: Word[] = ['HUD', 'RESUME', screen];
     if (options.level !== undefined) words.push('LEVEL', options.level);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toHUDView(fields(reply));
   }
@@ -1562,8 +1584,8 @@ export class HudCommands {
     const words: Word[] = ['HUD', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toHUDView);
   }
@@ -1648,7 +1670,7 @@ export class TimerCommands {
       generation?: number;
     } = {}): Promise<TimerView> {
     const words: Word[] = ['TIMER', 'PAUSE', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toTimerView(fields(reply));
   }
@@ -1663,7 +1685,7 @@ export class TimerCommands {
       generation?: number;
     } = {}): Promise<TimerView> {
     const words: Word[] = ['TIMER', 'RESUME', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toTimerView(fields(reply));
   }
@@ -1679,7 +1701,7 @@ export class TimerCommands {
       generation?: number;
     } = {}): Promise<TimerView> {
     const words: Word[] = ['TIMER', 'RETIME', key, span(remaining)];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toTimerView(fields(reply));
   }
@@ -1694,7 +1716,7 @@ export class TimerCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['TIMER', 'DEL', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -1719,8 +1741,8 @@ export class TimerCommands {
     const words: Word[] = ['TIMER', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toTimerView);
   }
@@ -1755,9 +1777,9 @@ export class ThrottleCommands {
     } = {}): Promise<ThrottleAnswer> {
     const words: Word[] = ['THROTTLE', 'TAKE', key];
     words.push(...options.limits ?? []);
-    if (options.burst !== undefined) words.push('BURST', String(options.burst));
+    if (options.burst !== undefined) words.push('BURST', numeral(options.burst));
     if (options.rate !== undefined) words.push('RATE', options.rate);
-    if (options.cost !== undefined) words.push('COST', String(options.cost));
+    if (options.cost !== undefined) words.push('COST', numeral(options.cost));
     if (options.peek) words.push('PEEK');
     if (!options.peek) words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);
@@ -1799,7 +1821,7 @@ export class ThrottleCommands {
       generation?: number;
     } = {}): Promise<Answer<ThrottleView> | null> {
     const words: Word[] = ['THROTTLE', 'UNBLOCK', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return reply === null ? null : toAnswer(toThrottleView(fields(reply)));
   }
@@ -1846,8 +1868,8 @@ export class ThrottleCommands {
     const words: Word[] = ['THROTTLE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toThrottleView);
   }
@@ -1903,8 +1925,8 @@ export class OnceCommands {
       generation?: number;
     } = {}): Promise<Answer<OnceView>> {
     const words: Word[] = ['ONCE', 'DONE', key, result];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
+    const reply = await this.send(words, true);
     return toAnswer(toOnceView(fields(reply)));
   }
 
@@ -1936,7 +1958,7 @@ export class OnceCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['ONCE', 'CANCEL', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -1972,8 +1994,8 @@ export class OnceCommands {
     const words: Word[] = ['ONCE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toOnceView);
   }
@@ -2034,7 +2056,7 @@ export class GateCommands {
       generation?: number;
     } = {}): Promise<Answer<GateView>> {
     const words: Word[] = ['GATE', 'TAKE', session];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toGateView(fields(reply)));
   }
@@ -2049,7 +2071,7 @@ export class GateCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['GATE', 'DONE', session];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2064,7 +2086,7 @@ export class GateCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['GATE', 'CANCEL', session];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2079,7 +2101,7 @@ export class GateCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['GATE', 'CLOSE', session];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2115,8 +2137,8 @@ export class GateCommands {
     const words: Word[] = ['GATE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toGateView);
   }
@@ -2181,7 +2203,7 @@ export class DebounceCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['DEBOUNCE', 'CANCEL', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2196,7 +2218,7 @@ export class DebounceCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['DEBOUNCE', 'FLUSH', key];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2232,8 +2254,8 @@ export class DebounceCommands {
     const words: Word[] = ['DEBOUNCE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toDebounceView);
   }
@@ -2275,7 +2297,7 @@ export class ScopeCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['SCOPE', 'CLOSE', scope];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2293,8 +2315,8 @@ export class ScopeCommands {
     } = {}): Promise<ScopeView> {
     const words: Word[] = ['SCOPE', 'TOUCH', scope];
     if (options.ttl !== undefined) words.push('TTL', span(options.ttl));
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
-    const reply = await this.send(words, false);
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
+    const reply = await this.send(words, true);
     return toScopeView(fields(reply));
   }
 
@@ -2329,8 +2351,8 @@ export class ScopeCommands {
     const words: Word[] = ['SCOPE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toScopeView);
   }
@@ -2347,8 +2369,8 @@ export class ScopeCommands {
       limit?: number;
     } = {}): Promise<Page<ScopeView>> {
     const words: Word[] = ['SCOPE', 'TREE', scope];
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toScopeView);
   }
@@ -2437,7 +2459,7 @@ export class NavCommands {
       min?: Duration;
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'PUSH', stack, page];
-    if (options.edge !== undefined) words.push('EDGE', String(options.edge));
+    if (options.edge !== undefined) words.push('EDGE', numeral(options.edge));
     if (options.pop !== undefined) words.push('POP', options.pop ? 'on' : 'off');
     if (options.bar !== undefined) words.push('BAR', options.bar);
     if (options.duration !== undefined) words.push('DURATION', span(options.duration));
@@ -2514,7 +2536,7 @@ export class NavCommands {
       bar?: 'shown' | 'hidden' | 'any';
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'SET', stack, page];
-    if (options.edge !== undefined) words.push('EDGE', String(options.edge));
+    if (options.edge !== undefined) words.push('EDGE', numeral(options.edge));
     if (options.pop !== undefined) words.push('POP', options.pop ? 'on' : 'off');
     if (options.bar !== undefined) words.push('BAR', options.bar);
     const reply = await this.send(words, false);
@@ -2534,7 +2556,7 @@ export class NavCommands {
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'POP', stack];
     if (options.duration !== undefined) words.push('DURATION', span(options.duration));
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
   }
@@ -2549,7 +2571,7 @@ export class NavCommands {
       generation?: number;
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'ROOT', stack];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
   }
@@ -2564,7 +2586,7 @@ export class NavCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['NAV', 'DISMISS', stack];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2583,8 +2605,8 @@ export class NavCommands {
       timeout?: Duration;
     }): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'SWIPE', stack];
-    words.push('X', String(options.x));
-    words.push('DX', String(options.dx));
+    words.push('X', numeral(options.x));
+    words.push('DX', numeral(options.dx));
     if (options.timeout !== undefined) words.push('TIMEOUT', span(options.timeout));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
@@ -2600,8 +2622,8 @@ export class NavCommands {
       /** Applies to this generation only; `STALE` for another one. */
       generation?: number;
     } = {}): Promise<Answer<StackView>> {
-    const words: Word[] = ['NAV', 'PROGRESS', stack, String(fraction)];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    const words: Word[] = ['NAV', 'PROGRESS', stack, numeral(fraction)];
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
   }
@@ -2616,7 +2638,7 @@ export class NavCommands {
       generation?: number;
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'FINISH', stack];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
   }
@@ -2631,7 +2653,7 @@ export class NavCommands {
       generation?: number;
     } = {}): Promise<Answer<StackView>> {
     const words: Word[] = ['NAV', 'CANCEL', stack];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toStackView(fields(reply)));
   }
@@ -2664,8 +2686,8 @@ export class NavCommands {
     } = {}): Promise<Page<StackView>> {
     const words: Word[] = ['NAV', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toStackView);
   }
@@ -2734,9 +2756,9 @@ export class PageCommands {
       generation?: number;
     } = {}): Promise<Answer<PageView>> {
     const words: Word[] = ['PAGE', 'LOADED', page];
-    if (options.items !== undefined) words.push('ITEMS', String(options.items));
+    if (options.items !== undefined) words.push('ITEMS', numeral(options.items));
     if (options.message !== undefined) words.push('MESSAGE', options.message);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toPageView(fields(reply)));
   }
@@ -2754,7 +2776,7 @@ export class PageCommands {
     } = {}): Promise<Answer<PageView>> {
     const words: Word[] = ['PAGE', 'FAILED', page];
     if (options.message !== undefined) words.push('MESSAGE', options.message);
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toPageView(fields(reply)));
   }
@@ -2769,7 +2791,7 @@ export class PageCommands {
       generation?: number;
     } = {}): Promise<Answer<PageView>> {
     const words: Word[] = ['PAGE', 'RETRY', page];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toPageView(fields(reply)));
   }
@@ -2784,7 +2806,7 @@ export class PageCommands {
       generation?: number;
     } = {}): Promise<Answer<PageView>> {
     const words: Word[] = ['PAGE', 'REFRESH', page];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return toAnswer(toPageView(fields(reply)));
   }
@@ -2799,7 +2821,7 @@ export class PageCommands {
       generation?: number;
     } = {}): Promise<boolean> {
     const words: Word[] = ['PAGE', 'CLOSE', page];
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     const reply = await this.send(words, false);
     return Number(reply) === 1;
   }
@@ -2835,8 +2857,8 @@ export class PageCommands {
     const words: Word[] = ['PAGE', 'LIST'];
     if (options.match !== undefined) words.push('MATCH', options.match);
     if (options.owner !== undefined) words.push('OWNER', options.owner);
-    if (options.cursor !== undefined) words.push('CURSOR', String(options.cursor));
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.cursor !== undefined) words.push('CURSOR', numeral(options.cursor));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return toPage(reply, toPageView);
   }
@@ -2863,7 +2885,7 @@ export class EventsCommands {
     const words: Word[] = ['EVENTS', 'SINCE', cursor];
     for (const one of options.match ?? []) words.push('MATCH', one);
     if (options.subscribed) words.push('SUBSCRIBED');
-    if (options.limit !== undefined) words.push('LIMIT', String(options.limit));
+    if (options.limit !== undefined) words.push('LIMIT', numeral(options.limit));
     const reply = await this.send(words, true);
     return fields(reply);
   }
@@ -2895,7 +2917,7 @@ export class ClockCommands {
    */
   async advance(duration: Duration): Promise<Date> {
     const words: Word[] = ['CLOCK', 'ADVANCE', span(duration)];
-    const reply = await this.send(words, true);
+    const reply = await this.send(words, false);
     return new Date(Number(reply));
   }
 
@@ -2906,7 +2928,7 @@ export class ClockCommands {
    */
   async set(to: string): Promise<Date> {
     const words: Word[] = ['CLOCK', 'SET', to];
-    const reply = await this.send(words, true);
+    const reply = await this.send(words, false);
     return new Date(Number(reply));
   }
 
@@ -2917,7 +2939,7 @@ export class ClockCommands {
    */
   async suspend(duration: Duration): Promise<Date> {
     const words: Word[] = ['CLOCK', 'SUSPEND', span(duration)];
-    const reply = await this.send(words, true);
+    const reply = await this.send(words, false);
     return new Date(Number(reply));
   }
 
@@ -2929,7 +2951,7 @@ export class ClockCommands {
   async restart(away?: Duration): Promise<void> {
     const words: Word[] = ['CLOCK', 'RESTART'];
     if (away !== undefined) words.push(span(away));
-    await this.send(words, true);
+    await this.send(words, false);
   }
 
   /**
@@ -2940,7 +2962,7 @@ export class ClockCommands {
   async reboot(off?: Duration): Promise<void> {
     const words: Word[] = ['CLOCK', 'REBOOT'];
     if (off !== undefined) words.push(span(off));
-    await this.send(words, true);
+    await this.send(words, false);
   }
 }
 

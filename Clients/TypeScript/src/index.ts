@@ -1,53 +1,38 @@
-import { createRequire } from 'node:module';
 import { existsSync, statSync } from 'node:fs';
-import type { createClient } from 'redis';
-import { CountdowndError, Down, Raw, Word, fields } from './base.js';
-import { Commands, Reason, Unsure, Views, errors, views } from './generated.js';
+import { Closed, CountdowndError, Down, Raw, Word, sameBytes } from './base.js';
+import { Commands, Unsure, bound, errors } from './generated.js';
+import { Connection, Failure, Lost } from './protocol.js';
+import { Event, Following, KindOf, WatchOptions, follow } from './watch.js';
 
-export { Answer, CountdowndError, Data, Down, Duration, Moment, Page, Raw } from './base.js';
+export { Answer, Closed, CountdowndError, Data, Down, Duration, Moment, Page, Raw } from './base.js';
+export { Event, EventOf, KindOf, WatchOptions } from './watch.js';
 export * from './generated.js';
-
-type Redis = ReturnType<typeof createClient>;
-
-/** What happened to an entity. Its name is one of those in the reference of its kind, or `snapshot`:
- * the state when the watch began, or `gap`: events may be missing, so read the state. */
-export interface Event<K extends keyof Views = keyof Views> {
-  kind: K;
-  name: string;
-  key: string;
-  generation: number;
-  /** Rises across the whole daemon and across restarts. */
-  seq: number;
-  /** What identifies the event: in a fleet the same on all hosts, else its `seq`. */
-  position: string;
-  /** Where to continue after this event, on any host of a fleet: `since` of `watch`. */
-  cursor: string;
-  reason: Reason | null;
-  /** The status of the entity at the event; fields that the event does not have are empty. */
-  view: Views[K];
-  raw: Raw;
-}
 
 export interface Options {
   /** The socket; else COUNTDOWND_SOCKET, else /run/countdownd/countdownd.sock. */
   path?: string;
-  /** How long to wait for a reply, in milliseconds; 5000 if it is not given. */
+  /** How long a call takes at most, in milliseconds; 5000 if it is not given. */
   timeout?: number;
 }
 
-export interface WatchOptions {
-  /** The `cursor` of the last event that you have, on this host or another one of its fleet: the
-   * events after it come first. */
-  since?: string;
-  /** Whether to begin with the state of each entity; true if it is not given. */
-  snapshots?: boolean;
+/** What a call is about, besides its words. */
+interface Terms {
+  /** Whether it is safe to repeat the command if its reply is lost. */
+  isRepeatable: boolean;
+  /** Whether the token was made for this call alone. */
+  isOwnToken: boolean;
+  end: number;
   signal?: AbortSignal;
 }
 
 /** A client of the countdownd on this machine. It connects when it needs to, and fails at once when
- * the daemon is down. */
+ * the daemon is down. docs/reference/clients.md says what happens when calls are cancelled, replies
+ * are lost or the daemon is down. */
 export class Client extends Commands {
-  private redis: Promise<Redis> | null = null;
+  private connection: Promise<Connection> | null = null;
+  private readonly connections = new Set<Connection>();
+  private readonly watches = new Set<Following>();
+  private isClosed = false;
 
   constructor(private readonly options: Options = {}) {
     super((words, repeatable, ownToken) => this.call(words, repeatable, ownToken === true));
@@ -57,8 +42,25 @@ export class Client extends Commands {
     return this.options.path || process.env.COUNTDOWND_SOCKET || '/run/countdownd/countdownd.sock';
   }
 
-  /** Sends any command, and returns its reply as it came. */
+  /** How long a call takes at most, in milliseconds; long in tests, whose machines are busy. */
+  get timeout(): number {
+    return this.options.timeout ?? (process.env.COUNTDOWND_TESTING ? 60_000 : 5000);
+  }
+
+  /** Returns the commands of this client, each of which ends with a signal. If it was sent by then,
+   * the error is Unsure; its name and cause are those of the signal's reason. */
+  aborting(signal: AbortSignal): Commands {
+    return new Commands((words, repeatable, ownToken) => this.call(words, repeatable, ownToken === true, signal));
+  }
+
+  /** Sends any command, and returns its reply as it came. One that would break a connection which
+   * others share, such as MULTI, is a TypeError: use `connected`. */
   async command(...words: Word[]): Promise<unknown> {
+    if (!this.isSingle) {
+      const [first, second] = words.slice(0, 2).map((word) => String(word).toUpperCase());
+      const name = [first!, `${first} ${second}`].find((one) => bound.has(one));
+      if (name) throw new TypeError(`${name} would break a connection that is shared; use connected()`);
+    }
     return this.call(words, false, false);
   }
 
@@ -68,80 +70,164 @@ export class Client extends Commands {
   }
 
   /** Returns the events of channels such as 'countdown:*', as they happen. It begins with a snapshot
-   * of each entity. It connects again by itself, and misses nothing that the event log has; else it
-   * reports a `gap`. */
-  watch(patterns: string | string[], options: WatchOptions = {}): AsyncGenerator<Event> {
-    return watch(this, [patterns].flat(), options);
+   * of each entity. It waits for a daemon that is down, and connects again by itself. It misses
+   * nothing that the event log has; else it reports a `gap`. */
+  watch<P extends string>(patterns: P | P[], options: WatchOptions = {}): AsyncGenerator<Event<KindOf<P>>> {
+    const its: string[] = [patterns].flat();
+    if (its.length === 0) throw new TypeError("name a channel or a pattern, such as 'countdown:*'");
+    if (this.isClosed) throw new Closed();
+    const following: Following = {
+      isOver: false, end: () => { following.isOver = true; }, forget: () => this.watches.delete(following),
+    };
+    this.watches.add(following);
+    const events = follow(this, its, options, following) as AsyncGenerator<Event<KindOf<P>>>;
+    const finish = events.return.bind(events);
+    // It ends a `next` that waits, too.
+    events.return = (value) => {
+      following.end();
+      following.forget();
+      return finish(value);
+    };
+    return events;
   }
 
+  /** Ends calls and watches, and the client for good: Closed. */
   async close(): Promise<void> {
-    const redis = this.redis;
-    this.redis = null;
-    if (redis) await redis.then((one) => one.disconnect()).catch(() => {});
-  }
-
-  protected lost(): void {
-    this.redis = null;
-  }
-
-  private async call(words: Word[], repeatable: boolean, ownToken: boolean): Promise<unknown> {
-    try {
-      return await this.attempt(words);
-    } catch (error) {
-      if (error instanceof CountdowndError) throw error;
-      const problem = `the reply of ${words.slice(0, 2).join(' ')} is lost (${String(error)})`;
-      if (!repeatable || this.isSingle) throw new Unsure('UNSURE', problem, { cause: error });
-      try {
-        const reply = await this.attempt(words);
-        // The token was made for this call alone, so nobody else was accepted with it.
-        if (ownToken && Array.isArray(reply)) {
-          const place = reply.findIndex((one, at) => at % 2 === 0 && String(one) === 'reason');
-          if (place >= 0 && String(reply[place + 1]) === 'repeated') reply[place + 1] = null;
-        }
-        return reply;
-      } catch (second) {
-        if (second instanceof CountdowndError && !(second instanceof Down)) throw second;
-        throw new Unsure('UNSURE', `${problem}, and so is that of its repetition`, { cause: second });
-      }
-    }
+    this.isClosed = true;
+    this.connection = null;
+    for (const one of this.watches) one.end();
+    for (const one of this.connections) one.close(new Closed());
+    this.watches.clear();
+    this.connections.clear();
   }
 
   protected get isSingle(): boolean {
     return false;
   }
 
-  /** Sends a command once. An error of the daemon is a CountdowndError, a lost reply any other. */
-  private async attempt(words: Word[]): Promise<unknown> {
-    this.redis ??= this.connect();
-    let redis: Redis;
+  /** @internal Makes a connection. `opened` gets it before it is ready. */
+  async dial(opened?: (connection: Connection) => void): Promise<Connection> {
+    let its: Connection | undefined;
     try {
-      redis = await this.redis;
+      return await this.within(Connection.open(this.path, (connection) => {
+        its = connection;
+        for (const one of this.connections) if (one.isOver) this.connections.delete(one);
+        this.connections.add(connection);
+        opened?.(connection);
+      }), () => its);
     } catch (error) {
-      this.redis = null;
-      throw error;
-    }
-    let timer: (() => void) | undefined;
-    const late = new Promise((_, reject) => {
-      timer = deadline(this.options.timeout ?? patience(), () => reject(new Error('no reply in time')));
-    });
-    try {
-      const sent = redis.sendCommand(words.map(bytes), { returnBuffers: true, typeMapping: { 36: Buffer } });
-      sent.catch(() => {});
-      return await Promise.race([sent, late]);
-    } catch (error) {
-      const failure = translated(error);
-      if (!(failure instanceof CountdowndError)) {
-        this.lost();
-        redis.disconnect().catch(() => {});
-      }
-      throw failure;
-    } finally {
-      timer?.();
+      its?.close(error);
+      if (this.isClosed) throw new Closed();
+      if (error instanceof CountdowndError) throw this.translated(new Failure(error.code, error.message));
+      throw new Down('DOWN', explanation(this.path, error), { cause: error });
     }
   }
 
-  protected async connect(): Promise<Redis> {
-    return connect(this.path, () => this.lost());
+  /** @internal Ends a connection that takes too long. */
+  async within<T>(
+    reply: Promise<T>, connection: () => Connection | undefined, end = Date.now() + this.timeout,
+  ): Promise<T> {
+    const timer = setTimeout(
+      () => connection()?.close(new Error('no reply in time')), Math.max(end - Date.now(), 0));
+    try {
+      return await reply;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** @internal */
+  translated(failure: Failure): CountdowndError {
+    return new (errors[failure.code] ?? CountdowndError)(failure.code, failure.text);
+  }
+
+  private async call(
+    words: Word[], isRepeatable: boolean, isOwnToken: boolean, signal?: AbortSignal,
+  ): Promise<unknown> {
+    check(words);
+    if (signal?.aborted) throw signal.reason;
+    const terms: Terms = { isRepeatable, isOwnToken, end: Date.now() + this.timeout, signal };
+    try {
+      return await this.attempt(words, terms);
+    } catch (error) {
+      if (!(error instanceof Lost)) throw error;
+      if (error.isSent) return this.again(words, terms, error);
+    }
+    // The connection had ended, so the command was not sent.
+    try {
+      return await this.attempt(words, terms);
+    } catch (error) {
+      if (!(error instanceof Lost)) throw error;
+      if (error.isSent) return this.again(words, terms, error);
+      throw new Down('DOWN', explanation(this.path, error.cause), { cause: error.cause });
+    }
+  }
+
+  /** Repeats a command whose reply was lost, if that is safe and there is time. */
+  private async again(words: Word[], terms: Terms, lost: Lost): Promise<unknown> {
+    if (this.isClosed) throw new Closed(true);
+    const problem = `the reply of ${words.slice(0, 2).map(String).join(' ')} is lost (${lost.message})`;
+    const unsure = 'the command may have run, or not';
+    if (!terms.isRepeatable || this.isSingle || Date.now() >= terms.end) {
+      throw new Unsure('UNSURE', `${problem}: ${unsure}`, { cause: lost.cause });
+    }
+    try {
+      return firstAnswer(await this.attempt(words, terms), words, terms.isOwnToken);
+    } catch (second) {
+      if (this.isClosed) throw new Closed(true);
+      const isAnswer = second instanceof CountdowndError && !(second instanceof Down);
+      if (isAnswer && !terms.signal?.aborted) throw second;
+      const error = new Unsure(
+        'UNSURE', `${problem}, and its repetition failed (${String(second)}): ${unsure}`,
+        { cause: terms.signal?.aborted ? terms.signal.reason : lost.cause });
+      throw terms.signal?.aborted ? named(error, terms.signal) : error;
+    }
+  }
+
+  /** Sends a command once. */
+  private async attempt(words: Word[], terms: Terms): Promise<unknown> {
+    if (this.isClosed) throw new Closed();
+    const connection = await this.ready();
+    // What is cancelled while it connects is not sent.
+    if (terms.signal?.aborted) throw terms.signal.reason;
+    const reply = this.within(connection.exchange(words), () => connection, terms.end);
+    let stop = (): void => {};
+    const aborted = new Promise<never>((_, reject) => {
+      stop = () => {
+        // Its reply is still to come, so nothing else is sent there.
+        this.connection = null;
+        connection.retire();
+        reject(named(new Unsure(
+          'UNSURE', `${words.slice(0, 2).map(String).join(' ')} was cancelled: the command may have run, or not`,
+          { cause: terms.signal!.reason }), terms.signal!));
+      };
+      terms.signal?.addEventListener('abort', stop);
+    });
+    reply.catch(() => {});
+    try {
+      const its = await (terms.signal ? Promise.race([reply, aborted]) : reply);
+      if (its instanceof Failure) throw this.translated(its);
+      return its;
+    } finally {
+      terms.signal?.removeEventListener('abort', stop);
+    }
+  }
+
+  /** Returns the connection that all calls share. */
+  private async ready(): Promise<Connection> {
+    const before = this.connection && await this.connection;
+    if (before && !before.isOver) return before;
+    this.connection = this.connect();
+    try {
+      return await this.connection;
+    } catch (error) {
+      this.connection = null;
+      throw error;
+    }
+  }
+
+  protected connect(): Promise<Connection> {
+    return this.dial();
   }
 }
 
@@ -153,59 +239,38 @@ class Connected extends Client {
     return true;
   }
 
-  protected override async connect(): Promise<Redis> {
+  protected override async connect(): Promise<Connection> {
     if (this.wasConnected) throw new Down('DOWN', 'the connection is closed, and what it owned has ended');
     this.wasConnected = true;
     return super.connect();
   }
 }
 
-function bytes(word: Word): string | Buffer {
-  return typeof word === 'string' ? word : (word as Buffer);
+/** Gives an error the name that a signal's reason has: AbortError or TimeoutError. */
+function named(error: Unsure, signal: AbortSignal): Unsure {
+  const name = (signal.reason as { name?: unknown } | undefined)?.name;
+  error.name = typeof name === 'string' ? name : 'AbortError';
+  return error;
 }
 
-/** How long to wait for a reply; long in tests, whose machines are busy. */
-function patience(): number {
-  return process.env.COUNTDOWND_TESTING ? 60_000 : 5000;
-}
-
-function deadline(milliseconds: number, callback: () => void): () => void {
-  const timer = setTimeout(callback, milliseconds) as { unref?(): void };
-  timer.unref?.();
-  return () => (globalThis as unknown as { clearTimeout(timer: unknown): void }).clearTimeout(timer);
-}
-
-async function library(): Promise<typeof createClient> {
-  let found: unknown;
-  try {
-    found = await import('redis');
-  } catch {
-    // Debian's node-redis, which only `require` finds.
-    // Debian's node-redis, which only `require` finds, with NODE_PATH=/usr/share/nodejs.
-    try {
-      found = createRequire(import.meta.url)('redis');
-    } catch (error) {
-      throw new CountdowndError('ERR', 'node-redis is missing: npm install redis', { cause: error });
+function check(words: Word[]): void {
+  if (words.length === 0) throw new TypeError("name a command, such as 'PING'");
+  for (const word of words) {
+    if (typeof word !== 'string' && !(word instanceof Uint8Array)) {
+      throw new TypeError(`an argument of ${String(words[0])} is text or bytes, not ${String(word)}`);
     }
   }
-  const its = found as { createClient?: typeof createClient; default?: { createClient: typeof createClient } };
-  return (its.createClient ?? its.default?.createClient)!;
 }
 
-async function connect(path: string, lost: () => void): Promise<Redis> {
-  const redis = (await library())({
-    socket: { path, reconnectStrategy: () => new Error('lost') }, disableOfflineQueue: true,
-  });
-  redis.on('error', lost);
-  redis.on('end', lost);
-  try {
-    await redis.connect();
-  } catch (error) {
-    redis.disconnect().catch(() => {});
-    const cause = (error as { originalError?: unknown }).originalError ?? error;
-    throw new Down('DOWN', explanation(path, cause), { cause });
-  }
-  return redis;
+/** Returns the answer that a command had the first time, from that of its repetition. */
+function firstAnswer(reply: unknown, words: Word[], isOwnToken: boolean): unknown {
+  const raw = reply as Raw | null;
+  // The token was made for this call alone, so nobody else was accepted with it.
+  const isOwn = isOwnToken && raw?.reason === 'repeated';
+  // The result that is recorded is the one of this call.
+  const isDone = words[0] === 'ONCE' && words[1] === 'DONE' && raw?.reason === 'duplicate'
+    && sameBytes(raw.result, words[3]);
+  return isOwn || isDone ? { ...raw, accepted: true, reason: null } : reply;
 }
 
 /** Says why nobody answers at a socket, and what to check. */
@@ -216,132 +281,4 @@ function explanation(path: string, error: unknown): string {
   if (!statSync(path).isSocket()) return `${path} is not a socket; set COUNTDOWND_SOCKET`;
   if (String(error).includes('EACCES')) return `${path}: permission denied; add this user to the group of the socket`;
   return `nobody answers at ${path} (${String(error)}); is countdownd running? systemctl status countdownd`;
-}
-
-function translated(error: unknown): unknown {
-  const message = error instanceof Error ? error.message : String(error);
-  const [, code, rest] = /^([A-Z]+) (.*)$/s.exec(message) ?? [];
-  if (code === undefined) return error;
-  const its = errors[code] ?? CountdowndError;
-  return new its(code, rest ?? '');
-}
-
-const pauses = [0, 10, 20, 50, 100, 200, 500];
-
-function toEvent(channel: string, raw: Raw): Event {
-  const kind = channel.split(':', 1)[0] as keyof Views;
-  const key = raw.key ?? Buffer.from(String(raw.key_base64 ?? ''), 'base64').toString();
-  return {
-    kind, name: String(raw.event), key: String(key), generation: Number(raw.generation),
-    seq: Number(raw.seq), position: String(raw.position ?? raw.seq), cursor: '',
-    reason: (raw.reason as Reason | undefined) ?? null, view: views[kind](raw), raw,
-  };
-}
-
-const gap = { event: 'gap', key: '', generation: 0, seq: 0 };
-const isState = (event: Event): boolean => event.name === 'snapshot' || event.name === 'gap';
-
-/** Where a watch has read: a cursor of the daemon, and the newest event of each log since then. */
-class Place {
-  private readonly newest = new Map<string, string>();
-
-  constructor(private readonly cursor: string) {}
-
-  get text(): string {
-    return [this.cursor, ...this.newest.values()].join('-');
-  }
-
-  /** Continues after an event. */
-  stamp(event: Event): Event {
-    if (!isState(event)) {
-      const [log, ...rest] = event.position.split('.', 2);
-      this.newest.set(rest.length > 0 ? log! : '', event.position);
-    }
-    event.cursor = this.text;
-    return event;
-  }
-}
-
-async function* watch(client: Client, patterns: string[], options: WatchOptions): AsyncGenerator<Event> {
-  const { signal, snapshots = true } = options;
-  let place = options.since === undefined ? undefined : new Place(options.since);
-  let wasReady = false;
-  for (let attempt = 0; !signal?.aborted; attempt += 1) {
-    let waiting: Event[] = [];
-    let wake = (): void => {};
-    let isLost = false;
-    const end = (): void => {
-      isLost = true;
-      wake();
-    };
-    let redis: Redis | undefined;
-    let asker: Redis | undefined;
-    try {
-      // A subscribed connection of RESP2 cannot ask for what it has missed.
-      asker = await connect(client.path, end);
-      const isNew = place === undefined;
-      place ??= new Place(String(await asker.sendCommand(['EVENTS', 'CURSOR'])));
-      redis = await connect(client.path, end);
-      const took = (line: string, channel: string): void => {
-        waiting.push(toEvent(channel, JSON.parse(line) as Raw));
-        wake();
-      };
-      // A channel has a snapshot even if there is no such entity.
-      const globs = patterns.filter((one) => /[*?[\\]/.test(one));
-      const channels = patterns.filter((one) => !globs.includes(one));
-      if (globs.length > 0) await redis.pSubscribe(globs, took);
-      if (channels.length > 0) await redis.subscribe(channels, took);
-      signal?.addEventListener('abort', end);
-      const missed: Event[] = [];
-      const matches = patterns.flatMap((pattern) => ['MATCH', pattern]);
-      let next = new Place(place.text);
-      for (let more = !isNew; more; ) {
-        const reply = fields(await asker.sendCommand(['EVENTS', 'SINCE', next.text, ...matches]));
-        if (Number(reply.complete) !== 1 && missed.length === 0) {
-          missed.push(toEvent('countdown:', gap));
-        }
-        for (const [channel, line] of reply.events as [string, string][]) {
-          missed.push(next.stamp(toEvent(channel, JSON.parse(line) as Raw)));
-        }
-        next = new Place(String(reply.cursor));
-        more = Number(reply.more) === 1;
-      }
-      place = next;
-      wasReady = true;
-      attempt = 0;
-      // Some come on both connections.
-      const known = new Set(missed.filter((event) => !isState(event)).map((event) => event.position));
-      const isNews = (event: Event): boolean =>
-        isState(event) || !known.has(place!.stamp(event).position);
-      let both = -1;
-      waiting.forEach((event, index) => {
-        if (!isState(event) && known.has(event.position)) both = index;
-      });
-      const arrived = waiting.filter(
-        (event, index) => index >= both || event.name !== 'tick' && event.name !== 'progress');
-      waiting = arrived.filter((event) => !isState(event));
-      for (const event of [...missed, ...arrived].filter(isState)) {
-        if (event.name !== 'snapshot' || snapshots) yield event;
-      }
-      for (const event of missed) if (!isState(event)) yield event;
-      while (!signal?.aborted) {
-        const event = waiting.shift();
-        if (event === undefined) {
-          if (isLost) break;
-          await new Promise<void>((resolve) => { wake = resolve; });
-        } else if (isNews(event) && (event.name !== 'snapshot' || snapshots)) {
-          yield event;
-        }
-      }
-    } catch (error) {
-      const failure = translated(error);
-      const isLoading = failure instanceof CountdowndError && failure.code === 'LOADING';
-      if (!wasReady && !isLoading) throw failure;
-    } finally {
-      redis?.disconnect().catch(() => {});
-      asker?.disconnect().catch(() => {});
-    }
-    if (signal?.aborted) return;
-    await new Promise<void>((resolve) => { setTimeout(resolve, pauses[Math.min(attempt, pauses.length - 1)]!); });
-  }
 }

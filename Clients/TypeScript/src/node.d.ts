@@ -1,23 +1,14 @@
-// The parts of node and node-redis that are used; so the client compiles without their types.
-declare module 'redis' {
-  interface RedisClient {
-    connect(): Promise<unknown>;
-    disconnect(): Promise<unknown>;
-    sendCommand(words: (string | Buffer)[], options?: object): Promise<unknown>;
-    pSubscribe(
-      patterns: string[], listener: (message: string, channel: string) => void): Promise<unknown>;
-    subscribe(
-      channels: string[], listener: (message: string, channel: string) => void): Promise<unknown>;
-    on(event: string, listener: (error: Error) => void): unknown;
-    readonly isOpen: boolean;
-    readonly isReady: boolean;
-  }
-  export function createClient(options: object): RedisClient;
+// The parts of node that are used; so the client compiles without its types.
+interface Buffer extends Uint8Array {
+  toString(encoding?: string, start?: number, end?: number): string;
+  equals(other: Uint8Array): boolean;
+  indexOf(found: string | number, from?: number): number;
+  subarray(start?: number, end?: number): Buffer;
 }
-interface Buffer extends Uint8Array { toString(encoding?: string): string; }
 declare const Buffer: {
   alloc(size: number): Buffer;
-  from(text: string, encoding?: string): Buffer;
+  concat(parts: Uint8Array[]): Buffer;
+  from(text: string | Uint8Array, encoding?: string): Buffer;
   isBuffer(value: unknown): value is Buffer;
 };
 declare const process: {
@@ -25,12 +16,23 @@ declare const process: {
   once(event: string, listener: () => void): void;
 };
 declare function setTimeout(callback: () => void, milliseconds: number): unknown;
+declare function clearTimeout(timer: unknown): void;
+declare module 'node:buffer' { export function isUtf8(bytes: Uint8Array): boolean; }
+declare module 'node:net' {
+  export interface Socket {
+    on(event: string, listener: (argument: unknown) => void): unknown;
+    write(bytes: Uint8Array, done: (error?: Error | null) => void): unknown;
+    pause(): unknown;
+    resume(): unknown;
+    ref(): unknown;
+    unref(): unknown;
+    destroy(): unknown;
+  }
+  export function createConnection(path: string): Socket;
+}
 declare module 'node:crypto' {
   export function randomBytes(size: number): Buffer;
   export function createHash(name: string): { update(text: string): { digest(form: string): string } };
-}
-declare module 'node:module' {
-  export function createRequire(path: string): (name: string) => unknown;
 }
 declare module 'node:fs' {
   export function existsSync(path: string): boolean;
@@ -51,5 +53,7 @@ declare class URL { constructor(text: string, base: string); readonly pathname: 
 interface ImportMeta { readonly url: string; }
 declare class AbortSignal {
   readonly aborted: boolean;
+  readonly reason: unknown;
   addEventListener(event: string, listener: () => void): void;
+  removeEventListener(event: string, listener: () => void): void;
 }

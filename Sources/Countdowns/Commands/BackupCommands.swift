@@ -8,7 +8,7 @@ package struct StateError: Error, Equatable {
 
 let backupCommands: [CommandSpec] = [
   CommandSpec(
-    "BACKUP", "BEGIN", group: .server, [.admin, .afterLoading],
+    "BACKUP", "BEGIN", group: .server, [.admin, .afterLoading, .ofConnection],
     complexity: "O(1); then O(state), beside everything else",
     "Begin a copy of the current state for this connection.", .value(.count)
   ) { call throws(CommandError) in

@@ -47,7 +47,7 @@ let clientCommands: [CommandSpec] = [
   CommandSpec(
     "CLIENT", "SETNAME",
     [Parameter("name", .text(atMost: TextLimits.clientName), "The name.")], group: .connection,
-    [.fast],
+    [.fast, .ofConnection],
     "Name this connection for CLIENT LIST and the log.", .ok
   ) { call throws(CommandError) in
     call.session.name = try call.clientName(call.arguments[2])
@@ -118,7 +118,7 @@ let clientCommands: [CommandSpec] = [
 
   CommandSpec(
     "CLIENT", "REPLY", [Parameter("ON|OFF|SKIP", .text(), "Whether replies are sent.")],
-    group: .connection, [.fast],
+    group: .connection, [.fast, .ofConnection],
     "Turn replies off or on, or skip the next one. Events are still sent."
   ) { call throws(CommandError) in
     let session = call.session

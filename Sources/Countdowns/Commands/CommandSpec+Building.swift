@@ -145,10 +145,11 @@ extension CommandSpec {
   static func change<K: Kind, Argument, Result>(
     _ kind: K.Type, _ name: String, _ parameter: Parameter, _ summary: String,
     _ argument: @escaping @Sendable (Call) throws(CommandError) -> Argument,
-    _ body: @escaping ChangeBy<Argument, Result>, reply: Reply<Result>
+    _ body: @escaping ChangeBy<Argument, Result>, flags: Flags = [.write, .fast],
+    reply: Reply<Result>
   ) -> CommandSpec {
     call(
-      kind, name, [parameter], [.generation({ $0.generation = $1 })], summary,
+      kind, name, [parameter], [.generation({ $0.generation = $1 })], summary, flags: flags,
       request: { call throws(CommandError) in
         (argument: try argument(call), generation: nil as Generation?)
       },

@@ -43,13 +43,32 @@ package final class CommandSpec: Sendable {
     package static let immediate = Flags(rawValue: 512)
     /// Decided by the fleet, though its kind is an argument.
     package static let decidedByFleet = Flags(rawValue: 1_024)
-    /// Leaves something at its connection, and means nothing on one that several clients share.
+    /// Leaves something at its connection, or changes which replies come on it. It means nothing,
+    /// or does harm, on one that several clients share.
     package static let ofConnection = Flags(rawValue: 2_048)
+    /// Does no harm if it is done twice, though it writes or is about no entity: the second reply
+    /// says as much as the first.
+    package static let harmlessAgain = Flags(rawValue: 4_096)
 
     static let names: [(Flags, StaticString)] = [
       (.write, "write"), (.readOnly, "readonly"), (.fast, "fast"), (.admin, "admin"),
       (.pubsub, "pubsub"),
     ]
+  }
+
+  /// What a client does if the reply is lost.
+  package enum Retry: String, CaseIterable, Sendable {
+    /// Repeats the command.
+    case safe
+    /// Repeats it if it has a TOKEN: the daemon then knows the second from the first.
+    case token
+    /// Reports that it may have run, or not.
+    case never
+  }
+
+  package var retry: Retry {
+    if !flags.isDisjoint(with: [.readOnly, .harmlessAgain]) { return .safe }
+    return parameters.contains { $0.token == "TOKEN" } ? .token : .never
   }
 
   /// Whether it is refused while the state is being read.

@@ -8,7 +8,8 @@ package enum Product {
 
 let connectionCommands: [CommandSpec] = [
   CommandSpec(
-    "PING", nil, [message.optional], group: .connection, [.fast, .whileSubscribed, .afterLoading],
+    "PING", nil, [message.optional], group: .connection,
+    [.fast, .whileSubscribed, .afterLoading, .harmlessAgain],
     "Reply with PONG, or with the message.", .value(.text())
   ) { call throws(CommandError) in
     let output = call.session
@@ -28,7 +29,8 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "ECHO", nil, [message], group: .connection, [.fast], "Reply with the message.", .value(.text())
+    "ECHO", nil, [message], group: .connection, [.fast, .harmlessAgain], "Reply with the message.",
+    .value(.text())
   ) {
     call throws(CommandError) in
     call.session.output.bulk(call.arguments[1])
@@ -48,7 +50,8 @@ let connectionCommands: [CommandSpec] = [
         request.name = try call.clientName(try reader.value())
       },
     ],
-    group: .connection, [.fast], "Choose RESP2 or RESP3, and describe the daemon.", .special,
+    group: .connection, [.fast, .ofConnection], "Choose RESP2 or RESP3, and describe the daemon.",
+    .special,
     optionsStart: { min($0.count, 2) }, request: HelloRequest.init,
     handler: { call, request throws(CommandError) in hello(call, request) }),
 
@@ -65,7 +68,8 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "QUIT", nil, group: .connection, [.fast, .whileSubscribed, .makesRoom, .immediate],
+    "QUIT", nil, group: .connection,
+    [.fast, .whileSubscribed, .makesRoom, .immediate, .ofConnection],
     "Close the connection.", .ok
   ) { call throws(CommandError) in
     call.ok()
@@ -74,7 +78,7 @@ let connectionCommands: [CommandSpec] = [
 
   CommandSpec(
     "RESET", nil, group: .connection,
-    [.fast, .whileSubscribed, .unlogged, .makesRoom, .immediate],
+    [.fast, .whileSubscribed, .unlogged, .makesRoom, .immediate, .ofConnection],
     complexity: "O(subscriptions + scopes)",
     "Reset the connection: RESP2, no subscriptions, no handlers, no name, no MULTI."
   ) { call throws(CommandError) in

@@ -2,7 +2,7 @@ import Wire
 
 let introspectionCommands: [CommandSpec] = [
   CommandSpec(
-    "COMMAND", nil, group: .server, [], complexity: "O(commands)",
+    "COMMAND", nil, group: .server, [.harmlessAgain], complexity: "O(commands)",
     "List all commands, as COMMAND INFO does."
   ) { call throws(CommandError) in
     let names = call.dispatcher.table.names
@@ -10,7 +10,9 @@ let introspectionCommands: [CommandSpec] = [
     for name in names { call.replyInfo(name) }
   },
 
-  CommandSpec("COMMAND", "COUNT", group: .server, [], "Count the commands.", .value(.count)) {
+  CommandSpec(
+    "COMMAND", "COUNT", group: .server, [.harmlessAgain], "Count the commands.", .value(.count)
+  ) {
     call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.table.names.count))
   },
@@ -27,7 +29,7 @@ let introspectionCommands: [CommandSpec] = [
         rows.removeAll { filter != .pattern || !Glob.matches(value, Array($0.wireName.utf8)) }
       }
     ],
-    group: .server, [], complexity: "O(commands)",
+    group: .server, [.harmlessAgain], complexity: "O(commands)",
     "List the names of all commands, or of those that match a PATTERN.", .value(.list(.text())),
     request: { $0.dispatcher.table.rows },
     handler: { call, rows throws(CommandError) in
@@ -36,7 +38,8 @@ let introspectionCommands: [CommandSpec] = [
     }),
 
   CommandSpec(
-    "COMMAND", "INFO", [.commandName.repeated], group: .server, [], complexity: "O(commands)",
+    "COMMAND", "INFO", [.commandName.repeated], group: .server, [.harmlessAgain],
+    complexity: "O(commands)",
     "Describe commands: arity, flags and key positions."
   ) { call throws(CommandError) in
     let given = try call.commandNames()
@@ -46,7 +49,8 @@ let introspectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "COMMAND", "DOCS", [.commandName.repeated], group: .server, [], complexity: "O(commands)",
+    "COMMAND", "DOCS", [.commandName.repeated], group: .server, [.harmlessAgain],
+    complexity: "O(commands)",
     "Document commands: purpose and arguments."
   ) { call throws(CommandError) in
     let known = call.dispatcher.table.names
@@ -65,7 +69,7 @@ let introspectionCommands: [CommandSpec] = [
     [
       Parameter("command", .text(), "A command."),
       Parameter("argument", .text(), "Its arguments.").repeated,
-    ], group: .server, [],
+    ], group: .server, [.harmlessAgain],
     "Find the keys in a command.", .value(.list(.text()))
   ) { call throws(CommandError) in
     let second = call.arguments.count > 3 ? call.arguments[3] : nil
@@ -81,7 +85,8 @@ let introspectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "HELP", nil, [.commandName.repeated], group: .server, [], complexity: "O(commands)",
+    "HELP", nil, [.commandName.repeated], group: .server, [.harmlessAgain],
+    complexity: "O(commands)",
     "List all commands with their arguments, or those of a name such as ONCE."
   ) { call throws(CommandError) in
     let table = call.dispatcher.table

@@ -3,7 +3,7 @@ import Wire
 let pubSubCommands: [CommandSpec] = [
   CommandSpec(
     "SUBSCRIBE", nil, [.channel, .channel.repeated], group: .pubsub,
-    [.pubsub, .whileSubscribed, .afterLoading], complexity: "O(channels)",
+    [.pubsub, .whileSubscribed, .afterLoading, .ofConnection], complexity: "O(channels)",
     "Subscribe to channels; each begins with a snapshot."
   ) { call throws(CommandError) in
     let client = call.session.client
@@ -31,7 +31,7 @@ let pubSubCommands: [CommandSpec] = [
 
   CommandSpec(
     "PSUBSCRIBE", nil, [.pattern, .pattern.repeated], group: .pubsub,
-    [.pubsub, .whileSubscribed, .afterLoading],
+    [.pubsub, .whileSubscribed, .afterLoading, .ofConnection],
     complexity: "O(patterns); then O(entities), bit by bit",
     "Subscribe to all channels that match; each begins with its snapshots."
   ) { call throws(CommandError) in
@@ -48,7 +48,7 @@ let pubSubCommands: [CommandSpec] = [
 
   CommandSpec(
     "UNSUBSCRIBE", nil, [.channel.repeated], group: .pubsub,
-    [.pubsub, .whileSubscribed, .makesRoom],
+    [.pubsub, .whileSubscribed, .makesRoom, .ofConnection],
     complexity: "O(channels)", "Unsubscribe from these channels, or from all."
   ) { call throws(CommandError) in
     let (engine, id) = (call.dispatcher.engine, call.session.client.connection)
@@ -59,7 +59,7 @@ let pubSubCommands: [CommandSpec] = [
 
   CommandSpec(
     "PUNSUBSCRIBE", nil, [.pattern.repeated], group: .pubsub,
-    [.pubsub, .whileSubscribed, .makesRoom],
+    [.pubsub, .whileSubscribed, .makesRoom, .ofConnection],
     complexity: "O(patterns)", "Unsubscribe from these patterns, or from all."
   ) { call throws(CommandError) in
     let (engine, id) = (call.dispatcher.engine, call.session.client.connection)

@@ -9,7 +9,7 @@ let serverCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "TIME", nil, group: .server, [.fast],
+    "TIME", nil, group: .server, [.fast, .harmlessAgain],
     "Read the daemon's clock: seconds since 1970, and microseconds.", .value(.list(.text()))
   ) { call throws(CommandError) in
     let wall = call.dispatcher.host.now.wall.microseconds
@@ -21,7 +21,7 @@ let serverCommands: [CommandSpec] = [
   CommandSpec(
     "INFO", nil,
     [Parameter("section", .text(), "A section, such as `stats`; `everything` for all.").repeated],
-    group: .server, [], complexity: "O(commands)",
+    group: .server, [.harmlessAgain], complexity: "O(commands)",
     "Report the status of the daemon, as text in sections.", .value(.text())
   ) { call throws(CommandError) in
     var sections: [InfoSection] = []
@@ -40,7 +40,7 @@ let serverCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "METRICS", nil, group: .server, [], complexity: "O(commands)",
+    "METRICS", nil, group: .server, [.harmlessAgain], complexity: "O(commands)",
     "Report the status of the daemon, as Prometheus text.", .value(.text())
   ) { call throws(CommandError) in
     call.session.output.text(call.dispatcher.metrics())
@@ -102,7 +102,7 @@ let serverCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "MONITOR", nil, group: .server, [.admin, .unlogged],
+    "MONITOR", nil, group: .server, [.admin, .unlogged, .ofConnection],
     "Show every command as it is executed."
   ) { call throws(CommandError) in
     call.dispatcher.startMonitor(call.session)

@@ -53,7 +53,7 @@ final class Transaction {
 
 let transactionCommands: [CommandSpec] = [
   CommandSpec(
-    "MULTI", nil, group: .connection, [.fast, .immediate],
+    "MULTI", nil, group: .connection, [.fast, .immediate, .ofConnection],
     "Queue the commands that follow, until EXEC.", .ok
   ) { call throws(CommandError) in
     guard call.session.transaction == nil else {
@@ -64,7 +64,8 @@ let transactionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "EXEC", nil, group: .connection, [.immediate, .makesRoom], complexity: "O(queued commands)",
+    "EXEC", nil, group: .connection, [.immediate, .makesRoom, .ofConnection],
+    complexity: "O(queued commands)",
     "Run the queued commands with nothing between them, or none if one was refused."
   ) { call throws(CommandError) in
     let (dispatcher, session) = (call.dispatcher, call.session)
@@ -78,7 +79,7 @@ let transactionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "DISCARD", nil, group: .connection, [.fast, .immediate, .makesRoom],
+    "DISCARD", nil, group: .connection, [.fast, .immediate, .makesRoom, .ofConnection],
     "Drop the queued commands.", .ok
   ) { call throws(CommandError) in
     guard call.session.transaction != nil else {
@@ -89,7 +90,7 @@ let transactionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "WATCH", nil, [.key, .key.repeated], group: .connection, [.fast, .immediate],
+    "WATCH", nil, [.key, .key.repeated], group: .connection, [.fast, .immediate, .ofConnection],
     "Refused: GENERATION does this for one entity."
   ) { call throws(CommandError) in
     throw CommandError(

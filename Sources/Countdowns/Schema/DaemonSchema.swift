@@ -47,6 +47,7 @@ package enum DaemonSchema {
       .of("complexity", spec.complexity), .of("since", Product.version),
       .of("access", spec.flags.contains(.admin) ? "admin" : "all"),
       .of("writes", spec.flags.contains(.write)),
+      .of("retry", spec.retry.rawValue),
       .of("of_connection", spec.flags.contains(.ofConnection)),
       .of("arguments", spec.parameters.map(argument)), .of("reply", spec.reply.schema),
     ])

@@ -36,6 +36,20 @@ import Wire
     #expect(count?["required"]?.bool == false)
   }
 
+  @Test func retrySaysWhatALostReplyMeans() {
+    func retry(_ name: String) -> String? {
+      schema["commands"]?.elements?.first { $0["name"]?.string == name }?["retry"]?.string
+    }
+    let safe = [
+      "COUNTDOWN GET", "COUNTDOWN PASS", "COUNTDOWN REFUND", "ONCE DONE", "EVENTS SINCE", "PING",
+    ]
+    for name in safe { #expect(retry(name) == "safe", "\(name)") }
+    for name in ["COUNTDOWN START", "THROTTLE TAKE"] { #expect(retry(name) == "token", "\(name)") }
+    for name in ["TIMER SET", "ONCE CANCEL", "CLOCK ADVANCE", "CLEAR", "MULTI"] {
+      #expect(retry(name) == "never", "\(name)")
+    }
+  }
+
   @Test func eachKindHasDifferentFieldsAndEvents() {
     for kind in EntityKind.allCases {
       let fields = kind.behavior.fields.map(\.name)

@@ -16,7 +16,7 @@ from ._base import Answer, Data, Decision, Duration, Moment, Page, Rate, View
 from ._daemon import embedded
 from ._decorators import Mismatch, Running, TooMany, debounced, idempotent, seconds, throttled
 from ._events import Event
-from ._failures import CountdowndError, Down
+from ._failures import Closed, CountdowndError, Down
 from ._sync.client import Client, Connected
 from ._sync.watch import Watch
 from ._sync.worker import Worker
@@ -25,7 +25,7 @@ from ._views import *  # noqa: F403
 from ._views import __version__ as __version__
 
 __all__ = [
-    "Answer", "AsyncClient", "AsyncConnected", "AsyncWatch", "Client", "Connected",
+    "Answer", "AsyncClient", "AsyncConnected", "AsyncWatch", "Client", "Closed", "Connected",
     "CountdowndError", "Data", "Decision", "Down", "Duration", "Event", "Mismatch", "Moment", "Page",
     "Rate", "Running", "TooMany", "View", "Watch", "Worker", "debounced", "embedded", "idempotent",
     "seconds", "throttled",

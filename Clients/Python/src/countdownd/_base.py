@@ -7,7 +7,7 @@ import enum
 import os
 import secrets
 from datetime import datetime, timedelta, timezone
-from typing import Any, Mapping, TypeVar, Union
+from typing import Any, Mapping, Sequence, TypeVar, Union
 
 #: A time that passes: a timedelta, or text such as "90s" or "1h30m". Never a number, as nobody
 #: could tell seconds from milliseconds.
@@ -75,6 +75,10 @@ class Answer(View):
     """A view, and whether the request was accepted."""
 
     __slots__ = ()
+
+    def __bool__(self) -> bool:
+        """Raises: a refused answer, too, would be true."""
+        raise TypeError("ask for .accepted, .repeated or .refused of an answer")
 
     @property
     def decision(self) -> Decision:
@@ -161,6 +165,12 @@ def milliseconds(value: Moment) -> str:
 
 def rate(value: Rate) -> str:
     return value if isinstance(value, str) else f"{value[0]}/{duration(value[1])}"
+
+
+def several(values: Sequence[str]) -> Sequence[str]:
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"a list of texts, such as [{values!r}], not one text")
+    return values
 
 
 # MARK: Tokens

@@ -107,7 +107,7 @@ class Daemon:
             return (after.st_ino, after.st_ctime_ns) != (before.st_ino, before.st_ctime_ns)
 
         eventually(is_new, "a new socket")
-        self.client.close()
+        self.client._pool.drop()
         self._wait()
 
     def settle(self) -> None:

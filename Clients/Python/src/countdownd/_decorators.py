@@ -16,18 +16,22 @@ from typing import Any, Callable, TypeVar
 from ._async.client import AsyncClient
 from ._base import Answer, Duration, Rate
 from ._events import Event
+from ._failures import CountdowndError
 from ._sync.client import Client
 from ._views import OnceAnswer, Reason, ThrottleAnswer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class TooMany(Exception):
+class TooMany(CountdowndError):
     """The rate limit is exhausted; try again after `retry_after`."""
 
     def __init__(self, answer: ThrottleAnswer) -> None:
         super().__init__(f"too many requests; try again in {answer.retry_after}")
         self.answer = answer
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.answer,)
 
     @property
     def retry_after(self) -> timedelta:
@@ -38,11 +42,11 @@ class TooMany(Exception):
         return rate_limit_headers(self.answer)
 
 
-class Running(Exception):
+class Running(CountdowndError):
     """The first call with this key is still running."""
 
 
-class Mismatch(Exception):
+class Mismatch(CountdowndError):
     """This key was used for a call with other arguments."""
 
 

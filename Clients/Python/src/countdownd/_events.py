@@ -28,8 +28,10 @@ class Event(EventViews):
         self.cursor = ""
 
     @classmethod
-    def gap(cls) -> "Event":
-        return cls("", {"event": "gap", "key": "", "generation": 0, "seq": 0})
+    def gap(cls, cursor: str) -> "Event":
+        gap = cls("", {"event": "gap", "key": "", "generation": 0, "seq": 0})
+        gap.cursor = cursor
+        return gap
 
     @property
     def kind(self) -> str:
@@ -113,20 +115,28 @@ class Cursor:
         return event
 
 
-def in_order(pushed: list[Event], missed: list[Event], cursor: Cursor) -> list[Event]:
-    """Returns each event of a new subscription once: the states, what was missed, and what came
-    meanwhile, in part twice.
+class CatchingUp:
+    """What a new subscription sends while the events are read that the watch has missed."""
 
-    `cursor` is the one after `missed`.
-    """
-    known = {event.position for event in missed if not event.is_state}
-    states = [event for event in missed + pushed if event.is_state]
-    events = [event for event in missed if not event.is_state]
-    pushed = [event for event in pushed if not event.is_state]
-    both = max((i for i, event in enumerate(pushed) if event.position in known), default=-1)
-    for index, event in enumerate(pushed):
-        # Something newer was missed than these.
-        is_old = index < both and event.name in ("tick", "progress")
-        if cursor.stamp(event).position not in known and not is_old:
-            events.append(event)
-    return states + events
+    #: The most events that wait. With more, the watch connects again and reads on.
+    MOST = 10_000
+
+    def __init__(self) -> None:
+        self.states: list[Event] = []
+        self.events: list[Event] = []
+
+    def add(self, event: Event) -> bool:
+        """Keeps an event; false if too many wait."""
+        (self.states if event.is_state else self.events).append(event)
+        return len(self.events) <= self.MOST
+
+    def leave_out(self, page: list[Event]) -> None:
+        """Forgets what a page of missed events has too, or something newer than."""
+        known = {event.position for event in page}
+        both = max((i for i, one in enumerate(self.events) if one.position in known), default=-1)
+        self.events = [
+            one for i, one in enumerate(self.events)
+            if one.position not in known and (i > both or one.name not in ("tick", "progress"))
+        ]  # fmt: skip
+        newest = {event.channel: event.seq for event in page}
+        self.states = [one for one in self.states if newest.get(one.channel, 0) <= one.seq]

@@ -11,17 +11,29 @@ import redis.exceptions as redis_errors
 
 
 class CountdowndError(Exception):
-    """Any error of this client; `code` is the daemon's, or DOWN."""
+    """Any error of this client; `code` is the daemon's, or DOWN or CLOSED."""
 
     code = "ERR"
     #: What to do about it.
     remedy = ""
+    #: Whether the command may have run, though there is no answer.
+    may_have_run = False
 
 
 class Down(CountdowndError):
     """The daemon cannot be reached. Nothing was done."""
 
     code = "DOWN"
+
+
+class Closed(CountdowndError):
+    """The program has closed the client. A call that was under way then `may_have_run`."""
+
+    code = "CLOSED"
+
+    def __init__(self, text: str = "the client is closed", may_have_run: bool = False) -> None:
+        super().__init__(text + (": the command may have run, or not" if may_have_run else ""))
+        self.may_have_run = may_have_run
 
 
 def explain(path: str, error: BaseException) -> str:

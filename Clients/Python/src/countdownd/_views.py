@@ -173,10 +173,33 @@ class Unsure(CountdowndError):
 
     code = "UNSURE"
     remedy = "Repeat it with the same TOKEN, or read."
+    may_have_run = True
 
 
 #: The classes of errors by code.
 ERRORS: dict[str, type[CountdowndError]] = {"ERR": Invalid, "NOTFOUND": NotFound, "STALE": Stale, "LIMIT": LimitReached, "NOPERM": NotPermitted, "READONLY": ReadOnly, "LOADING": Loading, "UNAVAILABLE": Unavailable, "UNSURE": Unsure}
+
+#: The commands that mean nothing on a connection that is shared, or break it.
+BOUND = frozenset({
+    "BACKUP BEGIN",
+    "CLIENT REPLY",
+    "CLIENT SETNAME",
+    "DISCARD",
+    "EXEC",
+    "GATE TAKE",
+    "HELLO",
+    "MONITOR",
+    "MULTI",
+    "PSUBSCRIBE",
+    "PUNSUBSCRIBE",
+    "QUIT",
+    "RESET",
+    "SCOPE HANDLE",
+    "SCOPE UNHANDLE",
+    "SUBSCRIBE",
+    "UNSUBSCRIBE",
+    "WATCH",
+})
 
 
 class LiveCode(View):

@@ -162,11 +162,10 @@ let countdownCommands: [CommandSpec] = [
     Engine.cancelCountdown, reply: .done),
   .change(
     CountdownKind.self, "PAUSE", "Pause a countdown and keep its remaining time.",
-    Engine.pauseCountdown,
-    reply: .view),
+    Engine.pauseCountdown, flags: [.write, .fast, .harmlessAgain], reply: .view),
   .change(
     CountdownKind.self, "RESUME", "Resume a paused countdown with its remaining time.",
-    Engine.resumeCountdown, reply: .view),
+    Engine.resumeCountdown, flags: [.write, .fast, .harmlessAgain], reply: .view),
   .change(
     CountdownKind.self, "RETIME",
     Parameter("d", .duration(), "The time left; 0 makes it ready at once."),
@@ -175,7 +174,7 @@ let countdownCommands: [CommandSpec] = [
 
   CommandSpec(
     "COUNTDOWN", "REFUND", [.key], [.generation({ $0 = $1 }, isRequired: true)],
-    group: .entities(.countdown), [.write, .fast],
+    group: .entities(.countdown), [.write, .fast, .harmlessAgain],
     "Give a failed send back: its cooldown and its place in the windows.", .answer,
     uses: limitsOfSend,
     into: nil as Generation?
@@ -240,7 +239,8 @@ let countdownCommands: [CommandSpec] = [
   .change(
     CountdownKind.self, "PASS",
     "Mark a valid code as used. The send still counts towards the limits.",
-    Engine.passCountdown, reply: .init(.answer) { $0.reply($1.1, Answer($1.0)) }),
+    Engine.passCountdown, flags: [.write, .fast, .harmlessAgain],
+    reply: .init(.answer) { $0.reply($1.1, Answer($1.0)) }),
 ]
 
 /// The limits that RESEND repeats, unless it gives others.

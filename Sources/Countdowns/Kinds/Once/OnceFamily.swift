@@ -17,14 +17,15 @@ let onceCommands: [CommandSpec] = [
       }
       return Array(result)
     },
-    Engine.finishOnce, reply: .init(.answer) { $0.reply($1, refusal: .duplicate) }),
+    Engine.finishOnce, flags: [.write, .fast, .harmlessAgain],
+    reply: .init(.answer) { $0.reply($1, refusal: .duplicate) }),
   CommandSpec(
     "ONCE", "EXTEND", [.key],
     [
       .duration("LEASE", "Changes the lease.", { $0.lease = $1 }, lasting: true),
       .generation({ $0.generation = $1 }, isRequired: true),
     ],
-    group: .entities(.once), [.write, .fast],
+    group: .entities(.once), [.write, .fast, .harmlessAgain],
     "Renew the lease of running work, from now on; TTL stays as it is.", .answer,
     into: (lease: nil as Interval?, generation: nil as Generation?)
   ) { call, request throws(CommandError) in

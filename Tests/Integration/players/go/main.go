@@ -107,12 +107,10 @@ func plain(value reflect.Value) any {
 
 func main() {
 	client := countdownd.New(os.Args[1])
-	events, err := client.Watch(context.Background(), countdownd.WatchOptions{}, "*")
-	if err != nil {
-		panic(err)
-	}
+	watch := client.Watch(context.Background(), countdownd.WatchOptions{}, "*")
 	go func() {
-		for event := range events {
+		for watch.Next() {
+			event := watch.Event()
 			say(map[string]any{"event": []any{event.Kind + ":" + event.Key, event.Raw}})
 		}
 	}()

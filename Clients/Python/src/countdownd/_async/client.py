@@ -9,17 +9,14 @@ from .connection import AsyncPool, AsyncSingle
 from .watch import AsyncWatch
 
 
-def same(reply: Any) -> Any:
-    return reply
-
-
 class AsyncClient(AsyncCommands):
     """A client of the countdownd on this machine.
 
     It finds the socket as countdownctl does: `path`, else COUNTDOWND_SOCKET, else
     /run/countdownd/countdownd.sock. It connects when it needs to, and fails at once when the daemon
-    is down. Any number of threads or tasks can share it. `timeout` is how long to wait for a reply,
-    in seconds: 5 if it is not given.
+    is down. Any number of threads or tasks can share it. `timeout` is how long a call takes at
+    most, in seconds: 5 if it is not given. docs/reference/clients.md says what happens when calls
+    are cancelled, replies are lost or the daemon is down.
     """
 
     def __init__(self, path: str | None = None, *, timeout: float | None = None) -> None:
@@ -30,9 +27,14 @@ class AsyncClient(AsyncCommands):
     def path(self) -> str:
         return self._pool.path
 
+    @property
+    def timeout(self) -> float:
+        return self._pool.timeout
+
     async def command(self, *words: object) -> Any:
-        """Sends any command, and returns its reply as it came."""
-        return await self._pool.call(words, same, False)
+        """Sends any command, and returns its reply as it came. One that would break a connection
+        which others share, such as MULTI, is a ValueError: use `connected`."""
+        return await self._pool.command(words)
 
     def watch(
         self, *patterns: str, since: str | None = None, snapshots: bool = True
@@ -43,7 +45,9 @@ class AsyncClient(AsyncCommands):
         that the event log has; else it reports a `gap`. `since` is the `cursor` of the last event
         that you have, on this host or another one of its fleet: the events after it come first.
         """
-        return AsyncWatch(self._pool, patterns, since, snapshots)
+        watch = AsyncWatch(self._pool, patterns, since, snapshots)
+        self._pool.watches.add(watch)
+        return watch
 
     def connected(self) -> "AsyncConnected":
         """Returns a client with one connection: what has `owner="connection"` ends with it.
@@ -53,6 +57,7 @@ class AsyncClient(AsyncCommands):
         return AsyncConnected(self._pool.path, self._pool.given_timeout)
 
     async def aclose(self) -> None:
+        """Ends calls and watches. A call that is under way, or that comes later, raises Closed."""
         await self._pool.close()
 
     async def __aenter__(self) -> "AsyncClient":
@@ -71,7 +76,7 @@ class AsyncConnected(AsyncCommands):
 
     async def command(self, *words: object) -> Any:
         """Sends any command, and returns its reply as it came."""
-        return await self._pool.call(words, same, False)
+        return await self._pool.command(words)
 
     async def aclose(self) -> None:
         await self._pool.close()

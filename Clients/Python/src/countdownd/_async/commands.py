@@ -86,7 +86,7 @@ class AsyncCountdownCommands:
         words: list[Any] = ["COUNTDOWN", "START", key]
         if policy is not None:
             words += ("POLICY", policy)
-        for one in limit:
+        for one in several(limit):
             words += ("LIMIT", one)
         if count is not None:
             words += ("COUNT", count)
@@ -122,7 +122,7 @@ class AsyncCountdownCommands:
         token: Makes a retry safe: a token that was accepted before changes nothing.
         """
         words: list[Any] = ["COUNTDOWN", "RESEND", key]
-        for one in limit:
+        for one in several(limit):
             words += ("LIMIT", one)
         own = token is None
         words += ("TOKEN", new_token() if own else token)
@@ -191,7 +191,7 @@ class AsyncCountdownCommands:
         words: list[Any] = ["COUNTDOWN", "PAUSE", key]
         if generation is not None:
             words += ("GENERATION", generation)
-        return await self._pool.call(words, CountdownView, False)
+        return await self._pool.call(words, CountdownView, True)
 
     async def resume(self, key: str, *, generation: int | None = None) -> CountdownView:
         """Resume a paused countdown with its remaining time.
@@ -202,7 +202,7 @@ class AsyncCountdownCommands:
         words: list[Any] = ["COUNTDOWN", "RESUME", key]
         if generation is not None:
             words += ("GENERATION", generation)
-        return await self._pool.call(words, CountdownView, False)
+        return await self._pool.call(words, CountdownView, True)
 
     async def retime(
         self,
@@ -230,7 +230,7 @@ class AsyncCountdownCommands:
         """
         words: list[Any] = ["COUNTDOWN", "REFUND", key]
         words += ("GENERATION", generation)
-        return await self._pool.call(words, CountdownAnswer, False)
+        return await self._pool.call(words, CountdownAnswer, True)
 
     async def forgive(
         self,
@@ -293,7 +293,7 @@ class AsyncCountdownCommands:
         words: list[Any] = ["COUNTDOWN", "PASS", key]
         if generation is not None:
             words += ("GENERATION", generation)
-        return await self._pool.call(words, CountdownAnswer, False)
+        return await self._pool.call(words, CountdownAnswer, True)
 
 
 class AsyncHudCommands:
@@ -937,7 +937,7 @@ class AsyncOnceCommands:
         words: list[Any] = ["ONCE", "DONE", key, result]
         if generation is not None:
             words += ("GENERATION", generation)
-        return await self._pool.call(words, OnceAnswer, False)
+        return await self._pool.call(words, OnceAnswer, True)
 
     async def extend(
         self,
@@ -1306,7 +1306,7 @@ class AsyncScopeCommands:
             words += ("TTL", as_duration(ttl))
         if generation is not None:
             words += ("GENERATION", generation)
-        return await self._pool.call(words, ScopeView, False)
+        return await self._pool.call(words, ScopeView, True)
 
     async def get(self, scope: str) -> ScopeView | None:
         """Read a scope.
@@ -1879,7 +1879,7 @@ class AsyncEventsCommands:
         limit: The most events. Default: 1000. 1 to 10000.
         """
         words: list[Any] = ["EVENTS", "SINCE", cursor]
-        for one in match:
+        for one in several(match):
             words += ("MATCH", one)
         if subscribed:
             words.append("SUBSCRIBED")
@@ -1912,7 +1912,7 @@ class AsyncClockCommands:
         duration: How far to advance.
         """
         words: list[Any] = ["CLOCK", "ADVANCE", as_duration(duration)]
-        return await self._pool.call(words, at, True)
+        return await self._pool.call(words, at, False)
 
     async def set(self, to: str) -> datetime:
         """With --virtual-time: set the wall clock, as an administrator does.
@@ -1920,7 +1920,7 @@ class AsyncClockCommands:
         to: Milliseconds since 1970, or a duration with `+` or `-`.
         """
         words: list[Any] = ["CLOCK", "SET", to]
-        return await self._pool.call(words, at, True)
+        return await self._pool.call(words, at, False)
 
     async def suspend(self, duration: Duration) -> datetime:
         """With --virtual-time: suspend the machine for that time: what falls due is late.
@@ -1928,7 +1928,7 @@ class AsyncClockCommands:
         duration: How long the machine is suspended.
         """
         words: list[Any] = ["CLOCK", "SUSPEND", as_duration(duration)]
-        return await self._pool.call(words, at, True)
+        return await self._pool.call(words, at, False)
 
     async def restart(self, away: Duration | None = None) -> None:
         """With --virtual-time: restart the daemon, which is away for that time.
@@ -1938,7 +1938,7 @@ class AsyncClockCommands:
         words: list[Any] = ["CLOCK", "RESTART"]
         if away is not None:
             words.append(as_duration(away))
-        return await self._pool.call(words, nothing, True)
+        return await self._pool.call(words, nothing, False)
 
     async def reboot(self, off: Duration | None = None) -> None:
         """With --virtual-time: reboot the machine, which is off for that time.
@@ -1948,7 +1948,7 @@ class AsyncClockCommands:
         words: list[Any] = ["CLOCK", "REBOOT"]
         if off is not None:
             words.append(as_duration(off))
-        return await self._pool.call(words, nothing, True)
+        return await self._pool.call(words, nothing, False)
 
 
 class AsyncCommands:

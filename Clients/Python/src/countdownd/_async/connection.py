@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 import weakref
-from typing import Any, Callable, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
 
 import redis.exceptions as redis_errors
 from redis.asyncio.connection import UnixDomainSocketConnection
@@ -12,19 +14,29 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from .._base import socket_path
-from .._failures import CountdowndError, Down, code_of, explain
+from .._calls import checked, checkpoint, first_answer, interrupt, limit, refuse_bound, time_limit
+from .._failures import Closed, CountdowndError, Down, code_of, explain
 from .._views import ERRORS, Unsure
+
+if TYPE_CHECKING:
+    from .watch import AsyncWatch
 
 T = TypeVar("T")
 
-LOST = (redis_errors.ConnectionError, redis_errors.TimeoutError, OSError)
+LOST = (
+    redis_errors.ConnectionError, redis_errors.TimeoutError, redis_errors.InvalidResponse, OSError,
+    # `close` has taken the connection away.
+    AttributeError,
+)  # fmt: skip
+#: The connections that stay open while no call uses them.
+MOST_IDLE = 100
 _pools: "weakref.WeakSet[AsyncPool]" = weakref.WeakSet()
 
 
 def _forget() -> None:
     # A child must not use its parent's connections.
     for pool in _pools:
-        pool.idle = []
+        pool.idle, pool.busy = [], set()
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -40,18 +52,31 @@ def connection_to(path: str, timeout: float | None) -> Any:
         encoding_errors="surrogateescape",
         socket_timeout=timeout,
         socket_connect_timeout=timeout,
+        # HELLO alone: one round trip, and one wait if the daemon hangs.
+        lib_name=None,
+        lib_version=None,
         retry=Retry(NoBackoff(), 0),
     )
+
+
+class NotSent(Exception):
+    """A command could not be written, so it was not done."""
 
 
 class AsyncPool:
     """Connections to one daemon: one for each command in progress."""
 
+    is_shared = True
+
     def __init__(self, path: str | None, timeout: float | None) -> None:
         self.given = path
         self.given_timeout = timeout
         self.used = ""
+        self.loop: Any = None
         self.idle: list[Any] = []
+        self.busy: set[Any] = set()
+        self.watches: "weakref.WeakSet[AsyncWatch]" = weakref.WeakSet()
+        self.is_closed = False
         _pools.add(self)
 
     @property
@@ -61,32 +86,51 @@ class AsyncPool:
 
     @property
     def timeout(self) -> float:
-        """How long to wait for a reply, in seconds; long in tests, whose machines are busy."""
+        """How long a call takes at most, in seconds; long in tests, whose machines are busy."""
         return self.given_timeout or (60 if os.environ.get("COUNTDOWND_TESTING") else 5)
 
-    async def take(self) -> tuple[Any, bool]:
+    async def take(self, end: float) -> tuple[Any, bool]:
         """Returns a connection, and whether it is new."""
-        path = self.path
-        if path != self.used:
-            await self.close()
-            self.used = path
+        path, loop = self.path, asyncio.get_running_loop()
+        if path != self.used or loop is not self.loop:
+            # Those of an event loop that has ended cannot be used in another one.
+            idle, self.idle = self.idle, []
+            for one in idle:
+                interrupt(one)
+            self.used, self.loop = path, loop
         try:
-            return self.idle.pop(), False
+            connection = self.idle.pop()
         except IndexError:
-            return await self.open(path), True
+            return await self.open(path, end), True
+        self.busy.add(connection)
+        return connection, False
 
-    async def open(self, path: str) -> Any:
-        connection = connection_to(path, self.timeout)
+    async def open(self, path: str, end: float) -> Any:
+        connection = connection_to(path, max(end - time.monotonic(), 0.001))
+        self.busy.add(connection)
         try:
             await connection.connect()
-        except redis_errors.ResponseError as error:
-            raise translated(error) from None
-        except LOST as error:
-            await connection.disconnect()
-            if isinstance(error, redis_errors.BusyLoadingError):
+        except BaseException as error:
+            await self.discard(connection)
+            if isinstance(error, (redis_errors.ResponseError, redis_errors.BusyLoadingError)):
                 raise translated(error) from None
-            raise Down(explain(path, error)) from error
+            if self.is_closed:
+                raise Closed() from None
+            if isinstance(error, LOST):
+                raise Down(explain(path, error)) from error
+            raise
         return connection
+
+    async def discard(self, connection: Any) -> None:
+        self.busy.discard(connection)
+        await connection.disconnect()
+
+    async def give_back(self, connection: Any) -> None:
+        self.busy.discard(connection)
+        if self.is_closed or len(self.idle) >= MOST_IDLE:
+            await connection.disconnect()
+        else:
+            self.idle.append(connection)
 
     async def call(
         self,
@@ -95,36 +139,64 @@ class AsyncPool:
         repeatable: bool,
         own_token: bool = False,
     ) -> T:
-        connection, is_new = await self.take()
+        checked(words)
+        if self.is_closed:
+            raise Closed()
+        end = time.monotonic() + self.timeout
+        connection, is_new = await self.take(end)
         try:
-            await connection.send_command(*words)
+            try:
+                reply = await self.exchange(connection, words, end)
+            except NotSent as error:
+                if is_new:
+                    raise self.lost_before(error) from error.__cause__
+                # The idle connections had ended.
+                await self.drop()
+                connection = await self.open(self.used, end)
+                reply = await self.exchange(connection, words, end)
+        except NotSent as error:
+            raise self.lost_before(error) from error.__cause__
         except LOST as error:
-            # A command that could not be sent was not done: the idle connection had ended.
-            await connection.disconnect()
-            if is_new:
-                raise Down(explain(self.used, error)) from error
-            for other in self.idle:
-                await other.disconnect()
-            self.idle = []
-            connection = await self.open(self.used)
-            await connection.send_command(*words)
+            return await self.again(words, parse, repeatable, own_token, error, end)
+        return parse(reply)
+
+    def lost_before(self, error: Exception) -> CountdowndError:
+        return Closed() if self.is_closed else Down(explain(self.used, error.__cause__ or error))
+
+    async def exchange(self, connection: Any, words: Sequence[Any], end: float) -> Any:
+        """Sends a command, and returns its reply. An error of the daemon is raised as it is."""
+        try:
+            await checkpoint()
+        except BaseException:
+            await self.give_back(connection)
+            raise
+        try:
+            limit(connection, None)
+            async with time_limit(end):
+                await connection.send_command(*words)
+            limit(connection, end)
+        except LOST as error:
+            await self.discard(connection)
+            raise NotSent() from error
+        except BaseException as error:
+            await self.discard(connection)
+            error.add_note("the command may have run, or not")
+            raise
         try:
             reply = await connection.read_response()
-        except redis_errors.BusyLoadingError as error:
-            self.idle.append(connection)
+        except (redis_errors.ResponseError, redis_errors.BusyLoadingError) as error:
+            await self.give_back(connection)
             raise translated(error) from None
-        except redis_errors.ResponseError as error:
-            self.idle.append(connection)
-            raise translated(error) from None
-        except LOST as error:
-            await connection.disconnect()
-            return await self.again(words, parse, repeatable, own_token, error)
-        except BaseException:
-            # Cancelled: the reply is still to come.
-            await connection.disconnect()
+        except LOST:
+            await self.discard(connection)
             raise
-        self.idle.append(connection)
-        return parse(reply)
+        except BaseException as error:
+            # Cancelled: the reply is still to come.
+            await self.discard(connection)
+            error.add_note("the command may have run, or not")
+            raise
+        await self.give_back(connection)
+        return reply
 
     async def again(
         self,
@@ -133,54 +205,63 @@ class AsyncPool:
         repeatable: bool,
         own_token: bool,
         lost: BaseException,
+        end: float,
     ) -> T:
-        """Repeats a command whose reply was lost, if that is safe."""
+        """Repeats a command whose reply was lost, if that is safe and there is time."""
+        if self.is_closed:
+            raise Closed(may_have_run=True) from None
         problem = f"the reply of {' '.join(map(str, words[:2]))} is lost ({lost})"
-        if not repeatable:
-            raise Unsure(f"{problem}: it may have been done, or not") from lost
+        if not repeatable or time.monotonic() >= end:
+            raise Unsure(f"{problem}: it may have run, or not") from lost
         try:
-            connection = await self.open(self.used)
-        except Down as error:
-            raise Unsure(f"{problem}, and {error}") from lost
-        try:
-            await connection.send_command(*words)
-            reply = await connection.read_response()
-        except redis_errors.BusyLoadingError as error:
-            await connection.disconnect()
-            raise translated(error) from None
-        except redis_errors.ResponseError as error:
-            self.idle.append(connection)
-            raise translated(error) from None
-        except LOST as error:
-            await connection.disconnect()
-            raise Unsure(f"{problem}, and so is that of its repetition") from error
-        self.idle.append(connection)
-        # The token was made for this call alone, so nobody else was accepted with it.
-        if own_token and isinstance(reply, dict) and reply.get("reason") == "repeated":
-            reply["reason"] = None
-        return parse(reply)
+            reply = await self.exchange(await self.open(self.used, end), words, end)
+        except (NotSent, Down, Closed, *LOST) as error:
+            if self.is_closed:
+                raise Closed(may_have_run=True) from None
+            reason = f"its repetition failed ({error.__cause__ or error})"
+            raise Unsure(f"{problem}, and {reason}: it may have run, or not") from lost
+        return parse(first_answer(reply, words, own_token))
 
-    async def close(self) -> None:
+    async def drop(self) -> None:
+        """Closes the connections that are not in use."""
         idle, self.idle = self.idle, []
         for connection in idle:
             await connection.disconnect()
 
+    async def close(self) -> None:
+        """Ends all calls and watches, and the pool for good."""
+        self.is_closed = True
+        for watch in list(self.watches):
+            await watch.aclose()
+        for connection in list(self.busy):
+            interrupt(connection)
+        await self.drop()
+
+    async def command(self, words: Sequence[Any]) -> Any:
+        """Sends any command, unless it would break a connection that is shared."""
+        if self.is_shared:
+            refuse_bound(words)
+        return await self.call(words, lambda reply: reply, False)
+
 
 class AsyncSingle(AsyncPool):
     """One connection, for one task: what it owns ends with it. It never connects again."""
+
+    is_shared = False
 
     def __init__(self, path: str, timeout: float | None) -> None:
         super().__init__(path, timeout)
         self.used = path
         self.connected = False
 
-    async def take(self) -> tuple[Any, bool]:
+    async def take(self, end: float) -> tuple[Any, bool]:
         if self.idle:
-            return self.idle.pop(), True
+            self.busy.add(connection := self.idle.pop())
+            return connection, True
         if self.connected:
             raise Down("the connection is closed, and what it owned has ended")
         self.connected = True
-        return await self.open(self.used), True
+        return await self.open(self.used, end), True
 
     async def again(
         self,
@@ -189,7 +270,10 @@ class AsyncSingle(AsyncPool):
         repeatable: bool,
         own_token: bool,
         lost: BaseException,
+        end: float,
     ) -> T:
+        if self.is_closed:
+            raise Closed(may_have_run=True) from None
         raise Unsure(f"the connection is lost ({lost}), and what it owned has ended") from lost
 
 

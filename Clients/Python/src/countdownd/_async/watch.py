@@ -6,20 +6,24 @@ import asyncio
 import json
 import os
 import threading
+import time
 import weakref
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import redis.exceptions as redis_errors
 
-from .._events import SETTLE, Cursor, Event, in_order
-from .._failures import CountdowndError, Down, explain
-from .connection import LOST, connection_to
+from .._calls import interrupt, limit
+from .._events import SETTLE, CatchingUp, Cursor, Event
+from .connection import LOST, connection_to, translated
 
 if TYPE_CHECKING:
     from .connection import AsyncPool
 
 #: How long to wait before the next attempt to connect, in seconds.
 PAUSES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+#: How long a connection lasts before the pauses start over, in seconds.
+LASTING = 1.0
 
 CONFIRMATIONS = ("subscribe", "psubscribe")
 
@@ -45,7 +49,12 @@ class AsyncWatch:
         self.settled = 0
         self._is_tested = bool(os.environ.get("COUNTDOWND_TESTING"))
         self._connection: Any = None
-        self._waiting: list[Event] = []
+        self._waiting: deque[Event] = deque()
+        # While it reads what it has missed.
+        self._catching_up: CatchingUp | None = None
+        self._attempt = 0
+        self._connected_at = 0.0
+        self._is_reading = False
         self._closed = False
         _open.add(self)
 
@@ -68,74 +77,85 @@ class AsyncWatch:
         return event
 
     async def next(self) -> Event | None:
-        """Returns the next event; None once the watch is closed."""
-        while not self._closed:
-            if self._waiting:
-                event = self._waiting.pop(0)
+        """Returns the next event; None once the watch is closed.
+
+        It waits while the daemon is down. A daemon that refuses the watch is an error, such as
+        NotPermitted, and closes it.
+        """
+        self._is_reading = True
+        try:
+            while not self._closed:
+                event = await self._read_event()
+                if event is None:
+                    continue
+                if event.key == SETTLE and event.kind == "timer":
+                    if event.name == "fired":
+                        self.settled = max(self.settled, event.seq)
+                    continue
+                if not event.is_state:
+                    self.cursor = event.cursor
+                if event.name != "snapshot" or self.snapshots:
+                    return event
+            await self._drop()
+            return None
+        finally:
+            self._is_reading = False
+
+    async def _read_event(self) -> Event | None:
+        """Does one step: returns an event that waits, or connects, or reads."""
+        if self._waiting:
+            return self._waiting.popleft()
+        try:
+            if self._connection is None:
+                await self._connect()
+            elif self._catching_up is not None:
+                await self._read_page(self._connection, self._catching_up)
             else:
-                try:
-                    if self._connection is None:
-                        await self._connect()
-                        continue
-                    push = await self._connection.read_response(push_request=True)
-                # `close` in another thread takes the reader away.
-                except (*LOST, AttributeError):
-                    await self._drop()
-                    continue
+                push = await self._connection.read_response(push_request=True)
                 found = event_of(push)
-                if found is None:
-                    continue
-                event = self._read.stamp(found)
-            if event.key == SETTLE and event.kind == "timer":
-                if event.name == "fired":
-                    self.settled = max(self.settled, event.seq)
-                continue
-            if not event.is_state:
-                self.cursor = event.cursor
-            if event.name != "snapshot" or self.snapshots:
-                return event
-        await self._drop()
+                return None if found is None else self._read.stamp(found)
+        except redis_errors.BusyLoadingError:
+            await self._drop()
+        except redis_errors.ResponseError as error:
+            await self._drop()
+            # The servers of a fleet may be away.
+            if not str(error).startswith("UNAVAILABLE"):
+                self._closed = True
+                raise translated(error) from None
+        except LOST:
+            await self._drop()
         return None
 
     async def _drop(self) -> None:
         connection, self._connection = self._connection, None
+        self._catching_up = None
+        if time.monotonic() - self._connected_at >= LASTING:
+            self._attempt = 0
         if connection is not None:
             await connection.disconnect()
 
     async def _connect(self) -> None:
-        """Connects, subscribes, and reads what was missed. The first time, a daemon that is down is
-        an error; later it is waited for."""
-        attempt = 0
-        while not self._closed:
-            connection = connection_to(self.pool.path, None)
-            try:
-                await connection.connect()
-                await self._subscribe(connection)
-                self._connection = connection
+        """Connects and subscribes, after a pause that grows while connections do not last."""
+        if self._attempt > 0:
+            await asyncio.sleep(PAUSES[min(self._attempt, len(PAUSES)) - 1])
+            if self._closed:
                 return
-            except LOST as error:
-                await connection.disconnect()
-                is_loading = isinstance(error, redis_errors.BusyLoadingError)
-                if not self.ready.is_set() and not is_loading:
-                    raise Down(explain(self.pool.path, error)) from error
-            except redis_errors.ResponseError as error:
-                await connection.disconnect()
-                # The servers of a fleet may be away.
-                if not self.ready.is_set() or not str(error).startswith("UNAVAILABLE"):
-                    raise CountdowndError(str(error)) from None
-            await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
-            attempt += 1
+        self._attempt += 1
+        self._connected_at = time.monotonic()
+        connection = self._connection = connection_to(self.pool.path, self.pool.timeout)
+        await connection.connect()
+        await self._subscribe(connection)
 
     async def _subscribe(self, connection: Any) -> None:
+        limit(connection, time.monotonic() + self.pool.timeout)
         patterns = list(self.patterns)
         if self._is_tested:
             patterns.append(f"timer:{SETTLE}")
+        arrived = CatchingUp()
         is_new = not self._read
         if is_new:
-            self._read = Cursor(await self._ask(connection, [], "EVENTS", "CURSOR"))
+            self._read = Cursor(await self._ask(connection, arrived, "EVENTS", "CURSOR"))
             self.cursor = str(self._read)
-        read = Cursor(str(self._read))
-        pushes: list[Event] = []
         for pattern in patterns:
             # A channel has a snapshot even if there is no such entity.
             command = "PSUBSCRIBE" if is_pattern(pattern) else "SUBSCRIBE"
@@ -146,39 +166,48 @@ class AsyncWatch:
             if isinstance(push, list) and push and push[0] in CONFIRMATIONS:
                 confirmed += 1
             elif (event := event_of(push)) is not None:
-                pushes.append(event)
-        missed: list[Event] = []
-        if not is_new:
-            matches = [word for pattern in patterns for word in ("MATCH", pattern)]
-            more = True
-            while more:
-                reply = await self._ask(
-                    connection, pushes, "EVENTS", "SINCE", str(read), *matches[:32])
-                if not reply["complete"] and not missed:
-                    missed.append(Event.gap())
-                for channel, line in reply["events"]:
-                    missed.append(read.stamp(Event(channel, json.loads(line))))
-                read, more = Cursor(reply["cursor"]), reply["more"]
-        self._waiting += in_order(pushes, missed, read)
-        self._read = read
+                arrived.add(event)
+        self._catching_up = arrived
+        if is_new:
+            self._go_live(connection, arrived)
+
+    async def _read_page(self, connection: Any, arrived: CatchingUp) -> None:
+        """Reads some of what was missed."""
+        limit(connection, time.monotonic() + self.pool.timeout)
+        before = str(self._read)
+        reply = await self._ask(connection, arrived, "EVENTS", "SINCE", before, "SUBSCRIBED")
+        if not reply["complete"]:
+            self._waiting.append(Event.gap(before))
+        page = [Event(channel, json.loads(line)) for channel, line in reply["events"]]
+        arrived.leave_out(page)
+        self._waiting += map(self._read.stamp, page)
+        self._read = Cursor(reply["cursor"])
+        if not reply["more"]:
+            self._go_live(connection, arrived)
+
+    def _go_live(self, connection: Any, arrived: CatchingUp) -> None:
+        self._waiting += map(self._read.stamp, arrived.states + arrived.events)
+        self._catching_up = None
+        limit(connection, None)
         self.ready.set()
 
-    async def _ask(self, connection: Any, pushes: list[Event], *words: object) -> Any:
+    async def _ask(self, connection: Any, arrived: CatchingUp, *words: object) -> Any:
         """Sends a command on the connection of the subscription, and returns its reply."""
         await connection.send_command(*words)
         while True:
             reply = await connection.read_response(push_request=True)
-            if (event := event_of(reply)) is not None:
-                pushes.append(event)
-            else:
+            if (event := event_of(reply)) is None:
                 return reply
+            if not arrived.add(event):
+                raise redis_errors.ConnectionError("too many events came while it caught up")
 
     async def aclose(self) -> None:
-        """Ends the iteration."""
+        """Ends the iteration, from any thread or task."""
         self._closed = True
-        connection = self._connection
-        if connection is not None:
-            await connection.disconnect()
+        if self._connection is not None:
+            interrupt(self._connection)
+        if not self._is_reading:
+            await self._drop()
 
     async def __aenter__(self) -> "AsyncWatch":
         return self

@@ -12,17 +12,14 @@ from .connection import Pool, Single
 from .watch import Watch
 
 
-def same(reply: Any) -> Any:
-    return reply
-
-
 class Client(Commands):
     """A client of the countdownd on this machine.
 
     It finds the socket as countdownctl does: `path`, else COUNTDOWND_SOCKET, else
     /run/countdownd/countdownd.sock. It connects when it needs to, and fails at once when the daemon
-    is down. Any number of threads or tasks can share it. `timeout` is how long to wait for a reply,
-    in seconds: 5 if it is not given.
+    is down. Any number of threads or tasks can share it. `timeout` is how long a call takes at
+    most, in seconds: 5 if it is not given. docs/reference/clients.md says what happens when calls
+    are cancelled, replies are lost or the daemon is down.
     """
 
     def __init__(self, path: str | None = None, *, timeout: float | None = None) -> None:
@@ -33,9 +30,14 @@ class Client(Commands):
     def path(self) -> str:
         return self._pool.path
 
+    @property
+    def timeout(self) -> float:
+        return self._pool.timeout
+
     def command(self, *words: object) -> Any:
-        """Sends any command, and returns its reply as it came."""
-        return self._pool.call(words, same, False)
+        """Sends any command, and returns its reply as it came. One that would break a connection
+        which others share, such as MULTI, is a ValueError: use `connected`."""
+        return self._pool.command(words)
 
     def watch(
         self, *patterns: str, since: str | None = None, snapshots: bool = True
@@ -46,7 +48,9 @@ class Client(Commands):
         that the event log has; else it reports a `gap`. `since` is the `cursor` of the last event
         that you have, on this host or another one of its fleet: the events after it come first.
         """
-        return Watch(self._pool, patterns, since, snapshots)
+        watch = Watch(self._pool, patterns, since, snapshots)
+        self._pool.watches.add(watch)
+        return watch
 
     def connected(self) -> "Connected":
         """Returns a client with one connection: what has `owner="connection"` ends with it.
@@ -56,6 +60,7 @@ class Client(Commands):
         return Connected(self._pool.path, self._pool.given_timeout)
 
     def close(self) -> None:
+        """Ends calls and watches. A call that is under way, or that comes later, raises Closed."""
         self._pool.close()
 
     def __enter__(self) -> "Client":
@@ -74,7 +79,7 @@ class Connected(Commands):
 
     def command(self, *words: object) -> Any:
         """Sends any command, and returns its reply as it came."""
-        return self._pool.call(words, same, False)
+        return self._pool.command(words)
 
     def close(self) -> None:
         self._pool.close()

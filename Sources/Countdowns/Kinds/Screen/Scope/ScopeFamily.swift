@@ -36,7 +36,8 @@ let scopeCommands: [CommandSpec] = [
       .duration("TTL", "Changes the lease.", { $0.ttl = $1 }, lasting: true),
       .generation({ $0.generation = $1 }),
     ],
-    "Renew the lease of a scope.", into: (ttl: nil as Interval?, generation: nil as Generation?),
+    "Renew the lease of a scope.", flags: [.write, .fast, .harmlessAgain],
+    into: (ttl: nil as Interval?, generation: nil as Generation?),
     { call, key, lease throws(EngineError) in
       try call.engine.touchScope(
         key, ttl: lease.ttl, generation: lease.generation, at: call.now)

@@ -1,0 +1,351 @@
+"""The clients' contract, docs/reference/clients.md: each case runs against the client of each language."""
+
+import contextlib
+import tempfile
+import threading
+import time
+
+import pytest
+
+import contract_tools as contract
+from contract_tools import CLOSE, CUT, HOLD, Failure, answer, failed, line
+from countdownd import PATIENCE, eventually
+
+START = ("COUNTDOWN", "START")
+
+
+@pytest.fixture
+def server():
+    # Paths of sockets are short.
+    with tempfile.TemporaryDirectory(prefix="contract-") as folder:
+        server = contract.Server(f"{folder}/socket").start()
+        yield server
+        server.stop()
+
+
+@pytest.fixture(params=contract.LANGUAGES)
+def driver(request, server):
+    driver = contract.driver(request.param, server.path)
+    yield driver
+    driver.end()
+
+
+@pytest.fixture
+def opened(driver):
+    driver.do("open")
+    return driver
+
+
+def ended(driver, number):
+    """Returns how a watch ended, whatever it returned before."""
+    while "end" not in (result := driver.result(number)):
+        pass
+    return result
+
+
+# Cancelled
+
+
+def test_a_call_that_is_cancelled_before_it_is_written_sends_nothing(server, opened):
+    assert opened.call("ping")["value"] == "PONG"
+    for _ in range(20):
+        result = opened.call("start", is_cancelled=True)
+        assert failed(result, "cancelled") and not failed(result, "unsure"), result
+    opened.call("ping")
+    assert not server.requests(*START)
+
+
+def test_a_call_that_is_cancelled_later_says_that_it_may_have_run(server, opened):
+    server.script["COUNTDOWN START"] = HOLD
+    for count in range(1, 6):
+        call = opened.begin("call", call="start")
+        server.wait_for(*START, count=count)
+        opened.do("cancel", of=call)
+        result = opened.result(call)
+        assert failed(result, "cancelled") and failed(result, "unsure"), result
+        assert not failed(result, "down"), result
+    # The late reply is nobody else's.
+    assert opened.call("ping")["value"] == "PONG"
+
+
+def test_a_deadline_of_the_language_is_recognizable(server, opened):
+    """Each time, whichever notices it first."""
+    server.script["COUNTDOWN START"] = HOLD
+    for _ in range(20):
+        result = opened.call("start", within_ms=15)
+        assert failed(result, "timeout"), result
+        assert not failed(result, "down"), result
+    before = len(server.requests(*START))
+    assert failed(opened.call("start", within_ms=1000), "unsure")
+    assert len(server.requests(*START)) == before + 1
+
+
+# Lost replies
+
+
+@pytest.mark.parametrize("loss", [CLOSE, CUT], ids=["closed", "cut"])
+def test_the_repetition_of_a_lost_call_has_the_first_answer(server, opened, loss):
+    server.script["COUNTDOWN START"] = [loss, answer(reason="repeated")]
+    assert opened.call("start")["value"] == "accepted"
+    first, second = server.requests(*START)
+    assert first == second and "TOKEN" in first
+
+
+def test_a_token_of_the_program_stays_repeated(server, opened):
+    server.script["COUNTDOWN START"] = [CLOSE, answer(reason="repeated")]
+    assert opened.call("start", token="t")["value"] == "repeated"
+
+
+def test_a_command_that_is_harmless_is_repeated(server, opened):
+    server.script["ONCE DONE"] = [CLOSE, answer(False, "duplicate", state="done", result="r")]
+    assert opened.call("done")["value"] == "accepted"
+    assert len(server.requests("ONCE", "DONE")) == 2
+
+
+def test_a_result_of_somebody_else_stays_refused(server, opened):
+    server.script["ONCE DONE"] = [CLOSE, answer(False, "duplicate", state="done", result="other")]
+    assert opened.call("done")["value"] == "refused"
+
+
+def test_a_command_that_may_do_harm_is_not_repeated(server, opened):
+    server.script["TIMER SET"] = CLOSE
+    result = opened.call("set")
+    assert failed(result, "unsure") and not failed(result, "down"), result
+    assert len(server.requests("TIMER", "SET")) == 1
+
+
+@pytest.mark.parametrize("loss", [CLOSE, CUT], ids=["closed", "cut"])
+def test_if_the_repetition_fails_too_the_call_may_have_run(server, opened, loss):
+    server.script["COUNTDOWN START"] = loss
+    result = opened.call("start")
+    assert failed(result, "unsure") and not failed(result, "down"), result
+    assert len(server.requests(*START)) == 2
+
+
+def test_if_the_daemon_is_down_for_the_repetition_the_call_may_have_run(server, opened):
+    def stop(one, words):
+        server.stop()
+        return CLOSE
+
+    server.script["COUNTDOWN START"] = stop
+    result = opened.call("start")
+    assert failed(result, "unsure") and not failed(result, "down"), result
+
+
+# Down, or hanging
+
+
+def test_a_call_fails_at_once_while_the_daemon_is_down(server, opened):
+    server.stop()
+    result = opened.call("start")
+    assert failed(result, "down") and not failed(result, "unsure"), result
+    server.start()
+    server.script["COUNTDOWN START"] = answer()
+    assert opened.call("start")["value"] == "accepted"
+
+
+def test_a_watch_waits_for_the_daemon(server, opened):
+    server.stop()
+    watch = opened.begin("watch", patterns=["timer:*"])
+    assert failed(opened.call("ping"), "down")
+    server.start()
+    server.subscribed.get(timeout=PATIENCE).publish("timer:a", seq=1)
+    assert opened.result(watch)["key"] == "a"
+    opened.do("end", of=watch)
+    assert not failed(ended(opened, watch), "down")
+
+
+def test_there_is_a_timeout_if_the_program_sets_none(driver):
+    assert driver.do("open")["timeout_ms"] > 0
+
+
+def test_a_daemon_that_hangs_is_given_up(server, driver):
+    driver.do("open", timeout_ms=300)
+    assert driver.call("ping")["value"] == "PONG"
+    server.script["COUNTDOWN START"] = HOLD
+    begin = time.monotonic()
+    result = driver.call("start")
+    assert time.monotonic() - begin > 0.25
+    assert failed(result, "unsure") and not failed(result, "down"), result
+    # Its time is over, so it is not repeated.
+    assert len(server.requests(*START)) == 1
+
+
+def test_a_daemon_that_hangs_is_given_up_while_connecting(server, driver):
+    driver.do("open", timeout_ms=300)
+    server.script.update({"HELLO": HOLD, "COUNTDOWN START": HOLD, "CLIENT": HOLD})
+    result = driver.call("start")
+    # Without HELLO, the command itself is what hangs.
+    assert failed(result, "unsure" if server.requests(*START) else "down"), result
+    assert server.count == 1
+
+
+# Closed
+
+
+def test_calls_and_watches_end_when_the_client_is_closed(server, opened):
+    watch = opened.begin("watch", patterns=["timer:*"])
+    server.subscribed.get(timeout=PATIENCE)
+    server.script["COUNTDOWN START"] = HOLD
+    call = opened.begin("call", call="start")
+    server.wait_for(*START)
+    opened.do("close")
+    result = opened.result(call)
+    assert failed(result, "closed") and failed(result, "unsure"), result
+    assert "end" in ended(opened, watch)
+    count = server.count
+    result = opened.call("ping")
+    assert failed(result, "closed") and not failed(result, "unsure"), result
+    eventually(lambda: not server.open, "no connection is left")
+    assert server.count == count
+
+
+def test_lost_connections_leave_none_behind(server, opened):
+    server.script["TIMER SET"] = CLOSE
+    for _ in range(10):
+        opened.call("set")
+        opened.call("ping")
+    eventually(lambda: len(server.open) <= 1, lambda: f"{len(server.open)} connections")
+
+
+# Wrong calls
+
+
+def test_a_wrong_argument_is_an_error_of_the_language(server, opened):
+    for call in ("wrong", "missing"):
+        result = opened.call(call)
+        assert failed(result, "argument") and not failed(result, "unsure"), result
+    assert not server.requests("TIMER") and not server.requests("COUNTDOWN")
+
+
+@pytest.mark.parametrize("words", [
+    ("CLIENT", "REPLY", "SKIP"), ("MONITOR",), ("multi",), ("SUBSCRIBE", "timer:a"), ("HELLO", "2"),
+    ("Client", "reply", "off"), ("RESET",), ("QUIT",)], ids=" ".join)  # fmt: skip
+def test_a_raw_command_that_breaks_a_shared_connection_is_refused(server, opened, words):
+    opened.call("ping")
+    seen = len(server.seen)
+    result = opened.call("raw", words=words)
+    assert failed(result, "argument") and not failed(result, "unsure"), result
+    assert len(server.seen) == seen
+    assert opened.call("raw", words=["PING"])["value"] == "PONG"
+
+
+def test_a_raw_command_without_words_is_refused(opened):
+    assert failed(opened.call("raw", words=[]), "argument")
+
+
+# Watches
+
+
+def test_every_event_has_a_cursor(server, opened):
+    watch = opened.begin("watch", patterns=["timer:a"])
+    one = server.subscribed.get(timeout=PATIENCE)
+    one.publish("timer:a", event="snapshot", seq=1)
+    one.publish("timer:a", seq=2)
+    assert [opened.result(watch)["cursor"] for _ in range(2)] == ["c0", "c0-2"]
+
+
+def test_a_watch_without_permission_ends(server, opened):
+    server.script["PSUBSCRIBE"] = Failure("NOPERM not for you")
+    assert failed(ended(opened, opened.begin("watch", patterns=["timer:*"])), "NOPERM")
+
+
+def test_a_watch_that_loses_its_permission_ends(server, opened):
+    watch = opened.begin("watch", patterns=["timer:*"])
+    one = server.subscribed.get(timeout=PATIENCE)
+    server.script["PSUBSCRIBE"] = Failure("NOPERM not any more")
+    one.close()
+    assert failed(ended(opened, watch), "NOPERM")
+
+
+@pytest.mark.parametrize("code", ["LOADING", "UNAVAILABLE"])
+def test_a_watch_waits_for_a_daemon_that_is_not_ready(server, opened, code):
+    server.script["EVENTS CURSOR"] = [Failure(f"{code} not yet"), "c0"]
+    watch = opened.begin("watch", patterns=["timer:*"])
+    server.subscribed.get(timeout=PATIENCE).publish("timer:a", seq=1)
+    assert opened.result(watch)["key"] == "a"
+
+
+def test_a_watch_catches_up_in_pages(server, opened):
+    """The second page is read only once the program has the first."""
+    first = threading.Event()
+
+    def page(one, words):
+        place = int(words[2][1:].partition("-")[0])
+        if place > 1:
+            assert first.wait(PATIENCE)
+        return {
+            "complete": True, "more": place < 3, "last_seq": place, "cursor": f"c{place + 1}",
+            "events": [["timer:a", line("timer:a", seq=place)]]}
+
+    server.script["EVENTS SINCE"] = page
+    watch = opened.begin("watch", patterns=["timer:a"], since="c1")
+    assert opened.result(watch)["seq"] == 1
+    first.set()
+    assert [opened.result(watch)["seq"] for _ in range(2)] == [2, 3]
+    server.subscribed.get(timeout=PATIENCE).publish("timer:a", seq=4)
+    result = opened.result(watch)
+    assert (result["seq"], result["cursor"]) == (4, "c4-4")
+
+
+def test_an_event_that_comes_both_ways_is_reported_once(server, opened):
+    def missed(one, words):
+        server.last.publish("timer:a", seq=7)
+        server.last.publish("timer:a", seq=8)
+        return {"complete": True, "more": False, "last_seq": 7, "cursor": "c7",
+                "events": [["timer:a", line("timer:a", seq=6)], ["timer:a", line("timer:a", seq=7)]]}  # fmt: skip
+
+    def subscribe(one, words):
+        server.last = one
+        return server.subscribe(one, words)
+
+    server.script.update({"EVENTS SINCE": missed, "SUBSCRIBE": subscribe})
+    watch = opened.begin("watch", patterns=["timer:a"], since="c5")
+    assert [opened.result(watch)["seq"] for _ in range(3)] == [6, 7, 8]
+
+
+def test_missing_events_are_reported_as_a_gap(server, opened):
+    server.script["EVENTS SINCE"] = {
+        "complete": False, "more": False, "events": [], "cursor": "c9", "last_seq": 9}
+    watch = opened.begin("watch", patterns=["timer:a"], since="c1")
+    result = opened.result(watch)
+    assert result["name"] == "gap" and result["cursor"]
+
+
+def test_a_slow_reader_of_events_is_bounded_and_then_has_a_gap(server, opened):
+    """Events that a program does not read fill no memory: the client stops to take them."""
+    watch = opened.begin("watch", patterns=["timer:*"], count=1)
+    one = server.subscribed.get(timeout=PATIENCE)
+    server.script["EVENTS SINCE"] = {
+        "complete": False, "more": False, "events": [], "cursor": "c1", "last_seq": 1}
+    one.far.settimeout(3)
+    sent = 0
+    with contextlib.suppress(OSError):
+        # As the daemon does, the server gives up a client that does not read.
+        for sent in range(40_000):
+            one.publish("timer:a", seq=sent + 1, payload="x" * 1000)
+    one.close()
+    assert sent < 39_000
+    opened.result(watch)
+    opened.do("more", of=watch, count=1 << 17)
+    seen = 1
+    while (result := opened.result(watch))["name"] != "gap":
+        seen += 1
+        assert result["seq"] == seen
+    assert seen <= sent
+    server.subscribed.get(timeout=PATIENCE).publish("timer:a", seq=50_000)
+    assert opened.result(watch)["seq"] == 50_000
+
+
+def test_pauses_grow_until_a_connection_has_lasted(server, opened):
+    moments = []
+
+    def subscribe(one, words):
+        moments.append(time.monotonic())
+        server.subscribe(one, words)
+        return CLOSE
+
+    server.script["PSUBSCRIBE"] = subscribe
+    opened.begin("watch", patterns=["timer:*"])
+    eventually(lambda: len(moments) >= 9, "it connects again")
+    assert moments[8] - moments[7] > 0.2
