@@ -6,6 +6,12 @@ import Wire
 // Users see replies and their properties without an import of their own.
 @_exported public import enum Wire.RESPValue
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// A client of the timer daemon countdownd.
 ///
 ///     let client = try await Client.connect()
@@ -24,8 +30,14 @@ import Wire
 ///
 /// Each `events` sequence uses its own connection and reconnects automatically.
 public final class Client: Sendable {
-  /// The default path of the daemon's socket.
-  public static let defaultPath = "/run/countdownd/countdownd.sock"
+  /// The path of the daemon's socket: `COUNTDOWND_SOCKET` of the environment, or the usual one.
+  public static var defaultPath: String {
+    let path = ProcessInfo.processInfo.environment["COUNTDOWND_SOCKET"] ?? ""
+    return path.isEmpty ? usualPath : path
+  }
+
+  /// Where the daemon of the system listens.
+  package static let usualPath = "/run/countdownd/countdownd.sock"
 
   /// The version of this library, which `CLIENT LIST` shows.
   public static let version = ProductVersion.current

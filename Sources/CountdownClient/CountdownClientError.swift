@@ -55,8 +55,8 @@ public enum CountdownClientError: Error, Hashable, Sendable {
 extension CountdownClientError: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .daemonNotRunning(Client.defaultPath):
-      return "no countdownd listens at \(Client.defaultPath); start it with "
+    case .daemonNotRunning(Client.usualPath):
+      return "no countdownd listens at \(Client.usualPath); start it with "
         + "'systemctl start countdownd.socket', or give the path of another socket"
     case .daemonNotRunning(let path):
       return "no countdownd listens at \(path); start one with 'countdownd --socket \(path)', or "

@@ -46,7 +46,7 @@ struct Session {
   init(
     socket: String?, json: Bool = false, showsGenerations: Bool = false, patience: Duration?
   ) {
-    path = socket ?? Output.environment("COUNTDOWND_SOCKET") ?? Client.defaultPath
+    path = socket ?? Client.defaultPath
     self.json = json
     var style = Output.style
     style.showsGenerations = showsGenerations
@@ -110,8 +110,8 @@ struct Session {
 
   func explain(_ error: CountdownClientError) -> String {
     switch error {
-    case .daemonNotRunning(Client.defaultPath):
-      return "no countdownd listens at \(Client.defaultPath); start it with "
+    case .daemonNotRunning(Client.usualPath):
+      return "no countdownd listens at \(Client.usualPath); start it with "
         + "'systemctl start countdownd.socket', or give --socket"
     case .daemonNotRunning(let path):
       return "no countdownd listens at \(path); start one with 'countdownd --socket "

@@ -234,7 +234,7 @@ import Testing
     }
     #expect(
       "\(CountdownClientError.daemonNotRunning(path: missing))".contains("countdownd --socket"))
-    let usual = CountdownClientError.daemonNotRunning(path: Client.defaultPath)
+    let usual = CountdownClientError.daemonNotRunning(path: "/run/countdownd/countdownd.sock")
     #expect("\(usual)".contains("systemctl start"))
     await #expect(throws: CountdownClientError.notASocket(path: "/etc/passwd")) {
       try await Client.connect(path: "/etc/passwd")
