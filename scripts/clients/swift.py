@@ -31,6 +31,9 @@ FIELDS = {
 # Handled by hand: they need a connection of their own.
 OMITTED = {"SCOPE HANDLE", "SCOPE UNHANDLE", "EVENTS SINCE", "EVENTS CURSOR", "EVENTS LAST"}
 
+# Commands without a token that change nothing the second time.
+REPEATABLE = {"COUNTDOWN PASS", "COUNTDOWN REFUND", "ONCE DONE"}
+
 # Whoever asks these wants to know the answer.
 QUESTIONS = {
     "COUNTDOWN START", "COUNTDOWN RESEND", "COUNTDOWN ATTEMPT", "THROTTLE TAKE", "ONCE BEGIN",
@@ -249,6 +252,8 @@ class Methods:
         if type_ and writes and command.schema["name"] not in QUESTIONS:
             text += "  @discardableResult\n"
         made = "Command" if writes else "Command.reading"
+        if command.schema["name"] in REPEATABLE:
+            made = "Command.repeatable"
         returns = f" -> {type_}" if type_ else ""
         return (
             f"{text}  public func {quoted(names.camel(command.method))}({', '.join(parameters)}) async throws{returns} {{\n"

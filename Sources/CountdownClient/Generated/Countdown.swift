@@ -257,7 +257,7 @@ public struct CountdownCommands: Sendable {
   @discardableResult
   public func refund(_ key: String, generation: Int) async throws -> Answer<CountdownView> {
     try await client.answer(
-      Command("COUNTDOWN", "REFUND", key, options: ["GENERATION": generation]))
+      Command.repeatable("COUNTDOWN", "REFUND", key, options: ["GENERATION": generation]))
   }
 
   /// Forget the sends and codes of a key, as if nothing had been sent or tried.
@@ -297,7 +297,8 @@ public struct CountdownCommands: Sendable {
   ///   - generation: Applies to this generation only; `STALE` for another one.
   @discardableResult
   public func pass(_ key: String, generation: Int? = nil) async throws -> Answer<CountdownView> {
-    try await client.answer(Command("COUNTDOWN", "PASS", key, options: ["GENERATION": generation]))
+    try await client.answer(
+      Command.repeatable("COUNTDOWN", "PASS", key, options: ["GENERATION": generation]))
   }
 }
 

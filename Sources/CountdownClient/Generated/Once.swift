@@ -78,7 +78,7 @@ public struct OnceCommands: Sendable {
     OnceView
   > {
     try await client.answer(
-      Command("ONCE", "DONE", key, result, options: ["GENERATION": generation]))
+      Command.repeatable("ONCE", "DONE", key, result, options: ["GENERATION": generation]))
   }
 
   /// Give up, so that the next request is accepted again.
