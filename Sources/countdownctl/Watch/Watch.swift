@@ -103,7 +103,7 @@ struct Watch: SessionCommand {
       case _ where event.name == .cancelled: return .refused
       case .ready: waiting?.remove(event.channel)
       case .idle: return .refused
-      case .counting, .paused, nil: break
+      default: break
       }
       if waiting?.isEmpty == true { return .success }
     }
