@@ -184,7 +184,8 @@ extension Client {
   }
 
   func answer<View: EntityView>(_ command: Command) async throws -> Answer<View> {
-    Answer(view: try View(try await reply(to: command).ofOneView))
+    let view = try View(try await reply(to: command).ofOneView)
+    return Answer(view: view, timeHelps: !command.isAboutCode)
   }
 
   func answerIfAny<View: EntityView>(_ command: Command) async throws -> Answer<View>? {
