@@ -205,24 +205,28 @@ public final class Client: Sendable {
   ///
   /// The sequence ends when its iterator is released, and with `close()`. Iterate it once.
   ///
-  /// - Throws: during iteration: `CountdownClientError` if the first connection fails or the daemon
-  ///   refuses the client, `CancellationError` when the task is cancelled.
+  /// It waits for a daemon that is not running yet.
+  ///
+  /// - Throws: during iteration: `CountdownClientError` if the first connection fails otherwise or
+  ///   the daemon refuses the client, `CancellationError` when the task is cancelled.
   public func events(_ channels: EventChannel...) -> CountdownEvents { events(channels) }
 
   /// Subscribes to the events of entities, as `events(_:)` does.
   public func events(_ channels: [EventChannel]) -> CountdownEvents {
-    events(channels, ticks: nil)
+    events(channels, waits: true, ticks: nil)
   }
 
   /// Subscribes as `events(_:)` does, but drops ticks unparsed on channels for which `ticks`
   /// returns false.
+  ///
+  /// - Parameter waits: whether to wait for a daemon that is not running yet.
   package func events(
-    _ channels: [EventChannel], ticks: (@Sendable (String) -> Bool)?
+    _ channels: [EventChannel], waits: Bool, ticks: (@Sendable (String) -> Bool)?
   ) -> CountdownEvents {
     subscribe(
       .init(
         channels: Set(channels.filter { !$0.isPattern }.map(\.name)),
-        patterns: Set(channels.filter(\.isPattern).map(\.name)), ticks: ticks)
+        patterns: Set(channels.filter(\.isPattern).map(\.name)), waits: waits, ticks: ticks)
     ).0
   }
 
@@ -249,7 +253,8 @@ public final class Client: Sendable {
   public func handle(
     _ event: String, at scope: String, captures: Bool = false
   ) -> CountdownEvents {
-    subscribe(.init(duties: [["SCOPE", "HANDLE", scope, event] + (captures ? ["CAPTURE"] : [])])).0
+    let duty = ["SCOPE", "HANDLE", scope, event] + (captures ? ["CAPTURE"] : [])
+    return subscribe(.init(duties: [duty], waits: true)).0
   }
 
   private func subscribe(_ request: Subscription.Request) -> (CountdownEvents, Subscription) {
@@ -268,6 +273,11 @@ public final class Client: Sendable {
       subscription.finish(throwing: CountdownClientError.clientClosed)
     }
     return (events, subscription)
+  }
+
+  /// Requests a snapshot for all observers of an entity.
+  func requestSnapshot(of kind: CountdownEvent.Kind, _ key: String) {
+    hub.withLockedValue { $0 }?.requestSnapshot(channel: "\(kind.rawValue):\(key)")
   }
 
   /// Registers an observer for the events of an entity. All observers share one connection.
