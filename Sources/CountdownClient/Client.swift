@@ -6,6 +6,12 @@ import Wire
 // Users see replies and their properties without an import of their own.
 @_exported public import enum Wire.RESPValue
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// A client of the timer daemon countdownd.
 ///
 ///     let client = try await Client.connect()
@@ -15,17 +21,24 @@ import Wire
 ///     }
 ///     for try await event in client.events(.countdown("+4512345678")) {
 ///       print(event.name, event.countdown?.stepsLeft ?? 0)
+///       if event.countdown?.state == .ready { break }
 ///     }
 ///
 /// Commands share one connection; concurrent calls are pipelined. When the connection is lost, the
 /// client connects again. It repeats a call if that is safe, with a token of its own if the command
-/// takes one and the caller gave none. Other unanswered calls fail with `connectionClosed`: whether
-/// the daemon ran them is unknown, and `generation` makes it safe to repeat them.
+/// takes one and the caller gave none. Other unanswered calls fail with `unsure`: the daemon may
+/// have run them, and `generation` makes it safe to repeat them.
 ///
 /// Each `events` sequence uses its own connection and reconnects automatically.
 public final class Client: Sendable {
-  /// The default path of the daemon's socket.
-  public static let defaultPath = "/run/countdownd/countdownd.sock"
+  /// The path of the daemon's socket: `COUNTDOWND_SOCKET` of the environment, or the usual one.
+  public static var defaultPath: String {
+    let path = ProcessInfo.processInfo.environment["COUNTDOWND_SOCKET"] ?? ""
+    return path.isEmpty ? usualPath : path
+  }
+
+  /// Where the daemon of the system listens.
+  package static let usualPath = "/run/countdownd/countdownd.sock"
 
   /// The version of this library, which `CLIENT LIST` shows.
   public static let version = ProductVersion.current
@@ -63,7 +76,8 @@ public final class Client: Sendable {
   ///   - path: the path of the socket, at most 107 bytes.
   ///   - name: the name that `CLIENT LIST` shows, without spaces.
   ///   - connectTimeout: the time limit for connecting; nil: none.
-  ///   - timeout: the time limit for a reply; nil: none. `withTimeout` sets another.
+  ///   - timeout: the time limit of a call, connecting included; nil: none. `withTimeout` sets
+  ///     another.
   ///   - group: the threads for I/O; nil: the shared threads of the process.
   public static func connect(
     path: String = defaultPath, name: String? = nil, connectTimeout: Duration? = .seconds(10),
@@ -85,7 +99,8 @@ public final class Client: Sendable {
       group: group ?? MultiThreadedEventLoopGroup.singleton)
   }
 
-  /// Closes all connections: event sequences end, and later calls throw `clientClosed`.
+  /// Closes all connections: event sequences end, and calls throw `clientClosed`, also those under
+  /// way.
   public func close() async {
     let open = subscriptions.withLockedValue { subscriptions in
       defer { subscriptions = nil }
@@ -101,10 +116,12 @@ public final class Client: Sendable {
   ///
   ///     let reply = try await client.send("COUNTDOWN", "GET", "+4512345678")
   ///
-  /// Cancelling the task stops the wait, not the command. Do not send `HELLO` or `RESET`: the
-  /// client relies on RESP3.
+  /// If the task is cancelled before the command is written, nothing is sent. Later, that stops the
+  /// wait, not the command. Commands that would change what others receive on the shared connection
+  /// are refused, such as `CLIENT REPLY` and `MULTI`.
   ///
-  /// - Throws: `CountdownClientError`, `.server` for an error reply; `CancellationError`.
+  /// - Throws: `CountdownClientError`: `.server` for an error reply, `.unsure` if no reply came;
+  ///   `CancellationError` if nothing was sent.
   public func send(_ arguments: String...) async throws -> RESPValue {
     try await send(arguments)
   }
@@ -116,23 +133,46 @@ public final class Client: Sendable {
 
   /// Sends a command of arbitrary bytes and returns its reply, as `send(_:)` does.
   public func send(bytes arguments: [[UInt8]]) async throws -> RESPValue {
-    try Self.check(name: arguments.first)
-    let reply = try await link.connection().send(arguments, timeout: effectiveTimeout)
+    try Self.check([arguments])
+    return try await send(unchecked: arguments, timeLimit)
+  }
+
+  /// Sends a command as `send(bytes:)` does, also one that is refused on a shared connection.
+  package func send(unchecked arguments: [[UInt8]]) async throws -> RESPValue {
+    try await send(unchecked: arguments, timeLimit)
+  }
+
+  func send(unchecked arguments: [[UInt8]], _ limit: TimeLimit?) async throws -> RESPValue {
+    let reply = try await replies(to: [arguments], limit)[0]
     if case .error(let text) = reply { throw CountdownClientError(reply: text) }
     return reply
   }
 
+  private func replies(
+    to commands: [[[UInt8]]], _ limit: TimeLimit?
+  ) async throws -> [RESPValue] {
+    do {
+      return try await link.connection(limit).send(all: commands, limit)
+    } catch CountdownClientError.connectionClosed {
+      // Nothing was sent.
+      return try await link.connection(limit).send(all: commands, limit)
+    }
+  }
+
   /// Sends commands in one write and returns their replies in order, with error replies as values.
+  ///
+  /// A transaction fits into one call, from `MULTI` to `EXEC`.
   ///
   /// - Throws: if connecting fails, or the connection is lost before the last reply.
   public func pipeline(
     _ commands: [[String]]
   ) async throws -> [RESPValue] {
-    for command in commands { try Self.check(name: command.first?.utf8) }
-    return try await link.connection().send(all: commands, timeout: effectiveTimeout)
+    let commands = commands.map { $0.map { Array($0.utf8) } }
+    try Self.check(commands)
+    return try await replies(to: commands, timeLimit)
   }
 
-  /// Runs calls with another time limit for each reply.
+  /// Runs calls with another time limit for each, connecting included.
   ///
   ///     try await client.withTimeout(.seconds(1)) {
   ///       try await client.countdown.start("+4512345678", count: 60)
@@ -146,21 +186,8 @@ public final class Client: Sendable {
     try await Self.$taskTimeout.withValue(.some(timeout), operation: body, isolation: isolation)
   }
 
-  private var effectiveTimeout: Duration? { Self.taskTimeout ?? timeout }
-
-  private static func check(
-    name: (some Collection<UInt8>)?
-  ) throws(CountdownClientError) {
-    guard let name else { throw .invalidUse("a command has a name") }
-    // No reply would follow, so later replies would go to the wrong commands.
-    if answersWithPushes(name) { throw .invalidUse("subscribe with events(_:)") }
-  }
-
-  /// Returns whether pushes answer a command in RESP3, so that no reply follows.
-  package static func answersWithPushes(_ command: some Collection<UInt8>) -> Bool {
-    ["SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE"]
-      .contains(String(decoding: command, as: UTF8.self).uppercased())
-  }
+  /// The limit of a call that begins now.
+  var timeLimit: TimeLimit? { (Self.taskTimeout ?? timeout).map(TimeLimit.init) }
 
   // MARK: Events
 
@@ -178,24 +205,28 @@ public final class Client: Sendable {
   ///
   /// The sequence ends when its iterator is released, and with `close()`. Iterate it once.
   ///
-  /// - Throws: during iteration: `CountdownClientError` if the first connection fails or the daemon
-  ///   refuses the client, `CancellationError` when the task is cancelled.
+  /// It waits for a daemon that is not running yet.
+  ///
+  /// - Throws: during iteration: `CountdownClientError` if the first connection fails otherwise or
+  ///   the daemon refuses the client, `CancellationError` when the task is cancelled.
   public func events(_ channels: EventChannel...) -> CountdownEvents { events(channels) }
 
   /// Subscribes to the events of entities, as `events(_:)` does.
   public func events(_ channels: [EventChannel]) -> CountdownEvents {
-    events(channels, ticks: nil)
+    events(channels, waits: true, ticks: nil)
   }
 
   /// Subscribes as `events(_:)` does, but drops ticks unparsed on channels for which `ticks`
   /// returns false.
+  ///
+  /// - Parameter waits: whether to wait for a daemon that is not running yet.
   package func events(
-    _ channels: [EventChannel], ticks: (@Sendable (String) -> Bool)?
+    _ channels: [EventChannel], waits: Bool, ticks: (@Sendable (String) -> Bool)?
   ) -> CountdownEvents {
     subscribe(
       .init(
         channels: Set(channels.filter { !$0.isPattern }.map(\.name)),
-        patterns: Set(channels.filter(\.isPattern).map(\.name)), ticks: ticks)
+        patterns: Set(channels.filter(\.isPattern).map(\.name)), waits: waits, ticks: ticks)
     ).0
   }
 
@@ -222,7 +253,8 @@ public final class Client: Sendable {
   public func handle(
     _ event: String, at scope: String, captures: Bool = false
   ) -> CountdownEvents {
-    subscribe(.init(duties: [["SCOPE", "HANDLE", scope, event] + (captures ? ["CAPTURE"] : [])])).0
+    let duty = ["SCOPE", "HANDLE", scope, event] + (captures ? ["CAPTURE"] : [])
+    return subscribe(.init(duties: [duty], waits: true)).0
   }
 
   private func subscribe(_ request: Subscription.Request) -> (CountdownEvents, Subscription) {
@@ -241,6 +273,11 @@ public final class Client: Sendable {
       subscription.finish(throwing: CountdownClientError.clientClosed)
     }
     return (events, subscription)
+  }
+
+  /// Requests a snapshot for all observers of an entity.
+  func requestSnapshot(of kind: CountdownEvent.Kind, _ key: String) {
+    hub.withLockedValue { $0 }?.requestSnapshot(channel: "\(kind.rawValue):\(key)")
   }
 
   /// Registers an observer for the events of an entity. All observers share one connection.

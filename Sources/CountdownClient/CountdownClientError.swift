@@ -1,14 +1,19 @@
 /// An error from the client or from countdownd. The description says how to resolve it.
 ///
-/// Calls throw nothing else, but for `CancellationError` when their task is cancelled:
+/// Calls throw nothing else, but for `CancellationError` if their task is cancelled before the
+/// command is sent. `mayHaveRun` says whether the daemon may have run the command.
 ///
 ///     do {
 ///       try await client.countdown.pause("+4512345678")
 ///     } catch CountdownClientError.server(.notFound, _) {
 ///       // there is none
+///     } catch let error as CountdownClientError where error.mayHaveRun {
+///       // read it
 ///     } catch let error as CountdownClientError {
 ///       print(error)
 ///     }
+///
+/// Later releases may have more cases: keep a `default` in a `switch`.
 public enum CountdownClientError: Error, Hashable, Sendable {
   /// Nothing listens at the path.
   case daemonNotRunning(path: String)
@@ -24,17 +29,26 @@ public enum CountdownClientError: Error, Hashable, Sendable {
   case connectionFailed(path: String, reason: String)
   /// The daemon replied with an error: `code` is its first word.
   case server(code: ErrorCode, message: String)
-  /// The connection was closed before the reply came. Whether the daemon ran the command is
-  /// unknown; the next call connects again.
+  /// The command was sent, and its reply did not come: the daemon may have run it, or not.
+  case unsure(Interruption)
+  /// The connection was closed before the command was sent; the next call connects again.
   case connectionClosed
-  /// `close()` was called.
+  /// `close()` was called. A call that was under way may have run.
   case clientClosed
   /// The daemon sent something that violates the protocol.
   case protocolViolation(String)
-  /// The daemon did not answer within the time limit. It may still run the command.
+  /// The client did not reach the daemon within the time limit, and has sent nothing.
   case timedOut(Duration)
   /// The call itself is wrong, such as a command without a name.
   case invalidUse(String)
+
+  /// Whether the daemon may have run the command.
+  public var mayHaveRun: Bool {
+    switch self {
+    case .unsure, .clientClosed, .protocolViolation, .server(.unsure, _): true
+    default: false
+    }
+  }
 
   /// Reads an error reply: `CODE text`.
   public init(reply: String) {
@@ -52,11 +66,38 @@ public enum CountdownClientError: Error, Hashable, Sendable {
   }
 }
 
+/// Why a call ended before the daemon's reply came.
+public enum Interruption: Sendable, Hashable {
+  /// The task of the call was cancelled.
+  case cancelled
+  /// The time limit was over.
+  case timedOut(Duration)
+  /// The connection was closed.
+  case connectionClosed
+
+  /// The error if the command has not been sent.
+  var errorBeforeSending: any Error {
+    switch self {
+    case .cancelled: CancellationError()
+    case .timedOut(let limit): CountdownClientError.timedOut(limit)
+    case .connectionClosed: CountdownClientError.connectionClosed
+    }
+  }
+}
+
+extension Error {
+  /// Whether a call of `Client` ended because its task was cancelled: before it was sent
+  /// (`CancellationError`), or afterwards (`CountdownClientError.unsure(.cancelled)`).
+  public var isCancellation: Bool {
+    self is CancellationError || self as? CountdownClientError == .unsure(.cancelled)
+  }
+}
+
 extension CountdownClientError: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .daemonNotRunning(Client.defaultPath):
-      return "no countdownd listens at \(Client.defaultPath); start it with "
+    case .daemonNotRunning(Client.usualPath):
+      return "no countdownd listens at \(Client.usualPath); start it with "
         + "'systemctl start countdownd.socket', or give the path of another socket"
     case .daemonNotRunning(let path):
       return "no countdownd listens at \(path); start one with 'countdownd --socket \(path)', or "
@@ -74,8 +115,13 @@ extension CountdownClientError: CustomStringConvertible {
         + "\(path.utf8.count): \(path)"
     case .connectionFailed(let path, let reason): return "cannot connect to \(path): \(reason)"
     case .server(let code, let message): return message.isEmpty ? "\(code)" : "\(code) \(message)"
-    case .connectionClosed: return "countdownd closed the connection before it answered"
-    case .timedOut(let limit): return "countdownd did not answer within \(limit)"
+    case .unsure(.cancelled): return "the call was cancelled; countdownd may have run the command"
+    case .unsure(.timedOut(let limit)):
+      return "countdownd did not answer within \(limit); it may have run the command"
+    case .unsure(.connectionClosed):
+      return "countdownd closed the connection before it answered; it may have run the command"
+    case .connectionClosed: return "countdownd closed the connection; nothing was sent"
+    case .timedOut(let limit): return "could not reach countdownd within \(limit)"
     case .invalidUse(let what): return what
     case .clientClosed: return "this client has been closed"
     case .protocolViolation(let what): return "countdownd broke the protocol: \(what)"

@@ -19,11 +19,30 @@ public protocol TimerInstant: Sendable {
 
 /// A moment of one of the machine's clocks.
 public struct TimerDeadline: Sendable {
-  package enum Base: Int, Sendable { case continuous, suspending, wall }
+  /// `virtual` is the clock of a queue that a test drives.
+  package enum Base: Int, Sendable {
+    case continuous, suspending, wall, virtual
+
+    /// The clock of the machine whose time passes while a test's is frozen.
+    var machine: AlarmClock? {
+      switch self {
+      case .continuous: .boot
+      case .suspending: .uptime
+      case .wall, .virtual: nil
+      }
+    }
+  }
 
   let base: Base
   /// Rounded up, since the clock's epoch.
   let microseconds: UInt64
+}
+
+extension TimerDeadline {
+  /// A moment of a clock whose time passes only when a test says so.
+  package init(virtual sinceEpoch: Duration) {
+    self.init(base: .virtual, microseconds: sinceEpoch.microsecondsRoundedUp)
+  }
 }
 
 extension ContinuousClock.Instant: TimerInstant {

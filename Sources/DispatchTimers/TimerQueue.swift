@@ -20,10 +20,12 @@ import Dispatch
 /// - **Fair.** After every 1,024 due timers of a clock, other work on the queue runs.
 ///
 /// Scheduling and cancelling are O(1), from any thread. The timers end with their `TimerQueue`. A
-/// callback of a repeating timer must not capture the queue strongly: neither would ever be
-/// released.
+/// callback may capture the queue: the handle's release ends both. Only a detached repeating timer
+/// must not, as nothing would ever end it.
 public final class TimerQueue: Sendable {
   private let clock: any Clock<Duration>
+  /// Whether time passes only when a test says so.
+  private let isVirtual: Bool
   private let main: TimerDriver
   /// The drivers of deadlines, made when needed.
   private let others: Lock<[TimerDriver?]>
@@ -40,6 +42,7 @@ public final class TimerQueue: Sendable {
     queue: DispatchQueue = DispatchQueue(label: "DispatchTimers.TimerQueue")
   ) {
     self.clock = clock
+    isVirtual = clock is any ManualClock
     switch clock {
     case is ContinuousClock: main = TimerDriver(clock: .boot, queue: queue)
     case is SuspendingClock: main = TimerDriver(clock: .uptime, queue: queue)
@@ -54,6 +57,7 @@ public final class TimerQueue: Sendable {
   /// Creates a queue with another wall clock, which tests can set.
   package init(queue: DispatchQueue, wallClock: AlarmClock) {
     clock = ContinuousClock()
+    isVirtual = false
     main = TimerDriver(clock: .boot, queue: queue)
     others = Lock([nil, nil, TimerDriver(clock: wallClock, queue: queue)])
   }
@@ -82,6 +86,9 @@ public final class TimerQueue: Sendable {
     switch base {
     case .continuous where clock is ContinuousClock: return main
     case .suspending where clock is SuspendingClock: return main
+    case .virtual:
+      precondition(isVirtual, "a moment of a test's clock needs a queue of it")
+      return main
     default: break
     }
     return others.withLock { [queue, clock] others in
@@ -94,6 +101,7 @@ public final class TimerQueue: Sendable {
       case (.wall, nil): driver = TimerDriver(clock: .wall, queue: queue)
       case (.continuous, _): driver = TimerDriver(clock: .boot, queue: queue)
       case (.suspending, _): driver = TimerDriver(clock: .uptime, queue: queue)
+      case (.virtual, _): driver = main
       }
       others[base.rawValue] = driver
       return driver
@@ -110,8 +118,19 @@ public final class TimerQueue: Sendable {
   func add(
     at deadline: TimerDeadline, _ interval: Duration?, _ tolerance: Duration, _ action: TimerAction
   ) -> TimerHandle {
-    driver(deadline.base).schedule(
-      at: deadline.microseconds, every: interval, tolerance: tolerance, action)
+    let (driver, deadline) = place(deadline)
+    return driver.schedule(at: deadline, every: interval, tolerance: tolerance, action)
+  }
+
+  /// Returns the driver of a deadline, and the deadline by the driver's clock.
+  func place(_ deadline: TimerDeadline) -> (driver: TimerDriver, microseconds: UInt64) {
+    guard isVirtual, let machine = deadline.base.machine else {
+      return (driver(deadline.base), deadline.microseconds)
+    }
+    // The machine's time does not pass on a test's clock: what counts is how far ahead it is.
+    let (away, now, here) = (deadline.microseconds, machine.now, main.clock.now)
+    if away < now { return (main, here - min(here, now - away)) }
+    return (main, here + min(.max - here, away - now))
   }
 
   /// Returns the alarm behind all timers of a clock. For tests.

@@ -45,8 +45,9 @@ public struct TimerTicks: AsyncSequence, Sendable {
   fileprivate let interval: Duration
 
   public func makeAsyncIterator() -> Iterator {
-    let driver = first.map { timers.driver($0.base) } ?? timers.driver
-    let first = first?.microseconds ?? driver.clock.deadline(after: interval)
+    let (driver, first) =
+      first.map { timers.place($0) }
+      ?? (timers.driver, timers.driver.clock.deadline(after: interval))
     return Iterator(
       timers: timers, driver: driver, phase: Phase(deadline: first, every: interval))
   }

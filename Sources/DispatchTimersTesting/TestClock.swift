@@ -14,6 +14,10 @@ public import DispatchTimers
 /// at its own deadline, and have run when it returns: also those on an actor, and those that a
 /// callback schedules. The wall clock of the queue is virtual, too; ``setWallTime(to:)`` sets it.
 ///
+/// Moments of `ContinuousClock` and `SuspendingClock` count as the delay until then, as in
+/// `schedule(at: ContinuousClock.now + …)`. Moments of this clock are exact, as in
+/// `schedule(at: clock.now + …)`.
+///
 /// Tasks can sleep on the clock. What a task does after it has been woken up takes its own time:
 /// wait for it with ``untilPending(_:)``, if it sleeps again, or await its result.
 public final class TestClock: Clock, Sendable {
@@ -25,6 +29,7 @@ public final class TestClock: Clock, Sendable {
 
     public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
     public func duration(to other: Instant) -> Duration { other.offset - offset }
+    public static func + (lhs: Instant, rhs: Duration) -> Instant { lhs.advanced(by: rhs) }
     public static func < (lhs: Instant, rhs: Instant) -> Bool { lhs.offset < rhs.offset }
   }
 
@@ -45,10 +50,13 @@ public final class TestClock: Clock, Sendable {
     var timers: [Timers] = []
     var sleepers: [Int: Sleeper] = [:]
     var lastID = 0
+    /// Whether time is passing, and who else wants to let it pass afterwards.
+    var isAdvancing = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
   /// The continuous clock starts here: not at its epoch, so that deadlines may lie in the past.
-  private static let start: Duration = .seconds(86_400)
+  fileprivate static let start: Duration = .seconds(86_400)
 
   private let state: Lock<State>
 
@@ -70,14 +78,43 @@ public final class TestClock: Clock, Sendable {
 
   /// Lets time pass, and runs what falls due: in the order of the deadlines, each at its own time.
   ///
+  /// Of several calls at once, each begins when the one before has returned: their times add up.
+  ///
   /// - Parameter duration: negative counts as zero. With zero, it runs what is due now.
   public func advance(by duration: Duration) async {
+    await beginAdvancing()
     let target = now.advanced(by: max(duration, .zero))
     while let next = nextInstant, next <= target {
       state.withLock { $0.now = max($0.now, next) }
       await runDue()
     }
     state.withLock { $0.now = target }
+    endAdvancing()
+  }
+
+  private func beginAdvancing() async {
+    await withCheckedContinuation { (turn: CheckedContinuation<Void, Never>) in
+      let isFree = state.withLock { state in
+        if state.isAdvancing {
+          state.waiting.append(turn)
+          return false
+        }
+        state.isAdvancing = true
+        return true
+      }
+      if isFree { turn.resume() }
+    }
+  }
+
+  private func endAdvancing() {
+    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      guard !state.waiting.isEmpty else {
+        state.isAdvancing = false
+        return nil
+      }
+      return state.waiting.removeFirst()
+    }
+    next?.resume()
   }
 
   /// Sets the wall clock, forwards or backwards, and runs the timers that are due by it. Delays do
@@ -98,8 +135,9 @@ public final class TestClock: Clock, Sendable {
   }
 
   /// Waits until at least `count` timers and sleeps are pending: for a task that has yet to sleep.
+  /// Returns early when its task is cancelled, as by the time limit of a test.
   public func untilPending(_ count: Int = 1) async {
-    while pending.count < count { try? await Task.sleep(for: .milliseconds(1)) }
+    while !Task.isCancelled, pending.count < count { try? await Task.sleep(for: .milliseconds(1)) }
   }
 
   private func snapshot() -> (State, [(timers: any VirtualTimers, isWall: Bool)]) {
@@ -167,6 +205,10 @@ public final class TestClock: Clock, Sendable {
       sleeper?.continuation.resume(throwing: CancellationError())
     }
   }
+}
+
+extension TestClock.Instant: TimerInstant {
+  public var timerDeadline: TimerDeadline { TimerDeadline(virtual: TestClock.start + offset) }
 }
 
 extension TestClock: ManualClock {

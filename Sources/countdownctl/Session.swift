@@ -46,7 +46,7 @@ struct Session {
   init(
     socket: String?, json: Bool = false, showsGenerations: Bool = false, patience: Duration?
   ) {
-    path = socket ?? Output.environment("COUNTDOWND_SOCKET") ?? Client.defaultPath
+    path = socket ?? Client.defaultPath
     self.json = json
     var style = Output.style
     style.showsGenerations = showsGenerations
@@ -61,7 +61,9 @@ struct Session {
     try await reply(words.map { Array($0.utf8) })
   }
 
-  func reply(_ words: [[UInt8]]) async throws -> RESPValue { try await client.send(bytes: words) }
+  func reply(_ words: [[UInt8]]) async throws -> RESPValue {
+    try await client.send(unchecked: words)
+  }
 
   /// Reads a list page by page until `body` returns false.
   ///
@@ -110,8 +112,8 @@ struct Session {
 
   func explain(_ error: CountdownClientError) -> String {
     switch error {
-    case .daemonNotRunning(Client.defaultPath):
-      return "no countdownd listens at \(Client.defaultPath); start it with "
+    case .daemonNotRunning(Client.usualPath):
+      return "no countdownd listens at \(Client.usualPath); start it with "
         + "'systemctl start countdownd.socket', or give --socket"
     case .daemonNotRunning(let path):
       return "no countdownd listens at \(path); start one with 'countdownd --socket "
@@ -128,9 +130,11 @@ struct Session {
     // These codes add nothing to the message.
     case .server(.invalid, let message), .server(.notFound, let message): return message
     case .server(let code, let message): return "\(code) \(message)"
-    case .timedOut(let limit): return "\(path) did not answer within \(limit.humanText)"
+    case .timedOut(let limit), .unsure(.timedOut(let limit)):
+      return "\(path) did not answer within \(limit.humanText)"
+    case .unsure(.connectionClosed): return "countdownd closed the connection before it answered"
     case .connectionFailed, .notCountdownd, .connectionClosed, .clientClosed, .protocolViolation,
-      .invalidUse:
+      .invalidUse, .unsure(.cancelled):
       return "\(error)"
     }
   }
@@ -138,10 +142,10 @@ struct Session {
   func exitCode(_ error: CountdownClientError) -> ExitCode {
     switch error {
     case .daemonNotRunning, .notASocket, .notCountdownd, .permissionDenied, .pathTooLong,
-      .connectionFailed, .timedOut:
+      .connectionFailed, .timedOut, .unsure(.timedOut):
       return .unreachable
     case .server(.notFound, _): return .refused
-    case .server, .connectionClosed, .clientClosed, .protocolViolation, .invalidUse:
+    case .server, .connectionClosed, .clientClosed, .protocolViolation, .invalidUse, .unsure:
       return .serverError
     }
   }
@@ -155,8 +159,8 @@ extension CountdownClientError {
     case .daemonNotRunning, .notASocket, .permissionDenied, .pathTooLong, .connectionFailed:
       "UNREACHABLE"
     case .notCountdownd, .protocolViolation: "PROTOCOL"
-    case .timedOut: "TIMEOUT"
-    case .connectionClosed, .clientClosed, .invalidUse: "CLOSED"
+    case .timedOut, .unsure(.timedOut): "TIMEOUT"
+    case .connectionClosed, .clientClosed, .invalidUse, .unsure: "CLOSED"
     }
   }
 }

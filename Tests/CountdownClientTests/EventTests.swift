@@ -70,6 +70,86 @@ import Testing
     #expect(delays.allSatisfy { $0 <= .seconds(1) })
     // Clients that lost the daemon together do not come back together.
     #expect(Set(delays.suffix(50)).count > 40)
+    // A daemon that accepts and hangs up is not asked ten times a second.
+    backoff.connectionLasted(.seconds(1))
+    #expect(backoff.next() >= .milliseconds(500))
+    backoff.connectionLasted(.seconds(60))
+    #expect(backoff.next() < .milliseconds(200))
+  }
+
+  @Test func whatIsRefusedForGoodIsThrown() async throws {
+    let refusal = "NOPERM uid 7 may not connect"
+    let server = try await StandInServer { words, _ in
+      words[0] == "EVENTS" ? "-\(refusal)\r\n" : Self.subscribed(words)
+    }
+    // The log may not be read; then the daemon may not be used at all.
+    for isRefused in [false, true] {
+      server.refusal.withLock { $0 = isRefused ? "-\(refusal)\r\n" : nil }
+      let client = Client.unconnected(path: server.path)
+      let subscription = client.subscription()
+      subscription.add(.countdown("k"))
+      await #expect(throws: CountdownClientError(reply: refusal)) {
+        for try await _ in subscription.events {}
+      }
+    }
+  }
+
+  /// A reader who is far behind while the connection is lost, and a daemon that is busy meanwhile.
+  @Test func tooManyEventsDuringTheCatchUpAreReadFromTheLog() async throws {
+    let numbers = 8...5_007
+    let isBack = Mutex(false)
+    let server = try await StandInServer { words, _ in
+      guard words.starts(with: ["EVENTS", "SINCE"]) else { return Self.subscribed(words) }
+      guard isBack.withLock({ $0 }) else { return nil }
+      func lines(_ numbers: some Sequence<Int>) -> [(String, String)] {
+        numbers.map { ("countdown:k", Self.line("started", $0)) }
+      }
+      if words[2] == "7" {
+        return lines(numbers).map { message($0.0, $0.1) }.joined()
+          + missed(lines(8...10), cursor: "10")
+      }
+      return missed(lines(11...5_007), cursor: "5007")
+    }
+    let client = try await Client.connect(path: server.path)
+    var iterator = client.events(.countdown("k")).makeAsyncIterator()
+    #expect(try await iterator.next()?.name == .snapshot)
+    try await eventually { !server.questions.isEmpty }
+    try await server.stop()
+    isBack.withLock { $0 = true }
+    try await server.listen()
+    var events: [CountdownEvent] = []
+    while events.last?.name != .snapshot {
+      events.append(try #require(try await iterator.next()))
+    }
+    #expect(events.map(\.name).prefix(2) == [.disconnected, .resubscribed])
+    #expect(events.dropFirst(2).dropLast().map(\.seq) == numbers.map { Optional($0) })
+    // The new snapshot is that of after the gap.
+    #expect(server.commands.map { $0[0] } == ["SUBSCRIBE", "SUBSCRIBE", "SUBSCRIBE"])
+    #expect(server.questions.last == ["EVENTS", "SINCE", "7-10", "SUBSCRIBED"])
+  }
+
+  @Test func catchingUpIsReadInPagesAsTheReaderTakesThem() async throws {
+    let page = Mutex(0)
+    let server = try await StandInServer { words, _ in
+      guard words.starts(with: ["EVENTS", "SINCE"]) else { return Self.subscribed(words) }
+      let number = page.withLock { page in
+        page += 1
+        return page
+      }
+      let events = (0..<1_000).map { ("countdown:k", Self.line("started", number * 1_000 + $0)) }
+      return missed(events, cursor: "\(number)", hasMore: true)
+    }
+    let client = try await Client.connect(path: server.path)
+    var iterator = client.events(.countdown("k")).makeAsyncIterator()
+    #expect(try await iterator.next()?.name == .snapshot)
+    try await eventually { !server.questions.isEmpty }
+    try await server.stop()
+    try await server.listen()
+    #expect(try await iterator.next()?.name == .disconnected)
+    #expect(try await iterator.next()?.name == .resubscribed)
+    for _ in 0..<10_000 { #expect(try await iterator.next()?.name == .started) }
+    // The log has no end; who reads 10 pages causes no more than a few others.
+    #expect(page.withLock { $0 } < 20)
   }
 
   private static func line(_ name: String, _ number: Int, key: String = "k") -> String {
@@ -263,12 +343,25 @@ import Testing
     #expect(try await iterator.next()?.name == .snapshot)
   }
 
-  @Test func theFirstConnectionHasToSucceed() async throws {
-    let client = Client.unconnected(path: "/tmp/there-is-no-such.sock")
+  @Test func aSequenceWaitsForADaemonThatIsNotRunningYet() async throws {
+    let server = try await StandInServer { words, _ in Self.subscribed(words) }
+    try await server.stop()
+    let client = Client.unconnected(path: server.path)
     await #expect(throws: CountdownClientError.daemonNotRunning(path: client.path)) {
-      for try await _ in client.events(.everything) {}
+      try await client.send("PING")
+    }
+    let first = Task {
+      var iterator = client.events(.countdown("k")).makeAsyncIterator()
+      return try await iterator.next()?.name
+    }
+    try await server.listen()
+    #expect(try await first.value == .snapshot)
+    await #expect(throws: CountdownClientError.pathTooLong(path: Self.long, limit: 107)) {
+      for try await _ in Client.unconnected(path: Self.long).events(.everything) {}
     }
   }
+
+  private static let long = "/tmp/" + String(repeating: "x", count: 200)
 
   @Test func aRefusedSubscriptionEndsTheSequence() async throws {
     let server = try await StandInServer { _, _ in "-LIMIT max-subscriptions is 1\r\n" }

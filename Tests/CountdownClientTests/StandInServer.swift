@@ -28,6 +28,8 @@ final class StandInServer: Sendable {
   private let heard = Mutex<[[String]]>([])
   /// What everybody is told who comes, and then sent away with; nil lets them in.
   let refusal = Mutex<String?>(nil)
+  /// Whether it accepts connections and answers nothing, not even HELLO.
+  let isMute = Mutex(false)
 
   init(_ script: @escaping Script) async throws {
     path = NSTemporaryDirectory() + "ccl-\(UInt32.random(in: 0 ... .max)).sock"
@@ -66,6 +68,7 @@ final class StandInServer: Sendable {
             Handler { [weak self] words in
               guard let self else { return nil }
               self.heard.withLock { $0.append(words) }
+              if self.isMute.withLock({ $0 }) { return nil }
               if words[0] == "HELLO" { return "%1\r\n$5\r\nproto\r\n:3\r\n" }
               if words[0] == "CLIENT" { return "-ERR unknown subcommand\r\n" }
               let reply = self.script(words, peer)
@@ -84,6 +87,11 @@ final class StandInServer: Sendable {
   func stop() async throws {
     try await listener.withLock { $0 }?.close().get()
     for peer in connections { try await peer.channel.close().get() }
+  }
+
+  /// Stops listening, and then hangs up.
+  func vanish(_ peer: Peer) {
+    listener.withLock { $0 }?.close().whenComplete { _ in peer.hangUp() }
   }
 
   /// How many have come so far.

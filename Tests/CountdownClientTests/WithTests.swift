@@ -59,6 +59,24 @@ import Testing
     try await eventually { try await client.timer.get("t") == nil }
   }
 
+  @Test func aScopeIsOpenedAgainWhileItsWorkRuns() async throws {
+    let daemon = Daemon()
+    let client = try await daemon.start()
+    try await client.withScope("page") { _ in
+      daemon.stop()
+      let second = try await daemon.start()
+      try await eventually { try await second.scope.get("page") != nil }
+      await second.close()
+    }
+    #expect(try await client.scope.get("page") == nil)
+    // It stays closed.
+    try await client.withScope("other") { _ in
+      let isClosed = try await client.scope.close("other")
+      #expect(isClosed)
+    }
+    #expect(try await client.scope.get("other") == nil)
+  }
+
   @Test func workRunsOnceAndItsResultIsStored() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()

@@ -147,6 +147,40 @@ import Testing
       calls.all == ["call at 1, missed 0", "call at 4, missed 0", "call at 14, missed 0"])
   }
 
+  @Test func momentsOfTheMachinesClocksPassOnlyWithTheTestsClock() async {
+    await clock.advance(by: .seconds(100))
+    let handles = [
+      timers.schedule(at: ContinuousClock.now + .seconds(5)) { [calls] in
+        calls.append("continuous")
+      },
+      timers.schedule(at: SuspendingClock.now - .seconds(1)) { [calls] in calls.append("past") },
+      timers.schedule(at: clock.now + .seconds(7), note("exact")),
+    ]
+    #expect(clock.pending.last == .seconds(7) && clock.pending.count == 3)
+    #expect(clock.pending[1] <= .seconds(5))
+    timers.queue.sync {}
+    #expect(calls.all.isEmpty)
+    await clock.advance(by: .seconds(7))
+    #expect(calls.all == ["past", "continuous", "exact at 107, missed 0"])
+    withExtendedLifetime(handles) {}
+  }
+
+  @Test func advancesAtTheSameTimeAddUp() async {
+    let handle = timers.schedule(after: .seconds(1), repeating: .seconds(1), note("tick"))
+    await withTaskGroup { group in
+      for _ in 0..<20 { group.addTask { [clock] in await clock.advance(by: .seconds(1)) } }
+    }
+    #expect(clock.now.offset == .seconds(20))
+    #expect(calls.all == (1...20).map { "tick at \($0), missed 0" })
+    withExtendedLifetime(handle) {}
+  }
+
+  @Test func aCancelledTaskDoesNotWaitForWhatNeverComes() async {
+    let task = Task { [clock] in await clock.untilPending(5) }
+    task.cancel()
+    await task.value
+  }
+
   // MARK: Actors
 
   private actor Mailbox {

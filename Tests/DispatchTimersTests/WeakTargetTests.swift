@@ -4,6 +4,19 @@ import Testing
 
 /// Who keeps whom alive: nobody, but for the time of a call.
 @Suite struct WeakTargetTests {
+  @Test func aCallbackThatCapturesItsQueueEndsWithItsHandle() {
+    weak var queue: TimerQueue?
+    var handle: TimerHandle?
+    do {
+      let timers = TimerQueue()
+      queue = timers
+      handle = timers.schedule(after: .seconds(60), repeating: .seconds(60)) { _ = timers.count }
+    }
+    #expect(queue != nil && handle?.isPending == true)
+    handle = nil
+    #expect(queue == nil)
+  }
+
   private let timers = TimerQueue()
 
   /// An object as one writes it: it keeps its timer in a property.

@@ -31,6 +31,9 @@ FIELDS = {
 # Handled by hand: they need a connection of their own.
 OMITTED = {"SCOPE HANDLE", "SCOPE UNHANDLE", "EVENTS SINCE", "EVENTS CURSOR", "EVENTS LAST"}
 
+# Commands without a token that change nothing the second time.
+REPEATABLE = {"COUNTDOWN PASS", "COUNTDOWN REFUND", "ONCE DONE"}
+
 # Whoever asks these wants to know the answer.
 QUESTIONS = {
     "COUNTDOWN START", "COUNTDOWN RESEND", "COUNTDOWN ATTEMPT", "THROTTLE TAKE", "ONCE BEGIN",
@@ -70,9 +73,25 @@ def quoted(name):
 
 
 def enumeration(name, values, indent="  "):
+    if name == "State":
+        return states(values, indent)
     return (
         f"{indent}public enum {name}: String, Sendable, CaseIterable {{\n"
         f"{cases(values, indent + '  ')}{indent}}}\n\n")
+
+
+def states(values, indent):
+    """Returns the states of a kind; a newer daemon may have more."""
+    known = ", ".join(f".{quoted(names.camel(value))}" for value in values)
+    return (
+        f"{indent}public struct State: ProtocolWord, CaseIterable {{\n"
+        f"{indent}  public let rawValue: String\n"
+        f"{indent}  public init(rawValue: String) {{ self.rawValue = rawValue }}\n\n"
+        + "".join(
+            f'{indent}  public static let {quoted(names.camel(value))}: State = "{value}"\n' for value in values)
+        + f"\n{indent}  /// All states that this client knows.\n"
+        f"{indent}  public static let allCases: [State] = [{known}]\n{indent}}}\n\n"
+    )
 
 
 class Properties:
@@ -141,7 +160,7 @@ def view(kind):
         f"  public static let kind = CountdownEvent.Kind.{kind['name']}\n\n{found.enumerations}"
         "  public let fields: Fields\n\n"
         "  public init(_ reply: RESPValue) throws(CountdownClientError) {\n"
-        "    fields = try Fields(ofView: reply, State.self)\n  }\n\n"
+        "    fields = try Fields(ofView: reply)\n  }\n\n"
         f"{found.text}}}\n"), found.choices  # fmt: skip
 
 
@@ -249,6 +268,8 @@ class Methods:
         if type_ and writes and command.schema["name"] not in QUESTIONS:
             text += "  @discardableResult\n"
         made = "Command" if writes else "Command.reading"
+        if command.schema["name"] in REPEATABLE:
+            made = "Command.repeatable"
         returns = f" -> {type_}" if type_ else ""
         return (
             f"{text}  public func {quoted(names.camel(command.method))}({', '.join(parameters)}) async throws{returns} {{\n"

@@ -69,9 +69,8 @@ func left(_ scope: String, _ client: Client) async throws -> [Int] {
   ]
 }
 
-let path = ProcessInfo.processInfo.environment["COUNTDOWND_SOCKET"] ?? Client.defaultPath
 do {
-  let client = try await Client.connect(path: path)
+  let client = try await Client.connect()
   var controller: OrdersController? = try await OrdersController(client)
   let scope = try await controller!.load(client)
   try await Task.sleep(for: .milliseconds(500))

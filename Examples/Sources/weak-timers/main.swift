@@ -11,16 +11,28 @@ import Synchronization
 final class CountdownButton: Sendable {
   let name: String
   private let left = Mutex(5)
+  private let ticking = Mutex<TimerHandle?>(nil)
 
   init(name: String) { self.name = name }
   deinit { print("\(name): gone, and nothing had to be torn down") }
 
-  func tick() {
+  func start(_ timers: TimerQueue) {
+    let handle = timers.schedule(
+      after: .milliseconds(200), repeating: .milliseconds(200), target: self
+    ) { (button: CountdownButton, firing) in
+      // After a sleep of the machine there is one call for all ticks.
+      button.tick(1 + firing.missed)
+    }
+    ticking.withLock { $0 = handle }
+  }
+
+  private func tick(_ steps: Int) {
     let now = left.withLock { left in
-      left -= 1
+      left = max(0, left - steps)
       return left
     }
-    print("\(name): \(now)s left")
+    print("\(name): \(now) left")
+    if now == 0 { ticking.withLock { $0 = nil } }
   }
 }
 
@@ -28,11 +40,7 @@ let timers = TimerQueue()
 
 // Only the screen that shows the button holds it.
 var button: CountdownButton? = CountdownButton(name: "button")
-let handle = timers.schedule(
-  after: .milliseconds(200), repeating: .milliseconds(200), target: button!
-) { (button: CountdownButton) in
-  button.tick()
-}
+button?.start(timers)
 
 try await Task.sleep(for: .milliseconds(700))
 print("the screen goes away; timers pending: \(timers.count)")
@@ -55,9 +63,8 @@ try await Task.sleep(for: .milliseconds(1_200))
 
 // A timer as a sequence, which ends with its task.
 var count = 0
-for await _ in timers.ticks(every: .milliseconds(100)) {
-  count += 1
+for await tick in timers.ticks(every: .milliseconds(100)) {
+  count += 1 + tick.missed
   print("tick \(count)")
-  if count == 3 { break }
+  if count >= 3 { break }
 }
-withExtendedLifetime(handle) {}

@@ -7,8 +7,7 @@ import Foundation
 struct ProviderError: Error {}
 
 let environment = ProcessInfo.processInfo.environment
-let daemon = Client.unconnected(
-  path: environment["COUNTDOWND_SOCKET"] ?? Client.defaultPath)
+let daemon = Client.unconnected()
 let service = LoginService(daemon: daemon) { phone, text in
   // Takes the place of the SMS gateway.
   if phone.hasSuffix("0000") { throw ProviderError() }

@@ -17,6 +17,8 @@ final class Hub: Service {
   }
 
   private struct State {
+    /// Another one after the daemon has refused the gateway.
+    var subscription: ChannelSubscription
     var streams: Set<EventStream> = []
     var channels: [String: Watchers<EventStream>] = [:]
     var perTicket: [String: Int] = [:]
@@ -33,15 +35,14 @@ final class Hub: Service {
   private let figures: Figures
   private let missed: MissedEvents
   private let loops = Array(MultiThreadedEventLoopGroup.singleton.makeIterator())
-  private let subscription: ChannelSubscription
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
   init(_ daemon: Daemon, _ figures: Figures, limits: Limits) {
     self.daemon = daemon
     self.figures = figures
     self.limits = limits
     missed = MissedEvents(daemon)
-    subscription = daemon.client.subscription(ticks: false)
+    state = Mutex(State(subscription: daemon.client.subscription(ticks: false)))
   }
 
   var streamCount: Int { state.withLock { $0.streams.count } }
@@ -146,7 +147,7 @@ final class Hub: Service {
       for channel in stream.aliases.keys.sorted()
       where state.channels[channel, default: Watchers()].join(stream) {
         // Under the lock, so that the daemon receives commands in the order of the changes.
-        if let channel = EntityChannel(channel) { subscription.add(channel.events) }
+        if let channel = EntityChannel(channel) { state.subscription.add(channel.events) }
       }
     }
   }
@@ -160,7 +161,7 @@ final class Hub: Service {
       for channel in stream.aliases.keys {
         guard state.channels[channel]?.leave(stream) == true else { continue }
         if state.channels[channel]?.isIdle == true { state.channels[channel] = nil }
-        if let channel = EntityChannel(channel) { subscription.remove(channel.events) }
+        if let channel = EntityChannel(channel) { state.subscription.remove(channel.events) }
       }
     }
     stream.finish()
@@ -173,8 +174,22 @@ final class Hub: Service {
   // MARK: Events
 
   private func deliver() async {
+    while await deliverOfOneSubscription() {
+      // The daemon refuses the gateway; the rules of `access` may change again.
+      try? await Task.sleep(for: .seconds(1))
+      state.withLock { state in
+        state.subscription = daemon.client.subscription(ticks: false)
+        for channel in state.channels.keys.sorted() {
+          if let channel = EntityChannel(channel) { state.subscription.add(channel.events) }
+        }
+      }
+    }
+  }
+
+  /// Returns whether another subscription is needed.
+  private func deliverOfOneSubscription() async -> Bool {
     do {
-      for try await event in subscription.events {
+      for try await event in state.withLock({ $0.subscription }).events {
         switch event.name {
         case .disconnected:
           disconnect()
@@ -187,9 +202,16 @@ final class Hub: Service {
         default: deliver(event, at: .now)
         }
       }
+      return false
+    } catch CountdownClientError.server {
+      // Pages connect again, and then see what they missed.
+      disconnect()
+      for stream in state.withLock({ $0.streams }) { end(stream) }
+      return !Task.isCancelled
     } catch {
-      // Only a violation of the protocol ends the subscription.
+      // A violation of the protocol.
       endAll()
+      return false
     }
   }
 

@@ -383,7 +383,8 @@ extension CountdownClientError {
   /// Whether the daemon is down, or still loading its state.
   var isAway: Bool {
     switch self {
-    case .daemonNotRunning, .connectionFailed, .connectionClosed, .server(.loading, _): true
+    case .daemonNotRunning, .connectionFailed, .connectionClosed, .unsure, .server(.loading, _):
+      true
     default: false
     }
   }

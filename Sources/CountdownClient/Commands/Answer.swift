@@ -7,16 +7,18 @@ public enum Decision: Sendable, Hashable {
   /// It was accepted before, with the same token or for the same generation: it was or is being
   /// done.
   case repeated
-  /// Do not. `retryAfter` is the time until it may be accepted; zero if time does not help.
+  /// Do not. `retryAfter` is the time until it may be accepted; zero if time does not help, as with
+  /// a code that has no attempts left.
   case refused(reason: Reason, retryAfter: Duration)
 }
 
 /// The daemon's answer to a request that it can refuse: its decision, and the entity after it.
 ///
-///     let answer = try await client.countdown.start("+4512345678", policy: "phone")
+///     let answer = try await client.countdown.start("+4512345678", policy: "phone", token: request)
 ///     switch answer.decision {
-///     case .accepted: try await sendCode()
-///     case .repeated: break
+///     // Whoever notes the generation first sends: the first one to be accepted may have failed
+///     // before it did.
+///     case .accepted, .repeated: if try await note(answer.generation) { try await sendCode() }
 ///     case .refused(_, let retryAfter): print("try again in \(retryAfter)")
 ///     }
 ///
@@ -24,12 +26,19 @@ public enum Decision: Sendable, Hashable {
 @dynamicMemberLookup
 public struct Answer<View: EntityView>: Sendable, Hashable {
   public let view: View
+  /// Whether the same request may be accepted later.
+  let timeHelps: Bool
+
+  init(view: View, timeHelps: Bool = true) {
+    self.view = view
+    self.timeHelps = timeHelps
+  }
 
   public var decision: Decision {
     guard view.accepted == true else {
       return .refused(
         reason: view.fields["reason"] ?? "unknown",
-        retryAfter: view.fields["retry_after_ms"] ?? .zero)
+        retryAfter: timeHelps ? view.fields["retry_after_ms"] ?? .zero : .zero)
     }
     return view.fields["reason"] == Reason.repeated ? .repeated : .accepted
   }

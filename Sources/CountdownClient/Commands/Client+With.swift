@@ -28,6 +28,9 @@ extension Client {
 
   /// Opens a scope while `body` runs, and closes it with everything that it owns.
   ///
+  /// It is opened again after a lost connection and a restart of the daemon, without what it owned;
+  /// not after somebody has closed it.
+  ///
   /// - Parameters:
   ///   - id: 1 to 512 bytes.
   ///   - parent: the scope above: this scope closes with it, and events continue there.
@@ -35,9 +38,15 @@ extension Client {
     _ id: String, parent: String? = nil, isolation: isolated (any Actor)? = #isolation,
     _ body: (ScopeView) async throws -> Result
   ) async throws -> Result {
-    let scope = try await scope.open(id, parent: parent, owner: .connection)
-    let end = Command(["SCOPE", "CLOSE", id], ["GENERATION": scope.generation])
-    return try await with(end) { try await body(scope) }
+    let (handle, view) = try await openedScope(id, parent: parent)
+    do {
+      let result = try await body(view)
+      await handle.close()
+      return result
+    } catch {
+      await handle.close()
+      throw error
+    }
   }
 
   /// Runs `body` if a session is open; otherwise its action is pending.

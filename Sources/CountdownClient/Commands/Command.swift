@@ -7,6 +7,8 @@ package struct Command: Sendable {
   package private(set) var words: [[UInt8]] = []
   /// Whether the command may be sent again if its reply is lost.
   private(set) var isRepeatable = false
+  /// Whether the command only reads.
+  private(set) var changesNothing = false
   /// Whether the client has made the token, only to send the command again.
   private(set) var hasOwnToken = false
 
@@ -36,15 +38,35 @@ package struct Command: Sendable {
   ) {
     self.init(words, options)
     isRepeatable = true
+    changesNothing = isPeek
     guard !isPeek else { return }
     hasOwnToken = token == nil
     self.words += ["TOKEN".bytes, (token ?? Self.newToken).bytes]
+  }
+
+  /// Whether a code is checked: the view says when another one may be sent, which does not help.
+  var isAboutCode: Bool {
+    [["COUNTDOWN".bytes, "ATTEMPT".bytes], ["COUNTDOWN".bytes, "PASS".bytes]]
+      .contains(Array(words.prefix(2)))
+  }
+
+  /// Whether the command is `ONCE DONE` with this result.
+  func records(_ result: [UInt8]?) -> Bool {
+    words.count > 3 && words[0] == "ONCE".bytes && words[1] == "DONE".bytes && words[3] == result
   }
 
   static var newToken: String { String(UInt64.random(in: 0 ... .max), radix: 36) }
 
   /// Creates a command that changes nothing.
   static func reading(_ words: (any CommandWord)?..., options: Options = [:]) -> Command {
+    var command = Command(words, options)
+    command.isRepeatable = true
+    command.changesNothing = true
+    return command
+  }
+
+  /// Creates a command that changes nothing the second time.
+  static func repeatable(_ words: (any CommandWord)?..., options: Options = [:]) -> Command {
     var command = Command(words, options)
     command.isRepeatable = true
     return command
@@ -119,11 +141,30 @@ package struct Repeated: CommandWord {
 /// What the generated commands expect as a reply.
 extension Client {
   func reply(to command: Command) async throws -> RESPValue {
+    let limit = timeLimit
     do {
-      return try await send(bytes: command.words)
-    } catch CountdownClientError.connectionClosed where command.isRepeatable {
-      let reply = try await send(bytes: command.words)
-      return command.hasOwnToken ? reply.withoutRepetition : reply
+      return try await send(unchecked: command.words, limit)
+    } catch CountdownClientError.unsure(.connectionClosed) where command.isRepeatable {
+      return try await repetition(of: command, limit)
+    }
+  }
+
+  /// Sends a command again whose reply was lost.
+  private func repetition(of command: Command, _ limit: TimeLimit?) async throws -> RESPValue {
+    do {
+      return try await send(unchecked: command.words, limit).asFirstAnswer(to: command)
+    } catch  where !command.changesNothing {
+      // Whatever keeps the repetition from running, the first one may have run.
+      switch error {
+      case is CancellationError: throw CountdownClientError.unsure(.cancelled)
+      case CountdownClientError.timedOut(let limit):
+        throw CountdownClientError.unsure(.timedOut(limit))
+      case CountdownClientError.unsure, CountdownClientError.clientClosed: throw error
+      // The first one was refused, too.
+      case CountdownClientError.server(.invalid, _), CountdownClientError.server(.notPermitted, _):
+        throw error
+      default: throw CountdownClientError.unsure(.connectionClosed)
+      }
     }
   }
 
@@ -152,7 +193,8 @@ extension Client {
   }
 
   func answer<View: EntityView>(_ command: Command) async throws -> Answer<View> {
-    Answer(view: try View(try await reply(to: command).ofOneView))
+    let view = try View(try await reply(to: command).ofOneView)
+    return Answer(view: view, timeHelps: !command.isAboutCode)
   }
 
   func answerIfAny<View: EntityView>(_ command: Command) async throws -> Answer<View>? {
@@ -198,11 +240,22 @@ extension RESPValue {
     return .map(pairs + (refusing?.pairs ?? []).filter { self[$0.key.string ?? ""] == nil })
   }
 
-  /// The reply as to the first of two equal requests.
-  fileprivate var withoutRepetition: RESPValue {
-    guard case .map(let pairs) = self, self["reason"]?.string == Reason.repeated.rawValue else {
-      return self
+  /// The reply to a command that the client has sent twice, as to the first time.
+  fileprivate func asFirstAnswer(to command: Command) -> RESPValue {
+    guard case .map(let pairs) = self else { return self }
+    switch self["reason"]?.string {
+    case Reason.repeated.rawValue where command.hasOwnToken: break
+    // The same result, as the first time has recorded it.
+    case Reason.duplicate.rawValue where command.records(self["result"]?.bytes): break
+    default: return self
     }
-    return .map(pairs.map { $0.key.string == "reason" ? .init($0.key, .null) : $0 })
+    return .map(
+      pairs.map {
+        switch $0.key.string {
+        case "reason": .init($0.key, .null)
+        case "accepted": .init($0.key, .boolean(true))
+        default: $0
+        }
+      })
   }
 }

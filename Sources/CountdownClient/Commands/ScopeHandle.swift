@@ -17,6 +17,8 @@ public final class ScopeHandle: Sendable {
     var isOpening = false
     /// Whether the scope has ended for another reason than a lost connection.
     var isOver = false
+    /// Whether `close()` closes it.
+    var isClosed = false
   }
 
   /// The scope as the owner of other entities.
@@ -30,11 +32,22 @@ public final class ScopeHandle: Sendable {
   }
 
   deinit {
-    let (client, key) = (client, key)
-    // The generation protects a scope that another client has opened again.
-    let command = Command(
-      ["SCOPE", "CLOSE", key], ["GENERATION": state.withLockedValue { $0.generation }])
-    Task { await client.end(command) }
+    let (client, command) = (client, closing)
+    if !state.withLockedValue({ $0.isClosed }) { Task { await client.end(command) } }
+  }
+
+  // The generation protects a scope that another client has opened again.
+  private var closing: Command {
+    Command(["SCOPE", "CLOSE", key], ["GENERATION": state.withLockedValue { $0.generation }])
+  }
+
+  /// Closes the scope; returns after the first attempt, and further ones follow.
+  func close() async {
+    state.withLockedValue { state in
+      state.isOver = true
+      state.isClosed = true
+    }
+    await client.end(closing)
   }
 
   fileprivate func follow() {
@@ -71,11 +84,14 @@ public final class ScopeHandle: Sendable {
   /// Returns whether no other attempt is needed.
   private func open() async -> Bool {
     do {
+      if state.withLockedValue({ $0.isClosed }) { return true }
       let scope = try await client.scope.open(key, parent: parent, owner: .connection)
-      state.withLockedValue { state in
+      let isClosed = state.withLockedValue { state in
         state.generation = scope.generation
         state.isOpening = false
+        return state.isClosed
       }
+      if isClosed { await client.end(closing) }
       return true
     } catch CountdownClientError.clientClosed {
       return true
@@ -103,10 +119,15 @@ extension Client {
   ///   - id: 1 to 512 bytes; nil: a random name.
   ///   - parent: the scope above: this scope closes with it, and events continue there.
   public func openScope(_ id: String? = nil, parent: String? = nil) async throws -> ScopeHandle {
-    let view = try await scope.open(
-      id ?? "scope-\(Command.newToken)", parent: parent, owner: .connection)
+    try await openedScope(id ?? "scope-\(Command.newToken)", parent: parent).handle
+  }
+
+  func openedScope(
+    _ id: String, parent: String?
+  ) async throws -> (handle: ScopeHandle, view: ScopeView) {
+    let view = try await scope.open(id, parent: parent, owner: .connection)
     let handle = ScopeHandle(view, parent: parent, self)
     handle.follow()
-    return handle
+    return (handle, view)
   }
 }

@@ -40,19 +40,24 @@ package final class Connection: Sendable {
     do {
       var hello = ["HELLO", "3"]
       if let name { hello += ["SETNAME", name] }
-      let replies = connection.write(
+      let limit = timeout.map(TimeLimit.init)
+      let greetings = connection.write([hello.map { Array($0.utf8) }])
+      let names = connection.write(
         [
-          hello, ["CLIENT", "SETINFO", "LIB-NAME", "countdown-client"],
+          ["CLIENT", "SETINFO", "LIB-NAME", "countdown-client"],
           ["CLIENT", "SETINFO", "LIB-VER", Client.version],
-        ].map { $0.map { Array($0.utf8) } }, expectingReplies: true)
+        ].map { $0.map { Array($0.utf8) } })
       // A daemon that refuses the client answers this one, and closes the connection.
-      let answer = try await connection.wait(for: [replies[0]], timeout)[0]
+      let answer = try await connection.wait(for: greetings, limit)[0]
       if case .error(let text) = answer { throw CountdownClientError(reply: text) }
       // An older daemon may not know SETINFO, which is harmless.
-      _ = try await connection.wait(for: Array(replies[1...]), timeout)
+      _ = try await connection.wait(for: names, limit)
     } catch CountdownClientError.protocolViolation {
       connection.close()
       throw CountdownClientError.notCountdownd(path: path)
+    } catch CountdownClientError.unsure(let reason) {
+      connection.close()
+      throw greeting.refusal ?? reason.errorBeforeSending
     } catch {
       connection.close()
       throw greeting.refusal ?? error
@@ -95,42 +100,43 @@ package final class Connection: Sendable {
     channel.close(promise: nil)
   }
 
+  /// Closes the connection; calls under way fail with `reason`.
+  func close(_ reason: CountdownClientError) {
+    channel.triggerUserOutboundEvent(reason, promise: nil)
+  }
+
   /// Starts or stops reading from the socket. The daemon holds back output that is not read.
   func setReading(_ reading: Bool) {
     channel.setOption(.autoRead, value: reading).whenFailure { _ in }
   }
 
   /// Sends a command and returns its reply, errors as values.
-  package func send(
-    _ arguments: [[UInt8]], timeout: Duration? = nil
-  ) async throws -> RESPValue {
-    try await wait(for: write([arguments], expectingReplies: true), timeout)[0]
+  package func send(_ arguments: [[UInt8]]) async throws -> RESPValue {
+    try await send(all: [arguments], nil)[0]
   }
 
   /// Sends commands in one write and returns their replies in order, errors as values.
-  func send(all commands: [[String]], timeout: Duration?) async throws -> [RESPValue] {
-    let bytes = commands.map { $0.map { Array($0.utf8) } }
-    return try await wait(for: write(bytes, expectingReplies: true), timeout)
+  ///
+  /// - Throws: `CountdownClientError.unsure` if the commands have been written; otherwise
+  ///   `CancellationError`, `.timedOut` or `.connectionClosed`, and none of them runs.
+  func send(all commands: [[[UInt8]]], _ limit: TimeLimit?) async throws -> [RESPValue] {
+    try Task.checkCancellation()
+    return try await wait(for: write(commands), limit)
   }
 
-  /// Waits for replies until the task is cancelled or the time is over. The replies still arrive
-  /// and are dropped: only the first result of a promise counts.
-  private func wait(
-    for replies: [EventLoopPromise<RESPValue>], _ timeout: Duration?
-  ) async throws -> [RESPValue] {
-    let limit = timeout.map { timeout in
-      channel.eventLoop.scheduleTask(in: TimeAmount(capping: timeout)) {
-        for reply in replies { reply.fail(CountdownClientError.timedOut(timeout)) }
-      }
+  /// Waits for replies until the task is cancelled or the time is over.
+  private func wait(for exchange: Exchange, _ limit: TimeLimit?) async throws -> [RESPValue] {
+    let timer = limit.map { limit in
+      channel.eventLoop.scheduleTask(in: limit.left) { exchange.end(.timedOut(limit.duration)) }
     }
-    defer { limit?.cancel() }
+    defer { timer?.cancel() }
     do {
       return try await withTaskCancellationHandler {
         var values: [RESPValue] = []
-        for reply in replies { values.append(try await reply.futureResult.get()) }
+        for reply in exchange.promises { values.append(try await reply.futureResult.get()) }
         return values
       } onCancel: {
-        for reply in replies { reply.fail(CancellationError()) }
+        exchange.end(.cancelled)
       }
     } catch {
       throw CountdownClientError.converting(error)
@@ -143,7 +149,7 @@ package final class Connection: Sendable {
   }
 
   package func pipeline(_ commands: [[[UInt8]]]) -> [EventLoopFuture<RESPValue>] {
-    write(commands, expectingReplies: true).map(\.futureResult)
+    write(commands).promises.map(\.futureResult)
   }
 
   /// Sends commands that are answered by pushes, in one write.
@@ -151,20 +157,16 @@ package final class Connection: Sendable {
     _ = write(commands, expectingReplies: false)
   }
 
-  private func write(
-    _ commands: [[[UInt8]]], expectingReplies: Bool
-  ) -> [EventLoopPromise<RESPValue>] {
+  private func write(_ commands: [[[UInt8]]], expectingReplies: Bool = true) -> Exchange {
     var bytes: [UInt8] = []
     for arguments in commands { RESPRequest.append(arguments, to: &bytes) }
     let promises =
       expectingReplies
       ? commands.map { _ in channel.eventLoop.makePromise(of: RESPValue.self) } : []
-    channel.writeAndFlush(Request(bytes: ByteBuffer(bytes: bytes), promises: promises))
-      .whenFailure { _ in
-        // A closed channel has no `ReplyHandler` left to fail them.
-        for promise in promises { promise.fail(CountdownClientError.connectionClosed) }
-      }
-    return promises
+    let exchange = Exchange(bytes: ByteBuffer(bytes: bytes), promises: promises)
+    // `ReplyHandler` fails what was written; a closed channel has none left.
+    channel.writeAndFlush(exchange).whenFailure { _ in exchange.rollBack(.connectionClosed) }
+    return exchange
   }
 
   // MARK: Connecting
@@ -230,13 +232,5 @@ package final class Connection: Sendable {
       unsafe found != nil
     else { return String(status.st_gid) }
     return unsafe String(cString: entry.gr_name)
-  }
-}
-
-extension TimeAmount {
-  /// A duration; one of more than a century counts as a century.
-  fileprivate init(capping duration: Duration) {
-    let (seconds, attoseconds) = min(duration, .seconds(3_155_760_000)).components
-    self = .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
   }
 }

@@ -5,7 +5,7 @@ import NIOCore
 final class Link: Sendable {
   private enum State {
     case idle
-    case connecting(EventLoopPromise<Connection>)
+    case connecting(EventLoopPromise<Connection>, Task<Void, Never>)
     case connected(Connection)
     case closed
   }
@@ -23,24 +23,42 @@ final class Link: Sendable {
     self.timeout = timeout
   }
 
+  private enum Found {
+    case connection(Connection)
+    case attempt(EventLoopFuture<Connection>)
+  }
+
   /// Returns the open connection, or connects; concurrent callers share one attempt, and each may
-  /// be cancelled alone.
-  func connection() async throws -> Connection {
-    let attempt = try state.withLockedValue { state -> EventLoopFuture<Connection> in
+  /// be cancelled or run out of time alone.
+  func connection(_ limit: TimeLimit? = nil) async throws -> Connection {
+    let found = try state.withLockedValue { state -> Found in
       switch state {
       case .closed: throw CountdownClientError.clientClosed
-      case .connecting(let attempt): return attempt.futureResult
-      case .connected(let connection) where connection.isActive:
-        return group.next().makeSucceededFuture(connection)
+      case .connecting(let attempt, _): return .attempt(attempt.futureResult)
+      case .connected(let connection) where connection.isActive: return .connection(connection)
       case .idle, .connected:
         let attempt = group.next().makePromise(of: Connection.self)
-        state = .connecting(attempt)
-        Task { await connect(attempt) }
-        return attempt.futureResult
+        state = .connecting(attempt, Task { await connect(attempt) })
+        return .attempt(attempt.futureResult)
       }
     }
+    switch found {
+    case .connection(let connection): return connection
+    case .attempt(let attempt): return try await result(of: attempt, limit)
+    }
+  }
+
+  private func result(
+    of attempt: EventLoopFuture<Connection>, _ limit: TimeLimit?
+  ) async throws -> Connection {
     let mine = attempt.eventLoop.makePromise(of: Connection.self)
     attempt.cascade(to: mine)
+    let timer = limit.map { limit in
+      attempt.eventLoop.scheduleTask(in: limit.left) {
+        mine.fail(CountdownClientError.timedOut(limit.duration))
+      }
+    }
+    defer { timer?.cancel() }
     return try await withTaskCancellationHandler {
       try await mine.futureResult.get()
     } onCancel: {
@@ -76,9 +94,11 @@ final class Link: Sendable {
       return state
     }
     switch last {
-    case .connecting(let attempt): attempt.fail(CountdownClientError.clientClosed)
+    case .connecting(let attempt, let task):
+      attempt.fail(CountdownClientError.clientClosed)
+      task.cancel()
     case .connected(let connection):
-      connection.close()
+      connection.close(.clientClosed)
       await connection.closed()
     case .idle, .closed: break
     }

@@ -1,23 +1,17 @@
 import NIOCore
 import Wire
 
-/// Encoded commands and promises for their replies. A command that pushes answer, such as
-/// `SUBSCRIBE`, has no promise.
-struct Request: Sendable {
-  let bytes: ByteBuffer
-  let promises: [EventLoopPromise<RESPValue>]
-}
-
 /// Matches replies with commands in order, and passes everything else to `unsolicited`.
 final class ReplyHandler: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = Never
-  typealias OutboundIn = Request
+  typealias OutboundIn = Exchange
   typealias OutboundOut = ByteBuffer
 
   private var decoder = ReplyDecoder()
   private var waiting = CircularBuffer<EventLoopPromise<RESPValue>>()
-  private var failure: CountdownClientError = .connectionClosed
+  private var failure: CountdownClientError = .unsure(.connectionClosed)
+  private var isClosed = false
   private let unsolicited: @Sendable (RESPValue) -> Void
 
   init(unsolicited: @escaping @Sendable (RESPValue) -> Void) {
@@ -25,9 +19,15 @@ final class ReplyHandler: ChannelDuplexHandler {
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-    let request = unwrapOutboundIn(data)
-    waiting.append(contentsOf: request.promises)
-    context.write(wrapOutboundOut(request.bytes), promise: promise)
+    let exchange = unwrapOutboundIn(data)
+    if isClosed {
+      promise?.fail(ChannelError.ioOnClosedChannel)
+    } else if exchange.begin() {
+      waiting.append(contentsOf: exchange.promises)
+      context.write(wrapOutboundOut(exchange.bytes), promise: promise)
+    } else {
+      promise?.succeed()
+    }
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -41,12 +41,21 @@ final class ReplyHandler: ChannelDuplexHandler {
   }
 
   func channelInactive(context: ChannelHandlerContext) {
+    isClosed = true
     while let promise = waiting.popFirst() { promise.fail(failure) }
     context.fireChannelInactive()
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     context.close(promise: nil)
+  }
+
+  /// Closes the connection for a reason, with which calls under way fail.
+  func triggerUserOutboundEvent(
+    context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?
+  ) {
+    if let reason = event as? CountdownClientError { failure = reason }
+    context.close(promise: promise)
   }
 
   private func deliver(_ value: RESPValue) {

@@ -4,8 +4,7 @@ let client = try await Client.connect(path: "/tmp/countdownd.sock")
 let answer = try await client.countdown.start(
   "+4512345678", count: 60, every: .seconds(1))
 switch answer.decision {
-case .accepted: print("send the code")
-case .repeated: print("this request was here before")
+case .accepted, .repeated: print("send the code")
 case .refused(_, let retryAfter): print("try again in \(retryAfter)")
 }
 

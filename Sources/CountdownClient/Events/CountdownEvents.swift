@@ -12,7 +12,8 @@ public struct CountdownEvents: AsyncSequence, Sendable {
   >
 
   /// Reading from the socket stops at `highWatermark` waiting events and resumes at `lowWatermark`.
-  static let strategy = Strategy(lowWatermark: 64, highWatermark: 512)
+  static let strategy = Strategy(lowWatermark: 64, highWatermark: highWatermark)
+  static let highWatermark = 512
 
   private let producer: Producer
   private let isIterated = Flag()

@@ -49,7 +49,7 @@ final class EventHub: Sendable {
       do {
         for try await event in events { self?.receive(event) }
       } catch {
-        // Only a protocol violation or a closed client gets here; see `isOpen`.
+        // A refused client, a protocol violation or a closed client; see `isOpen`.
       }
       self?.end()
     }
@@ -73,6 +73,12 @@ final class EventHub: Sendable {
       return id
     }
     return EventHandle { self.remove(id) }
+  }
+
+  func requestSnapshot(channel: String) {
+    state.withLockedValue { state in
+      if state.idsByChannel[channel] != nil { subscription.add(channel: channel) }
+    }
   }
 
   private func remove(_ id: Int) {

@@ -39,9 +39,9 @@ extension Subscription {
       becomeLive(hasGap: true)
       release(after: reply.string)
     case .error(let text) where !text.contains("unknown command"):
-      refused(text)
+      let error = CountdownClientError(reply: text)
       // A new connection asks again.
-      abandon()
+      if mayPass(error) { abandon() } else { finish(throwing: error) }
     case .error:
       // The daemon has no event log.
       becomeLive(hasGap: true)
@@ -51,6 +51,8 @@ extension Subscription {
         let page = try MissedEvents(reply)
         becomeLive(hasGap: !page.isComplete)
         replay(page)
+        // Some events of this page were held, and then dropped: read on after those yielded.
+        if startOver(connection) { return resume(connection) }
         if page.hasMore { return resume(connection, after: page.cursor) }
         release(after: page.cursor)
       } catch {

@@ -13,6 +13,8 @@ final class Subscription: Sendable {
     var duties: [[String]] = []
     /// Whether to continue after a failed first connection, and after an error reply.
     var isPersistent = false
+    /// Whether to wait for a daemon that is not running yet.
+    var waits = false
     /// Returns whether the ticks of a channel are wanted; nil: all are.
     var ticks: (@Sendable (String) -> Bool)?
   }
@@ -32,7 +34,11 @@ final class Subscription: Sendable {
     /// Where to continue after a reconnection; nil before the daemon's first cursor.
     var place: EventPlace?
     /// Events since a reconnection, held until the missed events before them have been yielded.
-    var held: [CountdownEvent]?
+    var held: [CountdownEvent]? { didSet { if held?.isEmpty != false { heldCount = 0 } } }
+    /// The number of held events, without snapshots.
+    var heldCount = 0
+    /// Whether more than `maximumHeld` events came meanwhile, which are read from the log later.
+    var isOverfull = false
     /// Channels added while disconnected or catching up; they have missed no events.
     var fresh: Set<String> = []
     /// Whether the daemon has accepted the subscriptions of this connection, and of any connection.
@@ -50,6 +56,7 @@ final class Subscription: Sendable {
   private let group: any EventLoopGroup
   private let duties: [[String]]
   private let isPersistent: Bool
+  private let waits: Bool
   private let ticks: (@Sendable (String) -> Bool)?
   let state: NIOLockedValueBox<State>
 
@@ -61,6 +68,7 @@ final class Subscription: Sendable {
     self.timeout = timeout
     self.group = group
     isPersistent = request.isPersistent
+    waits = request.waits
     duties = request.duties
     ticks = request.ticks
     state = NIOLockedValueBox(State(channels: request.channels, patterns: request.patterns))
@@ -130,17 +138,25 @@ final class Subscription: Sendable {
       state.connection = connection
       // The first connection has no missed events to wait for.
       if state.hasBeenLive { state.held = [] }
-      // One command per name: a single command might exceed the daemon's limits.
-      let commands =
-        state.channels.sorted().map { ["SUBSCRIBE", $0] }
-        + state.patterns.sorted().map { ["PSUBSCRIBE", $0] }
-      connection.sendWithoutReplies(commands.map { $0.map { Array($0.utf8) } })
+      state.isOverfull = false
+      connection.sendWithoutReplies(state.subscriptions)
       for reply in connection.pipeline(duties) {
         reply.whenSuccess { [weak self] in if case .error(let text) = $0 { self?.refused(text) } }
       }
       return false
     }
     if isStopped { connection.close() }
+  }
+
+  /// Requests new snapshots if events had to be dropped; returns whether they had.
+  func startOver(_ connection: Connection) -> Bool {
+    state.withLockedValue { state in
+      guard state.isOverfull else { return false }
+      state.isOverfull = false
+      state.held = []
+      connection.sendWithoutReplies(state.subscriptions)
+      return true
+    }
   }
 
   // MARK: Connections
@@ -154,7 +170,9 @@ final class Subscription: Sendable {
         ) { [weak self] in self?.receive($0) }
         subscribe(connection)
         resume(connection)
+        let opened = ContinuousClock.now
         await connection.closed()
+        backoff.connectionLasted(opened.duration(to: .now))
         let wasLive = state.withLockedValue { state in
           defer {
             state.connection = nil
@@ -163,18 +181,21 @@ final class Subscription: Sendable {
           }
           return state.isLive
         }
-        if wasLive {
-          backoff = Backoff()
-          put(CountdownEvent(connection: .disconnected))
-        }
+        if wasLive { put(CountdownEvent(connection: .disconnected)) }
       } catch {
         // Only `stop` cancels this task.
         guard let error = error as? CountdownClientError else { return }
-        let isFirst = state.withLockedValue { !$0.hasBeenLive }
-        if isFirst || !mayPass(error), !isPersistent { return finish(throwing: error) }
+        guard mayConnect(after: error) else { return finish(throwing: error) }
       }
       try? await Task.sleep(for: backoff.next())
     }
+  }
+
+  /// Returns whether another attempt to connect is wanted, and may succeed.
+  private func mayConnect(after error: CountdownClientError) -> Bool {
+    if isPersistent || state.withLockedValue({ $0.hasBeenLive }) { return mayPass(error) }
+    guard case .daemonNotRunning = error else { return false }
+    return waits
   }
 
   /// Handles a value that is not a reply. Runs on the event loop.
@@ -210,7 +231,7 @@ final class Subscription: Sendable {
   private func take(_ event: CountdownEvent) {
     let isHeld = state.withLockedValue { state in
       guard state.held == nil else {
-        state.held?.append(event)
+        state.hold(event)
         return true
       }
       state.isLive = true
@@ -232,15 +253,15 @@ final class Subscription: Sendable {
   }
 
   /// Returns whether another attempt may succeed.
-  private func mayPass(_ error: CountdownClientError) -> Bool {
+  func mayPass(_ error: CountdownClientError) -> Bool {
     switch error {
     case .server("LOADING", _), .server("READONLY", _), .server("UNAVAILABLE", _): true
     // After a restart all clients reconnect at once, and some find room only later. A first
     // connection without room is an error for the caller.
     case .server("LIMIT", let text):
       (text.hasPrefix("max-connections") || text.hasPrefix("max-output"))
-        && state.withLockedValue { $0.hasBeenLive }
-    case .server: false
+        && (isPersistent || state.withLockedValue { $0.hasBeenLive })
+    case .server, .pathTooLong: false
     default: true
     }
   }
@@ -267,13 +288,45 @@ final class Subscription: Sendable {
   }
 }
 
+extension Subscription.State {
+  /// The most events that are held, beside snapshots.
+  static let maximumHeld = 4_096
+
+  /// The commands that subscribe to everything: one for each name, as a single one might exceed the
+  /// daemon's limits.
+  var subscriptions: [[[UInt8]]] {
+    channels.sorted().map { ["SUBSCRIBE".bytes, $0.bytes] }
+      + patterns.sorted().map { ["PSUBSCRIBE".bytes, $0.bytes] }
+  }
+
+  /// Holds an event until the missed ones have been yielded. If the reader is so slow that too many
+  /// come meanwhile, all are dropped: the log has those that matter.
+  mutating func hold(_ event: CountdownEvent) {
+    guard !isOverfull else { return }
+    if event.name != .snapshot { heldCount += 1 }
+    if heldCount > Self.maximumHeld {
+      isOverfull = true
+      held = []
+    } else {
+      held?.append(event)
+    }
+  }
+}
+
 /// The delay before the next attempt: doubled each time, up to 1 s, with random jitter, so that
-/// clients do not all reconnect to a restarted daemon at once.
+/// clients do not all reconnect to a restarted daemon at once. It starts over once a connection has
+/// lasted.
 struct Backoff {
   static let first = Duration.milliseconds(100)
   static let longest = Duration.milliseconds(800)
+  /// How long a connection is open before it counts as one that lasts.
+  static let lasting = Duration.seconds(5)
 
   private var delay = first
+
+  mutating func connectionLasted(_ time: Duration) {
+    if time >= Self.lasting { delay = Self.first }
+  }
 
   mutating func next() -> Duration {
     defer { delay = min(delay * 2, Self.longest) }

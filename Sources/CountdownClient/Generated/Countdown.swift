@@ -4,8 +4,17 @@
 public struct CountdownView: EntityView {
   public static let kind = CountdownEvent.Kind.countdown
 
-  public enum State: String, Sendable, CaseIterable {
-    case counting, paused, ready, idle
+  public struct State: ProtocolWord, CaseIterable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let counting: State = "counting"
+    public static let paused: State = "paused"
+    public static let ready: State = "ready"
+    public static let idle: State = "idle"
+
+    /// All states that this client knows.
+    public static let allCases: [State] = [.counting, .paused, .ready, .idle]
   }
 
   /// One of `codes`.
@@ -23,7 +32,7 @@ public struct CountdownView: EntityView {
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
-    fields = try Fields(ofView: reply, State.self)
+    fields = try Fields(ofView: reply)
   }
 
   /// The key.
@@ -265,7 +274,7 @@ public struct CountdownCommands: Sendable {
   @discardableResult
   public func refund(_ key: String, generation: Int) async throws -> Answer<CountdownView> {
     try await client.answer(
-      Command("COUNTDOWN", "REFUND", key, options: ["GENERATION": generation]))
+      Command.repeatable("COUNTDOWN", "REFUND", key, options: ["GENERATION": generation]))
   }
 
   /// Forget the sends and codes of a key, as if nothing had been sent or tried.
@@ -310,7 +319,8 @@ public struct CountdownCommands: Sendable {
   ///   - generation: Applies to this generation only; `STALE` for another one.
   @discardableResult
   public func pass(_ key: String, generation: Int? = nil) async throws -> Answer<CountdownView> {
-    try await client.answer(Command("COUNTDOWN", "PASS", key, options: ["GENERATION": generation]))
+    try await client.answer(
+      Command.repeatable("COUNTDOWN", "PASS", key, options: ["GENERATION": generation]))
   }
 }
 

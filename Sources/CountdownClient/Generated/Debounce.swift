@@ -4,8 +4,16 @@
 public struct DebounceView: EntityView {
   public static let kind = CountdownEvent.Kind.debounce
 
-  public enum State: String, Sendable, CaseIterable {
-    case idle, waiting, resting
+  public struct State: ProtocolWord, CaseIterable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let idle: State = "idle"
+    public static let waiting: State = "waiting"
+    public static let resting: State = "resting"
+
+    /// All states that this client knows.
+    public static let allCases: [State] = [.idle, .waiting, .resting]
   }
 
   public enum Edges: String, Sendable, CaseIterable {
@@ -15,7 +23,7 @@ public struct DebounceView: EntityView {
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
-    fields = try Fields(ofView: reply, State.self)
+    fields = try Fields(ofView: reply)
   }
 
   /// The key.

@@ -4,14 +4,22 @@
 public struct GateView: EntityView {
   public static let kind = CountdownEvent.Kind.gate
 
-  public enum State: String, Sendable, CaseIterable {
-    case closed, pending, open
+  public struct State: ProtocolWord, CaseIterable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let closed: State = "closed"
+    public static let pending: State = "pending"
+    public static let open: State = "open"
+
+    /// All states that this client knows.
+    public static let allCases: [State] = [.closed, .pending, .open]
   }
 
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
-    fields = try Fields(ofView: reply, State.self)
+    fields = try Fields(ofView: reply)
   }
 
   /// The session.

@@ -4,8 +4,18 @@
 public struct HUDView: EntityView {
   public static let kind = CountdownEvent.Kind.hud
 
-  public enum State: String, Sendable, CaseIterable {
-    case waiting, appearing, visible, disappearing, hidden
+  public struct State: ProtocolWord, CaseIterable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let waiting: State = "waiting"
+    public static let appearing: State = "appearing"
+    public static let visible: State = "visible"
+    public static let disappearing: State = "disappearing"
+    public static let hidden: State = "hidden"
+
+    /// All states that this client knows.
+    public static let allCases: [State] = [.waiting, .appearing, .visible, .disappearing, .hidden]
   }
 
   public enum Level: String, Sendable, CaseIterable {
@@ -56,7 +66,7 @@ public struct HUDView: EntityView {
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
-    fields = try Fields(ofView: reply, State.self)
+    fields = try Fields(ofView: reply)
   }
 
   /// The screen.

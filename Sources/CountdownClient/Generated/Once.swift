@@ -4,14 +4,22 @@
 public struct OnceView: EntityView {
   public static let kind = CountdownEvent.Kind.once
 
-  public enum State: String, Sendable, CaseIterable {
-    case idle, running, done
+  public struct State: ProtocolWord, CaseIterable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let idle: State = "idle"
+    public static let running: State = "running"
+    public static let done: State = "done"
+
+    /// All states that this client knows.
+    public static let allCases: [State] = [.idle, .running, .done]
   }
 
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
-    fields = try Fields(ofView: reply, State.self)
+    fields = try Fields(ofView: reply)
   }
 
   /// The key.
@@ -89,7 +97,7 @@ public struct OnceCommands: Sendable {
     OnceView
   > {
     try await client.answer(
-      Command("ONCE", "DONE", key, result, options: ["GENERATION": generation]))
+      Command.repeatable("ONCE", "DONE", key, result, options: ["GENERATION": generation]))
   }
 
   /// Renew the lease of running work, from now on; TTL stays as it is.

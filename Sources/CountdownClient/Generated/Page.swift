@@ -4,14 +4,27 @@
 public struct PageView: EntityView {
   public static let kind = CountdownEvent.Kind.page
 
-  public enum State: String, Sendable, CaseIterable {
-    case loading, content, empty, refreshing, error, unknown
+  public struct State: ProtocolWord, CaseIterable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let loading: State = "loading"
+    public static let content: State = "content"
+    public static let empty: State = "empty"
+    public static let refreshing: State = "refreshing"
+    public static let error: State = "error"
+    public static let unknown: State = "unknown"
+
+    /// All states that this client knows.
+    public static let allCases: [State] = [
+      .loading, .content, .empty, .refreshing, .error, .unknown,
+    ]
   }
 
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
-    fields = try Fields(ofView: reply, State.self)
+    fields = try Fields(ofView: reply)
   }
 
   /// The key.

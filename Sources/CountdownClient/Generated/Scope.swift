@@ -4,14 +4,21 @@
 public struct ScopeView: EntityView {
   public static let kind = CountdownEvent.Kind.scope
 
-  public enum State: String, Sendable, CaseIterable {
-    case open, closed
+  public struct State: ProtocolWord, CaseIterable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let open: State = "open"
+    public static let closed: State = "closed"
+
+    /// All states that this client knows.
+    public static let allCases: [State] = [.open, .closed]
   }
 
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
-    fields = try Fields(ofView: reply, State.self)
+    fields = try Fields(ofView: reply)
   }
 
   /// The key.

@@ -4,8 +4,16 @@
 public struct StackView: EntityView {
   public static let kind = CountdownEvent.Kind.nav
 
-  public enum State: String, Sendable, CaseIterable {
-    case settled, transitioning, empty
+  public struct State: ProtocolWord, CaseIterable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let settled: State = "settled"
+    public static let transitioning: State = "transitioning"
+    public static let empty: State = "empty"
+
+    /// All states that this client knows.
+    public static let allCases: [State] = [.settled, .transitioning, .empty]
   }
 
   public enum Bar: String, Sendable, CaseIterable {
@@ -23,7 +31,7 @@ public struct StackView: EntityView {
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
-    fields = try Fields(ofView: reply, State.self)
+    fields = try Fields(ofView: reply)
   }
 
   /// The stack.

@@ -4,14 +4,23 @@
 public struct ThrottleView: EntityView {
   public static let kind = CountdownEvent.Kind.throttle
 
-  public enum State: String, Sendable, CaseIterable {
-    case idle, available, exhausted, blocked
+  public struct State: ProtocolWord, CaseIterable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let idle: State = "idle"
+    public static let available: State = "available"
+    public static let exhausted: State = "exhausted"
+    public static let blocked: State = "blocked"
+
+    /// All states that this client knows.
+    public static let allCases: [State] = [.idle, .available, .exhausted, .blocked]
   }
 
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
-    fields = try Fields(ofView: reply, State.self)
+    fields = try Fields(ofView: reply)
   }
 
   /// The key.

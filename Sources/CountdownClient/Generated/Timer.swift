@@ -4,8 +4,16 @@
 public struct TimerView: EntityView {
   public static let kind = CountdownEvent.Kind.timer
 
-  public enum State: String, Sendable, CaseIterable {
-    case running, paused, idle
+  public struct State: ProtocolWord, CaseIterable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let running: State = "running"
+    public static let paused: State = "paused"
+    public static let idle: State = "idle"
+
+    /// All states that this client knows.
+    public static let allCases: [State] = [.running, .paused, .idle]
   }
 
   public enum Clock: String, Sendable, CaseIterable {
@@ -19,7 +27,7 @@ public struct TimerView: EntityView {
   public let fields: Fields
 
   public init(_ reply: RESPValue) throws(CountdownClientError) {
-    fields = try Fields(ofView: reply, State.self)
+    fields = try Fields(ofView: reply)
   }
 
   /// The key.

@@ -5,7 +5,7 @@ import Wire
 /// Replies and events carry the same fields. Each property reads one field; `fields` has all of
 /// them under their protocol names, including those that a newer daemon has added.
 public protocol EntityView: Sendable, Hashable {
-  /// The states of this kind of entity.
+  /// The states of this kind of entity. A newer daemon may send states not listed there.
   associatedtype State: RawRepresentable<String>, Sendable, Hashable
 
   /// The kind of entity.
@@ -21,7 +21,7 @@ public protocol EntityView: Sendable, Hashable {
 
   /// Reads a view from a reply or the fields of an event.
   ///
-  /// - Throws: `CountdownClientError.protocolViolation` if `key` or a known `state` is missing.
+  /// - Throws: `CountdownClientError.protocolViolation` if `key` or `state` is missing.
   init(_ reply: RESPValue) throws(CountdownClientError)
 }
 
@@ -53,14 +53,9 @@ public struct Fields: Sendable, Hashable {
 
   init(_ reply: RESPValue) { self.reply = reply }
 
-  init<State: RawRepresentable<String>>(
-    ofView reply: RESPValue, _: State.Type
-  ) throws(CountdownClientError) {
-    guard let _: String = reply.field("key"), let state: String = reply.field("state") else {
+  init(ofView reply: RESPValue) throws(CountdownClientError) {
+    guard let _: String = reply.field("key"), let _: String = reply.field("state") else {
       throw .protocolViolation("a view without key or state")
-    }
-    guard State(rawValue: state) != nil else {
-      throw .protocolViolation("a state that this client does not know: \(state)")
     }
     self.reply = reply
   }
@@ -75,7 +70,7 @@ public struct Fields: Sendable, Hashable {
 
   package func bytes(_ name: String) -> [UInt8]? { reply.member(name)?.bytes }
 
-  func records(_ name: String) -> [Fields] { reply[name]?.elements?.map(Fields.init) ?? [] }
+  func records(_ name: String) -> [Fields] { reply[name]?.elements?.map { Fields($0) } ?? [] }
 }
 
 extension RESPValue {

@@ -210,7 +210,7 @@ final class LoadWorker: @unchecked Sendable {
     guard let index = connections.firstIndex(where: { $0 === connection }) else { return }
     connections.remove(at: index)
     if !connection.keys.isEmpty { inFlight -= connection.missing }
-    if finished != nil || wave != nil { fail(.connectionClosed) }
+    if finished != nil || wave != nil { fail(.unsure(.connectionClosed)) }
   }
 
   private func fail(_ error: CountdownClientError) {

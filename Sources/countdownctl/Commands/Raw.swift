@@ -126,7 +126,7 @@ extension Session {
     connection.sendWithoutReplies([words])
     Task {
       await connection.closed()
-      end.yield(.connectionClosed)
+      end.yield(.unsure(.connectionClosed))
     }
     for await error in ends { throw error }
   }

@@ -39,6 +39,7 @@ extension Board {
       put(id, line)
       return end(id, "ready", at: now)
     case .idle: return remove(id)
+    default: break
     }
     put(id, line)
   }

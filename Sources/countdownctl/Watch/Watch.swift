@@ -62,7 +62,7 @@ struct Watch: SessionCommand {
     let screen = Screen(content, style: session.style)
     let target = target
     let events = session.client.events(
-      target.channels, ticks: content.shown.contains)
+      target.channels, waits: false, ticks: content.shown.contains)
     let waiting = waiting
     let status = try await screen.show {
       try await Self.follow(events, waiting: waiting) { event in
@@ -75,7 +75,7 @@ struct Watch: SessionCommand {
   /// Prints one line per event.
   private func printEvents(_ session: Session) async throws -> ExitCode {
     let target = target
-    let events = session.client.events(target.channels)
+    let events = session.client.events(target.channels, waits: false, ticks: nil)
     let isASCII = Output.isTerminal && !Terminal.showsUnicode()
     let (json, style, waiting) = (session.json, session.style, waiting)
     let status = try await Signals.end {
@@ -103,7 +103,7 @@ struct Watch: SessionCommand {
       case _ where event.name == .cancelled: return .refused
       case .ready: waiting?.remove(event.channel)
       case .idle: return .refused
-      case .counting, .paused, nil: break
+      default: break
       }
       if waiting?.isEmpty == true { return .success }
     }

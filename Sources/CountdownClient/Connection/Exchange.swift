@@ -1,0 +1,67 @@
+import NIOCore
+import Synchronization
+import Wire
+
+/// Encoded commands and promises for their replies. A command that pushes answer, such as
+/// `SUBSCRIBE`, has no promise.
+///
+/// Until the commands are written, they can be rolled back. From then on, whoever stops waiting
+/// cannot know whether the daemon runs them.
+final class Exchange: Sendable {
+  private enum Progress: UInt8, AtomicRepresentable { case waiting, written, rolledBack }
+
+  let bytes: ByteBuffer
+  let promises: [EventLoopPromise<RESPValue>]
+  private let progress = Atomic(Progress.waiting)
+
+  init(bytes: ByteBuffer, promises: [EventLoopPromise<RESPValue>]) {
+    self.bytes = bytes
+    self.promises = promises
+  }
+
+  /// Returns whether to write the commands now; false if they have been rolled back.
+  func begin() -> Bool { leaveWaiting(for: .written) }
+
+  /// Ends the wait for the replies. Those that still come are dropped: only the first result of a
+  /// promise counts.
+  func end(_ reason: Interruption) {
+    if !rollBack(reason) { fail(CountdownClientError.unsure(reason)) }
+  }
+
+  /// Ends the wait unless the commands have been written; returns whether it did.
+  @discardableResult
+  func rollBack(_ reason: Interruption) -> Bool {
+    guard leaveWaiting(for: .rolledBack) else { return false }
+    fail(reason.errorBeforeSending)
+    return true
+  }
+
+  private func leaveWaiting(for next: Progress) -> Bool {
+    progress.compareExchange(
+      expected: .waiting, desired: next, ordering: .acquiringAndReleasing
+    ).exchanged
+  }
+
+  private func fail(_ error: any Error) {
+    for promise in promises { promise.fail(error) }
+  }
+}
+
+/// The time that a call may take, connecting and a repetition included.
+struct TimeLimit: Sendable {
+  /// More than a century counts as a century.
+  private static let longest = Duration.seconds(3_155_760_000)
+
+  let duration: Duration
+  private let end: ContinuousClock.Instant
+
+  init(_ duration: Duration) {
+    self.duration = duration
+    end = .now + min(duration, Self.longest)
+  }
+
+  var left: TimeAmount {
+    let (seconds, attoseconds) = max(ContinuousClock.now.duration(to: end), .zero).components
+    return .nanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+  }
+}
