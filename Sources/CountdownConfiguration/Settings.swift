@@ -85,7 +85,7 @@ extension Setting where Whole == Configuration {
     Setting(
       atStart: "events.keep", \.engine.eventsKept, .count(0...100_000_000),
       "How many events the event log retains for EVENTS SINCE. Each takes about 60 bytes of "
-        + "memory, and of disk if state is persisted. Beyond it, the user with the most loses the "
+        + "memory, and of disk if state is stored. Beyond it, the user with the most loses the "
         + "oldest."),
     Setting(
       atStart: "events.max-bytes", \.engine.eventBytes, .bytes(1 << 20...1 << 36),

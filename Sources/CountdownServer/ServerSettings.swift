@@ -16,7 +16,7 @@ package struct ServerSettings: Sendable {
   package var connections = ConnectionLimits()
   package var engine = EngineSettings()
   package var dispatcher = Dispatcher.Settings()
-  /// Where and how state is persisted; nil if it is in memory only.
+  /// Where and how state is stored; nil if it is in memory only.
   package var state: Store.Options?
   /// How decisions are kept, and where.
   package var journal = Journal.Settings()

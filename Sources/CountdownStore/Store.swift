@@ -12,7 +12,7 @@ package enum Durability: String, CaseIterable, Sendable {
   case power
 }
 
-/// The persisted state as a start finds it: tables in an SQLite file, and the log of later changes.
+/// The stored state as a start finds it: tables in an SQLite file, and the log of later changes.
 /// It is read once; then a `StoreWriter` takes over.
 ///
 /// Entities are identified by their slot in the engine's tables. Not thread-safe.

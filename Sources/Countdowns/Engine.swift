@@ -18,7 +18,7 @@ package final class Engine {
   var snapshotWalks: [UInt64: SnapshotWalks] = [:]
   var changes = Changes()
   var context = DecisionContext.local
-  /// Whether commands must not change persisted entities, as changes cannot be stored at present.
+  /// Whether commands must not change stored entities, as changes cannot be stored at present.
   /// Time still passes: what becomes ready becomes ready.
   package var isReadOnly = false
 

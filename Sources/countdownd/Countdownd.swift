@@ -64,7 +64,7 @@ struct Countdownd: ParsableCommand {
 
   @Option(
     help: .init(
-      "The directory of the persisted state (default: as configured, "
+      "The directory of the stored state (default: as configured, "
         + "\(Configuration().stateDirectory)).",
       valueName: "path"), completion: .directory)
   var stateDirectory: String?

@@ -75,7 +75,7 @@ def test_a_corrupt_file_is_kept(filled, how):
     assert names_of_states(filled) == [FIRST_STATE, SECOND_STATE]
     assert KEPT in filled.log and str(file) in filled.log
     assert view(client("COUNTDOWN", "START", "new"))["generation"] > filled.newest
-    # The entities that could be read are persisted from now on.
+    # The entities that could be read are stored from now on.
     filled.restart("kill")
     assert filled.connect()("DBSIZE") == count + 1
     assert names_of_states(filled) == [FIRST_STATE, SECOND_STATE]

@@ -34,7 +34,7 @@ def test_it_is_shown_again_as_it_was(daemon, how):
     }
     assert abs(after["deadline_unix_ms"] - before["deadline_unix_ms"]) <= 2
     assert view(client("HUD", "LIST")[1][0])["durable"] is True
-    # Its later changes are persisted, too.
+    # Its later changes are stored, too.
     client("HUD", "DISMISS", "s")
     eventually(lambda: client("HUD", "GET", "s") is None, "it is gone")
     assert client("PING")

@@ -2,7 +2,7 @@ import Wire
 
 /// The owner of an entity: the daemon cancels the entity when its owner ends.
 public enum Owner: Sendable, Hashable {
-  /// The entity outlives the connection and, if its kind is persisted, restarts of the daemon.
+  /// The entity outlives the connection and, if its kind is stored, restarts of the daemon.
   case nobody
   /// This client's connection for commands.
   case connection

@@ -8,7 +8,7 @@ import Runtime
 /// the loop.
 final class StateKeeper {
   enum Loading {
-    /// Loading has not begun; nil if nothing is persisted.
+    /// Loading has not begun; nil if nothing is stored.
     case opened(Store?)
     case underWay(StateLoading)
     case ended(Result<Void, any Error>)
@@ -24,15 +24,15 @@ final class StateKeeper {
   var opened: Store? { if case .opened(let store) = loading { store } else { nil } }
   /// The clocks when this daemon started. All later readings are of the same boot.
   let start: StoreClock.Reading
-  /// Nil while the state loads, and if nothing is persisted.
+  /// Nil while the state loads, and if nothing is stored.
   var writer: StoreWriter?
   /// Why changes cannot be stored at present; nil if they can.
   var problem: StoreError?
   /// Actions to run once no batch waits to be stored.
   private var whenIdle: [() -> Void] = []
-  /// What was found damaged in the state; nil if nothing is persisted.
+  /// What was found damaged in the state; nil if nothing is stored.
   var damage: DamageRecord?
-  /// What has happened over all starts; nil if nothing is persisted.
+  /// What has happened over all starts; nil if nothing is stored.
   private(set) var history: History?
   private let logger: Logger
   private static let historyQueue = DispatchQueue(label: "countdownd.history")

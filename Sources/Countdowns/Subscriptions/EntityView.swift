@@ -9,7 +9,7 @@ package protocol EntityView: FieldRecord, Sendable {
   var retryAfterMS: Int64 { get }
   /// The key of the limit that would refuse it.
   var refusingLimit: [UInt8]? { get }
-  /// Whether the entity is persisted.
+  /// Whether the entity is stored.
   var isDurable: Bool { get }
 
   /// Writes all fields, as a command returns them.

@@ -190,7 +190,7 @@ import Testing
     desk.engine.isReadOnly = true
     #expect(throws: EngineError.readOnly) { try desk.appear("p") }
     #expect(desk.page("p") == nil)
-    // The other screen has no persisted HUD.
+    // The other screen has no stored HUD.
     try desk.appear("p", screen: "other")
     #expect(desk.hud("other")?.state == .visible)
   }
@@ -212,7 +212,7 @@ import Testing
     #expect(desk.page("p")?.isVisible == true)
     #expect(desk.page("p")?.screen == Array("p".utf8))
     #expect(desk.hud("p")?.leases == 2)
-    // A page on another screen does not change the persisted HUD.
+    // A page on another screen does not change the stored HUD.
     try desk.appear("q", screen: "q")
     #expect(try desk.loaded("q") == nil)
     desk.unnoticed(at: 1_000)
