@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct CommandTests {
+@Suite(.timeLimit(.minutes(5))) struct CommandTests {
   static let counting = map(
     ("key", bulk("+45")), ("state", bulk("counting")), ("generation", ":5\r\n"),
     ("accepted", "#t\r\n"), ("reason", "_\r\n"), ("remaining", ":60\r\n"),

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// What a call says when it is cancelled, when its reply is lost, and when the daemon hangs.
-@Suite(.timeLimit(.minutes(1))) struct ContractTests {
+@Suite(.timeLimit(.minutes(5))) struct ContractTests {
   private typealias Failure = CountdownClientError
 
   private static let accepted = map(

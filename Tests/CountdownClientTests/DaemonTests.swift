@@ -60,7 +60,7 @@ final class Daemon: Sendable {
 /// Against the daemon itself, where the environment says which one:
 ///
 ///     COUNTDOWND=.build/debug/countdownd swift test --filter DaemonTests
-@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(1))) struct DaemonTests {
+@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(5))) struct DaemonTests {
   @Test func aCountdownTicksUntilItIsReady() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()

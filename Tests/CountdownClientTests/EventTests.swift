@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountdownClient
 
-@Suite(.timeLimit(.minutes(1))) struct EventTests {
+@Suite(.timeLimit(.minutes(5))) struct EventTests {
   static func snapshot(_ channel: String, state: String, generation: Int = 1) -> String {
     let key = channel.split(separator: ":")[1]
     return message(
@@ -409,7 +409,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct ReadyTests {
+@Suite(.timeLimit(.minutes(5))) struct ReadyTests {
   final class Button: Sendable {
     let taps = Mutex(0)
     let others = Mutex(0)

@@ -1,7 +1,7 @@
 import CountdownClient
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct GuardTests {
+@Suite(.timeLimit(.minutes(5))) struct GuardTests {
   @Test func throttleCommandsAreSentAndViewsRead() async throws {
     let view = map(
       ("key", bulk("k")), ("generation", ":5\r\n"), ("accepted", "#f\r\n"),

@@ -5,7 +5,7 @@ import Testing
 
 /// A daemon that hangs: calls end with their task or their time limit, before the daemon answers.
 /// It runs on only after the call has returned, so each test that passes shows the order.
-@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(2))) struct HangTests {
+@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(5))) struct HangTests {
   /// Starts a task, lets it wait, cancels it, and expects its cancellation.
   private func expectCancellation(
     location: SourceLocation = #_sourceLocation, _ body: @escaping @Sendable () async throws -> Void

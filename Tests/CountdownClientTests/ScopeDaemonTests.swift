@@ -2,7 +2,7 @@ import CountdownClient
 import Testing
 
 /// Scopes, stacks and pages by the library, against the daemon itself.
-@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(1))) struct ScopeDaemonTests {
+@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(5))) struct ScopeDaemonTests {
   @Test func ownedEntitiesEndWithTheirScope() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// Closures and scopes that live as long as an object, against the daemon itself.
-@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(1))) struct TargetTests {
+@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(5))) struct TargetTests {
   final class Screen: Sendable {
     private let seen = Mutex<[String]>([])
 

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// What ends with a block of work, against the daemon itself.
-@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(1))) struct WithTests {
+@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(5))) struct WithTests {
   private struct Mistake: Error {}
 
   /// The number of holds: a HUD without any may still be fading out.

@@ -284,12 +284,16 @@ struct FleetServersTests {
       #expect(link.client.answers[id + 1]?.refusal == fault.refusal)
       guard case .failed(mayBeDone: false, fault.refusal.text) = link.client.answers[id + 1]?.body
       else { throw Failure("\(link.client.answers)") }
-      #expect(link.servers.refusals == [fault.refusal: 1])
-      #expect(link.servers.trouble?.contains(fault.refusal.text) == true)
+      try link.wait("reported") { _ in
+        link.servers.refusals == [fault.refusal: 1]
+          && link.servers.trouble?.contains(fault.refusal.text) == true
+      }
       try redis.command(fault.end)
       link.open(2, new: epoch, id: id + 2, known: epoch)
       try link.wait("opened again") { $0.answers[id + 2] != nil }
-      #expect(link.servers.refusals.isEmpty && link.servers.trouble == nil)
+      try link.wait("no longer reported") { _ in
+        link.servers.refusals.isEmpty && link.servers.trouble == nil
+      }
       id += 3
     }
   }

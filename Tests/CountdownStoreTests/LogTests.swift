@@ -427,14 +427,14 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(1))) func foldingBeginsAfterAPause() throws {
+  @Test(.timeLimit(.minutes(5))) func foldingBeginsAfterAPause() throws {
     let life = try Life(directory, pauseMicroseconds: 1)
     fill(2, of: life)
     while fact("folds", of: life) == 0 { usleep(1_000) }
     life.close()
   }
 
-  @Test(.timeLimit(.minutes(1))) func foldingBeginsWithoutAPauseWhenTheLogIsLong() throws {
+  @Test(.timeLimit(.minutes(5))) func foldingBeginsWithoutAPauseWhenTheLogIsLong() throws {
     let short = try Life(directory)
     fill(4, of: short)
     #expect(fact("log_segments", of: short) > 3)

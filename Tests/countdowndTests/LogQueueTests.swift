@@ -44,7 +44,7 @@ import Testing
     while !condition() { usleep(1_000) }
   }
 
-  @Test(.timeLimit(.minutes(1)))
+  @Test(.timeLimit(.minutes(5)))
   func aJournalThatHangsLosesLinesButNoCriticalOnesAndReportsHowMany() {
     let journal = Journal()
     let queue = LogQueue { journal.write($0) }
@@ -71,7 +71,7 @@ import Testing
     wait { journal.lines.withLock { $0.count } == lines.count + kept.count }
   }
 
-  @Test(.timeLimit(.minutes(1))) func whoLogsMuchWaitsForAJournalThatReadsButNotForOneThatHangs() {
+  @Test(.timeLimit(.minutes(5))) func whoLogsMuchWaitsForAJournalThatReadsButNotForOneThatHangs() {
     let journal = Journal()
     let queue = LogQueue { journal.write($0) }
     queue.take(line("first", .notice))

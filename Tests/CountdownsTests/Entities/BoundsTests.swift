@@ -54,6 +54,7 @@ import Testing
     "COUNTDOWN START a POLICY long", "COUNTDOWN START b POLICY short", "COUNTDOWN PASS a",
     "THROTTLE TAKE all: fast:a COST 1000", "THROTTLE TAKE b BURST 1 RATE 1/3650d",
     "THROTTLE TAKE a BURST 1000000000 RATE 1000000000/1ms COST 1000000000",
+    "ONCE BEGIN b TTL 3650d LEASE 3650d", "TIMER SET b 3650d", "SCOPE OPEN b TTL 3650d",
   ]
 
   private static let longKey = String(repeating: "k", count: EntityRecord.longestKey)
