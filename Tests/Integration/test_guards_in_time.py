@@ -65,10 +65,8 @@ def test_a_lease_in_a_transaction(client):
     client("MULTI")
     client("ONCE", "BEGIN", "k", "TTL", "1h", "LEASE", "1m")
     client("ONCE", "BEGIN", "k", "TTL", "1h", "LEASE", "1m")
-    client("ONCE", "CANCEL", "k")
-    first, second, third = client("EXEC")
+    first, second = client("EXEC")
     assert view(first)["accepted"] and view(second)["reason"] == b"duplicate"
-    assert "GENERATION" in str(third)
 
 
 def test_the_distance_of_firings_goes_on_over_a_restart(daemon, client):

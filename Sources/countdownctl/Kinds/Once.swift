@@ -30,8 +30,8 @@ struct Once: AsyncParsableCommand, Entity {
     let state = style.state(view.state.rawValue, view.state.rawValue)
     let result = view.result.map { ": \($0.textOrBase64.printable)" } ?? ""
     if view.accepted == false {
-      return style.yellow("refused") + "   \(view.key.printable) was used before: "
-        + "\(state)\(result)"
+      let use = view.reason == .mismatch ? "is another request's" : "was used before"
+      return style.yellow("refused") + "   \(view.key.printable) \(use): \(state)\(result)"
     }
     return style.accepted(view.accepted) + "\(view.key.printable)  \(state)\(result)  known for "
       + view.timeLeft.humanText + style.generation(view.generation)

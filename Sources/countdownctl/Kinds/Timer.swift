@@ -29,7 +29,9 @@ struct Timer: AsyncParsableCommand, Entity {
 
   static func line(_ view: TimerView, style: Style) -> String {
     let every = view.every.map { ", then every \($0.humanText)" } ?? ""
-    return line(view, ["due in \(view.timeLeft.humanText)\(every)"], style: style)
+    let refusal = view.accepted == false ? view.reason?.rawValue : nil
+    return line(
+      view, refusal: refusal, ["due in \(view.timeLeft.humanText)\(every)"], style: style)
   }
 
   static func details(_ event: CountdownEvent) -> [String?] {

@@ -176,7 +176,7 @@ import Wire
         }
         let secretNames = [
           "bytes", "payload", "result", "password", "record", "sends", "META", "PAYLOAD", "TOKEN",
-          "AUTH",
+          "AUTH", "FINGERPRINT",
         ]
         let carriesSecrets = words.contains { secretNames.contains($0) }
         #expect(parameter.isSecret == carriesSecrets, "\(row.fullName): \(parameter.name)")
