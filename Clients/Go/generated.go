@@ -2417,8 +2417,8 @@ func (commands *ThrottleCommands) Refund(ctx context.Context, key string, amount
 	if options.ID != 0 {
 		words = append(words, "ID", strconv.FormatInt(options.ID, 10))
 	}
-	if options.Generation != 0 {
-		words = append(words, "GENERATION", strconv.FormatInt(options.Generation, 10))
+	if options.Generation != nil {
+		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
 	own := options.Token == ""
 	if own {
@@ -2603,7 +2603,7 @@ func (commands *OnceCommands) Extend(ctx context.Context, key string, options On
 	if options.Lease != 0 {
 		words = append(words, "LEASE", milliseconds(options.Lease))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}

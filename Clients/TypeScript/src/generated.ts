@@ -2,7 +2,7 @@
 
 import {
   Answer, CountdowndError, Data, Duration, Moment, Page, Raw, Send, Word, data, fields, list,
-  milliseconds, moment, newToken, number, ofSeveral, span, text, toAnswer, toPage, truth,
+  milliseconds, moment, newToken, number, numeral, ofSeveral, span, text, toAnswer, toPage, truth,
 } from './base.js';
 
 export const version = '0.1.0';
@@ -1803,9 +1803,9 @@ export class ThrottleCommands {
       /** Makes a retry safe: a token that was accepted before changes nothing. */
       token?: string;
     } = {}): Promise<Answer<ThrottleView> | null> {
-    const words: Word[] = ['THROTTLE', 'REFUND', key, String(amount)];
-    if (options.id !== undefined) words.push('ID', String(options.id));
-    if (options.generation !== undefined) words.push('GENERATION', String(options.generation));
+    const words: Word[] = ['THROTTLE', 'REFUND', key, numeral(amount)];
+    if (options.id !== undefined) words.push('ID', numeral(options.id));
+    if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
     words.push('TOKEN', options.token ?? newToken());
     const reply = await this.send(words, true, options.token === undefined);
     return reply === null ? null : toAnswer(toThrottleView(fields(reply)));
@@ -1942,9 +1942,9 @@ export class OnceCommands {
       lease?: Duration;
     }): Promise<Answer<OnceView>> {
     const words: Word[] = ['ONCE', 'EXTEND', key];
-    words.push('GENERATION', String(options.generation));
+    words.push('GENERATION', numeral(options.generation));
     if (options.lease !== undefined) words.push('LEASE', span(options.lease));
-    const reply = await this.send(words, false);
+    const reply = await this.send(words, true);
     return toAnswer(toOnceView(fields(reply)));
   }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Sequence
 
-from .._base import Data, Duration, Moment, Page, Rate, new_token
+from .._base import Data, Duration, Moment, Page, Rate, new_token, several
 from .._base import duration as as_duration
 from .._base import milliseconds as as_moment
 from .._base import rate as as_rate
@@ -278,7 +278,7 @@ class CountdownCommands:
             words += ("GENERATION", generation)
         if any:
             words.append("ANY")
-        for one in limit:
+        for one in several(limit):
             words += ("LIMIT", one)
         own = token is None
         words += ("TOKEN", new_token() if own else token)
@@ -956,7 +956,7 @@ class OnceCommands:
         words += ("GENERATION", generation)
         if lease is not None:
             words += ("LEASE", as_duration(lease))
-        return self._pool.call(words, OnceAnswer, False)
+        return self._pool.call(words, OnceAnswer, True)
 
     def cancel(self, key: str, *, generation: int | None = None) -> bool:
         """Give up, so that the next request is accepted again.
