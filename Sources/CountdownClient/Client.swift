@@ -6,10 +6,12 @@ import Wire
 // Users see replies and their properties without an import of their own.
 @_exported public import enum Wire.RESPValue
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
 #else
-  import Foundation
+  import Darwin
 #endif
 
 /// A client of the timer daemon countdownd.
@@ -33,8 +35,10 @@ import Wire
 public final class Client: Sendable {
   /// The path of the daemon's socket: `COUNTDOWND_SOCKET` of the environment, or the usual one.
   public static var defaultPath: String {
-    let path = ProcessInfo.processInfo.environment["COUNTDOWND_SOCKET"] ?? ""
-    return path.isEmpty ? usualPath : path
+    guard let path = unsafe getenv("COUNTDOWND_SOCKET"), unsafe path.pointee != 0 else {
+      return usualPath
+    }
+    return unsafe String(cString: path)
   }
 
   /// Where the daemon of the system listens.

@@ -103,7 +103,8 @@ def call(commands, words, language):
             if rest and language == "node":  # Lists are options.
                 options[names.several(one)], rest = rest, []
             break
-        if words and language == "go" and not one.is_required:  # Go has no optional arguments.
+        # Go has no optional arguments.
+        if words and language == "go" and not one.is_required and not one.replaced_by:
             options[one.name] = value(one, words.pop(0))
         elif words:
             positions.append(value(one, words.pop(0)))

@@ -79,7 +79,7 @@ def test_the_wheel_brings_programs_client_and_fixture(artefacts, tmp_path):
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", site, wheel)
     environment = {**PLAIN, "PYTHONPATH": str(site)}
     for name in ("countdownd", "countdownctl"):
-        assert "0." in run(sys.executable, site / "bin" / name, "--version", env=PLAIN)
+        assert "0." in run(sys.executable, site / "bin" / name, "--version", env=environment)
     (tmp_path / "test_code.py").write_text(TEST)
     done = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_code.py",
                cwd=tmp_path, env=environment)

@@ -35,6 +35,7 @@ let mailbox = Box()
 let timers = TimerQueue()
 let messages = AsyncStream<Int> { _ in }
 @MainActor var handle: AnyObject?, handles: [AnyObject] = []
+func note(_ generation: Int, for request: String) async throws -> Bool { true }
 func sendCode() async throws {}
 func sendCode(to phone: String) async throws {}
 func reply(_ status: Int, retryAfter: Duration) {}

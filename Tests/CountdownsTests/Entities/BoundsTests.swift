@@ -54,7 +54,13 @@ import Testing
     "COUNTDOWN START a POLICY long", "COUNTDOWN START b POLICY short", "COUNTDOWN PASS a",
     "THROTTLE TAKE all: fast:a COST 1000", "THROTTLE TAKE b BURST 1 RATE 1/3650d",
     "THROTTLE TAKE a BURST 1000000000 RATE 1000000000/1ms COST 1000000000",
-    "ONCE BEGIN b TTL 3650d LEASE 3650d", "TIMER SET b 3650d", "SCOPE OPEN b TTL 3650d",
+    "TIMER SET b 3650d", "SCOPE OPEN b TTL 3650d",
+  ]
+
+  /// What random commands do only with luck; `#` is the newest generation.
+  private static let first = [
+    "ONCE BEGIN c TTL 3650d LEASE 3650d", "ONCE EXTEND c GENERATION #",
+    "NAV PUSH c home", "NAV PUSH c page", "NAV SWIPE c X 1 DX 1", "NAV PROGRESS c 0.5",
   ]
 
   private static let longKey = String(repeating: "k", count: EntityRecord.longestKey)
@@ -71,11 +77,14 @@ import Testing
     var random = SeededGenerator(seed: 1)
     var (accepted, left) = (Set<String>(), Interval.days(3_650 * 10))
     var records: [EntityRef: [UInt8]] = [:]
-    for _ in 0..<4_000 {
+    for step in 0..<4_000 {
+      let line =
+        step < Self.first.count
+        ? Self.first[step].replacing("#", with: "\(engine.lastGeneration)")
+        : random.isOne(in: 10) ? random.one(of: Self.rare) : nil
       let words =
-        random.isOne(in: 10)
-        ? random.one(of: Self.rare).split(separator: " ").map(String.init)
-        : words(of: random.one(of: Self.commands), engine, &random)
+        line?.split(separator: " ").map(String.init)
+        ?? words(of: random.one(of: Self.commands), engine, &random)
       desk.run(words)
       let isError = desk.session.takeOutput().first == UInt8(ascii: "-")
       let name = words[..<2].joined(separator: " ")
