@@ -112,8 +112,11 @@ extension Fleet {
     switch operation.outcome.change {
     case .none:
       if operation.isDue {
-        // It is not due yet by the server's clock.
-        showCopy(operation.key, of: index, at: dispatcher.host.now)
+        // It is not due yet by the server's clock. This host's clocks would say again at once that it
+        // is, if its wall clock is ahead.
+        if let due = operation.outcome.nextDue {
+          look(at: operation.key, at: boot + (due > now ? due - now : Self.grace))
+        }
         return end(operation)
       }
       // Confirm if a server has reported this version since the operation began; else ask for it.
