@@ -112,8 +112,8 @@ extension Fleet {
     switch operation.outcome.change {
     case .none:
       if operation.isDue {
-        // It is not due yet by the server's clock. This host's clocks would say again at once that it
-        // is, if its wall clock is ahead.
+        // It is not due yet by the server's clock. This host's wall clock, if it is ahead, would
+        // say again at once that it is.
         if let due = operation.outcome.nextDue {
           look(at: operation.key, at: boot + (due > now ? due - now : Self.grace))
         }
