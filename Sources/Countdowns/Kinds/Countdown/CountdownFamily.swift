@@ -39,8 +39,10 @@ extension Option where Request == StartRequest {
 
 extension Option {
   /// The keys of limits. Each has a colon, which no option has.
+  ///
+  /// - Parameter add: adds keys to those of the request, and returns how many it has.
   fileprivate static func limits(
-    _ set: @escaping @Sendable (inout Request, [[UInt8]]) -> Void
+    _ add: @escaping @Sendable (inout Request, [[UInt8]]) -> Int
   ) -> Option {
     Option(
       "LIMIT", "limit", .text(atMost: EntityRecord.longestKey),
@@ -54,10 +56,9 @@ extension Option {
         let key = try call.key(of: .throttle, try reader.value(), "the key of a limit")
         limits.append(Array(key))
       } while reader.has(.limits)
-      guard limits.count <= LimitRules.maximumAtOnce else {
+      guard add(&request, limits) <= LimitRules.maximumAtOnce else {
         throw call.problem("at most \(LimitRules.maximumAtOnce) limits at once")
       }
-      set(&request, limits)
     }
   }
 }
@@ -72,7 +73,10 @@ let countdownCommands: [CommandSpec] = [
       ) { request, reader, call throws(CommandError) in
         request.start.policy = try call.policy(try reader.value())
       },
-      .limits({ $0.start.limits = $1 }),
+      .limits({
+        $0.start.limits += $1
+        return $0.start.limits.count
+      }),
       .integer(
         "COUNT", "The number of steps.", default: "countdown.count",
         { $0.count = $1 }, in: 1...Int64(Int32.max)),
@@ -125,7 +129,10 @@ let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "RESEND", [.key],
     [
-      .limits({ $0.start.limits = $1 }),
+      .limits({
+        $0.start.limits += $1
+        return $0.start.limits.count
+      }),
       .token({ $0.start.token = $1 }),
       .brief,
     ],
@@ -214,7 +221,10 @@ let countdownCommands: [CommandSpec] = [
         "ANY",
         "Counts one attempt at each valid code; `codes` says which may be checked. PASS then needs "
           + "GENERATION.", { $0.atAny = $1 }),
-      .limits({ $0.limits = $1 }),
+      .limits({
+        $0.limits += $1
+        return $0.limits.count
+      }),
       .token({ $0.token = $1 }),
     ],
     group: .entities(.countdown), [.write, .fast],
