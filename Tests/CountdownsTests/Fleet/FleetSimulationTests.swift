@@ -29,12 +29,12 @@ extension FleetSimulation.Fault {
   /// first one is further on, and the search takes longer.
   fileprivate var firstSeed: UInt64 {
     switch self {
-    case .noReplicas: 67
-    case .ignoredVersions: 3
-    case .noMajority: 2
-    case .countedReplicas: 23
+    case .noReplicas: 13
+    case .ignoredVersions: 2
+    case .noMajority: 3
+    case .countedReplicas: 38
     case .shortLeases: 0
-    case .endlessLeases: 7
+    case .endlessLeases: 5
     }
   }
 
