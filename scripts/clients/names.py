@@ -18,9 +18,6 @@ POSITIONS = {
     "HUD STATUS s": "text", "INFO section": "sections",
 }  # fmt: skip
 
-# Arguments in whose place an option can be given.
-REPLACED = {"TIMER SET d": "AT"}
-
 # Options that change the form of the reply are not for clients: a view says more.
 OMITTED_OPTIONS = {"BRIEF"}
 
@@ -59,7 +56,8 @@ class Argument:
         else:
             name = schema["name"]
             self.name = POSITIONS.get(f"{command} {name}", name).replace("-", "_")
-        self.replaced_by = None if self.token else REPLACED.get(f"{command} {schema['name']}")
+        # The option that can be given in its place.
+        self.replaced_by = schema["or"]
 
 
 class Command:

@@ -12,6 +12,8 @@ struct Parameter: Equatable, Sendable {
   /// What applies without it: a value, or the name of a setting.
   let fallback: String?
   var isOptional: Bool
+  /// The token of the option that can stand in its place: one of both has to be given.
+  private(set) var alternative: String?
   /// Whether several of it may be given.
   var repeats: Bool
   /// Whether logs must not show any of its values.
@@ -62,6 +64,13 @@ struct Parameter: Equatable, Sendable {
   var optional: Parameter {
     var parameter = self
     parameter.isOptional = true
+    return parameter
+  }
+
+  /// The parameter, in whose place an option can be given that takes at least as many words.
+  func or(_ token: String) -> Parameter {
+    var parameter = optional
+    parameter.alternative = token
     return parameter
   }
 
@@ -116,7 +125,7 @@ extension [Parameter] {
     var (least, maximum) = (0, 0 as Int?)
     for parameter in self {
       let words = (parameter.token == nil ? 0 : 1) + parameter.valueCount
-      if !parameter.isOptional { least += words }
+      if !parameter.isOptional || parameter.alternative != nil { least += words }
       maximum = parameter.repeats ? nil : maximum.map { $0 + words }
     }
     return (least, maximum)

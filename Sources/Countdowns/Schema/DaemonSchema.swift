@@ -58,7 +58,9 @@ package enum DaemonSchema {
       [
         .of("name", parameter.name), .of("display", parameter.display),
         .of("token", parameter.token.map { .simpleString($0) } ?? .null),
-        .of("required", !parameter.isOptional), .of("repeats", parameter.repeats),
+        .of("required", !parameter.isOptional),
+        .of("or", parameter.alternative.map { .simpleString($0) } ?? .null),
+        .of("repeats", parameter.repeats),
         .of("secret", parameter.isSecret),
       ] + parameter.type.pairs + [
         .of("default", parameter.fallback.map { .simpleString($0) } ?? .null),

@@ -66,7 +66,7 @@ private let setOptions: [Option<SetRequest>] = [
 ]
 
 private let setTimer = CommandSpec(
-  "TIMER", "SET", [.key, timeToFire.optional], setOptions, group: .entities(.timer),
+  "TIMER", "SET", [.key, timeToFire.or("AT")], setOptions, group: .entities(.timer),
   [.write, .fast], "Set a timer that fires once or repeatedly; replaces one of the same key.",
   .answer,
   optionsStart: { arguments in
