@@ -31,9 +31,6 @@ FIELDS = {
 # Handled by hand: they need a connection of their own.
 OMITTED = {"SCOPE HANDLE", "SCOPE UNHANDLE", "EVENTS SINCE", "EVENTS CURSOR", "EVENTS LAST"}
 
-# Commands without a token that change nothing the second time.
-REPEATABLE = {"COUNTDOWN PASS", "COUNTDOWN REFUND", "ONCE DONE"}
-
 # Whoever asks these wants to know the answer.
 QUESTIONS = {
     "COUNTDOWN START", "COUNTDOWN RESEND", "COUNTDOWN ATTEMPT", "THROTTLE TAKE", "ONCE BEGIN",
@@ -267,9 +264,7 @@ class Methods:
         writes = command.writes or command.owner == "clock"
         if type_ and writes and command.schema["name"] not in QUESTIONS:
             text += "  @discardableResult\n"
-        made = "Command" if writes else "Command.reading"
-        if command.schema["name"] in REPEATABLE:
-            made = "Command.repeatable"
+        made = "Command.reading" if not writes else "Command.repeatable" if command.is_safe else "Command"
         returns = f" -> {type_}" if type_ else ""
         return (
             f"{text}  public func {quoted(names.camel(command.method))}({', '.join(parameters)}) async throws{returns} {{\n"

@@ -239,7 +239,8 @@ public struct CountdownCommands: Sendable {
   ///   - generation: Applies to this generation only; `STALE` for another one.
   @discardableResult
   public func pause(_ key: String, generation: Int? = nil) async throws -> CountdownView {
-    try await client.view(Command("COUNTDOWN", "PAUSE", key, options: ["GENERATION": generation]))
+    try await client.view(
+      Command.repeatable("COUNTDOWN", "PAUSE", key, options: ["GENERATION": generation]))
   }
 
   /// Resume a paused countdown with its remaining time.
@@ -249,7 +250,8 @@ public struct CountdownCommands: Sendable {
   ///   - generation: Applies to this generation only; `STALE` for another one.
   @discardableResult
   public func resume(_ key: String, generation: Int? = nil) async throws -> CountdownView {
-    try await client.view(Command("COUNTDOWN", "RESUME", key, options: ["GENERATION": generation]))
+    try await client.view(
+      Command.repeatable("COUNTDOWN", "RESUME", key, options: ["GENERATION": generation]))
   }
 
   /// Change when a countdown ends, counted from now.

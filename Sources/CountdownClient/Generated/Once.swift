@@ -111,7 +111,8 @@ public struct OnceCommands: Sendable {
     OnceView
   > {
     try await client.answer(
-      Command("ONCE", "EXTEND", key, options: ["GENERATION": generation, "LEASE": lease]))
+      Command.repeatable(
+        "ONCE", "EXTEND", key, options: ["GENERATION": generation, "LEASE": lease]))
   }
 
   /// Give up, so that the next request is accepted again.

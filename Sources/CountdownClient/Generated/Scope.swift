@@ -104,7 +104,7 @@ public struct ScopeCommands: Sendable {
     -> ScopeView
   {
     try await client.view(
-      Command("SCOPE", "TOUCH", scope, options: ["TTL": ttl, "GENERATION": generation]))
+      Command.repeatable("SCOPE", "TOUCH", scope, options: ["TTL": ttl, "GENERATION": generation]))
   }
 
   /// Read a scope.
