@@ -83,13 +83,8 @@ extension Fleet {
       turns.note(key, record.version.daemon, at: boot)
     }
     if known == nil { use(key, in: index) }
-    showCopy(key, of: index, at: now)
+    show(key, partition.copies[key]?.record.bytes, of: index, at: now)
     noteOwners(of: key, before: known?.owners ?? [], in: index)
-  }
-
-  /// Puts a copy into the engine, where listings, snapshots and the wheel find it.
-  func showCopy(_ key: FleetKey, of index: Int, at now: Moment) {
-    show(key, partitions[index].copies[key]?.record.bytes, of: index, at: now)
   }
 
   /// Notes how long a loss of a record would matter, though this host does not keep it.
@@ -99,6 +94,7 @@ extension Fleet {
     _ = dispatcher.engine.setCopy(entry.key, nil, offset: 0, at: now)
   }
 
+  /// Puts a record into the engine, where listings, snapshots and the wheel find it.
   private func show(_ key: FleetKey, _ record: [UInt8]?, of index: Int, at now: Moment) {
     let boot = now.boot.microseconds
     let offset = partitions[index].clock.offset(at: boot) ?? now.wall.microseconds - boot
