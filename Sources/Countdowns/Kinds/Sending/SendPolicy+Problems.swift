@@ -47,9 +47,7 @@ extension SendPolicy.Rules {
       if !(1...SendPolicy.maximumAttempts).contains(attempts) {
         report("attempts", "1 to \(SendPolicy.maximumAttempts)")
       }
-      if validity == nil {
-        report("attempts", "attempts needs validity: how long a code is valid")
-      }
+      found += missingValidity("attempts")
     }
     if let title, let text = Title.problem(title) { report("title", text) }
     if (readyTitle?.count ?? 0) > Title.maximumBytes {
@@ -106,14 +104,8 @@ extension SendPolicy.Rules {
   }
 
   private var attemptLimitProblems: [SendPolicy.Problem] {
-    var found = problems(ofLimits: attemptLimits, "attempt-limits")
-    if !attemptLimits.isEmpty, validity == nil {
-      found.append(
-        .init(
-          rule: "attempt-limits",
-          text: "attempt-limits needs validity: how long a code is valid"))
-    }
-    return found
+    guard !attemptLimits.isEmpty else { return [] }
+    return problems(ofLimits: attemptLimits, "attempt-limits") + missingValidity("attempt-limits")
   }
 
   private var lockoutProblems: [SendPolicy.Problem] {
@@ -135,12 +127,12 @@ extension SendPolicy.Rules {
 
   private var guessProblems: [SendPolicy.Problem] {
     guard let guesses else { return [] }
-    var found = problems(of: guesses, "guesses")
-    if validity == nil {
-      found.append(
-        .init(rule: "guesses", text: "guesses needs validity: how long a code is valid"))
-    }
-    return found
+    return problems(of: guesses, "guesses") + missingValidity("guesses")
+  }
+
+  private func missingValidity(_ rule: String) -> [SendPolicy.Problem] {
+    validity != nil
+      ? [] : [.init(rule: rule, text: "\(rule) needs validity: how long a code is valid")]
   }
 
   private func problems(of window: SendPolicy.Window, _ rule: String) -> [SendPolicy.Problem] {
