@@ -246,8 +246,7 @@ let package = Package(
     .testTarget(
       name: "CountdownServerTests",
       dependencies: [
-        "CountdownServer", "CountdownStore", "Countdowns", "SeededRandom", "Simulation", "Wire",
-        .daemon("Logging", "swift-log"),
+        "CountdownServer", "CountdownStore", "Countdowns", "SeededRandom", "Simulation",
       ],
       swiftSettings: settings),
   ],

@@ -253,7 +253,7 @@ def test_a_watch_without_permission_ends(server, opened):
 def test_a_watch_that_loses_its_permission_ends(server, opened):
     watch = opened.begin("watch", patterns=["timer:*"])
     one = server.subscribed.get(timeout=PATIENCE)
-    server.script["PSUBSCRIBE"] = Failure("NOPERM not any more")
+    server.script["PSUBSCRIBE"] = Failure("NOPERM this user may no longer subscribe")
     one.close()
     assert failed(ended(opened, watch), "NOPERM")
 
