@@ -71,7 +71,7 @@ def test_a_call_that_is_cancelled_later_says_that_it_may_have_run(server, opened
 def test_a_deadline_of_the_language_is_recognizable(server, driver):
     """Each time, whichever notices it first."""
     # The client's own timeout is far away, even if this machine stands still for a while.
-    driver.do("open", timeout_ms=PATIENCE * 1000)
+    driver.do("open", timeout_ms=int(PATIENCE) * 1000)
     server.script["COUNTDOWN START"] = HOLD
     for _ in range(20):
         result = driver.call("start", within_ms=15)
