@@ -169,7 +169,7 @@ wheel: tarball ## Build a wheel with the Python client and both programs: .build
 	@scripts/build-packages.py wheel "$(tarball_file)"
 
 .PHONY: npm-package
-npm-package: tarball ## Build a package for npm with the client and both programs: .build/dist/countdownd-….tgz
+npm-package: tarball ## Build packages for npm: the client, and both programs: .build/dist/countdownd-….tgz
 	@scripts/install-packages.sh node-typescript
 	@scripts/build-packages.py npm "$(tarball_file)"
 

@@ -2,7 +2,8 @@
 """Packs the program of a tarball for package managers: build-packages.py wheel|npm|apt TARBALL_OR_DEB...
 
 wheel: .build/dist/countdownd-VERSION-py3-none-manylinux_2_36_ARCHITECTURE.whl, with the Python client.
-npm:   .build/dist/countdownd-VERSION.tgz, with the TypeScript client and the web components.
+npm:   .build/dist/countdownd-VERSION.tgz, with the TypeScript client and the web components, for every
+       system, and countdownd-linux-ARCHITECTURE-VERSION.tgz with the program.
 apt:   .build/dist/apt, a repository with the given Debian packages.
 
 Each artefact has its SHA-256 and an SPDX list of what it contains beside it.
@@ -46,13 +47,12 @@ countdownctl = countdownd_programs:countdownctl
 [pytest11]
 countdownd = countdownd.pytest_plugin
 """
-SHIM = """#!/usr/bin/env node
-const { spawnSync } = require('node:child_process');
-const { join } = require('node:path');
-const done = spawnSync(
-  join(__dirname, 'countdownd'), process.argv.slice(2), { argv0: 'countdownctl', stdio: 'inherit' });
-process.exit(done.status ?? 1);
+LAUNCHER = """#!/usr/bin/env node
+import { run } from './run.js';
+run('%s');
 """
+# Where npm installs the program.
+NPM_CPUS = {"x86_64": "x64", "aarch64": "arm64"}
 
 
 def program_of(tarball):
@@ -71,11 +71,11 @@ def version_of(program):
     return done.stdout.split()[-1].partition("+")[0]
 
 
-def describe(artefact, version):
-    """Writes the checksum of an artefact, and what it contains."""
+def describe(artefact, version, has_program=True):
+    """Writes the checksum of an artefact, and what it contains: the program has its libraries in it."""
     digest = hashlib.sha256(artefact.read_bytes()).hexdigest()
     artefact.with_name(artefact.name + ".sha256").write_text(f"{digest}  {artefact.name}\n")
-    pins = json.loads((PROJECT / "Package.resolved").read_text())["pins"]
+    pins = json.loads((PROJECT / "Package.resolved").read_text())["pins"] if has_program else []
     packages = [("countdownd", version, "NOASSERTION")] + [
         (pin["identity"], pin["state"].get("version", pin["state"]["revision"]), pin["location"])
         for pin in pins
@@ -138,31 +138,48 @@ def npm(tarball):
     program = program_of(tarball)
     version = version_of(program)
     source = PROJECT / "Clients/TypeScript"
+    manifest = json.loads((source / "package.json").read_text())
+    manifest["version"] = version
+    manifest["optionalDependencies"] = {f"countdownd-linux-{cpu}": version for cpu in NPM_CPUS.values()}
     with tempfile.TemporaryDirectory() as folder:
         package = pathlib.Path(folder, "package")
-        package.mkdir()
         subprocess.run(["tsc", "-p", source, "--outDir", package / "dist"], check=True)
         shutil.copytree(PROJECT / "Gateway/Sources/Gateway/Components", package / "components")
-        manifest = json.loads((source / "package.json").read_text())
-        manifest["bin"] = {"countdownd": "bin/countdownd", "countdownctl": "bin/countdownctl.cjs"}
-        manifest |= {"os": ["linux"], "cpu": [{"x86_64": "x64", "aarch64": "arm64"}[platform.machine()]]}
-        (package / "package.json").write_text(json.dumps(manifest, indent=2) + "\n")
-        shutil.copy(PROJECT / "LICENSE", package)
-        (package / "bin").mkdir()
+        shutil.copytree(source / "bin", package / "bin")
+        manifest["bin"] = {}
+        for name in ("countdownd", "countdownctl"):
+            manifest["bin"][name] = f"bin/{name}.js"
+            (package / f"bin/{name}.js").write_text(LAUNCHER % name)
+        pack(package, manifest)
+
+    cpu = NPM_CPUS[platform.machine()]
+    with tempfile.TemporaryDirectory() as folder:
+        package = pathlib.Path(folder, "package")
+        (package / "bin").mkdir(parents=True)
         (package / "bin/countdownd").write_bytes(program)
-        (package / "bin/countdownctl.cjs").write_text(SHIM)
-        for path in (package / "bin").iterdir():
-            path.chmod(0o755)
-        artefact = DIST / f"countdownd-{version}.tgz"
-        with open(artefact, "wb") as raw, gzip.GzipFile("", "wb", 1 if ANY_SIZE else 9, raw, 0) as packed:
-            with tarfile.open(fileobj=packed, mode="w") as archive:
-                for path in sorted(package.rglob("*")):
-                    if path.is_file():
-                        entry = archive.gettarinfo(path, str(path.relative_to(folder)))
-                        entry.mtime = entry.uid = entry.gid = 0
-                        entry.uname = entry.gname = ""
-                        archive.addfile(entry, path.open("rb"))
-    describe(artefact, version)
+        pack(package, {
+            "name": f"countdownd-linux-{cpu}", "version": version, "license": manifest["license"],
+            "description": f"The program of countdownd for Linux with glibc, {cpu}",
+            "os": ["linux"], "cpu": [cpu], "libc": ["glibc"],
+        })  # fmt: skip
+
+
+def pack(package, manifest):
+    """Writes the tarball of a folder, whose `bin` has only programs, as npm does."""
+    (package / "package.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    shutil.copy(PROJECT / "LICENSE", package)
+    for path in (package / "bin").iterdir():
+        path.chmod(0o755)
+    artefact = DIST / f"{manifest['name']}-{manifest['version']}.tgz"
+    with open(artefact, "wb") as raw, gzip.GzipFile("", "wb", 1 if ANY_SIZE else 9, raw, 0) as packed:
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for path in sorted(package.rglob("*")):
+                if path.is_file():
+                    entry = archive.gettarinfo(path, str(path.relative_to(package.parent)))
+                    entry.mtime = entry.uid = entry.gid = 0
+                    entry.uname = entry.gname = ""
+                    archive.addfile(entry, path.open("rb"))
+    describe(artefact, manifest["version"], has_program="os" in manifest)
 
 
 def apt(*debs):

@@ -3,7 +3,9 @@
 import json
 import os
 import pathlib
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -50,7 +52,7 @@ def run(*words, **options):
 
 @pytest.fixture
 def artefacts(tmp_path):
-    """Returns what makes a package from a tarball with the program, and its folder."""
+    """Returns what makes packages from a tarball with the program, and lists them by name."""
     if not shutil.which("strip"):
         pytest.skip("strip is not installed: Debian's binutils")
     run("strip", "-o", tmp_path / "countdownd", binary())
@@ -62,11 +64,13 @@ def artefacts(tmp_path):
     def make(kind):
         run(sys.executable, PROJECT / "scripts/build-packages.py", kind, tarball,
             env={**os.environ, "DIST": str(dist), "ANY_SIZE": "1"})
-        (artefact,) = [path for path in dist.iterdir() if path.suffix in (".whl", ".tgz")]
-        assert artefact.name in (dist / f"{artefact.name}.sha256").read_text()
-        bill = json.loads((dist / f"{artefact.name}.spdx.json").read_text())
-        assert "swift-nio" in {package["name"] for package in bill["packages"]}
-        return artefact
+        made = sorted(path for path in dist.iterdir() if path.suffix in (".whl", ".tgz"))
+        for artefact in made:
+            assert artefact.name in (dist / f"{artefact.name}.sha256").read_text()
+            bill = json.loads((dist / f"{artefact.name}.spdx.json").read_text())
+            has_program = "linux" in artefact.name
+            assert ("swift-nio" in {package["name"] for package in bill["packages"]}) == has_program
+        return made
 
     return make
 
@@ -75,7 +79,7 @@ def test_the_wheel_brings_programs_client_and_fixture(artefacts, tmp_path):
     if not (PROJECT / "Package.resolved").exists():
         pytest.skip("there is no Package.resolved; swift build writes it")
     site = tmp_path / "site"
-    wheel = artefacts("wheel")
+    (wheel,) = artefacts("wheel")
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", site, wheel)
     environment = {**PLAIN, "PYTHONPATH": str(site)}
     for name in ("countdownd", "countdownctl"):
@@ -86,7 +90,9 @@ def test_the_wheel_brings_programs_client_and_fixture(artefacts, tmp_path):
     assert "1 passed" in done
 
 
-def test_the_package_for_npm_brings_program_client_and_fixture(artefacts, tmp_path):
+@pytest.fixture
+def npm_packages(artefacts, tmp_path):
+    """The packages for npm in the node_modules of an app: the client and the program."""
     if not (PROJECT / "Package.resolved").exists():
         pytest.skip("there is no Package.resolved; swift build writes it")
     for program in ("tsc", "node"):
@@ -94,12 +100,62 @@ def test_the_package_for_npm_brings_program_client_and_fixture(artefacts, tmp_pa
             pytest.skip(f"{program} is not installed")
     modules = tmp_path / "app/node_modules"
     modules.mkdir(parents=True)
-    with tarfile.open(artefacts("npm")) as archive:
-        archive.extractall(modules, filter="data")
-    (modules / "package").rename(modules / "countdownd")
+    folders = []
+    for artefact in artefacts("npm"):
+        with tarfile.open(artefact) as archive:
+            archive.extractall(modules, filter="data")
+        manifest = json.loads((modules / "package/package.json").read_text())
+        assert artefact.name == f"{manifest['name']}-{manifest['version']}.tgz"
+        folders.append((modules / "package").rename(modules / manifest["name"]))
+    return folders
+
+
+def test_the_client_for_npm_is_for_every_system(npm_packages):
+    client, program = npm_packages
+    manifest, other = (json.loads((one / "package.json").read_text()) for one in npm_packages)
+    assert not manifest.keys() & {"os", "cpu", "libc"} and other["os"] == ["linux"]
+    assert manifest["optionalDependencies"][other["name"]] == other["version"] == manifest["version"]
+    assert sum(path.stat().st_size for path in client.rglob("*") if path.is_file()) < 1 << 20
+    # As where there is no package with the program.
+    shutil.rmtree(program)
+    for name in ("countdownd", "countdownctl"):
+        done = subprocess.run(
+            ["node", client / manifest["bin"][name], "--version"], capture_output=True, text=True, env=PLAIN)
+        assert done.returncode == 127
+        assert re.fullmatch(rf"{name}: there is no program for linux-\w+ here\. .* install .*\n", done.stderr)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_what_starts_the_program_for_npm_gives_it_its_signals(npm_packages, tmp_path, number):
+    path = tmp_path / "s"
+    launcher = subprocess.Popen(
+        ["node", npm_packages[0] / "bin/countdownd.js", "--socket", path, "--state-directory", tmp_path / "state"],
+        stderr=subprocess.PIPE, text=True, env=PLAIN)
+    try:
+        for line in launcher.stderr:
+            if "listens" in line:
+                break
+        (child,) = pathlib.Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+        if number == signal.SIGKILL:
+            os.kill(int(child), number)
+        else:
+            launcher.send_signal(number)
+        if number == signal.SIGHUP:
+            # It reads its configuration again, and goes on.
+            assert any("configuration" in line for line in launcher.stderr)
+            launcher.send_signal(signal.SIGTERM)
+        assert launcher.wait(timeout=60) == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+        assert not pathlib.Path(f"/proc/{child}").exists()
+    finally:
+        launcher.kill()
+        launcher.stderr.close()
+
+
+def test_the_packages_for_npm_bring_program_client_and_fixture(npm_packages):
+    modules = npm_packages[0].parent
     (modules.parent / "code.test.mjs").write_text(NODE_TEST)
     assert "# pass 1" in run("node", "--test", "--test-reporter", "tap", ".", cwd=modules.parent, env=PLAIN)
-    assert "0." in run("node", modules / "countdownd/bin/countdownctl.cjs", "--version", env=PLAIN)
+    assert "0." in run("node", modules / "countdownd/bin/countdownctl.js", "--version", env=PLAIN)
     # The components, as a server and a compiler find them.
     script = "import('countdownd/components/countdown-button.js').then(it => console.log(Object.keys(it)))"
     assert "CountdownButton" in run("node", "-e", script, cwd=modules.parent)

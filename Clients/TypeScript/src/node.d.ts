@@ -12,7 +12,7 @@ declare const Buffer: {
   isBuffer(value: unknown): value is Buffer;
 };
 declare const process: {
-  env: Record<string, string | undefined>; stderr: { write(text: string): void };
+  env: Record<string, string | undefined>; platform: string; arch: string; stderr: { write(text: string): void };
   once(event: string, listener: () => void): void;
 };
 declare function setTimeout(callback: () => void, milliseconds: number): unknown;
@@ -49,7 +49,7 @@ declare module 'node:child_process' {
     once(event: string, listener: () => void): void;
   };
 }
-declare class URL { constructor(text: string, base: string); readonly pathname: string; }
+declare module 'node:module' { export function createRequire(url: string): { resolve(path: string): string }; }
 interface ImportMeta { readonly url: string; }
 declare class AbortSignal {
   readonly aborted: boolean;

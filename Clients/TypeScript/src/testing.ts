@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { Client, CountdowndError, Duration } from './index.js';
+import { packaged } from './program.js';
 
 export interface DaemonOptions {
   /** The configuration, as YAML. */
@@ -73,7 +74,7 @@ export async function startCountdownd(options: DaemonOptions = {}): Promise<Daem
   writeFileSync(`${folder}/countdownd.yaml`, options.config ?? '');
   const words = ['--socket', `${folder}/socket`, '--config', `${folder}/countdownd.yaml`, '--state-directory', `${folder}/state`];
   if (options.virtualTime !== false) words.push('--virtual-time');
-  const child = spawn(program(), words, { stdio: ['ignore', 'inherit', 'inherit'] });
+  const child = spawn(process.env.COUNTDOWND || packaged() || 'countdownd', words, { stdio: ['ignore', 'inherit', 'inherit'] });
   const daemon = new Daemon(folder, options.folder === undefined, child);
   await daemon.answers();
   return daemon;
@@ -85,11 +86,6 @@ export async function embedded(folder: string, options: { config?: string } = {}
   process.stderr.write(`countdownd: a private daemon in ${folder}, until this program ends\n`);
   process.once('exit', () => void daemon.close());
   return daemon.client;
-}
-
-function program(): string {
-  const bundled = new URL('../bin/countdownd', import.meta.url).pathname;
-  return process.env.COUNTDOWND || (existsSync(bundled) ? bundled : 'countdownd');
 }
 
 /** Waits until a condition is true. */
