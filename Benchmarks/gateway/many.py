@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Compares countdown-gateway and nchan: `make bench-gateway`.
 
-Opens COUNT streams over loopback from one process, of one countdown and each of its own, and
-publishes one event. nchan is a module of nginx (Debian: libnginx-mod-nchan), here with two workers.
+Opens COUNT streams over loopback from one process (pages.c), of one countdown and each of its own,
+and publishes one event, over one connection that is kept. nchan is a module of nginx (Debian:
+libnginx-mod-nchan), here with one worker.
 Then the gateway is killed and started again, while the countdowns change: all pages connect at the
 same time, each with the last event that it has seen. With `--stay`, all pages then stay connected.
 Everything runs on this machine, and stops by itself.
@@ -18,18 +19,17 @@ Everything runs on this machine, and stops by itself.
 """
 
 import argparse
-import contextlib
 import os
 import pathlib
 import re
 import resource
-import selectors
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
@@ -39,13 +39,8 @@ from countdownd import Daemon, eventually  # noqa: E402
 from gateway import Gateway, ticket  # noqa: E402
 
 NCHAN = pathlib.Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
-# Streams that are being opened at a time: a browser's connections come in waves, too.
-WAVE = 200
 EVENTS = 5
-# Seconds without an event after which a run is given up.
-PATIENCE = 20
 TICK = os.sysconf("SC_CLK_TCK")
-ID = re.compile(rb"^id: ?(.+)\r?\n", re.MULTILINE)
 
 
 class Usage:
@@ -61,82 +56,32 @@ class Usage:
 
 
 class Pages:
-    """Streams, read by one thread."""
+    """Streams, read by a program in C, so that the server has the processors to itself."""
 
-    def __init__(self, port):
-        self.port, self.selector, self.sockets = port, selectors.EpollSelector(), []
-        # The id of the last event of each page.
-        self.last = {}
+    def __init__(self, directory, port, requests):
+        file = pathlib.Path(directory, "requests")
+        file.write_bytes(b"".join(request + b"\0" for request in requests))
+        program = pathlib.Path(directory, "pages")
+        source = pathlib.Path(__file__).with_name("pages.c")
+        subprocess.run(["cc", "-O2", "-o", program, source], check=True)
+        self.process = subprocess.Popen(
+            [program, str(port), file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def open(self, requests, ready):
-        """Opens a stream for each request, and waits until all have received `ready`."""
-        for first in range(0, len(requests), WAVE):
-            wave = [self.connect(request) for request in requests[first : first + WAVE]]
-            self.sockets += wave
-            self.wait(ready, wave)
-
-    def connect(self, request):
-        page = socket.create_connection(("127.0.0.1", self.port))
-        page.sendall(request)
-        page.setblocking(False)
-        self.selector.register(page, selectors.EVENT_READ)
-        return page
-
-    def reopen(self, requests):
-        """Connects all pages again, at once."""
-        seen = [self.last[page] for page in self.sockets]
-        for page in self.sockets:
-            page.close()
-        self.selector.close()
-        self.selector, self.last = selectors.EpollSelector(), {}
-        self.sockets = [
-            self.connect(request[:-2] + b"Last-Event-ID: " + last + b"\r\n\r\n")
-            for request, last in zip(requests, seen, strict=True)]
-
-    def lost(self, seconds):
-        """Reads for that long; returns how many streams have ended."""
-        end = time.monotonic() + seconds
-        ended = set()
-        while (left := end - time.monotonic()) > 0:
-            for key, _ in self.selector.select(left):
-                if not key.fileobj.recv(1 << 16):
-                    self.selector.unregister(key.fileobj)
-                    ended.add(key.fileobj)
-        return len(ended)
-
-    def wait(self, text, pages=None):
-        """Waits until each page has received the text; returns how many have not."""
-        missing, tails = set(pages or self.sockets), {}
-        last = time.monotonic()
-        while missing and time.monotonic() - last < PATIENCE:
-            for key, _ in self.selector.select(1):
-                page = key.fileobj
-                try:
-                    data = page.recv(1 << 16)
-                except OSError:
-                    data = b""
-                if not data:
-                    self.selector.unregister(page)
-                    continue
-                data = tails.get(page, b"") + data
-                tails[page] = data[-64:]
-                if identifiers := ID.findall(data):
-                    self.last[page] = identifiers[-1]
-                if text in data and page in missing:
-                    missing.discard(page)
-                    last = time.monotonic()
-        if missing:
-            print(f"  {len(missing)} pages did not receive {text.decode()}")
-        return len(missing)
+    def ask(self, what, text):
+        """Returns how many pages do not have the text, and how long it took, in ms."""
+        print(what, text, file=self.process.stdin, flush=True)
+        missing, milliseconds = self.process.stdout.readline().split()
+        if int(missing) and what != "stay":
+            print(f"  {missing} pages did not receive {text}")
+        return int(missing), float(milliseconds)
 
     def close(self):
-        self.selector.close()
-        for page in self.sockets:
-            page.close()
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
 
 
 class GatewayRun:
-    ready = b'"snapshot"'
+    ready = '"snapshot"'
 
     def __init__(self, directory):
         self.daemon = Daemon(directory=directory)
@@ -154,20 +99,22 @@ class GatewayRun:
             f"Authorization: Bearer {ticket({'a': f'countdown:k{channel}'}, 900)}\r\n\r\n").encode()
 
     def publish(self, number, channels):
-        """Returns a text that is in the event, and in no earlier one."""
+        """Sends a command for each channel at once, over one connection."""
         for channel in channels:
             self.client.send("COUNTDOWN", "START" if number % 2 == 0 else "CANCEL", f"k{channel}")
         for _ in channels:
             self.client.receive()
-        return b'"started"' if number % 2 == 0 else b'"cancelled"'
 
-    def again(self, pages, requests, channels):
+    def text(self, number):
+        """A text that is in the event, and in no earlier one."""
+        return '"started"' if number % 2 == 0 else '"cancelled"'
+
+    def again(self, pages, channels):
         """Kills the gateway, changes each countdown, and starts it; returns the events not received."""
         self.gateway.stop(signal.SIGKILL)
-        event = self.publish(EVENTS, channels)
+        self.publish(EVENTS, channels)
         self.gateway.start()
-        pages.reopen(requests)
-        return pages.wait(event)
+        return pages.ask("again", self.text(EVENTS))[0]
 
     def close(self):
         self.client.close()
@@ -176,7 +123,7 @@ class GatewayRun:
 
 
 class NchanRun:
-    ready = b": hi"
+    ready = ": hi"
     beside = []
 
     def __init__(self, directory):
@@ -186,7 +133,7 @@ class NchanRun:
         path = pathlib.Path(directory)
         (path / "nginx.conf").write_text(f"""
 load_module {NCHAN};
-user root; worker_processes 2; worker_rlimit_nofile 65536; daemon off; pid {path}/pid;
+user root; worker_processes 1; worker_rlimit_nofile 65536; daemon off; pid {path}/pid;
 error_log {path}/error.log;
 events {{ worker_connections 30000; }}
 http {{
@@ -203,8 +150,9 @@ http {{
             ["nginx", "-c", path / "nginx.conf", "-e", path / "error.log"],
             stdin=subprocess.DEVNULL)
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        eventually(lambda: len(children.read_text().split()) >= 2, "nginx runs")
+        eventually(lambda: len(children.read_text().split()) >= 1, "nginx runs")
         self.pids = [int(pid) for pid in children.read_text().split()]
+        self.publisher = None
 
     def request(self, number, channel):
         return (
@@ -212,16 +160,29 @@ http {{
             "Accept: text/event-stream\r\n\r\n").encode()
 
     def publish(self, number, channels):
+        """Posts to each channel at once, over one connection."""
         body = f'{{"event":"number {number}","state":"counting","remaining":60}}'.encode()
-        with contextlib.closing(socket.create_connection(("127.0.0.1", self.port))) as publisher:
-            for channel in channels:
-                publisher.sendall(
-                    f"POST /pub/k{channel} HTTP/1.1\r\nHost: localhost\r\n"
-                    f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
-                publisher.recv(1 << 16)
-        return f'"number {number}"'.encode()
+        if not self.publisher:
+            self.publisher = socket.create_connection(("127.0.0.1", self.port))
+        text = b"".join(
+            f"POST /pub/k{channel} HTTP/1.1\r\nHost: localhost\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+            for channel in channels)
+        sender = threading.Thread(target=self.publisher.sendall, args=(text,))
+        sender.start()
+        left, tail = len(channels), b""
+        while left:
+            data = tail + self.publisher.recv(1 << 16)
+            left -= data.count(b"HTTP/1.1 20")
+            tail = data[-10:]
+        sender.join()
+
+    def text(self, number):
+        return f'"number {number}"'
 
     def close(self):
+        if self.publisher:
+            self.publisher.close()
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(timeout=10)
 
@@ -229,25 +190,25 @@ http {{
 def measure(name, kind, count, channels, stay):
     with tempfile.TemporaryDirectory() as directory:
         run = kind(directory)
-        pages = Pages(run.port)
+        pages = Pages(
+            directory, run.port, [run.request(number, number % channels) for number in range(count)])
         try:
-            requests = [run.request(number, number % channels) for number in range(count)]
             before, beside = Usage(*run.pids), Usage(*run.beside)
-            pages.open(requests, run.ready)
+            missing = pages.ask("open", run.ready)[0]
             opened, daemon = Usage(*run.pids), Usage(*run.beside).cpu - beside.cpu
-            late, missing = [], 0
+            late = []
             for number in range(EVENTS):
                 begin = time.monotonic()
-                # The publisher's own time counts: beyond one channel, it is the larger part.
-                missing += pages.wait(run.publish(number, range(channels)))
+                run.publish(number, range(channels))
+                missing += pages.ask("wait", run.text(number))[0]
                 late.append((time.monotonic() - begin) * 1e3)
             after = Usage(*run.pids)
             again = ""
             if kind is GatewayRun:
                 begin = time.monotonic()
-                missing += run.again(pages, requests, range(channels))
+                missing += run.again(pages, range(channels))
                 again = f"{(time.monotonic() - begin) * 1e3:.0f}"
-            lost = pages.lost(stay)
+            lost = pages.ask("stay", stay)[0] if stay else 0
             each = 1e6 / count
             print(
                 f"| {name} | {count} | {channels} | {(opened.cpu - before.cpu) * each:.0f}"
