@@ -90,6 +90,13 @@ struct Countdownd: ParsableCommand {
       """)
   var virtualTime = false
 
+  @Flag(
+    help: """
+      End once standard input ends. For private daemons: whoever starts one keeps the other end of a \
+      pipe, and it ends with them, even if they are killed.
+      """)
+  var endWithInput = false
+
   @Option(
     help: .init(
       "Log messages of this level and more severe ones (default: as configured, "
@@ -174,6 +181,7 @@ struct Countdownd: ParsableCommand {
       if number == SIGHUP, !isHungUp { return reloading.ask(server) }
       server.shutDown(by: number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP")
     }
+    if endWithInput { waitForEndOfInput { server.shutDown(by: "stdin") } }
     do {
       try refusing(logger) { try server.start() }
       status.isListening(server.status)
@@ -403,6 +411,17 @@ struct Countdownd: ParsableCommand {
     }
     registrations.wait()
     return sources
+  }
+
+  /// Reads standard input in a thread of its own, and calls back once it ends or cannot be read.
+  private func waitForEndOfInput(_ handler: @escaping @Sendable () -> Void) {
+    DispatchQueue(label: "countdownd.input").async {
+      var bytes: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+      while true {
+        let count = unsafe read(STDIN_FILENO, &bytes, MemoryLayout.size(ofValue: bytes))
+        guard count > 0 || count < 0 && errno == EINTR else { return handler() }
+      }
+    }
   }
 
   private static let signals = [SIGTERM, SIGINT, SIGHUP]

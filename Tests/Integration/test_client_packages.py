@@ -5,11 +5,12 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 from compiled import typescript_client
-from countdownd import PROJECT, binary
+from countdownd import PROJECT, Client, binary, eventually
 
 CLIENTS = PROJECT / "Clients"
 TOOLS = pathlib.Path(sys.executable).parent
@@ -122,3 +123,87 @@ def test_go(folder):
     run("go", "vet", "./...", cwd=PROJECT / folder, **environment)
     # With a count, it does not print what came out the last time.
     assert "ok" in run("go", "test", "-count=1", "./...", cwd=PROJECT / folder, **environment)
+
+
+# Private daemons. These programs start one, say where it is, and never end it.
+
+PYTHON = """
+import sys, time
+from countdownd import embedded
+from countdownd.pytest_plugin import Daemon
+folder = sys.argv[1]
+if sys.argv[2] == "embedded":
+    one = embedded(folder)
+else:
+    one = Daemon(folder)
+print("started", flush=True)
+time.sleep(600)
+"""
+NODE = """
+import { embedded, startCountdownd } from 'countdownd/testing';
+const [, , folder, kind] = process.argv;
+const one = await (kind === 'embedded' ? embedded(folder) : startCountdownd({ folder }));
+console.log('started');
+setTimeout(() => one, 600_000);
+"""
+GO = """
+package app
+import ("fmt"; "os"; "testing"; "time"; "countdownd/countdowntest")
+func TestHangs(test *testing.T) {
+	daemon := countdowntest.New(test)
+	check(os.Symlink(daemon.Path, os.Getenv("FOLDER") + "/socket"))
+	fmt.Println("started")
+	time.Sleep(10 * time.Minute)
+}
+func check(err error) { if err != nil { panic(err) } }
+"""
+
+
+def program_in_python(folder, kind):
+    (folder / "it.py").write_text(PYTHON)
+    return [sys.executable, "it.py", folder, kind]
+
+
+def program_in_node(folder, kind):
+    needs("node")
+    (folder / "node_modules").mkdir()
+    (folder / "node_modules/countdownd").symlink_to(typescript_client())
+    (folder / "it.mjs").write_text(NODE)
+    return ["node", "it.mjs", folder, kind]
+
+
+def program_in_go(folder, timeout):
+    needs("go")
+    (folder / "it_test.go").write_text(GO)
+    (folder / "go.mod").write_text(
+        f"module app\n\ngo 1.19\n\nrequire countdownd v0.0.0\n\nreplace countdownd => {CLIENTS}/Go\n")
+    run("go", "test", "-c", "-o", folder / "it", cwd=folder, GOFLAGS="-mod=mod", GOPROXY="off")
+    return [folder / "it", "-test.v", f"-test.timeout={timeout}"]
+
+
+@pytest.mark.parametrize("program, kind", [
+    (program_in_python, "tests"), (program_in_python, "embedded"),
+    (program_in_node, "tests"), (program_in_node, "embedded"),
+    pytest.param(program_in_go, "10m", marks=pytest.mark.xdist_group("go")),
+    pytest.param(program_in_go, "3s", marks=pytest.mark.xdist_group("go")),
+])  # fmt: skip
+def test_a_private_daemon_ends_with_its_program_however_that_ends(program, kind):
+    """Killed, or in Go ended by its timeout, which runs no clean-up."""
+    # Paths of sockets are short.
+    with tempfile.TemporaryDirectory(prefix="ends-") as name:
+        folder = pathlib.Path(name)
+        environment = {**ENVIRONMENT, "FOLDER": name}
+        with subprocess.Popen(
+            program(folder, kind), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            env=environment, text=True) as process:
+            try:
+                assert any(line.startswith("started") for line in process.stdout)
+                path = (folder / "socket").resolve()
+                with Client(path) as client:
+                    assert client("PING") == "PONG"
+                    if kind != "3s":
+                        process.kill()
+                    assert client.is_closed()
+                eventually(lambda: not path.exists(), "the daemon ends")
+            finally:
+                process.kill()

@@ -363,6 +363,31 @@ def test_sigterm_and_sigint_end_the_daemon(daemon, number):
     assert f"ended by={number.name}" in daemon.log
 
 
+@pytest.mark.parametrize("arguments", [[], ["--virtual-time"]], ids=["real", "virtual"])
+@pytest.mark.parametrize("has_moved", [False, True], ids=["", "restarted"])
+def test_a_private_daemon_ends_with_its_input(tmp_path, arguments, has_moved):
+    """What it reads before is nothing to it; a restart of virtual time changes nothing."""
+    words = [binary(), "--socket", tmp_path / "s", "--state-directory", tmp_path / "state", "--end-with-input"]
+    with subprocess.Popen(
+        [*words, *arguments], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            print("anything\n" * 100, file=process.stdin, flush=True)
+            eventually((tmp_path / "s").exists, "it listens")
+            with Client(tmp_path / "s") as client:
+                client("TIMER", "SET", "t", "1h")
+                if has_moved and arguments:
+                    client("CLOCK", "RESTART")
+            with Client(tmp_path / "s") as client:
+                eventually(lambda: client("PING") == "PONG", "it answers")
+            assert process.poll() is None
+            process.stdin.close()
+            assert process.wait(timeout=PATIENCE) == 0
+            assert "ended by=stdin" in process.stderr.read()
+        finally:
+            process.kill()
+    assert not (tmp_path / "s").exists() and (tmp_path / "state").exists()
+
+
 def test_sigterm_ends_it_soon_with_busy_clients(daemon):
     """Clients receive only whole replies, none is left waiting, and the daemon ends."""
     answers = {}

@@ -43,8 +43,11 @@ func Configured(test testing.TB, configuration string) *Daemon {
 	}
 	path := filepath.Join(folder, "socket")
 	command := exec.Command(program, "--socket", path, "--config", settings,
-		"--state-directory", filepath.Join(folder, "state"), "--virtual-time")
+		"--state-directory", filepath.Join(folder, "state"), "--virtual-time", "--end-with-input")
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
+	// It ends with this program, even if that is killed, as by `go test -timeout`.
+	_, err = command.StdinPipe()
+	check(test, err)
 	check(test, command.Start())
 	daemon := &Daemon{countdownd.New(path), path, test, make(chan struct{})}
 	go func() {

@@ -45,7 +45,8 @@ declare module 'node:fs' {
 declare module 'node:os' { export function tmpdir(): string; }
 declare module 'node:child_process' {
   export function spawn(command: string, words: string[], options: object): {
-    exitCode: number | null; kill(signal?: string): void;
+    exitCode: number | null; stdin: { unref(): void }; kill(signal?: string): void;
+    ref(): void; unref(): void;
     once(event: string, listener: () => void): void;
   };
 }

@@ -59,6 +59,7 @@ export class Daemon {
     await this.client.close();
     const ended = new Promise<void>((resolve) => this.child.once('exit', resolve));
     if (this.child.exitCode === null) {
+      this.child.ref();
       this.child.kill();
       await ended;
     }
@@ -72,9 +73,12 @@ export async function startCountdownd(options: DaemonOptions = {}): Promise<Daem
   const folder = options.folder ?? mkdtempSync(`${tmpdir()}/countdownd-`);
   mkdirSync(folder, { recursive: true });
   writeFileSync(`${folder}/countdownd.yaml`, options.config ?? '');
-  const words = ['--socket', `${folder}/socket`, '--config', `${folder}/countdownd.yaml`, '--state-directory', `${folder}/state`];
+  const words = ['--socket', `${folder}/socket`, '--config', `${folder}/countdownd.yaml`, '--state-directory', `${folder}/state`, '--end-with-input'];
   if (options.virtualTime !== false) words.push('--virtual-time');
-  const child = spawn(process.env.COUNTDOWND || packaged() || 'countdownd', words, { stdio: ['ignore', 'inherit', 'inherit'] });
+  const child = spawn(process.env.COUNTDOWND || packaged() || 'countdownd', words, { stdio: ['pipe', 'inherit', 'inherit'] });
+  // It ends with this program, even if that is killed, and keeps nobody waiting.
+  child.unref();
+  child.stdin.unref();
   const daemon = new Daemon(folder, options.folder === undefined, child);
   await daemon.answers();
   return daemon;
@@ -84,7 +88,6 @@ export async function startCountdownd(options: DaemonOptions = {}): Promise<Daem
 export async function embedded(folder: string, options: { config?: string } = {}): Promise<Client> {
   const daemon = await startCountdownd({ ...options, folder, virtualTime: false });
   process.stderr.write(`countdownd: a private daemon in ${folder}, until this program ends\n`);
-  process.once('exit', () => void daemon.close());
   return daemon.client;
 }
 

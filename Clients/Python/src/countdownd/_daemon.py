@@ -67,7 +67,7 @@ class Daemon:
             settings = pathlib.Path(config)
         self._arguments = [
             program(), "--socket", self.path, "--config", str(settings),
-            "--state-directory", str(self.folder / "state"),
+            "--state-directory", str(self.folder / "state"), "--end-with-input",
         ] + (["--virtual-time"] if virtual_time else [])  # fmt: skip
         self.process: subprocess.Popen[bytes] | None = None
         self.client = Client(self.path, timeout=PATIENCE)
@@ -75,7 +75,8 @@ class Daemon:
 
     def start(self) -> None:
         """Starts the daemon again after `stop`."""
-        self.process = subprocess.Popen(self._arguments, stdin=subprocess.DEVNULL)
+        # It ends with this program, even if that is killed.
+        self.process = subprocess.Popen(self._arguments, stdin=subprocess.PIPE)
         self._wait()
 
     def _wait(self) -> None:
@@ -129,6 +130,8 @@ class Daemon:
         if process is not None:
             process.terminate()
             process.wait()
+            if process.stdin:
+                process.stdin.close()
 
     def close(self) -> None:
         self.client.close()
