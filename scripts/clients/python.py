@@ -308,7 +308,7 @@ def synchronous(text, name):
 def write(schema, project):
     package = project / "Clients/Python/src/countdownd"
     files = {package / "_views.py": views(schema), package / "_async/commands.py": commands(schema)}
-    for name in ("client.py", "connection.py", "watch.py", "worker.py", "commands.py"):
+    for name in ("client.py", "connection.py", "watch.py", "run.py", "worker.py", "commands.py"):
         source = package / "_async" / name
         text = files.get(source) or source.read_text()
         files[package / "_sync" / name] = synchronous(text, name)

@@ -36,6 +36,13 @@ class Closed(CountdowndError):
         self.may_have_run = may_have_run
 
 
+def is_away(error: CountdowndError) -> bool:
+    """Whether the daemon cannot be asked, or cannot decide now: it is down, loads, is full or has no
+    room on its disk. Other errors are mistakes of the program or its configuration."""
+    # A code that this client does not know has no class of its own.
+    return type(error) is CountdowndError or error.code not in ("ERR", "NOTFOUND", "STALE", "NOPERM")
+
+
 def explain(path: str, error: BaseException) -> str:
     """Says why nobody answers at a socket, and what to check."""
     directory = os.path.dirname(path) or "."
