@@ -97,7 +97,7 @@ def test_orders(web, countdownd):
 
 
 def test_running_order(web, countdownd):
-    countdownd.client.once.begin("order:a", ttl="24h")
+    countdownd.client.once.begin("request:orders::a", ttl="24h")
     assert order(web, "a").status_code == 409
 
 

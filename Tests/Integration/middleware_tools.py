@@ -64,7 +64,8 @@ AGAIN = {"many": 429, "error": 500, "raise": 500}
 def python(name):
     def words():
         pytest.importorskip(name)
-        return [sys.executable, APPS / f"{name}_app.py"], {"PYTHONPATH": str(PROJECT / "Clients/Python/src")}
+        environment = {"PYTHONPATH": str(PROJECT / "Clients/Python/src")}
+        return [sys.executable, APPS / f"{name}_app.py"], environment
 
     return words
 

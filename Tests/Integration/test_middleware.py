@@ -1,5 +1,5 @@
-"""The middleware's contract, docs/reference/middleware.md: an app of each framework over HTTP, with the
-real daemon on virtual time. middleware_tools.py has the routes of the apps."""
+"""The middleware's contract, docs/reference/middleware.md: an app of each framework over HTTP, with
+the real daemon on virtual time. middleware_tools.py has the routes of the apps."""
 
 import concurrent.futures
 import itertools
@@ -83,7 +83,8 @@ def test_an_answer_that_invites_to_try_again_is_not_stored(app, key, answer):
 
 
 @pytest.mark.parametrize("fields", [
-    {"answer": "stream"}, {"answer": "huge", "size": 100_000}, {"answer": "huge", "size": 1_000_000},
+    {"answer": "stream"}, {"answer": "huge", "size": 100_000},
+    {"answer": "huge", "size": 1_000_000},
 ])  # fmt: skip
 def test_an_answer_that_cannot_be_stored_is_an_error_at_once(app, key, fields):
     """The work is done, so nothing says that it may be done again: not before the lease is over."""
@@ -240,7 +241,8 @@ def test_two_handlers_share_no_key(app, key):
 
 
 def test_two_users_share_no_key(app, key):
-    for user, its in [("a", key), ("b", key), (None, key), ("a:b", key), ("a", f"b:{key}"), ("a%3Ab", key)]:
+    users = [("a", key), ("b", key), (None, key), ("a:b", key), ("a", f"b:{key}"), ("a%3Ab", key)]
+    for user, its in users:
         assert not app.order(its, user=user).is_replayed
         assert app.order(its, user=user).is_replayed
 
@@ -299,7 +301,8 @@ def test_addresses_of_one_network_of_ipv6_share_a_limit(app):
     assert [left(one) for one in ("2001:db8::1", "2001:db8::2:0:0:2", "2001:DB8:0:0:ffff::")] == [
         "r=9", "r=8", "r=7"]
     assert left("2001:db8:0:1::1") == "r=9"
-    assert [left(one) for one in ("10.3.0.1", "::ffff:10.3.0.1", "::ffff:10.3.0.2")] == ["r=9", "r=8", "r=9"]
+    mapped = ("10.3.0.1", "::ffff:10.3.0.1", "::ffff:10.3.0.2")
+    assert [left(one) for one in mapped] == ["r=9", "r=8", "r=9"]
 
 
 def test_without_a_daemon_a_limit_is_open_or_closed_as_it_says(app, client):

@@ -30,9 +30,10 @@ def handle(request, name):
         time.sleep(0.01)
     match body["answer"]:
         case "json": return JsonResponse({"id": 1})
-        case "text": return HttpResponse("tea for two: 2 €", content_type="text/plain; charset=utf-8")
-        case "bytes": return HttpResponse(bytes(range(256)), content_type="application/octet-stream")
-        case "created": return JsonResponse({"id": 1}, status=201, headers={"Location": "/orders/1"})
+        case "text": return HttpResponse("tea for two: 2 €", "text/plain; charset=utf-8")
+        case "bytes": return HttpResponse(bytes(range(256)), "application/octet-stream")
+        case "created":
+            return JsonResponse({"id": 1}, status=201, headers={"Location": "/orders/1"})
         case "redirect":
             response = HttpResponseRedirect("/orders/1")
             response.status_code = 303
@@ -92,8 +93,8 @@ opened = rate_limit(burst=1, rate="1/1h", address=client, fail="open")(answer)
 unknown = rate_limit(named=["nowhere"], address=client, fail="open")(answer)
 nokey = rate_limit(burst=1, rate="1/1h", key=nobody)(answer)
 urlpatterns = [
-    path("orders", orders), path("payments", payments), path("search", search), path("health", search),
-    path("login", login), path("costly", costly), path("open", opened), path("unknown", unknown),
+    path("orders", orders), path("payments", payments), path("search", search),
+    path("health", search), path("login", login), path("costly", costly), path("open", opened), path("unknown", unknown),
     path("nokey", nokey)]  # fmt: skip
 
 

@@ -166,7 +166,7 @@ def parsed(value: Duration) -> timedelta:
     if not isinstance(value, str):
         raise TypeError(f"a duration is a timedelta or text such as '90s', not {value!r}")
     if not re.fullmatch(f"(?:{PART})+", value):
-        raise ValueError(f"a duration is a timedelta or text such as '90s' or '1h30m', not {value!r}")
+        raise ValueError(f"a duration is a timedelta or text such as '1h30m', not {value!r}")
     parts = re.findall(PART, value)
     return sum((timedelta(**{UNITS[unit]: float(count)}) for count, unit in parts), ZERO)
 
@@ -188,7 +188,10 @@ def rate(value: Rate) -> str:
 
 def checked_rate(value: Rate) -> Rate:
     """Returns a rate; ValueError if it is none."""
-    count, _, time = value.partition("/") if isinstance(value, str) else (str(value[0]), "/", value[1])
+    if isinstance(value, str):
+        count, _, time = value.partition("/")
+    else:
+        count, time = str(value[0]), duration(value[1])
     if not count.isdecimal() or int(count) < 1:
         raise ValueError(f"a rate is a count and a time, such as '5/10m', not {value!r}")
     parsed(time)

@@ -65,7 +65,7 @@ class Running(CountdowndError):
     the earliest, if the program that runs it has died."""
 
     def __init__(self, retry_after: timedelta) -> None:
-        super().__init__(f"the first call with this key is still running; ask again in {retry_after}")
+        super().__init__(f"the first call with this key still runs; ask again in {retry_after}")
         self.retry_after = retry_after
 
     def __reduce__(self) -> Any:
@@ -122,8 +122,8 @@ def throttled(
 ) -> Callable[[F], F]:  # fmt: skip
     """Raises TooMany instead of calling the function too often.
 
-    With `burst` and `rate` for one key, of this function alone; functions with the same `name` share
-    it. Without them, for keys of named limits: all or none.
+    With `burst` and `rate` for one key, of this function alone; functions with the same `name`
+    share it. Without them, for keys of named limits: all or none.
     """
     if (burst is None) != (rate is None):
         raise ValueError("a limit of your own has burst and rate; a named one has neither")
@@ -255,7 +255,8 @@ def fingerprint(
     try:
         values = {name: plain(value) for name, value in kept.items()}
     except TypeError as error:
-        raise TypeError(f"{error}: name the argument of {function.__qualname__} in `ignore`") from None
+        its_name = function.__qualname__
+        raise TypeError(f"{error}: name the argument of {its_name} in `ignore`") from None
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -276,7 +277,8 @@ class _Debounced:
     def __init__(
         self, function: Callable[..., Any], key: str, quiet: Duration, max_wait: Duration | None
     ) -> None:
-        functools.update_wrapper(self, function)
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            setattr(self, name, getattr(function, name))
         self.function, self.quiet, self.max_wait = function, quiet, max_wait
         self._name = templated(function, key, None)
         self.pattern = f"debounce:{key.partition('{')[0]}{'*' if '{' in key else ''}"
@@ -324,7 +326,7 @@ class AsyncDebounced(_Debounced):
 
 class _Debounce(Protocol):
     @overload
-    def __call__(  # type: ignore[overload-overlap]
+    def __call__(
         self, function: Callable[..., Coroutine[Any, Any, Any]]
     ) -> AsyncDebounced: ...
 
@@ -338,11 +340,11 @@ def debounced(
 ) -> _Debounce:  # fmt: skip
     """Makes a function that a worker runs once no call came for a while, with the last arguments.
 
-    The worker has its `jobs`: `Worker(client, reindex.jobs)`, and an AsyncWorker for a function with
-    `async def`. Arguments are values of JSON.
+    The worker has its `jobs`: `Worker(client, reindex.jobs)`, and an AsyncWorker for a function
+    with `async def`. Arguments are values of JSON.
     """
 
-    def decorate(function: Callable[..., Any]) -> Debounced | AsyncDebounced:
+    def decorate(function: Callable[..., Any]) -> Any:
         made: Debounced | AsyncDebounced
         if inspect.iscoroutinefunction(function):
             made = AsyncDebounced(function, key, quiet, max_wait)
@@ -352,7 +354,7 @@ def debounced(
             made.client = of_type(client, Client, function)
         return made
 
-    return decorate  # type: ignore[return-value]
+    return decorate
 
 
 def binder(

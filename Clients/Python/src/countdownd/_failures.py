@@ -37,10 +37,11 @@ class Closed(CountdowndError):
 
 
 def is_away(error: CountdowndError) -> bool:
-    """Whether the daemon cannot be asked, or cannot decide now: it is down, loads, is full or has no
-    room on its disk. Other errors are mistakes of the program or its configuration."""
+    """Whether the daemon cannot be asked, or cannot decide now: it is down, loads, is full or has
+    no room on its disk. Other errors are mistakes of the program or its configuration."""
     # A code that this client does not know has no class of its own.
-    return type(error) is CountdowndError or error.code not in ("ERR", "NOTFOUND", "STALE", "NOPERM")
+    is_unknown = type(error) is CountdowndError
+    return is_unknown or error.code not in ("ERR", "NOTFOUND", "STALE", "NOPERM")
 
 
 def explain(path: str, error: BaseException) -> str:

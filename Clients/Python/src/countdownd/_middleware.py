@@ -11,9 +11,11 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any, Callable, Coroutine, Generic, Iterable, Literal, Mapping, Sequence, TypeVar
 
+from ._async.client import AsyncClient
 from ._base import Duration, Rate, checked_rate, key_of, parsed
 from ._decorators import Mismatch, Running, TooMany, rate_limit_headers
 from ._failures import CountdowndError, is_away
+from ._sync.client import Client
 from ._views import Invalid, OnceAnswer, Reason, ThrottleAnswer
 
 R = TypeVar("R")
@@ -54,8 +56,8 @@ class Away(CountdowndError):
 
 
 def network(address: str) -> str:
-    """Returns an address as limits count it: the network of 64 bits of IPv6, as one client has all of
-    that, and IPv4 alone, also where it is mapped into IPv6. Other text stays as it is."""
+    """Returns an address as limits count it: the network of 64 bits of IPv6, as one client has all
+    of that, and IPv4 alone, also where it is mapped into IPv6. Other text stays as it is."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -109,9 +111,10 @@ class Failing(Generic[R]):
     def failed(self, what: str, error: CountdowndError, request: R) -> Any:
         """Notes an error, and raises it unless the handler runs without the daemon. Returns what
         `on_error` returns: of an async function, that is to be awaited."""
-        log.log(
-            logging.WARNING if is_away(error) else logging.ERROR, "%s: %s (%s)", what, error,
-            f"fails {self.fail}" if is_away(error) else "a mistake of the program or its configuration")
+        if is_away(error):
+            log.warning("%s fails %s: %s", what, self.fail, error)
+        else:
+            log.error("%s is set up wrong: %s", what, error)
         return self.on_error(error, request) if self.on_error else None
 
     def is_closed(self, error: CountdowndError) -> bool:
@@ -144,7 +147,7 @@ class Limit(Failing[R]):
         if named and (burst is not None or rate is not None):
             raise ValueError("a named limit has its burst and rate in the configuration")
         if not named and (burst is None or rate is None):
-            raise ValueError("a limit needs burst and rate, such as burst=10, rate='10/1m'; or named")
+            raise ValueError("a limit has burst and rate, such as 10 and '10/1m', or is named")
         if burst is not None and burst < 1:
             raise ValueError(f"burst is at least 1, not {burst}")
         if isinstance(cost, int) and (cost < 1 or burst is not None and cost > burst):
@@ -183,8 +186,45 @@ class Limit(Failing[R]):
         return [key_of(self.name or name, texts[0])]
 
 
+def take(limit: Limit[R], client: Client, name: str, request: R) -> dict[str, str]:
+    """Asks the daemon. Returns headers for the answer; raises TooMany if the request is refused."""
+    if limit.skip and limit.skip(request):
+        return {}
+    try:
+        texts = [
+            limit.text(one, function, function and function(request))
+            for one, function in limit.functions()]
+        cost = limit.cost(request) if callable(limit.cost) else limit.cost
+        answer = client.throttle.take(
+            *limit.words(name, texts), burst=limit.burst, rate=limit.rate, cost=cost)
+    except CountdowndError as error:
+        limit.failed(name, error, request)
+        if limit.is_closed(error):
+            raise
+        return {}
+    return headers_of(answer)
+
+
+async def async_take(limit: Limit[R], client: AsyncClient, name: str, request: R) -> dict[str, str]:
+    """Does what `take` does; the functions of the options may be async."""
+    if limit.skip and await settled(limit.skip(request)):
+        return {}
+    try:
+        texts = [
+            limit.text(one, function, await settled(function and function(request)))
+            for one, function in limit.functions()]
+        cost = await settled(limit.cost(request)) if callable(limit.cost) else limit.cost
+        answer = await client.throttle.take(
+            *limit.words(name, texts), burst=limit.burst, rate=limit.rate, cost=cost)
+    except CountdowndError as error:
+        await settled(limit.failed(name, error, request))
+        if limit.is_closed(error):
+            raise
+        return {}
+    return headers_of(answer)
+
+
 def headers_of(answer: ThrottleAnswer) -> dict[str, str]:
-    """Returns the headers of an answer; raises TooMany if it is refused."""
     if answer.refused:
         raise TooMany(answer)
     return rate_limit_headers(answer)
@@ -238,7 +278,9 @@ def fingerprint(method: str, target: str, content: bytes) -> str:
     return mark.hexdigest()
 
 
-def form_content(values: Iterable[tuple[str, Any]], files: Iterable[tuple[str, str, bytes]]) -> bytes:
+def form_content(
+    values: Iterable[tuple[str, Any]], files: Iterable[tuple[str, str, bytes]]
+) -> bytes:
     """Returns what a form says. Its bytes have a boundary that is another one each time."""
     marks = [[name, label, hashlib.sha256(content).hexdigest()] for name, label, content in files]
     return json.dumps([[list(pair) for pair in values], marks]).encode()

@@ -54,5 +54,5 @@ def json_of(value: Any, what: str) -> str:
     except (TypeError, ValueError):
         is_kept = False
     if not is_kept:
-        raise TypeError(f"{what} is kept as JSON, which {value!r} is not: use text, numbers, lists and dicts")
+        raise TypeError(f"{what} is kept as JSON, that is text, numbers, lists, dicts: not {value!r}")
     return text

@@ -1,5 +1,5 @@
-"""Rate limits and idempotent views of Django, sync and async. docs/reference/middleware.md says what
-they do.
+"""Rate limits and idempotent views of Django, sync and async. docs/reference/middleware.md says
+what they do.
 
     @rate_limit(burst=10, rate="10/1m")
     def search(request): ...
@@ -34,14 +34,15 @@ from ._middleware import (
     Once,
     Reply,
     Stored,
+    async_take,
     fingerprint,
     form_content,
-    headers_of,
     is_stored,
     reply_to,
     running,
     settled,
     streamed,
+    take,
     too_large,
 )
 from ._sync.client import Client
@@ -83,8 +84,8 @@ def rate_limit(
     client: An AsyncClient for an async view, else a Client.
     """
     limit = Limit[HttpRequest](
-        burst=burst, rate=rate, named=named, key=key, address=address, cost=cost, skip=skip, name=name,
-        fail=fail, on_error=on_error)
+        burst=burst, rate=rate, named=named, key=key, address=address, cost=cost, skip=skip,
+        name=name, fail=fail, on_error=on_error)
 
     def decorate(view: View) -> View:
         own = function_name(view)
@@ -93,24 +94,20 @@ def rate_limit(
             daemon = of_type(client, AsyncClient, view)
 
             @functools.wraps(view)
-            async def ask_and_call(request: HttpRequest, *args: Any, **more: Any) -> Any:
-                headers: dict[str, str] = {}
+            async def async_asked(request: HttpRequest, *args: Any, **more: Any) -> Any:
                 try:
-                    if not (limit.skip and await settled(limit.skip(request))):
-                        headers = await async_take(limit, daemon, name_of(own, request), request)
+                    headers = await async_take(limit, daemon, name_of(own, request), request)
                 except Exception as error:
                     return refusal(error)
                 return with_headers(await view(request, *args, **more), headers)
 
-            return ask_and_call
+            return async_asked
         other = of_type(client, Client, view)
 
         @functools.wraps(view)
         def asked(request: HttpRequest, *args: Any, **more: Any) -> Any:
-            headers: dict[str, str] = {}
             try:
-                if not (limit.skip and limit.skip(request)):
-                    headers = take(limit, other, name_of(own, request), request)
+                headers = take(limit, other, name_of(own, request), request)
             except Exception as error:
                 return refusal(error)
             return with_headers(view(request, *args, **more), headers)
@@ -118,42 +115,6 @@ def rate_limit(
         return asked
 
     return decorate
-
-
-def take(limit: Limit[HttpRequest], client: Client, name: str, request: HttpRequest) -> dict[str, str]:
-    """Asks the daemon, and returns the headers of its answer."""
-    try:
-        texts = [
-            limit.text(one, function, function and function(request))
-            for one, function in limit.functions()]
-        cost = limit.cost(request) if callable(limit.cost) else limit.cost
-        answer = client.throttle.take(
-            *limit.words(name, texts), burst=limit.burst, rate=limit.rate, cost=cost)
-    except CountdowndError as error:
-        limit.failed(name, error, request)
-        if limit.is_closed(error):
-            raise
-        return {}
-    return headers_of(answer)
-
-
-async def async_take(
-    limit: Limit[HttpRequest], client: AsyncClient, name: str, request: HttpRequest
-) -> dict[str, str]:
-    """Asks the daemon, and returns the headers of its answer."""
-    try:
-        texts = [
-            limit.text(one, function, await settled(function and function(request)))
-            for one, function in limit.functions()]
-        cost = await settled(limit.cost(request)) if callable(limit.cost) else limit.cost
-        answer = await client.throttle.take(
-            *limit.words(name, texts), burst=limit.burst, rate=limit.rate, cost=cost)
-    except CountdowndError as error:
-        await settled(limit.failed(name, error, request))
-        if limit.is_closed(error):
-            raise
-        return {}
-    return headers_of(answer)
 
 
 def name_of(view: str, request: HttpRequest) -> str:
@@ -210,7 +171,8 @@ def idempotent(
                 header = once.checked_key(request.headers.get(KEY_HEADER))
                 if header is None:
                     return view(request, *args, **more)
-                key = once.key(routed(own, request), once.user and once.user(request), header)
+                user = once.user and once.user(request)
+                key = once.key(routed(own, request), user, header)
                 begun = daemon.once.begin(key, **once.words(fingerprint_of(request)))
             except BadKey as error:
                 return refusal(error)
@@ -270,7 +232,8 @@ def async_once(once: Once[HttpRequest], daemon: AsyncClient, own: str, view: Vie
             header = once.checked_key(request.headers.get(KEY_HEADER))
             if header is None:
                 return await view(request, *args, **more)
-            key = once.key(routed(own, request), await settled(once.user and once.user(request)), header)
+            user = await settled(once.user and once.user(request))
+            key = once.key(routed(own, request), user, header)
             begun = await daemon.once.begin(key, **once.words(fingerprint_of(request)))
         except BadKey as error:
             return refusal(error)
@@ -304,8 +267,8 @@ def packed(name: str, response: Any) -> bytes:
     """Returns a response as it is stored."""
     if response.streaming:
         raise streamed(name)
-    headers = [
-        *response.items(), *(("Set-Cookie", one.OutputString()) for one in response.cookies.values())]
+    cookies = [("Set-Cookie", one.OutputString()) for one in response.cookies.values()]
+    headers = [*response.items(), *cookies]
     return Stored.of(name, response.status_code, headers, response.content)
 
 

@@ -11,7 +11,7 @@ They are dependencies: those before them, such as that of the user, come first.
 
 from __future__ import annotations
 
-from typing import Any, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from typing import Any, Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -32,9 +32,9 @@ from ._middleware import (
     MOST_STORED,
     Once,
     Stored,
+    async_take,
     fingerprint,
     form_content,
-    headers_of,
     is_stored,
     reply_to,
     running,
@@ -71,7 +71,7 @@ class RateLimit:
     address: The address, a function of the request: another one behind a proxy.
     cost: How much a request uses; a number, or a function of the request.
     skip: Requests for which it is true are not limited.
-    name: Endpoints with the same name share a limit. Without it, an endpoint has one for each method.
+    name: Endpoints with the same name share a limit. Without it, each has its own for each method.
     fail: "open": requests pass while the daemon cannot be asked; "closed": they get 503.
     on_error: Called with an error of the daemon, and the request.
 
@@ -91,24 +91,9 @@ class RateLimit:
         self.client = of_type(client, AsyncClient, type(self))
 
     async def __call__(self, request: Request) -> None:
-        limit = self.limit
         answer = answer_of(request)
-        if limit.skip and await settled(limit.skip(request)):
-            return
         name = f"{request.method} {name_of(request)}"
-        try:
-            texts = [
-                limit.text(one, function, await settled(function and function(request)))
-                for one, function in limit.functions()]
-            cost = await settled(limit.cost(request)) if callable(limit.cost) else limit.cost
-            taken = await self.client.throttle.take(
-                *limit.words(name, texts), burst=limit.burst, rate=limit.rate, cost=cost)
-        except CountdowndError as error:
-            await settled(limit.failed(name, error, request))
-            if limit.is_closed(error):
-                raise
-            return
-        answer.headers.update(headers_of(taken))
+        answer.headers.update(await async_take(self.limit, self.client, name, request))
 
 
 class Idempotent:
@@ -223,8 +208,7 @@ class Answer:
         """Takes a message of the app, and sends what is complete."""
         kind = message["type"]
         if kind == "http.response.start":
-            extra = [(name.lower().encode(), value.encode()) for name, value in self.headers.items()]
-            message = {**message, "headers": [*message.get("headers", ()), *extra]}
+            message = {**message, "headers": [*message.get("headers", ()), *encoded(self.headers.items())]}
             if self._run is not None and not is_stored(message["status"]):
                 run, self._run = self._run, None
                 await run.cancel()
@@ -241,7 +225,7 @@ class Answer:
     async def _take(self, run: AsyncRun, message: Message) -> None:
         """Takes a part of the body, and records the answer with the last one."""
         self._body += message.get("body", b"")
-        pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self._start["headers"]]
+        pairs = decoded(self._start["headers"])
         try:
             if message.get("more_body"):
                 # The middleware of others sends each answer in parts, but keeps its length.
@@ -266,6 +250,14 @@ class Answer:
         """Leaves the key to its lease: the endpoint has run."""
         run.leave()
         self._run = None
+
+
+def encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("latin-1"), text.encode("latin-1")) for name, text in headers]
+
+
+def decoded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), text.decode("latin-1")) for name, text in headers]
 
 
 class Answers:
@@ -296,7 +288,7 @@ def answer_of(request: Request) -> Answer:
 
 
 def install(app: FastAPI) -> None:
-    """Makes replies of this package's errors, and lets `RateLimit` and `Idempotent` work in an app."""
+    """Makes replies of this package's errors, and lets `RateLimit` and `Idempotent` work."""
     if app.middleware_stack is not None:
         raise RuntimeError("call countdownd.fastapi.install(app) before the app starts")
     # The innermost: what other middleware does to an answer, it does to repetitions too.
@@ -314,8 +306,6 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Replayed)
     def replayed(_: Request, error: Replayed) -> Response:
         response = Response(error.first.body, error.first.status)
-        response.raw_headers += [
-            (name.lower().encode("latin-1"), value.encode("latin-1"))
-            for name, value in error.first.headers]
+        response.raw_headers += encoded(error.first.headers)
         response.headers[REPLAYED_HEADER] = "true"
         return response
