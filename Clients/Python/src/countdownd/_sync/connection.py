@@ -16,7 +16,16 @@ from redis.retry import Retry
 from redis.backoff import NoBackoff
 
 from .._base import socket_path
-from .._calls import checked, first_answer, interrupt, limit, refuse_bound
+from .._calls import (
+    NAMELESS,
+    checked,
+    checkpoint,
+    first_answer,
+    interrupt,
+    limit,
+    refuse_bound,
+    time_limit,
+)
 from .._failures import Closed, CountdowndError, Down, code_of, explain
 from .._views import ERRORS, Unsure
 
@@ -54,9 +63,7 @@ def connection_to(path: str, timeout: float | None) -> Any:
         encoding_errors="surrogateescape",
         socket_timeout=timeout,
         socket_connect_timeout=timeout,
-        # HELLO alone: one round trip, and one wait if the daemon hangs.
-        lib_name=None,
-        lib_version=None,
+        **NAMELESS,
         retry=Retry(NoBackoff(), 0),
     )
 
