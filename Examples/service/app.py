@@ -113,6 +113,6 @@ def remind(body: Phone) -> dict[str, object]:
     return {"id": name}
 
 
-def worker(reindex: Callable[[Event], object], reminder: Callable[[Event], object], cursor: str | None = None) -> Worker:
-    """Runs what is due. Several may run: each job is run by exactly one of them."""
-    return Worker(Client(), {"debounce:reindex": reindex, "timer:reminder:*": reminder}, cursor=cursor)
+def worker(reindex: Callable[[Event], object], reminder: Callable[[Event], object]) -> Worker:
+    """Runs what is due, also what was while none ran. Of several, one runs each job."""
+    return Worker(Client(), {"debounce:reindex": reindex, "timer:reminder:*": reminder})

@@ -291,7 +291,7 @@ SYNCHRONOUS = [
     (r"__aiter__", "__iter__"), (r"__anext__", "__next__"), (r"__aenter__", "__enter__"),
     (r"__aexit__", "__exit__"), (r"StopAsyncIteration", "StopIteration"), (r"\baclose\b", "close"),
     (r"redis\.asyncio\.", "redis."), (r"\bAsync(?=[A-Z])", ""), (r"import asyncio\n", "import time\n"),
-    (r"asyncio\.sleep", "time.sleep"), (r"Awaitable\[object\]", "object"), (r"\bAwaitable, ", ""),
+    (r"asyncio\.sleep", "time.sleep"), (r"Awaitable\[(\w+)\]", r"\1"), (r"\bAwaitable, ", ""),
 ]  # fmt: skip
 
 

@@ -65,7 +65,8 @@ def test_arguments_are_compared_by_their_values(countdownd):
     day = datetime.date(2026, 12, 1)
     assert order("a", "tea") == order("a", item="tea", count=1) == order(key="a") == 1
     assert order("b", at=day) == order("b", at=datetime.date(2026, 12, 1)) == 2
-    for key, other in [("a", {"item": "coffee"}), ("a", {"count": 1.5}), ("b", {"at": "2026-12-01"})]:
+    others = [("a", {"item": "coffee"}), ("a", {"count": 1.5}), ("b", {"at": "2026-12-01"})]
+    for key, other in others:
         with pytest.raises(package.Mismatch):
             order(key, **other)
     assert order("c", {"x", "y"}) == order("c", {"y", "x"}) == 3

@@ -94,8 +94,8 @@ unknown = rate_limit(named=["nowhere"], address=client, fail="open")(answer)
 nokey = rate_limit(burst=1, rate="1/1h", key=nobody)(answer)
 urlpatterns = [
     path("orders", orders), path("payments", payments), path("search", search),
-    path("health", search), path("login", login), path("costly", costly), path("open", opened), path("unknown", unknown),
-    path("nokey", nokey)]  # fmt: skip
+    path("health", search), path("login", login), path("costly", costly), path("open", opened),
+    path("unknown", unknown), path("nokey", nokey)]  # fmt: skip
 
 
 class Server(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):

@@ -13,8 +13,8 @@ from redis.connection import AbstractConnection
 
 from ._views import BOUND
 
-#: Lets the library send HELLO alone: one round trip, and one wait if the daemon hangs. Older versions
-#: have two names for it.
+#: Lets the library send HELLO alone: one round trip, and one wait if the daemon hangs. Older
+#: versions have two names for it.
 _parameters = inspect.signature(AbstractConnection.__init__).parameters
 NAMELESS: dict[str, Any] = (
     {"driver_info": None} if "driver_info" in _parameters

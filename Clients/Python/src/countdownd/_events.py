@@ -26,6 +26,8 @@ class Event(EventViews):
         self.raw = raw
         #: Where to continue after this event, on any host of a fleet: `since` of `watch`.
         self.cursor = ""
+        #: How often a worker has begun to handle it, this time included.
+        self.attempt = 1
 
     @classmethod
     def gap(cls, cursor: str) -> "Event":

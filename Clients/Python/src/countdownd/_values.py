@@ -54,5 +54,5 @@ def json_of(value: Any, what: str) -> str:
     except (TypeError, ValueError):
         is_kept = False
     if not is_kept:
-        raise TypeError(f"{what} is kept as JSON, that is text, numbers, lists, dicts: not {value!r}")
+        raise TypeError(f"{what} is kept as JSON (text, numbers, lists and dicts), not {value!r}")
     return text

@@ -208,7 +208,8 @@ class Answer:
         """Takes a message of the app, and sends what is complete."""
         kind = message["type"]
         if kind == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *encoded(self.headers.items())]}
+            headers = [*message.get("headers", ()), *encoded(self.headers.items())]
+            message = {**message, "headers": headers}
             if self._run is not None and not is_stored(message["status"]):
                 run, self._run = self._run, None
                 await run.cancel()
