@@ -85,6 +85,7 @@ class Answer(View):
 
     @property
     def decision(self) -> Decision:
+        """One of the three, for `match`."""
         raw = self.raw
         if not raw["accepted"]:
             return Decision.REFUSED
@@ -103,6 +104,7 @@ class Answer(View):
 
     @property
     def refused(self) -> bool:
+        """Whether not to do it; `reason` says why."""
         return not self.raw["accepted"]
 
     @property

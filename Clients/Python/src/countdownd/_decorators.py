@@ -324,7 +324,9 @@ class AsyncDebounced(_Debounced):
             payload=self._payload(args, more))
 
 
-class _Debounce(Protocol):
+class MakesDebounced(Protocol):
+    """What `debounced` returns."""
+
     @overload
     def __call__(
         self, function: Callable[..., Coroutine[Any, Any, Any]]
@@ -337,7 +339,7 @@ class _Debounce(Protocol):
 def debounced(
     key: str, *, quiet: Duration, max_wait: Duration | None = None,
     client: Client | AsyncClient | None = None,
-) -> _Debounce:  # fmt: skip
+) -> MakesDebounced:  # fmt: skip
     """Makes a function that a worker runs once no call came for a while, with the last arguments.
 
     The worker has its `jobs`: `Worker(client, reindex.jobs)`, and an AsyncWorker for a function

@@ -139,7 +139,7 @@ class AsyncWorker:
         if self._watch.cursor is None:
             kept = await self.client.timer.get(f"{self.name}:cursor")
             cursor = kept.payload.decode() if kept is not None and kept.payload else None
-            self._watch.begin_at(cursor or await self.client.events.cursor())
+            self._watch._begin_at(cursor or await self.client.events.cursor())
         self._before = self._watch.cursor or ""
         await self._store()
 

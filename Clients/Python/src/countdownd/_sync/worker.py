@@ -141,7 +141,7 @@ class Worker:
         if self._watch.cursor is None:
             kept = self.client.timer.get(f"{self.name}:cursor")
             cursor = kept.payload.decode() if kept is not None and kept.payload else None
-            self._watch.begin_at(cursor or self.client.events.cursor())
+            self._watch._begin_at(cursor or self.client.events.cursor())
         self._before = self._watch.cursor or ""
         self._store()
 
