@@ -1,7 +1,8 @@
-"""Decorators of functions, and an embedded daemon."""
+"""Decorators of functions, and private daemons."""
 
 import asyncio
 import datetime
+import os
 import pickle
 import subprocess
 import sys
@@ -48,6 +49,18 @@ def test_an_embedded_daemon_ends_with_the_program(tmp_path):
         assert done.stdout.split()[0] == answer
     with pytest.raises(package.Down):
         package.Client(done.stdout.split()[1]).ping()
+
+
+def test_a_daemon_ends_with_a_program_that_is_killed():
+    program = (
+        "import time\nfrom countdownd.testing import Daemon\ndaemon = Daemon()\n"
+        "print(daemon.process.pid, daemon.folder, flush=True)\ntime.sleep(600)\n")
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    pid, folder = process.stdout.readline().split()
+    assert os.path.exists(f"/proc/{pid}") and os.path.exists(folder)
+    process.kill()
+    process.communicate()
+    eventually(lambda: not os.path.exists(f"/proc/{pid}") and not os.path.exists(folder))
 
 
 class Opaque:

@@ -21,6 +21,12 @@ from ._sync.watch import Watch
 
 #: Longer than anything takes on a busy machine, in seconds.
 PATIENCE = 60.0
+#: Waits until nobody holds its input any more, and ends a process; then it removes a folder.
+WATCHER = """
+read -r _
+kill -TERM "$1"
+[ -z "$2" ] || { timeout 10 sh -c 'while kill -0 "$0"; do sleep 0.1; done' "$1"; rm -rf -- "$2"; }
+"""
 
 
 def program() -> str:
@@ -44,7 +50,10 @@ def eventually(condition: Callable[[], Any], what: str = "it") -> Any:
 
 
 class Daemon:
-    """A private daemon. With virtual time, time moves only with `advance` and the like."""
+    """A private daemon. With virtual time, time moves only with `advance` and the like.
+
+    It ends with this program, also if that is killed.
+    """
 
     def __init__(
         self,
@@ -70,12 +79,18 @@ class Daemon:
             "--state-directory", str(self.folder / "state"),
         ] + (["--virtual-time"] if virtual_time else [])  # fmt: skip
         self.process: subprocess.Popen[bytes] | None = None
+        self._watcher: subprocess.Popen[bytes] | None = None
         self.client = Client(self.path, timeout=PATIENCE)
         self.start()
 
     def start(self) -> None:
         """Starts the daemon again after `stop`."""
         self.process = subprocess.Popen(self._arguments, stdin=subprocess.DEVNULL)
+        # In a session of its own, Ctrl-C does not end it before the daemon.
+        self._watcher = subprocess.Popen(
+            ["/bin/sh", "-c", WATCHER, "sh", str(self.process.pid), self._own or ""],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True)
         self._wait()
 
     def _wait(self) -> None:
@@ -125,6 +140,10 @@ class Daemon:
 
     def stop(self) -> None:
         """Ends the daemon; its state stays until `close`."""
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.kill()
+            watcher.communicate()
         process, self.process = self.process, None
         if process is not None:
             process.terminate()
