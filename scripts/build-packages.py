@@ -36,7 +36,7 @@ Version: {version}
 Summary: A client of countdownd, with the programs countdownd and countdownctl
 License: Apache-2.0
 Requires-Python: >=3.11
-Requires-Dist: redis (>=5.2,!=7.*)
+Requires-Dist: redis (>=5.2)
 Description-Content-Type: text/markdown
 
 """

@@ -13,27 +13,21 @@ from django.core.management import execute_from_command_line
 from django.http import HttpRequest, JsonResponse
 from django.urls import path
 
-from countdownd import Client, Worker, debounced, idempotent
-from countdownd.django import rate_limit
+from countdownd import Client, Worker, debounced
+from countdownd.django import idempotent, rate_limit
 
 orders: list[dict[str, object]] = []
 
 
-@rate_limit("ip:{request.META[REMOTE_ADDR]}", burst=10, rate="10/1m")
+@rate_limit(burst=10, rate="10/1m", fail="closed")
 def search(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"found": []})
 
 
-@idempotent("order:{key}", ttl="24h")
-def place(key: str, item: str) -> dict[str, object]:
-    orders.append({"id": len(orders) + 1, "item": item})
-    return orders[-1]
-
-
+@idempotent(name="orders", required=True)
 def order(request: HttpRequest) -> JsonResponse:
-    if "Idempotency-Key" not in request.headers:
-        return JsonResponse({"message": "Idempotency-Key is missing."}, status=400)
-    return JsonResponse(place(request.headers["Idempotency-Key"], request.POST["item"]), status=201)
+    orders.append({"id": len(orders) + 1, "item": request.POST["item"]})
+    return JsonResponse(orders[-1], status=201)
 
 
 @debounced("reindex:{name}", quiet="2s", max_wait="30s")
@@ -47,7 +41,8 @@ def save(request: HttpRequest, name: str) -> JsonResponse:
 
 urlpatterns = [path("search", search), path("orders", order), path("documents/<name>", save)]
 settings.configure(
-    DEBUG=True, ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, MIDDLEWARE=["countdownd.django.ErrorReplies"])
+    DEBUG=True, ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__,
+    MIDDLEWARE=["countdownd.django.ErrorReplies"])
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["worker"]:

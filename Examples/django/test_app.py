@@ -30,7 +30,7 @@ def test_an_order_is_placed_once(web, countdownd):
 
     assert order("tea").json() == order("tea").json() == {"id": 1, "item": "tea"}
     assert order("coffee").status_code == 422
-    countdownd.client.once.begin("order:b", ttl="24h")
+    countdownd.client.once.begin("request:orders::b", ttl="24h")
     assert order("tea", "b").status_code == 409
     assert web.post("/orders", {"item": "tea"}).status_code == 400
     assert len(app.orders) == 1

@@ -6,14 +6,14 @@ import uuid
 from collections.abc import Callable
 from datetime import timedelta
 
-from fastapi import Depends, FastAPI, Header, HTTPException
+from fastapi import Depends, FastAPI, HTTPException
 from pydantic import BaseModel
 
-from countdownd import Client, Event, NotFound, Stale, Worker, idempotent, seconds
-from countdownd.fastapi import RateLimit, install
+from countdownd import Client, Event, NotFound, Stale, Worker, seconds
+from countdownd.fastapi import Idempotent, RateLimit, install
 
 daemon = Client()
-per_ip = RateLimit("minute:{request.client.host}", "hour:{request.client.host}", client=daemon)
+per_ip = RateLimit(named=["minute", "hour"])
 app = FastAPI(dependencies=[Depends(per_ip)])
 install(app)
 codes: dict[str, tuple[int, str]] = {}  # phone: (generation, code)
@@ -90,9 +90,11 @@ def verify(body: Guess) -> dict[str, object]:
     raise HTTPException(403, {"reason": passed.reason})
 
 
-@app.post("/orders", status_code=201)
-@idempotent("order:{idempotency_key}", ttl="24h", client=daemon)
-def create_order(order: Order, idempotency_key: str = Header(max_length=100)) -> object:
+once = Idempotent(name="orders", required=True)
+
+
+@app.post("/orders", status_code=201, dependencies=[Depends(once)])
+def create_order(order: Order) -> object:
     if order.item == "crash":
         raise RuntimeError("payment failed")
     orders.append({"id": len(orders) + 1, "item": order.item})
@@ -111,6 +113,6 @@ def remind(body: Phone) -> dict[str, object]:
     return {"id": name}
 
 
-def worker(reindex: Callable[[Event], object], reminder: Callable[[Event], object], cursor: str | None = None) -> Worker:
-    """Runs what is due. Several may run: each job is run by exactly one of them."""
-    return Worker(Client(), {"debounce:reindex": reindex, "timer:reminder:*": reminder}, cursor=cursor)
+def worker(reindex: Callable[[Event], object], reminder: Callable[[Event], object]) -> Worker:
+    """Runs what is due, also what was while none ran. Of several, one runs each job."""
+    return Worker(Client(), {"debounce:reindex": reindex, "timer:reminder:*": reminder})

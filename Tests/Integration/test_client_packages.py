@@ -40,14 +40,22 @@ def test_clients_are_up_to_date():
     run(sys.executable, "scripts/clients.py", "--check")
 
 
-def pytest_of(*paths, cwd):
+def pytest_of(*paths, cwd, **environment):
     return run(
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p",
-        "countdownd.pytest_plugin", *paths, cwd=cwd)
+        "countdownd.pytest_plugin", "-W", "error:Call to '__init__':DeprecationWarning", *paths,
+        cwd=cwd, **environment)
 
 
 def test_python_client():
     pytest_of("tests", cwd=CLIENTS / "Python")
+
+
+# The oldest that it takes, and one that redis-py's own pool does not work with; beside the newest.
+@pytest.mark.parametrize("version", ["redis==5.2.0", "redis==7.4.1"])
+def test_python_client_on_other_versions_of_redis_py(version):
+    path = f"{PROJECT / '.build/clients' / version}:{CLIENTS / 'Python/src'}"
+    pytest_of("tests/test_client.py", cwd=CLIENTS / "Python", PYTHONPATH=path)
 
 
 def test_service_in_python():

@@ -194,10 +194,10 @@ def test_the_python_program_asks_a_daemon_that_closes_only_once(tmp_path):
 PAGE_OF_PYTHON = PROJECT / "docs/howto/python.md"
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(7))
 def test_programs_of_the_python_page_print_what_it_shows(daemon, tmp_path, number):
     found = programs(PAGE_OF_PYTHON, "python")
-    assert len(found) == 5
+    assert len(found) == 7
     text, shown = found[number]
     done = run(python(text, tmp_path), tmp_path, daemon.path)
     assert done.returncode == 0, done

@@ -233,6 +233,41 @@ def test_a_client_is_used_in_several_event_loops(countdownd):
         assert asyncio.run(client.ping()) == "PONG"
 
 
+def test_calls_at_once_share_a_bounded_number_of_connections(countdownd):
+    def connections():
+        return countdownd.client.command("CLIENT", "LIST").count("id=")
+
+    async def main():
+        async with AsyncClient() as client:
+            await asyncio.gather(*(client.countdown.get("a") for _ in range(3000)))
+            return connections()
+
+    assert asyncio.run(main()) <= 102
+    client = Client()
+    threads = [threading.Thread(target=client.ping) for _ in range(300)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    eventually(lambda: connections() <= 102)
+
+
+def test_a_call_that_finds_no_free_connection_is_not_sent(countdownd, monkeypatch):
+    monkeypatch.setattr("countdownd._async.connection.MOST", 1)
+
+    async def main():
+        client = AsyncClient(timeout=0.2)
+        os.kill(countdownd.process.pid, signal.SIGSTOP)
+        try:
+            results = await asyncio.gather(
+                *(client.timer.delete("a") for _ in range(2)), return_exceptions=True)
+        finally:
+            os.kill(countdownd.process.pid, signal.SIGCONT)
+        assert any(type(one) is Down and "in use" in str(one) for one in results), results
+
+    asyncio.run(main())
+
+
 def test_an_answer_is_neither_true_nor_false(countdownd):
     with pytest.raises(TypeError, match="accepted"):
         bool(countdownd.client.countdown.start("+45"))

@@ -12,6 +12,7 @@
 
 from ._async.client import AsyncClient, AsyncConnected
 from ._async.watch import AsyncWatch
+from ._async.worker import AsyncWorker
 from ._base import Answer, Data, Decision, Duration, Moment, Page, Rate, View
 from ._daemon import embedded
 from ._decorators import Mismatch, Running, TooMany, debounced, idempotent, seconds, throttled
@@ -25,9 +26,10 @@ from ._views import *  # noqa: F403
 from ._views import __version__ as __version__
 
 __all__ = [
-    "Answer", "AsyncClient", "AsyncConnected", "AsyncWatch", "Client", "Closed", "Connected",
-    "CountdowndError", "Data", "Decision", "Down", "Duration", "Event", "Mismatch", "Moment", "Page",
-    "Rate", "Running", "TooMany", "View", "Watch", "Worker", "debounced", "embedded", "idempotent",
+    "Answer", "AsyncClient", "AsyncConnected", "AsyncWatch", "AsyncWorker", "Client", "Closed",
+    "Connected",
+    "CountdowndError", "Data", "Decision", "Down", "Duration", "Event", "Mismatch", "Moment",
+    "Page", "Rate", "Running", "TooMany", "View", "Watch", "Worker", "debounced", "embedded", "idempotent",
     "seconds", "throttled",
 ]  # fmt: skip
 __all__ += _views.__all__

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import enum
+import hashlib
 import os
+import re
 import secrets
 from datetime import datetime, timedelta, timezone
 from typing import Any, Mapping, Sequence, TypeVar, Union
+from urllib.parse import quote
 
 #: A time that passes: a timedelta, or text such as "90s" or "1h30m". Never a number, as nobody
 #: could tell seconds from milliseconds.
@@ -82,6 +85,7 @@ class Answer(View):
 
     @property
     def decision(self) -> Decision:
+        """One of the three, for `match`."""
         raw = self.raw
         if not raw["accepted"]:
             return Decision.REFUSED
@@ -100,6 +104,7 @@ class Answer(View):
 
     @property
     def refused(self) -> bool:
+        """Whether not to do it; `reason` says why."""
         return not self.raw["accepted"]
 
     @property
@@ -152,6 +157,22 @@ def duration(value: Duration) -> str:
     raise TypeError(f"a duration is a timedelta or text such as '90s', not {value!r}")
 
 
+UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+PART = r"(\d+(?:\.\d+)?)(ms|s|m|h|d)"
+
+
+def parsed(value: Duration) -> timedelta:
+    """Returns a duration as a timedelta; ValueError if it is none."""
+    if isinstance(value, timedelta):
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"a duration is a timedelta or text such as '90s', not {value!r}")
+    if not re.fullmatch(f"(?:{PART})+", value):
+        raise ValueError(f"a duration is a timedelta or text such as '1h30m', not {value!r}")
+    parts = re.findall(PART, value)
+    return sum((timedelta(**{UNITS[unit]: float(count)}) for count, unit in parts), ZERO)
+
+
 def milliseconds(value: Moment) -> str:
     """Returns a time in milliseconds since 1970, rounded up, so that nothing is early."""
     if isinstance(value, str):
@@ -167,10 +188,31 @@ def rate(value: Rate) -> str:
     return value if isinstance(value, str) else f"{value[0]}/{duration(value[1])}"
 
 
+def checked_rate(value: Rate) -> Rate:
+    """Returns a rate; ValueError if it is none."""
+    if isinstance(value, str):
+        count, _, time = value.partition("/")
+    else:
+        count, time = str(value[0]), duration(value[1])
+    if not count.isdecimal() or int(count) < 1:
+        raise ValueError(f"a rate is a count and a time, such as '5/10m', not {value!r}")
+    parsed(time)
+    return value
+
+
 def several(values: Sequence[str]) -> Sequence[str]:
     if isinstance(values, (str, bytes)):
         raise TypeError(f"a list of texts, such as [{values!r}], not one text")
     return values
+
+
+def key_of(*parts: str) -> str:
+    """Returns a key of parts, in which only the last one has colons of its own."""
+    key = ":".join([*(quote(part, safe=" /.<>") for part in parts[:-1]), parts[-1]])
+    # The longest key of the daemon.
+    if len(key.encode("utf-8", "surrogateescape")) <= 512:
+        return key
+    return f"{quote(parts[0])}:{hashlib.sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()}"
 
 
 # MARK: Tokens

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import socket
 import time
 from typing import Any, Sequence
 
+from redis.connection import AbstractConnection
+
 from ._views import BOUND
+
+#: Lets the library send HELLO alone: one round trip, and one wait if the daemon hangs. Older
+#: versions have two names for it.
+_parameters = inspect.signature(AbstractConnection.__init__).parameters
+NAMELESS: dict[str, Any] = (
+    {"driver_info": None} if "driver_info" in _parameters
+    else {"lib_name": None, "lib_version": None}
+)  # fmt: skip
 
 
 def checked(words: Sequence[Any]) -> None:

@@ -44,7 +44,10 @@ def eventually(condition: Callable[[], Any], what: str = "it") -> Any:
 
 
 class Daemon:
-    """A private daemon. With virtual time, time moves only with `advance` and the like."""
+    """A private daemon. With virtual time, time moves only with `advance` and the like.
+
+    It ends with this program, also if that is killed.
+    """
 
     def __init__(
         self,

@@ -18,7 +18,8 @@ class Event(EventViews):
 
     Its name is one of those in the reference of its kind, or `snapshot`: the state when the watch
     began, or `gap`: events may be missing, so read the state. `countdown` and so on are the status
-    of the entity; fields that the event does not have are empty.
+    of the entity; fields that the event does not have are empty. `cursor` is where to continue
+    after it, and `attempt` how often a worker has begun to handle it.
     """
 
     def __init__(self, channel: str, raw: Mapping[str, Any]) -> None:
@@ -26,6 +27,8 @@ class Event(EventViews):
         self.raw = raw
         #: Where to continue after this event, on any host of a fleet: `since` of `watch`.
         self.cursor = ""
+        #: How often a worker has begun to handle it, this time included.
+        self.attempt = 1
 
     @classmethod
     def gap(cls, cursor: str) -> "Event":
@@ -35,18 +38,22 @@ class Event(EventViews):
 
     @property
     def kind(self) -> str:
+        """The kind of its entity, such as `timer`."""
         return self.channel.partition(":")[0]
 
     @property
     def name(self) -> str:
+        """What happened, such as `fired`."""
         return str(self.raw["event"])
 
     @property
     def key(self) -> str:
+        """The key of the entity."""
         return text(self.raw, "key") or ""
 
     @property
     def generation(self) -> int:
+        """The generation of the entity."""
         return int(self.raw["generation"])
 
     @property
@@ -66,6 +73,7 @@ class Event(EventViews):
 
     @property
     def reason(self) -> Reason | None:
+        """Why it happened."""
         value = self.raw.get("reason")
         return None if value is None else Reason(value)
 

@@ -36,6 +36,14 @@ class Closed(CountdowndError):
         self.may_have_run = may_have_run
 
 
+def is_away(error: CountdowndError) -> bool:
+    """Whether the daemon cannot be asked, or cannot decide now: it is down, loads, is full or has
+    no room on its disk. Other errors are mistakes of the program or its configuration."""
+    # A code that this client does not know has no class of its own.
+    is_unknown = type(error) is CountdowndError
+    return is_unknown or error.code not in ("ERR", "NOTFOUND", "STALE", "NOPERM")
+
+
 def explain(path: str, error: BaseException) -> str:
     """Says why nobody answers at a socket, and what to check."""
     directory = os.path.dirname(path) or "."

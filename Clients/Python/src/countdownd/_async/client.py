@@ -79,6 +79,7 @@ class AsyncConnected(AsyncCommands):
         return await self._pool.command(words)
 
     async def aclose(self) -> None:
+        """Ends the connection, and what it owns."""
         await self._pool.close()
 
     async def __aenter__(self) -> "AsyncConnected":

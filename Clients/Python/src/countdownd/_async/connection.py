@@ -14,8 +14,18 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from .._base import socket_path
-from .._calls import checked, checkpoint, first_answer, interrupt, limit, refuse_bound, time_limit
+from .._calls import (
+    NAMELESS,
+    checked,
+    checkpoint,
+    first_answer,
+    interrupt,
+    limit,
+    refuse_bound,
+    time_limit,
+)
 from .._failures import Closed, CountdowndError, Down, code_of, explain
+from .._slots import AsyncSlots
 from .._views import ERRORS, Unsure
 
 if TYPE_CHECKING:
@@ -28,15 +38,15 @@ LOST = (
     # `close` has taken the connection away.
     AttributeError,
 )  # fmt: skip
-#: The connections that stay open while no call uses them.
-MOST_IDLE = 100
+#: The most connections of a client, beside those of watches; more calls at once wait.
+MOST = 100
 _pools: "weakref.WeakSet[AsyncPool]" = weakref.WeakSet()
 
 
 def _forget() -> None:
     # A child must not use its parent's connections.
     for pool in _pools:
-        pool.idle, pool.busy = [], set()
+        pool.idle, pool.busy, pool.slots = [], set(), None
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -52,9 +62,7 @@ def connection_to(path: str, timeout: float | None) -> Any:
         encoding_errors="surrogateescape",
         socket_timeout=timeout,
         socket_connect_timeout=timeout,
-        # HELLO alone: one round trip, and one wait if the daemon hangs.
-        lib_name=None,
-        lib_version=None,
+        **NAMELESS,
         retry=Retry(NoBackoff(), 0),
     )
 
@@ -75,6 +83,7 @@ class AsyncPool:
         self.loop: Any = None
         self.idle: list[Any] = []
         self.busy: set[Any] = set()
+        self.slots: AsyncSlots | None = None
         self.watches: "weakref.WeakSet[AsyncWatch]" = weakref.WeakSet()
         self.is_closed = False
         _pools.add(self)
@@ -89,19 +98,23 @@ class AsyncPool:
         """How long a call takes at most, in seconds; long in tests, whose machines are busy."""
         return self.given_timeout or (60 if os.environ.get("COUNTDOWND_TESTING") else 5)
 
-    async def take(self, end: float) -> tuple[Any, bool]:
-        """Returns a connection, and whether it is new."""
+    def prepare(self) -> AsyncSlots:
+        """Forgets the connections to another path or of another event loop; returns the slots."""
         path, loop = self.path, asyncio.get_running_loop()
-        if path != self.used or loop is not self.loop:
+        if path != self.used or loop is not self.loop or self.slots is None:
             # Those of an event loop that has ended cannot be used in another one.
             idle, self.idle = self.idle, []
             for one in idle:
                 interrupt(one)
-            self.used, self.loop = path, loop
+            self.used, self.loop, self.slots = path, loop, AsyncSlots(MOST)
+        return self.slots
+
+    async def take(self, end: float) -> tuple[Any, bool]:
+        """Returns a connection, and whether it is new."""
         try:
             connection = self.idle.pop()
         except IndexError:
-            return await self.open(path, end), True
+            return await self.open(self.used, end), True
         self.busy.add(connection)
         return connection, False
 
@@ -127,7 +140,7 @@ class AsyncPool:
 
     async def give_back(self, connection: Any) -> None:
         self.busy.discard(connection)
-        if self.is_closed or len(self.idle) >= MOST_IDLE:
+        if self.is_closed:
             await connection.disconnect()
         else:
             self.idle.append(connection)
@@ -143,6 +156,25 @@ class AsyncPool:
         if self.is_closed:
             raise Closed()
         end = time.monotonic() + self.timeout
+        slots = self.prepare()
+        if not await slots.take(self.timeout):
+            raise Down(f"all {MOST} connections of this client are in use, and none was free in time")
+        try:
+            return await self.ask(words, parse, repeatable, own_token, end)
+        finally:
+            slots.give_back()
+
+    async def ask(
+        self,
+        words: Sequence[Any],
+        parse: Callable[[Any], T],
+        repeatable: bool,
+        own_token: bool,
+        end: float,
+    ) -> T:
+        """Asks over one of the connections."""
+        if self.is_closed:
+            raise Closed()
         connection, is_new = await self.take(end)
         try:
             try:
@@ -251,7 +283,6 @@ class AsyncSingle(AsyncPool):
 
     def __init__(self, path: str, timeout: float | None) -> None:
         super().__init__(path, timeout)
-        self.used = path
         self.connected = False
 
     async def take(self, end: float) -> tuple[Any, bool]:

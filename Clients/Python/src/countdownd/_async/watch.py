@@ -63,6 +63,10 @@ class AsyncWatch:
         """Returns the watches of this program at a daemon."""
         return [one for one in list(_open) if one.pool.path == path and not one.closed]
 
+    def _begin_at(self, cursor: str) -> None:
+        """Returns the events after a cursor, as with `since`; before it has begun."""
+        self.cursor, self._read = cursor, Cursor(cursor)
+
     @property
     def closed(self) -> bool:
         return self._closed

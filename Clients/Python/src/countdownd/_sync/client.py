@@ -82,6 +82,7 @@ class Connected(Commands):
         return self._pool.command(words)
 
     def close(self) -> None:
+        """Ends the connection, and what it owns."""
         self._pool.close()
 
     def __enter__(self) -> "Connected":

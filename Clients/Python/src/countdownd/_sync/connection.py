@@ -16,8 +16,18 @@ from redis.retry import Retry
 from redis.backoff import NoBackoff
 
 from .._base import socket_path
-from .._calls import checked, first_answer, interrupt, limit, refuse_bound
+from .._calls import (
+    NAMELESS,
+    checked,
+    checkpoint,
+    first_answer,
+    interrupt,
+    limit,
+    refuse_bound,
+    time_limit,
+)
 from .._failures import Closed, CountdowndError, Down, code_of, explain
+from .._slots import Slots
 from .._views import ERRORS, Unsure
 
 if TYPE_CHECKING:
@@ -30,15 +40,15 @@ LOST = (
     # `close` has taken the connection away.
     AttributeError,
 )  # fmt: skip
-#: The connections that stay open while no call uses them.
-MOST_IDLE = 100
+#: The most connections of a client, beside those of watches; more calls at once wait.
+MOST = 100
 _pools: "weakref.WeakSet[Pool]" = weakref.WeakSet()
 
 
 def _forget() -> None:
     # A child must not use its parent's connections.
     for pool in _pools:
-        pool.idle, pool.busy = [], set()
+        pool.idle, pool.busy, pool.slots = [], set(), None
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -54,9 +64,7 @@ def connection_to(path: str, timeout: float | None) -> Any:
         encoding_errors="surrogateescape",
         socket_timeout=timeout,
         socket_connect_timeout=timeout,
-        # HELLO alone: one round trip, and one wait if the daemon hangs.
-        lib_name=None,
-        lib_version=None,
+        **NAMELESS,
         retry=Retry(NoBackoff(), 0),
     )
 
@@ -77,6 +85,7 @@ class Pool:
         self.loop: Any = None
         self.idle: list[Any] = []
         self.busy: set[Any] = set()
+        self.slots: Slots | None = None
         self.watches: "weakref.WeakSet[Watch]" = weakref.WeakSet()
         self.is_closed = False
         _pools.add(self)
@@ -91,19 +100,23 @@ class Pool:
         """How long a call takes at most, in seconds; long in tests, whose machines are busy."""
         return self.given_timeout or (60 if os.environ.get("COUNTDOWND_TESTING") else 5)
 
-    def take(self, end: float) -> tuple[Any, bool]:
-        """Returns a connection, and whether it is new."""
+    def prepare(self) -> Slots:
+        """Forgets the connections to another path or of another event loop; returns the slots."""
         path, loop = self.path, None
-        if path != self.used or loop is not self.loop:
+        if path != self.used or loop is not self.loop or self.slots is None:
             # Those of an event loop that has ended cannot be used in another one.
             idle, self.idle = self.idle, []
             for one in idle:
                 interrupt(one)
-            self.used, self.loop = path, loop
+            self.used, self.loop, self.slots = path, loop, Slots(MOST)
+        return self.slots
+
+    def take(self, end: float) -> tuple[Any, bool]:
+        """Returns a connection, and whether it is new."""
         try:
             connection = self.idle.pop()
         except IndexError:
-            return self.open(path, end), True
+            return self.open(self.used, end), True
         self.busy.add(connection)
         return connection, False
 
@@ -129,7 +142,7 @@ class Pool:
 
     def give_back(self, connection: Any) -> None:
         self.busy.discard(connection)
-        if self.is_closed or len(self.idle) >= MOST_IDLE:
+        if self.is_closed:
             connection.disconnect()
         else:
             self.idle.append(connection)
@@ -145,6 +158,25 @@ class Pool:
         if self.is_closed:
             raise Closed()
         end = time.monotonic() + self.timeout
+        slots = self.prepare()
+        if not slots.take(self.timeout):
+            raise Down(f"all {MOST} connections of this client are in use, and none was free in time")
+        try:
+            return self.ask(words, parse, repeatable, own_token, end)
+        finally:
+            slots.give_back()
+
+    def ask(
+        self,
+        words: Sequence[Any],
+        parse: Callable[[Any], T],
+        repeatable: bool,
+        own_token: bool,
+        end: float,
+    ) -> T:
+        """Asks over one of the connections."""
+        if self.is_closed:
+            raise Closed()
         connection, is_new = self.take(end)
         try:
             try:
@@ -246,7 +278,6 @@ class Single(Pool):
 
     def __init__(self, path: str, timeout: float | None) -> None:
         super().__init__(path, timeout)
-        self.used = path
         self.connected = False
 
     def take(self, end: float) -> tuple[Any, bool]:
