@@ -3,14 +3,11 @@ package countdownd_test
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"countdownd"
-	"countdownd/countdownhttp"
 	"countdownd/countdowntest"
 )
 
@@ -183,66 +180,5 @@ func TestManyCallsWithContextsThatEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		cancel()
-	}
-}
-
-func TestMiddleware(t *testing.T) {
-	daemon := countdowntest.Configured(t, "throttles:\n  user: {burst: 2, rate: 2/1m}\n  all: {burst: 9, rate: 9/1h}\n")
-	count := 0
-	handler := http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
-		count++
-		writer.WriteHeader(http.StatusCreated)
-		_, _ = writer.Write([]byte{byte('0' + count)})
-	})
-	post := func(handler http.Handler, key, body string) *httptest.ResponseRecorder {
-		request := httptest.NewRequest("POST", "/", strings.NewReader(body))
-		request.Header.Set("Idempotency-Key", key)
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, request)
-		return recorder
-	}
-	once := countdownhttp.Idempotent(daemon.Client, countdownhttp.Idempotency{TTL: time.Hour}, handler)
-	for range []int{1, 2} {
-		if reply := post(once, "a", "tea"); reply.Code != 201 || reply.Body.String() != "1" {
-			t.Fatal(reply)
-		}
-	}
-	if reply := post(once, "a", "coffee"); reply.Code != 422 {
-		t.Fatal(reply)
-	}
-	must(daemon.Client.Once.Begin(ctx, "request:b", countdownd.OnceBeginOptions{TTL: time.Hour}))
-	if reply := post(once, "b", "tea"); reply.Code != 409 {
-		t.Fatal(reply)
-	}
-	moved := httptest.NewRequest("POST", "/other", strings.NewReader("tea"))
-	moved.Header.Set("Idempotency-Key", "a")
-	recorder := httptest.NewRecorder()
-	once.ServeHTTP(recorder, moved)
-	if recorder.Code != 422 {
-		t.Fatal(recorder)
-	}
-	// The same key of two users, and one of a user whose name looks like a key of another.
-	user := ""
-	own := countdownhttp.Idempotent(daemon.Client, countdownhttp.Idempotency{
-		TTL: time.Hour, User: func(*http.Request) string { return user },
-	}, handler)
-	for index, asks := range [][2]string{{"ann", "c:d"}, {"bob", "c:d"}, {"ann:c", "d"}, {"ann", "c:d"}} {
-		user = asks[0]
-		expected := string(byte('0' + 2 + index%3))
-		if reply := post(own, asks[1], "tea"); reply.Body.String() != expected {
-			t.Fatal(reply, asks)
-		}
-	}
-	limited := countdownhttp.Throttle(daemon.Client, countdownhttp.Limit{Burst: 1, Rate: "1/10s"}, handler)
-	if reply := post(limited, "", ""); reply.Code != 201 {
-		t.Fatal(reply)
-	}
-	if reply := post(limited, "", ""); reply.Code != 429 || reply.Header().Get("Retry-After") != "10" {
-		t.Fatal(reply)
-	}
-	keys := func(*http.Request) []string { return []string{"user:1", "all:"} }
-	limited = countdownhttp.Throttle(daemon.Client, countdownhttp.Limit{Keys: keys}, handler)
-	if found := post(limited, "", "").Header().Get("RateLimit"); found != `"user";r=1;t=30, "all";r=8;t=400` {
-		t.Fatal(found)
 	}
 }

@@ -49,8 +49,8 @@ func handler(client *countdownd.Client) http.Handler {
 		reply(writer, http.StatusAccepted, map[string]int64{"calls": answer.Calls})
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/search", countdownhttp.Throttle(client, countdownhttp.Limit{Burst: 10, Rate: "10/1m"}, search))
-	mux.Handle("/orders", countdownhttp.Idempotent(client, countdownhttp.Idempotency{TTL: 24 * time.Hour}, place))
+	mux.Handle("/search", countdownhttp.Throttle(client, countdownhttp.Limit{Name: "search", Burst: 10, Rate: "10/1m"}, search))
+	mux.Handle("/orders", countdownhttp.Idempotent(client, countdownhttp.Idempotency{Name: "orders", Required: true}, place))
 	mux.HandleFunc("/documents/", save)
 	return mux
 }

@@ -58,7 +58,7 @@ func TestAnOrderIsPlacedOnce(t *testing.T) {
 		t.Fatal(reply)
 	}
 	options := countdownd.OnceBeginOptions{TTL: 24 * time.Hour}
-	if _, err := daemon.Client.Once.Begin(context.Background(), "request:b", options); err != nil {
+	if _, err := daemon.Client.Once.Begin(context.Background(), "request:orders::b", options); err != nil {
 		t.Fatal(err)
 	}
 	if reply := order("tea", "b"); reply.Code != 409 {
