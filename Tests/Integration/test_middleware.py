@@ -3,6 +3,7 @@ the real daemon on virtual time. middleware_tools.py has the routes of the apps.
 
 import concurrent.futures
 import itertools
+import re
 
 import pytest
 
@@ -17,8 +18,8 @@ numbers = itertools.count(1)
 
 @pytest.fixture(scope="module", params=[
     # In one worker for each, as the tests of a framework share an app.
-    pytest.param(name, id=name.split("_")[0].split(".")[0], marks=pytest.mark.xdist_group(name))
-    for name in FRAMEWORKS if (APPS / name).exists()])  # fmt: skip
+    pytest.param(name, id=re.sub(r"(_app)?\.\w+", "", name), marks=pytest.mark.xdist_group(name))
+    for name in FRAMEWORKS if (APPS / name.split()[0]).exists()])  # fmt: skip
 def shared(request):
     app = App(request.param)
     yield app
