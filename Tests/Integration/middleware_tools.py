@@ -61,11 +61,11 @@ AGAIN = {"many": 429, "error": 500, "raise": 500}
 # "die": the process kills itself with SIGKILL.
 
 
-def python(name):
+def python(name, *more):
     def words():
         pytest.importorskip(name)
         environment = {"PYTHONPATH": str(PROJECT / "Clients/Python/src")}
-        return [sys.executable, APPS / f"{name}_app.py"], environment
+        return [sys.executable, APPS / f"{name}_app.py", *more], environment
 
     return words
 
@@ -102,9 +102,10 @@ def go():
     return [once("middleware-go", make, APPS / "go", PROJECT / "Clients/Go") / "app"], {}
 
 
-#: How each app is started, by its file in `middleware/`.
+#: How each app is started, by its file in `middleware/`, with an argument.
 FRAMEWORKS = {
-    "django_app.py": python("django"), "fastapi_app.py": python("fastapi"), "express.mjs": express,
+    "django_app.py": python("django"), "django_app.py async": python("django", "async"),
+    "fastapi_app.py": python("fastapi"), "express.mjs": express,
     "go": go}  # fmt: skip
 
 

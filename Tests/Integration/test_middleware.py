@@ -3,6 +3,7 @@ the real daemon on virtual time. middleware_tools.py has the routes of the apps.
 
 import concurrent.futures
 import itertools
+import re
 
 import pytest
 
@@ -17,8 +18,8 @@ numbers = itertools.count(1)
 
 @pytest.fixture(scope="module", params=[
     # In one worker for each, as the tests of a framework share an app.
-    pytest.param(name, id=name.split("_")[0].split(".")[0], marks=pytest.mark.xdist_group(name))
-    for name in FRAMEWORKS if (APPS / name).exists()])  # fmt: skip
+    pytest.param(name, id=re.sub(r"(_app)?\.\w+", "", name), marks=pytest.mark.xdist_group(name))
+    for name in FRAMEWORKS if (APPS / name.split()[0]).exists()])  # fmt: skip
 def shared(request):
     app = App(request.param)
     yield app
@@ -277,8 +278,9 @@ def test_a_limit_of_each_address(app, client):
 
 
 def test_two_limiters_share_nothing(app, client):
-    while app.get("/search", client).status == 200:
-        pass
+    for path in ("/search", "/costly"):
+        while app.get(path, client).status == 200:
+            pass
     reply = app.ask("POST", "/login", **{"X-Client": client})
     assert (reply.status, reply["RateLimit"]) == (200, '"default";r=9;t=360')
 

@@ -1,15 +1,20 @@
-"""The app of Django; middleware_tools.py has the routes."""
+"""The app of Django; middleware_tools.py has the routes. With the argument `async`, its views are
+async, and a server of ASGI runs them, which tells them when a client disconnects."""
 
+import asyncio
 import json
 import os
 import pathlib
 import signal
+import socket
 import socketserver
+import sys
 import time
 import wsgiref.simple_server
 
 import django
 from django.conf import settings
+from django.core.asgi import get_asgi_application
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpResponse, HttpResponseRedirect, JsonResponse, StreamingHttpResponse
 from django.urls import path
@@ -18,6 +23,7 @@ from django.views.decorators.csrf import csrf_exempt
 from countdownd.django import idempotent, rate_limit
 
 RUNS = os.environ["RUNS"]
+IS_ASYNC = sys.argv[1:] == ["async"]
 
 
 def handle(request, name):
@@ -65,21 +71,36 @@ def nobody(request):
     return ""
 
 
+def view(function):
+    """Returns a view, or an async one with the same name."""
+    if not IS_ASYNC:
+        return function
+
+    async def run(request):
+        return await asyncio.to_thread(function, request)
+
+    run.__qualname__ = function.__qualname__
+    return run
+
+
 once = idempotent(ttl="24h", lease="2s", user=user)
 
 
 @csrf_exempt
 @once
+@view
 def orders(request):
     return handle(request, "orders")
 
 
 @csrf_exempt
 @once
+@view
 def payments(request):
     return handle(request, "payments")
 
 
+@view
 def answer(request):
     return JsonResponse({})
 
@@ -104,6 +125,16 @@ class Server(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):
 
 settings.configure(ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__)
 django.setup()
-server = wsgiref.simple_server.make_server("127.0.0.1", 0, get_wsgi_application(), Server)
-print("port", server.server_port, flush=True)
-server.serve_forever()
+if IS_ASYNC:
+    import uvicorn
+
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    print("port", listener.getsockname()[1], flush=True)
+    config = uvicorn.Config(get_asgi_application(), log_level="warning", lifespan="off")
+    uvicorn.Server(config).run([listener])
+else:
+    server = wsgiref.simple_server.make_server("127.0.0.1", 0, get_wsgi_application(), Server)
+    print("port", server.server_port, flush=True)
+    server.serve_forever()
