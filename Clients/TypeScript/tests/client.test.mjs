@@ -1,6 +1,7 @@
 // The client against a real daemon on virtual time.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
+import { createServer as createDaemon } from 'node:net';
 import { after, test } from 'node:test';
 import { Client, Down, Invalid, NotFound, Stale } from '../dist/index.js';
 import { idempotent, throttled } from '../dist/express.js';
@@ -97,6 +98,31 @@ test('a watch begins with snapshots, and resumes after a restart', async () => {
   await done;
   const names = seen.map((event) => event.name).filter((name) => !['snapshot', 'tick'].includes(name));
   assert.deepEqual(names, ['ready', 'started']);
+});
+
+test('many calls whose connection is lost share the next one', async () => {
+  const sockets = [];
+  const server = createDaemon((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      for (const command of String(data).match(/HELLO|PING/g)) {
+        if (command === 'PING' && sockets.length === 1) return void socket.destroy();
+        socket.write(command === 'HELLO' ? '%0\r\n' : '+PONG\r\n');
+      }
+    });
+  });
+  const path = `${daemon.folder}/lossy`;
+  await new Promise((resolve) => { server.listen(path, resolve); });
+  const lossy = new Client({ path });
+  try {
+    const replies = await Promise.all(Array.from({ length: 3000 }, () => lossy.ping()));
+    assert.ok(replies.every((reply) => reply === 'PONG'));
+    assert.equal(sockets.length, 2);
+  } finally {
+    await lossy.close();
+    server.close();
+  }
 });
 
 // Tests/Integration/test_middleware.py has the contract of the middleware; here is what only Node has.
