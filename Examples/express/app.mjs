@@ -16,7 +16,7 @@ export function make(client, { reindex, signal }) {
     response.json({ found: [] });
   });
 
-  app.post('/orders', idempotent({ ttl: '24h', client }), (request, response) => {
+  app.post('/orders', idempotent({ required: true, client }), (request, response) => {
     orders.push({ id: orders.length + 1, item: request.body.item });
     response.status(201).json(orders.at(-1));
   });

@@ -39,7 +39,7 @@ test('an order is placed once', async () => {
     assert.deepEqual([reply.status, await reply.json()], [201, { id: 1, item: 'tea' }]);
   }
   assert.equal((await order('coffee')).status, 422);
-  await daemon.client.once.begin('request:b', { ttl: '24h' });
+  await daemon.client.once.begin('request:%2Forders::b', { ttl: '24h' });
   assert.equal((await order('tea', 'b')).status, 409);
   assert.equal((await post('/orders', { item: 'tea' })).status, 400);
 });

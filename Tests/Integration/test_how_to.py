@@ -37,14 +37,16 @@ def test_the_commands_of_a_page_run(page, daemon, tmp_path):
 
 def test_the_programs_of_the_page_of_go_are_right(tmp_path):
     needs("go")
-    _, ask, follow, test = programs("go.md", "text")
+    _, ask, follow, limit, test = programs("go.md", "text")
     (tmp_path / "go.mod").write_text(
         f"module app\n\ngo 1.19\n\nrequire countdownd v0.0.0\n\nreplace countdownd => {CLIENTS}/Go\n")
     (tmp_path / "app_test.go").write_text(test)
     (tmp_path / "app.go").write_text(
-        'package app\n\nimport (\n\t"context"\n\t"errors"\n\t"fmt"\n\n\t"countdownd"\n)\n\n'
+        'package app\n\nimport (\n\t"context"\n\t"errors"\n\t"fmt"\n\t"net/http"\n\n\t"countdownd"\n'
+        '\t"countdownd/countdownhttp"\n)\n\n'
         f"func ask(ctx context.Context, request struct{{ ID string }}) {{\n{ask}}}\n\n"
-        f"func follow(ctx context.Context, client *countdownd.Client) error {{\n{follow}}}\n")
+        f"func follow(ctx context.Context, client *countdownd.Client) error {{\n{follow}}}\n\n"
+        f"func limit(client *countdownd.Client, search, orders http.Handler) {{\n{limit}}}\n")
     assert "ok" in run("go", "test", "-count=1", ".", cwd=tmp_path, GOFLAGS="-mod=mod", GOPROXY="off")
 
 
@@ -52,7 +54,7 @@ def test_the_programs_of_the_page_of_node_are_right(tmp_path):
     parts = programs("node.md", "js")
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules/countdownd").symlink_to(typescript_client())
-    around = ["request", "sendCode", "reply", "signal", "app", "placeOrder", "after", "test", "assert"]
+    around = ["request", "sendCode", "reply", "signal", "app", "placeOrder", "logIn", "after", "test", "assert"]
     # JavaScript has no types of parameters.
     text = "\n".join(parts).replace("(request) =>", "(request: any) =>")
     (tmp_path / "page.mts").write_text("".join(f"declare const {name}: any;\n" for name in around) + text)

@@ -215,15 +215,24 @@ export class Client extends Commands {
 
   /** Returns the connection that all calls share. */
   private async ready(): Promise<Connection> {
-    const before = this.connection && await this.connection;
-    if (before && !before.isOver) return before;
-    this.connection = this.connect();
-    try {
-      return await this.connection;
-    } catch (error) {
-      this.connection = null;
-      throw error;
+    for (let attempt = 1; ; attempt += 1) {
+      if (this.isClosed) throw new Closed();
+      const shared = this.connection ??= this.connect();
+      try {
+        const connection = await shared;
+        // One that ends as soon as it is there is not worth a third attempt.
+        if (!connection.isOver || attempt > 1) return connection;
+      } catch (error) {
+        this.forget(shared);
+        throw error;
+      }
+      // Calls that wait together connect together.
+      this.forget(shared);
     }
+  }
+
+  private forget(shared: Promise<Connection>): void {
+    if (this.connection === shared) this.connection = null;
   }
 
   protected connect(): Promise<Connection> {

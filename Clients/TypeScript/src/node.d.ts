@@ -15,6 +15,10 @@ declare const process: {
   env: Record<string, string | undefined>; platform: string; arch: string; stderr: { write(text: string): void };
   once(event: string, listener: () => void): void;
 };
+declare const console: { error(text: string): void; warn(text: string): void };
+declare function queueMicrotask(callback: () => void): void;
+declare function setInterval(callback: () => void, milliseconds: number): { unref(): void };
+declare function clearInterval(timer: unknown): void;
 declare function setTimeout(callback: () => void, milliseconds: number): unknown;
 declare function clearTimeout(timer: unknown): void;
 declare module 'node:buffer' { export function isUtf8(bytes: Uint8Array): boolean; }
@@ -29,10 +33,13 @@ declare module 'node:net' {
     destroy(): unknown;
   }
   export function createConnection(path: string): Socket;
+  export function isIPv4(text: string): boolean;
+  export function isIPv6(text: string): boolean;
 }
 declare module 'node:crypto' {
   export function randomBytes(size: number): Buffer;
-  export function createHash(name: string): { update(text: string): { digest(form: string): string } };
+  interface Hash { update(content: string | Uint8Array): Hash; digest(form: string): string }
+  export function createHash(name: string): Hash;
 }
 declare module 'node:fs' {
   export function existsSync(path: string): boolean;
@@ -51,6 +58,7 @@ declare module 'node:child_process' {
   };
 }
 declare module 'node:module' { export function createRequire(url: string): { resolve(path: string): string }; }
+declare class URL { constructor(text: string, base?: string); readonly pathname: string; readonly hostname: string; }
 interface ImportMeta { readonly url: string; }
 declare class AbortSignal {
   readonly aborted: boolean;

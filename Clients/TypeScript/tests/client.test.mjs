@@ -1,8 +1,11 @@
 // The client against a real daemon on virtual time.
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { createServer as createDaemon } from 'node:net';
 import { after, test } from 'node:test';
 import { Client, Down, Invalid, NotFound, Stale } from '../dist/index.js';
 import { idempotent, throttled } from '../dist/express.js';
+import { network } from '../dist/middleware.js';
 import { eventually, startCountdownd } from '../dist/testing.js';
 
 const config = `
@@ -97,51 +100,107 @@ test('a watch begins with snapshots, and resumes after a restart', async () => {
   assert.deepEqual(names, ['ready', 'started']);
 });
 
-/** Runs a middleware, and returns the reply. */
-async function reply(middleware, request, handler = (response) => response.json({ ok: true })) {
-  const result = { headers: {}, status: 200 };
-  const response = {
-    statusCode: 200,
-    set: (headers) => Object.assign(result.headers, headers),
-    status(code) { result.status = this.statusCode = code; return this; },
-    json(body) { result.body = body; return this; },
-    on() {},
-  };
-  await middleware({ get: () => undefined, ...request }, response, (error) => {
-    if (error) throw error;
-    result.handled = Promise.resolve(handler(response));
+test('many calls whose connection is lost share the next one', async () => {
+  const sockets = [];
+  const server = createDaemon((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      for (const command of String(data).match(/HELLO|PING/g)) {
+        if (command === 'PING' && sockets.length === 1) return void socket.destroy();
+        socket.write(command === 'HELLO' ? '%0\r\n' : '+PONG\r\n');
+      }
+    });
   });
-  await result.handled;
-  return result;
-}
-
-test('middleware limits requests', async () => {
-  const limit = throttled({ burst: 1, rate: '1/10s', client });
-  assert.equal((await reply(limit, { ip: '1' })).status, 200);
-  const refused = await reply(limit, { ip: '1' });
-  assert.equal(refused.status, 429);
-  assert.equal(refused.headers['Retry-After'], '10');
-  assert.equal(refused.headers.RateLimit, '"default";r=0;t=10');
-  const both = throttled({ key: ({ ip }) => [`address:${ip}`, 'all:'], client });
-  const { headers } = await reply(both, { ip: '2' });
-  assert.equal(headers['RateLimit-Policy'], '"address";q=2;w=60, "all";q=9;w=3600');
+  const path = `${daemon.folder}/lossy`;
+  await new Promise((resolve) => { server.listen(path, resolve); });
+  const lossy = new Client({ path });
+  try {
+    const replies = await Promise.all(Array.from({ length: 3000 }, () => lossy.ping()));
+    assert.ok(replies.every((reply) => reply === 'PONG'));
+    assert.equal(sockets.length, 2);
+  } finally {
+    await lossy.close();
+    server.close();
+  }
 });
 
-test('middleware runs a request once', async () => {
+// Tests/Integration/test_middleware.py has the contract of the middleware; here is what only Node has.
+
+/** Asks an app of Node's own server that has one middleware and a handler. */
+async function ask(middleware, handler, headers = {}, before = () => {}) {
+  const server = createServer((request, response) => {
+    before(response);
+    Object.assign(request, { get: (name) => request.headers[name.toLowerCase()], originalUrl: request.url });
+    middleware(request, response, (error) => (error ? response.writeHead(500).end(error.message) : handler(response)));
+  });
+  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  try {
+    return await fetch(`http://127.0.0.1:${server.address().port}/`, { method: 'POST', headers });
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+test('middleware takes named limits, all or none', async () => {
+  const both = throttled({ named: { address: (request) => request.get('X-Address'), all: null }, client });
+  const take = (address) => ask(both, (response) => response.end(), { 'X-Address': address });
+  assert.equal((await take('a')).headers.get('RateLimit-Policy'), '"address";q=2;w=60, "all";q=9;w=3600');
+  await take('a');
+  const refused = await take('a');
+  assert.deepEqual([refused.status, refused.headers.get('Retry-After')], [429, '30']);
+  const nobody = await take('');
+  assert.equal(nobody.status, 500);
+  assert.match(await nobody.text(), /the key function of address gave ""/);
+});
+
+test('middleware keeps what is around a handler, and nothing that comes after its end', async () => {
+  const once = idempotent({ name: 'orders', client });
   let count = 0;
-  const handler = (response) => response.json({ id: ++count });
-  const once = idempotent({ client });
-  const request = { get: () => 'key-1', body: { item: 'tea' } };
-  assert.deepEqual((await reply(once, request, handler)).body, { id: 1 });
-  assert.deepEqual((await reply(once, request, handler)).body, { id: 1 });
-  assert.equal((await reply(once, { ...request, body: { item: 'coffee' } }, handler)).status, 422);
-  assert.equal((await reply(once, { ...request, originalUrl: '/other' }, handler)).status, 422);
-  // The same key of two users, and one of a user whose name looks like a key of another.
-  const own = idempotent({ user: ({ name }) => name, client });
-  const asked = async (name, key) => (await reply(own, { ...request, name, get: () => key }, handler)).body.id;
-  assert.deepEqual(
-    [await asked('ann', 'c:d'), await asked('bob', 'c:d'), await asked('ann:c', 'd'), await asked('ann', 'c:d')],
-    [2, 3, 4, 2]);
-  await client.once.begin('request:key-2', { ttl: '1h' });
-  assert.equal((await reply(once, { get: () => 'key-2', body: {} }, handler)).status, 409);
+  const handler = (response) => {
+    count += 1;
+    response.appendHeader('Set-Cookie', 'order=1');
+    response.writeHead(201, { 'X-Order': '1' });
+    response.end('tea');
+    response.setHeader('X-Late', '1');
+    response.end('coffee');
+  };
+  for (const session of ['a', 'b']) {
+    const reply = await ask(once, handler, { 'Idempotency-Key': 'k' }, (response) => response.setHeader('Set-Cookie', session));
+    assert.deepEqual([reply.status, await reply.text(), reply.headers.get('X-Order'), reply.headers.get('X-Late')], [201, 'tea', '1', null]);
+    assert.deepEqual(reply.headers.getSetCookie(), [session, 'order=1']);
+  }
+  assert.equal(count, 1);
+});
+
+test('middleware tells errors of the daemon to a hook', async () => {
+  const away = new Client({ path: '/nowhere' });
+  const seen = [];
+  const onError = (error) => seen.push(error);
+  const status = async (middleware) => (await ask(middleware, (response) => response.end(), { 'Idempotency-Key': 'k' })).status;
+  const limit = { name: 'a', burst: 1, rate: '1/1s', key: () => 'k', client: away, onError };
+  assert.equal(await status(throttled(limit)), 200);
+  assert.equal(await status(throttled({ ...limit, fail: 'closed' })), 503);
+  assert.equal(await status(idempotent({ name: 'a', client: away, onError })), 503);
+  assert.equal(await status(idempotent({ name: 'a', client: away, onError, fail: 'open' })), 200);
+  assert.ok(seen.length === 4 && seen.every((error) => error instanceof Down));
+});
+
+test('middleware refuses wrong options when it is made', () => {
+  const one = { burst: 10, rate: '10/1m' };
+  for (const [options, message] of [
+    [{}, /burst and rate/], [{ ...one, burst: 0 }, /burst is/], [{ ...one, rate: '0/1s' }, /a rate/], [{ ...one, rate: 'x' }, /a rate/],
+    [{ ...one, named: ['a'] }, /configuration/], [{ named: [] }, /no name/], [{ named: 'a' }, /list/], [{ ...one, cost: 11 }, /cost/],
+    [{ ...one, fail: 'ajar' }, /fail/],
+  ]) assert.throws(() => throttled(options), message);
+  assert.throws(() => idempotent({ ttl: 'soon' }), /ttl is a time/);
+  assert.throws(() => idempotent({ ttl: 1, lease: 2 }), /lease/);
+});
+
+test('limits count networks of IPv6', () => {
+  for (const [address, expected] of [
+    ['10.0.0.1', '10.0.0.1'], ['::ffff:10.0.0.1', '10.0.0.1'], ['::ffff:a00:1', '10.0.0.1'], ['2001:DB8::1', '2001:db8::/64'],
+    ['2001:db8:0:1:2:3:4:5', '2001:db8:0:1::/64'], ['fe80::1%eth0', 'fe80::/64'], ['::1', '::/64'], ['somebody', 'somebody'],
+  ]) assert.equal(network(address), expected);
 });
