@@ -172,6 +172,7 @@ def test_after_an_app_has_died_the_next_request_runs_once_the_lease_is_over(app,
     app.advance("1ms")
     with pytest.raises((ConnectionError, OSError, EOFError)):
         app.order(key, "die")
+    app.process.wait()
     assert app.runs(key) == 2
 
 
