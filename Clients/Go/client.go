@@ -91,6 +91,7 @@ type Client struct {
 	path    string
 	timeout time.Duration
 	maxIdle int
+	hook    func(context.Context, Call)
 	// Of a client with one connection: who has the value uses the connection.
 	turn chan struct{}
 
@@ -117,6 +118,31 @@ func WithMaxIdle(count int) Option {
 	return func(client *Client) { client.maxIdle = count }
 }
 
+// Call is a call that has ended, for metrics and traces.
+type Call struct {
+	// Command has the name of the command without its arguments, such as "COUNTDOWN START".
+	Command string
+	// Duration has connecting and a repetition in it.
+	Duration time.Duration
+	// Err is the error that the caller gets; nil if there is none. A refusal is none.
+	Err error
+}
+
+// WithHook tells a function of each call, on the goroutine of the caller, with its context. Several
+// hooks are called in their order.
+func WithHook(hook func(context.Context, Call)) Option {
+	return func(client *Client) {
+		if before := client.hook; before != nil {
+			client.hook = func(ctx context.Context, its Call) {
+				before(ctx, its)
+				hook(ctx, its)
+			}
+			return
+		}
+		client.hook = hook
+	}
+}
+
 // New returns a client. It finds the socket as countdownctl does: path, else COUNTDOWND_SOCKET, else
 // /run/countdownd/countdownd.sock.
 func New(path string, options ...Option) *Client {
@@ -131,14 +157,35 @@ func New(path string, options ...Option) *Client {
 	for _, option := range options {
 		option(client)
 	}
-	client.Commands = newCommands(client.send)
+	client.Commands = newCommands(client.call)
 	return client
+}
+
+// call sends a command, and tells the hook.
+func (client *Client) call(ctx context.Context, words []string, repeatable, ownToken bool) (any, error) {
+	if client.hook == nil {
+		return client.send(ctx, words, repeatable, ownToken)
+	}
+	begin := time.Now()
+	reply, err := client.send(ctx, words, repeatable, ownToken)
+	client.hook(ctx, Call{nameOf(words), time.Since(begin), err})
+	return reply, err
+}
+
+// nameOf returns the name of a command.
+func nameOf(words []string) string {
+	name := strings.ToUpper(words[0])
+	if len(words) > 1 && families[name] {
+		name += " " + strings.ToUpper(words[1])
+	}
+	return name
 }
 
 // Connected returns a client with one connection, which goroutines use in turn: what has the owner
 // "connection" ends with it.
 func (client *Client) Connected() *Client {
 	one := New(client.Path(), WithTimeout(client.timeout))
+	one.hook = client.hook
 	one.turn = make(chan struct{}, 1)
 	return one
 }
@@ -181,15 +228,10 @@ func (client *Client) Command(ctx context.Context, words ...string) (any, error)
 	if len(words) == 0 {
 		return nil, errors.New("countdownd: name a command, such as PING")
 	}
-	if name := strings.ToUpper(words[0]); client.turn == nil {
-		if len(words) > 1 && bound[name+" "+strings.ToUpper(words[1])] {
-			name += " " + strings.ToUpper(words[1])
-		}
-		if bound[name] {
-			return nil, fmt.Errorf("countdownd: %s would break a connection that is shared; use Connected", name)
-		}
+	if name := nameOf(words); client.turn == nil && (bound[name] || bound[strings.ToUpper(words[0])]) {
+		return nil, fmt.Errorf("countdownd: %s would break a connection that is shared; use Connected", name)
 	}
-	return client.send(ctx, words, false, false)
+	return client.call(ctx, words, false, false)
 }
 
 // limit is until when a call may take.

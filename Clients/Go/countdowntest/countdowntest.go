@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -45,12 +46,21 @@ func Configured(test testing.TB, configuration string) *Daemon {
 	command := exec.Command(program, "--socket", path, "--config", settings,
 		"--state-directory", filepath.Join(folder, "state"), "--virtual-time")
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
-	check(test, command.Start())
+	// It ends with the tests, also if they are killed: by SIGKILL, or by -timeout.
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	daemon := &Daemon{countdownd.New(path), path, test, make(chan struct{})}
+	started := make(chan error)
 	go func() {
-		_ = command.Wait()
-		close(daemon.ended)
+		// Its parent is the thread that starts it, which stays that of this goroutine.
+		runtime.LockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			_ = command.Wait()
+			close(daemon.ended)
+		}
 	}()
+	check(test, <-started)
 	test.Cleanup(func() {
 		daemon.Client.Close()
 		_ = command.Process.Signal(syscall.SIGTERM)
