@@ -202,3 +202,25 @@ func TestAHookIsToldOfEachCall(t *testing.T) {
 		}
 	}
 }
+
+func TestCallsAtOnceShareABoundedNumberOfConnections(t *testing.T) {
+	daemon := countdowntest.New(t)
+	client := countdownd.New(daemon.Path)
+	defer client.Close()
+	errs := make(chan error, 3000)
+	for range [3000]int{} {
+		go func() {
+			_, err := client.Ping(ctx, countdownd.PingOptions{})
+			errs <- err
+		}()
+	}
+	for range [3000]int{} {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := must(daemon.Client.Command(ctx, "CLIENT", "LIST")).(string)
+	if count := strings.Count(list, "id="); count > 101 {
+		t.Fatal(count)
+	}
+}

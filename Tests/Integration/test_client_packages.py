@@ -3,13 +3,14 @@
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 
 import pytest
 
 from compiled import typescript_client
-from countdownd import PROJECT, binary
+from countdownd import PROJECT, binary, eventually
 
 CLIENTS = PROJECT / "Clients"
 TOOLS = pathlib.Path(sys.executable).parent
@@ -112,6 +113,56 @@ def test_typescript_finds_a_wrong_option(typescript, tmp_path):
         ["tsc", "--strict", "--noEmit", "--skipLibCheck", "--target", "es2022", "--moduleResolution", "node16", "wrong.ts"],
         cwd=tmp_path, capture_output=True, text=True)
     assert "wrong.ts(2" in done.stdout and "'counts' does not exist" in done.stdout
+
+
+def is_over(path):
+    """Waits until no daemon listens at a path."""
+    def nobody_listens():
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(path) != 0
+
+    eventually(nobody_listens, "the daemon ends")
+
+
+def ends_with(*words, cwd, **environment):
+    """Checks that the daemon of a test, which prints its path, ends with the test that is killed."""
+    test = subprocess.Popen(
+        words, cwd=cwd, env={**ENVIRONMENT, **environment}, stdout=subprocess.PIPE, text=True)
+    for line in test.stdout:
+        if line.startswith("path "):
+            break
+    path = line.split()[1]
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+    test.kill()
+    test.wait()
+    is_over(path)
+
+
+def test_a_daemon_ends_with_a_killed_test_in_node(typescript, tmp_path):
+    (tmp_path / "killed.mjs").write_text(
+        f"import {{ startCountdownd }} from '{typescript}/dist/testing.js';\n"
+        "console.log('path', (await startCountdownd()).path);\nsetInterval(() => {}, 1000);\n")
+    ends_with("node", "killed.mjs", cwd=tmp_path)
+
+
+@pytest.mark.xdist_group("go")
+def test_a_daemon_ends_with_a_killed_test_in_go(tmp_path):
+    needs("go")
+    (tmp_path / "go.mod").write_text(
+        f"module app\n\ngo 1.19\n\nrequire countdownd v0.0.0\n\nreplace countdownd => {CLIENTS}/Go\n")
+    (tmp_path / "app_test.go").write_text(
+        'package app\n\nimport (\n\t"fmt"\n\t"testing"\n\n\t"countdownd/countdowntest"\n)\n\n'
+        'func TestKilled(t *testing.T) {\n\tfmt.Println("path", countdowntest.New(t).Path)\n\tselect {}\n}\n')
+    environment = {"GOFLAGS": "-mod=mod", "GOPROXY": "off"}
+    run("go", "test", "-c", "-o", "app.test", ".", cwd=tmp_path, **environment)
+    ends_with("./app.test", "-test.v", cwd=tmp_path)
+    # -timeout ends it with a panic.
+    done = subprocess.run(
+        ["./app.test", "-test.timeout", "3s"], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert "timed out" in done.stderr
+    (path,) = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("path ")]
+    is_over(path)
 
 
 @pytest.mark.xdist_group("go")

@@ -52,7 +52,8 @@ declare module 'node:fs' {
 declare module 'node:os' { export function tmpdir(): string; }
 declare module 'node:child_process' {
   export function spawn(command: string, words: string[], options: object): {
-    exitCode: number | null; kill(signal?: string): void;
+    pid?: number; exitCode: number | null; stdin: { unref?(): void } | null;
+    kill(signal?: string): void; unref(): void;
     once(event: string, listener: () => void): void;
   };
 }

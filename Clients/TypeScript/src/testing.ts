@@ -12,16 +12,30 @@ export interface DaemonOptions {
   virtualTime?: boolean;
 }
 
-/** A private daemon; in tests on virtual time. */
+/** Waits until nobody holds its input any more, and ends a process; then it removes a folder. */
+const watcher = `
+read -r _
+kill -TERM "$1"
+[ -z "$2" ] || { timeout 10 sh -c 'while kill -0 "$0"; do sleep 0.1; done' "$1"; rm -rf -- "$2"; }
+`;
+
+/** A private daemon; in tests on virtual time. It ends with this program, also if that is killed. */
 export class Daemon {
   readonly client: Client;
   readonly path: string;
+
+  private readonly watcher: ReturnType<typeof spawn>;
 
   /** @internal */
   constructor(
     readonly folder: string, private readonly isOwn: boolean,
     private readonly child: ReturnType<typeof spawn>,
   ) {
+    // In a session of its own, Ctrl-C does not end it before the daemon.
+    this.watcher = spawn('/bin/sh', ['-c', watcher, 'sh', String(child.pid), isOwn ? folder : ''],
+      { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+    this.watcher.unref();
+    this.watcher.stdin?.unref?.();
     this.path = `${folder}/socket`;
     this.client = new Client({ path: this.path, timeout: 60_000 });
   }
@@ -56,6 +70,7 @@ export class Daemon {
 
   async close(): Promise<void> {
     await this.client.close();
+    this.watcher.kill('SIGKILL');
     const ended = new Promise<void>((resolve) => this.child.once('exit', resolve));
     if (this.child.exitCode === null) {
       this.child.kill();
@@ -83,7 +98,6 @@ export async function startCountdownd(options: DaemonOptions = {}): Promise<Daem
 export async function embedded(folder: string, options: { config?: string } = {}): Promise<Client> {
   const daemon = await startCountdownd({ ...options, folder, virtualTime: false });
   process.stderr.write(`countdownd: a private daemon in ${folder}, until this program ends\n`);
-  process.once('exit', () => void daemon.close());
   return daemon.client;
 }
 
