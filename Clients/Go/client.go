@@ -90,9 +90,11 @@ type Client struct {
 	Commands
 	path    string
 	timeout time.Duration
-	maxIdle int
-	// Of a client with one connection: who has the value uses the connection.
-	turn chan struct{}
+	hook    func(context.Context, Call)
+	// Who has put a value here uses a connection.
+	slots chan struct{}
+	// Whether it has one connection, and never makes another one.
+	isSingle bool
 
 	mutex    sync.Mutex
 	isClosed bool
@@ -112,16 +114,42 @@ func WithTimeout(timeout time.Duration) Option {
 	return func(client *Client) { client.timeout = timeout }
 }
 
-// WithMaxIdle tells how many connections stay open while no call uses them; 100 without it.
-func WithMaxIdle(count int) Option {
-	return func(client *Client) { client.maxIdle = count }
+// WithMaxConnections tells how many connections there are at most, beside those of watches; 100 without
+// it. More calls at once wait for one.
+func WithMaxConnections(count int) Option {
+	return func(client *Client) { client.slots = make(chan struct{}, count) }
+}
+
+// Call is a call that has ended, for metrics and traces.
+type Call struct {
+	// Command has the name of the command without its arguments, such as "COUNTDOWN START".
+	Command string
+	// Duration has connecting and a repetition in it.
+	Duration time.Duration
+	// Err is the error that the caller gets; nil if there is none. A refusal is none.
+	Err error
+}
+
+// WithHook tells a function of each call, on the goroutine of the caller, with its context. Several
+// hooks are called in their order.
+func WithHook(hook func(context.Context, Call)) Option {
+	return func(client *Client) {
+		if before := client.hook; before != nil {
+			client.hook = func(ctx context.Context, its Call) {
+				before(ctx, its)
+				hook(ctx, its)
+			}
+			return
+		}
+		client.hook = hook
+	}
 }
 
 // New returns a client. It finds the socket as countdownctl does: path, else COUNTDOWND_SOCKET, else
 // /run/countdownd/countdownd.sock.
 func New(path string, options ...Option) *Client {
 	client := &Client{
-		path: path, timeout: 5 * time.Second, maxIdle: 100,
+		path: path, timeout: 5 * time.Second, slots: make(chan struct{}, 100),
 		busy: map[*connection]struct{}{}, watches: map[*Watch]struct{}{},
 	}
 	// Machines that run tests are busy.
@@ -131,15 +159,35 @@ func New(path string, options ...Option) *Client {
 	for _, option := range options {
 		option(client)
 	}
-	client.Commands = newCommands(client.send)
+	client.Commands = newCommands(client.call)
 	return client
+}
+
+// call sends a command, and tells the hook.
+func (client *Client) call(ctx context.Context, words []string, repeatable, ownToken bool) (any, error) {
+	if client.hook == nil {
+		return client.send(ctx, words, repeatable, ownToken)
+	}
+	begin := time.Now()
+	reply, err := client.send(ctx, words, repeatable, ownToken)
+	client.hook(ctx, Call{nameOf(words), time.Since(begin), err})
+	return reply, err
+}
+
+// nameOf returns the name of a command.
+func nameOf(words []string) string {
+	name := strings.ToUpper(words[0])
+	if len(words) > 1 && families[name] {
+		name += " " + strings.ToUpper(words[1])
+	}
+	return name
 }
 
 // Connected returns a client with one connection, which goroutines use in turn: what has the owner
 // "connection" ends with it.
 func (client *Client) Connected() *Client {
-	one := New(client.Path(), WithTimeout(client.timeout))
-	one.turn = make(chan struct{}, 1)
+	one := New(client.Path(), WithTimeout(client.timeout), WithMaxConnections(1))
+	one.hook, one.isSingle = client.hook, true
 	return one
 }
 
@@ -181,15 +229,10 @@ func (client *Client) Command(ctx context.Context, words ...string) (any, error)
 	if len(words) == 0 {
 		return nil, errors.New("countdownd: name a command, such as PING")
 	}
-	if name := strings.ToUpper(words[0]); client.turn == nil {
-		if len(words) > 1 && bound[name+" "+strings.ToUpper(words[1])] {
-			name += " " + strings.ToUpper(words[1])
-		}
-		if bound[name] {
-			return nil, fmt.Errorf("countdownd: %s would break a connection that is shared; use Connected", name)
-		}
+	if name := nameOf(words); !client.isSingle && (bound[name] || bound[strings.ToUpper(words[0])]) {
+		return nil, fmt.Errorf("countdownd: %s would break a connection that is shared; use Connected", name)
 	}
-	return client.send(ctx, words, false, false)
+	return client.call(ctx, words, false, false)
 }
 
 // limit is until when a call may take.
@@ -236,9 +279,9 @@ func (client *Client) take(limit limit) (one *connection, isNew bool, err error)
 		one, client.idle = client.idle[last], client.idle[:last]
 		client.busy[one] = struct{}{}
 		client.mutex.Unlock()
-		return one, client.turn != nil, nil
+		return one, client.isSingle, nil
 	}
-	isOver := client.turn != nil && client.wasConnected
+	isOver := client.isSingle && client.wasConnected
 	client.wasConnected = true
 	client.mutex.Unlock()
 	if isOver {
@@ -295,7 +338,7 @@ func (client *Client) discard(one *connection) {
 func (client *Client) giveBack(one *connection) {
 	client.mutex.Lock()
 	delete(client.busy, one)
-	isKept := !client.isClosed && (len(client.idle) < client.maxIdle || client.turn != nil)
+	isKept := !client.isClosed
 	if isKept {
 		client.idle = append(client.idle, one)
 	}
@@ -322,14 +365,10 @@ func (client *Client) send(ctx context.Context, words []string, repeatable, ownT
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if client.turn != nil {
-		select {
-		case client.turn <- struct{}{}:
-			defer func() { <-client.turn }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if err := client.wait(limit); err != nil {
+		return nil, err
 	}
+	defer func() { <-client.slots }()
 	one, isNew, err := client.take(limit)
 	if err != nil {
 		return nil, err
@@ -350,6 +389,25 @@ func (client *Client) send(ctx context.Context, words []string, repeatable, ownT
 		return nil, client.unreachable(limit, err)
 	}
 	return client.again(limit, words, repeatable, ownToken, err)
+}
+
+// wait waits for a connection that may be used.
+func (client *Client) wait(limit limit) error {
+	select {
+	case client.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(time.Until(limit.deadline))
+	defer timer.Stop()
+	select {
+	case client.slots <- struct{}{}:
+		return nil
+	case <-limit.ctx.Done():
+		return limit.ctx.Err()
+	case <-timer.C:
+		return client.unreachable(limit, fmt.Errorf("all %d connections are in use: %w", cap(client.slots), os.ErrDeadlineExceeded))
+	}
 }
 
 // exchange sends a command and reads its reply; the connection is not in use any more then.
@@ -375,7 +433,7 @@ func (client *Client) again(limit limit, words []string, repeatable, ownToken bo
 	if its := limit.ended(lost); its != nil {
 		return nil, unsure(problem, its)
 	}
-	if !repeatable || client.turn != nil || !time.Now().Before(limit.deadline) {
+	if !repeatable || client.isSingle || !time.Now().Before(limit.deadline) {
 		return nil, unsure(problem, lost)
 	}
 	one, err := client.connect(limit)

@@ -182,3 +182,45 @@ func TestManyCallsWithContextsThatEnd(t *testing.T) {
 		cancel()
 	}
 }
+
+func TestAHookIsToldOfEachCall(t *testing.T) {
+	var calls []countdownd.Call
+	note := func(_ context.Context, call countdownd.Call) { calls = append(calls, call) }
+	client := countdownd.New(countdowntest.New(t).Path, countdownd.WithHook(note), countdownd.WithHook(note))
+	defer client.Close()
+	must(client.Ping(ctx, countdownd.PingOptions{Message: "secret"}))
+	_, err := client.Countdown.Resend(ctx, "nobody", countdownd.CountdownResendOptions{})
+	must(client.Connected().Command(ctx, "once", "get", "secret"))
+	if len(calls) != 6 {
+		t.Fatal(calls)
+	}
+	for index, expected := range []countdownd.Call{
+		{Command: "PING"}, {Command: "COUNTDOWN RESEND", Err: err}, {Command: "ONCE GET"},
+	} {
+		if its := calls[2*index]; its.Command != expected.Command || its.Err != expected.Err || its.Duration <= 0 {
+			t.Fatal(its)
+		}
+	}
+}
+
+func TestCallsAtOnceShareABoundedNumberOfConnections(t *testing.T) {
+	daemon := countdowntest.New(t)
+	client := countdownd.New(daemon.Path)
+	defer client.Close()
+	errs := make(chan error, 3000)
+	for range [3000]int{} {
+		go func() {
+			_, err := client.Ping(ctx, countdownd.PingOptions{})
+			errs <- err
+		}()
+	}
+	for range [3000]int{} {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := must(daemon.Client.Command(ctx, "CLIENT", "LIST")).(string)
+	if count := strings.Count(list, "id="); count > 101 {
+		t.Fatal(count)
+	}
+}

@@ -150,6 +150,31 @@ var bound = map[string]bool{
 	"BACKUP BEGIN":   true,
 }
 
+// families has the first words of the commands that have two.
+var families = map[string]bool{
+	"BACKUP":    true,
+	"CLIENT":    true,
+	"CLOCK":     true,
+	"COMMAND":   true,
+	"CONFIG":    true,
+	"COUNTDOWN": true,
+	"DEBOUNCE":  true,
+	"EVENTS":    true,
+	"FLEET":     true,
+	"GATE":      true,
+	"HUD":       true,
+	"JOURNAL":   true,
+	"NAV":       true,
+	"ONCE":      true,
+	"PAGE":      true,
+	"PUBSUB":    true,
+	"SCOPE":     true,
+	"SLOWLOG":   true,
+	"STATE":     true,
+	"THROTTLE":  true,
+	"TIMER":     true,
+}
+
 // LiveCode is one of Codes.
 type LiveCode struct {
 	// That of its send.

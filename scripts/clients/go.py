@@ -251,6 +251,10 @@ def generated(schema):
     out.append(
         "// bound has the commands that mean nothing on a connection that is shared, or break it.\nvar bound = map[string]bool{\n"
         + "".join(f'\t"{one["name"]}": true,\n' for one in schema["commands"] if one["of_connection"]) + "}\n\n")
+    families = sorted({one["name"].split()[0] for one in schema["commands"] if " " in one["name"]})
+    out.append(
+        "// families has the first words of the commands that have two.\nvar families = map[string]bool{\n"
+        + "".join(f'\t"{name}": true,\n' for name in families) + "}\n\n")
     for kind in schema["kinds"]:
         title, record = names.title(kind["name"]), None
         for record, field in names.records(kind).items():

@@ -13,7 +13,7 @@ export interface DaemonOptions {
   virtualTime?: boolean;
 }
 
-/** A private daemon; in tests on virtual time. */
+/** A private daemon; in tests on virtual time. It ends with this program, even if that is killed. */
 export class Daemon {
   readonly client: Client;
   readonly path: string;
