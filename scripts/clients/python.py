@@ -282,8 +282,8 @@ def commands(schema):
 
 # What the synchronous half is made from the other by.
 SYNCHRONOUS = [
-    (r" +try:\n +await checkpoint\(\)\n( +.*\n){3}", ""), (r"\bcheckpoint, ", ""),
-    (r", time_limit\b", ""), (r"asyncio\.get_running_loop\(\)", "None"),
+    (r" +try:\n +await checkpoint\(\)\n( +.*\n){3}", ""),
+    (r"from .* import checkpoint, time_limit\n", ""), (r"asyncio\.get_running_loop\(\)", "None"),
     (r" +limit\(connection, None\)\n( +)async with time_limit\(end\):\n +await (.*)\n +limit\(connection, end\)\n",
      r"\1limit(connection, end)\n\1\2\n"),
     (r"\basync def\b", "def"), (r"\bawait ", ""), (r"\basync (with|for)\b", r"\1"),

@@ -49,12 +49,6 @@ class Unstorable(RuntimeError):
     """The answer of an idempotent handler cannot be stored. The handler has run."""
 
 
-class Away(CountdowndError):
-    """The daemon cannot be asked, and the handler is closed meanwhile."""
-
-    code = "UNAVAILABLE"
-
-
 def network(address: str) -> str:
     """Returns an address as limits count it: the network of 64 bits of IPv6, as one client has all
     of that, and IPv4 alone, also where it is mapped into IPv6. Other text stays as it is."""

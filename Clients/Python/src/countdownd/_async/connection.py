@@ -14,16 +14,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from .._base import socket_path
-from .._calls import (
-    NAMELESS,
-    checked,
-    checkpoint,
-    first_answer,
-    interrupt,
-    limit,
-    refuse_bound,
-    time_limit,
-)
+from .._calls import NAMELESS, checked, first_answer, interrupt, limit, refuse_bound
+from .._calls import checkpoint, time_limit
 from .._failures import Closed, CountdowndError, Down, code_of, explain
 from .._slots import AsyncSlots
 from .._views import ERRORS, Unsure

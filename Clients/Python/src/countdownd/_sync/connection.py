@@ -16,16 +16,7 @@ from redis.retry import Retry
 from redis.backoff import NoBackoff
 
 from .._base import socket_path
-from .._calls import (
-    NAMELESS,
-    checked,
-    checkpoint,
-    first_answer,
-    interrupt,
-    limit,
-    refuse_bound,
-    time_limit,
-)
+from .._calls import NAMELESS, checked, first_answer, interrupt, limit, refuse_bound
 from .._failures import Closed, CountdowndError, Down, code_of, explain
 from .._slots import Slots
 from .._views import ERRORS, Unsure
