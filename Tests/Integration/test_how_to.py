@@ -59,7 +59,9 @@ def test_the_programs_of_the_page_of_node_are_right(tmp_path):
     text = "\n".join(parts).replace("(request) =>", "(request: any) =>")
     (tmp_path / "page.mts").write_text("".join(f"declare const {name}: any;\n" for name in around) + text)
     check = ["tsc", "--strict", "--noEmit", "--skipLibCheck", "--target", "es2022", "--module", "node16", "--moduleResolution", "node16"]
-    run(*check, "page.mts", cwd=tmp_path)
+    (readme,) = [block.text for block in blocks(PROJECT / "README.md") if block.language == "js"]
+    (tmp_path / "readme.mts").write_text("declare const process: any;\n" + readme)
+    run(*check, "page.mts", "readme.mts", cwd=tmp_path)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "page.test.js").write_text(
         "import { after, test } from 'node:test';\nimport assert from 'node:assert';\n" + parts[-1])

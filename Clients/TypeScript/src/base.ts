@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 
 /** Milliseconds, or text such as '90s' or '1h30m'. */
@@ -51,15 +52,29 @@ export type Answer<View> = View & {
 /** A page of a listing; `cursor` is that of the next page, or 0 after the last one. */
 export type Page<View> = View[] & { cursor: number };
 
+/** @internal Returns a view that JSON.stringify writes without what came twice: data is text there, or
+ * base64 in a field such as `payloadBase64` if it is not UTF-8, as in the daemon's own JSON. */
+export function asView<View extends object>(view: View): View {
+  return Object.defineProperty(view, 'toJSON', { value: jsonOf, configurable: true, writable: true });
+}
+
+function jsonOf(this: object): Raw {
+  const fields = Object.entries(this).filter(([name]) => name !== 'raw').map(([name, value]): [string, unknown] => {
+    if (!Buffer.isBuffer(value)) return [name, value];
+    return isUtf8(value) ? [name, value.toString()] : [`${name}Base64`, value.toString('base64')];
+  });
+  return Object.fromEntries(fields);
+}
+
 /** @internal */
 export function toAnswer<View extends { raw: Raw }>(view: View): Answer<View> {
   const accepted = truth(view.raw, 'accepted') === true;
   const reason = text(view.raw, 'reason');
   const decision = !accepted ? 'refused' : reason === 'repeated' ? 'repeated' : 'accepted';
-  return {
+  return asView({
     ...view, decision, accepted: decision === 'accepted', repeated: decision === 'repeated',
     refused: decision === 'refused', degraded: reason === 'degraded',
-  } as Answer<View>;
+  } as Answer<View>);
 }
 
 /** @internal Returns the fields of an answer about one entity or several, with those of the one that

@@ -72,6 +72,21 @@ test('a timer takes a moment', async () => {
   assert.ok(refused.refused && refused.reason === 'exists');
 });
 
+test('JSON of views has text, and base64 for what is none', async () => {
+  const first = await client.once.begin('json', { ttl: '1h' });
+  await client.once.done('json', 'tea: 2 €', { generation: first.generation });
+  for (const view of [await client.once.get('json'), await client.once.begin('json', { ttl: '1h' })]) {
+    const json = JSON.parse(JSON.stringify(view));
+    assert.deepEqual([json.result, json.state, json.raw, typeof json.now], ['tea: 2 €', 'done', undefined, 'string']);
+  }
+  await client.timer.set('json', '1h', { payload: Buffer.from([255, 0]) });
+  const json = JSON.parse(JSON.stringify({ timers: [await client.timer.get('json')] })).timers[0];
+  assert.deepEqual([json.payload, json.payloadBase64], [undefined, '/wA=']);
+  const taken = await client.throttle.take('json', { burst: 1, rate: '1/1s' });
+  const { views, decision } = JSON.parse(JSON.stringify(taken));
+  assert.deepEqual([decision, views.length, views[0].raw], ['accepted', 1, undefined]);
+});
+
 test('owners end with the connection', async () => {
   const own = client.connected();
   const view = await own.countdown.start('upload', { owner: 'connection' });
