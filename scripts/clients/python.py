@@ -283,9 +283,7 @@ def commands(schema):
 # What the synchronous half is made from the other by.
 SYNCHRONOUS = [
     (r" +try:\n +await checkpoint\(\)\n( +.*\n){3}", ""),
-    (r"from .* import checkpoint, time_limit\n", ""), (r"asyncio\.get_running_loop\(\)", "None"),
-    (r" +limit\(connection, None\)\n( +)async with time_limit\(end\):\n +await (.*)\n +limit\(connection, end\)\n",
-     r"\1limit(connection, end)\n\1\2\n"),
+    (r", checkpoint\n", "\n"), (r"asyncio\.get_running_loop\(\)", "None"),
     (r"\basync def\b", "def"), (r"\bawait ", ""), (r"\basync (with|for)\b", r"\1"),
     (r"__aiter__", "__iter__"), (r"__anext__", "__next__"), (r"__aenter__", "__enter__"),
     (r"__aexit__", "__exit__"), (r"StopAsyncIteration", "StopIteration"), (r"\baclose\b", "close"),

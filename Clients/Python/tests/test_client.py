@@ -388,3 +388,35 @@ def test_workers_share_jobs(countdownd):
         worker.stop()
         thread.join()
     assert sum(worker.done for worker in workers) == 2
+
+
+def test_a_cancellation_just_as_a_command_is_written_is_not_lost(countdownd, monkeypatch):
+    """Of the greeting of a new connection, of a command, and of what a watch subscribes to."""
+    drain = asyncio.StreamWriter.drain
+    written, at = 0, 0
+
+    async def drain_and_cancel(writer):
+        nonlocal written
+        written += 1
+        await drain(writer)
+        if written == at:
+            asyncio.get_running_loop().call_soon(task.cancel)
+
+    async def start():
+        async with AsyncClient(countdownd.path) as client:
+            await client.countdown.start("a", count=60)
+            async with client.watch("countdown:*") as watch:
+                await watch.next()
+
+    async def main():
+        nonlocal task
+        task = asyncio.create_task(start())
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(asyncio.shield(task), 20)
+
+    task = None
+    monkeypatch.setattr(asyncio.StreamWriter, "drain", drain_and_cancel)
+    for at in range(1, 6):
+        written = 0
+        asyncio.run(main())
+        assert written == at

@@ -9,13 +9,14 @@ import socket
 import time
 from typing import Any, Sequence
 
-from redis.connection import AbstractConnection
+import redis.asyncio.connection
+import redis.connection
 
 from ._views import BOUND
 
 #: Lets the library send HELLO alone: one round trip, and one wait if the daemon hangs. Older
 #: versions have two names for it.
-_parameters = inspect.signature(AbstractConnection.__init__).parameters
+_parameters = inspect.signature(redis.connection.AbstractConnection.__init__).parameters
 NAMELESS: dict[str, Any] = (
     {"driver_info": None} if "driver_info" in _parameters
     else {"lib_name": None, "lib_version": None}
@@ -65,10 +66,21 @@ async def checkpoint() -> None:
         await asyncio.sleep(0)
 
 
-def time_limit(end: float) -> asyncio.Timeout:
-    """Ends what takes too long with TimeoutError. The library's own limit of a write can swallow
-    the cancellation of the task (asyncio.wait_for before Python 3.12)."""
-    return asyncio.timeout(max(end - time.monotonic(), 0.001))
+class Connection(redis.connection.UnixDomainSocketConnection):
+    """A connection for threads."""
+
+
+class AsyncConnection(redis.asyncio.connection.UnixDomainSocketConnection):
+    """A connection for tasks. The library limits a write by asyncio.wait_for, which can swallow the
+    cancellation of the task before Python 3.12."""
+
+    async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+        seconds, self.socket_timeout = self.socket_timeout, None
+        try:
+            async with asyncio.timeout(seconds):
+                await super().send_packed_command(command, check_health)
+        finally:
+            self.socket_timeout = seconds
 
 
 def limit(connection: Any, end: float | None) -> None:

@@ -9,13 +9,12 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
 
 import redis.exceptions as redis_errors
-from redis.asyncio.connection import UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from .._base import socket_path
 from .._calls import NAMELESS, checked, first_answer, interrupt, limit, refuse_bound
-from .._calls import checkpoint, time_limit
+from .._calls import AsyncConnection, checkpoint
 from .._failures import Closed, CountdowndError, Down, code_of, explain
 from .._slots import AsyncSlots
 from .._views import ERRORS, Unsure
@@ -46,7 +45,7 @@ os.register_at_fork(after_in_child=_forget)
 
 def connection_to(path: str, timeout: float | None) -> Any:
     # The library's own types are incomplete.
-    new: Any = UnixDomainSocketConnection
+    new: Any = AsyncConnection
     return new(
         path=path,
         protocol=3,
@@ -195,10 +194,8 @@ class AsyncPool:
             await self.give_back(connection)
             raise
         try:
-            limit(connection, None)
-            async with time_limit(end):
-                await connection.send_command(*words)
             limit(connection, end)
+            await connection.send_command(*words)
         except LOST as error:
             await self.discard(connection)
             raise NotSent() from error

@@ -11,12 +11,12 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
 
 import redis.exceptions as redis_errors
-from redis.connection import UnixDomainSocketConnection
 from redis.retry import Retry
 from redis.backoff import NoBackoff
 
 from .._base import socket_path
 from .._calls import NAMELESS, checked, first_answer, interrupt, limit, refuse_bound
+from .._calls import Connection
 from .._failures import Closed, CountdowndError, Down, code_of, explain
 from .._slots import Slots
 from .._views import ERRORS, Unsure
@@ -47,7 +47,7 @@ os.register_at_fork(after_in_child=_forget)
 
 def connection_to(path: str, timeout: float | None) -> Any:
     # The library's own types are incomplete.
-    new: Any = UnixDomainSocketConnection
+    new: Any = Connection
     return new(
         path=path,
         protocol=3,
