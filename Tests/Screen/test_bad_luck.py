@@ -205,6 +205,25 @@ def test_a_page_that_was_frozen_is_right_at_once(site, open_page, client):
     goes_on(page)
 
 
+@pytest.mark.parametrize("event", [
+    "new Event('online')", "new PageTransitionEvent('pageshow', {persisted: true})",
+])  # fmt: skip
+def test_a_page_that_comes_back_asks_at_once(app, open_page, event):
+    """Online, or out of the browser's cache, while it waits before it asks again."""
+    app.watch, app.refusal = {"resend": "countdown:1"}, (503, "later")
+    app.pages["/"] = """<!doctype html><html lang="en"><title>Back</title>
+    <script type="module" src="/static/1/countdown-button.js"></script>
+    <countdown-button alias="resend" gateway="/"><button>Send code</button></countdown-button>"""
+    page = open_page(script="""window.asked = 0
+    const native = fetch
+    window.fetch = (...all) => (asked++, native(...all))""")  # fmt: skip
+    eventually(lambda: page.js("asked") >= 4, "it waits for longer and longer")
+    # What follows at once comes before a timer.
+    page.run(f"const before = asked; dispatchEvent({event}); setTimeout(() => window.more = asked - before)")
+    eventually(lambda: page.js("window.more ?? null") is not None, "a moment has passed")
+    assert page.js("more") == 1
+
+
 def test_the_time_that_a_late_timer_has_missed_is_over_at_a_press(site, open_page, client):
     client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     page = open_page(script=CLOCKS)

@@ -24,7 +24,7 @@ function watchPage() {
   isWatching = true
   const again = () => each(stream => stream.again())
   addEventListener('online', again)
-  addEventListener('pageshow', event => event.stored && again())
+  addEventListener('pageshow', event => event.persisted && again())
   document.addEventListener('resume', again)
   document.addEventListener('visibilitychange', check)
 }
