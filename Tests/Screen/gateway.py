@@ -195,13 +195,14 @@ class App:
     """A small web server: pages by path, tickets, the components, and the paths of POST requests.
 
     `refusal` is the status and the text that `/ticket` answers instead of a ticket. `/v1/events` is
-    a gateway that sends what is in `messages`, after it has refused with `stream_refusals`.
+    a gateway that sends what is in `messages`, after it has refused with `stream_refusals`; a text
+    there is an answer with that type. `streams` counts the requests.
     """
 
     def __init__(self, daemon):
         self.daemon, self.pages, self.watch, self.life, self.tickets = daemon, {}, {}, 300, 0
         self.posts, self.refusal, self.messages = [], None, queue.SimpleQueue()
-        self.stream_refusals = []
+        self.stream_refusals, self.streams = [], 0
         app = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -232,8 +233,12 @@ class App:
                 self.send_error(404)
 
             def stream(self):
+                app.streams += 1
                 if app.stream_refusals:
-                    return self.answer("no", status=app.stream_refusals.pop())
+                    status = app.stream_refusals.pop()
+                    if isinstance(status, str):
+                        return self.answer("", status)
+                    return self.answer("no", status=status)
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.end_headers()

@@ -277,6 +277,34 @@ def test_a_ticket_that_the_gateway_refuses_is_replaced_at_once(app, open_page, s
     assert app.tickets == 5 and page.js("offline") == 0
 
 
+@pytest.mark.parametrize("kind, says", [
+    # The page with which many sites answer each address, and a proxy that ends streams at once.
+    ("text/html", "answers no stream"), ("text/event-stream", "ends before it says hello"),
+])  # fmt: skip
+def test_an_answer_that_is_no_stream_is_asked_for_less_and_less(app, open_page, kind, says):
+    app.watch = {"resend": "countdown:1"}
+    app.pages["/"] = """<!doctype html><html lang="en"><title>No stream</title>
+    <script type="module" src="/static/1/countdown-button.js"></script>
+    <countdown-button alias="resend" gateway="/"><button>Send code</button></countdown-button>"""
+    app.stream_refusals = [kind] * 1_000
+    page = open_page(script="""window.asked = []
+    const native = fetch
+    window.fetch = (...all) => {
+      if (`${all[0]}`.includes('events')) asked.push(Date.now())
+      return native(...all)
+    }""")  # fmt: skip
+    eventually(lambda: app.streams >= 5, "it asks again")
+    assert page.warnings() == [f"{app.origin}/v1/events {says}"]
+    assert page.state == "unknown" and page.is_offline and not page.is_blocked
+    # Each pause is about twice as long as the one before: the fourth at least 1.5 s.
+    asked = page.js("asked")
+    assert asked[4] - asked[3] >= 1_500, asked
+    app.stream_refusals = []
+    app.send("hello", now_ms=1)
+    app.send("snapshot", alias="resend", state="ready", remaining_ms=0)
+    page.until("ready")
+
+
 def test_an_expired_ticket_is_replaced(site, open_page, client):
     site.life = 3
     page = open_page()

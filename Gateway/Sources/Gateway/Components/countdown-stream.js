@@ -29,6 +29,9 @@ function watchPage() {
   document.addEventListener('visibilitychange', check)
 }
 
+// An answer that the same question would get again.
+const refusal = (text, status, isRefusal = true) => Object.assign(new Error(text), {status, isRefusal})
+
 // The claims of a ticket, which is a JSON Web Token.
 const claims = ticket => JSON.parse(atob(ticket.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')))
 
@@ -95,9 +98,12 @@ class Stream {
       this.controller = new AbortController()
       this.isHurried = false
       this.heard = performance.now()
+      this.isGreeted = false
       try {
         await this.read(this.controller.signal)
       } catch (error) {
+        // An answer that is no stream is not read to its end.
+        this.controller.abort()
         if (this.isHurried) continue
         if (error.isRefusal) warn(error.message)
         this.failures++
@@ -116,8 +122,7 @@ class Stream {
   async ask(address, options) {
     const answer = await fetch(address, {cache: 'no-store', signal: this.controller.signal, ...options})
     if (answer.ok) return answer
-    throw Object.assign(new Error(`${address} answers ${answer.status}`),
-      {status: answer.status, isRefusal: answer.status < 500})
+    throw refusal(`${address} answers ${answer.status}`, answer.status, answer.status < 500)
   }
 
   async read(signal) {
@@ -127,7 +132,7 @@ class Stream {
       try {
         this.watch = claims(text).watch
       } catch {
-        throw Object.assign(new Error(`${this.address} answers no ticket`), {isRefusal: true})
+        throw refusal(`${this.address} answers no ticket`)
       }
       this.ticket = text
       for (const {alias} of this.followers) {
@@ -138,7 +143,8 @@ class Stream {
     }
     const headers = {Authorization: `Bearer ${this.ticket}`}
     if (this.last) headers['Last-Event-ID'] = this.last
-    const answer = await this.ask(`${this.gateway}v1/events`, {headers}).catch(error => {
+    const address = `${this.gateway}v1/events`
+    const answer = await this.ask(address, {headers}).catch(error => {
       if (error.status === 401 || error.status === 403) {
         this.ticket = null
         // Another ticket may be good.
@@ -146,14 +152,19 @@ class Stream {
       }
       throw error
     })
-    this.failures = 0
+    // A site may answer each address with a page of its own.
+    if (!answer.headers.get('Content-Type')?.startsWith('text/event-stream')) {
+      throw refusal(`${address} answers no stream`)
+    }
     // How far the gateway's clock is ahead of performance.now(), at least.
     this.clock = {offset: -Infinity}
     this.current = new Set()
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
     for (let text = ''; ;) {
       const {value, done} = await reader.read()
-      if (done || signal.aborted) return
+      if (signal.aborted) return
+      if (done && !this.isGreeted) throw refusal(`${address} ends before it says hello`)
+      if (done) return
       this.heard = performance.now()
       const blocks = (text + value).split('\n\n')
       text = blocks.pop()
@@ -179,6 +190,10 @@ class Stream {
       Object.defineProperty(message, 'ends', {get: () => deadline_ms - clock.offset, enumerable: true})
     } else if (remaining_ms != null) message.ends = now + remaining_ms
     // Events that were missed come before the snapshot that includes them.
+    if (event === 'hello') {
+      this.isGreeted = true
+      this.failures = 0
+    }
     if (event === 'outage' || event === 'gap') current.clear()
     if (event === 'snapshot') current.add(alias)
     if (alias !== undefined) {
