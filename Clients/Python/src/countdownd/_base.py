@@ -188,6 +188,12 @@ def rate(value: Rate) -> str:
     return value if isinstance(value, str) else f"{value[0]}/{duration(value[1])}"
 
 
+def check_lease(lease: Duration, ttl: Duration) -> None:
+    """Raises ValueError for a lease of no time, or of more than the TTL."""
+    if not parsed(ttl) >= parsed(lease) > ZERO:
+        raise ValueError(f"lease is at most ttl ({ttl}), and more than nothing, not {lease}")
+
+
 def checked_rate(value: Rate) -> Rate:
     """Returns a rate; ValueError if it is none."""
     if isinstance(value, str):

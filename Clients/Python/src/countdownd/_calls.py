@@ -66,8 +66,8 @@ async def checkpoint() -> None:
         await asyncio.sleep(0)
 
 
-class Connection(redis.connection.UnixDomainSocketConnection):
-    """A connection for threads."""
+#: A connection for threads.
+Connection = redis.connection.UnixDomainSocketConnection
 
 
 class AsyncConnection(redis.asyncio.connection.UnixDomainSocketConnection):

@@ -28,7 +28,7 @@ from urllib.parse import quote
 
 from ._async.client import AsyncClient
 from ._async.run import AsyncRun
-from ._base import Answer, Duration, Rate, checked_rate, key_of, parsed
+from ._base import Answer, Duration, Rate, check_lease, checked_rate, key_of
 from ._events import Event
 from ._failures import CountdowndError
 from ._sync.client import Client
@@ -185,8 +185,8 @@ def idempotent(
     after that time. Without a lease the key is held until `ttl` is over: at most one call, also
     then.
     """
-    if lease is not None and not parsed(ttl) >= parsed(lease) > timedelta(0):
-        raise ValueError(f"lease is at most ttl ({ttl}), and more than nothing, not {lease}")
+    if lease is not None:
+        check_lease(lease, ttl)
 
     def decorate(function: F) -> F:
         named = templated(function, key, name or function_name(function))
@@ -264,13 +264,19 @@ def pack(function: Callable[..., Any], result: Any) -> str:
     return json_of(result, f"the result of {function.__qualname__}")
 
 
-def saved(begun: OnceAnswer) -> Any:
-    """Returns the result of the first call."""
+def result_of(begun: OnceAnswer, other: str) -> bytes:
+    """Returns the result of the first run; Running before it is done, Mismatch if the key was used
+    for something else."""
     if begun.reason == Reason.MISMATCH:
-        raise Mismatch("this key was used for a call with other arguments")
+        raise Mismatch(f"this key was used for {other}")
     if begun.running or begun.result is None:
         raise Running(begun.lease or begun.remaining_time)
-    return json.loads(begun.result)
+    return begun.result
+
+
+def saved(begun: OnceAnswer) -> Any:
+    """Returns the result of the first call."""
+    return json.loads(result_of(begun, "a call with other arguments"))
 
 
 class _Debounced:

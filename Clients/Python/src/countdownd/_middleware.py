@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import inspect
 import ipaddress
 import json
 import logging
 from dataclasses import dataclass, field
-from typing import Any, Callable, Coroutine, Generic, Iterable, Literal, Mapping, Sequence, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Coroutine,
+    Generic,
+    Iterable,
+    Iterator,
+    Literal,
+    Mapping,
+    Sequence,
+    TypeVar,
+)
 
 from ._async.client import AsyncClient
-from ._base import Duration, Rate, checked_rate, key_of, parsed
-from ._decorators import Mismatch, Running, TooMany, rate_limit_headers
+from ._base import Duration, Rate, check_lease, checked_rate, key_of, parsed
+from ._decorators import Mismatch, Running, TooMany, rate_limit_headers, result_of
 from ._failures import CountdowndError, is_away
 from ._sync.client import Client
-from ._views import Invalid, OnceAnswer, Reason, ThrottleAnswer
+from ._views import Invalid, LimitReached, OnceAnswer, ThrottleAnswer
 
 R = TypeVar("R")
 Fail = Literal["open", "closed"]
@@ -243,8 +255,8 @@ class Once(Failing[R]):
     ) -> None:
         super().__init__(fail, on_error)
         parsed(ttl)
-        if lease is not None and not parsed(ttl) >= parsed(lease) > parsed("0s"):
-            raise ValueError(f"lease is at most ttl ({ttl}), and more than nothing, not {lease}")
+        if lease is not None:
+            check_lease(lease, ttl)
         self.ttl, self.lease, self.user, self.name, self.required = ttl, lease, user, name, required
 
     def checked_key(self, header: str | None) -> str | None:
@@ -300,11 +312,7 @@ class Stored:
     @classmethod
     def read(cls, begun: OnceAnswer) -> "Stored":
         """Returns the answer of the first request; raises Running or Mismatch if there is none."""
-        if begun.reason == Reason.MISMATCH:
-            raise Mismatch("this key was used for another request")
-        if begun.running or begun.result is None:
-            raise Running(begun.lease or begun.remaining_time)
-        head, _, body = begun.result.partition(b"\n")
+        head, _, body = result_of(begun, "another request").partition(b"\n")
         found = json.loads(head)
         return cls(found["status"], [(name, value) for name, value in found["headers"]], body)
 
@@ -322,6 +330,15 @@ def too_large(name: str, size: int) -> Unstorable:
     return unstorable(
         name, f"it has {size} bytes; answer with less, such as a Location, or raise"
         f" limits.max-result-length (at most {MOST_STORED})")
+
+
+@contextlib.contextmanager
+def recording(name: str, stored: bytes) -> Iterator[None]:
+    """Raises Unstorable if the daemon refuses an answer as too long."""
+    try:
+        yield
+    except LimitReached as error:
+        raise too_large(name, len(stored)) from error
 
 
 def unstorable(name: str, why: str) -> Unstorable:

@@ -38,16 +38,16 @@ from ._middleware import (
     fingerprint,
     form_content,
     is_stored,
+    recording,
     reply_to,
     running,
     settled,
     streamed,
     take,
-    too_large,
 )
 from ._sync.client import Client
 from ._sync.run import Run
-from ._views import LimitReached, OnceAnswer
+from ._views import OnceAnswer
 
 View = Callable[..., Any]
 OnError = Callable[[CountdowndError, HttpRequest], Any]
@@ -193,7 +193,9 @@ def idempotent(
                 if not is_stored(response.status_code):
                     run.cancel()
                 else:
-                    recorded(own, run.record, packed(own, response))
+                    stored = packed(own, response)
+                    with recording(own, stored):
+                        run.record(stored)
             finally:
                 run.leave()
             return response
@@ -218,10 +220,8 @@ def async_once(once: Once[HttpRequest], daemon: AsyncClient, own: str, view: Vie
                 await run.cancel()
             else:
                 stored = packed(own, response)
-                try:
+                with recording(own, stored):
                     await run.record(stored)
-                except LimitReached as error:
-                    raise too_large(own, len(stored)) from error
         finally:
             run.leave()
         return response
@@ -248,13 +248,6 @@ def async_once(once: Once[HttpRequest], daemon: AsyncClient, own: str, view: Vie
         return await running(run_view(begun, request, args, more))
 
     return called
-
-
-def recorded(name: str, record: Callable[[bytes], None], stored: bytes) -> None:
-    try:
-        record(stored)
-    except LimitReached as error:
-        raise too_large(name, len(stored)) from error
 
 
 def rendered(response: Any) -> Any:

@@ -36,6 +36,7 @@ from ._middleware import (
     fingerprint,
     form_content,
     is_stored,
+    recording,
     reply_to,
     running,
     settled,
@@ -43,7 +44,6 @@ from ._middleware import (
     too_large,
     unstorable,
 )
-from ._views import LimitReached
 
 OnError = Callable[[CountdowndError, Request], Any]
 KeyFunction = Callable[[Request], Any]
@@ -236,10 +236,8 @@ class Answer:
                     raise too_large(self._name, len(self._body))
                 return
             stored = Stored.of(self._name, self._start["status"], pairs, self._body)
-            try:
+            with recording(self._name, stored):
                 await run.record(stored)
-            except LimitReached as error:
-                raise too_large(self._name, len(stored)) from error
         except BaseException:
             self._leave(run)
             raise

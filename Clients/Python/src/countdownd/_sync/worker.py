@@ -14,7 +14,7 @@ import time
 from datetime import timedelta
 from typing import Any, Callable, Mapping
 
-from .._base import Duration, parsed
+from .._base import Duration, check_lease, parsed
 from .._events import Event
 from .._failures import CountdowndError, is_away
 from .._views import NotFound, Stale
@@ -70,8 +70,7 @@ class Worker:
             raise ValueError(f"a name is text without : and characters of patterns, not {name!r}")
         if attempts < 1:
             raise ValueError(f"attempts is at least 1, not {attempts}")
-        if not parsed(ttl) >= parsed(lease) > timedelta(0):
-            raise ValueError(f"lease is at most ttl ({ttl}), and more than nothing, not {lease}")
+        check_lease(lease, ttl)
         self.client = client
         self.handlers = dict(handlers)
         self.name, self.lease, self.ttl = name, lease, ttl
