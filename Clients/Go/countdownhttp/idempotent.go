@@ -133,25 +133,22 @@ func (once *once) run(begun *countdownd.OnceAnswer, writer http.ResponseWriter, 
 	defer stop()
 	recorder := newRecorder(writer.Header(), stop)
 	over := once.keep(begun)
-	isOver := false
+	hasReturned := false
 	defer func() {
 		over()
-		if !isOver && recorder.problem == "" {
+		if !hasReturned && recorder.problem == "" {
 			once.cancel(begun, request)
 		}
 	}()
 	once.next.ServeHTTP(recorder, request.WithContext(ctx))
+	hasReturned = true
 	answer := recorder.answer()
-	if recorder.problem == "" && !isStored(answer.Status) {
-		copyHeader(writer.Header(), recorder.header)
-		isOver = true
-		once.cancel(begun, request)
-		answer.send(writer)
-		return
-	}
-	isOver = true
 	if recorder.problem == "" {
-		recorder.problem = once.done(begun, answer.packed(), request)
+		if isStored(answer.Status) {
+			recorder.problem = once.done(begun, answer.packed(), request)
+		} else {
+			once.cancel(begun, request)
+		}
 	}
 	if recorder.problem != "" {
 		logf(request, "countdownd: the answer of %s cannot be stored for its Idempotency-Key: %s",
