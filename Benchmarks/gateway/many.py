@@ -68,12 +68,12 @@ class Pages:
             [program, str(port), file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, what, text):
-        """Returns how many pages do not have the text, and how long it took, in ms."""
+        """Returns how many pages do not have the text; of `stay`, how many streams have ended."""
         print(what, text, file=self.process.stdin, flush=True)
-        missing, milliseconds = self.process.stdout.readline().split()
-        if int(missing) and what != "stay":
-            print(f"  {missing} pages did not receive {text}")
-        return int(missing), float(milliseconds)
+        count = int(self.process.stdout.readline())
+        if count and what != "stay":
+            print(f"  {count} pages did not receive {text}")
+        return count
 
     def close(self):
         self.process.stdin.close()
@@ -114,7 +114,7 @@ class GatewayRun:
         self.gateway.stop(signal.SIGKILL)
         self.publish(EVENTS, channels)
         self.gateway.start()
-        return pages.ask("again", self.text(EVENTS))[0]
+        return pages.ask("again", self.text(EVENTS))
 
     def close(self):
         self.client.close()
@@ -150,8 +150,7 @@ http {{
             ["nginx", "-c", path / "nginx.conf", "-e", path / "error.log"],
             stdin=subprocess.DEVNULL)
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        eventually(lambda: len(children.read_text().split()) >= 1, "nginx runs")
-        self.pids = [int(pid) for pid in children.read_text().split()]
+        self.pids = [int(pid) for pid in eventually(lambda: children.read_text().split(), "nginx runs")]
         self.publisher = None
 
     def request(self, number, channel):
@@ -194,13 +193,13 @@ def measure(name, kind, count, channels, stay):
             directory, run.port, [run.request(number, number % channels) for number in range(count)])
         try:
             before, beside = Usage(*run.pids), Usage(*run.beside)
-            missing = pages.ask("open", run.ready)[0]
+            missing = pages.ask("open", run.ready)
             opened, daemon = Usage(*run.pids), Usage(*run.beside).cpu - beside.cpu
             late = []
             for number in range(EVENTS):
                 begin = time.monotonic()
                 run.publish(number, range(channels))
-                missing += pages.ask("wait", run.text(number))[0]
+                missing += pages.ask("wait", run.text(number))
                 late.append((time.monotonic() - begin) * 1e3)
             after = Usage(*run.pids)
             again = ""
@@ -208,7 +207,7 @@ def measure(name, kind, count, channels, stay):
                 begin = time.monotonic()
                 missing += run.again(pages, range(channels))
                 again = f"{(time.monotonic() - begin) * 1e3:.0f}"
-            lost = pages.ask("stay", stay)[0] if stay else 0
+            lost = pages.ask("stay", stay) if stay else 0
             each = 1e6 / count
             print(
                 f"| {name} | {count} | {channels} | {(opened.cpu - before.cpu) * each:.0f}"

@@ -13,7 +13,6 @@ declare const Buffer: {
 };
 declare const process: {
   env: Record<string, string | undefined>; platform: string; arch: string; stderr: { write(text: string): void };
-  once(event: string, listener: () => void): void;
 };
 declare const console: { error(text: string): void; warn(text: string): void };
 declare function queueMicrotask(callback: () => void): void;
@@ -58,7 +57,7 @@ declare module 'node:child_process' {
   };
 }
 declare module 'node:module' { export function createRequire(url: string): { resolve(path: string): string }; }
-declare class URL { constructor(text: string, base?: string); readonly pathname: string; readonly hostname: string; }
+declare class URL { constructor(text: string, base?: string); readonly hostname: string; }
 interface ImportMeta { readonly url: string; }
 declare class AbortSignal {
   readonly aborted: boolean;
