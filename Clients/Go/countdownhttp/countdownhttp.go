@@ -30,7 +30,7 @@ const (
 	Closed Fail = "closed"
 )
 
-// awaySeconds tells how long clients wait before they ask again while the daemon is away.
+// awaySeconds is the Retry-After while the daemon is unreachable.
 const awaySeconds = 1
 
 // failing is what limits and idempotent handlers do when the daemon does not answer as it should.

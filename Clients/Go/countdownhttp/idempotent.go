@@ -22,7 +22,7 @@ const (
 	// mostStored is the most that is sent to the daemon as an answer, in bytes. The daemon has a limit of
 	// its own: limits.max-result-length.
 	mostStored = 250_000
-	// patience tells how long a daemon that is away is told that a handler is done.
+	// patience is how long to retry recording a result while the daemon is unreachable.
 	patience = 3 * time.Second
 )
 
@@ -160,7 +160,7 @@ func (once *once) run(begun *countdownd.OnceAnswer, writer http.ResponseWriter, 
 	answer.send(writer)
 }
 
-// keep extends the lease of a handler until the result is called.
+// keep extends the lease of a handler until the returned function is called.
 func (once *once) keep(begun *countdownd.OnceAnswer) func() {
 	ticker, over := time.NewTicker(once.options.Lease/3+1), make(chan struct{})
 	go func() {
@@ -180,8 +180,8 @@ func (once *once) keep(begun *countdownd.OnceAnswer) func() {
 	return func() { close(over) }
 }
 
-// done stores an answer. If the daemon cannot be told, the key is left to its lease. The result says
-// why an answer cannot be stored.
+// done stores an answer. If that fails, the key stays taken until its lease expires. It returns why an
+// answer cannot be stored, or an empty text.
 func (once *once) done(begun *countdownd.OnceAnswer, result []byte, request *http.Request) string {
 	tooLarge := fmt.Sprintf("it has %d bytes; answer with less, such as a Location, or raise "+
 		"limits.max-result-length (at most %d)", len(result), mostStored)

@@ -214,7 +214,7 @@ function fingerprint(request: Request): string {
   return mark.update(body instanceof Uint8Array ? body : JSON.stringify(body ?? null)).digest('hex');
 }
 
-/** How long to wait before the daemon is told again that a handler is done, in milliseconds. */
+/** Pauses between attempts to record a result, in milliseconds. */
 const pauses = [50, 100, 200, 400, 500, 500, 500, 500];
 
 /** One run of a handler: its lease, and how it ends. */
@@ -259,7 +259,7 @@ class Run {
     return undefined;
   }
 
-  /** Stores an answer. If the daemon cannot be told, the key is left to its lease. */
+  /** Stores an answer. If that fails, the key stays taken until its lease expires. */
   private async done(result: Buffer): Promise<string | undefined> {
     if (result.length > mostStored) return tooLarge(result.length);
     for (let attempt = 0; ; attempt += 1) {

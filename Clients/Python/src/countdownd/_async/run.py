@@ -13,7 +13,7 @@ from .._views import LimitReached, OnceAnswer
 from .client import AsyncClient
 
 log = logging.getLogger("countdownd")
-#: How long to wait before the daemon is told again that work is done, in seconds.
+#: Pauses between attempts to record a result, in seconds.
 PAUSES = (0.05, 0.1, 0.2, 0.5)
 
 
@@ -27,7 +27,7 @@ class AsyncRun:
             self._keeper = AsyncKeeper(self._extend, begun.lease.total_seconds() / 3)
 
     async def _extend(self) -> bool:
-        """Extends the lease; false if it is over."""
+        """Extends the lease. Returns false once it has expired."""
         try:
             return (await self.client.once.extend(self.key, generation=self.generation)).accepted
         except CountdowndError as error:
@@ -35,7 +35,7 @@ class AsyncRun:
             return is_away(error)
 
     async def done(self, result: Data, *, patience: float = 3) -> None:
-        """Records the result, and tries for `patience` seconds if the daemon is away."""
+        """Records the result. If the daemon is unreachable, retries for `patience` seconds."""
         end, attempt = time.monotonic() + patience, 0
         try:
             while True:
@@ -54,8 +54,8 @@ class AsyncRun:
             self.leave()
 
     async def record(self, result: Data) -> None:
-        """Records the result of work whose caller gets it anyhow: if the daemon cannot be told, the
-        work is left to its lease. LimitReached for a result that is too long."""
+        """Records the result. On failure it logs the error and leaves the key to its lease, since
+        the caller has the result already. Raises LimitReached if the result is too long."""
         try:
             await self.done(result)
         except LimitReached:
@@ -64,8 +64,8 @@ class AsyncRun:
             log.error("%s is done, but not recorded, so it may run again: %s", self.key, error)
 
     async def cancel(self) -> None:
-        """Lets the next request run the work: it was not done. After an error of the daemon, that
-        is once the lease is over."""
+        """Releases the key, so that the next request runs the work. If that fails, the key stays
+        taken until its lease expires."""
         self.leave()
         try:
             await self.client.once.cancel(self.key, generation=self.generation)
@@ -73,6 +73,6 @@ class AsyncRun:
             log.warning("%s is left to its lease: %s", self.key, error)
 
     def leave(self) -> None:
-        """Leaves the key to its lease."""
+        """Stops extending the lease: the key stays taken until it expires."""
         if self._keeper is not None:
             self._keeper.stop()

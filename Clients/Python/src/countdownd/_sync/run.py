@@ -15,7 +15,7 @@ from .._views import LimitReached, OnceAnswer
 from .client import Client
 
 log = logging.getLogger("countdownd")
-#: How long to wait before the daemon is told again that work is done, in seconds.
+#: Pauses between attempts to record a result, in seconds.
 PAUSES = (0.05, 0.1, 0.2, 0.5)
 
 
@@ -29,7 +29,7 @@ class Run:
             self._keeper = Keeper(self._extend, begun.lease.total_seconds() / 3)
 
     def _extend(self) -> bool:
-        """Extends the lease; false if it is over."""
+        """Extends the lease. Returns false once it has expired."""
         try:
             return (self.client.once.extend(self.key, generation=self.generation)).accepted
         except CountdowndError as error:
@@ -37,7 +37,7 @@ class Run:
             return is_away(error)
 
     def done(self, result: Data, *, patience: float = 3) -> None:
-        """Records the result, and tries for `patience` seconds if the daemon is away."""
+        """Records the result. If the daemon is unreachable, retries for `patience` seconds."""
         end, attempt = time.monotonic() + patience, 0
         try:
             while True:
@@ -56,8 +56,8 @@ class Run:
             self.leave()
 
     def record(self, result: Data) -> None:
-        """Records the result of work whose caller gets it anyhow: if the daemon cannot be told, the
-        work is left to its lease. LimitReached for a result that is too long."""
+        """Records the result. On failure it logs the error and leaves the key to its lease, since
+        the caller has the result already. Raises LimitReached if the result is too long."""
         try:
             self.done(result)
         except LimitReached:
@@ -66,8 +66,8 @@ class Run:
             log.error("%s is done, but not recorded, so it may run again: %s", self.key, error)
 
     def cancel(self) -> None:
-        """Lets the next request run the work: it was not done. After an error of the daemon, that
-        is once the lease is over."""
+        """Releases the key, so that the next request runs the work. If that fails, the key stays
+        taken until its lease expires."""
         self.leave()
         try:
             self.client.once.cancel(self.key, generation=self.generation)
@@ -75,6 +75,6 @@ class Run:
             log.warning("%s is left to its lease: %s", self.key, error)
 
     def leave(self) -> None:
-        """Leaves the key to its lease."""
+        """Stops extending the lease: the key stays taken until it expires."""
         if self._keeper is not None:
             self._keeper.stop()
