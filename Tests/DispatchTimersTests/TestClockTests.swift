@@ -271,7 +271,7 @@ import Testing
     handle.cancel()
   }
 
-  @Test func aTimerEndsWithItsActor() async {
+  @Test func aTimerEndsWithItsActor() async throws {
     var mailbox: Mailbox? = Mailbox(calls)
     let handle = timers.schedule(after: .seconds(1), repeating: .seconds(1), actor: mailbox!) {
       mailbox, firing in
@@ -280,7 +280,8 @@ import Testing
     await clock.advance(by: .seconds(1))
     #expect(handle.isPending)
     mailbox = nil
-    #expect(!handle.isPending)
+    // The task of the call may release the actor a moment after the call has ended.
+    try await eventually { !handle.isPending }
     await clock.advance(by: .seconds(1))
     #expect(timers.count == 0 && calls.all == ["poll"])
   }
