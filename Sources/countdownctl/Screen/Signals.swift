@@ -9,11 +9,14 @@ final class Signals: @unchecked Sendable {
   let received: AsyncStream<Int32>
   private let sources: [any DispatchSourceSignal]
 
+  /// Waits until each of them is watched: a signal that came between would be lost.
+  ///
   /// - Parameter leavingIgnored: whether signals already ignored, as under nohup, stay so.
   init(_ numbers: [Int32], leavingIgnored: Bool = false) {
     let (stream, continuation) = AsyncStream.makeStream(
       of: Int32.self, bufferingPolicy: .bufferingNewest(16))
     received = stream
+    let registrations = DispatchGroup()
     sources = numbers.compactMap { number in
       // The source receives ignored signals, too; the default action would end the process.
       let before = signal(number, SIG_IGN)
@@ -24,9 +27,12 @@ final class Signals: @unchecked Sendable {
       }
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
       source.setEventHandler { continuation.yield(number) }
-      source.resume()
+      registrations.enter()
+      source.setRegistrationHandler { registrations.leave() }
+      source.activate()
       return source
     }
+    registrations.wait()
   }
 
   deinit {
