@@ -41,20 +41,22 @@ class Service:
         self.daemon = daemon.connect()
         self.url = f"http://127.0.0.1:{self.port}"
         self.output = daemon.directory / "service"
+        self.log = daemon.directory / "service.log"
         environment = os.environ | {"COUNTDOWND_SOCKET": str(daemon.path), "PORT": self.port}
-        with open(self.output, "wb") as output:
+        # A file for each: where output is not buffered, the log's lines come between its words.
+        with open(self.output, "wb") as output, open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [str(word) for word in command(self.port)],
                 env=environment,
                 cwd=daemon.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
-                stderr=subprocess.STDOUT,
+                stderr=log,
             )
         eventually(self.answers, "the service answers")
 
     def answers(self):
-        assert self.process.poll() is None, self.output.read_text()
+        assert self.process.poll() is None, self.log.read_text()
         try:
             self.http("/")
         except urllib.error.URLError:
