@@ -103,6 +103,15 @@ final class Shadow {
     }
   }
 
+  /// Gives a countdown that was not known here before the tokens that it has in the other engine:
+  /// it is kept for them.
+  func adopt(_ tokens: Tokens, of key: Span<UInt8>, at now: Moment) {
+    guard let index = engine.countdowns.find(key) else { return }
+    engine.countdowns[index].tokens = tokens
+    engine.armOrRun(index, at: now)
+    discardEvents()
+  }
+
   /// Runs what is due for a countdown, as the other engine does now.
   func follow(_ key: [UInt8], at now: Moment) {
     if let index = engine.countdowns.find(key) { _ = engine.runDue(countdown: index, at: now) }
@@ -156,6 +165,9 @@ extension Engine {
     }
     let decision = shadow.decide(
       key, start, isResend: isResend && isKnown, generation, by: client, at: now)
+    if isAccepted, !isKnown, let tokens = countdowns.find(key).flatMap({ countdowns.tokens($0) }) {
+      shadow.adopt(tokens, of: key, at: now)
+    }
     if let policy, other != nil {
       shadow.count(isAccepted, decision?.isAccepted, beside: policy.name)
     }
