@@ -18,6 +18,14 @@ struct OptionalDetails<Value> {
     set { box = newValue.map(Box.init) }
   }
 
+  /// Reads the details in their place; nil if there are none. A copy of them would retain all that
+  /// they have.
+  @inline(__always)
+  func read<R>(_ body: (borrowing Value) -> R) -> R? {
+    guard let box else { return nil }
+    return unsafe body(box.value)
+  }
+
   /// Changes the details, which must exist, in their place.
   @inline(__always)
   mutating func change<R>(_ body: (inout Value) -> R) -> R {

@@ -23,8 +23,8 @@ final class EntityTable<Entity: KeyedEntity> {
   var indexEnd: Int { slots.end }
 
   subscript(index: UInt32) -> Entity {
-    _read { yield entities[index] }
-    _modify { yield &entities[index] }
+    @inline(__always) _read { yield entities[index] }
+    @inline(__always) _modify { yield &entities[index] }
   }
 
   func contains(_ index: UInt32) -> Bool { entities.contains(index) }

@@ -21,31 +21,31 @@ package struct CountdownStart: Sendable {
   }
 
   package var policy: SendPolicy? {
-    get { isPlain ? nil : details.policy }
+    get { rest.read { $0.policy } ?? nil }
     set { if newValue != nil || !isPlain { details.policy = newValue } }
   }
   package var limits: [[UInt8]] {
-    get { isPlain ? [] : details.limits }
+    get { rest.read { $0.limits } ?? [] }
     set { if !newValue.isEmpty || !isPlain { details.limits = newValue } }
   }
   package var owner: Owner {
-    get { isPlain ? .none : details.owner }
+    get { rest.read { $0.owner } ?? .none }
     set { if newValue != .none || !isPlain { details.owner = newValue } }
   }
   package var title: [UInt8]? {
-    get { isPlain ? nil : details.title }
+    get { rest.read { $0.title } ?? nil }
     set { if newValue != nil || !isPlain { details.title = newValue } }
   }
   package var readyTitle: [UInt8]? {
-    get { isPlain ? nil : details.readyTitle }
+    get { rest.read { $0.readyTitle } ?? nil }
     set { if newValue != nil || !isPlain { details.readyTitle = newValue } }
   }
   package var annotations: Annotations {
-    get { details.annotations }
+    get { rest.read { $0.annotations } ?? Annotations() }
     set { if newValue != Annotations() || !isPlain { details.annotations = newValue } }
   }
   package var token: [UInt8]? {
-    get { isPlain ? nil : details.token }
+    get { rest.read { $0.token } ?? nil }
     set { if newValue != nil || !isPlain { details.token = newValue } }
   }
 

@@ -34,32 +34,32 @@ package struct CountdownView: EntityView, Equatable {
   package var refusingLimit: [UInt8]? { quota?.limit }
 
   package var title: [UInt8]? {
-    get { rest.isNone ? nil : others.title }
+    get { rest.read { $0.title } ?? nil }
     set { if newValue != nil || !rest.isNone { others.title = newValue } }
   }
   package internal(set) var owner: Owner {
-    get { rest.isNone ? .none : others.owner }
+    get { rest.read { $0.owner } ?? .none }
     set { if newValue != .none || !rest.isNone { others.owner = newValue } }
   }
   package internal(set) var annotations: Annotations {
-    get { rest.isNone ? Annotations() : others.annotations }
+    get { rest.read { $0.annotations } ?? Annotations() }
     set { if newValue != Annotations() || !rest.isNone { others.annotations = newValue } }
   }
   /// The status under the policy; nil for a countdown that was started without one.
   package internal(set) var quota: QuotaView? {
-    get { rest.isNone ? nil : others.quota }
+    get { rest.read { $0.quota } ?? nil }
     set { if newValue != nil || !rest.isNone { others.quota = newValue } }
   }
 
   /// The codes that may be checked, in a reply to ATTEMPT ANY.
   package internal(set) var codes: [CodeView]? {
-    get { rest.isNone ? nil : others.codes }
+    get { rest.read { $0.codes } ?? nil }
     set { if newValue != nil { others.codes = newValue } }
   }
 
   /// The user who has forgiven the key, in an event that reports that.
   package internal(set) var forgivenBy: UInt32? {
-    get { rest.isNone ? nil : others.forgivenBy }
+    get { rest.read { $0.forgivenBy } ?? nil }
     set { if newValue != nil { others.forgivenBy = newValue } }
   }
 
@@ -237,10 +237,10 @@ package struct CountdownView: EntityView, Equatable {
 
 /// The fields of a view that only countdowns with a policy have.
 package struct QuotaView: Equatable, Sendable {
-  package var policy: String
+  private var rules: SendPolicy
+  /// The number of sends, which says the channels.
+  private var sends: UInt32
   package var sendsLeft: Int?
-  package var channel: String?
-  package var nextChannel: String?
   /// Milliseconds until the newest or requested code expires; nil if it is not valid.
   package var expiresInMS: Int64?
   package var attemptsLeft: Int64?
@@ -252,11 +252,15 @@ package struct QuotaView: Equatable, Sendable {
   package var limit: [UInt8]?
   private var hasLimits: Bool
 
+  package var policy: String { rules.name }
+  package var channel: String? { rules.channels(after: sends).last }
+  package var nextChannel: String? { rules.channels(after: sends).next }
+
   init(_ record: SendRecord, _ policy: SendPolicy, code: Generation?, at now: Instant) {
-    self.policy = policy.name
+    rules = policy
+    sends = record.sendCount(by: policy, at: now)
     hasLimits = !policy.rules.limits.isEmpty || !policy.rules.attemptLimits.isEmpty
     sendsLeft = record.sendsLeft(by: policy, at: now)
-    (channel, nextChannel) = record.channels(by: policy, at: now)
     guessesLeft = record.guessFilling(by: policy, at: now).map { Int64($0.left) }
     refundsLeft = record.refundFilling(by: policy, at: now).map { Int64($0.left) }
     guard let code = record.code(code, at: now), let expires = code.expires else { return }

@@ -109,6 +109,16 @@ package final class SendPolicy: Sendable, Hashable {
     return index < rules.ladder.count ? rules.ladder[index] : last
   }
 
+  /// Returns the channels of the newest of so many sends since they started over, and of the next
+  /// one; nil where there is none.
+  func channels(after sends: UInt32) -> (last: String?, next: String?) {
+    let (channels, count) = (rules.channels, Int(sends))
+    return (
+      count > 0 && count <= channels.count ? channels[count - 1] : nil,
+      count < channels.count ? channels[count] : nil
+    )
+  }
+
   /// Returns how long nothing is sent after a code was locked, when so many were locked before; nil
   /// without lockouts.
   package func lockout(after locks: UInt32) -> Interval? {

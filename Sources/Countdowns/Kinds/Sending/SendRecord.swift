@@ -81,26 +81,66 @@ package struct SendRecord: Equatable, Sendable {
   package internal(set) var number: UInt32
   /// Whether a code has been used since the newest send.
   package internal(set) var isPassed: Bool
+  private var rest = OptionalDetails<Rest>()
+
+  /// What few keys have.
+  private struct Rest: Equatable, Sendable {
+    var locks: UInt32 = 0
+    var lockedUntil: Instant?
+    var past: [Send] = []
+    var tried: [Generation] = []
+    var guesses: [Guess] = []
+    var refunds: [Instant] = []
+  }
+
+  private mutating func change<R>(_ body: (inout Rest) -> R) -> R {
+    if rest.isNone { rest.value = Rest() }
+    return rest.change(body)
+  }
+
   /// The number of codes that were locked since the steps of the lockout started over (see
   /// `lockCount`), and until when nothing is sent after the last of them.
-  package internal(set) var locks: UInt32 = 0
-  package internal(set) var lockedUntil: Instant?
+  package internal(set) var locks: UInt32 {
+    get { rest.read { $0.locks } ?? 0 }
+    set { if newValue != 0 || !rest.isNone { change { $0.locks = newValue } } }
+  }
+  package internal(set) var lockedUntil: Instant? {
+    get { rest.read { $0.lockedUntil } ?? nil }
+    set { if newValue != nil || !rest.isNone { change { $0.lockedUntil = newValue } } }
+  }
   /// Sends that the policy has forgotten and its limits may still count, oldest first. Only FORGIVE
   /// and REFUND look at them, to give them back.
-  package internal(set) var past: [Send] = []
+  package internal(set) var past: [Send] {
+    get { rest.read { $0.past } ?? [] }
+    set { if !newValue.isEmpty || !rest.isNone { change { $0.past = newValue } } }
+  }
   /// How many of them there are at most; the oldest make room.
   package static let maximumPast = 1_000
   /// The codes that were tried at once last. While one of them is valid, PASS has to name its code.
-  var tried: [Generation] = []
+  var tried: [Generation] {
+    get { rest.read { $0.tried } ?? [] }
+    set { if !newValue.isEmpty || !rest.isNone { change { $0.tried = newValue } } }
+  }
   /// The attempts in the policy's window of guesses, oldest first.
-  package internal(set) var guesses: [Guess] = []
+  package internal(set) var guesses: [Guess] {
+    get { rest.read { $0.guesses } ?? [] }
+    set { if !newValue.isEmpty || !rest.isNone { change { $0.guesses = newValue } } }
+  }
   /// When sends were given back, in the policy's window of refunds, oldest first.
-  package internal(set) var refunds: [Instant] = []
+  package internal(set) var refunds: [Instant] {
+    get { rest.read { $0.refunds } ?? [] }
+    set { if !newValue.isEmpty || !rest.isNone { change { $0.refunds = newValue } } }
+  }
 
   package init(sends: [Send] = [], number: UInt32 = 0, isPassed: Bool = false) {
     self.sends = sends
     self.number = number
     self.isPassed = isPassed
+  }
+
+  package static func == (a: SendRecord, b: SendRecord) -> Bool {
+    a.sends == b.sends && a.number == b.number && a.isPassed == b.isPassed
+      && a.rest.value ?? Rest() == b.rest.value ?? Rest()
   }
 
   /// The lowest version of records that has everything of it.
@@ -245,19 +285,6 @@ package struct SendRecord: Equatable, Sendable {
     _ window: SendPolicy.Window, at now: Instant
   ) -> (inside: Int, changes: Instant?) {
     window.filling(sends.lazy.map { $0.at }, at: now)
-  }
-
-  /// Returns the channels of the newest send and of the next one; nil where there is none.
-  package func channels(
-    by policy: SendPolicy, at now: Instant
-  ) -> (last: String?, next: String?) {
-    let channels = policy.rules.channels
-    let count = Int(sendCount(by: policy, at: now))
-    return (
-      (1...max(channels.count, 1)).contains(count) && !channels.isEmpty
-        ? channels[count - 1] : nil,
-      count < channels.count ? channels[count] : nil
-    )
   }
 
   /// Returns why and until when windows or channels allow no send; nil if they allow one.

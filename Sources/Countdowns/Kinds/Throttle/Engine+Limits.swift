@@ -63,7 +63,7 @@ extension Engine {
   private func needsPage(_ charge: Charge) -> Bool {
     guard !context.isWorkbench, charge.rules.retention > .zero else { return false }
     guard let index = charge.index else { return true }
-    return throttles[index].machine.limit?.sends.isLastPageFull ?? true
+    return throttles[index].machine.readLimit { $0.sends.isLastPageFull } ?? true
   }
 
   // MARK: Charging
@@ -103,7 +103,7 @@ extension Engine {
           at: now.boot)
       }
       limitChanged(index, .accepted, by: client, at: now)
-      if throttles[index].machine.limit?.roomAt != nil {
+      if throttles[index].machine.roomAt != nil {
         isFull = true
         publish(ThrottleKind.self, index, .full, at: now)
       }
@@ -139,7 +139,7 @@ extension Engine {
     guard let index = current(ThrottleKind.self, share.key.span, at: now),
       throttles[index].machine.isNamed
     else { return }
-    let hadRoom = throttles[index].machine.limit?.roomAt == nil
+    let hadRoom = throttles[index].machine.roomAt == nil
     guard
       throttles[index].machine.refund(id: share.id, cost: cost, taken: taken, at: now.boot)
     else { return }
@@ -156,7 +156,7 @@ extension Engine {
   /// Reports to a limit whether the code of a send was entered.
   func learn(_ outcome: LimitSends.Outcome, of share: LimitShare, at now: Moment) {
     guard let index = current(ThrottleKind.self, share.key.span, at: now),
-      let known = throttles[index].machine.limit?.rules
+      let known = throttles[index].machine.readLimit({ $0.rules })
     else { return }
     let rules = rules(of: share.key.span) ?? known
     let passes = throttles[index].machine.learn(outcome, of: share.id, by: rules, at: now.boot)
@@ -246,7 +246,7 @@ extension Engine {
       ThrottleKind.release(index, in: self)
       return endGuard(ThrottleKind.self, index, at: now)
     }
-    if !hadRoom, throttles[index].machine.limit?.roomAt == nil {
+    if !hadRoom, throttles[index].machine.roomAt == nil {
       publish(ThrottleKind.self, index, .room, at: now)
     }
     arm(ThrottleKind.self, index)

@@ -103,7 +103,7 @@ extension Engine {
     guard let index else { return nil }
     try check(generation, against: throttles[index].generation)
     try checkWritable(.none)
-    let hadRoom = throttles[index].machine.limit?.roomAt == nil
+    let hadRoom = throttles[index].machine.roomAt == nil
     var isFirst = true
     if let id, let rules {
       isFirst = throttles[index].machine.refund(cost, of: id, by: rules, at: now.boot)

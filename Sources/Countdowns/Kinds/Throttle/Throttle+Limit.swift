@@ -93,7 +93,7 @@ extension Throttle {
   mutating func refund(
     id: Int64, cost: UInt32 = 1, taken: Instant? = nil, at now: Instant
   ) -> Bool {
-    guard let busySince = limit?.busySince else { return false }
+    guard let busySince = readLimit({ $0.busySince }) else { return false }
     let isUsed = id >= busySince && emptyRate > now
     if isUsed { refund(cost, taken: taken, at: now) }
     return changeLimit { limit, rate in
@@ -108,7 +108,7 @@ extension Throttle {
   mutating func refund(
     _ cost: UInt32, of id: Int64, by rules: LimitRules, at now: Instant
   ) -> Bool {
-    guard let busySince = limit?.busySince else { return false }
+    guard let busySince = readLimit({ $0.busySince }) else { return false }
     let given = changeLimit { limit, _ in
       limit.prune(by: rules, at: now)
       return limit.sends.refund(cost, of: id)
@@ -150,7 +150,7 @@ extension Throttle {
 
   /// Ends a block. Returns false if there is none.
   mutating func unblock(at now: Instant) -> Bool {
-    guard limit?.blockedUntil != nil else { return false }
+    guard blockedUntil != nil else { return false }
     changeLimit { limit, rate in
       limit.blockedUntil = nil
       limit.roomAt = limit.fullUntil(rate, at: now)
@@ -190,31 +190,33 @@ extension Throttle {
 
   /// Returns why and until when `cost` is refused; nil if it is accepted.
   package func refusal(of cost: UInt32, by rules: LimitRules, at now: Instant) -> Refusal? {
-    guard let limit else { return nil }
-    var until = now
-    let answer = current(by: rules, at: now).answer(to: min(cost, rules.rate.burst), at: now)
-    if !answer.isAccepted { until = now + answer.retryAfter }
-    for window in rules.rules.windows {
-      guard let free = limit.room(in: window, for: Int(cost), at: now) else { continue }
-      until = max(until, free)
-    }
-    if let blocked = limit.blockedUntil, blocked >= until, blocked > now {
-      return Refusal(.blocked, until: blocked)
-    }
-    return until > now ? Refusal(.limit, until: until) : nil
+    readLimit { limit in
+      let least = min(cost, rules.rate.burst)
+      let answer =
+        rules.rate == rate
+        ? answer(to: least, at: now) : current(by: rules, at: now).answer(to: least, at: now)
+      var until = answer.isAccepted ? now : now + answer.retryAfter
+      for window in rules.rules.windows {
+        guard let free = limit.room(in: window, for: Int(cost), at: now) else { continue }
+        until = max(until, free)
+      }
+      if let blocked = limit.blockedUntil, blocked >= until, blocked > now {
+        return Refusal(.blocked, until: blocked)
+      }
+      return until > now ? Refusal(.limit, until: until) : nil
+    } ?? nil
   }
 
   /// The earliest of what happens by itself.
   var nextOfLimit: Instant? {
-    guard let limit else { return nil }
-    var next = limit.emptyAt(emptyRate)
-    if let blocked = limit.blockedUntil { next = min(next, blocked) }
-    if let room = limit.roomAt { next = min(next, room) }
-    return next
+    readLimit { limit in
+      let empty = limit.emptyAt(emptyRate)
+      return min(empty, limit.blockedUntil ?? empty, limit.roomAt ?? empty)
+    }
   }
 
   /// When nothing is used and nothing is on record any more.
-  var emptyAt: Instant { limit?.emptyAt(emptyRate) ?? emptyRate }
+  var emptyAt: Instant { readLimit { $0.emptyAt(emptyRate) } ?? emptyRate }
 
   // MARK: Parts
 

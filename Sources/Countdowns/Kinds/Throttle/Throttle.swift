@@ -164,6 +164,13 @@ package struct Throttle: Guard {
   }
 
   var isNamed: Bool { !rest.isNone }
+  /// When the limit has room again; nil while it has.
+  var roomAt: Instant? { readLimit { $0.roomAt } ?? nil }
+  var blockedUntil: Instant? { readLimit { $0.blockedUntil } ?? nil }
+
+  /// Reads the limit in its place; nil if there is none.
+  @inline(__always)
+  func readLimit<R>(_ body: (borrowing Limit) -> R) -> R? { rest.read(body) }
 
   /// Changes the limit, which must exist, in its place.
   ///

@@ -61,7 +61,7 @@ package struct ThrottleExplanation: FieldRecord {
       }
       texts.append(text)
     }
-    if let blocked = machine.limit?.blockedUntil, blocked > now {
+    if let blocked = machine.blockedUntil, blocked > now {
       texts.append("blocked for \((blocked - now).humanText)")
     }
     return texts

@@ -32,7 +32,7 @@ final class ThrottleStore: TableStore {
   /// Notes whether a limit is blocked. Each change of a block comes here; `release` ends it.
   func noteBlock(of index: UInt32) {
     let limit = EntityRef(.throttle, index)
-    let isBlocked = table[index].machine.limit?.blockedUntil != nil
+    let isBlocked = table[index].machine.blockedUntil != nil
     if isBlocked { blocked.insert(limit) } else { blocked.remove(limit) }
   }
 }

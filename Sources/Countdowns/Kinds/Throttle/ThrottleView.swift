@@ -66,7 +66,7 @@ package struct ThrottleView: GuardView, ViewOfEntity, Equatable {
     state =
       resetAfterMS == 0
       ? .idle
-      : machine.limit?.blockedUntil.map { $0 > now.boot } ?? false
+      : machine.blockedUntil.map { $0 > now.boot } ?? false
         ? .blocked : remaining > 0 ? .available : .exhausted
   }
 
