@@ -61,6 +61,35 @@ def test_a_host_that_was_stopped_closes_the_connections_whose_entities_have_ende
     eventually(lambda: sure(other, "TIMER", "GET", "t") is None, "it ends with its connection")
 
 
+def test_work_ends_with_its_lease_when_its_host_was_killed_and_not_before(bench):
+    network, server, fleet = fleet_of(bench)
+    first, second = fleet.daemons
+    worker, other = first.connect(), second.connect()
+    began = time.monotonic()
+    held = view(sure(worker, "ONCE", "BEGIN", "pay", "TTL", "1h", "LEASE", "3s"))
+    assert held["accepted"] == 1
+    first.kill()
+    # Refused until the lease is over, and accepted by itself afterwards.
+    asked = []
+
+    def is_accepted():
+        asked.append(view(sure(other, "ONCE", "BEGIN", "pay", "TTL", "1h", "LEASE", "20s")))
+        return asked[-1]["accepted"]
+
+    eventually(is_accepted, "the lease is over")
+    assert time.monotonic() - began >= 3
+    assert len(asked) > 1 and {answer["reason"] for answer in asked[:-1]} == {b"duplicate"}
+    again = asked[-1]
+    assert again["generation"] > held["generation"]
+    # What the first one did cannot replace what the second one does.
+    stale = ("GENERATION", held["generation"])
+    for late in (("EXTEND", "pay"), ("DONE", "pay", "first"), ("CANCEL", "pay")):
+        other.error("STALE", "ONCE", *late, *stale)
+    sure(other, "ONCE", "DONE", "pay", "second", "GENERATION", again["generation"])
+    repeated = view(sure(other, "ONCE", "BEGIN", "pay", "TTL", "1h", "LEASE", "3s"))
+    assert (repeated["accepted"], repeated["result"]) == (0, b"second")
+
+
 def is_closed(client):
     try:
         client("PING")
