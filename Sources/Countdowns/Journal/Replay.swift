@@ -187,7 +187,8 @@ package final class Replay {
   /// over, the journal says itself.
   private func passTime() {
     let end = ran ?? host.now.boot + Journal.lag * -1
-    while let next = engine.nextDeadline.boot, next <= end {
+    // What was not run before a segment began is not run while its states are still to come.
+    while passed <= end, let next = engine.nextDeadline.boot, next <= end {
       passed = max(next, passed)
       let wall = host.now.wall + (passed - host.now.boot)
       _ = engine.advance(to: Moment(boot: passed, wall: wall), budget: 1_000)
