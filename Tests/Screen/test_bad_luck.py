@@ -7,6 +7,7 @@ import pytest
 
 from browser import DRIVER
 from countdownd import eventually
+from gateway import COMPONENTS
 from web import CLOCKS, PHONE
 
 pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
@@ -136,7 +137,7 @@ def test_a_slow_message_makes_the_end_later_and_a_fast_one_corrects_it(app, open
     app.watch = {"resend": "countdown:1"}
     app.pages["/"] = """<!doctype html><html lang="en"><title>Clocks</title>
     <script type="module" src="/static/1/countdown-button.js"></script>
-    <countdown-button alias="resend"><button>Send code</button></countdown-button>"""
+    <countdown-button alias="resend" gateway="/"><button>Send code</button></countdown-button>"""
     page = open_page(script=CLOCKS)
     # Sent at 100 s, as the end is at 160 s; but it arrived 20 s later.
     app.send("hello", now_ms=100_000)
@@ -166,7 +167,7 @@ def test_a_missed_event_is_not_the_state(app, open_page):
     app.watch = {"resend": "countdown:1"}
     app.pages["/"] = """<!doctype html><html lang="en"><title>Missed</title>
     <script type="module" src="/static/1/countdown-button.js"></script>
-    <countdown-button alias="resend"><button>Send code</button></countdown-button>
+    <countdown-button alias="resend" gateway="/"><button>Send code</button></countdown-button>
     <script>window.seen = []
     addEventListener('countdown-change', event => seen.push([event.detail.event, event.detail.missed]))
     </script>"""
@@ -258,7 +259,7 @@ def test_a_ticket_that_the_gateway_refuses_is_replaced_at_once(app, open_page, s
     app.watch = {"resend": "countdown:1"}
     app.pages["/"] = """<!doctype html><html lang="en"><title>Refused</title>
     <script type="module" src="/static/1/countdown-button.js"></script>
-    <countdown-button alias="resend"><button>Send code</button></countdown-button>"""
+    <countdown-button alias="resend" gateway="/"><button>Send code</button></countdown-button>"""
     app.stream_refusals = [status] * 3
     page = open_page()
     app.send("hello", now_ms=1)
@@ -303,6 +304,30 @@ def test_an_answer_that_is_no_stream_is_asked_for_less_and_less(app, open_page, 
     app.send("hello", now_ms=1)
     app.send("snapshot", alias="resend", state="ready", remaining_ms=0)
     page.until("ready")
+
+
+@pytest.mark.parametrize("gateway", ["/countdown", "/countdown/", "countdown", "/countdown/?a=b"])
+def test_a_gateway_in_a_folder_is_found_with_and_without_a_slash(app, open_page, gateway):
+    app.watch = {"resend": "countdown:1"}
+    app.pages["/"] = f"""<!doctype html><html lang="en"><title>Folder</title>
+    <script type="module" src="/static/1/countdown-button.js"></script>
+    <countdown-button alias="resend" gateway="{gateway}"><button>Send code</button></countdown-button>"""
+    page = open_page()
+    asked = "performance.getEntriesByType('resource').map(one => new URL(one.name).pathname)"
+    eventually(lambda: "/countdown/v1/events" in page.js(asked), "it asks there")
+
+
+def test_a_module_that_no_gateway_serves_asks_for_its_address(app, open_page):
+    # A folder of this name says nothing about a gateway.
+    for name in ("countdown-button.js", "countdown-stream.js"):
+        app.pages[f"/components/{name}"] = (COMPONENTS / name).read_text()
+    app.pages["/"] = """<!doctype html><html lang="en"><title>Hosted</title>
+    <script type="module" src="/components/countdown-button.js"></script>
+    <countdown-button alias="resend"><button>Send code</button></countdown-button>"""
+    page = open_page()
+    warnings = eventually(page.warnings, "it says so")
+    assert len(warnings) == 1 and warnings[0].startswith("say where the gateway is")
+    assert page.state == "unknown" and app.tickets == app.streams == 0
 
 
 def test_an_expired_ticket_is_replaced(site, open_page, client):

@@ -27,8 +27,13 @@ struct Page: Sendable {
   static let components: [String: Page] = [
     "countdown-button.js": script(PackageResources.countdown_button_js),
     "countdown-hud.js": script(PackageResources.countdown_hud_js),
-    "countdown-stream.js": script(PackageResources.countdown_stream_js),
+    "countdown-stream.js": script(PackageResources.countdown_stream_js + home),
   ]
+
+  /// Tells the components that the gateway serves them, and where it is. Files that an app hosts
+  /// itself cannot know it.
+  private static let home = [UInt8](
+    #"home = import.meta.url.replace(/components\/([^\/]+\/)?countdown-stream\.js.*/, '')"#.utf8)
 
   /// A script without its comments and indentation: they are a third of what browsers would load.
   static func script(_ bytes: [UInt8]) -> Page {

@@ -7,6 +7,8 @@ const LONGEST_PAUSE = 10_000
 const streams = new Map()
 const warnings = new Set()
 let timer, isWatching
+// The address of the gateway that serves this file: it sets this itself.
+let home
 
 // Writes a warning to the console, once.
 export function warn(text) {
@@ -229,6 +231,15 @@ class Stream {
 //   message.ends    when the remaining time is over, by performance.now()
 //   message.missed  whether it is an old event, which a snapshot follows
 export function follow({gateway, ticket}, alias, body) {
+  if (gateway == null) {
+    warn('say where the gateway is: gateway="https://…"')
+    return () => {}
+  }
+  // A gateway is a folder, with or without a slash at its end.
+  const folder = new URL(gateway, document.baseURI)
+  if (!folder.pathname.endsWith('/')) folder.pathname += '/'
+  gateway = new URL('.', folder).href
+  ticket = new URL(ticket, document.baseURI).href
   const name = `${gateway} ${ticket}`
   let stream = streams.get(name)
   if (!stream) {
@@ -241,14 +252,10 @@ export function follow({gateway, ticket}, alias, body) {
   return () => stream.remove(follower)
 }
 
-// The gateway that serves this file; the page's own origin if a bundler or another server does.
-const home = () =>
-  /^(https?:(?!.*\/node_modules\/).*\/)components\/(?:[\d.]+\/)?countdown-/.exec(import.meta.url)?.[1] ?? '/'
-
 // Returns the addresses in an element's attributes.
 export const source = element => ({
-  gateway: new URL(element.getAttribute('gateway') ?? home(), document.baseURI).href,
-  ticket: new URL(element.getAttribute('ticket') ?? '/ticket', document.baseURI).href,
+  gateway: element.getAttribute('gateway') ?? home,
+  ticket: element.getAttribute('ticket') ?? '/ticket',
 })
 
 // An element that follows an alias. Subclasses define `take(message)`, `takeView(view)`, `forget()` and
