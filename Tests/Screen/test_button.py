@@ -138,7 +138,7 @@ def test_texts_have_hours_plurals_and_languages(open_page, app, client):
     page.run(f"{host}.waiting = '{{seconds}}'")
     text(10)
     page.passes(1)
-    eventually(lambda: page.js(f"{host}.textContent").endswith("\u20079"), "it shows 9")
+    eventually(lambda: page.js(f"{host}.textContent").rstrip(" ").endswith("\u20079"), "it shows 9")
 
 
 def test_screen_readers_are_told_at_the_start_at_30_at_10_and_at_the_end(open_page, app):
@@ -236,6 +236,65 @@ def test_the_app_may_change_its_text_and_its_button_meanwhile(site, open_page, c
     client("COUNTDOWN", "CANCEL", PHONE)
     page.until("ready")
     assert page.text == "New" and not page.is_blocked
+
+
+# How htmx, Turbo and others copy a part of a page.
+COPIES = {
+    "the inside of the element": "host.innerHTML = host.innerHTML",
+    "the page": "main.innerHTML = main.innerHTML",
+    "a clone": "main.replaceWith(main.cloneNode(true))",
+    "a cache": """const copy = main.cloneNode(true)
+    main.replaceChildren()
+    main.replaceWith(copy)""",
+}
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_of_a_button_that_counts_has_its_own_texts(site, open_page, client, copy):
+    site.pages["/"] = site.pages["/"].replace("; require-trusted-types-for 'script'", "").replace(
+        ">Send code</button>", ' aria-label="Send it"><svg><title>Icon</title></svg> <b>Send</b>  it</button>')
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page = open_page()
+    # Texts side by side and empty ones, as frameworks make them.
+    page.run("button.append(' now', '', '!')")
+    own = "Icon Send  it now!"
+    page.until("counting")
+    eventually(lambda: "Send it in" in page.js("button.ariaLabel ?? ''"), "it shows the time")
+    for _ in range(3):
+        page.run(f"""const main = document.querySelector('main')
+        const host = main.querySelector('countdown-button'); {COPIES[copy]}""")
+        page.until("counting")
+        assert page.text.count("0:") + page.text.count("9:") == 1 and page.is_blocked, page.text
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.until("ready")
+    assert page.text == own and not page.is_blocked
+    attributes = page.js("document.querySelector('countdown-button button').getAttributeNames()")
+    assert attributes == ["aria-label"]
+    assert page.js("document.querySelector('countdown-button button').ariaLabel") == "Send it"
+
+
+def test_a_button_that_leaves_the_element_or_the_page_is_as_it_was(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page = open_page()
+    page.until("counting")
+    page.run("button.focus()")
+    look = "[button.textContent, ...button.getAttributeNames()]"
+    page.run("host.remove()")
+    assert page.js(look) == ["Send code"]
+    page.run("document.body.append(host)")
+    page.until("counting")
+    page.run("window.other = document.createElement('button'); button.replaceWith(other)")
+    eventually(lambda: page.js("other.ariaDisabled") == "true", "it has the new one")
+    assert page.js(look) == ["Send code"]
+
+
+def test_a_copy_of_a_page_that_was_offline_is_not_offline(site, open_page):
+    page = open_page()
+    page.until("ready")
+    page.run("""const copy = host.cloneNode(true)
+    copy.dataset.offline = ''
+    host.replaceWith(copy)""")
+    assert not page.is_offline
 
 
 def test_events_bubble_out_of_shadow_trees(site, open_page, client):

@@ -147,9 +147,15 @@ def test_a_contained_mask_makes_its_part_of_the_page_inert(site, open_page, clie
     assert page.js("inside.inert") and not page.js(MODAL)
     page.driver.find_element(By.ID, "below").click()
     assert page.js("clicks") == 1
+    # A copy of the page, as Turbo makes it, is inert as long as its own HUD says.
+    page.run("""const card = hud.parentNode, copy = card.cloneNode(true)
+    copy.id = 'copy'
+    card.after(copy)""")
     client("HUD", "DISMISS", "screen")
     eventually(lambda: page.hud == "hidden", "it is hidden")
     assert not page.js("inside.inert")
+    eventually(lambda: page.js("copy.querySelector('countdown-hud').dataset.state") == "hidden", "its copy, too")
+    assert not page.js("copy.querySelector('button').inert")
 
 
 def test_texts_are_never_html(site, open_page, client):

@@ -13,6 +13,9 @@ const SLACK = 200
 const PATIENCE = 1_000
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 const HIDDEN = 'svg, [hidden], [aria-hidden=true]'
+// Where a button keeps its own texts and attributes while ours are there. Its copies have it, too.
+const SAVED = 'data-countdown'
+const OURS = ['aria-disabled', 'aria-label']
 
 const two = number => String(number).padStart(2, 0)
 const clock = seconds => seconds < 3600 ? `${seconds / 60 | 0}:${two(seconds % 60)}`
@@ -27,6 +30,13 @@ function duration(seconds, language) {
   } catch {
     return new Intl.NumberFormat(undefined, format).format(value)
   }
+}
+
+function textsIn(element) {
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT)
+  const found = []
+  while (walker.nextNode()) found.push(walker.currentNode)
+  return found
 }
 
 let sheet
@@ -53,6 +63,7 @@ export class CountdownButton extends Follower {
   // The attributes of the button before ours, and its text nodes with their texts before ours.
   #attributes = {}
   #nodes = new WeakMap()
+  #isSaved = false
   // Notices that the app changes the button or its texts.
   #observer
 
@@ -93,6 +104,7 @@ export class CountdownButton extends Follower {
     super.disconnectedCallback()
     this.#observer.disconnect()
     clearTimeout(this.#timer)
+    this.#drawButton(null, false)
   }
 
   takeView({state, remaining_ms}) {
@@ -155,11 +167,9 @@ export class CountdownButton extends Follower {
     if (this.#state === 'paused') this.#longest = Math.max(this.#longest, this.#seconds)
     this.#ends = ends
     const button = this.querySelector('button, [role=button]')
-    if (button !== this.#button) {
-      this.#button = button
-      this.#attributes = {}
-    }
-    this.#drawButton(this.#announce(before))
+    if (button !== this.#button) this.#adopt(button)
+    const isAnnounced = this.#announce(before)
+    this.#drawButton(this.#seconds > 0 ? this.#fill('waiting', true) : null, this.#isBlocked, isAnnounced)
     const wait = this.#state !== 'counting' ? this.#pressed + PATIENCE - now
       : left > SLACK ? (left - SLACK) % 1_000 || 1_000 : left
     if (wait > 0 && this.isConnected) this.#timer = setTimeout(() => this.draw(), Math.ceil(wait))
@@ -185,14 +195,54 @@ export class CountdownButton extends Follower {
     if (this.#said.textContent !== text) this.#said.textContent = text
   }
 
-  #drawButton(isAnnounced) {
+  // Takes over a button. Copies of one that counted, as Turbo and `innerHTML` make them, are restored.
+  #adopt(button) {
+    this.#drawButton(null, false)
+    this.#button = button
+    this.#attributes = {}
+    this.#isSaved = false
+    try {
+      const [texts, attributes] = JSON.parse(button.getAttribute(SAVED))
+      button.normalize()
+      textsIn(button).forEach((node, index) => { node.data = texts[index] })
+      for (const name of OURS) if (name in attributes) this.#write(name, attributes[name])
+      button.removeAttribute(SAVED)
+    } catch {
+      // There is no button, or it is none of these.
+    }
+  }
+
+  #write(name, value) {
+    if (value === null) this.#button.removeAttribute(name)
+    else if (this.#button.getAttribute(name) !== value) this.#button.setAttribute(name, value)
+  }
+
+  // Parsers join texts side by side, and drop empty ones.
+  #save(isOurs) {
+    if (!isOurs) return this.#write(SAVED, null)
+    if (this.#isSaved && this.#button.hasAttribute(SAVED)) return
+    this.#isSaved = true
+    const texts = []
+    let last
+    for (const node of textsIn(this.#button)) {
+      const own = this.#ownText(node)
+      if (last && last.nextSibling === node) texts[texts.length - 1] += own
+      else texts.push(own)
+      last = node
+    }
+    this.#write(SAVED, JSON.stringify([texts.filter(Boolean), this.#attributes]))
+  }
+
+  // Shows a text on the button; null gives it back to the app.
+  #drawButton(text, isBlocked, isAnnounced) {
     const button = this.#button
     if (!button) return
-    this.#set('aria-disabled', this.#isBlocked ? 'true' : null)
-    const text = this.#seconds > 0 ? this.#fill('waiting', true) : null
+    this.#set('aria-disabled', isBlocked ? 'true' : null)
     this.#texts.forEach((node, index) => {
       const own = this.#ownText(node)
-      const shown = text === null ? own : index ? '' : text
+      // An empty text would be missing in a copy.
+      const shown = text === null ? own : index ? ' ' : text
+      if (this.#nodes.get(node)?.own !== own) this.#isSaved = false
       this.#nodes.set(node, {own, shown})
       if (node.data !== shown) node.data = shown
     })
@@ -201,6 +251,7 @@ export class CountdownButton extends Follower {
     const isFocused = button.matches(':focus')
     if (text === null || !isFocused && this.#name === null) this.#set('aria-label', null)
     else if (!isFocused || isAnnounced || !('aria-label' in this.#attributes)) this.#set('aria-label', text)
+    this.#save(isBlocked || text !== null)
     // These were our own changes.
     this.#observer.takeRecords()
   }
@@ -213,12 +264,8 @@ export class CountdownButton extends Follower {
 
   // The text nodes of the button. Frameworks find them again, as they are never replaced.
   get #texts() {
-    const walker = document.createTreeWalker(this.#button, NodeFilter.SHOW_TEXT)
-    const found = []
-    for (let node; (node = walker.nextNode());) {
-      if (this.#ownText(node).trim() && !node.parentElement.closest(HIDDEN)) found.push(node)
-    }
-    return found
+    return textsIn(this.#button)
+      .filter(node => this.#ownText(node).trim() && !node.parentElement.closest(HIDDEN))
   }
 
   #ownText(node) {
@@ -228,15 +275,16 @@ export class CountdownButton extends Follower {
 
   // Sets an attribute of the button; null gives it back to the app.
   #set(name, value) {
-    const [button, own] = [this.#button, this.#attributes]
-    if (value !== null) {
-      if (!(name in own)) own[name] = button.getAttribute(name)
-    } else if (name in own) {
-      value = own[name]
-      delete own[name]
-      if (value === null) button.removeAttribute(name)
+    const own = this.#attributes
+    if ((value !== null) !== name in own) {
+      this.#isSaved = false
+      if (value !== null) own[name] = this.#button.getAttribute(name)
+      else {
+        this.#write(name, own[name])
+        delete own[name]
+      }
     }
-    if (value !== null && button.getAttribute(name) !== value) button.setAttribute(name, value)
+    if (value !== null) this.#write(name, value)
   }
 
   #fill(name, isPadded) {

@@ -11,6 +11,8 @@ const TEXTS = {loading: 'Loading', progress: 'Progress', info: 'Information', su
 const LEVELS = ['alert', 'statusbar', 'normal']
 // The seconds without a connection after which a mask is released.
 const PATIENCE = 30
+// What a HUD over a part of the page has made inert.
+const INERT = 'data-hud-inert'
 
 const STYLE = `
   :host { display: contents }
@@ -106,6 +108,14 @@ export class CountdownHUD extends Follower {
     })
   }
 
+  connectedCallback() {
+    // A copy of the page has the marks of the one that was masked.
+    for (const other of this.parentNode.children) {
+      if (other.hasAttribute(INERT)) this.#setInert(other, false)
+    }
+    super.connectedCallback()
+  }
+
   disconnectedCallback() {
     super.disconnectedCallback()
     this.#open('none')
@@ -190,7 +200,7 @@ export class CountdownHUD extends Follower {
     if (popover.matches(':popover-open')) popover.hidePopover()
     popover.removeAttribute('open')
     if (this.#inert.length) {
-      for (const other of this.#inert.splice(0)) other.inert = false
+      for (const other of this.#inert.splice(0)) this.#setInert(other, false)
       this.#focused?.focus({preventScroll: true})
     }
     if (mode === 'none') return
@@ -203,7 +213,12 @@ export class CountdownHUD extends Follower {
     if (mode === 'popover') return
     this.#focused = document.activeElement
     this.#inert = [...this.parentNode.children].filter(other => other !== this && !other.inert)
-    for (const other of this.#inert) other.inert = true
+    for (const other of this.#inert) this.#setInert(other, true)
+  }
+
+  #setInert(other, isInert) {
+    other.inert = isInert
+    other.toggleAttribute(INERT, isInert)
   }
 }
 

@@ -272,6 +272,8 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
       delete this[name]
       this[name] = value
     }
+    // A copy of a page that was offline has it.
+    this.removeAttribute('data-offline')
     this.draw()
     this.#follow()
   }
