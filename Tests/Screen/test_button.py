@@ -75,6 +75,98 @@ def test_a_press_that_a_form_refuses_does_not_wait(site, open_page):
     assert not page.is_blocked
 
 
+@pytest.mark.parametrize("end", ["resolve", "reject", "host.pending = false"])
+def test_presses_during_a_slow_request_are_one(site, open_page, end):
+    page = open_page(script=CLOCKS)
+    page.until("ready")
+    page.run("""window.isSilent = true
+    button.addEventListener('click', () => {
+      host.pending = new Promise((resolve, reject) => Object.assign(window, {resolve, reject}))
+    })""")
+    page.press()
+    for _ in range(4):
+        page.passes(3)
+        # A timer has had its time.
+        page.driver.execute_async_script("setTimeout(arguments[0], 20)")
+        page.press()
+    assert page.js("clicks") == 1 and page.is_blocked and page.js("host.pending") is True
+    page.run(end if "=" in end else f"{end}()")
+    eventually(lambda: not page.js("host.pending"), "it is over")
+    page.passes(2)
+    page.press()
+    assert page.js("clicks") == 2
+
+
+def test_a_form_that_a_script_submits_waits_too(site, open_page, client):
+    page = open_page()
+    page.until("ready")
+    page.run("""window.sent = 0
+    window.isSilent = true
+    const form = window.form = document.createElement('form')
+    form.onsubmit = event => { sent++; event.preventDefault() }
+    host.replaceWith(form)
+    form.append(host)""")
+    page.until("ready")
+    # A press has one submit, whatever its listeners do later.
+    page.run("button.click(); form.requestSubmit(); form.requestSubmit(button)")
+    assert page.js("sent") == 1
+    eventually(lambda: not page.is_blocked, "it can be pressed")
+    page.run("form.requestSubmit(); form.requestSubmit()")
+    assert page.js("sent") == 2
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
+    page.run("form.requestSubmit(); form.requestSubmit(button)")
+    assert page.js("sent") == 2
+    # Another button of the form is none of its business.
+    page.run("""const other = document.createElement('button')
+    form.append(other)
+    form.requestSubmit(other)""")
+    assert page.js("sent") == 3
+
+
+@pytest.mark.parametrize("button", [
+    '<input type="submit" value="Send code">', '<input type="button" value="Send code">',
+    "<x-button>Send code</x-button>", '<a role="button" href="#">Send code</a>',
+])  # fmt: skip
+def test_other_elements_that_are_buttons_count_too(site, open_page, client, button):
+    site.pages["/"] = site.pages["/"].replace("<button>Send code</button>", button).replace(
+        "host.querySelector('button')", "host.firstElementChild")
+    page = open_page()
+    page.until("ready")
+    shown = "(button.value || button.textContent)"
+    page.run("isSilent = true; button.click(); button.click()")
+    assert page.js("clicks") == 1
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
+    assert page.js(shown).startswith("Send code in ")
+    assert page.js("button.ariaDisabled") == "true" and not page.warnings()
+    page.run("button.click()")
+    assert page.js("clicks") == 1
+    # The app may change its texts meanwhile.
+    page.run("if (button.value) button.value = 'Resend'; else button.firstChild.data = 'Resend'")
+    eventually(lambda: page.js(shown).startswith("Resend in "), "it has the new label")
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.until("ready")
+    assert page.js(shown) == "Resend" and page.js("button.ariaDisabled") is None
+
+
+def test_a_button_that_cannot_be_pressed_looks_so(site, open_page, client):
+    page = open_page()
+    page.until("ready")
+    look = "['filter', 'color', 'cursor'].map(name => getComputedStyle(button)[name])"
+    ready = page.js(look)
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
+    assert page.js(look)[0] != ready[0] and page.js(look)[2] == "not-allowed"
+    features = [{"name": "forced-colors", "value": "active"}]
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    page.run("""const gray = document.createElement('i')
+    gray.style.color = 'GrayText'
+    document.body.append(gray)
+    window.gray = getComputedStyle(gray).color""")
+    assert page.js(look)[1] == page.js("gray")
+
+
 # Display
 
 

@@ -12,6 +12,8 @@ export interface CountdownView {
 export interface CountdownButtonAttributes extends FollowerAttributes {
   /** The first view, from the server that renders the page; as an attribute, it is JSON. */
   view?: string | CountdownView
+  /** Whether a request of the app is under way; as a property, also a promise that ends with it. */
+  pending?: boolean | string
   /** The text while it counts. Default: `{label} in {time}`. */
   waiting?: string
   /** What screen readers say while it counts. Default: `{duration} left`. */
@@ -28,6 +30,8 @@ export declare class CountdownButton extends Follower {
   seconds: number
   get view(): string | null
   set view(value: string | CountdownView | null)
+  get pending(): boolean
+  set pending(value: boolean | string | PromiseLike<unknown> | null)
   waiting: string | null
   left: string | null
   ready: string | null

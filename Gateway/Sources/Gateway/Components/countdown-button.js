@@ -2,7 +2,7 @@
 //
 // Shows a countdown on the app's own button, which cannot be pressed meanwhile. Without a ticket or a
 // gateway, the button stays as it is. docs/reference/web.md describes the attributes.
-import {Follower, define, warn} from './countdown-stream.js'
+import {Follower, define, isOn, warn, write} from './countdown-stream.js'
 
 const TEXTS = {waiting: '{label} in {time}', left: '{duration} left', ready: '{label} is available'}
 // The seconds left at which screen readers announce the time.
@@ -15,7 +15,8 @@ const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 const HIDDEN = 'svg, [hidden], [aria-hidden=true]'
 // Where a button keeps its own texts and attributes while ours are there. Its copies have it, too.
 const SAVED = 'data-countdown'
-const OURS = ['aria-disabled', 'aria-label']
+const OURS = ['aria-disabled', 'aria-label', 'value']
+const BUTTON = 'button, [role=button], input:is([type=submit], [type=button])'
 
 const two = number => String(number).padStart(2, 0)
 const clock = seconds => seconds < 3600 ? `${seconds / 60 | 0}:${two(seconds % 60)}`
@@ -42,7 +43,8 @@ function textsIn(element) {
 let sheet
 
 export class CountdownButton extends Follower {
-  static observedAttributes = ['alias', 'ticket', 'gateway', 'view', ...Object.keys(TEXTS)]
+  static observedAttributes = ['alias', 'ticket', 'gateway', 'view', 'pending', ...Object.keys(TEXTS)]
+  static flags = ['pending']
 
   // For reading. Frameworks may write them, which has no effect.
   state = 'unknown'
@@ -53,6 +55,10 @@ export class CountdownButton extends Follower {
   #message = null
   #isLive = false
   #pressed = -Infinity
+  // Whether the submit of a press is still to come.
+  #isSubmitting = false
+  // The request of a press.
+  #request = null
   #announced = Infinity
   #ends = 0
   // The seconds at the start.
@@ -62,6 +68,7 @@ export class CountdownButton extends Follower {
   #button = null
   // The attributes of the button before ours, and its text nodes with their texts before ours.
   #attributes = {}
+  #shown = {}
   #nodes = new WeakMap()
   #isSaved = false
   // Notices that the app changes the button or its texts.
@@ -73,6 +80,12 @@ export class CountdownButton extends Follower {
       const path = event.composedPath()
       path.find(node => node instanceof CountdownButton)?.#click(event, path)
     }, true)
+    // Scripts submit forms without a press.
+    globalThis.addEventListener?.('submit', event => {
+      const button = event.submitter ?? [...event.target.elements].find(one => one.type === 'submit')
+      const host = button?.closest('countdown-button')
+      if (host instanceof CountdownButton && button === host.#button) host.#submit(event)
+    }, true)
   }
 
   constructor() {
@@ -82,7 +95,11 @@ export class CountdownButton extends Follower {
       sheet = new CSSStyleSheet()
       sheet.replaceSync(`
         ::slotted(*) { font-variant-numeric: tabular-nums; touch-action: manipulation }
-        ::slotted([aria-disabled=true]) { cursor: not-allowed }
+        ::slotted([aria-disabled=true]) { cursor: not-allowed; filter: grayscale(1) contrast(.75) }
+        @media (forced-colors: active) {
+          ::slotted([aria-disabled=true]) { color: GrayText !important; border-color: GrayText !important;
+            filter: none }
+        }
         span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }`)
     }
     const root = this.attachShadow({mode: 'open'})
@@ -107,6 +124,23 @@ export class CountdownButton extends Follower {
     this.#drawButton(null, false)
   }
 
+  // Whether a request of the app is under way. A promise says when it is over.
+  get pending() {
+    return isOn(this, 'pending')
+  }
+
+  set pending(value) {
+    const request = this.#request = value?.then ? value : null
+    write(this, 'pending', !!request || value)
+    const end = time => {
+      if (this.#request !== request) return
+      this.#pressed = time
+      this.pending = false
+    }
+    // The event may come a moment later.
+    request?.then(() => end(performance.now()), () => end(-Infinity))
+  }
+
   takeView({state, remaining_ms}) {
     if (this.#isLive && !this.hasAttribute('data-offline')) return
     this.#message = {state, remaining_ms, ends: performance.now() + remaining_ms}
@@ -125,6 +159,7 @@ export class CountdownButton extends Follower {
       this.#message = message
       this.#isLive = true
       this.#pressed = -Infinity
+      this.#isSubmitting = false
       this.draw()
       if (!this.#button) warn('put a <button> into <countdown-button>')
     }
@@ -133,17 +168,30 @@ export class CountdownButton extends Follower {
 
   #click(event, path) {
     if (!path.includes(this.#button)) return
+    const isValid = !this.#button.matches('form:invalid [type=submit], form:invalid button:not([type])')
+    if (this.#press(event, isValid)) this.#isSubmitting = true
+  }
+
+  #submit(event) {
+    if (!this.#isSubmitting) this.#press(event, true)
+    this.#isSubmitting = false
+  }
+
+  // Returns whether the button can be pressed.
+  #press(event, isValid) {
     // The timer may be late.
     this.draw()
     if (this.#isBlocked) {
       event.stopImmediatePropagation()
       event.preventDefault()
-    } else if (this.#state === 'ready' && !this.hasAttribute('data-offline')
-      && !this.#button.matches('form:invalid [type=submit], form:invalid button:not([type])')) {
+      return false
+    }
+    if (this.#state === 'ready' && isValid && !this.hasAttribute('data-offline')) {
       // A second press before the countdown starts would be one too many.
       this.#pressed = performance.now()
       this.draw()
     }
+    return true
   }
 
   draw() {
@@ -157,7 +205,7 @@ export class CountdownButton extends Follower {
     if (isUnknown) left = 0
     this.state = this.#state = isUnknown ? 'unknown' : left > 0 ? state : 'ready'
     this.seconds = this.#seconds = left > 0 ? Math.max(Math.ceil((left - SLACK) / 1_000), 1) : 0
-    this.#isBlocked = left > 0 || now - this.#pressed < PATIENCE
+    this.#isBlocked = left > 0 || now - this.#pressed < PATIENCE || this.pending
     if (this.getAttribute('data-state') !== this.#state) this.setAttribute('data-state', this.#state)
     // A start, or a later end.
     if (this.#state === 'counting' && (before !== 'counting' || ends > this.#ends + 500)) {
@@ -166,7 +214,9 @@ export class CountdownButton extends Follower {
     }
     if (this.#state === 'paused') this.#longest = Math.max(this.#longest, this.#seconds)
     this.#ends = ends
-    const button = this.querySelector('button, [role=button]')
+    const button = this.querySelector(BUTTON)
+      // A design system has buttons of its own.
+      ?? [...this.querySelectorAll('*')].find(one => one.localName.includes('-')) ?? null
     if (button !== this.#button) this.#adopt(button)
     const isAnnounced = this.#announce(before)
     this.#drawButton(this.#seconds > 0 ? this.#fill('waiting', true) : null, this.#isBlocked, isAnnounced)
@@ -251,6 +301,7 @@ export class CountdownButton extends Follower {
     const isFocused = button.matches(':focus')
     if (text === null || !isFocused && this.#name === null) this.#set('aria-label', null)
     else if (!isFocused || isAnnounced || !('aria-label' in this.#attributes)) this.#set('aria-label', text)
+    if (button.matches('input')) this.#set('value', text)
     this.#save(isBlocked || text !== null)
     // These were our own changes.
     this.#observer.takeRecords()
@@ -258,8 +309,13 @@ export class CountdownButton extends Follower {
 
   // The name that the app gives its button; null if there is only the text.
   get #name() {
-    return 'aria-label' in this.#attributes ? this.#attributes['aria-label']
-      : this.#button.getAttribute('aria-label')
+    return this.#own('aria-label')
+  }
+
+  // What the app gives an attribute of its button.
+  #own(name) {
+    const now = this.#button.getAttribute(name)
+    return name in this.#attributes && now === this.#shown[name] ? this.#attributes[name] : now
   }
 
   // The text nodes of the button. Frameworks find them again, as they are never replaced.
@@ -275,22 +331,20 @@ export class CountdownButton extends Follower {
 
   // Sets an attribute of the button; null gives it back to the app.
   #set(name, value) {
-    const own = this.#attributes
-    if ((value !== null) !== name in own) {
-      this.#isSaved = false
-      if (value !== null) own[name] = this.#button.getAttribute(name)
-      else {
-        this.#write(name, own[name])
-        delete own[name]
-      }
-    }
-    if (value !== null) this.#write(name, value)
+    const attributes = this.#attributes
+    if (value === null && !(name in attributes)) return
+    const own = this.#own(name)
+    if (attributes[name] !== own) this.#isSaved = false
+    if (value === null) delete attributes[name]
+    else attributes[name] = own
+    this.#shown[name] = value
+    this.#write(name, value ?? own)
   }
 
   #fill(name, isPadded) {
     const seconds = this.#seconds
     const text = this.getAttribute(name) ?? TEXTS[name]
-    const label = this.#name ?? this.#texts.map(node => this.#ownText(node).trim()).join(' ')
+    const label = this.#name ?? (this.#own('value') || this.#texts.map(node => this.#ownText(node).trim()).join(' '))
     // As in <bdi>, and only where directions meet.
     const isolate = RIGHT_TO_LEFT.test(text + label) ? part => `\u2068${part}\u2069` : part => part
     // Figure spaces keep the width when there is a digit less.

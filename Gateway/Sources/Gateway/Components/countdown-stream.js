@@ -318,16 +318,23 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
   }
 }
 
+// Whether an attribute without a value is there. React 18 writes `false`.
+export const isOn = (element, name) => (element.getAttribute(name) ?? 'false') !== 'false'
+
+// Writes a property into its attribute.
+export function write(element, name, value) {
+  if (value == null || value === false) element.removeAttribute(name)
+  else element.setAttribute(name, value === true ? '' : typeof value === 'object' ? JSON.stringify(value) : value)
+}
+
 // Defines an element, with a property for each attribute. Another version may be there already.
 export function define(name, element) {
   for (const attribute of element.observedAttributes) {
+    if (Object.hasOwn(element.prototype, attribute)) continue
     Object.defineProperty(element.prototype, attribute, {
       configurable: true, enumerable: true,
       get() { return this.getAttribute(attribute) },
-      set(value) {
-        if (value == null) this.removeAttribute(attribute)
-        else this.setAttribute(attribute, typeof value === 'object' ? JSON.stringify(value) : value)
-      },
+      set(value) { write(this, attribute, value) },
     })
   }
   if (globalThis.customElements && !customElements.get(name)) customElements.define(name, element)
