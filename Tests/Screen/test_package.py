@@ -73,8 +73,7 @@ def test_the_manifest_and_the_types_have_every_attribute():
         types = file.with_suffix(".d.ts").read_text()
         reference = WEB.read_text()
         named = [one["name"] for one in element["attributes"]]
-        # CSS alone knows `contained`.
-        assert set(named) - {"contained"} == set(observed)
+        assert set(named) == set(observed)
         for name in named:
             assert f"`{name}`" in reference, name
             if name not in ("alias", "ticket", "gateway"):

@@ -18,6 +18,8 @@ export interface CountdownButtonAttributes extends FollowerAttributes {
   waiting?: string
   /** What screen readers say while it counts. Default: `{duration} left`. */
   left?: string
+  /** What screen readers say at a pause. Default: `Paused, {duration} left`. */
+  paused?: string
   /** What screen readers say at the end. Default: `{label} is available`. */
   ready?: string
 }
@@ -34,6 +36,7 @@ export declare class CountdownButton extends Follower {
   set pending(value: boolean | string | PromiseLike<unknown> | null)
   waiting: string | null
   left: string | null
+  paused: string | null
   ready: string | null
 }
 

@@ -2,9 +2,10 @@
 //
 // Shows a countdown on the app's own button, which cannot be pressed meanwhile. Without a ticket or a
 // gateway, the button stays as it is. docs/reference/web.md describes the attributes.
-import {Follower, define, isOn, warn, write} from './countdown-stream.js'
+import {Follower, define, format, isOn, warn, write} from './countdown-stream.js'
 
-const TEXTS = {waiting: '{label} in {time}', left: '{duration} left', ready: '{label} is available'}
+const TEXTS = {waiting: '{label} in {time}', left: '{duration} left', ready: '{label} is available',
+  paused: 'Paused, {duration} left'}
 // The seconds left at which screen readers announce the time.
 const ANNOUNCED = [30, 10]
 // The time that a message takes to arrive must not show as another second, in milliseconds.
@@ -22,15 +23,9 @@ const two = number => String(number).padStart(2, 0)
 const clock = seconds => seconds < 3600 ? `${seconds / 60 | 0}:${two(seconds % 60)}`
   : `${seconds / 3600 | 0}:${two((seconds / 60 | 0) % 60)}:${two(seconds % 60)}`
 
-function duration(seconds, language) {
+function duration(element, seconds) {
   const [size, unit] = seconds < 120 ? [1, 'second'] : seconds < 7200 ? [60, 'minute'] : [3600, 'hour']
-  const format = {style: 'unit', unit, unitDisplay: 'long'}
-  const value = Math.ceil(seconds / size)
-  try {
-    return new Intl.NumberFormat(language, format).format(value)
-  } catch {
-    return new Intl.NumberFormat(undefined, format).format(value)
-  }
+  return format(element, Math.ceil(seconds / size), {style: 'unit', unit, unitDisplay: 'long'})
 }
 
 function textsIn(element) {
@@ -44,7 +39,6 @@ let sheet
 
 export class CountdownButton extends Follower {
   static observedAttributes = ['alias', 'ticket', 'gateway', 'view', 'pending', ...Object.keys(TEXTS)]
-  static flags = ['pending']
 
   // For reading. Frameworks may write them, which has no effect.
   state = 'unknown'
@@ -229,7 +223,7 @@ export class CountdownButton extends Follower {
   #announce(before) {
     const [state, seconds] = [this.#state, this.#seconds]
     if (state !== 'counting') {
-      if (state !== before) this.#say(before === 'counting' && state === 'ready' ? 'ready' : null)
+      if (state !== before) this.#say(state === 'paused' || before === 'counting' && state === 'ready' ? state : null)
       return false
     }
     const isDue = this.#announced === Infinity
@@ -356,7 +350,7 @@ export class CountdownButton extends Follower {
       case 'seconds': return pad(seconds => seconds)
       case 'time': return pad(clock)
       case 'duration':
-        return isolate(duration(seconds, this.closest('[lang]')?.lang || document.documentElement.lang))
+        return isolate(duration(this, seconds))
       default: return all
       }
     })

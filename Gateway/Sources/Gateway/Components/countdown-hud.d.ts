@@ -3,7 +3,7 @@ import type {Follower, FollowerAttributes, Message} from './countdown-stream.js'
 /** What `HUD GET` replies; these fields suffice. */
 export interface HUDView {
   state: 'hidden' | 'waiting' | 'appearing' | 'visible' | 'disappearing'
-  mask?: 'none' | 'clear' | 'black' | 'gradient'
+  mask?: 'none' | 'clear' | 'black' | 'gradient' | 'custom'
   kind?: 'loading' | 'progress' | 'info' | 'success' | 'error'
   status?: string | null
   fraction?: number | null
@@ -34,6 +34,8 @@ export declare class CountdownHUD extends Follower {
   set view(value: string | HUDView | null)
   get patience(): string | null
   set patience(value: string | number | null)
+  get contained(): boolean
+  set contained(value: boolean | string | null)
   loading: string | null
   progress: string | null
   info: string | null

@@ -318,6 +318,20 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
   }
 }
 
+const formats = new Map()
+
+// Returns a number as text, in the language of an element.
+export function format(element, value, options) {
+  const language = element.closest('[lang]')?.lang || document.documentElement.lang || 'en'
+  const key = language + JSON.stringify(options)
+  if (!formats.has(key)) {
+    // Nobody knows some languages.
+    const make = language => formats.set(key, new Intl.NumberFormat(language, options))
+    try { make(language) } catch { make('en') }
+  }
+  return formats.get(key).format(value)
+}
+
 // Whether an attribute without a value is there. React 18 writes `false`.
 export const isOn = (element, name) => (element.getAttribute(name) ?? 'false') !== 'false'
 
@@ -333,7 +347,7 @@ export function define(name, element) {
     if (Object.hasOwn(element.prototype, attribute)) continue
     Object.defineProperty(element.prototype, attribute, {
       configurable: true, enumerable: true,
-      get() { return this.getAttribute(attribute) },
+      get() { return element.flags?.includes(attribute) ? isOn(this, attribute) : this.getAttribute(attribute) },
       set(value) { write(this, attribute, value) },
     })
   }
