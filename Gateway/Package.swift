@@ -40,12 +40,14 @@ let package = Package(
       ],
       // Self-hosters and the package for npm have these files; the gateway serves the scripts.
       exclude: [
-        "countdown-button.d.ts", "countdown-hud.d.ts", "countdown-stream.d.ts",
+        "countdown-button.d.ts", "countdown-hud.d.ts", "countdown-languages.d.ts",
+        "countdown-stream.d.ts",
         "custom-elements.json", "react-18.d.ts", "react.d.ts", "vue.d.ts",
       ].map { "Components/\($0)" },
       resources: [
         .embedInCode("Pages"), .embedInCode("Components/countdown-button.js"),
         .embedInCode("Components/countdown-hud.js"),
+        .embedInCode("Components/countdown-languages.js"),
         .embedInCode("Components/countdown-stream.js"),
       ],
       swiftSettings: settings),

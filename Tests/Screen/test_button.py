@@ -234,6 +234,67 @@ def test_texts_have_hours_plurals_and_languages(open_page, app, client):
     eventually(lambda: page.js(f"{host}.textContent").rstrip(" ").endswith("\u20079"), "it shows 9")
 
 
+LANGUAGES = """<!doctype html><html lang="en"><title>Languages</title>
+<script type="module" src="/static/1/countdown-languages.js"></script>
+<script type="module" src="/static/1/countdown-button.js"></script>
+<script type="module" src="/static/1/countdown-hud.js"></script>
+<countdown-button><button>OK</button></countdown-button>
+<countdown-hud></countdown-hud>"""
+
+
+def test_a_language_has_all_words_and_one_script_of_digits(app, open_page):
+    app.pages["/"] = LANGUAGES
+    page = open_page(script=CLOCKS)
+    page.run("window.host = document.querySelector('countdown-button')")
+    page.until("unknown")
+
+    def shown(language, seconds, state="counting"):
+        page.run(f"""document.documentElement.lang = '{language}'
+        host.view = {{state: 'ready'}}
+        host.view = {{state: '{state}', remaining_ms: {seconds * 1_000}}}""")
+        return page.text.replace("\u2007", "").replace("\u00a0", " "), page.said.replace("\u00a0", " ")
+
+    assert shown("de", 90) == ("OK in 1:30", "Noch 90 Sekunden")
+    assert shown("de-AT", 90, "paused") == ("OK in 1:30", "Angehalten, noch 90 Sekunden")
+    assert shown("en", 93_784) == ("OK in 1 day 2:03:04", "27 hours left")
+    assert shown("da", 2 * 86_400) == ("OK om 2 dage 0:00:00", "2 dage tilbage")
+    # Digits are of one script.
+    text, said = shown("ar-EG", 90)
+    assert text == "OK in ١:٣٠" and "٩٠" in said and not set("0123456789") & set(text + said)
+    # Nothing is left out, or in English.
+    words = page.driver.execute_async_script(
+        "import('/static/1/countdown-stream.js').then(it => arguments[0](it.words))")
+    names = set(page.js("[host, document.querySelector('countdown-hud')]"
+                        ".flatMap(one => Object.keys(one.constructor.texts))"))  # fmt: skip
+    assert len(words) == 9 and all(set(its) == names for its in words.values())
+    for its in words.values():
+        for name, text in its.items():
+            needed = {"waiting": "label time", "left": "duration", "ready": "label", "paused": "duration"}
+            assert all("{%s}" % one in text for one in needed.get(name, "").split()), text
+    page.run("""document.documentElement.lang = 'fr'
+    document.querySelector('countdown-hud').view = {state: 'visible', kind: 'loading'}""")
+    assert page.part("panel").get_attribute("textContent") == "Chargement"
+
+
+@pytest.mark.parametrize("inside, label, shown", [
+    ("Send <b>it</b>", "Send it", "Send <b>it in 1:30</b>"),
+    ("Send <span>3</span>", "Send", "Send in 1:30 <span>3</span>"),
+    ("<i>✉</i> <span>Send</span> <em>3</em>", "Send", "<i>✉</i> <span>Send in 1:30</span> <em>3</em>"),
+    ("<b>1</b>", "1", "<b>1 in 1:30</b>"),
+])  # fmt: skip
+def test_markup_and_badges_inside_the_button_stay(app, open_page, inside, label, shown):
+    app.pages["/"] = LANGUAGES.replace(">OK<", f">{inside}<")
+    page = open_page(script=CLOCKS)
+    page.until("unknown")
+    page.run("""window.host = document.querySelector('countdown-button')
+    host.view = {state: 'counting', remaining_ms: 90_000}""")
+    assert page.js("host.firstElementChild.innerHTML") == shown
+    page.run("host.ready = '<{label}>'; skew += 90_000")
+    page.until("ready")
+    assert page.js("host.firstElementChild.innerHTML") == inside
+    assert page.said == f"<{label}>"
+
+
 def test_screen_readers_are_told_at_the_start_at_30_at_10_and_at_the_end(open_page, app):
     app.pages["/"] = """<!doctype html><html lang="en"><title>Texts</title>
     <script type="module" src="/static/1/countdown-button.js"></script>

@@ -27,6 +27,7 @@ struct Page: Sendable {
   static let components: [String: Page] = [
     "countdown-button.js": script(PackageResources.countdown_button_js),
     "countdown-hud.js": script(PackageResources.countdown_hud_js),
+    "countdown-languages.js": script(PackageResources.countdown_languages_js),
     "countdown-stream.js": script(PackageResources.countdown_stream_js + home),
   ]
 

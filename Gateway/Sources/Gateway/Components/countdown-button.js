@@ -6,6 +6,7 @@ import {Follower, define, format, isOn, warn, write} from './countdown-stream.js
 
 const TEXTS = {waiting: '{label} in {time}', left: '{duration} left', ready: '{label} is available',
   paused: 'Paused, {duration} left'}
+const DAY = 86_400
 // The seconds left at which screen readers announce the time.
 const ANNOUNCED = [30, 10]
 // The time that a message takes to arrive must not show as another second, in milliseconds.
@@ -19,13 +20,20 @@ const SAVED = 'data-countdown'
 const OURS = ['aria-disabled', 'aria-label', 'value']
 const BUTTON = 'button, [role=button], input:is([type=submit], [type=button])'
 
-const two = number => String(number).padStart(2, 0)
-const clock = seconds => seconds < 3600 ? `${seconds / 60 | 0}:${two(seconds % 60)}`
-  : `${seconds / 3600 | 0}:${two((seconds / 60 | 0) % 60)}:${two(seconds % 60)}`
+const plain = (element, value, minimumIntegerDigits = 1) =>
+  format(element, value, {minimumIntegerDigits, useGrouping: false})
+const inUnit = (element, value, unit, unitDisplay) => format(element, value, {style: 'unit', unit, unitDisplay})
+
+function clock(element, seconds) {
+  const parts = [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60].slice(seconds < 3600)
+  const time = parts.map((part, index) => plain(element, part | 0, index ? 2 : 1)).join(':')
+  return seconds < DAY ? time : `${inUnit(element, seconds / DAY | 0, 'day', 'short')} ${time}`
+}
 
 function duration(element, seconds) {
-  const [size, unit] = seconds < 120 ? [1, 'second'] : seconds < 7200 ? [60, 'minute'] : [3600, 'hour']
-  return format(element, Math.ceil(seconds / size), {style: 'unit', unit, unitDisplay: 'long'})
+  const [size, unit] = seconds < 120 ? [1, 'second'] : seconds < 7200 ? [60, 'minute']
+    : seconds < 2 * DAY ? [3600, 'hour'] : [DAY, 'day']
+  return inUnit(element, Math.ceil(seconds / size), unit, 'long')
 }
 
 function textsIn(element) {
@@ -39,6 +47,8 @@ let sheet
 
 export class CountdownButton extends Follower {
   static observedAttributes = ['alias', 'ticket', 'gateway', 'view', 'pending', ...Object.keys(TEXTS)]
+
+  static texts = TEXTS
 
   // For reading. Frameworks may write them, which has no effect.
   state = 'unknown'
@@ -235,7 +245,7 @@ export class CountdownButton extends Follower {
   }
 
   #say(name) {
-    const text = name && this.#button ? this.#fill(name) : ''
+    const text = name && this.#button ? this.#fill(name).join(this.#label) : ''
     if (this.#said.textContent !== text) this.#said.textContent = text
   }
 
@@ -277,15 +287,18 @@ export class CountdownButton extends Follower {
     this.#write(SAVED, JSON.stringify([texts.filter(Boolean), this.#attributes]))
   }
 
-  // Shows a text on the button; null gives it back to the app.
-  #drawButton(text, isBlocked, isAnnounced) {
+  // Shows a text around the label of the button; null gives it back to the app.
+  #drawButton(parts, isBlocked, isAnnounced) {
     const button = this.#button
     if (!button) return
     this.#set('aria-disabled', isBlocked ? 'true' : null)
-    this.#texts.forEach((node, index) => {
+    const text = parts && parts.join(this.#label)
+    this.#texts.forEach((node, index, all) => {
       const own = this.#ownText(node)
+      const [, before, label, after] = own.match(/^(\s*)(.*?)(\s*)$/s)
       // An empty text would be missing in a copy.
-      const shown = text === null ? own : index ? ' ' : text
+      const shown = !parts ? own : parts[2] ?? parts.length < 2 ? index ? ' ' : text
+        : before + (index ? '' : parts[0]) + label + (all[index + 1] ? '' : parts[1]) + after
       if (this.#nodes.get(node)?.own !== own) this.#isSaved = false
       this.#nodes.set(node, {own, shown})
       if (node.data !== shown) node.data = shown
@@ -312,10 +325,17 @@ export class CountdownButton extends Follower {
     return name in this.#attributes && now === this.#shown[name] ? this.#attributes[name] : now
   }
 
-  // The text nodes of the button. Frameworks find them again, as they are never replaced.
+  // The text nodes of the label. Frameworks find them again, as they are never replaced.
   get #texts() {
-    return textsIn(this.#button)
+    const all = textsIn(this.#button)
       .filter(node => this.#ownText(node).trim() && !node.parentElement.closest(HIDDEN))
+    // A badge has no letters.
+    const found = all.filter(node => node.parentNode === this.#button || /\p{L}/u.test(this.#ownText(node)))
+    return found[0] ? found : all
+  }
+
+  get #label() {
+    return this.#name ?? (this.#own('value') || this.#texts.map(node => this.#ownText(node).trim()).join(' '))
   }
 
   #ownText(node) {
@@ -335,25 +355,20 @@ export class CountdownButton extends Follower {
     this.#write(name, value ?? own)
   }
 
+  // Returns what is around the label in a text.
   #fill(name, isPadded) {
-    const seconds = this.#seconds
-    const text = this.getAttribute(name) ?? TEXTS[name]
-    const label = this.#name ?? (this.#own('value') || this.#texts.map(node => this.#ownText(node).trim()).join(' '))
+    const text = this.text(name)
     // As in <bdi>, and only where directions meet.
-    const isolate = RIGHT_TO_LEFT.test(text + label) ? part => `\u2068${part}\u2069` : part => part
-    // Figure spaces keep the width when there is a digit less.
-    const pad = format => isolate(isPadded
-      ? String(format(seconds)).padStart(String(format(this.#longest)).length, '\u2007') : format(seconds))
-    return text.replace(/\{(\w+)\}/g, (all, name) => {
-      switch (name) {
-      case 'label': return isolate(label)
-      case 'seconds': return pad(seconds => seconds)
-      case 'time': return pad(clock)
-      case 'duration':
-        return isolate(duration(this, seconds))
-      default: return all
-      }
-    })
+    const [open, close] = RIGHT_TO_LEFT.test(text + this.#label) ? '\u2068\u2069' : ['', '']
+    return text.replaceAll('{label}', `${open}{label}${close}`).split('{label}').map(part =>
+      part.replace(/\{(\w+)\}/g, (all, name) => {
+        const format = {seconds: plain, time: clock, duration}[name]
+        if (!format) return all
+        const shown = format(this, this.#seconds)
+        // Figure spaces keep the width when there is a digit less.
+        const width = isPadded && name !== 'duration' ? format(this, this.#longest).length : 0
+        return open + shown.padStart(width, '\u2007') + close
+      }))
   }
 }
 

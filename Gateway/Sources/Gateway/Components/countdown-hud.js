@@ -55,6 +55,7 @@ const element = (name, attributes, ...children) => {
 
 export class CountdownHUD extends Follower {
   static observedAttributes = ['alias', 'ticket', 'gateway', 'view', 'patience', 'contained', ...Object.keys(TEXTS)]
+  static texts = TEXTS
   static flags = ['contained']
 
   #views = new Map()
@@ -184,7 +185,6 @@ export class CountdownHUD extends Follower {
     const {state, mask = 'none', kind = 'loading', status, fraction} = view
     // While it is lost, only a mask is worth a message.
     const isReleased = this.#isLost && mask !== 'none'
-    const text = name => this.getAttribute(name) ?? TEXTS[name]
     for (const [name, value] of Object.entries({state, mask, kind})) this.setAttribute(`data-${name}`, value)
     this.toggleAttribute('data-released', isReleased)
     const {spinner, icon, progress, status: shown, name} = this.#parts
@@ -198,9 +198,9 @@ export class CountdownHUD extends Follower {
       progress.setAttribute('aria-valuetext', format(this, fraction, {style: 'percent'}))
     }
     // Keeps the text of a HUD that is already hidden.
-    if (state !== 'hidden') shown.textContent = isReleased ? text('lost') : status ?? ''
+    if (state !== 'hidden') shown.textContent = isReleased ? this.text('lost') : status ?? ''
     shown.hidden = !shown.textContent
-    const label = shown.textContent || (text(kind) ?? text('loading'))
+    const label = shown.textContent || (this.text(kind) ?? this.text('loading'))
     name.textContent = shown.textContent ? '' : label
     progress.setAttribute('aria-label', label)
     this.#dialog.setAttribute('aria-label', label)

@@ -26,6 +26,9 @@ export declare function follow(source: Source, alias: string, body: (message: Me
 /** Returns the addresses in an element's attributes. */
 export declare function source(element: Element): Source
 
+/** The words of the components by language, then by attribute. */
+export declare const words: Record<string, Record<string, string>>
+
 /** The attributes of all components. */
 export interface FollowerAttributes {
   /** The name of the channel in the ticket. */

@@ -301,6 +301,13 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
     this.draw()
   }
 
+  // Returns a text: of the app, in the element's language, or in English.
+  text(name) {
+    const language = languageOf(this)
+    return this.getAttribute(name) ?? (words[language] ?? words[language.split('-')[0]])?.[name]
+      ?? this.constructor.texts[name]
+  }
+
   // Several attributes may change together.
   #follow() {
     if (this.#isAsked) return
@@ -320,9 +327,13 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
 
 const formats = new Map()
 
+// The words of countdown-languages.js.
+export const words = {}
+const languageOf = element => element.closest('[lang]')?.lang || document.documentElement.lang || 'en'
+
 // Returns a number as text, in the language of an element.
 export function format(element, value, options) {
-  const language = element.closest('[lang]')?.lang || document.documentElement.lang || 'en'
+  const language = languageOf(element)
   const key = language + JSON.stringify(options)
   if (!formats.has(key)) {
     // Nobody knows some languages.
