@@ -359,27 +359,103 @@ def test_an_unknown_alias_is_said_once_and_leaves_the_button_usable(site, open_p
 # Pages
 
 
-def test_seven_tabs_over_http_1(site, open_page):
+def test_twenty_tabs_share_a_stream(site, open_page, client):
     page = open_page()
     page.until("ready")
-    driver = page.driver
-    first = driver.current_window_handle
-    for _ in range(5):
+    driver, channel = page.driver, f"countdown:{PHONE}"
+    for _ in range(19):
         driver.switch_to.new_window("tab")
         driver.get(site.origin)
         page.until("ready")
+    tabs = driver.window_handles
+    streams = "countdown_gateway_streams"
+
+    def figure():
+        text = site.gateway.admin.ask("/metrics")[2]
+        return [line.split()[1] for line in text.splitlines() if line.startswith(f"{streams} ")]
+
+    assert figure() == ["1"] and len(tabs) == 20
+    # A press in one of them is known in all.
+    page.press()
+    for tab in tabs:
+        driver.switch_to.window(tab)
+        page.until("counting")
+        assert not page.is_offline and 0 < page.seconds() <= 600
+    # The one that reads goes; another one goes on, and all hear of it.
+    driver.switch_to.window(tabs[0])
+    driver.close()
+    driver.switch_to.window(tabs[19])
+    eventually(lambda: figure() == ["1"], "another tab reads")
+    client("COUNTDOWN", "CANCEL", PHONE)
+    for tab in tabs[1:]:
+        driver.switch_to.window(tab)
+        page.until("ready")
+    # So does the loss of the connection.
+    site.gateway.stop()
+    for tab in tabs[1::6]:
+        driver.switch_to.window(tab)
+        eventually(lambda: page.is_offline, "it knows")
+    site.gateway.start()
+    for tab in tabs[1::6]:
+        driver.switch_to.window(tab)
+        eventually(lambda: not page.is_offline, "it follows again")
+    assert client("PUBSUB", "NUMSUB", channel)[1] == 1
+
+
+def test_tabs_of_two_users_share_nothing(site, open_page, client):
+    page = open_page()
+    page.until("ready")
+    site.watch = {"resend": "countdown:other"}
+    client("COUNTDOWN", "START", "other", "COUNT", "600")
+    page.driver.switch_to.new_window("tab")
+    page.driver.get(site.origin)
+    page.until("counting")
+    page.driver.switch_to.window(page.driver.window_handles[0])
+    assert page.state == "ready"
+
+
+def test_a_tab_that_nobody_sees_closes_its_stream_and_catches_up(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page = open_page(script=CLOCKS + """
+    Object.defineProperty(Document.prototype, 'hidden', {get: () => !!window.isHidden})
+    window.see = isSeen => {
+      window.isHidden = !isSeen
+      document.dispatchEvent(new Event('visibilitychange'))
+    }""")
+    counting(page)
+    channel = f"countdown:{PHONE}"
+    page.run("see(false)")
+    page.passes(30)
+    goes_on(page)
+    assert client("PUBSUB", "NUMSUB", channel)[1] == 1
+    page.passes(40)
+    eventually(lambda: client("PUBSUB", "NUMSUB", channel)[1] == 0, "nobody follows")
+    # Nobody is offline, and the time goes on.
+    goes_on(page)
+    page.passes(100)
+    goes_on(page)
+    assert not page.is_offline and page.state == "counting"
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.run("see(true)")
+    page.until("ready")
+
+
+def test_a_tab_that_is_silent_is_replaced(site, open_page, client):
+    page = open_page(script=CLOCKS)
+    page.until("ready")
+    driver = page.driver
+    first = driver.current_window_handle
     driver.switch_to.new_window("tab")
     driver.get(site.origin)
-    # It has its ticket, and no connection for the stream.
-    eventually(lambda: site.tickets == 7, "it has a ticket")
-    page.run("isSilent = true")
-    page.press()
-    assert page.state == "unknown" and not page.is_blocked and page.js("clicks") == 1
-    seventh = driver.current_window_handle
-    driver.switch_to.window(first)
-    driver.close()
-    driver.switch_to.window(seventh)
     page.until("ready")
+    other = driver.current_window_handle
+    driver.switch_to.window(first)
+    # It is frozen while it reads.
+    page.run("window.BroadcastChannel.prototype.postMessage = () => {}")
+    driver.switch_to.window(other)
+    page.run("const now = performance.now.bind(performance); performance.now = () => now() + 50_000")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
 
 
 def test_elements_that_come_and_go_leave_nothing_behind(site, open_page, client):

@@ -4,6 +4,8 @@
 // The gateway sends something every 15 seconds.
 const SILENCE = 40_000
 const LONGEST_PAUSE = 10_000
+// How long a tab that nobody sees keeps its stream.
+const HIDDEN = 60_000
 const streams = new Map()
 const warnings = new Set()
 let timer, isWatching
@@ -41,6 +43,13 @@ class Stream {
   isOffline = false
   followers = new Set()
   views = new Map()
+  // Which aliases have had a snapshot.
+  current = new Set()
+  // How far the gateway's clock is ahead of performance.now(), at least.
+  clock = {offset: -Infinity}
+  isHidden = false
+  // When somebody saw the page.
+  seen = performance.now()
   // The aliases of followers that no ticket has.
   missing = new Set()
   failures = 0
@@ -87,9 +96,12 @@ class Stream {
   check() {
     const now = performance.now()
     const drift = Date.now() - now
-    const isSilent = now - this.heard > SILENCE
-    if (isSilent) this.tell({event: 'offline'})
-    if (isSilent || Math.abs(drift - this.drift) > 2_000) this.again()
+    if (!document.hidden) this.seen = now
+    const wasHidden = this.isHidden
+    this.isHidden = now - this.seen > HIDDEN
+    this.isSilent = !this.isHidden && now - this.heard > SILENCE
+    if (this.isSilent) this.tell({event: 'offline'})
+    if (this.isSilent || wasHidden !== this.isHidden || Math.abs(drift - this.drift) > 2_000) this.again()
     this.drift = drift
   }
 
@@ -97,6 +109,11 @@ class Stream {
     // Elements that are added together give one stream all their aliases.
     await null
     while (!this.isOver) {
+      if (this.isHidden) {
+        this.resign()
+        await new Promise(wake => { this.wake = wake })
+        continue
+      }
       this.controller = new AbortController()
       this.isHurried = false
       this.heard = performance.now()
@@ -109,7 +126,7 @@ class Stream {
         if (this.isHurried) continue
         if (error.isRefusal) warn(error.message)
         this.failures++
-        this.tell({event: 'offline'})
+        this.share('data: {"event":"offline"}')
       }
       if (this.isHurried) continue
       const pause = Math.min(125 * 2 ** this.failures, LONGEST_PAUSE) * (.75 + Math.random() / 2)
@@ -119,6 +136,57 @@ class Stream {
       })
       this.wake = null
     }
+    this.resign()
+  }
+
+  // Waits until this tab is the one that reads, of all tabs with such a ticket. It tells the others.
+  lead(signal, {sub, watch}) {
+    const name = JSON.stringify([this.gateway, sub, watch])
+    if (this.leads === name) return
+    this.resign()
+    if (!navigator.locks) return
+    const channel = this.channel = new BroadcastChannel(name)
+    const id = Math.random()
+    channel.onmessage = ({data: {from, to, block}}) => {
+      if (from && this.leads) for (const block of this.state) channel.postMessage({to: from, block})
+      if (from || to && to !== id) return
+      this.heard = performance.now()
+      this.take(block)
+    }
+    channel.postMessage({from: id})
+    // One that says nothing is frozen, or gone.
+    const options = this.isSilent ? {steal: true} : {signal}
+    this.isSilent = false
+    return new Promise((lead, refuse) => navigator.locks.request(name, options, () => {
+      this.leads = name
+      lead()
+      return new Promise(resign => { this.release = resign })
+    }).catch(error => {
+      refuse(error)
+      if (this.channel !== channel || !this.leads) return
+      this.resign()
+      this.again()
+    }))
+  }
+
+  resign() {
+    this.release?.()
+    this.channel?.close()
+    this.channel = this.leads = null
+  }
+
+  // What another tab must know.
+  get state() {
+    const state = this.isGreeted ? [
+      {event: this.isOffline ? 'outage' : 'hello', now_ms: this.clock.offset + performance.now()},
+      ...[...this.views.values()].map(view => ({...view, event: 'snapshot', now_ms: -1})),
+    ] : this.isOffline ? [{event: 'offline'}] : []
+    return state.map(message => `id: ${this.last ?? ''}\ndata: ${JSON.stringify(message)}`)
+  }
+
+  share(block) {
+    if (this.leads) this.channel.postMessage({block})
+    this.take(block)
   }
 
   async ask(address, options) {
@@ -132,7 +200,8 @@ class Stream {
     if (isFresh) {
       const text = (await (await this.ask(this.address)).text()).trim()
       try {
-        this.watch = claims(text).watch
+        this.claims = claims(text)
+        this.watch = {...this.claims.watch}
       } catch {
         throw refusal(`${this.address} answers no ticket`)
       }
@@ -143,6 +212,7 @@ class Stream {
         warn(`the ticket of ${this.address} has no alias "${alias}"`)
       }
     }
+    await this.lead(signal, this.claims)
     const headers = {Authorization: `Bearer ${this.ticket}`}
     if (this.last) headers['Last-Event-ID'] = this.last
     const address = `${this.gateway}v1/events`
@@ -158,7 +228,6 @@ class Stream {
     if (!answer.headers.get('Content-Type')?.startsWith('text/event-stream')) {
       throw refusal(`${address} answers no stream`)
     }
-    // How far the gateway's clock is ahead of performance.now(), at least.
     this.clock = {offset: -Infinity}
     this.current = new Set()
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
@@ -170,7 +239,7 @@ class Stream {
       this.heard = performance.now()
       const blocks = (text + value).split('\n\n')
       text = blocks.pop()
-      for (const block of blocks) this.take(block)
+      for (const block of blocks) this.share(block)
     }
   }
 
