@@ -7,7 +7,7 @@ import pytest
 
 from browser import DRIVER
 from countdownd import eventually
-from gateway import COMPONENTS
+from gateway import COMPONENTS, App, ticket
 from web import CLOCKS, PHONE
 
 pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
@@ -328,6 +328,77 @@ def test_a_module_that_no_gateway_serves_asks_for_its_address(app, open_page):
     warnings = eventually(page.warnings, "it says so")
     assert len(warnings) == 1 and warnings[0].startswith("say where the gateway is")
     assert page.state == "unknown" and app.tickets == app.streams == 0
+
+
+def test_a_session_that_is_over_is_not_asked_for_ever(site, open_page):
+    site.refusal = 401, "no"
+    page = open_page(script="""const native = setTimeout
+    window.setTimeout = (body, pause) => native(body, pause / 20)""")
+    seen = []
+    eventually(lambda: seen.extend(page.warnings()) or len(seen) == 2, "it says so")
+    assert seen[0].endswith("/ticket answers 401") and "nobody asks until the page comes back" in seen[1]
+    before = site.tickets
+    assert before == 5
+    page.driver.execute_async_script("setTimeout(arguments[0], 20_000)")
+    assert site.tickets == before and page.is_offline and not page.is_blocked
+    site.refusal = None
+    page.run("dispatchEvent(new Event('online'))")
+    page.until("ready")
+
+
+def test_a_function_gives_the_ticket(site, open_page, client):
+    site.pages["/"] += """<script type="module" nonce="test">
+    const token = 'mine'
+    window.asked = 0
+    const get = async () => {
+      asked++
+      const answer = await fetch('/ticket', {headers: {Authorization: `Bearer ${token}`}})
+      return answer.text()
+    }
+    host.ticket = get
+    const other = host.cloneNode(true)
+    other.id = 'other'
+    other.ticket = get
+    host.after(other)
+    </script>"""
+    page = open_page()
+    page.until("ready")
+    eventually(lambda: page.js("other.dataset.state") == "ready", "both are")
+    assert page.js("asked") == 1 and site.headers["Authorization"] == "Bearer mine"
+    # One that fails is said, and asked again.
+    page.run("host.ticket = other.ticket = async () => { throw new Error('not now') }")
+    eventually(lambda: page.warnings() == ["the function answers: not now"], "it says so")
+    assert not page.is_blocked
+    page.run("host.ticket = '/ticket'")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
+    assert page.js("host.ticket") == "/ticket"
+
+
+@pytest.mark.parametrize("credentials", [None, "include"])
+def test_cookies_go_along_to_another_origin_if_the_page_says_so(site, open_page, credentials):
+    other = App(site.daemon)
+    other.watch = site.watch
+    attributes = f'ticket="{other.origin}/ticket"' + (f' credentials="{credentials}"' if credentials else "")
+    site.pages["/"] = site.pages["/"].replace("<countdown-button ", f"<countdown-button {attributes} ")
+    page = open_page(script="document.cookie = 'session=mine'")
+    page.until("ready")
+    assert (other.headers["Cookie"] == "session=mine") == bool(credentials)
+    other.close()
+
+
+def test_the_ticket_may_be_a_cookie_of_the_gateway(site, open_page, client):
+    site.pages["/"] = site.pages["/"].replace("<countdown-button ", '<countdown-button ticket="" ')
+    page = open_page(script=f"document.cookie = 'countdown-ticket={ticket(site.watch)}'")
+    page.until("ready")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
+    assert site.tickets == 0
+    # The app has not renewed it.
+    page.run("document.cookie = 'countdown-ticket=x'")
+    site.gateway.stop()
+    site.gateway.start()
+    eventually(lambda: any("answers 401" in text for text in page.warnings()), "it says so")
 
 
 def test_an_expired_ticket_is_replaced(site, open_page, client):

@@ -46,7 +46,7 @@ function textsIn(element) {
 let sheet
 
 export class CountdownButton extends Follower {
-  static observedAttributes = ['alias', 'ticket', 'gateway', 'view', 'pending', ...Object.keys(TEXTS)]
+  static observedAttributes = ['alias', 'ticket', 'gateway', 'credentials', 'view', 'pending', ...Object.keys(TEXTS)]
 
   static texts = TEXTS
 

@@ -1,8 +1,12 @@
 /** The addresses of a stream. */
 export interface Source {
   gateway: string
-  ticket: string
+  /** Where the app answers with a ticket, or a function that returns one; empty for a cookie. */
+  ticket: string | TicketFunction
+  credentials?: string
 }
+
+export type TicketFunction = () => string | PromiseLike<string>
 
 /** What the gateway sends: a view or an event of an entity, or a message of the stream itself. */
 export interface Message {
@@ -34,7 +38,9 @@ export interface FollowerAttributes {
   /** The name of the channel in the ticket. */
   alias?: string
   /** The address where the app answers with a ticket. Default: `/ticket`. */
-  ticket?: string
+  ticket?: string | TicketFunction
+  /** `include` sends the app's cookies to a `ticket` of another origin. */
+  credentials?: string
   /** The address of countdown-gateway. */
   gateway?: string
 }
@@ -42,6 +48,8 @@ export interface FollowerAttributes {
 /** The base of the components. */
 export declare class Follower extends HTMLElement {
   alias: string | null
-  ticket: string | null
+  get ticket(): string | TicketFunction | null
+  set ticket(value: string | TicketFunction | null)
+  credentials: string | null
   gateway: string | null
 }

@@ -6,7 +6,9 @@ const SILENCE = 40_000
 const LONGEST_PAUSE = 10_000
 // How long a tab that nobody sees keeps its stream.
 const HIDDEN = 60_000
-const streams = new Map()
+// A session that is over stays over; a short failure is not one.
+const MOST_REFUSALS = 5
+const streams = new Set()
 const warnings = new Set()
 let timer, isWatching
 // The address of the gateway that serves this file: it sets this itself.
@@ -18,7 +20,7 @@ export function warn(text) {
   warnings.add(text)
 }
 
-const each = body => { for (const stream of [...streams.values()]) body(stream) }
+const each = body => { for (const stream of [...streams]) body(stream) }
 const check = () => each(stream => stream.check())
 
 // Notices that the page wakes up, was frozen, or is online again.
@@ -56,9 +58,9 @@ class Stream {
   // How far the page's clock is behind the wall clock. It changes during a sleep.
   drift = Date.now() - performance.now()
 
-  constructor(gateway, ticket) {
-    this.gateway = gateway
-    this.address = ticket
+  constructor(source) {
+    // gateway, ticket and credentials
+    this.source = source
     this.run()
   }
 
@@ -69,7 +71,7 @@ class Stream {
     if (!this.watch || follower.alias in this.watch || this.missing.has(follower.alias)) return
     // Another ticket may have it.
     this.missing.add(follower.alias)
-    this.ticket = null
+    this.text = null
     this.again()
   }
 
@@ -82,7 +84,7 @@ class Stream {
   end() {
     this.isOver = true
     this.again()
-    for (const [name, stream] of streams) if (stream === this) streams.delete(name)
+    streams.delete(this)
     if (!streams.size) timer = clearInterval(timer)
   }
 
@@ -99,7 +101,7 @@ class Stream {
     if (!document.hidden) this.seen = now
     const wasHidden = this.isHidden
     this.isHidden = now - this.seen > HIDDEN
-    this.isSilent = !this.isHidden && now - this.heard > SILENCE
+    this.isSilent = !this.isHidden && !this.hasGivenUp && now - this.heard > SILENCE
     if (this.isSilent) this.tell({event: 'offline'})
     if (this.isSilent || wasHidden !== this.isHidden || Math.abs(drift - this.drift) > 2_000) this.again()
     this.drift = drift
@@ -115,7 +117,7 @@ class Stream {
         continue
       }
       this.controller = new AbortController()
-      this.isHurried = false
+      this.isHurried = this.hasGivenUp = false
       this.heard = performance.now()
       this.isGreeted = false
       try {
@@ -126,13 +128,15 @@ class Stream {
         if (this.isHurried) continue
         if (error.isRefusal) warn(error.message)
         this.failures++
+        this.hasGivenUp = error.status === 401 && this.failures >= MOST_REFUSALS
+        if (this.hasGivenUp) warn(`${error.message} again and again, so nobody asks until the page comes back`)
         this.share('data: {"event":"offline"}')
       }
       if (this.isHurried) continue
       const pause = Math.min(125 * 2 ** this.failures, LONGEST_PAUSE) * (.75 + Math.random() / 2)
       await new Promise(wake => {
         this.wake = wake
-        setTimeout(wake, pause)
+        if (!this.hasGivenUp) setTimeout(wake, pause)
       })
       this.wake = null
     }
@@ -141,7 +145,7 @@ class Stream {
 
   // Waits until this tab is the one that reads, of all tabs with such a ticket. It tells the others.
   lead(signal, {sub, watch}) {
-    const name = JSON.stringify([this.gateway, sub, watch])
+    const name = JSON.stringify([this.source.gateway, sub, watch])
     if (this.leads === name) return
     this.resign()
     if (!navigator.locks) return
@@ -196,31 +200,39 @@ class Stream {
   }
 
   async read(signal) {
-    const isFresh = !this.ticket
+    const {gateway, ticket, credentials} = this.source
+    // Without an address, the ticket is in a cookie, which pages may not be able to read.
+    const isFresh = ticket && !this.text
     if (isFresh) {
-      const text = (await (await this.ask(this.address)).text()).trim()
+      const place = ticket.call ? 'the function' : ticket
+      let text
+      try {
+        text = `${await (ticket.call ? ticket() : (await this.ask(ticket, {credentials})).text())}`.trim()
+      } catch (error) {
+        throw ticket.call ? refusal(`the function answers: ${error.message}`, error.status) : error
+      }
       try {
         this.claims = claims(text)
         this.watch = {...this.claims.watch}
       } catch {
-        throw refusal(`${this.address} answers no ticket`)
+        throw refusal(`${place} answers no ticket`)
       }
-      this.ticket = text
+      this.text = text
       for (const {alias} of this.followers) {
         if (alias in this.watch) continue
         this.missing.add(alias)
-        warn(`the ticket of ${this.address} has no alias "${alias}"`)
+        warn(`the ticket of ${place} has no alias "${alias}"`)
       }
     }
-    await this.lead(signal, this.claims)
-    const headers = {Authorization: `Bearer ${this.ticket}`}
+    if (ticket) await this.lead(signal, this.claims)
+    const headers = ticket && {Authorization: `Bearer ${this.text}`} || {}
     if (this.last) headers['Last-Event-ID'] = this.last
-    const address = `${this.gateway}v1/events`
-    const answer = await this.ask(address, {headers}).catch(error => {
+    const address = `${gateway}v1/events`
+    const answer = await this.ask(address, {headers, credentials: ticket ? 'same-origin' : 'include'}).catch(error => {
       if (error.status === 401 || error.status === 403) {
-        this.ticket = null
+        this.text = null
         // Another ticket may be good.
-        this.isHurried = !isFresh
+        this.isHurried = ticket && !isFresh
       }
       throw error
     })
@@ -272,7 +284,7 @@ class Stream {
       if (!message.missed) this.views.set(`${alias} ${level ?? ''}`, message)
     }
     // The gateway asks for another ticket.
-    if (event === 'end') this.ticket = null
+    if (event === 'end') this.text = null
     this.tell(message)
   }
 
@@ -299,7 +311,7 @@ class Stream {
 // offline, outage, recovered, gap, end). Returns a function that stops this.
 //   message.ends    when the remaining time is over, by performance.now()
 //   message.missed  whether it is an old event, which a snapshot follows
-export function follow({gateway, ticket}, alias, body) {
+export function follow({gateway, ticket, credentials = 'same-origin'}, alias, body) {
   if (gateway == null) {
     warn('say where the gateway is: gateway="https://…"')
     return () => {}
@@ -308,12 +320,12 @@ export function follow({gateway, ticket}, alias, body) {
   const folder = new URL(gateway, document.baseURI)
   if (!folder.pathname.endsWith('/')) folder.pathname += '/'
   gateway = new URL('.', folder).href
-  ticket = new URL(ticket, document.baseURI).href
-  const name = `${gateway} ${ticket}`
-  let stream = streams.get(name)
+  if (ticket && !ticket.call) ticket = new URL(ticket, document.baseURI).href
+  const source = {gateway, ticket, credentials}
+  let stream = [...streams].find(one => Object.keys(source).every(name => one.source[name] === source[name]))
   if (!stream) {
-    stream = new Stream(gateway, ticket)
-    streams.set(name, stream)
+    stream = new Stream(source)
+    streams.add(stream)
     watchPage()
   }
   const follower = {alias, body}
@@ -324,7 +336,8 @@ export function follow({gateway, ticket}, alias, body) {
 // Returns the addresses in an element's attributes.
 export const source = element => ({
   gateway: element.getAttribute('gateway') ?? home,
-  ticket: element.getAttribute('ticket') ?? '/ticket',
+  ticket: element.ticket ?? element.getAttribute('ticket') ?? '/ticket',
+  credentials: element.getAttribute('credentials') ?? undefined,
 })
 
 // An element that follows an alias. Subclasses define `take(message)`, `takeView(view)`, `forget()` and
@@ -332,6 +345,19 @@ export const source = element => ({
 export class Follower extends (globalThis.HTMLElement ?? Object) {
   #leave
   #isAsked = false
+  #ticket = null
+
+  // An address, or a function that returns a ticket or a promise of one.
+  get ticket() {
+    return this.#ticket ?? this.getAttribute('ticket')
+  }
+
+  set ticket(value) {
+    const isFunction = typeof value === 'function'
+    const isNew = this.#ticket !== (this.#ticket = isFunction ? value : null)
+    if (!isFunction) write(this, 'ticket', value)
+    if (isNew && this.isConnected) this.#change()
+  }
 
   connectedCallback() {
     // Frameworks may set properties before the element is defined.
@@ -363,11 +389,13 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
       }
     }
     if (!this.isConnected) return
-    if (['alias', 'ticket', 'gateway'].includes(name)) {
-      if (this.#leave) this.forget()
-      this.#follow()
-    }
+    if (['alias', 'ticket', 'gateway', 'credentials'].includes(name)) this.#change()
     this.draw()
+  }
+
+  #change() {
+    if (this.#leave) this.forget()
+    this.#follow()
   }
 
   // Returns a text: of the app, in the element's language, or in English.
@@ -424,7 +452,7 @@ export function write(element, name, value) {
 // Defines an element, with a property for each attribute. Another version may be there already.
 export function define(name, element) {
   for (const attribute of element.observedAttributes) {
-    if (Object.hasOwn(element.prototype, attribute)) continue
+    if (attribute in element.prototype) continue
     Object.defineProperty(element.prototype, attribute, {
       configurable: true, enumerable: true,
       get() { return element.flags?.includes(attribute) ? isOn(this, attribute) : this.getAttribute(attribute) },
