@@ -80,6 +80,16 @@ def test_the_button_counts_to_its_end_without_a_connection(site, open_page, daem
     assert not page.is_offline
 
 
+def test_the_page_hears_of_the_connection(site, open_page):
+    page = open_page(script="""window.connections = []
+    document.addEventListener('countdown-connection', event => connections.push(event.detail.isOnline))""")
+    page.until("ready")
+    site.gateway.stop()
+    eventually(lambda: page.js("connections") == [True, False], "it is lost")
+    site.gateway.start()
+    eventually(lambda: page.js("connections") == [True, False, True], "it is back")
+
+
 def test_a_pause_ends_offline_because_nobody_can_end_it(site, open_page, client):
     client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     client("COUNTDOWN", "PAUSE", PHONE)

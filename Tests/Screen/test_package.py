@@ -45,7 +45,7 @@ def test_what_the_gateway_serves_is_the_same_program(gateway, tmp_path):
     (tmp_path / "package.json").write_text('{"type": "module"}')
     for name in MODULES:
         (tmp_path / name).write_text(gateway.ask(f"/components/{name}")[2])
-    print_names = "console.log(JSON.stringify(Object.values(await import('{}')).map(e => e.name)))"
+    print_names = "console.log(JSON.stringify(Object.keys(await import('{}'))))"
     for name in MODULES:
         assert node(print_names.format(tmp_path / name)) == node(print_names.format(COMPONENTS / name))
 
@@ -61,29 +61,31 @@ def test_importing_on_a_server_has_no_side_effects():
     assert node(f"{before}{imports} console.log(Reflect.ownKeys(globalThis).length - before)") == 0
 
 
+def test_what_follows_from_the_description_is_written():
+    what = "--check" if shutil.which("esbuild") else "--check=text"
+    words = [PROJECT / "scripts/components.py", what]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @needs_node
-def test_the_manifest_and_the_types_have_every_attribute():
-    manifest = json.loads((COMPONENTS / "custom-elements.json").read_text())
-    for module in manifest["modules"][:2]:
-        (element,) = module["declarations"]
-        file = COMPONENTS / module["path"]
-        observed = node(
-            f"const module = await import('{file}');"
-            f"console.log(JSON.stringify(module.{element['name']}.observedAttributes))")
-        types = file.with_suffix(".d.ts").read_text()
-        reference = WEB.read_text()
-        named = [one["name"] for one in element["attributes"]]
-        assert set(named) == set(observed)
-        for name in named:
-            assert f"`{name}`" in reference, name
-            if name not in ("alias", "ticket", "gateway"):
-                assert re.search(rf"\b{name}\??:", types), name
-        for event in element["events"]:
-            assert f"'{event['name']}'" in types and f"`{event['name']}`" in reference
-        for part in element.get("cssParts", []):
-            assert f"part: '{part['name']}'" in file.read_text()
-        for variable in element.get("cssProperties", []):
-            assert f"var({variable['name']}, {variable['default']})" in file.read_text()
+@pytest.mark.parametrize("tag", ["countdown-button", "countdown-hud"])
+def test_the_description_is_true(tag):
+    description = json.loads((PROJECT / "Gateway/components.json").read_text())
+    element, file = description[tag], COMPONENTS / f"{tag}.js"
+    described = description["follower"]["attributes"] | element["attributes"]
+    observed, texts = node(
+        f"const element = (await import('{file}')).{element['class']};"
+        "console.log(JSON.stringify([element.observedAttributes, element.texts]))")
+    assert sorted(observed) == sorted(described)
+    assert {name: described[name]["default"] for name in texts} == texts
+    code = file.read_text() + (COMPONENTS / "countdown-stream.js").read_text()
+    for event in element["events"] | description["follower"]["events"]:
+        assert f"this.emit('{event}'" in code and f"`{event}`" in WEB.read_text()
+    for part in element.get("parts", []):
+        assert f"part: '{part}'" in code
+    for name, variable in element.get("variables", {}).items():
+        assert f"var({name}, {variable['default']})" in code
 
 
 @pytest.mark.skipif(
@@ -98,10 +100,15 @@ def test_the_types_are_right(tmp_path):
     const button = document.createElement('countdown-button')
     button.view = {state: 'ready'}
     button.addEventListener('countdown-change', event => console.log(event.detail.alias))
+    document.addEventListener('countdown-change', event => console.log(event.detail.alias))
+    window.addEventListener('countdown-connection', event => event.detail.isOnline === true)
+    button.ticket = async () => 'ticket'
+    button.pending = fetch('/send')
+    const isPending: boolean = button.pending
     const hud: CountdownHUD = document.createElement('countdown-hud')
     hud.addEventListener('hud-tap', event => event.detail.where === 'inside')
     const leave: () => void = follow(source(button), 'resend', message => message.ends! - 1)
-    export const used = [React, leave]
+    export const used = [React, leave, isPending]
     """
     wrong = {
         "<countdown-button alias={7} />": "number",

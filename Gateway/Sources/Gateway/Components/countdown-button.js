@@ -167,7 +167,7 @@ export class CountdownButton extends Follower {
       this.draw()
       if (!this.#button) warn('put a <button> into <countdown-button>')
     }
-    this.dispatchEvent(new CustomEvent('countdown-change', {detail: message, bubbles: true, composed: true}))
+    this.emit('countdown-change', message)
   }
 
   #click(event, path) {

@@ -107,7 +107,7 @@ export class CountdownHUD extends Follower {
         this.#isDismissed = where === 'inside'
         this.draw()
       }
-      this.dispatchEvent(new CustomEvent('hud-tap', {detail: {where}, bubbles: true, composed: true}))
+      this.emit('hud-tap', {where})
     }
     this.addEventListener('click', event =>
       tap(event.composedPath().includes(this.#parts.panel) ? 'inside' : 'outside'))
@@ -160,7 +160,7 @@ export class CountdownHUD extends Follower {
       else this.#views.clear()
       this.draw()
     }
-    this.dispatchEvent(new CustomEvent('hud-change', {detail: message, bubbles: true, composed: true}))
+    this.emit('hud-change', message)
   }
 
   // A mask must not outlive the connection to those who end it.

@@ -33,23 +33,28 @@ export declare function source(element: Element): Source
 /** The words of the components by language, then by attribute. */
 export declare const words: Record<string, Record<string, string>>
 
-/** The attributes of all components. */
+// What follows comes from Gateway/components.json.
 export interface FollowerAttributes {
-  /** The name of the channel in the ticket. */
+  /** The name of the channel in the ticket; without it, the element follows nothing. */
   alias?: string
-  /** The address where the app answers with a ticket. Default: `/ticket`. */
+  /** Where the app answers with a ticket, empty if it is a cookie of the gateway; as a property, also a function that returns a ticket. Default: `/ticket`. */
   ticket?: string | TicketFunction
-  /** `include` sends the app's cookies to a `ticket` of another origin. */
-  credentials?: string
-  /** The address of countdown-gateway. */
+  /** `include` sends the app's cookies to a `ticket` of another origin, as in `fetch`. Default: `same-origin`. */
+  credentials?: string | RequestCredentials
+  /** Its address, with or without a slash at the end. Modules that you host yourself need it. Default: the gateway that serves the module. */
   gateway?: string
 }
 
 /** The base of the components. */
 export declare class Follower extends HTMLElement {
   alias: string | null
-  get ticket(): string | TicketFunction | null
-  set ticket(value: string | TicketFunction | null)
+  ticket: string | TicketFunction | null
   credentials: string | null
   gateway: string | null
+}
+
+declare global {
+  interface GlobalEventHandlersEventMap {
+    'countdown-connection': CustomEvent<{isOnline: boolean}>
+  }
 }

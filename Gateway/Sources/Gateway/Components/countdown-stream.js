@@ -11,8 +11,8 @@ const MOST_REFUSALS = 5
 const streams = new Set()
 const warnings = new Set()
 let timer, isWatching
-// The address of the gateway that serves this file: it sets this itself.
-let home
+// The address of the gateway that serves this file, which writes it here.
+const home = import.meta.home
 
 // Writes a warning to the console, once.
 export function warn(text) {
@@ -398,6 +398,10 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
     this.#follow()
   }
 
+  emit(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, {detail, bubbles: true, composed: true}))
+  }
+
   // Returns a text: of the app, in the element's language, or in English.
   text(name) {
     const language = languageOf(this)
@@ -413,9 +417,14 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
       this.#isAsked = false
       this.#leave?.()
       const alias = this.getAttribute('alias')
+      let wasOnline
       this.#leave = this.isConnected && alias ? follow(source(this), alias, message => {
-        if (['offline', 'outage'].includes(message.event)) this.setAttribute('data-offline', '')
-        if (['hello', 'recovered'].includes(message.event)) this.removeAttribute('data-offline')
+        const isOnline = ['hello', 'recovered'].includes(message.event)
+        if (isOnline || ['offline', 'outage'].includes(message.event)) {
+          this.toggleAttribute('data-offline', !isOnline)
+          if (isOnline !== wasOnline) this.emit('countdown-connection', {isOnline})
+          wasOnline = isOnline
+        }
         this.take(message)
       }) : null
     })
