@@ -235,6 +235,9 @@ test-screen: test-packages ## Test countdown-gateway with browsers, curl and pro
 	@# A package of Python that brings Vue 3.
 	@[ -d .build/vue ] || .build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
 	  --target .build/vue nicegui==3.18.0
+	@# And one that brings a stable React 18; Debian's has parts of 19.
+	@[ -d .build/react ] || .build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
+	  --target .build/react dash==4.4.1
 	@swift build $(SWIFT_FLAGS)
 	@cd Gateway && swift build $(SWIFT_FLAGS) --build-tests && swift test $(SWIFT_FLAGS) --skip-build
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -n $(WORKERS) \
