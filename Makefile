@@ -226,7 +226,7 @@ showcase: build ## Serve a page that shows every kind, with a daemon of its own:
 test-screen: WORKERS = $(shell echo $$(($$(nproc) + 1)))
 test-screen: test-packages ## Test countdown-gateway with browsers, curl and promtool (WORKERS=)
 	@scripts/install-packages.sh chromium curl nodejs node-typescript node-react \
-	  node-react-dom nginx openssl zlib1g-dev
+	  node-react-dom esbuild nginx openssl zlib1g-dev
 	@[ -d .build/schemathesis ] || { python3 -m venv .build/schemathesis \
 	  && .build/schemathesis/bin/pip install --quiet 'schemathesis >=4,<5'; }
 	@scripts/integration-test.sh --version >/dev/null
@@ -235,6 +235,9 @@ test-screen: test-packages ## Test countdown-gateway with browsers, curl and pro
 	@# A package of Python that brings Vue 3.
 	@[ -d .build/vue ] || .build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
 	  --target .build/vue nicegui==3.18.0
+	@# And one that brings a stable React 18; Debian's has parts of 19.
+	@[ -d .build/react ] || .build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps \
+	  --target .build/react dash==4.4.1
 	@swift build $(SWIFT_FLAGS)
 	@cd Gateway && swift build $(SWIFT_FLAGS) --build-tests && swift test $(SWIFT_FLAGS) --skip-build
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -n $(WORKERS) \
@@ -409,6 +412,11 @@ lint: docs-lint ## Check format and style, and docs
 .PHONY: docs
 docs: build ## Write the generated tables of docs/reference
 	@COUNTDOWND=$(RELEASE)/countdownd scripts/reference.py
+
+.PHONY: components
+components: ## Write what follows from the web components: types, tables, and what the gateway serves
+	@scripts/install-packages.sh python3 esbuild
+	@scripts/components.py
 
 .PHONY: clients
 clients: build ## Write what the clients are generated from the schema

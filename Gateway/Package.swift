@@ -38,15 +38,12 @@ let package = Package(
         "CZlib",
         .product(name: "Logging", package: "swift-log"),
       ],
-      // Self-hosters and the package for npm have these files; the gateway serves the scripts.
-      exclude: [
-        "countdown-button.d.ts", "countdown-hud.d.ts", "countdown-stream.d.ts",
-        "custom-elements.json", "react-18.d.ts", "react.d.ts", "vue.d.ts",
-      ].map { "Components/\($0)" },
+      // Self-hosters and the package for npm have these; `make components` makes Served from them.
+      exclude: ["Components"],
       resources: [
-        .embedInCode("Pages"), .embedInCode("Components/countdown-button.js"),
-        .embedInCode("Components/countdown-hud.js"),
-        .embedInCode("Components/countdown-stream.js"),
+        .embedInCode("Pages"), .embedInCode("Served/countdown-button.js"),
+        .embedInCode("Served/countdown-hud.js"), .embedInCode("Served/countdown-languages.js"),
+        .embedInCode("Served/countdown-stream.js"),
       ],
       swiftSettings: settings),
     .executableTarget(

@@ -196,7 +196,8 @@ class App:
 
     `refusal` is the status and the text that `/ticket` answers instead of a ticket. `/v1/events` is
     a gateway that sends what is in `messages`, after it has refused with `stream_refusals`; a text
-    there is an answer with that type. `streams` counts the requests.
+    there is an answer with that type. `streams` counts the requests. `headers` are those of the last
+    request for a ticket.
     """
 
     def __init__(self, daemon):
@@ -212,12 +213,16 @@ class App:
                 self.send_response(status)
                 self.send_header("Content-Type", f"{type}; charset=utf-8")
                 self.send_header("Content-Length", str(len(text.encode())))
+                if origin := self.headers["Origin"]:
+                    self.send_header("Access-Control-Allow-Origin", origin)
+                    self.send_header("Access-Control-Allow-Credentials", "true")
                 self.end_headers()
                 self.wfile.write(text.encode())
 
             def do_GET(self):
                 if self.path == "/ticket":
                     app.tickets += 1
+                    app.headers = self.headers
                     if app.refusal:
                         return self.answer(app.refusal[1], status=app.refusal[0])
                     return self.answer(ticket(app.watch, app.life), "text/plain")

@@ -7,6 +7,7 @@ import pytest
 
 from browser import DRIVER
 from countdownd import eventually
+from gateway import COMPONENTS, App, ticket
 from web import CLOCKS, PHONE
 
 pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
@@ -79,6 +80,16 @@ def test_the_button_counts_to_its_end_without_a_connection(site, open_page, daem
     assert not page.is_offline
 
 
+def test_the_page_hears_of_the_connection(site, open_page):
+    page = open_page(script="""window.connections = []
+    document.addEventListener('countdown-connection', event => connections.push(event.detail.isOnline))""")
+    page.until("ready")
+    site.gateway.stop()
+    eventually(lambda: page.js("connections") == [True, False], "it is lost")
+    site.gateway.start()
+    eventually(lambda: page.js("connections") == [True, False, True], "it is back")
+
+
 def test_a_pause_ends_offline_because_nobody_can_end_it(site, open_page, client):
     client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     client("COUNTDOWN", "PAUSE", PHONE)
@@ -136,7 +147,7 @@ def test_a_slow_message_makes_the_end_later_and_a_fast_one_corrects_it(app, open
     app.watch = {"resend": "countdown:1"}
     app.pages["/"] = """<!doctype html><html lang="en"><title>Clocks</title>
     <script type="module" src="/static/1/countdown-button.js"></script>
-    <countdown-button alias="resend"><button>Send code</button></countdown-button>"""
+    <countdown-button alias="resend" gateway="/"><button>Send code</button></countdown-button>"""
     page = open_page(script=CLOCKS)
     # Sent at 100 s, as the end is at 160 s; but it arrived 20 s later.
     app.send("hello", now_ms=100_000)
@@ -166,7 +177,7 @@ def test_a_missed_event_is_not_the_state(app, open_page):
     app.watch = {"resend": "countdown:1"}
     app.pages["/"] = """<!doctype html><html lang="en"><title>Missed</title>
     <script type="module" src="/static/1/countdown-button.js"></script>
-    <countdown-button alias="resend"><button>Send code</button></countdown-button>
+    <countdown-button alias="resend" gateway="/"><button>Send code</button></countdown-button>
     <script>window.seen = []
     addEventListener('countdown-change', event => seen.push([event.detail.event, event.detail.missed]))
     </script>"""
@@ -258,7 +269,7 @@ def test_a_ticket_that_the_gateway_refuses_is_replaced_at_once(app, open_page, s
     app.watch = {"resend": "countdown:1"}
     app.pages["/"] = """<!doctype html><html lang="en"><title>Refused</title>
     <script type="module" src="/static/1/countdown-button.js"></script>
-    <countdown-button alias="resend"><button>Send code</button></countdown-button>"""
+    <countdown-button alias="resend" gateway="/"><button>Send code</button></countdown-button>"""
     app.stream_refusals = [status] * 3
     page = open_page()
     app.send("hello", now_ms=1)
@@ -305,6 +316,101 @@ def test_an_answer_that_is_no_stream_is_asked_for_less_and_less(app, open_page, 
     page.until("ready")
 
 
+@pytest.mark.parametrize("gateway", ["/countdown", "/countdown/", "countdown", "/countdown/?a=b"])
+def test_a_gateway_in_a_folder_is_found_with_and_without_a_slash(app, open_page, gateway):
+    app.watch = {"resend": "countdown:1"}
+    app.pages["/"] = f"""<!doctype html><html lang="en"><title>Folder</title>
+    <script type="module" src="/static/1/countdown-button.js"></script>
+    <countdown-button alias="resend" gateway="{gateway}"><button>Send code</button></countdown-button>"""
+    page = open_page()
+    asked = "performance.getEntriesByType('resource').map(one => new URL(one.name).pathname)"
+    eventually(lambda: "/countdown/v1/events" in page.js(asked), "it asks there")
+
+
+def test_a_module_that_no_gateway_serves_asks_for_its_address(app, open_page):
+    # A folder of this name says nothing about a gateway.
+    for name in ("countdown-button.js", "countdown-stream.js"):
+        app.pages[f"/components/{name}"] = (COMPONENTS / name).read_text()
+    app.pages["/"] = """<!doctype html><html lang="en"><title>Hosted</title>
+    <script type="module" src="/components/countdown-button.js"></script>
+    <countdown-button alias="resend"><button>Send code</button></countdown-button>"""
+    page = open_page()
+    warnings = eventually(page.warnings, "it says so")
+    assert len(warnings) == 1 and warnings[0].startswith("say where the gateway is")
+    assert page.state == "unknown" and app.tickets == app.streams == 0
+
+
+def test_a_session_that_is_over_is_not_asked_for_ever(site, open_page):
+    site.refusal = 401, "no"
+    page = open_page(script="""const native = setTimeout
+    window.setTimeout = (body, pause) => native(body, pause / 20)""")
+    seen = []
+    eventually(lambda: seen.extend(page.warnings()) or len(seen) == 2, "it says so")
+    assert seen[0].endswith("/ticket answers 401") and "nobody asks until the page comes back" in seen[1]
+    before = site.tickets
+    assert before == 5
+    page.driver.execute_async_script("setTimeout(arguments[0], 20_000)")
+    assert site.tickets == before and page.is_offline and not page.is_blocked
+    site.refusal = None
+    page.run("dispatchEvent(new Event('online'))")
+    page.until("ready")
+
+
+def test_a_function_gives_the_ticket(site, open_page, client):
+    site.pages["/"] += """<script type="module" nonce="test">
+    const token = 'mine'
+    window.asked = 0
+    const get = async () => {
+      asked++
+      const answer = await fetch('/ticket', {headers: {Authorization: `Bearer ${token}`}})
+      return answer.text()
+    }
+    host.ticket = get
+    const other = host.cloneNode(true)
+    other.id = 'other'
+    other.ticket = get
+    host.after(other)
+    </script>"""
+    page = open_page()
+    page.until("ready")
+    eventually(lambda: page.js("other.dataset.state") == "ready", "both are")
+    assert page.js("asked") == 1 and site.headers["Authorization"] == "Bearer mine"
+    # One that fails is said, and asked again.
+    page.run("host.ticket = other.ticket = async () => { throw new Error('not now') }")
+    eventually(lambda: page.warnings() == ["the function answers: not now"], "it says so")
+    assert not page.is_blocked
+    page.run("host.ticket = '/ticket'")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
+    assert page.js("host.ticket") == "/ticket"
+
+
+@pytest.mark.parametrize("credentials", [None, "include"])
+def test_cookies_go_along_to_another_origin_if_the_page_says_so(site, open_page, credentials):
+    other = App(site.daemon)
+    other.watch = site.watch
+    attributes = f'ticket="{other.origin}/ticket"' + (f' credentials="{credentials}"' if credentials else "")
+    site.pages["/"] = site.pages["/"].replace("<countdown-button ", f"<countdown-button {attributes} ")
+    page = open_page(script="document.cookie = 'session=mine'")
+    page.until("ready")
+    assert (other.headers["Cookie"] == "session=mine") == bool(credentials)
+    other.close()
+
+
+def test_the_ticket_may_be_a_cookie_of_the_gateway(site, open_page, client):
+    site.pages["/"] = site.pages["/"].replace("<countdown-button ", '<countdown-button ticket="" ')
+    page = open_page(script=f"document.cookie = 'countdown-ticket={ticket(site.watch)}'")
+    page.until("ready")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
+    assert site.tickets == 0
+    # The app has not renewed it.
+    page.run("document.cookie = 'countdown-ticket=x'")
+    site.gateway.stop()
+    site.gateway.start()
+    eventually(lambda: any("answers 401" in text for text in page.warnings()), "it says so")
+
+
 def test_an_expired_ticket_is_replaced(site, open_page, client):
     site.life = 3
     page = open_page()
@@ -334,27 +440,103 @@ def test_an_unknown_alias_is_said_once_and_leaves_the_button_usable(site, open_p
 # Pages
 
 
-def test_seven_tabs_over_http_1(site, open_page):
+def test_twenty_tabs_share_a_stream(site, open_page, client):
     page = open_page()
     page.until("ready")
-    driver = page.driver
-    first = driver.current_window_handle
-    for _ in range(5):
+    driver, channel = page.driver, f"countdown:{PHONE}"
+    for _ in range(19):
         driver.switch_to.new_window("tab")
         driver.get(site.origin)
         page.until("ready")
+    tabs = driver.window_handles
+    streams = "countdown_gateway_streams"
+
+    def figure():
+        text = site.gateway.admin.ask("/metrics")[2]
+        return [line.split()[1] for line in text.splitlines() if line.startswith(f"{streams} ")]
+
+    assert figure() == ["1"] and len(tabs) == 20
+    # A press in one of them is known in all.
+    page.press()
+    for tab in tabs:
+        driver.switch_to.window(tab)
+        page.until("counting")
+        assert not page.is_offline and 0 < page.seconds() <= 600
+    # The one that reads goes; another one goes on, and all hear of it.
+    driver.switch_to.window(tabs[0])
+    driver.close()
+    driver.switch_to.window(tabs[19])
+    eventually(lambda: figure() == ["1"], "another tab reads")
+    client("COUNTDOWN", "CANCEL", PHONE)
+    for tab in tabs[1:]:
+        driver.switch_to.window(tab)
+        page.until("ready")
+    # So does the loss of the connection.
+    site.gateway.stop()
+    for tab in tabs[1::6]:
+        driver.switch_to.window(tab)
+        eventually(lambda: page.is_offline, "it knows")
+    site.gateway.start()
+    for tab in tabs[1::6]:
+        driver.switch_to.window(tab)
+        eventually(lambda: not page.is_offline, "it follows again")
+    assert client("PUBSUB", "NUMSUB", channel)[1] == 1
+
+
+def test_tabs_of_two_users_share_nothing(site, open_page, client):
+    page = open_page()
+    page.until("ready")
+    site.watch = {"resend": "countdown:other"}
+    client("COUNTDOWN", "START", "other", "COUNT", "600")
+    page.driver.switch_to.new_window("tab")
+    page.driver.get(site.origin)
+    page.until("counting")
+    page.driver.switch_to.window(page.driver.window_handles[0])
+    assert page.state == "ready"
+
+
+def test_a_tab_that_nobody_sees_closes_its_stream_and_catches_up(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page = open_page(script=CLOCKS + """
+    Object.defineProperty(Document.prototype, 'hidden', {get: () => !!window.isHidden})
+    window.see = isSeen => {
+      window.isHidden = !isSeen
+      document.dispatchEvent(new Event('visibilitychange'))
+    }""")
+    counting(page)
+    channel = f"countdown:{PHONE}"
+    page.run("see(false)")
+    page.passes(30)
+    goes_on(page)
+    assert client("PUBSUB", "NUMSUB", channel)[1] == 1
+    page.passes(40)
+    eventually(lambda: client("PUBSUB", "NUMSUB", channel)[1] == 0, "nobody follows")
+    # Nobody is offline, and the time goes on.
+    goes_on(page)
+    page.passes(100)
+    goes_on(page)
+    assert not page.is_offline and page.state == "counting"
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.run("see(true)")
+    page.until("ready")
+
+
+def test_a_tab_that_is_silent_is_replaced(site, open_page, client):
+    page = open_page(script=CLOCKS)
+    page.until("ready")
+    driver = page.driver
+    first = driver.current_window_handle
     driver.switch_to.new_window("tab")
     driver.get(site.origin)
-    # It has its ticket, and no connection for the stream.
-    eventually(lambda: site.tickets == 7, "it has a ticket")
-    page.run("isSilent = true")
-    page.press()
-    assert page.state == "unknown" and not page.is_blocked and page.js("clicks") == 1
-    seventh = driver.current_window_handle
-    driver.switch_to.window(first)
-    driver.close()
-    driver.switch_to.window(seventh)
     page.until("ready")
+    other = driver.current_window_handle
+    driver.switch_to.window(first)
+    # It is frozen while it reads.
+    page.run("window.BroadcastChannel.prototype.postMessage = () => {}")
+    driver.switch_to.window(other)
+    page.run("const now = performance.now.bind(performance); performance.now = () => now() + 50_000")
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
 
 
 def test_elements_that_come_and_go_leave_nothing_behind(site, open_page, client):

@@ -75,6 +75,98 @@ def test_a_press_that_a_form_refuses_does_not_wait(site, open_page):
     assert not page.is_blocked
 
 
+@pytest.mark.parametrize("end", ["resolve", "reject", "host.pending = false"])
+def test_presses_during_a_slow_request_are_one(site, open_page, end):
+    page = open_page(script=CLOCKS)
+    page.until("ready")
+    page.run("""window.isSilent = true
+    button.addEventListener('click', () => {
+      host.pending = new Promise((resolve, reject) => Object.assign(window, {resolve, reject}))
+    })""")
+    page.press()
+    for _ in range(4):
+        page.passes(3)
+        # A timer has had its time.
+        page.driver.execute_async_script("setTimeout(arguments[0], 20)")
+        page.press()
+    assert page.js("clicks") == 1 and page.is_blocked and page.js("host.pending") is True
+    page.run(end if "=" in end else f"{end}()")
+    eventually(lambda: not page.js("host.pending"), "it is over")
+    page.passes(2)
+    page.press()
+    assert page.js("clicks") == 2
+
+
+def test_a_form_that_a_script_submits_waits_too(site, open_page, client):
+    page = open_page()
+    page.until("ready")
+    page.run("""window.sent = 0
+    window.isSilent = true
+    const form = window.form = document.createElement('form')
+    form.onsubmit = event => { sent++; event.preventDefault() }
+    host.replaceWith(form)
+    form.append(host)""")
+    page.until("ready")
+    # A press has one submit, whatever its listeners do later.
+    page.run("button.click(); form.requestSubmit(); form.requestSubmit(button)")
+    assert page.js("sent") == 1
+    eventually(lambda: not page.is_blocked, "it can be pressed")
+    page.run("form.requestSubmit(); form.requestSubmit()")
+    assert page.js("sent") == 2
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
+    page.run("form.requestSubmit(); form.requestSubmit(button)")
+    assert page.js("sent") == 2
+    # Another button of the form is none of its business.
+    page.run("""const other = document.createElement('button')
+    form.append(other)
+    form.requestSubmit(other)""")
+    assert page.js("sent") == 3
+
+
+@pytest.mark.parametrize("button", [
+    '<input type="submit" value="Send code">', '<input type="button" value="Send code">',
+    "<x-button>Send code</x-button>", '<a role="button" href="#">Send code</a>',
+])  # fmt: skip
+def test_other_elements_that_are_buttons_count_too(site, open_page, client, button):
+    site.pages["/"] = site.pages["/"].replace("<button>Send code</button>", button).replace(
+        "host.querySelector('button')", "host.firstElementChild")
+    page = open_page()
+    page.until("ready")
+    shown = "(button.value || button.textContent)"
+    page.run("isSilent = true; button.click(); button.click()")
+    assert page.js("clicks") == 1
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
+    assert page.js(shown).startswith("Send code in ")
+    assert page.js("button.ariaDisabled") == "true" and not page.warnings()
+    page.run("button.click()")
+    assert page.js("clicks") == 1
+    # The app may change its texts meanwhile.
+    page.run("if (button.value) button.value = 'Resend'; else button.firstChild.data = 'Resend'")
+    eventually(lambda: page.js(shown).startswith("Resend in "), "it has the new label")
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.until("ready")
+    assert page.js(shown) == "Resend" and page.js("button.ariaDisabled") is None
+
+
+def test_a_button_that_cannot_be_pressed_looks_so(site, open_page, client):
+    page = open_page()
+    page.until("ready")
+    look = "['filter', 'color', 'cursor'].map(name => getComputedStyle(button)[name])"
+    ready = page.js(look)
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page.until("counting")
+    assert page.js(look)[0] != ready[0] and page.js(look)[2] == "not-allowed"
+    features = [{"name": "forced-colors", "value": "active"}]
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    page.run("""const gray = document.createElement('i')
+    gray.style.color = 'GrayText'
+    document.body.append(gray)
+    window.gray = getComputedStyle(gray).color""")
+    assert page.js(look)[1] == page.js("gray")
+
+
 # Display
 
 
@@ -107,7 +199,8 @@ def test_a_paused_countdown_stands_still(site, open_page, client):
     page.until("counting")
     client("COUNTDOWN", "PAUSE", PHONE)
     page.until("paused")
-    assert page.is_blocked and 0 < page.seconds() <= 600 and page.said == ""
+    assert page.is_blocked and 0 < page.seconds() <= 600
+    assert page.said == "Paused, 10 minutes left"
     client("COUNTDOWN", "RESUME", PHONE)
     page.until("counting")
 
@@ -138,7 +231,68 @@ def test_texts_have_hours_plurals_and_languages(open_page, app, client):
     page.run(f"{host}.waiting = '{{seconds}}'")
     text(10)
     page.passes(1)
-    eventually(lambda: page.js(f"{host}.textContent").endswith("\u20079"), "it shows 9")
+    eventually(lambda: page.js(f"{host}.textContent").rstrip(" ").endswith("\u20079"), "it shows 9")
+
+
+LANGUAGES = """<!doctype html><html lang="en"><title>Languages</title>
+<script type="module" src="/static/1/countdown-languages.js"></script>
+<script type="module" src="/static/1/countdown-button.js"></script>
+<script type="module" src="/static/1/countdown-hud.js"></script>
+<countdown-button><button>OK</button></countdown-button>
+<countdown-hud></countdown-hud>"""
+
+
+def test_a_language_has_all_words_and_one_script_of_digits(app, open_page):
+    app.pages["/"] = LANGUAGES
+    page = open_page(script=CLOCKS)
+    page.run("window.host = document.querySelector('countdown-button')")
+    page.until("unknown")
+
+    def shown(language, seconds, state="counting"):
+        page.run(f"""document.documentElement.lang = '{language}'
+        host.view = {{state: 'ready'}}
+        host.view = {{state: '{state}', remaining_ms: {seconds * 1_000}}}""")
+        return page.text.replace("\u2007", "").replace("\u00a0", " "), page.said.replace("\u00a0", " ")
+
+    assert shown("de", 90) == ("OK in 1:30", "Noch 90 Sekunden")
+    assert shown("de-AT", 90, "paused") == ("OK in 1:30", "Angehalten, noch 90 Sekunden")
+    assert shown("en", 93_784) == ("OK in 1 day 2:03:04", "27 hours left")
+    assert shown("da", 2 * 86_400) == ("OK om 2 dage 0:00:00", "2 dage tilbage")
+    # Digits are of one script.
+    text, said = shown("ar-EG", 90)
+    assert text == "OK in ١:٣٠" and "٩٠" in said and not set("0123456789") & set(text + said)
+    # Nothing is left out, or in English.
+    words = page.driver.execute_async_script(
+        "import('/static/1/countdown-stream.js').then(it => arguments[0](it.words))")
+    names = set(page.js("[host, document.querySelector('countdown-hud')]"
+                        ".flatMap(one => Object.keys(one.constructor.texts))"))  # fmt: skip
+    assert len(words) == 9 and all(set(its) == names for its in words.values())
+    for its in words.values():
+        for name, text in its.items():
+            needed = {"waiting": "label time", "left": "duration", "ready": "label", "paused": "duration"}
+            assert all("{%s}" % one in text for one in needed.get(name, "").split()), text
+    page.run("""document.documentElement.lang = 'fr'
+    document.querySelector('countdown-hud').view = {state: 'visible', kind: 'loading'}""")
+    assert page.part("panel").get_attribute("textContent") == "Chargement"
+
+
+@pytest.mark.parametrize("inside, label, shown", [
+    ("Send <b>it</b>", "Send it", "Send <b>it in 1:30</b>"),
+    ("Send <span>3</span>", "Send", "Send in 1:30 <span>3</span>"),
+    ("<i>✉</i> <span>Send</span> <em>3</em>", "Send", "<i>✉</i> <span>Send in 1:30</span> <em>3</em>"),
+    ("<b>1</b>", "1", "<b>1 in 1:30</b>"),
+])  # fmt: skip
+def test_markup_and_badges_inside_the_button_stay(app, open_page, inside, label, shown):
+    app.pages["/"] = LANGUAGES.replace(">OK<", f">{inside}<")
+    page = open_page(script=CLOCKS)
+    page.until("unknown")
+    page.run("""window.host = document.querySelector('countdown-button')
+    host.view = {state: 'counting', remaining_ms: 90_000}""")
+    assert page.js("host.firstElementChild.innerHTML") == shown
+    page.run("host.ready = '<{label}>'; skew += 90_000")
+    page.until("ready")
+    assert page.js("host.firstElementChild.innerHTML") == inside
+    assert page.said == f"<{label}>"
 
 
 def test_screen_readers_are_told_at_the_start_at_30_at_10_and_at_the_end(open_page, app):
@@ -236,6 +390,65 @@ def test_the_app_may_change_its_text_and_its_button_meanwhile(site, open_page, c
     client("COUNTDOWN", "CANCEL", PHONE)
     page.until("ready")
     assert page.text == "New" and not page.is_blocked
+
+
+# How htmx, Turbo and others copy a part of a page.
+COPIES = {
+    "the inside of the element": "host.innerHTML = host.innerHTML",
+    "the page": "main.innerHTML = main.innerHTML",
+    "a clone": "main.replaceWith(main.cloneNode(true))",
+    "a cache": """const copy = main.cloneNode(true)
+    main.replaceChildren()
+    main.replaceWith(copy)""",
+}
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_of_a_button_that_counts_has_its_own_texts(site, open_page, client, copy):
+    site.pages["/"] = site.pages["/"].replace("; require-trusted-types-for 'script'", "").replace(
+        ">Send code</button>", ' aria-label="Send it"><svg><title>Icon</title></svg> <b>Send</b>  it</button>')
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page = open_page()
+    # Texts side by side and empty ones, as frameworks make them.
+    page.run("button.append(' now', '', '!')")
+    own = "Icon Send  it now!"
+    page.until("counting")
+    eventually(lambda: "Send it in" in page.js("button.ariaLabel ?? ''"), "it shows the time")
+    for _ in range(3):
+        page.run(f"""const main = document.querySelector('main')
+        const host = main.querySelector('countdown-button'); {COPIES[copy]}""")
+        page.until("counting")
+        assert page.text.count("0:") + page.text.count("9:") == 1 and page.is_blocked, page.text
+    client("COUNTDOWN", "CANCEL", PHONE)
+    page.until("ready")
+    assert page.text == own and not page.is_blocked
+    attributes = page.js("document.querySelector('countdown-button button').getAttributeNames()")
+    assert attributes == ["aria-label"]
+    assert page.js("document.querySelector('countdown-button button').ariaLabel") == "Send it"
+
+
+def test_a_button_that_leaves_the_element_or_the_page_is_as_it_was(site, open_page, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "600")
+    page = open_page()
+    page.until("counting")
+    page.run("button.focus()")
+    look = "[button.textContent, ...button.getAttributeNames()]"
+    page.run("host.remove()")
+    assert page.js(look) == ["Send code"]
+    page.run("document.body.append(host)")
+    page.until("counting")
+    page.run("window.other = document.createElement('button'); button.replaceWith(other)")
+    eventually(lambda: page.js("other.ariaDisabled") == "true", "it has the new one")
+    assert page.js(look) == ["Send code"]
+
+
+def test_a_copy_of_a_page_that_was_offline_is_not_offline(site, open_page):
+    page = open_page()
+    page.until("ready")
+    page.run("""const copy = host.cloneNode(true)
+    copy.dataset.offline = ''
+    host.replaceWith(copy)""")
+    assert not page.is_offline
 
 
 def test_events_bubble_out_of_shadow_trees(site, open_page, client):

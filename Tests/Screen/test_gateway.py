@@ -829,6 +829,22 @@ def test_a_start_that_cannot_work_says_why(daemon, tmp_path):
         assert done.returncode != 0 and text in done.stderr, done
 
 
+def test_a_ticket_may_be_in_a_cookie(start_gateway, client):
+    client("COUNTDOWN", "START", PHONE)
+    gateway = start_gateway(origins=["https://app.example"])
+    cookie = f"a=b; countdown-ticket={ticket(WATCH)}; countdown-ticket-2=x"
+    allowed = {"Cookie": cookie, "Origin": "https://app.example"}
+    status, headers, _ = gateway.ask("/v1/views/resend", headers=allowed)
+    assert status == 200 and headers["Access-Control-Allow-Credentials"] == "true"
+    assert headers["Access-Control-Allow-Origin"] == "https://app.example"
+    # The header comes first, and a page of another origin reads nothing.
+    both = {"Cookie": cookie, "Authorization": "Bearer x"}
+    assert gateway.problem("/v1/views/resend", headers=both)[0] == 401
+    assert gateway.problem("/v1/views/resend", headers={"Cookie": "countdown-ticket="})[0] == 401
+    other = {"Cookie": cookie, "Origin": "https://other.example"}
+    assert gateway.problem("/v1/views/resend", headers=other)[0] == 403
+
+
 def test_keys_are_not_in_the_log(gateway):
     text = ticket(WATCH)
     gateway.stream(text).until("snapshot")

@@ -56,7 +56,7 @@ def test_a_mask_keeps_clicks_and_keys_from_the_page_and_gives_the_focus_back(sit
     assert page.js(MODAL) and focused(page) == "COUNTDOWN-HUD"
     for key in (Keys.ENTER, Keys.TAB, Keys.SPACE, Keys.ESCAPE, Keys.ESCAPE, Keys.ENTER):
         keys(page, key)
-    assert page.js("clicks") == 1
+    assert page.js("clicks") == 1 and set(page.js("taps.splice(0)")) == {"inside"}
     ActionChains(page.driver).move_to_element(page.driver.find_element(By.ID, "below")).click().perform()
     page.part("panel").click()
     assert page.js("taps") == ["outside", "inside"] and page.js("clicks") == 1
@@ -147,9 +147,81 @@ def test_a_contained_mask_makes_its_part_of_the_page_inert(site, open_page, clie
     assert page.js("inside.inert") and not page.js(MODAL)
     page.driver.find_element(By.ID, "below").click()
     assert page.js("clicks") == 1
+    # A copy of the page, as Turbo makes it, is inert as long as its own HUD says.
+    page.run("""const card = hud.parentNode, copy = card.cloneNode(true)
+    copy.id = 'copy'
+    card.after(copy)""")
     client("HUD", "DISMISS", "screen")
     eventually(lambda: page.hud == "hidden", "it is hidden")
     assert not page.js("inside.inert")
+    eventually(lambda: page.js("copy.querySelector('countdown-hud').dataset.state") == "hidden", "its copy, too")
+    assert not page.js("copy.querySelector('button').inert")
+
+
+def test_a_part_of_a_page_is_masked_with_what_comes_later(site, open_page, client):
+    page = open_page("/hud")
+    page.run("""const card = window.card = document.createElement('section')
+    card.style.position = 'relative'
+    card.append(hud)
+    document.body.append(card)
+    hud.contained = true""")
+    show(client, "MASK", "black")
+    visible(page)
+    page.run("window.late = document.createElement('button'); card.prepend(late)")
+    eventually(lambda: page.js("late.inert"), "what comes later is inert")
+    # It may become one of the whole page, and back.
+    page.run("hud.contained = false")
+    assert page.js(MODAL) and not page.js("late.inert") and page.js("hud.contained") is False
+    page.run("hud.contained = true")
+    assert page.js("late.inert") and not page.js(MODAL)
+    # React 18 writes this for false.
+    page.run("hud.setAttribute('contained', 'false')")
+    assert page.js(MODAL) and not page.js("late.inert")
+    assert page.js("getComputedStyle(hud).position") == "static"
+    client("HUD", "DISMISS", "screen")
+    eventually(lambda: page.hud == "hidden", "it is hidden")
+
+
+@pytest.mark.parametrize("kind", ["dialog.showModal()", "dialog.popover = 'manual', dialog.showPopover()"])
+def test_what_opens_under_a_mask_is_under_it(site, open_page, client, kind):
+    page = open_page("/hud")
+    page.driver.find_element(By.ID, "below").click()
+    show(client, "MASK", "black", "STATUS", "Saving")
+    visible(page)
+    page.run(f"""const dialog = document.createElement('dialog')
+    dialog.append(Object.assign(document.createElement('button'), {{id: 'late', onclick: () => clicks += 10}}))
+    document.body.append(dialog)
+    {kind}""")
+    at = "document.elementFromPoint(innerWidth / 2, innerHeight / 2)?.tagName"
+    eventually(lambda: page.js(at) == "COUNTDOWN-HUD", "it is on top")
+    assert focused(page) == "COUNTDOWN-HUD"
+    keys(page, Keys.ENTER)
+    assert page.js("clicks") == 1 and page.js("taps") == ["inside"]
+    client("HUD", "DISMISS", "screen")
+    eventually(lambda: page.hud == "hidden", "it is hidden")
+    page.run("late.click()")
+    assert page.js("clicks") == 11
+
+
+def test_the_keyboard_taps_a_hud_without_a_mask(site, open_page, client):
+    page = open_page("/hud")
+    show(client, "STATUS", "Saving")
+    visible(page)
+    keys(page, Keys.TAB, Keys.TAB)
+    assert focused(page) == "COUNTDOWN-HUD"
+    keys(page, Keys.ENTER)
+    assert page.js("taps") == ["inside"]
+
+
+def test_progress_has_a_text(site, open_page, client):
+    page = open_page("/hud")
+    show(client)
+    visible(page)
+    for language, text in (("en", "35%"), ("de", "35\u00a0%")):
+        page.run(f"document.documentElement.lang = '{language}'")
+        client("HUD", "PROGRESS", "screen", "0.2")
+        client("HUD", "PROGRESS", "screen", "0.35")
+        eventually(lambda: page.part("progress").get_attribute("aria-valuetext") == text, "it has the text")
 
 
 def test_texts_are_never_html(site, open_page, client):

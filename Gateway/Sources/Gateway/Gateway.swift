@@ -194,8 +194,8 @@ public struct Gateway: Sendable {
     _ request: Request, _ context: RequestFacts
   ) async throws -> Ticket {
     guard let tickets else { throw Problem.ticket("the gateway runs without --ticket-keys") }
-    guard let text = request.bearer else {
-      throw Problem.ticket("send a ticket: Authorization: Bearer …")
+    guard let text = request.ticket else {
+      throw Problem.ticket("send a ticket: Authorization: Bearer …, or the cookie countdown-ticket")
     }
     let ticket = try tickets.ticket(String(text), now: now)
     // Each request here asks the daemon; other routes for pages ask at most once per second.

@@ -27,16 +27,19 @@ struct Page: Sendable {
   static let components: [String: Page] = [
     "countdown-button.js": script(PackageResources.countdown_button_js),
     "countdown-hud.js": script(PackageResources.countdown_hud_js),
-    "countdown-stream.js": script(PackageResources.countdown_stream_js),
+    "countdown-languages.js": script(PackageResources.countdown_languages_js),
+    "countdown-stream.js": script(Array(stream.utf8)),
   ]
 
-  /// A script without its comments and indentation: they are a third of what browsers would load.
+  /// Tells the components that a gateway serves them, and where it is. Files that an app hosts itself
+  /// cannot know it.
+  private static let stream = String(decoding: PackageResources.countdown_stream_js, as: UTF8.self)
+    .replacing(
+      "import.meta.home",
+      with: #"import.meta.url.replace(/components\/([^\/]+\/)?countdown-stream\.js.*/,"")"#)
+
   static func script(_ bytes: [UInt8]) -> Page {
-    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
-      .map { $0.drop { $0 == " " } }
-      .filter { !$0.isEmpty && !$0.hasPrefix("//") }
-    return Page(
-      type: "text/javascript; charset=utf-8", bytes: Array(lines.joined(separator: "\n").utf8))
+    Page(type: "text/javascript; charset=utf-8", bytes: bytes)
   }
 
   /// - Parameter isForever: whether the address names this version, and never has another one.

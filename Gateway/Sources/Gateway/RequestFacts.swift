@@ -44,6 +44,14 @@ extension Request {
     return words.count == 2 && words[0].lowercased() == "bearer" ? words[1] : nil
   }
 
+  /// The ticket: the token after `Bearer`, or the cookie `countdown-ticket`; nil without both.
+  var ticket: Substring? {
+    if headers[.authorization] != nil { return bearer }
+    let cookies = headers[values: .cookie].flatMap { $0.split(separator: ";") }
+    return cookies.lazy.map { $0.drop { $0 == " " } }
+      .first { $0.hasPrefix("countdown-ticket=") }?.dropFirst("countdown-ticket=".count)
+  }
+
   /// The host that the client asked for, in lower case, without the port.
   var host: String? {
     guard let authority = head.authority?.lowercased() else { return nil }
@@ -114,6 +122,8 @@ struct Doorman: RouterMiddleware {
     }
     if let origin, origins?.contains(origin) == true {
       response.headers[.accessControlAllowOrigin] = origin
+      // A ticket may be in a cookie.
+      response.headers[.accessControlAllowCredentials] = "true"
     }
     // Each answer depends on the origin, if only by a refusal; files also on the encoding.
     response.headers[.vary] =

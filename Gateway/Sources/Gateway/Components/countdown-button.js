@@ -2,9 +2,11 @@
 //
 // Shows a countdown on the app's own button, which cannot be pressed meanwhile. Without a ticket or a
 // gateway, the button stays as it is. docs/reference/web.md describes the attributes.
-import {Follower, define, warn} from './countdown-stream.js'
+import {Follower, define, format, isOn, warn, write} from './countdown-stream.js'
 
-const TEXTS = {waiting: '{label} in {time}', left: '{duration} left', ready: '{label} is available'}
+const TEXTS = {waiting: '{label} in {time}', left: '{duration} left', ready: '{label} is available',
+  paused: 'Paused, {duration} left'}
+const DAY = 86_400
 // The seconds left at which screen readers announce the time.
 const ANNOUNCED = [30, 10]
 // The time that a message takes to arrive must not show as another second, in milliseconds.
@@ -13,26 +15,40 @@ const SLACK = 200
 const PATIENCE = 1_000
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 const HIDDEN = 'svg, [hidden], [aria-hidden=true]'
+// Where a button keeps its own texts and attributes while ours are there. Its copies have it, too.
+const SAVED = 'data-countdown'
+const OURS = ['aria-disabled', 'aria-label', 'value']
+const BUTTON = 'button, [role=button], input:is([type=submit], [type=button])'
 
-const two = number => String(number).padStart(2, 0)
-const clock = seconds => seconds < 3600 ? `${seconds / 60 | 0}:${two(seconds % 60)}`
-  : `${seconds / 3600 | 0}:${two((seconds / 60 | 0) % 60)}:${two(seconds % 60)}`
+const plain = (element, value, minimumIntegerDigits = 1) =>
+  format(element, value, {minimumIntegerDigits, useGrouping: false})
+const inUnit = (element, value, unit, unitDisplay) => format(element, value, {style: 'unit', unit, unitDisplay})
 
-function duration(seconds, language) {
-  const [size, unit] = seconds < 120 ? [1, 'second'] : seconds < 7200 ? [60, 'minute'] : [3600, 'hour']
-  const format = {style: 'unit', unit, unitDisplay: 'long'}
-  const value = Math.ceil(seconds / size)
-  try {
-    return new Intl.NumberFormat(language, format).format(value)
-  } catch {
-    return new Intl.NumberFormat(undefined, format).format(value)
-  }
+function clock(element, seconds) {
+  const parts = [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60].slice(seconds < 3600)
+  const time = parts.map((part, index) => plain(element, part | 0, index ? 2 : 1)).join(':')
+  return seconds < DAY ? time : `${inUnit(element, seconds / DAY | 0, 'day', 'short')} ${time}`
+}
+
+function duration(element, seconds) {
+  const [size, unit] = seconds < 120 ? [1, 'second'] : seconds < 7200 ? [60, 'minute']
+    : seconds < 2 * DAY ? [3600, 'hour'] : [DAY, 'day']
+  return inUnit(element, Math.ceil(seconds / size), unit, 'long')
+}
+
+function textsIn(element) {
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT)
+  const found = []
+  while (walker.nextNode()) found.push(walker.currentNode)
+  return found
 }
 
 let sheet
 
 export class CountdownButton extends Follower {
-  static observedAttributes = ['alias', 'ticket', 'gateway', 'view', ...Object.keys(TEXTS)]
+  static observedAttributes = ['alias', 'ticket', 'gateway', 'credentials', 'view', 'pending', ...Object.keys(TEXTS)]
+
+  static texts = TEXTS
 
   // For reading. Frameworks may write them, which has no effect.
   state = 'unknown'
@@ -43,6 +59,10 @@ export class CountdownButton extends Follower {
   #message = null
   #isLive = false
   #pressed = -Infinity
+  // Whether the submit of a press is still to come.
+  #isSubmitting = false
+  // The request of a press.
+  #request = null
   #announced = Infinity
   #ends = 0
   // The seconds at the start.
@@ -52,7 +72,9 @@ export class CountdownButton extends Follower {
   #button = null
   // The attributes of the button before ours, and its text nodes with their texts before ours.
   #attributes = {}
+  #shown = {}
   #nodes = new WeakMap()
+  #isSaved = false
   // Notices that the app changes the button or its texts.
   #observer
 
@@ -61,6 +83,12 @@ export class CountdownButton extends Follower {
     globalThis.addEventListener?.('click', event => {
       const path = event.composedPath()
       path.find(node => node instanceof CountdownButton)?.#click(event, path)
+    }, true)
+    // Scripts submit forms without a press.
+    globalThis.addEventListener?.('submit', event => {
+      const button = event.submitter ?? [...event.target.elements].find(one => one.type === 'submit')
+      const host = button?.closest('countdown-button')
+      if (host instanceof CountdownButton && button === host.#button) host.#submit(event)
     }, true)
   }
 
@@ -71,7 +99,11 @@ export class CountdownButton extends Follower {
       sheet = new CSSStyleSheet()
       sheet.replaceSync(`
         ::slotted(*) { font-variant-numeric: tabular-nums; touch-action: manipulation }
-        ::slotted([aria-disabled=true]) { cursor: not-allowed }
+        ::slotted([aria-disabled=true]) { cursor: not-allowed; filter: grayscale(1) contrast(.75) }
+        @media (forced-colors: active) {
+          ::slotted([aria-disabled=true]) { color: GrayText !important; border-color: GrayText !important;
+            filter: none }
+        }
         span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }`)
     }
     const root = this.attachShadow({mode: 'open'})
@@ -93,6 +125,24 @@ export class CountdownButton extends Follower {
     super.disconnectedCallback()
     this.#observer.disconnect()
     clearTimeout(this.#timer)
+    this.#drawButton(null, false)
+  }
+
+  // Whether a request of the app is under way. A promise says when it is over.
+  get pending() {
+    return isOn(this, 'pending')
+  }
+
+  set pending(value) {
+    const request = this.#request = value?.then ? value : null
+    write(this, 'pending', !!request || value)
+    const end = time => {
+      if (this.#request !== request) return
+      this.#pressed = time
+      this.pending = false
+    }
+    // The event may come a moment later.
+    request?.then(() => end(performance.now()), () => end(-Infinity))
   }
 
   takeView({state, remaining_ms}) {
@@ -113,25 +163,39 @@ export class CountdownButton extends Follower {
       this.#message = message
       this.#isLive = true
       this.#pressed = -Infinity
+      this.#isSubmitting = false
       this.draw()
       if (!this.#button) warn('put a <button> into <countdown-button>')
     }
-    this.dispatchEvent(new CustomEvent('countdown-change', {detail: message, bubbles: true, composed: true}))
+    this.emit('countdown-change', message)
   }
 
   #click(event, path) {
     if (!path.includes(this.#button)) return
+    const isValid = !this.#button.matches('form:invalid [type=submit], form:invalid button:not([type])')
+    if (this.#press(event, isValid)) this.#isSubmitting = true
+  }
+
+  #submit(event) {
+    if (!this.#isSubmitting) this.#press(event, true)
+    this.#isSubmitting = false
+  }
+
+  // Returns whether the button can be pressed.
+  #press(event, isValid) {
     // The timer may be late.
     this.draw()
     if (this.#isBlocked) {
       event.stopImmediatePropagation()
       event.preventDefault()
-    } else if (this.#state === 'ready' && !this.hasAttribute('data-offline')
-      && !this.#button.matches('form:invalid [type=submit], form:invalid button:not([type])')) {
+      return false
+    }
+    if (this.#state === 'ready' && isValid && !this.hasAttribute('data-offline')) {
       // A second press before the countdown starts would be one too many.
       this.#pressed = performance.now()
       this.draw()
     }
+    return true
   }
 
   draw() {
@@ -145,7 +209,7 @@ export class CountdownButton extends Follower {
     if (isUnknown) left = 0
     this.state = this.#state = isUnknown ? 'unknown' : left > 0 ? state : 'ready'
     this.seconds = this.#seconds = left > 0 ? Math.max(Math.ceil((left - SLACK) / 1_000), 1) : 0
-    this.#isBlocked = left > 0 || now - this.#pressed < PATIENCE
+    this.#isBlocked = left > 0 || now - this.#pressed < PATIENCE || this.pending
     if (this.getAttribute('data-state') !== this.#state) this.setAttribute('data-state', this.#state)
     // A start, or a later end.
     if (this.#state === 'counting' && (before !== 'counting' || ends > this.#ends + 500)) {
@@ -154,12 +218,12 @@ export class CountdownButton extends Follower {
     }
     if (this.#state === 'paused') this.#longest = Math.max(this.#longest, this.#seconds)
     this.#ends = ends
-    const button = this.querySelector('button, [role=button]')
-    if (button !== this.#button) {
-      this.#button = button
-      this.#attributes = {}
-    }
-    this.#drawButton(this.#announce(before))
+    const button = this.querySelector(BUTTON)
+      // A design system has buttons of its own.
+      ?? [...this.querySelectorAll('*')].find(one => one.localName.includes('-')) ?? null
+    if (button !== this.#button) this.#adopt(button)
+    const isAnnounced = this.#announce(before)
+    this.#drawButton(this.#seconds > 0 ? this.#fill('waiting', true) : null, this.#isBlocked, isAnnounced)
     const wait = this.#state !== 'counting' ? this.#pressed + PATIENCE - now
       : left > SLACK ? (left - SLACK) % 1_000 || 1_000 : left
     if (wait > 0 && this.isConnected) this.#timer = setTimeout(() => this.draw(), Math.ceil(wait))
@@ -169,7 +233,7 @@ export class CountdownButton extends Follower {
   #announce(before) {
     const [state, seconds] = [this.#state, this.#seconds]
     if (state !== 'counting') {
-      if (state !== before) this.#say(before === 'counting' && state === 'ready' ? 'ready' : null)
+      if (state !== before) this.#say(state === 'paused' || before === 'counting' && state === 'ready' ? state : null)
       return false
     }
     const isDue = this.#announced === Infinity
@@ -181,18 +245,61 @@ export class CountdownButton extends Follower {
   }
 
   #say(name) {
-    const text = name && this.#button ? this.#fill(name) : ''
+    const text = name && this.#button ? this.#fill(name).join(this.#label) : ''
     if (this.#said.textContent !== text) this.#said.textContent = text
   }
 
-  #drawButton(isAnnounced) {
+  // Takes over a button. Copies of one that counted, as Turbo and `innerHTML` make them, are restored.
+  #adopt(button) {
+    this.#drawButton(null, false)
+    this.#button = button
+    this.#attributes = {}
+    this.#isSaved = false
+    try {
+      const [texts, attributes] = JSON.parse(button.getAttribute(SAVED))
+      button.normalize()
+      textsIn(button).forEach((node, index) => { node.data = texts[index] })
+      for (const name of OURS) if (name in attributes) this.#write(name, attributes[name])
+      button.removeAttribute(SAVED)
+    } catch {
+      // There is no button, or it is none of these.
+    }
+  }
+
+  #write(name, value) {
+    if (value === null) this.#button.removeAttribute(name)
+    else if (this.#button.getAttribute(name) !== value) this.#button.setAttribute(name, value)
+  }
+
+  // Parsers join texts side by side, and drop empty ones.
+  #save(isOurs) {
+    if (!isOurs) return this.#write(SAVED, null)
+    if (this.#isSaved && this.#button.hasAttribute(SAVED)) return
+    this.#isSaved = true
+    const texts = []
+    let last
+    for (const node of textsIn(this.#button)) {
+      const own = this.#ownText(node)
+      if (last && last.nextSibling === node) texts[texts.length - 1] += own
+      else texts.push(own)
+      last = node
+    }
+    this.#write(SAVED, JSON.stringify([texts.filter(Boolean), this.#attributes]))
+  }
+
+  // Shows a text around the label of the button; null gives it back to the app.
+  #drawButton(parts, isBlocked, isAnnounced) {
     const button = this.#button
     if (!button) return
-    this.#set('aria-disabled', this.#isBlocked ? 'true' : null)
-    const text = this.#seconds > 0 ? this.#fill('waiting', true) : null
-    this.#texts.forEach((node, index) => {
+    this.#set('aria-disabled', isBlocked ? 'true' : null)
+    const text = parts && parts.join(this.#label)
+    this.#texts.forEach((node, index, all) => {
       const own = this.#ownText(node)
-      const shown = text === null ? own : index ? '' : text
+      const [, before, label, after] = own.match(/^(\s*)(.*?)(\s*)$/s)
+      // An empty text would be missing in a copy.
+      const shown = !parts ? own : parts[2] ?? parts.length < 2 ? index ? ' ' : text
+        : before + (index ? '' : parts[0]) + label + (all[index + 1] ? '' : parts[1]) + after
+      if (this.#nodes.get(node)?.own !== own) this.#isSaved = false
       this.#nodes.set(node, {own, shown})
       if (node.data !== shown) node.data = shown
     })
@@ -201,24 +308,34 @@ export class CountdownButton extends Follower {
     const isFocused = button.matches(':focus')
     if (text === null || !isFocused && this.#name === null) this.#set('aria-label', null)
     else if (!isFocused || isAnnounced || !('aria-label' in this.#attributes)) this.#set('aria-label', text)
+    if (button.matches('input')) this.#set('value', text)
+    this.#save(isBlocked || text !== null)
     // These were our own changes.
     this.#observer.takeRecords()
   }
 
   // The name that the app gives its button; null if there is only the text.
   get #name() {
-    return 'aria-label' in this.#attributes ? this.#attributes['aria-label']
-      : this.#button.getAttribute('aria-label')
+    return this.#own('aria-label')
   }
 
-  // The text nodes of the button. Frameworks find them again, as they are never replaced.
+  // What the app gives an attribute of its button.
+  #own(name) {
+    const now = this.#button.getAttribute(name)
+    return name in this.#attributes && now === this.#shown[name] ? this.#attributes[name] : now
+  }
+
+  // The text nodes of the label. Frameworks find them again, as they are never replaced.
   get #texts() {
-    const walker = document.createTreeWalker(this.#button, NodeFilter.SHOW_TEXT)
-    const found = []
-    for (let node; (node = walker.nextNode());) {
-      if (this.#ownText(node).trim() && !node.parentElement.closest(HIDDEN)) found.push(node)
-    }
-    return found
+    const all = textsIn(this.#button)
+      .filter(node => this.#ownText(node).trim() && !node.parentElement.closest(HIDDEN))
+    // A badge has no letters.
+    const found = all.filter(node => node.parentNode === this.#button || /\p{L}/u.test(this.#ownText(node)))
+    return found[0] ? found : all
+  }
+
+  get #label() {
+    return this.#name ?? (this.#own('value') || this.#texts.map(node => this.#ownText(node).trim()).join(' '))
   }
 
   #ownText(node) {
@@ -228,36 +345,30 @@ export class CountdownButton extends Follower {
 
   // Sets an attribute of the button; null gives it back to the app.
   #set(name, value) {
-    const [button, own] = [this.#button, this.#attributes]
-    if (value !== null) {
-      if (!(name in own)) own[name] = button.getAttribute(name)
-    } else if (name in own) {
-      value = own[name]
-      delete own[name]
-      if (value === null) button.removeAttribute(name)
-    }
-    if (value !== null && button.getAttribute(name) !== value) button.setAttribute(name, value)
+    const attributes = this.#attributes
+    if (value === null && !(name in attributes)) return
+    const own = this.#own(name)
+    if (attributes[name] !== own) this.#isSaved = false
+    if (value === null) delete attributes[name]
+    else attributes[name] = own
+    this.#shown[name] = value
+    this.#write(name, value ?? own)
   }
 
+  // Returns what is around the label in a text.
   #fill(name, isPadded) {
-    const seconds = this.#seconds
-    const text = this.getAttribute(name) ?? TEXTS[name]
-    const label = this.#name ?? this.#texts.map(node => this.#ownText(node).trim()).join(' ')
+    const text = this.text(name)
     // As in <bdi>, and only where directions meet.
-    const isolate = RIGHT_TO_LEFT.test(text + label) ? part => `\u2068${part}\u2069` : part => part
-    // Figure spaces keep the width when there is a digit less.
-    const pad = format => isolate(isPadded
-      ? String(format(seconds)).padStart(String(format(this.#longest)).length, '\u2007') : format(seconds))
-    return text.replace(/\{(\w+)\}/g, (all, name) => {
-      switch (name) {
-      case 'label': return isolate(label)
-      case 'seconds': return pad(seconds => seconds)
-      case 'time': return pad(clock)
-      case 'duration':
-        return isolate(duration(seconds, this.closest('[lang]')?.lang || document.documentElement.lang))
-      default: return all
-      }
-    })
+    const [open, close] = RIGHT_TO_LEFT.test(text + this.#label) ? '\u2068\u2069' : ['', '']
+    return text.replaceAll('{label}', `${open}{label}${close}`).split('{label}').map(part =>
+      part.replace(/\{(\w+)\}/g, (all, name) => {
+        const format = {seconds: plain, time: clock, duration}[name]
+        if (!format) return all
+        const shown = format(this, this.#seconds)
+        // Figure spaces keep the width when there is a digit less.
+        const width = isPadded && name !== 'duration' ? format(this, this.#longest).length : 0
+        return open + shown.padStart(width, '\u2007') + close
+      }))
   }
 }
 

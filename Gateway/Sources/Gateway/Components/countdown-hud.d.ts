@@ -3,7 +3,7 @@ import type {Follower, FollowerAttributes, Message} from './countdown-stream.js'
 /** What `HUD GET` replies; these fields suffice. */
 export interface HUDView {
   state: 'hidden' | 'waiting' | 'appearing' | 'visible' | 'disappearing'
-  mask?: 'none' | 'clear' | 'black' | 'gradient'
+  mask?: 'none' | 'clear' | 'black' | 'gradient' | 'custom'
   kind?: 'loading' | 'progress' | 'info' | 'success' | 'error'
   status?: string | null
   fraction?: number | null
@@ -11,29 +11,36 @@ export interface HUDView {
   [field: string]: unknown
 }
 
+// What follows comes from Gateway/components.json.
 export interface CountdownHUDAttributes extends FollowerAttributes {
-  /** The first view, from the server that renders the page; as an attribute, it is JSON. */
+  /** The first view, from the server that renders the page: JSON, or as a property an object. */
   view?: string | HUDView
-  /** The seconds without a connection after which a mask is released. Default: 30. */
+  /** The seconds without a connection after which a mask is released. Default: `30`. */
   patience?: string | number
-  /** Whether it covers its container instead of the page. */
+  /** Covers its positioned container instead of the page, and makes its siblings inert, also those that come later; `contained="false"` is off. */
   contained?: string | boolean
-  /** The names of HUDs without a text. */
+  /** The name of a HUD of this kind without a text. Default: `Loading`. */
   loading?: string
+  /** The name of a HUD of this kind without a text. Default: `Progress`. */
   progress?: string
+  /** The name of a HUD of this kind without a text. Default: `Information`. */
   info?: string
+  /** The name of a HUD of this kind without a text. Default: `Success`. */
   success?: string
+  /** The name of a HUD of this kind without a text. Default: `Error`. */
   error?: string
-  /** The text of a mask that was released. */
+  /** The text of a mask that was released; a tap hides it. Default: `The connection is lost`. */
   lost?: string
 }
 
-/** `<countdown-hud>`: shows the HUD of a screen over the page. */
+/** `<countdown-hud>`. Shows the HUD of a screen over the page. */
 export declare class CountdownHUD extends Follower {
   get view(): string | null
   set view(value: string | HUDView | null)
   get patience(): string | null
   set patience(value: string | number | null)
+  get contained(): boolean
+  set contained(value: string | boolean | null)
   loading: string | null
   progress: string | null
   info: string | null
@@ -46,7 +53,7 @@ declare global {
   interface HTMLElementTagNameMap {
     'countdown-hud': CountdownHUD
   }
-  interface HTMLElementEventMap {
+  interface GlobalEventHandlersEventMap {
     'hud-change': CustomEvent<Message>
     'hud-tap': CustomEvent<{where: 'inside' | 'outside'}>
   }

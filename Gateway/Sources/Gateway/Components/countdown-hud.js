@@ -2,7 +2,7 @@
 //
 // Shows the HUD of a screen in the browser's top layer, from will-appear to did-disappear. With a
 // mask it is a modal dialog: the page below is inert. docs/reference/web.md describes the attributes.
-import {Follower, define} from './countdown-stream.js'
+import {Follower, define, format} from './countdown-stream.js'
 
 const ICONS = {info: 'i', success: '✓', error: '✗'}
 const TEXTS = {loading: 'Loading', progress: 'Progress', info: 'Information', success: 'Success',
@@ -11,6 +11,8 @@ const TEXTS = {loading: 'Loading', progress: 'Progress', info: 'Information', su
 const LEVELS = ['alert', 'statusbar', 'normal']
 // The seconds without a connection after which a mask is released.
 const PATIENCE = 30
+// What a HUD over a part of the page has made inert.
+const INERT = 'data-hud-inert'
 
 const STYLE = `
   :host { display: contents }
@@ -21,8 +23,8 @@ const STYLE = `
     place-items: center; pointer-events: none; transition: opacity .15s }
   :is([open], :popover-open) { display: grid }
   ::backdrop { background: none }
-  :host([contained]) { display: block; position: absolute; inset: 0; z-index: 1; pointer-events: none }
-  :host([contained]) [part=layer] { position: absolute }
+  :host([contained]:not([contained=false])) { display: block; position: absolute; inset: 0; z-index: 1; pointer-events: none }
+  :host([contained]:not([contained=false])) [part=layer] { position: absolute }
   :host([data-state=disappearing]) [part=layer] { opacity: 0 }
   @starting-style { :host([data-state=appearing]) :is([open], :popover-open) { opacity: 0 } }
   .masked { pointer-events: auto }
@@ -52,7 +54,9 @@ const element = (name, attributes, ...children) => {
 }
 
 export class CountdownHUD extends Follower {
-  static observedAttributes = ['alias', 'ticket', 'gateway', 'view', 'patience', ...Object.keys(TEXTS)]
+  static observedAttributes = ['alias', 'ticket', 'gateway', 'credentials', 'view', 'patience', 'contained', ...Object.keys(TEXTS)]
+  static texts = TEXTS
+  static flags = ['contained']
 
   #views = new Map()
   #isLive = false
@@ -60,9 +64,11 @@ export class CountdownHUD extends Follower {
   #dialog
   #popover
   #parts
-  // none, popover, modal or contained: a mask over a part of the page.
+  // none, popover, modal; over a part of the page: open, masked.
   #mode = 'none'
   #inert = []
+  // Others come while a part of the page is masked.
+  #siblings = new MutationObserver(() => this.#shield())
   #focused
   #patience
   // The connection is lost for too long; then also: the message about it was tapped.
@@ -85,7 +91,7 @@ export class CountdownHUD extends Follower {
       status: element('span', {part: 'status', dir: 'auto'}),
       name: element('span', {id: 'name'}),
     }
-    this.#parts.panel = element('div', {part: 'panel', role: 'status'}, ...Object.values(this.#parts))
+    this.#parts.panel = element('div', {part: 'panel', role: 'status', tabindex: 0}, ...Object.values(this.#parts))
     this.#dialog = element('dialog', {part: 'layer', closedby: 'none'})
     this.#popover = element('div', {part: 'layer', popover: 'manual'}, this.#parts.panel)
     root.append(this.#dialog, this.#popover)
@@ -96,14 +102,35 @@ export class CountdownHUD extends Follower {
       this.#mode = 'none'
       this.draw()
     })
-    this.addEventListener('click', event => {
-      const where = event.composedPath().includes(this.#parts.panel) ? 'inside' : 'outside'
+    const tap = where => {
       if (this.#isLost) {
         this.#isDismissed = where === 'inside'
         this.draw()
       }
-      this.dispatchEvent(new CustomEvent('hud-tap', {detail: {where}, bubbles: true, composed: true}))
+      this.emit('hud-tap', {where})
+    }
+    this.addEventListener('click', event =>
+      tap(event.composedPath().includes(this.#parts.panel) ? 'inside' : 'outside'))
+    this.addEventListener('keydown', event => {
+      if (!['Enter', ' '].includes(event.key)) return
+      event.preventDefault()
+      if (!event.repeat) tap('inside')
     })
+  }
+
+  // The top layer has what opened last on top.
+  #raise = event => {
+    if (event.newState !== 'open') return
+    this.#dialog.close()
+    this.#dialog.showModal()
+  }
+
+  connectedCallback() {
+    // A copy of the page has the marks of the one that was masked.
+    for (const other of this.parentNode.children) {
+      if (other.hasAttribute(INERT)) this.#setInert(other, false)
+    }
+    super.connectedCallback()
   }
 
   disconnectedCallback() {
@@ -133,7 +160,7 @@ export class CountdownHUD extends Follower {
       else this.#views.clear()
       this.draw()
     }
-    this.dispatchEvent(new CustomEvent('hud-change', {detail: message, bubbles: true, composed: true}))
+    this.emit('hud-change', message)
   }
 
   // A mask must not outlive the connection to those who end it.
@@ -158,7 +185,6 @@ export class CountdownHUD extends Follower {
     const {state, mask = 'none', kind = 'loading', status, fraction} = view
     // While it is lost, only a mask is worth a message.
     const isReleased = this.#isLost && mask !== 'none'
-    const text = name => this.getAttribute(name) ?? TEXTS[name]
     for (const [name, value] of Object.entries({state, mask, kind})) this.setAttribute(`data-${name}`, value)
     this.toggleAttribute('data-released', isReleased)
     const {spinner, icon, progress, status: shown, name} = this.#parts
@@ -166,44 +192,65 @@ export class CountdownHUD extends Follower {
     icon.textContent = isReleased ? '!' : ICONS[kind] ?? ''
     icon.hidden = !icon.textContent
     progress.hidden = kind !== 'progress' && fraction == null || isReleased
-    if (fraction == null) progress.removeAttribute('value')
-    else progress.value = fraction
+    if (fraction == null) for (const name of ['value', 'aria-valuetext']) progress.removeAttribute(name)
+    else {
+      progress.value = fraction
+      progress.setAttribute('aria-valuetext', format(this, fraction, {style: 'percent'}))
+    }
     // Keeps the text of a HUD that is already hidden.
-    if (state !== 'hidden') shown.textContent = isReleased ? text('lost') : status ?? ''
+    if (state !== 'hidden') shown.textContent = isReleased ? this.text('lost') : status ?? ''
     shown.hidden = !shown.textContent
-    const label = shown.textContent || (text(kind) ?? text('loading'))
+    const label = shown.textContent || (this.text(kind) ?? this.text('loading'))
     name.textContent = shown.textContent ? '' : label
     progress.setAttribute('aria-label', label)
     this.#dialog.setAttribute('aria-label', label)
     const isMasked = mask !== 'none' && !isReleased
     this.#dialog.className = `masked ${mask}`
     this.#open(!isShown(view) || isReleased && this.#isDismissed ? 'none'
-      : !isMasked ? 'popover' : this.hasAttribute('contained') ? 'contained' : 'modal')
+      : this.contained ? isMasked ? 'masked' : 'open' : isMasked ? 'modal' : 'popover')
   }
 
   #open(mode) {
     const [dialog, popover, panel] = [this.#dialog, this.#popover, this.#parts.panel]
     if (mode === this.#mode || mode !== 'none' && !this.isConnected) return
     this.#mode = mode
+    document.removeEventListener('toggle', this.#raise, true)
+    this.#siblings.disconnect()
     if (dialog.matches(':modal')) dialog.close()
     dialog.removeAttribute('open')
     if (popover.matches(':popover-open')) popover.hidePopover()
     popover.removeAttribute('open')
     if (this.#inert.length) {
-      for (const other of this.#inert.splice(0)) other.inert = false
+      for (const other of this.#inert.splice(0)) this.#setInert(other, false)
       this.#focused?.focus({preventScroll: true})
     }
     if (mode === 'none') return
-    const layer = mode === 'popover' ? popover : dialog
+    const layer = mode[0] === 'm' ? dialog : popover
     if (panel.parentNode !== layer) layer.append(panel)
-    if (mode === 'modal') return dialog.showModal()
-    if (!this.hasAttribute('contained')) return popover.showPopover()
+    if (mode === 'modal') {
+      document.addEventListener('toggle', this.#raise, true)
+      return dialog.showModal()
+    }
+    if (mode === 'popover') return popover.showPopover()
     // A part of a page has no top layer, and what is beside the HUD is inert.
     layer.setAttribute('open', '')
-    if (mode === 'popover') return
+    if (mode === 'open') return
     this.#focused = document.activeElement
-    this.#inert = [...this.parentNode.children].filter(other => other !== this && !other.inert)
-    for (const other of this.#inert) other.inert = true
+    this.#shield()
+    this.#siblings.observe(this.parentNode, {childList: true})
+  }
+
+  #shield() {
+    for (const other of this.parentNode.children) {
+      if (other === this || other.inert) continue
+      this.#inert.push(other)
+      this.#setInert(other, true)
+    }
+  }
+
+  #setInert(other, isInert) {
+    other.inert = isInert
+    other.toggleAttribute(INERT, isInert)
   }
 }
 

@@ -4,9 +4,15 @@
 // The gateway sends something every 15 seconds.
 const SILENCE = 40_000
 const LONGEST_PAUSE = 10_000
-const streams = new Map()
+// How long a tab that nobody sees keeps its stream.
+const HIDDEN = 60_000
+// A session that is over stays over; a short failure is not one.
+const MOST_REFUSALS = 5
+const streams = new Set()
 const warnings = new Set()
 let timer, isWatching
+// The address of the gateway that serves this file, which writes it here.
+const home = import.meta.home
 
 // Writes a warning to the console, once.
 export function warn(text) {
@@ -14,7 +20,7 @@ export function warn(text) {
   warnings.add(text)
 }
 
-const each = body => { for (const stream of [...streams.values()]) body(stream) }
+const each = body => { for (const stream of [...streams]) body(stream) }
 const check = () => each(stream => stream.check())
 
 // Notices that the page wakes up, was frozen, or is online again.
@@ -39,15 +45,22 @@ class Stream {
   isOffline = false
   followers = new Set()
   views = new Map()
+  // Which aliases have had a snapshot.
+  current = new Set()
+  // How far the gateway's clock is ahead of performance.now(), at least.
+  clock = {offset: -Infinity}
+  isHidden = false
+  // When somebody saw the page.
+  seen = performance.now()
   // The aliases of followers that no ticket has.
   missing = new Set()
   failures = 0
   // How far the page's clock is behind the wall clock. It changes during a sleep.
   drift = Date.now() - performance.now()
 
-  constructor(gateway, ticket) {
-    this.gateway = gateway
-    this.address = ticket
+  constructor(source) {
+    // gateway, ticket and credentials
+    this.source = source
     this.run()
   }
 
@@ -58,7 +71,7 @@ class Stream {
     if (!this.watch || follower.alias in this.watch || this.missing.has(follower.alias)) return
     // Another ticket may have it.
     this.missing.add(follower.alias)
-    this.ticket = null
+    this.text = null
     this.again()
   }
 
@@ -71,7 +84,7 @@ class Stream {
   end() {
     this.isOver = true
     this.again()
-    for (const [name, stream] of streams) if (stream === this) streams.delete(name)
+    streams.delete(this)
     if (!streams.size) timer = clearInterval(timer)
   }
 
@@ -85,9 +98,12 @@ class Stream {
   check() {
     const now = performance.now()
     const drift = Date.now() - now
-    const isSilent = now - this.heard > SILENCE
-    if (isSilent) this.tell({event: 'offline'})
-    if (isSilent || Math.abs(drift - this.drift) > 2_000) this.again()
+    if (!document.hidden) this.seen = now
+    const wasHidden = this.isHidden
+    this.isHidden = now - this.seen > HIDDEN
+    this.isSilent = !this.isHidden && !this.hasGivenUp && now - this.heard > SILENCE
+    if (this.isSilent) this.tell({event: 'offline'})
+    if (this.isSilent || wasHidden !== this.isHidden || Math.abs(drift - this.drift) > 2_000) this.again()
     this.drift = drift
   }
 
@@ -95,8 +111,13 @@ class Stream {
     // Elements that are added together give one stream all their aliases.
     await null
     while (!this.isOver) {
+      if (this.isHidden) {
+        this.resign()
+        await new Promise(wake => { this.wake = wake })
+        continue
+      }
       this.controller = new AbortController()
-      this.isHurried = false
+      this.isHurried = this.hasGivenUp = false
       this.heard = performance.now()
       this.isGreeted = false
       try {
@@ -107,16 +128,69 @@ class Stream {
         if (this.isHurried) continue
         if (error.isRefusal) warn(error.message)
         this.failures++
-        this.tell({event: 'offline'})
+        this.hasGivenUp = error.status === 401 && this.failures >= MOST_REFUSALS
+        if (this.hasGivenUp) warn(`${error.message} again and again, so nobody asks until the page comes back`)
+        this.share('data: {"event":"offline"}')
       }
       if (this.isHurried) continue
       const pause = Math.min(125 * 2 ** this.failures, LONGEST_PAUSE) * (.75 + Math.random() / 2)
       await new Promise(wake => {
         this.wake = wake
-        setTimeout(wake, pause)
+        if (!this.hasGivenUp) setTimeout(wake, pause)
       })
       this.wake = null
     }
+    this.resign()
+  }
+
+  // Waits until this tab is the one that reads, of all tabs with such a ticket. It tells the others.
+  lead(signal, {sub, watch}) {
+    const name = JSON.stringify([this.source.gateway, sub, watch])
+    if (this.leads === name) return
+    this.resign()
+    if (!navigator.locks) return
+    const channel = this.channel = new BroadcastChannel(name)
+    const id = Math.random()
+    channel.onmessage = ({data: {from, to, block}}) => {
+      if (from && this.leads) for (const block of this.state) channel.postMessage({to: from, block})
+      if (from || to && to !== id) return
+      this.heard = performance.now()
+      this.take(block)
+    }
+    channel.postMessage({from: id})
+    // One that says nothing is frozen, or gone.
+    const options = this.isSilent ? {steal: true} : {signal}
+    this.isSilent = false
+    return new Promise((lead, refuse) => navigator.locks.request(name, options, () => {
+      this.leads = name
+      lead()
+      return new Promise(resign => { this.release = resign })
+    }).catch(error => {
+      refuse(error)
+      if (this.channel !== channel || !this.leads) return
+      this.resign()
+      this.again()
+    }))
+  }
+
+  resign() {
+    this.release?.()
+    this.channel?.close()
+    this.channel = this.leads = null
+  }
+
+  // What another tab must know.
+  get state() {
+    const state = this.isGreeted ? [
+      {event: this.isOffline ? 'outage' : 'hello', now_ms: this.clock.offset + performance.now()},
+      ...[...this.views.values()].map(view => ({...view, event: 'snapshot', now_ms: -1})),
+    ] : this.isOffline ? [{event: 'offline'}] : []
+    return state.map(message => `id: ${this.last ?? ''}\ndata: ${JSON.stringify(message)}`)
+  }
+
+  share(block) {
+    if (this.leads) this.channel.postMessage({block})
+    this.take(block)
   }
 
   async ask(address, options) {
@@ -126,29 +200,39 @@ class Stream {
   }
 
   async read(signal) {
-    const isFresh = !this.ticket
+    const {gateway, ticket, credentials} = this.source
+    // Without an address, the ticket is in a cookie, which pages may not be able to read.
+    const isFresh = ticket && !this.text
     if (isFresh) {
-      const text = (await (await this.ask(this.address)).text()).trim()
+      const place = ticket.call ? 'the function' : ticket
+      let text
       try {
-        this.watch = claims(text).watch
-      } catch {
-        throw refusal(`${this.address} answers no ticket`)
+        text = `${await (ticket.call ? ticket() : (await this.ask(ticket, {credentials})).text())}`.trim()
+      } catch (error) {
+        throw ticket.call ? refusal(`the function answers: ${error.message}`, error.status) : error
       }
-      this.ticket = text
+      try {
+        this.claims = claims(text)
+        this.watch = {...this.claims.watch}
+      } catch {
+        throw refusal(`${place} answers no ticket`)
+      }
+      this.text = text
       for (const {alias} of this.followers) {
         if (alias in this.watch) continue
         this.missing.add(alias)
-        warn(`the ticket of ${this.address} has no alias "${alias}"`)
+        warn(`the ticket of ${place} has no alias "${alias}"`)
       }
     }
-    const headers = {Authorization: `Bearer ${this.ticket}`}
+    if (ticket) await this.lead(signal, this.claims)
+    const headers = ticket && {Authorization: `Bearer ${this.text}`} || {}
     if (this.last) headers['Last-Event-ID'] = this.last
-    const address = `${this.gateway}v1/events`
-    const answer = await this.ask(address, {headers}).catch(error => {
+    const address = `${gateway}v1/events`
+    const answer = await this.ask(address, {headers, credentials: ticket ? 'same-origin' : 'include'}).catch(error => {
       if (error.status === 401 || error.status === 403) {
-        this.ticket = null
+        this.text = null
         // Another ticket may be good.
-        this.isHurried = !isFresh
+        this.isHurried = ticket && !isFresh
       }
       throw error
     })
@@ -156,7 +240,6 @@ class Stream {
     if (!answer.headers.get('Content-Type')?.startsWith('text/event-stream')) {
       throw refusal(`${address} answers no stream`)
     }
-    // How far the gateway's clock is ahead of performance.now(), at least.
     this.clock = {offset: -Infinity}
     this.current = new Set()
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
@@ -168,7 +251,7 @@ class Stream {
       this.heard = performance.now()
       const blocks = (text + value).split('\n\n')
       text = blocks.pop()
-      for (const block of blocks) this.take(block)
+      for (const block of blocks) this.share(block)
     }
   }
 
@@ -201,7 +284,7 @@ class Stream {
       if (!message.missed) this.views.set(`${alias} ${level ?? ''}`, message)
     }
     // The gateway asks for another ticket.
-    if (event === 'end') this.ticket = null
+    if (event === 'end') this.text = null
     this.tell(message)
   }
 
@@ -228,12 +311,21 @@ class Stream {
 // offline, outage, recovered, gap, end). Returns a function that stops this.
 //   message.ends    when the remaining time is over, by performance.now()
 //   message.missed  whether it is an old event, which a snapshot follows
-export function follow({gateway, ticket}, alias, body) {
-  const name = `${gateway} ${ticket}`
-  let stream = streams.get(name)
+export function follow({gateway, ticket, credentials = 'same-origin'}, alias, body) {
+  if (gateway == null) {
+    warn('say where the gateway is: gateway="https://…"')
+    return () => {}
+  }
+  // A gateway is a folder, with or without a slash at its end.
+  const folder = new URL(gateway, document.baseURI)
+  if (!folder.pathname.endsWith('/')) folder.pathname += '/'
+  gateway = new URL('.', folder).href
+  if (ticket && !ticket.call) ticket = new URL(ticket, document.baseURI).href
+  const source = {gateway, ticket, credentials}
+  let stream = [...streams].find(one => Object.keys(source).every(name => one.source[name] === source[name]))
   if (!stream) {
-    stream = new Stream(gateway, ticket)
-    streams.set(name, stream)
+    stream = new Stream(source)
+    streams.add(stream)
     watchPage()
   }
   const follower = {alias, body}
@@ -241,14 +333,11 @@ export function follow({gateway, ticket}, alias, body) {
   return () => stream.remove(follower)
 }
 
-// The gateway that serves this file; the page's own origin if a bundler or another server does.
-const home = () =>
-  /^(https?:(?!.*\/node_modules\/).*\/)components\/(?:[\d.]+\/)?countdown-/.exec(import.meta.url)?.[1] ?? '/'
-
 // Returns the addresses in an element's attributes.
 export const source = element => ({
-  gateway: new URL(element.getAttribute('gateway') ?? home(), document.baseURI).href,
-  ticket: new URL(element.getAttribute('ticket') ?? '/ticket', document.baseURI).href,
+  gateway: element.getAttribute('gateway') ?? home,
+  ticket: element.ticket ?? element.getAttribute('ticket') ?? '/ticket',
+  credentials: element.getAttribute('credentials') ?? undefined,
 })
 
 // An element that follows an alias. Subclasses define `take(message)`, `takeView(view)`, `forget()` and
@@ -256,6 +345,19 @@ export const source = element => ({
 export class Follower extends (globalThis.HTMLElement ?? Object) {
   #leave
   #isAsked = false
+  #ticket = null
+
+  // An address, or a function that returns a ticket or a promise of one.
+  get ticket() {
+    return this.#ticket ?? this.getAttribute('ticket')
+  }
+
+  set ticket(value) {
+    const isFunction = typeof value === 'function'
+    const isNew = this.#ticket !== (this.#ticket = isFunction ? value : null)
+    if (!isFunction) write(this, 'ticket', value)
+    if (isNew && this.isConnected) this.#change()
+  }
 
   connectedCallback() {
     // Frameworks may set properties before the element is defined.
@@ -265,6 +367,8 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
       delete this[name]
       this[name] = value
     }
+    // A copy of a page that was offline has it.
+    this.removeAttribute('data-offline')
     this.draw()
     this.#follow()
   }
@@ -285,11 +389,24 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
       }
     }
     if (!this.isConnected) return
-    if (['alias', 'ticket', 'gateway'].includes(name)) {
-      if (this.#leave) this.forget()
-      this.#follow()
-    }
+    if (['alias', 'ticket', 'gateway', 'credentials'].includes(name)) this.#change()
     this.draw()
+  }
+
+  #change() {
+    if (this.#leave) this.forget()
+    this.#follow()
+  }
+
+  emit(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, {detail, bubbles: true, composed: true}))
+  }
+
+  // Returns a text: of the app, in the element's language, or in English.
+  text(name) {
+    const language = languageOf(this)
+    return this.getAttribute(name) ?? (words[language] ?? words[language.split('-')[0]])?.[name]
+      ?? this.constructor.texts[name]
   }
 
   // Several attributes may change together.
@@ -300,25 +417,55 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
       this.#isAsked = false
       this.#leave?.()
       const alias = this.getAttribute('alias')
+      let wasOnline
       this.#leave = this.isConnected && alias ? follow(source(this), alias, message => {
-        if (['offline', 'outage'].includes(message.event)) this.setAttribute('data-offline', '')
-        if (['hello', 'recovered'].includes(message.event)) this.removeAttribute('data-offline')
+        const isOnline = ['hello', 'recovered'].includes(message.event)
+        if (isOnline || ['offline', 'outage'].includes(message.event)) {
+          this.toggleAttribute('data-offline', !isOnline)
+          if (isOnline !== wasOnline) this.emit('countdown-connection', {isOnline})
+          wasOnline = isOnline
+        }
         this.take(message)
       }) : null
     })
   }
 }
 
+const formats = new Map()
+
+// The words of countdown-languages.js.
+export const words = {}
+const languageOf = element => element.closest('[lang]')?.lang || document.documentElement.lang || 'en'
+
+// Returns a number as text, in the language of an element.
+export function format(element, value, options) {
+  const language = languageOf(element)
+  const key = language + JSON.stringify(options)
+  if (!formats.has(key)) {
+    // Nobody knows some languages.
+    const make = language => formats.set(key, new Intl.NumberFormat(language, options))
+    try { make(language) } catch { make('en') }
+  }
+  return formats.get(key).format(value)
+}
+
+// Whether an attribute without a value is there. React 18 writes `false`.
+export const isOn = (element, name) => (element.getAttribute(name) ?? 'false') !== 'false'
+
+// Writes a property into its attribute.
+export function write(element, name, value) {
+  if (value == null || value === false) element.removeAttribute(name)
+  else element.setAttribute(name, value === true ? '' : typeof value === 'object' ? JSON.stringify(value) : value)
+}
+
 // Defines an element, with a property for each attribute. Another version may be there already.
 export function define(name, element) {
   for (const attribute of element.observedAttributes) {
+    if (attribute in element.prototype) continue
     Object.defineProperty(element.prototype, attribute, {
       configurable: true, enumerable: true,
-      get() { return this.getAttribute(attribute) },
-      set(value) {
-        if (value == null) this.removeAttribute(attribute)
-        else this.setAttribute(attribute, typeof value === 'object' ? JSON.stringify(value) : value)
-      },
+      get() { return element.flags?.includes(attribute) ? isOn(this, attribute) : this.getAttribute(attribute) },
+      set(value) { write(this, attribute, value) },
     })
   }
   if (globalThis.customElements && !customElements.get(name)) customElements.define(name, element)

@@ -3,7 +3,10 @@ import type {ClassAttributes, HTMLAttributes} from 'react'
 import type {CountdownButton, CountdownButtonAttributes} from './countdown-button.js'
 import type {CountdownHUD, CountdownHUDAttributes} from './countdown-hud.js'
 
-type Attributes<Element, Own> = Omit<HTMLAttributes<Element>, keyof Own> & ClassAttributes<Element> & Own
+// React 18 writes attributes: `class`, and no objects or functions. react-components.js takes all.
+type Text<Own> = {[Name in keyof Own]: Extract<Own[Name], string | number | boolean | undefined>}
+type Attributes<Element, Own> = Omit<HTMLAttributes<Element>, keyof Own | 'className'>
+  & ClassAttributes<Element> & Text<Own> & {class?: string}
 
 declare global {
   namespace JSX {

@@ -1,0 +1,2 @@
+// Adds the words of other languages than English. `lang` says which.
+export {}
