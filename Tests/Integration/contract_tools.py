@@ -11,6 +11,7 @@ import json
 import os
 import queue
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import threading
 import pytest
 
 from compiled import once, typescript_client
-from countdownd import PATIENCE, PROJECT, eventually
+from countdownd import DEBUG_BUILD, PATIENCE, PROJECT, eventually
 
 DRIVERS = PROJECT / "Tests/Integration/contract"
 
@@ -56,7 +57,8 @@ def encoded(value, version):
 
 def answer(accepted=True, reason=None, **more):
     """Returns the answer to a request."""
-    return {"key": "k", "generation": 1, "accepted": accepted, "reason": reason, **more}
+    return {
+        "key": "k", "generation": 1, "state": "counting", "accepted": accepted, "reason": reason, **more}
 
 
 class Connection:
@@ -65,6 +67,7 @@ class Connection:
     def __init__(self, server, far, number):
         self.server, self.far, self.number = server, far, number
         self.version = 2
+        self.held = 0
         self.lock = threading.Lock()
 
     def requests(self):
@@ -172,6 +175,7 @@ class Server:
         if callable(does):
             does = does(one, words)
         if does is HOLD:
+            one.held += 1
             return True
         if does is CLOSE:
             return False
@@ -181,6 +185,13 @@ class Server:
         if does is not None:
             one.send(does)
         return True
+
+    def let_go(self, reply):
+        """Answers at last what it has held."""
+        for one in list(self.open.values()):
+            with contextlib.suppress(OSError):
+                one.send(*[reply] * one.held)
+            one.held = 0
 
     def hello(self, one, words):
         if words[1:]:
@@ -239,6 +250,15 @@ class Driver:
     def call(self, name, **fields):
         return self.do("call", call=name, **fields)
 
+    @contextlib.contextmanager
+    def stopped(self):
+        """Stops the program meanwhile: what happens then, it sees all at once."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
     def end(self):
         """Closes its input: the program then ends by itself."""
         self.process.stdin.close()
@@ -270,8 +290,16 @@ def node():
     return ["node", DRIVERS / "driver.mjs"], {"COUNTDOWND_CLIENT": str(client)}
 
 
+def swift():
+    # A target of the package: `swift build` makes it beside the tests.
+    program = DEBUG_BUILD / "contract-driver"
+    if not program.exists():
+        pytest.fail(f"{program} is not built: swift build --product contract-driver")
+    return [program], {}
+
+
 # What returns the command line of each language's driver, and its environment.
-LANGUAGES = {"python": python, "go": go, "node": node}
+LANGUAGES = {"python": python, "go": go, "node": node, "swift": swift}
 
 
 def driver(language, path):

@@ -65,6 +65,7 @@ def test_a_call_that_is_cancelled_later_says_that_it_may_have_run(server, opened
         assert failed(result, "cancelled") and failed(result, "unsure"), result
         assert not failed(result, "down"), result
     # The late reply is nobody else's.
+    server.let_go(answer())
     assert opened.call("ping")["value"] == "PONG"
 
 
@@ -182,6 +183,20 @@ def test_a_daemon_that_hangs_is_given_up_while_connecting(server, driver):
     assert server.count == 1
 
 
+def test_a_connection_that_ends_while_idle_is_no_error(server, opened):
+    """Also if the client learns of its end and of the next call at once, and cannot repeat that."""
+    server.script["TIMER SET"] = answer(state="running")
+    for count in range(1, 31):
+        assert "value" in opened.call("set"), count
+        with opened.stopped():
+            for one in list(server.open.values()):
+                one.close()
+            call = opened.begin("call", call="set")
+        result = opened.result(call)
+        assert "value" in result, (count, result)
+        assert len(server.requests("TIMER", "SET")) == 2 * count
+
+
 # Closed
 
 
@@ -222,7 +237,8 @@ def test_a_wrong_argument_is_an_error_of_the_language(server, opened):
 
 @pytest.mark.parametrize("words", [
     ("CLIENT", "REPLY", "SKIP"), ("MONITOR",), ("multi",), ("SUBSCRIBE", "timer:a"), ("HELLO", "2"),
-    ("Client", "reply", "off"), ("RESET",), ("QUIT",)], ids=" ".join)  # fmt: skip
+    ("Client", "reply", "off"), ("RESET",), ("QUIT",), ("EXEC",), ("WATCH", "k"),
+    ("punsubscribe",)], ids=" ".join)  # fmt: skip
 def test_a_raw_command_that_breaks_a_shared_connection_is_refused(server, opened, words):
     opened.call("ping")
     seen = len(server.seen)
