@@ -194,6 +194,11 @@ let package = Package(
       name: "simulate", dependencies: ["Simulation"], path: "Tests/Tools/simulate",
       swiftSettings: settings),
 
+    // Drives the client for Swift: the tests of all clients' contract start it.
+    .executableTarget(
+      name: "contract-driver", dependencies: ["CountdownClient"],
+      path: "Tests/Integration/contract/swift", swiftSettings: settings),
+
     // Measures the store.
     .executableTarget(
       name: "store-bench",

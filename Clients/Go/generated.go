@@ -118,6 +118,9 @@ var (
 	// State cannot be stored now; nothing was changed. `INFO persistence` says why; make room or
 	// repair the disk.
 	ErrReadOnly = &Error{Code: "READONLY"}
+	// The state was damaged, and nothing is decided, as `on-damage: refuse` says. An administrator
+	// looks at it, and acknowledges it with `STATE ACKNOWLEDGE`.
+	ErrDamaged = &Error{Code: "DAMAGED"}
 	// The daemon has just started and is reading its state. Ask again soon.
 	ErrLoading = &Error{Code: "LOADING"}
 	// The fleet cannot decide now; nothing was done. Try again. If the text names a format, run

@@ -50,10 +50,12 @@ public final class Client: Sendable {
   /// The path of the socket.
   public let path: String
 
+  /// The time limit of a call, connecting and a repetition included; nil: none.
+  public let timeout: Duration?
+
   private let group: any EventLoopGroup
   private let name: String?
   private let connectTimeout: Duration?
-  private let timeout: Duration?
   private let link: Link
   /// The open subscriptions; nil after `close()`.
   private let subscriptions = NIOLockedValueBox<[ObjectIdentifier: Subscription]?>([:])
@@ -201,7 +203,7 @@ public final class Client: Sendable {
   ///
   /// The first event of each channel is a `snapshot` of its entity. The sequence uses its own
   /// connection. When the connection is lost, the sequence yields `disconnected`, retries, soon at
-  /// first and then about once a second, and yields `resubscribed`. Then it yields each missed
+  /// first and then twice a second, and yields `resubscribed`. Then it yields each missed
   /// event once, as far as the event log has them, and new snapshots; a `gap` comes first if events
   /// may be missing.
   ///
@@ -209,28 +211,34 @@ public final class Client: Sendable {
   ///
   /// The sequence ends when its iterator is released, and with `close()`. Iterate it once.
   ///
-  /// It waits for a daemon that is not running yet.
+  /// It waits for a daemon that is not running yet, hangs or is loading.
   ///
-  /// - Throws: during iteration: `CountdownClientError` if the first connection fails otherwise or
-  ///   the daemon refuses the client, `CancellationError` when the task is cancelled.
-  public func events(_ channels: EventChannel...) -> CountdownEvents { events(channels) }
-
-  /// Subscribes to the events of entities, as `events(_:)` does.
-  public func events(_ channels: [EventChannel]) -> CountdownEvents {
-    events(channels, waits: true, ticks: nil)
+  /// - Parameter since: the `cursor` of the last event that you have, on this host or another one
+  ///   of its fleet: the events after it come first.
+  /// - Throws: during iteration: `CountdownClientError` if this user may not connect or the daemon
+  ///   refuses the client, `CancellationError` when the task is cancelled.
+  public func events(_ channels: EventChannel..., since: String? = nil) -> CountdownEvents {
+    events(channels, since: since)
   }
 
-  /// Subscribes as `events(_:)` does, but drops ticks unparsed on channels for which `ticks`
+  /// Subscribes to the events of entities, as `events(_:since:)` does.
+  public func events(_ channels: [EventChannel], since: String? = nil) -> CountdownEvents {
+    events(channels, since: since, waits: true, ticks: nil)
+  }
+
+  /// Subscribes as `events(_:since:)` does, but drops ticks unparsed on channels for which `ticks`
   /// returns false.
   ///
   /// - Parameter waits: whether to wait for a daemon that is not running yet.
   package func events(
-    _ channels: [EventChannel], waits: Bool, ticks: (@Sendable (String) -> Bool)?
+    _ channels: [EventChannel], since: String? = nil, waits: Bool,
+    ticks: (@Sendable (String) -> Bool)?
   ) -> CountdownEvents {
     subscribe(
       .init(
         channels: Set(channels.filter { !$0.isPattern }.map(\.name)),
-        patterns: Set(channels.filter(\.isPattern).map(\.name)), waits: waits, ticks: ticks)
+        patterns: Set(channels.filter(\.isPattern).map(\.name)), since: since, waits: waits,
+        ticks: ticks)
     ).0
   }
 
@@ -248,7 +256,7 @@ public final class Client: Sendable {
   /// Handles the events that clients emit at a scope and below it.
   ///
   /// The sequence yields an `emitted` event for each one; `emission` has its name and payload. It
-  /// uses its own connection, as `events(_:)` does, and fails if the scope is
+  /// uses its own connection, as `events(_:since:)` does, and fails if the scope is
   /// closed when it reconnects.
   ///
   /// - Parameters:

@@ -33,7 +33,8 @@ public enum CountdownClientError: Error, Hashable, Sendable {
   case unsure(Interruption)
   /// The connection was closed before the command was sent; the next call connects again.
   case connectionClosed
-  /// `close()` was called. A call that was under way may have run.
+  /// `close()` was called before the command was sent; a call under way throws
+  /// `unsure(.clientClosed)`.
   case clientClosed
   /// The daemon sent something that violates the protocol.
   case protocolViolation(String)
@@ -45,7 +46,7 @@ public enum CountdownClientError: Error, Hashable, Sendable {
   /// Whether the daemon may have run the command.
   public var mayHaveRun: Bool {
     switch self {
-    case .unsure, .clientClosed, .protocolViolation, .server(.unsure, _): true
+    case .unsure, .protocolViolation, .server(.unsure, _): true
     default: false
     }
   }
@@ -74,6 +75,8 @@ public enum Interruption: Sendable, Hashable {
   case timedOut(Duration)
   /// The connection was closed.
   case connectionClosed
+  /// `close()` was called.
+  case clientClosed
 
   /// The error if the command has not been sent.
   var errorBeforeSending: any Error {
@@ -81,6 +84,7 @@ public enum Interruption: Sendable, Hashable {
     case .cancelled: CancellationError()
     case .timedOut(let limit): CountdownClientError.timedOut(limit)
     case .connectionClosed: CountdownClientError.connectionClosed
+    case .clientClosed: CountdownClientError.clientClosed
     }
   }
 }
@@ -120,6 +124,8 @@ extension CountdownClientError: CustomStringConvertible {
       return "countdownd did not answer within \(limit); it may have run the command"
     case .unsure(.connectionClosed):
       return "countdownd closed the connection before it answered; it may have run the command"
+    case .unsure(.clientClosed):
+      return "this client was closed during the call; countdownd may have run the command"
     case .connectionClosed: return "countdownd closed the connection; nothing was sent"
     case .timedOut(let limit): return "could not reach countdownd within \(limit)"
     case .invalidUse(let what): return what

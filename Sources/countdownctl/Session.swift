@@ -134,7 +134,7 @@ struct Session {
       return "\(path) did not answer within \(limit.humanText)"
     case .unsure(.connectionClosed): return "countdownd closed the connection before it answered"
     case .connectionFailed, .notCountdownd, .connectionClosed, .clientClosed, .protocolViolation,
-      .invalidUse, .unsure(.cancelled):
+      .invalidUse, .unsure(.cancelled), .unsure(.clientClosed):
       return "\(error)"
     }
   }

@@ -68,48 +68,6 @@ import Testing
       ])
   }
 
-  /// Answers the first request by closing the connection, and the next one as a repetition.
-  private func losing() async throws -> StandInServer {
-    let isLost = Mutex(false)
-    return try await StandInServer { words, peer in
-      let wasLost = isLost.withLock { isLost in
-        defer { isLost = true }
-        return isLost
-      }
-      if !wasLost { peer.hangUp() }
-      let view = map(
-        ("key", bulk("k")), ("state", bulk("counting")), ("generation", ":5\r\n"),
-        ("accepted", "#t\r\n"), ("reason", bulk("repeated")))
-      return wasLost ? view : nil
-    }
-  }
-
-  @Test func aLostReplyIsAskedForAgainIfThatIsSafe() async throws {
-    // With a token that the client has made for this, the answer is that to the first request.
-    var server = try await losing()
-    var client = try await Client.connect(path: server.path)
-    let answer = try await client.countdown.start("k")
-    #expect(answer.decision == .accepted && answer.reason == nil)
-    #expect(server.commands.count == 2 && server.commands[0] == server.commands[1])
-    #expect(server.commands[0].dropLast() == ["COUNTDOWN", "START", "k", "TOKEN"])
-    // With the caller's, the daemon's answer.
-    server = try await losing()
-    client = try await Client.connect(path: server.path)
-    #expect(try await client.countdown.start("k", token: "t").decision == .repeated)
-    // What does no harm the second time needs none.
-    server = try await losing()
-    client = try await Client.connect(path: server.path)
-    #expect(try await client.countdown.pause("k").generation == 5)
-    #expect(server.commands.count == 2)
-    // Elsewhere, nobody knows whether it ran.
-    server = try await losing()
-    client = try await Client.connect(path: server.path)
-    await #expect(throws: CountdownClientError.unsure(.connectionClosed)) {
-      try await client.countdown.cancel("k")
-    }
-    #expect(server.commands.count == 1)
-  }
-
   @Test func aHostThatDecidesAloneIsReported() async throws {
     let server = try await StandInServer { _, _ in
       map(

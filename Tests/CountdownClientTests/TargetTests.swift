@@ -176,7 +176,7 @@ import Testing
 
   @Test func endingNamesTheGenerationThatWasSeen() async throws {
     let server = try await StandInServer { words, peer in
-      guard words[0] == "SUBSCRIBE" else { return ":1\r\n" }
+      guard words[0] == "SUBSCRIBE" else { return words[0] == "EVENTS" ? nil : ":1\r\n" }
       peer.push(
         message(
           "timer:k", #"{"event":"snapshot","key":"k","state":"running","generation":7,"seq":1}"#))

@@ -1,7 +1,8 @@
-"""What the clients' contract is tested with: a scripted server, and one driver for each language.
+"""What the clients' contract is tested with: a scripted server, a proxy before a real daemon, and one
+driver for each language.
 
 The server speaks RESP2 and RESP3, and does what a test says: it answers, holds an answer, cuts it or
-closes the connection. A driver is a small program that uses the client of its language. It reads
+closes the connection. The proxy does that with the daemon's answers. A driver is a small program that uses the client of its language. It reads
 operations from its input, one a line in JSON, and prints what came of each.
 """
 
@@ -11,19 +12,22 @@ import json
 import os
 import queue
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 from compiled import once, typescript_client
-from countdownd import PATIENCE, PROJECT, eventually
+from countdownd import DEBUG_BUILD, PATIENCE, PROJECT, eventually, request
+from proxy import Proxy
 
 DRIVERS = PROJECT / "Tests/Integration/contract"
 
-# What the server does instead of answering.
+# What the server and the proxy do instead of answering.
 HOLD, CLOSE, CUT = object(), object(), object()
 
 
@@ -56,7 +60,19 @@ def encoded(value, version):
 
 def answer(accepted=True, reason=None, **more):
     """Returns the answer to a request."""
-    return {"key": "k", "generation": 1, "accepted": accepted, "reason": reason, **more}
+    return {
+        "key": "k", "generation": 1, "state": "counting", "accepted": accepted, "reason": reason, **more}
+
+
+def requests(far):
+    """Yields the requests that come from a client."""
+    with far.makefile("rb") as lines:
+        while line := lines.readline():
+            words = []
+            for _ in range(int(line[1:])):
+                count = int(lines.readline()[1:])
+                words.append(lines.read(count + 2)[:count].decode("utf-8", "surrogateescape"))
+            yield words
 
 
 class Connection:
@@ -65,16 +81,8 @@ class Connection:
     def __init__(self, server, far, number):
         self.server, self.far, self.number = server, far, number
         self.version = 2
+        self.held = 0
         self.lock = threading.Lock()
-
-    def requests(self):
-        with self.far.makefile("rb") as lines:
-            while line := lines.readline():
-                words = []
-                for _ in range(int(line[1:])):
-                    count = int(lines.readline()[1:])
-                    words.append(lines.read(count + 2)[:count].decode("utf-8", "surrogateescape"))
-                yield words
 
     def send(self, *values):
         data = b"".join(encoded(value, self.version) for value in values)
@@ -153,7 +161,7 @@ class Server:
     def serve(self, one):
         with one.far:
             with contextlib.suppress(OSError, ValueError):
-                for words in one.requests():
+                for words in requests(one.far):
                     if not self.handle(one, words):
                         break
         with self.lock:
@@ -172,6 +180,7 @@ class Server:
         if callable(does):
             does = does(one, words)
         if does is HOLD:
+            one.held += 1
             return True
         if does is CLOSE:
             return False
@@ -181,6 +190,13 @@ class Server:
         if does is not None:
             one.send(does)
         return True
+
+    def let_go(self, reply):
+        """Answers at last what it has held."""
+        for one in list(self.open.values()):
+            with contextlib.suppress(OSError):
+                one.send(*[reply] * one.held)
+            one.held = 0
 
     def hello(self, one, words):
         if words[1:]:
@@ -200,6 +216,67 @@ class Server:
 
     def wait_for(self, *words, count=1):
         eventually(lambda: len(self.requests(*words)) >= count, lambda: f"{words}: {self.seen}")
+
+
+class Unreliable(Proxy):
+    """Between clients and a real daemon. `fates` has what becomes of the next replies to a command, by
+    its first two words: HOLD, CLOSE, CUT in the middle, or seconds that it is late. The daemon has run
+    the command by then. `before` has what is called before a command is handed on."""
+
+    def __init__(self, daemon, path):
+        self.fates, self.before, self.links = {}, {}, []
+        super().__init__(daemon, path)
+
+    def serve(self, client):
+        with client, self.connect() as server, contextlib.suppress(OSError):
+            server.settimeout(None)
+            link = Link(client, server)
+            self.links.append(link)
+            threading.Thread(target=link.answer, daemon=True).start()
+            for words in requests(client):
+                name = " ".join(words[:2])
+                if fates := self.fates.get(name):
+                    link.fate = fates.pop(0)
+                self.before.get(name, lambda: None)()
+                server.sendall(request(*words))
+            link.close()
+
+    def cut_after(self, count):
+        """Cuts each open connection after so many more bytes for the client."""
+        for link in list(self.links):
+            link.left = count
+
+
+class Link:
+    """A connection through the proxy."""
+
+    def __init__(self, client, server):
+        self.client, self.server = client, server
+        self.fate, self.left = None, None
+
+    def answer(self):
+        with contextlib.suppress(OSError):
+            while (data := self.server.recv(1 << 16)) and self.passes(data):
+                pass
+        self.close()
+
+    def passes(self, data):
+        """Hands data on to the client; false ends the connection."""
+        match self.fate:
+            case int() | float(): time.sleep(self.fate)
+            case fate if fate is CLOSE: return False
+            case fate if fate is CUT: self.left = len(data) // 2
+            case fate if fate is HOLD: return True
+        self.fate = None
+        if self.left is not None:
+            data, self.left = data[:self.left], self.left - len(data)
+        self.client.sendall(data)
+        return self.left is None or self.left >= 0
+
+    def close(self):
+        for one in (self.client, self.server):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
 
 class Driver:
@@ -239,6 +316,15 @@ class Driver:
     def call(self, name, **fields):
         return self.do("call", call=name, **fields)
 
+    @contextlib.contextmanager
+    def stopped(self):
+        """Stops the program meanwhile: what happens then, it sees all at once."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
     def end(self):
         """Closes its input: the program then ends by itself."""
         self.process.stdin.close()
@@ -270,8 +356,16 @@ def node():
     return ["node", DRIVERS / "driver.mjs"], {"COUNTDOWND_CLIENT": str(client)}
 
 
+def swift():
+    # A target of the package: `swift build` makes it beside the tests.
+    program = DEBUG_BUILD / "contract-driver"
+    if not program.exists():
+        pytest.fail(f"{program} is not built: swift build --product contract-driver")
+    return [program], {}
+
+
 # What returns the command line of each language's driver, and its environment.
-LANGUAGES = {"python": python, "go": go, "node": node}
+LANGUAGES = {"python": python, "go": go, "node": node, "swift": swift}
 
 
 def driver(language, path):

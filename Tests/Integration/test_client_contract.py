@@ -1,6 +1,7 @@
 """The clients' contract, docs/reference/clients.md: each case runs against the client of each language."""
 
 import contextlib
+import random
 import tempfile
 import threading
 import time
@@ -9,7 +10,7 @@ import pytest
 
 import contract_tools as contract
 from contract_tools import CLOSE, CUT, HOLD, Failure, answer, failed, line
-from countdownd import PATIENCE, eventually
+from countdownd import PATIENCE, eventually, view
 
 START = ("COUNTDOWN", "START")
 
@@ -65,6 +66,7 @@ def test_a_call_that_is_cancelled_later_says_that_it_may_have_run(server, opened
         assert failed(result, "cancelled") and failed(result, "unsure"), result
         assert not failed(result, "down"), result
     # The late reply is nobody else's.
+    server.let_go(answer())
     assert opened.call("ping")["value"] == "PONG"
 
 
@@ -182,6 +184,20 @@ def test_a_daemon_that_hangs_is_given_up_while_connecting(server, driver):
     assert server.count == 1
 
 
+def test_a_connection_that_ends_while_idle_is_no_error(server, opened):
+    """Also if the client learns of its end and of the next call at once, and cannot repeat that."""
+    server.script["TIMER SET"] = answer(state="running")
+    for count in range(1, 31):
+        assert "value" in opened.call("set"), count
+        with opened.stopped():
+            for one in list(server.open.values()):
+                one.close()
+            call = opened.begin("call", call="set")
+        result = opened.result(call)
+        assert "value" in result, (count, result)
+        assert len(server.requests("TIMER", "SET")) == 2 * count
+
+
 # Closed
 
 
@@ -222,7 +238,8 @@ def test_a_wrong_argument_is_an_error_of_the_language(server, opened):
 
 @pytest.mark.parametrize("words", [
     ("CLIENT", "REPLY", "SKIP"), ("MONITOR",), ("multi",), ("SUBSCRIBE", "timer:a"), ("HELLO", "2"),
-    ("Client", "reply", "off"), ("RESET",), ("QUIT",)], ids=" ".join)  # fmt: skip
+    ("Client", "reply", "off"), ("RESET",), ("QUIT",), ("EXEC",), ("WATCH", "k"),
+    ("punsubscribe",)], ids=" ".join)  # fmt: skip
 def test_a_raw_command_that_breaks_a_shared_connection_is_refused(server, opened, words):
     opened.call("ping")
     seen = len(server.seen)
@@ -351,3 +368,83 @@ def test_pauses_grow_until_a_connection_has_lasted(server, opened):
     opened.begin("watch", patterns=["timer:*"])
     eventually(lambda: len(moments) >= 9, "it connects again")
     assert moments[8] - moments[7] > 0.2
+
+
+# A real daemon, behind a proxy that cuts, delays and drops its replies
+
+
+@pytest.fixture
+def unreliable(daemon):
+    proxy = contract.Unreliable(daemon, daemon.directory / "proxy")
+    yield proxy
+    proxy.listener.close()
+
+
+@pytest.fixture(params=contract.LANGUAGES)
+def through(request, unreliable):
+    """A driver whose client reaches the daemon through the proxy."""
+    driver = contract.driver(request.param, unreliable.path)
+    yield driver
+    driver.end()
+
+
+@pytest.mark.parametrize("losses, expected", [
+    ([CLOSE], "accepted"), ([CUT], "accepted"), ([0.1], "accepted"), ([CLOSE, 0.1], "accepted"),
+    ([CLOSE, CLOSE], "unsure"), ([CUT, CLOSE], "unsure"),
+], ids=["closed", "cut", "late", "closed then late", "closed twice", "cut then closed"])  # fmt: skip
+def test_a_start_whose_reply_is_lost_runs_once(unreliable, through, client, losses, expected):
+    """The daemon ran it the first time, when nobody heard its answer."""
+    through.do("open")
+    for number in range(10):
+        unreliable.fates["COUNTDOWN START"] = list(losses)
+        result = through.call("start", key=f"k{number}")
+        if expected == "accepted":
+            assert result.get("value") == "accepted", result
+        else:
+            assert failed(result, expected) and not failed(result, "down"), result
+        assert not unreliable.fates["COUNTDOWN START"]
+        assert view(client("COUNTDOWN", "GET", f"k{number}"))["sends"] == 1
+    assert through.call("start", key="k0")["value"] == "refused"
+
+
+@pytest.mark.parametrize("loss", [1, HOLD], ids=["late", "held"])
+def test_a_start_whose_reply_comes_too_late_runs_once(unreliable, through, client, loss):
+    through.do("open", timeout_ms=400)
+    assert through.call("ping")["value"] == "PONG"
+    unreliable.fates["COUNTDOWN START"] = [loss]
+    result = through.call("start")
+    assert failed(result, "unsure") and not failed(result, "down"), result
+    assert view(client("COUNTDOWN", "GET", "k"))["sends"] == 1
+
+
+def test_events_over_connections_that_are_cut_are_neither_lost_nor_doubled(unreliable, through, client):
+    """Each cut is somewhere in what comes next: between events, or in the middle of one. More events
+    come while the watch asks for what it has missed: it has those in both ways."""
+    chance, keys, lock = random.Random(1), [], threading.Lock()
+
+    def add(count):
+        with lock:
+            for _ in range(count):
+                keys.append(f"t{len(keys)}")
+                client("TIMER", "SET", keys[-1], "1h")
+
+    through.do("open")
+    watch = through.begin("watch", patterns=["timer:*"])
+    # An event or a snapshot: it is subscribed.
+    client("TIMER", "SET", "first", "1h")
+    assert through.result(watch)["key"] == "first"
+    unreliable.before["EVENTS SINCE"] = lambda: add(3)
+    events = []
+    for _ in range(12):
+        unreliable.cut_after(chance.randrange(1500))
+        add(12)
+        while len(events) < len(keys):
+            if (event := through.result(watch))["name"] != "snapshot":
+                events.append(event)
+    assert len(unreliable.links) > 6
+    assert [(event["name"], event["key"]) for event in events] == [("set", key) for key in keys]
+    # Each has its place: a new watch continues after it.
+    place = chance.randrange(len(events) - 1)
+    del unreliable.before["EVENTS SINCE"]
+    again = through.begin("watch", patterns=["timer:*"], since=events[place]["cursor"])
+    assert [through.result(again)["key"] for _ in keys[place + 1:]] == keys[place + 1:]

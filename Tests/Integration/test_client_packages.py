@@ -1,5 +1,6 @@
 """The clients in other languages: that they are generated from the schema, their types and tests."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -10,7 +11,10 @@ import tempfile
 import pytest
 
 from compiled import typescript_client
-from countdownd import PROJECT, Client, binary, eventually
+from countdownd import PROJECT, Client, binary, ctl_binary, eventually
+
+sys.path.append(str(PROJECT / "scripts"))
+from clients import names  # noqa: E402
 
 CLIENTS = PROJECT / "Clients"
 TOOLS = pathlib.Path(sys.executable).parent
@@ -38,6 +42,12 @@ def test_clients_are_up_to_date():
     # gofmt formats the Go client.
     needs("gofmt")
     run(sys.executable, "scripts/clients.py", "--check")
+
+
+def test_each_error_of_the_daemon_has_a_class_or_is_deliberately_the_base_one():
+    known = {error["name"] for error in json.loads(run(ctl_binary(), "schema"))["errors"]}
+    assert names.ERRORS.keys() | names.BASE_ERRORS == known
+    assert not names.ERRORS.keys() & names.BASE_ERRORS
 
 
 def pytest_of(*paths, cwd, **environment):

@@ -34,9 +34,12 @@ KIND_TITLES = {"hud": "HUD", "nav": "Stack"}
 # The errors that programs catch by their class.
 ERRORS = {
     "ERR": "Invalid", "NOTFOUND": "NotFound", "STALE": "Stale", "LIMIT": "LimitReached",
-    "NOPERM": "NotPermitted", "READONLY": "ReadOnly", "LOADING": "Loading",
+    "NOPERM": "NotPermitted", "READONLY": "ReadOnly", "DAMAGED": "Damaged", "LOADING": "Loading",
     "UNAVAILABLE": "Unavailable", "UNSURE": "Unsure",
 }  # fmt: skip
+
+# Those that are deliberately of the base class: only raw commands cause them.
+BASE_ERRORS = {"EXECABORT", "NOPROTO"}
 
 
 class Argument:

@@ -121,6 +121,12 @@ export class NotPermitted extends CountdowndError {}
  */
 export class ReadOnly extends CountdowndError {}
 
+/**
+ * The state was damaged, and nothing is decided, as `on-damage: refuse` says. An administrator
+ * looks at it, and acknowledges it with `STATE ACKNOWLEDGE`.
+ */
+export class Damaged extends CountdowndError {}
+
 /** The daemon has just started and is reading its state. Ask again soon. */
 export class Loading extends CountdowndError {}
 
@@ -141,6 +147,7 @@ export const errors: Record<string, typeof CountdowndError> = {
   LIMIT: LimitReached,
   NOPERM: NotPermitted,
   READONLY: ReadOnly,
+  DAMAGED: Damaged,
   LOADING: Loading,
   UNAVAILABLE: Unavailable,
   UNSURE: Unsure,

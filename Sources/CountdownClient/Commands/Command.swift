@@ -159,7 +159,8 @@ extension Client {
       case is CancellationError: throw CountdownClientError.unsure(.cancelled)
       case CountdownClientError.timedOut(let limit):
         throw CountdownClientError.unsure(.timedOut(limit))
-      case CountdownClientError.unsure, CountdownClientError.clientClosed: throw error
+      case CountdownClientError.unsure: throw error
+      case CountdownClientError.clientClosed: throw CountdownClientError.unsure(.clientClosed)
       // The first one was refused, too.
       case CountdownClientError.server(.invalid, _), CountdownClientError.server(.notPermitted, _):
         throw error

@@ -164,8 +164,11 @@ package final class Connection: Sendable {
       expectingReplies
       ? commands.map { _ in channel.eventLoop.makePromise(of: RESPValue.self) } : []
     let exchange = Exchange(bytes: ByteBuffer(bytes: bytes), promises: promises)
-    // `ReplyHandler` fails what was written; a closed channel has none left.
-    channel.writeAndFlush(exchange).whenFailure { _ in exchange.rollBack(.connectionClosed) }
+    // `ReplyHandler` fails what was written; a closed channel has none left. This comes first, so
+    // that it is known by then what was not.
+    let written = channel.eventLoop.makePromise(of: Void.self)
+    written.futureResult.whenFailure { _ in exchange.cutShort() }
+    channel.writeAndFlush(exchange, promise: written)
     return exchange
   }
 

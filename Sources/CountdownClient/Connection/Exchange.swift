@@ -8,7 +8,7 @@ import Wire
 /// Until the commands are written, they can be rolled back. From then on, whoever stops waiting
 /// cannot know whether the daemon runs them.
 final class Exchange: Sendable {
-  private enum Progress: UInt8, AtomicRepresentable { case waiting, written, rolledBack }
+  private enum Progress: UInt8, AtomicRepresentable { case waiting, written, rolledBack, cutShort }
 
   let bytes: ByteBuffer
   let promises: [EventLoopPromise<RESPValue>]
@@ -21,6 +21,17 @@ final class Exchange: Sendable {
 
   /// Returns whether to write the commands now; false if they have been rolled back.
   func begin() -> Bool { leaveWaiting(for: .written) }
+
+  /// Notes that the connection ended before it took all bytes. The daemon runs no command that it
+  /// has only in part, but may run those before it.
+  func cutShort() {
+    if !rollBack(.connectionClosed), promises.count == 1 {
+      progress.store(.cutShort, ordering: .releasing)
+    }
+  }
+
+  /// Whether the daemon runs nothing of it, although its bytes were on their way.
+  var isCutShort: Bool { progress.load(ordering: .acquiring) == .cutShort }
 
   /// Ends the wait for the replies. Those that still come are dropped: only the first result of a
   /// promise counts.

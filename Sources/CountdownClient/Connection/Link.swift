@@ -98,7 +98,7 @@ final class Link: Sendable {
       attempt.fail(CountdownClientError.clientClosed)
       task.cancel()
     case .connected(let connection):
-      connection.close(.clientClosed)
+      connection.close(.unsure(.clientClosed))
       await connection.closed()
     case .idle, .closed: break
     }

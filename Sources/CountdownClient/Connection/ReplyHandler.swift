@@ -9,7 +9,13 @@ final class ReplyHandler: ChannelDuplexHandler {
   typealias OutboundOut = ByteBuffer
 
   private var decoder = ReplyDecoder()
-  private var waiting = CircularBuffer<EventLoopPromise<RESPValue>>()
+  private var waiting = CircularBuffer<Waiting>()
+
+  private struct Waiting {
+    let promise: EventLoopPromise<RESPValue>
+    let exchange: Exchange
+  }
+
   private var failure: CountdownClientError = .unsure(.connectionClosed)
   private var isClosed = false
   private let unsolicited: @Sendable (RESPValue) -> Void
@@ -23,7 +29,7 @@ final class ReplyHandler: ChannelDuplexHandler {
     if isClosed {
       promise?.fail(ChannelError.ioOnClosedChannel)
     } else if exchange.begin() {
-      waiting.append(contentsOf: exchange.promises)
+      for reply in exchange.promises { waiting.append(.init(promise: reply, exchange: exchange)) }
       context.write(wrapOutboundOut(exchange.bytes), promise: promise)
     } else {
       promise?.succeed()
@@ -42,7 +48,9 @@ final class ReplyHandler: ChannelDuplexHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     isClosed = true
-    while let promise = waiting.popFirst() { promise.fail(failure) }
+    while let one = waiting.popFirst() {
+      one.promise.fail(one.exchange.isCutShort ? .connectionClosed : failure)
+    }
     context.fireChannelInactive()
   }
 
@@ -61,8 +69,8 @@ final class ReplyHandler: ChannelDuplexHandler {
   private func deliver(_ value: RESPValue) {
     if case .push = value {
       unsolicited(value)
-    } else if let promise = waiting.popFirst() {
-      promise.succeed(value)
+    } else if let one = waiting.popFirst() {
+      one.promise.succeed(value)
     } else {
       unsolicited(value)
     }

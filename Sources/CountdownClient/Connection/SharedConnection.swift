@@ -7,7 +7,7 @@ extension Client {
       guard let first = command.first else { throw .invalidUse("a command has a name") }
       let name = word(first)
       switch name {
-      case _ where answersWithPushes(first): throw .invalidUse("subscribe with events(_:)")
+      case _ where answersWithPushes(first): throw .invalidUse("subscribe with events(_:since:)")
       case "MULTI" where !isTransaction: isTransaction = true
       case "EXEC" where isTransaction, "DISCARD" where isTransaction: isTransaction = false
       case "MULTI", "EXEC", "DISCARD":

@@ -1,8 +1,8 @@
 /// A subscription whose channels can change. It waits for a daemon that is not running yet, and
 /// survives a refused channel.
 ///
-/// It yields the events of `Client.events(_:)`, until `close()` or its release. It throws if the
-/// daemon refuses the client, and after a protocol violation.
+/// It yields the events of `Client.events(_:since:)`, until `close()` or its release. It throws if
+/// the daemon refuses the client, and after a protocol violation.
 public final class ChannelSubscription: Sendable {
   /// The events of all channels. Iterate them once.
   public let events: CountdownEvents

@@ -23,7 +23,7 @@ public struct CountdownEvent: Sendable, Hashable {
     /// The client has reconnected. Missed events follow, then snapshots. An entity that matches a
     /// pattern but gets no snapshot has ended.
     public static let resubscribed: Name = "resubscribed"
-    /// Follows `resubscribed` if the event log does not have all missed events.
+    /// The event log does not have all missed events: read the state.
     public static let gap: Name = "gap"
   }
 
@@ -37,6 +37,9 @@ public struct CountdownEvent: Sendable, Hashable {
   public let json: String
   /// All fields of the event under their protocol names, as a map.
   public let fields: RESPValue
+  /// Where to continue after this event, on any host of a fleet: `since` of `Client.events`. Each
+  /// event of a sequence has one.
+  public internal(set) var cursor = ""
 
   public var generation: Int? { fields.field("generation") }
   /// The sequence number, which rises across the whole daemon, with gaps.
@@ -81,13 +84,14 @@ public struct CountdownEvent: Sendable, Hashable {
   }
 
   /// Creates an event of the connection.
-  init(connection name: Name) {
+  init(connection name: Name, cursor: String) {
     channel = ""
     kind = .connection
     self.name = name
     key = ""
     json = #"{"event":"\#(name.rawValue)"}"#
     fields = .map([.init(.simpleString("event"), .simpleString(name.rawValue))])
+    self.cursor = cursor
   }
 
   /// Reads a push; nil for an answer to `SUBSCRIBE`.

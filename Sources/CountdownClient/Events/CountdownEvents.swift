@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// The events of a subscription: see `Client.events(_:)`.
+/// The events of a subscription: see `Client.events(_:since:)`.
 public struct CountdownEvents: AsyncSequence, Sendable {
   public typealias Element = CountdownEvent
   public typealias Failure = any Error

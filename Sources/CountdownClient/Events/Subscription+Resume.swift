@@ -16,60 +16,73 @@ struct EventPlace {
   }
 }
 
-/// Catches up after a reconnection, from the event log of the daemon or its fleet. The
+/// Begins where the log is, or catches up from the log of the daemon or its fleet. Then the
 /// subscriptions are sent before `EVENTS SINCE`, so that no event is lost in between; positions
 /// identify duplicates. Everything runs on the event loop, in the order of the daemon's output.
 extension Subscription {
-  /// Requests the events since the last one yielded or, the first time, a cursor.
-  func resume(_ connection: Connection) {
-    resume(connection, after: state.withLockedValue { $0.place?.text })
+  /// Subscribes on a new connection, and requests the events since the last one yielded; the first
+  /// time, the daemon's cursor comes before everything else.
+  func begin(_ connection: Connection) {
+    if state.withLockedValue({ $0.place }) != nil {
+      subscribe(connection, holds: true)
+      return resume(connection)
+    }
+    // If the connection is lost before the reply, the next connection asks again.
+    connection.pipeline([["EVENTS", "CURSOR"]])[0].whenSuccess { [weak self] reply in
+      self?.begin(connection, at: reply)
+    }
   }
 
-  private func resume(_ connection: Connection, after cursor: String?) {
-    let question = cursor.map { ["EVENTS", "SINCE", $0, "SUBSCRIBED"] } ?? ["EVENTS", "CURSOR"]
-    // If the connection is lost before the reply, the next connection asks again.
+  private func begin(_ connection: Connection, at reply: RESPValue) {
+    if case .error(let text) = reply { return failed(text) }
+    guard let cursor = reply.string else {
+      return finish(throwing: .protocolViolation("a reply that does not fit EVENTS CURSOR"))
+    }
+    state.withLockedValue { $0.place = EventPlace(cursor) }
+    subscribe(connection, holds: false)
+  }
+
+  private func resume(_ connection: Connection) {
+    if let place = state.withLockedValue({ $0.place }) { resume(connection, after: place.text) }
+  }
+
+  private func resume(_ connection: Connection, after cursor: String) {
+    let question = ["EVENTS", "SINCE", cursor, "SUBSCRIBED"]
     connection.pipeline([question])[0].whenSuccess { [weak self] reply in
       self?.resume(connection, reply)
     }
   }
 
   private func resume(_ connection: Connection, _ reply: RESPValue) {
-    switch reply {
-    case .bulkString:
-      becomeLive(hasGap: true)
-      release(after: reply.string)
-    case .error(let text) where !text.contains("unknown command"):
-      let error = CountdownClientError(reply: text)
-      // A new connection asks again.
-      if mayPass(error) { abandon() } else { finish(throwing: error) }
-    case .error:
-      // The daemon has no event log.
-      becomeLive(hasGap: true)
-      release(after: nil)
-    default:
-      do throws(CountdownClientError) {
-        let page = try MissedEvents(reply)
-        becomeLive(hasGap: !page.isComplete)
-        replay(page)
-        // Some events of this page were held, and then dropped: read on after those yielded.
-        if startOver(connection) { return resume(connection) }
-        if page.hasMore { return resume(connection, after: page.cursor) }
-        release(after: page.cursor)
-      } catch {
-        finish(throwing: error)
-      }
+    if case .error(let text) = reply { return failed(text) }
+    do throws(CountdownClientError) {
+      let page = try MissedEvents(reply)
+      becomeLive()
+      if !page.isComplete { report(.gap) }
+      replay(page)
+      // Some events of this page were held, and then dropped: read on after those yielded.
+      if startOver(connection) { return resume(connection) }
+      if page.hasMore { return resume(connection, after: page.cursor) }
+      release(after: page.cursor)
+    } catch {
+      finish(throwing: error)
     }
   }
 
-  private func becomeLive(hasGap: Bool) {
-    let (isBack, isResumed) = state.withLockedValue { state in
+  /// Ends the sequence, or this connection: a new one asks again.
+  private func failed(_ text: String) {
+    let error = CountdownClientError(reply: text)
+    if mayPass(error) { abandon() } else { finish(throwing: error) }
+  }
+
+  private func becomeLive() {
+    let isBack = state.withLockedValue { state in
       let isBack = state.hasBeenLive && !state.isLive
       state.isLive = true
       state.hasBeenLive = true
-      return (isBack, state.held != nil)
+      return isBack
     }
-    if isBack { put(CountdownEvent(connection: .resubscribed)) }
-    if hasGap, isResumed { put(CountdownEvent(connection: .gap)) }
+    if isBack { report(.resubscribed) }
   }
 
   private func replay(_ page: MissedEvents) {
@@ -78,20 +91,19 @@ extension Subscription {
       return (Set(held.compactMap(\.position)), state.fresh)
     }
     for event in page.events where !held.contains(event.position ?? "") {
-      state.withLockedValue { $0.place?.pass(event) }
+      let event = state.withLockedValue { $0.stamped(event) }
       if !fresh.contains(event.channel) { put(event) }
     }
   }
 
   /// Continues from a cursor, yields the held events, and stops holding further ones.
-  private func release(after cursor: String?) {
-    state.withLockedValue { $0.place = cursor.map(EventPlace.init) }
+  private func release(after cursor: String) {
+    state.withLockedValue { $0.place = EventPlace(cursor) }
     while true {
       let events = state.withLockedValue { state in
         defer { state.held = state.held?.isEmpty == false ? [] : nil }
         state.fresh = []
-        for event in state.held ?? [] { state.place?.pass(event) }
-        return state.held ?? []
+        return (state.held ?? []).map { state.stamped($0) }
       }
       if events.isEmpty { return }
       for event in events { put(event) }

@@ -9,11 +9,13 @@ final class Subscription: Sendable {
   struct Request {
     var channels: Set<String> = []
     var patterns: Set<String> = []
+    /// Where to continue; nil: begin with what happens now.
+    var since: String?
     /// Commands to send on each new connection: `SCOPE HANDLE`.
     var duties: [[String]] = []
     /// Whether to continue after a failed first connection, and after an error reply.
     var isPersistent = false
-    /// Whether to wait for a daemon that is not running yet.
+    /// Whether to wait for a daemon that is not running yet or not ready.
     var waits = false
     /// Returns whether the ticks of a channel are wanted; nil: all are.
     var ticks: (@Sendable (String) -> Bool)?
@@ -31,9 +33,11 @@ final class Subscription: Sendable {
     var channels: Set<String>
     var patterns: Set<String>
     var connection: Connection?
-    /// Where to continue after a reconnection; nil before the daemon's first cursor.
+    /// Whether the subscriptions have been sent on this connection.
+    var hasSubscribed = false
+    /// Where to continue on the next connection; nil before the daemon's first cursor.
     var place: EventPlace?
-    /// Events since a reconnection, held until the missed events before them have been yielded.
+    /// Events of a new connection, held until the missed events before them have been yielded.
     var held: [CountdownEvent]? { didSet { if held?.isEmpty != false { heldCount = 0 } } }
     /// The number of held events, without snapshots.
     var heldCount = 0
@@ -71,7 +75,10 @@ final class Subscription: Sendable {
     waits = request.waits
     duties = request.duties
     ticks = request.ticks
-    state = NIOLockedValueBox(State(channels: request.channels, patterns: request.patterns))
+    state = NIOLockedValueBox(
+      State(
+        channels: request.channels, patterns: request.patterns,
+        place: request.since.map(EventPlace.init)))
   }
 
   func attach(_ source: CountdownEvents.Producer.Source) {
@@ -120,33 +127,49 @@ final class Subscription: Sendable {
   func add(channel: String) {
     state.withLockedValue { state in
       let isNew = state.channels.insert(channel).inserted
-      if isNew, state.connection == nil || state.held != nil { state.fresh.insert(channel) }
-      state.connection?.sendWithoutReplies([["SUBSCRIBE".bytes, channel.bytes]])
+      if isNew, !state.hasSubscribed || state.held != nil { state.fresh.insert(channel) }
+      state.subscribed?.sendWithoutReplies([["SUBSCRIBE".bytes, channel.bytes]])
     }
   }
 
   func remove(channel: String) {
     state.withLockedValue { state in
       guard state.channels.remove(channel) != nil else { return }
-      state.connection?.sendWithoutReplies([["UNSUBSCRIBE".bytes, channel.bytes]])
+      state.subscribed?.sendWithoutReplies([["UNSUBSCRIBE".bytes, channel.bytes]])
     }
   }
 
-  private func subscribe(_ connection: Connection) {
+  /// Notes a new connection; closes it if nobody wants it any more.
+  private func adopt(_ connection: Connection) {
     let isStopped = state.withLockedValue { state in
-      guard !state.isStopped else { return true }
-      state.connection = connection
-      // The first connection has no missed events to wait for.
-      if state.hasBeenLive { state.held = [] }
-      state.isOverfull = false
-      connection.sendWithoutReplies(state.subscriptions)
-      for reply in connection.pipeline(duties) {
-        reply.whenSuccess { [weak self] in if case .error(let text) = $0 { self?.refused(text) } }
-      }
-      return false
+      if !state.isStopped { state.connection = connection }
+      return state.isStopped
     }
     if isStopped { connection.close() }
   }
+
+  /// Subscribes to everything on a new connection.
+  ///
+  /// - Parameter holds: whether missed events come first.
+  func subscribe(_ connection: Connection, holds: Bool) {
+    state.withLockedValue { state in
+      state.held = holds ? [] : nil
+      if !holds { state.fresh = [] }
+      state.isOverfull = false
+      state.hasSubscribed = true
+      connection.sendWithoutReplies(state.subscriptions)
+    }
+    for reply in connection.pipeline(duties) {
+      reply.whenSuccess { [weak self] in
+        if case .error(let text) = $0 { self?.refused(text) } else { self?.isAccepted() }
+      }
+    }
+    // It continues without channels, and without one that is refused.
+    if isPersistent { isAccepted() }
+  }
+
+  /// Notes that the daemon accepts the subscriptions; while catching up, its answer says so.
+  private func isAccepted() { state.withLockedValue { $0.isAccepted() } }
 
   /// Requests new snapshots if events had to be dropped; returns whether they had.
   func startOver(_ connection: Connection) -> Bool {
@@ -168,20 +191,21 @@ final class Subscription: Sendable {
         let connection = try await Connection.open(
           path: path, group: group, name: name, timeout: timeout
         ) { [weak self] in self?.receive($0) }
-        subscribe(connection)
-        resume(connection)
+        adopt(connection)
+        begin(connection)
         let opened = ContinuousClock.now
         await connection.closed()
         backoff.connectionLasted(opened.duration(to: .now))
         let wasLive = state.withLockedValue { state in
           defer {
             state.connection = nil
+            state.hasSubscribed = false
             state.held = nil
             state.isLive = false
           }
           return state.isLive
         }
-        if wasLive { put(CountdownEvent(connection: .disconnected)) }
+        if wasLive { report(.disconnected) }
       } catch {
         // Only `stop` cancels this task.
         guard let error = error as? CountdownClientError else { return }
@@ -194,8 +218,11 @@ final class Subscription: Sendable {
   /// Returns whether another attempt to connect is wanted, and may succeed.
   private func mayConnect(after error: CountdownClientError) -> Bool {
     if isPersistent || state.withLockedValue({ $0.hasBeenLive }) { return mayPass(error) }
-    guard case .daemonNotRunning = error else { return false }
-    return waits
+    switch error {
+    case .daemonNotRunning, .connectionFailed, .connectionClosed, .timedOut: return waits
+    case .server: return waits && mayPass(error)
+    default: return false
+    }
   }
 
   /// Handles a value that is not a reply. Runs on the event loop.
@@ -204,7 +231,7 @@ final class Subscription: Sendable {
     case .push(let values):
       if let ticks, let channel = Self.channel(ofTick: values), !ticks(channel) { return }
       do throws(CountdownClientError) {
-        if let event = try CountdownEvent(push: values) { take(event) }
+        if let event = try CountdownEvent(push: values) { take(event) } else { isAccepted() }
       } catch {
         finish(throwing: error)
       }
@@ -229,17 +256,15 @@ final class Subscription: Sendable {
 
   /// Handles a live event: holds it while catching up, otherwise yields it.
   private func take(_ event: CountdownEvent) {
-    let isHeld = state.withLockedValue { state in
+    let event: CountdownEvent? = state.withLockedValue { state in
+      state.isAccepted()
       guard state.held == nil else {
         state.hold(event)
-        return true
+        return nil
       }
-      state.isLive = true
-      state.hasBeenLive = true
-      state.place?.pass(event)
-      return false
+      return state.stamped(event)
     }
-    if !isHeld { put(event) }
+    if let event { put(event) }
   }
 
   /// Handles an error reply: reconnects if it is temporary, else fails unless persistent.
@@ -275,6 +300,11 @@ final class Subscription: Sendable {
     connection?.close()
   }
 
+  /// Yields an event of the connection.
+  func report(_ name: CountdownEvent.Name) {
+    put(CountdownEvent(connection: name, cursor: state.withLockedValue { $0.place?.text } ?? ""))
+  }
+
   func put(_ event: CountdownEvent) {
     guard let source = state.withLockedValue({ $0.source }) else { return }
     switch source.yield(event) {
@@ -291,6 +321,23 @@ final class Subscription: Sendable {
 extension Subscription.State {
   /// The most events that are held, beside snapshots.
   static let maximumHeld = 4_096
+
+  /// The connection, once it has the subscriptions.
+  var subscribed: Connection? { hasSubscribed ? connection : nil }
+
+  mutating func isAccepted() {
+    guard held == nil else { return }
+    isLive = true
+    hasBeenLive = true
+  }
+
+  /// Continues after an event; returns it with its cursor.
+  mutating func stamped(_ event: CountdownEvent) -> CountdownEvent {
+    place?.pass(event)
+    var event = event
+    event.cursor = place?.text ?? ""
+    return event
+  }
 
   /// The commands that subscribe to everything: one for each name, as a single one might exceed the
   /// daemon's limits.
@@ -313,14 +360,14 @@ extension Subscription.State {
   }
 }
 
-/// The delay before the next attempt: doubled each time, up to 1 s, with random jitter, so that
+/// The delay before the next attempt: doubled each time, up to 0.5 s, with random jitter, so that
 /// clients do not all reconnect to a restarted daemon at once. It starts over once a connection has
 /// lasted.
 struct Backoff {
   static let first = Duration.milliseconds(100)
-  static let longest = Duration.milliseconds(800)
+  static let longest = Duration.milliseconds(500)
   /// How long a connection is open before it counts as one that lasts.
-  static let lasting = Duration.seconds(5)
+  static let lasting = Duration.seconds(1)
 
   private var delay = first
 

@@ -150,6 +150,15 @@ class ReadOnly(CountdowndError):
     remedy = "`INFO persistence` says why; make room or repair the disk."
 
 
+class Damaged(CountdowndError):
+    """The state was damaged, and nothing is decided, as `on-damage: refuse` says. An
+    administrator looks at it, and acknowledges it with `STATE ACKNOWLEDGE`.
+    """
+
+    code = "DAMAGED"
+    remedy = "An administrator looks at it, and acknowledges it with `STATE ACKNOWLEDGE`."
+
+
 class Loading(CountdowndError):
     """The daemon has just started and is reading its state. Ask again soon."""
 
@@ -177,7 +186,7 @@ class Unsure(CountdowndError):
 
 
 #: The classes of errors by code.
-ERRORS: dict[str, type[CountdowndError]] = {"ERR": Invalid, "NOTFOUND": NotFound, "STALE": Stale, "LIMIT": LimitReached, "NOPERM": NotPermitted, "READONLY": ReadOnly, "LOADING": Loading, "UNAVAILABLE": Unavailable, "UNSURE": Unsure}
+ERRORS: dict[str, type[CountdowndError]] = {"ERR": Invalid, "NOTFOUND": NotFound, "STALE": Stale, "LIMIT": LimitReached, "NOPERM": NotPermitted, "READONLY": ReadOnly, "DAMAGED": Damaged, "LOADING": Loading, "UNAVAILABLE": Unavailable, "UNSURE": Unsure}
 
 #: The commands that mean nothing on a connection that is shared, or break it.
 BOUND = frozenset({
@@ -1434,6 +1443,7 @@ __all__ = [
     "LimitReached",
     "NotPermitted",
     "ReadOnly",
+    "Damaged",
     "Loading",
     "Unavailable",
     "Unsure",
