@@ -437,10 +437,10 @@ const formats = new Map()
 export const words = {}
 const languageOf = element => element.closest('[lang]')?.lang || document.documentElement.lang || 'en'
 
-// Returns a number as text, in the language of an element.
-export function format(element, value, options) {
+// Returns a number as text, in the language of an element. `name` is that of the options.
+export function format(element, value, name, options) {
   const language = languageOf(element)
-  const key = language + JSON.stringify(options)
+  const key = language + name
   if (!formats.has(key)) {
     // Nobody knows some languages.
     const make = language => formats.set(key, new Intl.NumberFormat(language, options))
