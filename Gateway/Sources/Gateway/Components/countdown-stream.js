@@ -443,10 +443,11 @@ export function format(element, value, name, options) {
   const key = language + name
   if (!formats.has(key)) {
     // Nobody knows some languages.
-    const make = language => formats.set(key, new Intl.NumberFormat(language, options))
+    const make = language => formats.set(key, {texts: [], numbers: new Intl.NumberFormat(language, options)})
     try { make(language) } catch { make('en') }
   }
-  return formats.get(key).format(value)
+  const {texts, numbers} = formats.get(key)
+  return value % 1 ? numbers.format(value) : texts[value] ??= numbers.format(value)
 }
 
 // Whether an attribute without a value is there. React 18 writes `false`.
