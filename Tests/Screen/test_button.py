@@ -154,7 +154,7 @@ def test_other_elements_that_are_buttons_count_too(site, open_page, client, butt
 def test_a_button_that_cannot_be_pressed_looks_so(site, open_page, client):
     page = open_page()
     page.until("ready")
-    look = "['filter', 'color', 'cursor'].map(name => getComputedStyle(button)[name])"
+    look = "['boxShadow', 'color', 'cursor'].map(name => getComputedStyle(button)[name])"
     ready = page.js(look)
     client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     page.until("counting")

@@ -104,10 +104,9 @@ export class CountdownButton extends Follower {
       sheet = new CSSStyleSheet()
       sheet.replaceSync(`
         ::slotted(*) { font-variant-numeric: tabular-nums; touch-action: manipulation }
-        ::slotted([aria-disabled=true]) { cursor: not-allowed; filter: grayscale(1) contrast(.75) }
+        ::slotted([aria-disabled=true]) { cursor: not-allowed; border-style: dashed; box-shadow: inset 0 0 0 99em #8883 }
         @media (forced-colors: active) {
-          ::slotted([aria-disabled=true]) { color: GrayText !important; border-color: GrayText !important;
-            filter: none }
+          ::slotted([aria-disabled=true]) { color: GrayText !important; border-color: GrayText !important }
         }
         span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }`)
     }
