@@ -77,6 +77,7 @@ def button(directory):
     app = App(daemon)
     gateway = Gateway(daemon, origins=[app.origin])
     app.watch = {"resend": "countdown:+4512345678"}
+    app.count = 60
     page = next(
         block.text for block in blocks(PROJECT / "docs/tutorial/button.md")
         if block.notes.get("file") == "page.html")  # fmt: skip
@@ -99,6 +100,7 @@ def button(directory):
     daemon.close()
 
 
-pictures = pathlib.Path(sys.argv[1])
-dashboard(pictures)
-button(pictures)
+if __name__ == "__main__":
+    pictures = pathlib.Path(sys.argv[1])
+    dashboard(pictures)
+    button(pictures)

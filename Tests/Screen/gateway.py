@@ -192,7 +192,8 @@ class Stream:
 
 
 class App:
-    """A small web server: pages by path, tickets, the components, and the paths of POST requests.
+    """A small web server: pages by path, tickets, the components, and the paths of POST requests,
+    each of which starts a countdown of `count` seconds.
 
     `refusal` is the status and the text that `/ticket` answers instead of a ticket. `/v1/events` is
     a gateway that sends what is in `messages`, after it has refused with `stream_refusals`; a text
@@ -202,7 +203,7 @@ class App:
 
     def __init__(self, daemon):
         self.daemon, self.pages, self.watch, self.life, self.tickets = daemon, {}, {}, 300, 0
-        self.posts, self.refusal, self.messages = [], None, queue.SimpleQueue()
+        self.posts, self.count, self.refusal, self.messages = [], 600, None, queue.SimpleQueue()
         self.stream_refusals, self.streams = [], 0
         app = self
 
@@ -255,7 +256,7 @@ class App:
                 self.rfile.read(int(self.headers["Content-Length"] or 0))
                 app.posts.append(self.path)
                 with app.daemon.connect() as client:
-                    client("COUNTDOWN", "START", "+4512345678", "COUNT", "600")
+                    client("COUNTDOWN", "START", "+4512345678", "COUNT", app.count)
                 self.answer("ok")
 
             def log_message(self, *_):

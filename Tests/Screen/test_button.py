@@ -126,14 +126,15 @@ def test_a_form_that_a_script_submits_waits_too(site, open_page, client):
 
 @pytest.mark.parametrize("button", [
     '<input type="submit" value="Send code">', '<input type="button" value="Send code">',
-    "<x-button>Send code</x-button>", '<a role="button" href="#">Send code</a>',
+    '<button value="resend">Send code</button>', "<x-button>Send code</x-button>",
+    '<a role="button" href="#">Send code</a>',
 ])  # fmt: skip
 def test_other_elements_that_are_buttons_count_too(site, open_page, client, button):
     site.pages["/"] = site.pages["/"].replace("<button>Send code</button>", button).replace(
         "host.querySelector('button')", "host.firstElementChild")
     page = open_page()
     page.until("ready")
-    shown = "(button.value || button.textContent)"
+    shown = "(button.localName === 'input' ? button.value : button.textContent)"
     page.run("isSilent = true; button.click(); button.click()")
     assert page.js("clicks") == 1
     client("COUNTDOWN", "START", PHONE, "COUNT", "600")
@@ -143,7 +144,7 @@ def test_other_elements_that_are_buttons_count_too(site, open_page, client, butt
     page.run("button.click()")
     assert page.js("clicks") == 1
     # The app may change its texts meanwhile.
-    page.run("if (button.value) button.value = 'Resend'; else button.firstChild.data = 'Resend'")
+    page.run("if (button.localName === 'input') button.value = 'Resend'; else button.firstChild.data = 'Resend'")
     eventually(lambda: page.js(shown).startswith("Resend in "), "it has the new label")
     client("COUNTDOWN", "CANCEL", PHONE)
     page.until("ready")
@@ -153,7 +154,7 @@ def test_other_elements_that_are_buttons_count_too(site, open_page, client, butt
 def test_a_button_that_cannot_be_pressed_looks_so(site, open_page, client):
     page = open_page()
     page.until("ready")
-    look = "['filter', 'color', 'cursor'].map(name => getComputedStyle(button)[name])"
+    look = "['boxShadow', 'color', 'cursor'].map(name => getComputedStyle(button)[name])"
     ready = page.js(look)
     client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     page.until("counting")
@@ -289,6 +290,8 @@ def test_markup_and_badges_inside_the_button_stay(app, open_page, inside, label,
     page.run("""window.host = document.querySelector('countdown-button')
     host.view = {state: 'counting', remaining_ms: 90_000}""")
     assert page.js("host.firstElementChild.innerHTML") == shown
+    page.run("host.waiting = '{label}: {label} {time}'")
+    assert f"{label}: {label} 1:30" in page.js("host.textContent")
     page.run("host.ready = '<{label}>'; skew += 90_000")
     page.until("ready")
     assert page.js("host.firstElementChild.innerHTML") == inside

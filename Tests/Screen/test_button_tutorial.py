@@ -1,5 +1,7 @@
 """The programs and commands of the tutorial about the button."""
 
+import base64
+import importlib.util
 import os
 import socket
 import subprocess
@@ -74,3 +76,36 @@ def test_the_tutorial_makes_a_correct_button(tmp_path):
             process.terminate()
         for process in processes:
             process.wait(timeout=PATIENCE)
+
+
+# How far two pictures are apart, from 0 to 255 for each channel of each pixel.
+DISTANCE = """const [one, other, done] = arguments
+const load = async data => {
+  const picture = new Image()
+  picture.src = `data:image/png;base64,${data}`
+  await picture.decode()
+  const canvas = new OffscreenCanvas(picture.width, picture.height).getContext('2d')
+  canvas.drawImage(picture, 0, 0)
+  return canvas.getImageData(0, 0, picture.width, picture.height).data
+}
+Promise.all([load(one), load(other)]).then(([a, b]) => done(
+  a.length === b.length ? a.reduce((sum, value, at) => sum + Math.abs(value - b[at]), 0) / a.length : 255))"""
+
+
+@pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+def test_the_pictures_show_what_the_code_shows(tmp_path):
+    spec = importlib.util.spec_from_file_location("pictures", PROJECT / "scripts/screenshots-gateway.py")
+    pictures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pictures)
+    pictures.button(tmp_path)
+    driver = browser()
+    try:
+        made = sorted(tmp_path.iterdir())
+        assert len(made) == 4
+        for picture in made:
+            data = [base64.b64encode(path.read_bytes()).decode()
+                    for path in (picture, PROJECT / "docs/images" / picture.name)]  # fmt: skip
+            # Fonts and their edges may differ.
+            assert driver.execute_async_script(DISTANCE, *data) < 2, picture.name
+    finally:
+        driver.quit()

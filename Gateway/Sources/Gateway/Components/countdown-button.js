@@ -7,6 +7,7 @@ import {Follower, define, format, isOn, warn, write} from './countdown-stream.js
 const TEXTS = {waiting: '{label} in {time}', left: '{duration} left', ready: '{label} is available',
   paused: 'Paused, {duration} left'}
 const DAY = 86_400
+const DIGITS = [1, 2].map(minimumIntegerDigits => ({minimumIntegerDigits, useGrouping: false}))
 // The seconds left at which screen readers announce the time.
 const ANNOUNCED = [30, 10]
 // The time that a message takes to arrive must not show as another second, in milliseconds.
@@ -20,9 +21,9 @@ const SAVED = 'data-countdown'
 const OURS = ['aria-disabled', 'aria-label', 'value']
 const BUTTON = 'button, [role=button], input:is([type=submit], [type=button])'
 
-const plain = (element, value, minimumIntegerDigits = 1) =>
-  format(element, value, {minimumIntegerDigits, useGrouping: false})
-const inUnit = (element, value, unit, unitDisplay) => format(element, value, {style: 'unit', unit, unitDisplay})
+const plain = (element, value, digits = 1) => format(element, value, digits, DIGITS[digits - 1])
+const inUnit = (element, value, unit, unitDisplay) =>
+  format(element, value, unit + unitDisplay, {style: 'unit', unit, unitDisplay})
 
 function clock(element, seconds) {
   const parts = [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60].slice(seconds < 3600)
@@ -67,12 +68,16 @@ export class CountdownButton extends Follower {
   #ends = 0
   // The seconds at the start.
   #longest = 0
+  // The widths of its texts.
+  #widths = {}
   #timer
   #said
   #button = null
   // The attributes of the button before ours, and its text nodes with their texts before ours.
   #attributes = {}
   #shown = {}
+  // The texts of the label, during a drawing.
+  #found = null
   #nodes = new WeakMap()
   #isSaved = false
   // Notices that the app changes the button or its texts.
@@ -99,10 +104,9 @@ export class CountdownButton extends Follower {
       sheet = new CSSStyleSheet()
       sheet.replaceSync(`
         ::slotted(*) { font-variant-numeric: tabular-nums; touch-action: manipulation }
-        ::slotted([aria-disabled=true]) { cursor: not-allowed; filter: grayscale(1) contrast(.75) }
+        ::slotted([aria-disabled=true]) { cursor: not-allowed; border-style: dashed; box-shadow: inset 0 0 0 99em #8883 }
         @media (forced-colors: active) {
-          ::slotted([aria-disabled=true]) { color: GrayText !important; border-color: GrayText !important;
-            filter: none }
+          ::slotted([aria-disabled=true]) { color: GrayText !important; border-color: GrayText !important }
         }
         span { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }`)
     }
@@ -252,6 +256,7 @@ export class CountdownButton extends Follower {
   // Takes over a button. Copies of one that counted, as Turbo and `innerHTML` make them, are restored.
   #adopt(button) {
     this.#drawButton(null, false)
+    this.#found = null
     this.#button = button
     this.#attributes = {}
     this.#isSaved = false
@@ -295,10 +300,10 @@ export class CountdownButton extends Follower {
     const text = parts && parts.join(this.#label)
     this.#texts.forEach((node, index, all) => {
       const own = this.#ownText(node)
-      const [, before, label, after] = own.match(/^(\s*)(.*?)(\s*)$/s)
+      const label = own.trim()
       // An empty text would be missing in a copy.
-      const shown = !parts ? own : parts[2] ?? parts.length < 2 ? index ? ' ' : text
-        : before + (index ? '' : parts[0]) + label + (all[index + 1] ? '' : parts[1]) + after
+      const shown = !parts ? own : own.replace(label, () => parts.length !== 2 ? index ? ' ' : text
+        : (index ? '' : parts[0]) + label + (all[index + 1] ? '' : parts[1]))
       if (this.#nodes.get(node)?.own !== own) this.#isSaved = false
       this.#nodes.set(node, {own, shown})
       if (node.data !== shown) node.data = shown
@@ -308,8 +313,9 @@ export class CountdownButton extends Follower {
     const isFocused = button.matches(':focus')
     if (text === null || !isFocused && this.#name === null) this.#set('aria-label', null)
     else if (!isFocused || isAnnounced || !('aria-label' in this.#attributes)) this.#set('aria-label', text)
-    if (button.matches('input')) this.#set('value', text)
+    if (button.localName === 'input') this.#set('value', text)
     this.#save(isBlocked || text !== null)
+    this.#found = null
     // These were our own changes.
     this.#observer.takeRecords()
   }
@@ -327,6 +333,10 @@ export class CountdownButton extends Follower {
 
   // The text nodes of the label. Frameworks find them again, as they are never replaced.
   get #texts() {
+    return this.#found ??= this.#findTexts()
+  }
+
+  #findTexts() {
     const all = textsIn(this.#button)
       .filter(node => this.#ownText(node).trim() && !node.parentElement.closest(HIDDEN))
     // A badge has no letters.
@@ -335,7 +345,8 @@ export class CountdownButton extends Follower {
   }
 
   get #label() {
-    return this.#name ?? (this.#own('value') || this.#texts.map(node => this.#ownText(node).trim()).join(' '))
+    return this.#name ?? (this.#button.localName === 'input' ? this.#own('value') ?? ''
+      : this.#texts.map(node => this.#ownText(node).trim()).join(' '))
   }
 
   #ownText(node) {
@@ -366,7 +377,8 @@ export class CountdownButton extends Follower {
         if (!format) return all
         const shown = format(this, this.#seconds)
         // Figure spaces keep the width when there is a digit less.
-        const width = isPadded && name !== 'duration' ? format(this, this.#longest).length : 0
+        const width = isPadded && name !== 'duration'
+          ? this.#widths[name + this.#longest] ??= format(this, this.#longest).length : 0
         return open + shown.padStart(width, '\u2007') + close
       }))
   }

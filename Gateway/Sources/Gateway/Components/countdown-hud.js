@@ -195,7 +195,7 @@ export class CountdownHUD extends Follower {
     if (fraction == null) for (const name of ['value', 'aria-valuetext']) progress.removeAttribute(name)
     else {
       progress.value = fraction
-      progress.setAttribute('aria-valuetext', format(this, fraction, {style: 'percent'}))
+      progress.setAttribute('aria-valuetext', format(this, fraction, '%', {style: 'percent'}))
     }
     // Keeps the text of a HUD that is already hidden.
     if (state !== 'hidden') shown.textContent = isReleased ? this.text('lost') : status ?? ''

@@ -437,16 +437,17 @@ const formats = new Map()
 export const words = {}
 const languageOf = element => element.closest('[lang]')?.lang || document.documentElement.lang || 'en'
 
-// Returns a number as text, in the language of an element.
-export function format(element, value, options) {
+// Returns a number as text, in the language of an element. `name` is that of the options.
+export function format(element, value, name, options) {
   const language = languageOf(element)
-  const key = language + JSON.stringify(options)
+  const key = language + name
   if (!formats.has(key)) {
     // Nobody knows some languages.
-    const make = language => formats.set(key, new Intl.NumberFormat(language, options))
+    const make = language => formats.set(key, {texts: [], numbers: new Intl.NumberFormat(language, options)})
     try { make(language) } catch { make('en') }
   }
-  return formats.get(key).format(value)
+  const {texts, numbers} = formats.get(key)
+  return value % 1 ? numbers.format(value) : texts[value] ??= numbers.format(value)
 }
 
 // Whether an attribute without a value is there. React 18 writes `false`.
