@@ -415,6 +415,12 @@ def test_a_start_whose_reply_comes_too_late_runs_once(unreliable, through, clien
     result = through.call("start")
     assert failed(result, "unsure") and not failed(result, "down"), result
     assert view(client("COUNTDOWN", "GET", "k"))["sends"] == 1
+    if loss is not HOLD:
+        # What comes late is nobody else's.
+        eventually(lambda: through.call("ping").get("value"), "the reply has come, or is forgotten")
+        assert through.call("ping")["value"] == "PONG"
+        assert through.call("start")["value"] == "refused"
+        assert through.call("start", key="other")["value"] == "accepted"
 
 
 def test_events_over_connections_that_are_cut_are_neither_lost_nor_doubled(unreliable, through, client):
