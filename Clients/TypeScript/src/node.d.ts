@@ -7,12 +7,14 @@ interface Buffer extends Uint8Array {
 }
 declare const Buffer: {
   alloc(size: number): Buffer;
+  byteLength(text: string): number;
   concat(parts: Uint8Array[]): Buffer;
   from(text: string | Uint8Array, encoding?: string): Buffer;
   isBuffer(value: unknown): value is Buffer;
 };
 declare const process: {
   env: Record<string, string | undefined>; platform: string; arch: string; stderr: { write(text: string): void };
+  nextTick(callback: () => void): void;
 };
 declare const console: { error(text: string): void; warn(text: string): void };
 declare function queueMicrotask(callback: () => void): void;
@@ -24,7 +26,9 @@ declare module 'node:buffer' { export function isUtf8(bytes: Uint8Array): boolea
 declare module 'node:net' {
   export interface Socket {
     on(event: string, listener: (argument: unknown) => void): unknown;
-    write(bytes: Uint8Array, done: (error?: Error | null) => void): unknown;
+    cork(): void;
+    uncork(): void;
+    write(data: string | Uint8Array, done: (error?: Error | null) => void): unknown;
     pause(): unknown;
     resume(): unknown;
     ref(): unknown;

@@ -18,6 +18,12 @@ interface Request {
   resolve(reply: unknown): void;
   reject(error: Lost): void;
   isSent: boolean;
+  batch: Batch;
+}
+
+/** Commands that are written together. */
+interface Batch {
+  count: number;
 }
 
 /** Pushes that wait before the socket is read no further: the daemon then keeps, or drops, the rest. */
@@ -28,6 +34,8 @@ const mostPushes = 1000;
 export class Connection {
   private readonly requests: Request[] = [];
   private readonly pushes: unknown[][] = [];
+  /** What is written at the end of this turn; null if nothing is. */
+  private batch: Batch | null = null;
   private wake: (() => void) | null = null;
   private unread: Buffer = Buffer.alloc(0);
   private isPaused = false;
@@ -61,17 +69,39 @@ export class Connection {
   /** Sends a command, and returns its reply; several can be under way. */
   exchange(words: Word[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const request: Request = { resolve, reject, isSent: true };
       if (this.end !== null) return reject(new Lost(this.end, false));
+      const request: Request = { resolve, reject, isSent: true, batch: this.nextBatch() };
       this.requests.push(request);
       this.resume();
       this.socket.ref();
-      this.socket.write(encoded(words), (error) => {
-        if (!error) return;
-        request.isSent = false;
-        this.close(error);
-      });
+      this.socket.write(encoded(words), (error) => { if (error) this.unwritten(request, error); });
     });
+  }
+
+  /** Returns what the next command is written with: those of one turn together, but for the first
+   * after a rest. If that cannot be written, the others are not sent either. */
+  private nextBatch(): Batch {
+    if (this.requests.length === 0) return { count: 1 };
+    if (this.batch === null) {
+      this.batch = { count: 0 };
+      this.socket.cork();
+      process.nextTick(() => {
+        this.batch = null;
+        this.socket.uncork();
+      });
+    }
+    this.batch.count += 1;
+    return this.batch;
+  }
+
+  /** Ends the connection, which did not take all of a batch. The daemon runs no command that it has
+   * only in part, but may run those before it. */
+  private unwritten(first: Request, error: Error): void {
+    const index = this.requests.indexOf(first);
+    for (const one of index < 0 ? [] : this.requests.slice(index)) {
+      if (one.batch !== first.batch || one.batch.count === 1) one.isSent = false;
+    }
+    this.close(error);
   }
 
   /** Returns the next push; those that came are left when the connection is lost. */
@@ -154,14 +184,23 @@ class Push {
   constructor(readonly elements: unknown[]) {}
 }
 
-function encoded(words: Word[]): Buffer {
-  const parts: Uint8Array[] = [Buffer.from(`*${words.length}\r\n`)];
+function encoded(words: Word[]): string | Buffer {
+  const parts: Uint8Array[] = [];
+  let text = `*${words.length}\r\n`;
   for (const word of words) {
-    const bytes = typeof word === 'string' ? Buffer.from(word) : word;
-    parts.push(Buffer.from(`$${bytes.length}\r\n`), bytes, Buffer.from('\r\n'));
+    if (typeof word === 'string') {
+      text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
+    } else {
+      parts.push(Buffer.from(`${text}$${word.length}\r\n`), word);
+      text = '\r\n';
+    }
   }
-  return Buffer.concat(parts);
+  return parts.length === 0 ? text : Buffer.concat([...parts, Buffer.from(text)]);
 }
+
+const [plus, open, minus, colon, comma, hash, underscore, dollar, equal, percent, star, tilde, more] = [
+  ...Buffer.from('+(-:,#_$=%*~>'),
+];
 
 /** Reads values; undefined if the rest is still to come. */
 class Reader {
@@ -170,28 +209,35 @@ class Reader {
   constructor(private readonly buffer: Buffer) {}
 
   value(): unknown {
-    const end = this.buffer.indexOf('\r\n', this.at);
-    if (end < 0) return undefined;
-    const kind = String.fromCharCode(this.buffer[this.at]!);
-    const rest = this.buffer.toString('utf8', this.at + 1, end);
+    const { buffer } = this;
+    const kind = buffer[this.at];
+    const end = buffer.indexOf(13, this.at);
+    // Its line ends with two bytes.
+    if (end < 0 || end + 1 >= buffer.length) return undefined;
+    const begin = this.at + 1;
     this.at = end + 2;
     switch (kind) {
-      case '+': case '(': return rest;
-      case '-': {
+      case plus: case open: return this.text(begin, end);
+      case minus: {
+        const rest = this.text(begin, end);
         const [, code, text] = /^(\S+) ?(.*)$/s.exec(rest) ?? ['', 'ERR', rest];
         return new Failure(code!, text!);
       }
-      case ':': case ',': return Number(rest);
-      case '#': return rest === 't';
-      case '_': return null;
+      case colon: case comma: return Number(this.text(begin, end));
+      case hash: return buffer[begin] === 0x74;
+      case underscore: return null;
     }
-    const count = Number(rest);
-    if (!Number.isInteger(count) || count < 0) throw new Error('not the protocol of countdownd');
+    let count = begin === end ? NaN : 0;
+    for (let at = begin; at < end; at += 1) {
+      const digit = buffer[at]! - 0x30;
+      count = digit >= 0 && digit <= 9 ? 10 * count + digit : NaN;
+    }
+    if (Number.isNaN(count)) throw new Error('not the protocol of countdownd');
     switch (kind) {
-      case '$': case '=': return this.bytes(count, kind === '=' ? 4 : 0);
-      case '%': return this.map(count);
-      case '*': case '~': return this.list(count);
-      case '>': {
+      case dollar: case equal: return this.bytes(count, kind === equal ? 4 : 0);
+      case percent: return this.map(count);
+      case star: case tilde: return this.list(count);
+      case more: {
         const elements = this.list(count);
         return elements && new Push(elements);
       }
@@ -203,9 +249,26 @@ class Reader {
   private bytes(count: number, head: number): string | Buffer | undefined {
     const end = this.at + count;
     if (end + 2 > this.buffer.length) return undefined;
-    const its = this.buffer.subarray(this.at + head, end);
+    const begin = this.at + head;
     this.at = end + 2;
-    return isUtf8(its) ? its.toString() : Buffer.from(its);
+    const text = this.text(begin, end);
+    // What is no text has become one of this character, which text may have, too.
+    if (!text.includes('\ufffd')) return text;
+    const its = this.buffer.subarray(begin, end);
+    return isUtf8(its) ? text : Buffer.from(its);
+  }
+
+  /** Short ASCII is read faster here than by Node. */
+  private text(begin: number, end: number): string {
+    const { buffer } = this;
+    if (end - begin > 24) return buffer.toString('utf8', begin, end);
+    let text = '';
+    for (let at = begin; at < end; at += 1) {
+      const byte = buffer[at]!;
+      if (byte > 127) return buffer.toString('utf8', begin, end);
+      text += String.fromCharCode(byte);
+    }
+    return text;
   }
 
   private list(count: number): unknown[] | undefined {

@@ -38,6 +38,15 @@ test('once is accepted, running or done', async () => {
   assert.deepEqual(done.result, Buffer.from([255, 0]));
 });
 
+test('replies are text, or bytes that are none, in one piece or several', async () => {
+  const texts = ['', 'a', 'a\r\nb', 'é', '\ufffd', 'x'.repeat(24), 'x'.repeat(25), 'é'.repeat(20), '\u4f60'.repeat(80_000)];
+  const others = [Buffer.from([255]), Buffer.concat([Buffer.from('x'.repeat(30)), Buffer.from([0xc3])])];
+  const words = [...texts, ...others];
+  assert.deepEqual(await Promise.all(words.map((word) => client.command('ECHO', word))), words);
+  // Bytes that are text come back as text.
+  assert.equal(await client.command(Buffer.from('ECHO'), Buffer.from('é')), 'é');
+});
+
 test('several limits are taken, all or none', async () => {
   const first = await client.throttle.take('address:1', { limits: ['all:'], cost: 2 });
   assert.ok(first.accepted && first.refusedBy === null);
