@@ -27,6 +27,9 @@ package struct Tokens: Equatable, Sendable {
 
     /// Whether an earlier release has stored it, without what the request was about.
     var isOfUnknownRequest: Bool { digest == 0 }
+    /// In the digest's place in a journal: the request had this token, and its keys are hidden. No
+    /// request has this digest.
+    fileprivate static let hidden: Int64 = 2
   }
 
   /// Oldest first.
@@ -62,12 +65,12 @@ package struct Tokens: Equatable, Sendable {
         command: command, token: token, generation: generation, at: now, digest: digest, id: id))
   }
 
-  /// Returns the same tokens in other words, without the digests of keys.
+  /// Returns the same tokens in other words, with hidden digests of keys.
   func map(_ transform: ([UInt8]) -> [UInt8]) -> Tokens {
     var tokens = self
     for index in entries.indices {
       tokens.entries[index].token = transform(entries[index].token)
-      tokens.entries[index].digest = 0
+      if !entries[index].isOfUnknownRequest { tokens.entries[index].digest = Entry.hidden }
     }
     return tokens
   }
@@ -89,7 +92,8 @@ package struct Tokens: Equatable, Sendable {
     _ token: [UInt8], of command: Command, _ digest: Int64
   ) throws(EngineError) -> Entry? {
     guard let entry = entry(token, of: command) else { return nil }
-    guard entry.digest == digest || entry.isOfUnknownRequest else { throw .tokenOfAnother }
+    let isSame = entry.digest == digest || entry.digest == Entry.hidden
+    guard isSame || entry.isOfUnknownRequest else { throw .tokenOfAnother }
     return entry
   }
 
