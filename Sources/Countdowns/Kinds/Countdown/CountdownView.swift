@@ -34,32 +34,32 @@ package struct CountdownView: EntityView, Equatable {
   package var refusingLimit: [UInt8]? { quota?.limit }
 
   package var title: [UInt8]? {
-    get { rest.read { $0.title } ?? nil }
+    get { rest.isNone ? nil : rest.read { $0.title } ?? nil }
     set { if newValue != nil || !rest.isNone { others.title = newValue } }
   }
   package internal(set) var owner: Owner {
-    get { rest.read { $0.owner } ?? .none }
+    get { rest.isNone ? .none : rest.read { $0.owner } ?? .none }
     set { if newValue != .none || !rest.isNone { others.owner = newValue } }
   }
   package internal(set) var annotations: Annotations {
-    get { rest.read { $0.annotations } ?? Annotations() }
+    get { rest.isNone ? Annotations() : rest.read { $0.annotations } ?? Annotations() }
     set { if newValue != Annotations() || !rest.isNone { others.annotations = newValue } }
   }
   /// The status under the policy; nil for a countdown that was started without one.
   package internal(set) var quota: QuotaView? {
-    get { rest.read { $0.quota } ?? nil }
+    get { rest.isNone ? nil : rest.read { $0.quota } ?? nil }
     set { if newValue != nil || !rest.isNone { others.quota = newValue } }
   }
 
   /// The codes that may be checked, in a reply to ATTEMPT ANY.
   package internal(set) var codes: [CodeView]? {
-    get { rest.read { $0.codes } ?? nil }
+    get { rest.isNone ? nil : rest.read { $0.codes } ?? nil }
     set { if newValue != nil { others.codes = newValue } }
   }
 
   /// The user who has forgiven the key, in an event that reports that.
   package internal(set) var forgivenBy: UInt32? {
-    get { rest.read { $0.forgivenBy } ?? nil }
+    get { rest.isNone ? nil : rest.read { $0.forgivenBy } ?? nil }
     set { if newValue != nil { others.forgivenBy = newValue } }
   }
 
