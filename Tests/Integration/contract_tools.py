@@ -1,8 +1,7 @@
-"""What the clients' contract is tested with: a scripted server, a proxy before a real daemon, and one
-driver for each language.
+"""What the clients' contract is tested with: a scripted server, and one driver for each language.
 
 The server speaks RESP2 and RESP3, and does what a test says: it answers, holds an answer, cuts it or
-closes the connection. The proxy does that with the daemon's answers. A driver is a small program that uses the client of its language. It reads
+closes the connection. A driver is a small program that uses the client of its language. It reads
 operations from its input, one a line in JSON, and prints what came of each.
 """
 
@@ -17,19 +16,14 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
 from compiled import once, typescript_client
-from countdownd import DEBUG_BUILD, PATIENCE, PROJECT, eventually, request
-from proxy import Proxy
+from countdownd import DEBUG_BUILD, PATIENCE, PROJECT, eventually
+from proxy import CLOSE, CUT, HOLD, requests
 
 DRIVERS = PROJECT / "Tests/Integration/contract"
-
-# What the server and the proxy do instead of answering.
-HOLD, CLOSE, CUT = object(), object(), object()
-
 
 class Failure(str):
     """An error reply."""
@@ -62,17 +56,6 @@ def answer(accepted=True, reason=None, **more):
     """Returns the answer to a request."""
     return {
         "key": "k", "generation": 1, "state": "counting", "accepted": accepted, "reason": reason, **more}
-
-
-def requests(far):
-    """Yields the requests that come from a client."""
-    with far.makefile("rb") as lines:
-        while line := lines.readline():
-            words = []
-            for _ in range(int(line[1:])):
-                count = int(lines.readline()[1:])
-                words.append(lines.read(count + 2)[:count].decode("utf-8", "surrogateescape"))
-            yield words
 
 
 class Connection:
@@ -216,67 +199,6 @@ class Server:
 
     def wait_for(self, *words, count=1):
         eventually(lambda: len(self.requests(*words)) >= count, lambda: f"{words}: {self.seen}")
-
-
-class Unreliable(Proxy):
-    """Between clients and a real daemon. `fates` has what becomes of the next replies to a command, by
-    its first two words: HOLD, CLOSE, CUT in the middle, or seconds that it is late. The daemon has run
-    the command by then. `before` has what is called before a command is handed on."""
-
-    def __init__(self, daemon, path):
-        self.fates, self.before, self.links = {}, {}, []
-        super().__init__(daemon, path)
-
-    def serve(self, client):
-        with client, self.connect() as server, contextlib.suppress(OSError):
-            server.settimeout(None)
-            link = Link(client, server)
-            self.links.append(link)
-            threading.Thread(target=link.answer, daemon=True).start()
-            for words in requests(client):
-                name = " ".join(words[:2])
-                if fates := self.fates.get(name):
-                    link.fate = fates.pop(0)
-                self.before.get(name, lambda: None)()
-                server.sendall(request(*words))
-            link.close()
-
-    def cut_after(self, count):
-        """Cuts each open connection after so many more bytes for the client."""
-        for link in list(self.links):
-            link.left = count
-
-
-class Link:
-    """A connection through the proxy."""
-
-    def __init__(self, client, server):
-        self.client, self.server = client, server
-        self.fate, self.left = None, None
-
-    def answer(self):
-        with contextlib.suppress(OSError):
-            while (data := self.server.recv(1 << 16)) and self.passes(data):
-                pass
-        self.close()
-
-    def passes(self, data):
-        """Hands data on to the client; false ends the connection."""
-        match self.fate:
-            case int() | float(): time.sleep(self.fate)
-            case fate if fate is CLOSE: return False
-            case fate if fate is CUT: self.left = len(data) // 2
-            case fate if fate is HOLD: return True
-        self.fate = None
-        if self.left is not None:
-            data, self.left = data[:self.left], self.left - len(data)
-        self.client.sendall(data)
-        return self.left is None or self.left >= 0
-
-    def close(self):
-        for one in (self.client, self.server):
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
 
 
 class Driver:

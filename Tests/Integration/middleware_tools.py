@@ -29,7 +29,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -40,7 +39,7 @@ import pytest
 
 from compiled import once, typescript_client
 from countdownd import PATIENCE, PROJECT, Daemon, eventually
-from proxy import Proxy
+from proxy import Unreliable
 
 APPS = PROJECT / "Tests/Integration/middleware"
 
@@ -109,62 +108,6 @@ FRAMEWORKS = {
     "go": go}  # fmt: skip
 
 
-class Meddler(Proxy):
-    """Relays commands, and meddles with those that a test names in `script`, each time with the
-    next of a list: LOSE lets the command through and loses its reply, REFUSE stops it. Then it
-    closes the connection. `seen` has the commands."""
-
-    LOSE, REFUSE = "lose", "refuse"
-
-    def __init__(self, daemon, path):
-        self.script, self.seen, self.lock = {}, [], threading.Lock()
-        super().__init__(daemon, path)
-
-    def serve(self, client):
-        loses = threading.Event()
-        with client, contextlib.suppress(OSError), self.connect() as server:
-            server.settimeout(None)
-            replies = threading.Thread(target=self.relay, args=[server, client, loses], daemon=True)
-            replies.start()
-            with client.makefile("rb") as lines:
-                while line := lines.readline():
-                    data, words = [line], []
-                    for _ in range(int(line[1:])):
-                        data.append(lines.readline())
-                        data.append(lines.read(int(data[-1][1:]) + 2))
-                        words.append(data[-1][:-2].decode("utf-8", "replace"))
-                    does = self.next(words)
-                    if does == self.REFUSE:
-                        break
-                    if does == self.LOSE:
-                        loses.set()
-                    server.sendall(b"".join(data))
-            self.end(server, client)
-            replies.join(PATIENCE)
-
-    def next(self, words):
-        with self.lock:
-            self.seen.append(words)
-            does = self.script.get(" ".join(words[:2]).upper(), [])
-            return does.pop(0) if does else None
-
-    def relay(self, server, client, loses):
-        with contextlib.suppress(OSError):
-            while (data := server.recv(1 << 16)) and not loses.is_set():
-                client.sendall(data)
-        self.end(server, client)
-
-    def end(self, *sockets):
-        for one in sockets:
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-    def count(self, *words):
-        """Returns how many commands with these first words it has seen."""
-        with self.lock:
-            return sum(tuple(one[:len(words)]) == words for one in self.seen)
-
-
 class Reply(typing.NamedTuple):
     status: int
     headers: http.client.HTTPMessage
@@ -197,7 +140,7 @@ class App:
         # Paths of sockets are short.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="middleware-"))
         self.daemon = Daemon(virtual_time=True)
-        self.proxy = Meddler(self.daemon, self.folder / "proxy")
+        self.proxy = Unreliable(self.daemon, self.folder / "proxy")
         self.runs_file = self.folder / "runs"
         self.runs_file.touch()
         self.log_file = self.folder / "log"

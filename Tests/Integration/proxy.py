@@ -3,8 +3,23 @@
 import contextlib
 import socket
 import threading
+import time
 
-from countdownd import PATIENCE
+from countdownd import PATIENCE, request
+
+# What becomes of a reply, or of a command that is not handed on.
+HOLD, CLOSE, CUT, REFUSE = object(), object(), object(), object()
+
+
+def requests(far):
+    """Yields the requests that come from a client. Bytes that are not UTF-8 are surrogates."""
+    with far.makefile("rb") as lines:
+        while line := lines.readline():
+            words = []
+            for _ in range(int(line[1:])):
+                count = int(lines.readline()[1:])
+                words.append(lines.read(count + 2)[:count].decode("utf-8", "surrogateescape"))
+            yield words
 
 
 class Proxy:
@@ -29,3 +44,80 @@ class Proxy:
         server.settimeout(PATIENCE)
         server.connect(str(self.daemon.path))
         return server
+
+
+class Unreliable(Proxy):
+    """Between clients and a real daemon. `fates` has what becomes of the next commands, by the first
+    two words: REFUSE closes the connection before the daemon has it. The others are about the reply,
+    once the daemon has run the command: HOLD, CLOSE, CUT in the middle, or seconds that it is late.
+    `before` has what is called before a command is handed on; `seen` has all commands."""
+
+    def __init__(self, daemon, path):
+        self.fates, self.before, self.links, self.seen = {}, {}, [], []
+        self.lock = threading.Lock()
+        super().__init__(daemon, path)
+
+    def serve(self, client):
+        with client, contextlib.suppress(OSError), self.connect() as server:
+            server.settimeout(None)
+            link = Link(client, server)
+            self.links.append(link)
+            answers = threading.Thread(target=link.answer, daemon=True)
+            answers.start()
+            for words in requests(client):
+                if (fate := self.next(words)) is REFUSE:
+                    break
+                if fate is not None:
+                    link.fate = fate
+                self.before.get(" ".join(words[:2]), lambda: None)()
+                server.sendall(request(*(word.encode("utf-8", "surrogateescape") for word in words)))
+            link.close()
+            answers.join(PATIENCE)
+
+    def next(self, words):
+        with self.lock:
+            self.seen.append(words)
+            fates = self.fates.get(" ".join(words[:2]))
+            return fates.pop(0) if fates else None
+
+    def count(self, *words):
+        """Returns how many commands with these first words it has seen."""
+        with self.lock:
+            return sum(tuple(one[:len(words)]) == words for one in self.seen)
+
+    def cut_after(self, count):
+        """Cuts each open connection after so many more bytes for the client."""
+        for link in list(self.links):
+            link.left = count
+
+
+class Link:
+    """A connection through the proxy."""
+
+    def __init__(self, client, server):
+        self.client, self.server = client, server
+        self.fate, self.left = None, None
+
+    def answer(self):
+        with contextlib.suppress(OSError):
+            while (data := self.server.recv(1 << 16)) and self.passes(data):
+                pass
+        self.close()
+
+    def passes(self, data):
+        """Hands data on to the client; false ends the connection."""
+        match self.fate:
+            case int() | float(): time.sleep(self.fate)
+            case fate if fate is CLOSE: return False
+            case fate if fate is CUT: self.left = len(data) // 2
+            case fate if fate is HOLD: return True
+        self.fate = None
+        if self.left is not None:
+            data, self.left = data[:self.left], self.left - len(data)
+        self.client.sendall(data)
+        return self.left is None or self.left >= 0
+
+    def close(self):
+        for one in (self.client, self.server):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)

@@ -9,8 +9,9 @@ import time
 import pytest
 
 import contract_tools as contract
-from contract_tools import CLOSE, CUT, HOLD, Failure, answer, failed, line
+from contract_tools import Failure, answer, failed, line
 from countdownd import PATIENCE, eventually, view
+from proxy import CLOSE, CUT, HOLD, Unreliable
 
 START = ("COUNTDOWN", "START")
 
@@ -375,7 +376,7 @@ def test_pauses_grow_until_a_connection_has_lasted(server, opened):
 
 @pytest.fixture
 def unreliable(daemon):
-    proxy = contract.Unreliable(daemon, daemon.directory / "proxy")
+    proxy = Unreliable(daemon, daemon.directory / "proxy")
     yield proxy
     proxy.listener.close()
 

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from countdownd import eventually, view
-from middleware_tools import AGAIN, ANSWERS, APPS, FRAMEWORKS, App, Meddler
+from middleware_tools import AGAIN, ANSWERS, APPS, FRAMEWORKS, App
+from proxy import CLOSE, REFUSE
 
 #: Longer than any test takes; a test lets go of its handler.
 LONG = 60
@@ -29,7 +30,7 @@ def shared(request):
 @pytest.fixture
 def app(shared):
     yield shared
-    shared.proxy.script.clear()
+    shared.proxy.fates.clear()
     if shared.process.poll() is not None:
         shared.start()
     if shared.daemon.process.poll() is not None:
@@ -181,7 +182,7 @@ def test_after_an_app_has_died_the_next_request_runs_once_the_lease_is_over(app,
 
 @pytest.mark.parametrize("command", ["ONCE BEGIN", "ONCE DONE"])
 def test_a_lost_reply_changes_nothing(app, key, command):
-    app.proxy.script[command] = [Meddler.LOSE]
+    app.proxy.fates[command] = [CLOSE]
     first = app.order(key, "created")
     assert first.status == 201 and not first.is_replayed
     again = app.order(key, "created")
@@ -192,9 +193,9 @@ def test_a_lost_reply_changes_nothing(app, key, command):
 def test_if_the_daemon_cannot_be_told_the_key_is_left_to_its_lease(app, key):
     """The work is done: its answer leaves, and no CANCEL invites to do it again."""
     cancelled = app.proxy.count("ONCE", "CANCEL")
-    app.proxy.script["ONCE DONE"] = [Meddler.REFUSE] * 1000
+    app.proxy.fates["ONCE DONE"] = [REFUSE] * 1000
     assert app.order(key, "created").status == 201
-    app.proxy.script.clear()
+    app.proxy.fates.clear()
     refused = app.order(key, "created")
     assert (refused.status, refused["Retry-After"]) == (409, "2")
     assert app.proxy.count("ONCE", "CANCEL") == cancelled
