@@ -96,11 +96,16 @@ def manifest():
 # Types
 
 
+def shown_default(one):
+    """Returns a default as prose shows it: values in backticks, a description as it is."""
+    default = one.get("default", "")
+    return default if not default or " that " in default else f"`{default}`"
+
+
 def sentence(one):
     text = one["text"][0].upper() + one["text"][1:]
-    default = one.get("default")
-    quoted = default if default and " that " in default else f"`{default}`"
-    return f"/** {text}.{f' Default: {quoted}.' if default else ''} */"
+    default = shown_default(one)
+    return f"/** {text}.{f' Default: {default}.' if default else ''} */"
 
 
 def attribute_type(one):
@@ -148,9 +153,8 @@ def with_types(tag):
 def table(name):
     rows = ["| attribute | | default |", "|---|---|---|"]
     for attribute, one in DESCRIPTION[name]["attributes"].items():
-        default = one.get("default", "")
-        quoted = default if not default or " that " in default else f"`{default}`"
-        rows.append(f"| `{attribute}` | {one['text'].replace('|', chr(92) + '|')} | {quoted} |")
+        text = one["text"].replace("|", chr(92) + "|")
+        rows.append(f"| `{attribute}` | {text} | {shown_default(one)} |")
     return "\n".join(rows)
 
 

@@ -47,7 +47,7 @@ function textsIn(element) {
 let sheet
 
 export class CountdownButton extends Follower {
-  static observedAttributes = ['alias', 'ticket', 'gateway', 'credentials', 'view', 'pending', ...Object.keys(TEXTS)]
+  static observedAttributes = [...Follower.sources, 'view', 'pending', ...Object.keys(TEXTS)]
 
   static texts = TEXTS
 

@@ -54,7 +54,7 @@ const element = (name, attributes, ...children) => {
 }
 
 export class CountdownHUD extends Follower {
-  static observedAttributes = ['alias', 'ticket', 'gateway', 'credentials', 'view', 'patience', 'contained', ...Object.keys(TEXTS)]
+  static observedAttributes = [...Follower.sources, 'view', 'patience', 'contained', ...Object.keys(TEXTS)]
   static texts = TEXTS
   static flags = ['contained']
 

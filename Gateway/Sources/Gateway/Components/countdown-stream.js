@@ -343,6 +343,9 @@ export const source = element => ({
 // An element that follows an alias. Subclasses define `take(message)`, `takeView(view)`, `forget()` and
 // `draw()`.
 export class Follower extends (globalThis.HTMLElement ?? Object) {
+  // The attributes that say what it follows.
+  static sources = ['alias', 'ticket', 'gateway', 'credentials']
+
   #leave
   #isAsked = false
   #ticket = null
@@ -389,7 +392,7 @@ export class Follower extends (globalThis.HTMLElement ?? Object) {
       }
     }
     if (!this.isConnected) return
-    if (['alias', 'ticket', 'gateway', 'credentials'].includes(name)) this.#change()
+    if (Follower.sources.includes(name)) this.#change()
     this.draw()
   }
 
@@ -453,10 +456,13 @@ export function format(element, value, name, options) {
 // Whether an attribute without a value is there. React 18 writes `false`.
 export const isOn = (element, name) => (element.getAttribute(name) ?? 'false') !== 'false'
 
+// Returns the attribute of a property that is not null or false.
+export const asAttribute = value => value === true ? '' : typeof value === 'object' ? JSON.stringify(value) : value
+
 // Writes a property into its attribute.
 export function write(element, name, value) {
   if (value == null || value === false) element.removeAttribute(name)
-  else element.setAttribute(name, value === true ? '' : typeof value === 'object' ? JSON.stringify(value) : value)
+  else element.setAttribute(name, asAttribute(value))
 }
 
 // Defines an element, with a property for each attribute. Another version may be there already.

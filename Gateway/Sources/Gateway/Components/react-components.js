@@ -2,8 +2,7 @@
 //
 // React 18 writes properties of elements as text. Here, each one does what its type says.
 import {createElement, forwardRef, useEffect, useImperativeHandle, useRef} from 'react'
-
-const toText = value => value === true ? '' : typeof value === 'object' ? JSON.stringify(value) : value
+import {asAttribute} from './countdown-stream.js'
 
 function wrap(tag, load, events) {
   const Wrapper = ({children, className, ...props}, outer) => {
@@ -16,7 +15,7 @@ function wrap(tag, load, events) {
       else if (name === 'ticket' && typeof value === 'function' || name === 'pending' && value?.then) {
         own[name] = value
       } else if (name.startsWith('on') || name === 'style') attributes[name] = value
-      else if (value != null && value !== false) attributes[name] = toText(value)
+      else if (value != null && value !== false) attributes[name] = asAttribute(value)
     }
     // A server's page is there before the element changes it.
     useEffect(() => { load() }, [])
