@@ -19,7 +19,7 @@ struct OptionalDetails<Value> {
   }
 
   /// Reads the details in their place; nil if there are none. A copy of them would retain all that
-  /// they have.
+  /// they have. Where most values have none, asking `isNone` first is cheaper.
   @inline(__always)
   func read<R>(_ body: (borrowing Value) -> R) -> R? {
     guard let box else { return nil }
