@@ -1,4 +1,5 @@
 import Countdowns
+import Glibc
 
 /// The log as a start finds it.
 ///
@@ -145,6 +146,7 @@ struct LogContents {
       func word(_ offset: Int) -> UInt64 {
         unsafe UInt64(littleEndian: memory.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
       }
+      guard offset < memory.count, unsafe !Self.isUnwritten(memory[offset...]) else { return nil }
       for offset in stride(from: offset, through: memory.count - LogFrame.headerLength, by: 8)
       where numbers.contains(word(offset + 8)) && starts.contains(word(offset + 16) & .max >> 32) {
         if let frame = LogFrame(in: bytes, at: offset), frame.isOfLog(sealed: seal) {
@@ -153,6 +155,14 @@ struct LogContents {
       }
       return nil
     }
+  }
+
+  /// Whether nothing was written here since the file was created: then each byte is zero, and so is
+  /// the next.
+  private static func isUnwritten(_ rest: Slice<UnsafeRawBufferPointer>) -> Bool {
+    let rest = unsafe UnsafeRawBufferPointer(rebasing: rest)
+    let first = rest.baseAddress!
+    return unsafe rest[0] == 0 && memcmp(first, first + 1, rest.count - 1) == 0
   }
 
   /// Notes the changes of a batch. Returns false if the bytes are no valid batch.
