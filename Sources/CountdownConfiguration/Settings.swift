@@ -4,7 +4,7 @@ import Wire
 
 /// What `access.admin` is for.
 private let admin = {
-  let names = CommandTable().adminNames
+  let names = CommandTable.all.adminNames
   return "Who may use " + names.dropLast().joined(separator: ", ") + " and \(names.last!)."
 }()
 

@@ -3,7 +3,7 @@ import SeededRandom
 
 /// Generates requests from the syntax lines of the command table.
 package struct RequestGrammar {
-  private static let table = CommandTable()
+  private static let table = CommandTable.all
   package static let groups = Array(Set(table.rows.map(\.group))).sorted {
     $0.name < $1.name
   }

@@ -2,6 +2,9 @@ import Wire
 
 /// All commands, found by name without regard to case.
 package struct CommandTable: Sendable {
+  /// Made once: it takes a good part of a short start.
+  package static let all = CommandTable()
+
   package let rows: [CommandSpec]
   private var families: [CommandName: Family] = [:]
   /// The command found last, as its words were written: most often it is looked up again next.
@@ -41,7 +44,7 @@ package struct CommandTable: Sendable {
     }
   }
 
-  package init() {
+  private init() {
     let commands =
       EntityKind.commands + connectionCommands + transactionCommands + clientCommands
       + pubSubCommands + eventCommands + serverCommands + clearCommands + clockCommands

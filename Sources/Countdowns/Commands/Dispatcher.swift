@@ -77,7 +77,7 @@ package final class Dispatcher {
     self.settings = settings
     self.host = host
     fairness = Fairness(host.stopwatch)
-    table = CommandTable()
+    table = .all
     slowLog = SlowLog(threshold: settings.slowCommand.microseconds, length: settings.slowLogLength)
     statistics = CommandStatistics(commands: table.rows.count)
   }

@@ -11,7 +11,7 @@ package enum DaemonSchema {
     [
       .of("schema", version), .of("version", Product.version),
       .of("kinds", EntityKind.allCases.map(kind)),
-      .of("commands", CommandTable().rows.filter { $0.subcommand != "HELP" }.map(command)),
+      .of("commands", CommandTable.all.rows.filter { $0.subcommand != "HELP" }.map(command)),
       .of("event_fields", eventFields.map(field)),
       .of("reasons", Reason.allCases.map { named("\($0.rawValue)", $0.help) }),
       .of("errors", ErrorCode.allCases.map(error)),

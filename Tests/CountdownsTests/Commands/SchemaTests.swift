@@ -7,7 +7,7 @@ import Wire
   let schema = RESPValue.map(DaemonSchema.parts)
 
   @Test func eachArgumentHasHelp() {
-    for spec in CommandTable().rows {
+    for spec in CommandTable.all.rows {
       for parameter in spec.parameters {
         let name = "\(spec.fullName) \(parameter.token ?? parameter.name)"
         #expect(!parameter.help.isEmpty, "\(name)")
@@ -17,11 +17,11 @@ import Wire
   }
 
   @Test func summariesFitIntoALine() {
-    for spec in CommandTable().rows { #expect(spec.summary.count <= 80, "\(spec.fullName)") }
+    for spec in CommandTable.all.rows { #expect(spec.summary.count <= 80, "\(spec.fullName)") }
   }
 
   @Test func commandsAboutEntitiesDescribeTheirReplies() {
-    for spec in CommandTable().rows where spec.group.kind != nil && spec.subcommand != "HELP" {
+    for spec in CommandTable.all.rows where spec.group.kind != nil && spec.subcommand != "HELP" {
       if case .special = spec.reply { Issue.record("\(spec.fullName)") }
     }
   }

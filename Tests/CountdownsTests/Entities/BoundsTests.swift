@@ -45,7 +45,7 @@ import Testing
   }
 
   /// The commands that change an entity. What ends a scope or stack would leave little to look at.
-  private static let commands = CommandTable().rows.filter {
+  private static let commands = CommandTable.all.rows.filter {
     $0.group.kind != nil && $0.flags.contains(.write)
   }
 
