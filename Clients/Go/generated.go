@@ -2265,7 +2265,7 @@ func (commands *TimerCommands) Pause(ctx context.Context, key string, options Ti
 	if options.Generation != nil {
 		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}
@@ -2286,7 +2286,7 @@ func (commands *TimerCommands) Resume(ctx context.Context, key string, options T
 	if options.Generation != nil {
 		words = append(words, "GENERATION", strconv.FormatInt(*options.Generation, 10))
 	}
-	reply, err := commands.call(ctx, words, false, false)
+	reply, err := commands.call(ctx, words, true, false)
 	if err != nil {
 		return nil, err
 	}

@@ -1678,7 +1678,7 @@ export class TimerCommands {
     } = {}): Promise<TimerView> {
     const words: Word[] = ['TIMER', 'PAUSE', key];
     if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
-    const reply = await this.send(words, false);
+    const reply = await this.send(words, true);
     return toTimerView(fields(reply));
   }
 
@@ -1693,7 +1693,7 @@ export class TimerCommands {
     } = {}): Promise<TimerView> {
     const words: Word[] = ['TIMER', 'RESUME', key];
     if (options.generation !== undefined) words.push('GENERATION', numeral(options.generation));
-    const reply = await this.send(words, false);
+    const reply = await this.send(words, true);
     return toTimerView(fields(reply));
   }
 

@@ -128,7 +128,8 @@ public struct TimerCommands: Sendable {
   ///   - generation: Applies to this generation only; `STALE` for another one.
   @discardableResult
   public func pause(_ key: String, generation: Int? = nil) async throws -> TimerView {
-    try await client.view(Command("TIMER", "PAUSE", key, options: ["GENERATION": generation]))
+    try await client.view(
+      Command.repeatable("TIMER", "PAUSE", key, options: ["GENERATION": generation]))
   }
 
   /// Resume a paused timer with its remaining time.
@@ -138,7 +139,8 @@ public struct TimerCommands: Sendable {
   ///   - generation: Applies to this generation only; `STALE` for another one.
   @discardableResult
   public func resume(_ key: String, generation: Int? = nil) async throws -> TimerView {
-    try await client.view(Command("TIMER", "RESUME", key, options: ["GENERATION": generation]))
+    try await client.view(
+      Command.repeatable("TIMER", "RESUME", key, options: ["GENERATION": generation]))
   }
 
   /// Change when a timer fires, counted from now.

@@ -5,10 +5,10 @@ let timerCommands: [CommandSpec] = [
   .get(TimerKind.self, "Read a timer."),
   .change(
     TimerKind.self, "PAUSE", "Pause a timer and keep its remaining time.", Engine.pauseTimer,
-    reply: .view),
+    flags: [.write, .fast, .harmlessAgain], reply: .view),
   .change(
     TimerKind.self, "RESUME", "Resume a paused timer with its remaining time.",
-    Engine.resumeTimer, reply: .view),
+    Engine.resumeTimer, flags: [.write, .fast, .harmlessAgain], reply: .view),
   .change(
     TimerKind.self, "RETIME", timeToFire, "Change when a timer fires, counted from now.", Call.time,
     Engine.retimeTimer, reply: .view),

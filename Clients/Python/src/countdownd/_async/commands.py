@@ -689,7 +689,7 @@ class AsyncTimerCommands:
         words: list[Any] = ["TIMER", "PAUSE", key]
         if generation is not None:
             words += ("GENERATION", generation)
-        return await self._pool.call(words, TimerView, False)
+        return await self._pool.call(words, TimerView, True)
 
     async def resume(self, key: str, *, generation: int | None = None) -> TimerView:
         """Resume a paused timer with its remaining time.
@@ -700,7 +700,7 @@ class AsyncTimerCommands:
         words: list[Any] = ["TIMER", "RESUME", key]
         if generation is not None:
             words += ("GENERATION", generation)
-        return await self._pool.call(words, TimerView, False)
+        return await self._pool.call(words, TimerView, True)
 
     async def retime(
         self,

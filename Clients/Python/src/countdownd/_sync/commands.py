@@ -689,7 +689,7 @@ class TimerCommands:
         words: list[Any] = ["TIMER", "PAUSE", key]
         if generation is not None:
             words += ("GENERATION", generation)
-        return self._pool.call(words, TimerView, False)
+        return self._pool.call(words, TimerView, True)
 
     def resume(self, key: str, *, generation: int | None = None) -> TimerView:
         """Resume a paused timer with its remaining time.
@@ -700,7 +700,7 @@ class TimerCommands:
         words: list[Any] = ["TIMER", "RESUME", key]
         if generation is not None:
             words += ("GENERATION", generation)
-        return self._pool.call(words, TimerView, False)
+        return self._pool.call(words, TimerView, True)
 
     def retime(
         self,
