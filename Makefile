@@ -221,11 +221,17 @@ showcase: build ## Serve a page that shows every kind, with a daemon of its own:
 	@exec Gateway/.build/debug/showcase $(RELEASE)/countdownd --port $(PORT)
 
 # The first build of Hummingbird takes minutes, so this is part of `make nightly`.
+BROWSER ?= chromium
+# What needs no browser is not tested again with the other one.
+SCREEN_TESTS = Tests/Screen Tests/Integration/test_metrics.py
+ifeq ($(BROWSER),firefox)
+SCREEN_TESTS = $(shell grep -l needs_browser Tests/Screen/test_*.py Tests/Integration/test_*.py)
+endif
 .PHONY: test-screen
 # Browsers are busy where other tests wait.
 test-screen: WORKERS = $(shell echo $$(($$(nproc) + 1)))
-test-screen: test-packages ## Test countdown-gateway with browsers, curl and promtool (WORKERS=)
-	@scripts/install-packages.sh chromium curl nodejs node-typescript node-react \
+test-screen: test-packages ## Test countdown-gateway with a browser, curl and promtool (WORKERS=, BROWSER=firefox)
+	@scripts/install-packages.sh $(patsubst firefox,firefox-esr,$(BROWSER)) curl nodejs node-typescript node-react \
 	  node-react-dom esbuild nginx openssl zlib1g-dev
 	@[ -d .build/schemathesis ] || { python3 -m venv .build/schemathesis \
 	  && .build/schemathesis/bin/pip install --quiet 'schemathesis >=4,<5'; }
@@ -240,8 +246,8 @@ test-screen: test-packages ## Test countdown-gateway with browsers, curl and pro
 	  --target .build/react dash==4.4.1
 	@swift build $(SWIFT_FLAGS)
 	@cd Gateway && swift build $(SWIFT_FLAGS) --build-tests && swift test $(SWIFT_FLAGS) --skip-build
-	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -n $(WORKERS) \
-	  Tests/Screen Tests/Integration/test_metrics.py --durations=10
+	@BROWSER=$(BROWSER) COUNTDOWND=$(CURDIR)/.build/debug/countdownd \
+	  scripts/integration-test.sh -q -n $(WORKERS) $(SCREEN_TESTS) --durations=10
 
 # `make nightly` has longer ones. LOSSES=200 FAULTS=200 PAUSE_S=20 take hours.
 .PHONY: test-fleet

@@ -37,6 +37,7 @@ step examples
 step benchmarks
 step bench-loading
 step test-screen
+step test-screen BROWSER=firefox
 step sanitize SECONDS_OF_FUZZ=240 SEED="$seed"
 
 if [ ${#failed[@]} -gt 0 ]; then

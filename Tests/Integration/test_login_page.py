@@ -3,11 +3,11 @@
 import pytest
 from selenium.webdriver.common.by import By
 
-from browser import DRIVER, browser
+from browser import browser, needs_browser
 from countdownd import eventually
 from test_examples import PHONE, POLICY, UNREACHABLE, Service, flask_command, other
 
-pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+pytestmark = needs_browser
 
 
 class Page:
@@ -53,7 +53,7 @@ def open_page(service):
     def open_page(url=service.url, script="", **options):
         drivers.append(browser(**options))
         # Runs before the scripts of the page.
-        drivers[-1].execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+        drivers[-1].preload(script)
         return Page(drivers[-1], url)
 
     yield open_page
@@ -152,7 +152,7 @@ def test_it_reports_that_the_service_is_down(service, open_page):
 def test_it_works_without_https(service, open_page):
     # A browser trusts 127.0.0.1 like HTTPS, but not another name.
     url = f"http://login.example:{service.port}"
-    page = open_page(url, arguments=["--host-resolver-rules=MAP login.example 127.0.0.1"])
+    page = open_page(url, hosts=["login.example"])
     assert page.driver.execute_script("return isSecureContext") is False
     page.ask_for_a_code()
     eventually(lambda: page.says("We sent you a code."), "it is sent")

@@ -68,7 +68,7 @@ def open_page(app):
     def open_page(path="/", script="", **options):
         drivers.append(browser(**options))
         # Runs before the scripts of the page.
-        drivers[-1].execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+        drivers[-1].preload(script)
         drivers[-1].get(app.origin + path)
         return Page(drivers[-1])
 

@@ -4,7 +4,7 @@ import pytest
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from browser import DRIVER
+from browser import needs_browser
 from countdownd import PROJECT, eventually
 from web import PHONE
 
@@ -12,23 +12,21 @@ from web import PHONE
 AXE = PROJECT / ".build/axe/axe_playwright_python/axe.min.js"
 
 pytestmark = [
-    pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed"),
+    needs_browser,
     pytest.mark.skipif(not AXE.exists(), reason="axe-core is there after `make test-screen`"),
 ]
 
 GALLERY = PROJECT / "Gateway/Sources/showcase/Pages"
 SCHEMES = {
-    "light": [("prefers-color-scheme", "light")],
-    "dark": [("prefers-color-scheme", "dark")],
-    "forced": [("forced-colors", "active"), ("prefers-color-scheme", "dark")],
+    "light": {"prefers-color-scheme": "light"},
+    "dark": {"prefers-color-scheme": "dark"},
+    "forced": {"forced-colors": "active", "prefers-color-scheme": "dark"},
 }
 
 
 def emulate(page, scheme):
     # axe would measure the contrast of a HUD that fades in.
-    features = [{"name": name, "value": value}
-                for name, value in [*SCHEMES[scheme], ("prefers-reduced-motion", "reduce")]]  # fmt: skip
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    page.driver.emulate(SCHEMES[scheme] | {"prefers-reduced-motion": "reduce"})
 
 
 def findings(page):

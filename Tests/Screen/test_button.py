@@ -7,11 +7,11 @@ from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browser import DRIVER
+from browser import needs_browser
 from countdownd import eventually, view
 from web import CLOCKS, PHONE
 
-pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+pytestmark = needs_browser
 
 
 # Presses
@@ -159,8 +159,7 @@ def test_a_button_that_cannot_be_pressed_looks_so(site, open_page, client):
     client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     page.until("counting")
     assert page.js(look)[0] != ready[0] and page.js(look)[2] == "not-allowed"
-    features = [{"name": "forced-colors", "value": "active"}]
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    page.driver.emulate({"forced-colors": "active"})
     page.run("""const gray = document.createElement('i')
     gray.style.color = 'GrayText'
     document.body.append(gray)

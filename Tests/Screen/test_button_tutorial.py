@@ -10,7 +10,7 @@ import sys
 import pytest
 from selenium.webdriver.common.by import By
 
-from browser import DRIVER, browser
+from browser import browser, needs_browser, only
 from countdownd import PATIENCE, PROJECT, eventually, reserved_port
 from countdownd import binary as countdownd
 from gateway import binary
@@ -24,7 +24,7 @@ def listens(port):
         return probe.connect_ex(("127.0.0.1", int(port))) == 0
 
 
-@pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+@needs_browser
 def test_the_tutorial_makes_a_correct_button(tmp_path):
     # Other tests run in parallel, so the ports differ from those of the tutorial.
     gateway_port, app_port = (str(reserved_port()) for _ in range(2))
@@ -92,7 +92,8 @@ Promise.all([load(one), load(other)]).then(([a, b]) => done(
   a.length === b.length ? a.reduce((sum, value, at) => sum + Math.abs(value - b[at]), 0) / a.length : 255))"""
 
 
-@pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+@needs_browser
+@only("chromium", "the pictures are of Chromium")
 def test_the_pictures_show_what_the_code_shows(tmp_path):
     spec = importlib.util.spec_from_file_location("pictures", PROJECT / "scripts/screenshots-gateway.py")
     pictures = importlib.util.module_from_spec(spec)

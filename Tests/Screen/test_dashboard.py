@@ -3,11 +3,11 @@
 import pytest
 from selenium.webdriver.common.by import By
 
-from browser import DRIVER, browser
+from browser import browser, needs_browser
 from countdownd import eventually
 from web import PHONE, Page
 
-pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+pytestmark = needs_browser
 
 
 def test_the_dashboard_shows_the_daemon_live(start_gateway, client):
@@ -30,7 +30,7 @@ def test_the_dashboard_shows_the_daemon_live(start_gateway, client):
             client("COUNTDOWN", "START", f"other-{number}")
         counts = "[...document.querySelectorAll('#entities span')].map(e => e.textContent)"
         eventually(lambda: page.js(counts)[1] == "8", "it follows")
-        assert not [e for e in driver.get_log("browser") if "favicon" not in e["message"]]
+        assert not [text for _, text in driver.console() if "favicon" not in text]
         headers = gateway.admin.ask("/dashboard")[1]
         assert "script-src 'self'" in headers["Content-Security-Policy"]
         assert "unsafe" not in headers["Content-Security-Policy"]

@@ -5,10 +5,10 @@ from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browser import DRIVER
+from browser import needs_browser
 from countdownd import eventually
 
-pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+pytestmark = needs_browser
 
 MODAL = "hud.shadowRoot.querySelector('dialog').matches(':modal')"
 
@@ -54,7 +54,8 @@ def test_a_mask_keeps_clicks_and_keys_from_the_page_and_gives_the_focus_back(sit
     show(client, "MASK", "clear")
     visible(page)
     assert page.js(MODAL) and focused(page) == "COUNTDOWN-HUD"
-    for key in (Keys.ENTER, Keys.TAB, Keys.SPACE, Keys.ESCAPE, Keys.ESCAPE, Keys.ENTER):
+    # Between the ends of a dialog, Firefox has its own controls: the second one comes back.
+    for key in (Keys.ENTER, Keys.TAB, Keys.TAB, Keys.SPACE, Keys.ESCAPE, Keys.ESCAPE, Keys.ENTER):
         keys(page, key)
     assert page.js("clicks") == 1 and set(page.js("taps.splice(0)")) == {"inside"}
     ActionChains(page.driver).move_to_element(page.driver.find_element(By.ID, "below")).click().perform()

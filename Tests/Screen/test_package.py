@@ -11,7 +11,7 @@ import sys
 import pytest
 from selenium.webdriver.common.by import By
 
-from browser import DRIVER, browser
+from browser import browser, needs_browser
 from countdownd import PATIENCE, PROJECT, eventually, reserved_port
 from gateway import COMPONENTS, binary
 from pages import blocks
@@ -208,7 +208,7 @@ REACT = {
 }  # fmt: skip
 
 
-@pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+@needs_browser
 @pytest.mark.parametrize("version", REACT)
 def test_the_wrappers_do_what_their_types_say(site, open_page, client, version):
     files = REACT[version]
@@ -245,7 +245,7 @@ def test_the_wrappers_do_what_their_types_say(site, open_page, client, version):
     page.run("set({button: {ticket: '/ticket'}})")
     eventually(lambda: page.js("ref.current.getAttribute('ticket')") == "/ticket", "it is an address")
     eventually(lambda: not page.js(f"{hud}.hasAttribute('contained')"), "it is gone")
-    assert not [one for one in page.driver.get_log("browser") if one["level"] == "SEVERE"]
+    assert not [text for level, text in page.driver.console() if level == "error"]
 
 
 # Examples/web
@@ -267,7 +267,7 @@ def example(start_gateway, daemon):
     app.wait(timeout=PATIENCE)
 
 
-@pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+@needs_browser
 @pytest.mark.parametrize("style", ["plain", "react", "vue", "rendered"])
 def test_the_example_counts_and_is_ready_again(example, client, style):
     needs = {"react": "/usr/share/nodejs/react-dom/umd", "vue": VUE}.get(style)
@@ -287,14 +287,14 @@ def test_the_example_counts_and_is_ready_again(example, client, style):
         client("COUNTDOWN", "CANCEL", PHONE)
         eventually(lambda: state() == "ready", "it is ready again")
         assert find("countdown-button button").text == label
-        assert not [entry for entry in driver.get_log("browser") if "favicon" not in entry["message"]]
+        assert not [text for _, text in driver.console() if "favicon" not in text]
     finally:
         driver.quit()
 
 
-@pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+@needs_browser
 def test_the_page_of_the_server_works_without_script(example, client):
-    driver = browser(arguments=["--blink-settings=scriptEnabled=false"])
+    driver = browser(has_scripts=False)
     try:
         driver.get(f"{example}/rendered.html")
         driver.find_element(By.CSS_SELECTOR, "countdown-button button").click()

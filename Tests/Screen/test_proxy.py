@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from browser import DRIVER
+from browser import needs_browser
 from countdownd import PATIENCE, PROJECT, eventually, reserved_port
 from gateway import bearer, ticket
 from pages import blocks
@@ -79,12 +79,11 @@ def test_nginx_serves_http_2_and_keeps_figures_and_commands_inside(proxy):
         assert curl(proxy, path) == ["2", "404"], path
 
 
-@pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+@needs_browser
 def test_over_http_2_more_than_six_tabs_follow(proxy, app, open_page, client):
     client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     app.pages["/"] = BUTTON.format(gateway=f"https://events.example:{proxy}/")
-    page = open_page(arguments=[
-        "--ignore-certificate-errors", "--host-resolver-rules=MAP events.example 127.0.0.1"])
+    page = open_page(hosts=["events.example"])
     page.until("counting")
     for _ in range(TABS - 1):
         page.driver.switch_to.new_window("tab")

@@ -18,12 +18,12 @@ from selenium.webdriver.common.actions.pointer_input import PointerInput
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browser import DRIVER, browser
+from browser import browser, needs_browser
 from countdownd import PATIENCE, PROJECT, Client, Closed, Error, eventually, reserved_port, view
 from countdownd import binary as countdownd
 from web import CLOCKS
 
-pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+pytestmark = needs_browser
 
 
 class Showcase:
@@ -167,7 +167,7 @@ def showcase():
     try:
         showcase.open()
         yield showcase
-        errors = [e["message"] for e in showcase.driver.get_log("browser")]
+        errors = [text for _, text in showcase.driver.console()]
         # Requests may fail while the daemon or the connection is down.
         assert not [e for e in errors if "favicon" not in e and "Failed to load resource" not in e]
     finally:

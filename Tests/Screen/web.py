@@ -59,7 +59,7 @@ class Page:
 
     def warnings(self):
         """Returns what the components have written to the console since the last call."""
-        texts = [entry["message"] for entry in self.driver.get_log("browser")]
+        texts = [text for _, text in self.driver.console()]
         return [text.split("countdownd: ")[1].rstrip('"') for text in texts if "countdownd: " in text]
 
     # The button
