@@ -20,11 +20,15 @@ import Testing
     #expect(event.fields["a"] == .array([.bulkString([0x78]), .integer(1)]))
     #expect(event.fields["o"]?["b"]?.string == "é😀\"\\\n")
     #expect(event.fields["missing"] == nil)
+    #expect(try self.event(#" {"event" : "fired", "n" : 2.0e1 } "#).fields["n"] == .integer(20))
+    let deep = String(repeating: "[", count: 32) + String(repeating: "]", count: 32)
+    #expect(try self.event(#"{"event":"fired","a":\#(deep)}"#).fields["a"]?.json == deep)
   }
 
   @Test(arguments: [
     "", "{", "[1]", #"{"a"}"#, #"{"a"#, #"{"a":tru}"#, #"{"a":1} 2"#, #"{"a":-}"#, #"{"a":"\x"}"#,
     #"{"a":"\u12g4"}"#, "{\"a\":\"\n\"}", "[1}", #"{a:1}"#, #"{'a':1}"#, #"{"a":1 "b":2}"#,
+    #"{"a":[1,]}"#, #"{"a":1,}"#, #"{"a":1,"b":2,"a":3}"#, #"{"a":"\"}"#, #"{"a":"\u00"}"#, "{\0}",
     // Numbers that JSON does not know.
     #"{"a":01}"#, #"{"a":-01}"#, #"{"a":+1}"#, #"{"a":1.}"#, #"{"a":.5}"#, #"{"a":1e}"#,
     #"{"a":0x10}"#, #"{"a":NaN}"#,

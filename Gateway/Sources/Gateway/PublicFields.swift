@@ -70,11 +70,14 @@ extension RESPValue {
     _ pairs: [Pair], of names: Set<String>, in place: String = ""
   ) -> [Pair] {
     pairs.compactMap { pair in
-      guard var name = pair.key.string else { return nil }
-      // Bytes that are not UTF-8 have a name of their own.
-      if name.hasSuffix("_base64") { name.removeLast("_base64".count) }
-      name = place + name
-      return names.contains(name) ? Pair(pair.key, pair.value.visible(names, in: name)) : nil
+      guard var name = pair.key.string.map({ place + $0 }) else { return nil }
+      if !names.contains(name) {
+        // Bytes that are not UTF-8 have a name of their own.
+        guard name.hasSuffix("_base64") else { return nil }
+        name.removeLast("_base64".count)
+        guard names.contains(name) else { return nil }
+      }
+      return Pair(pair.key, pair.value.visible(names, in: name))
     }
   }
 

@@ -65,11 +65,9 @@ public struct CountdownEvent: Sendable, Hashable {
   ///
   /// - Throws: `CountdownClientError.protocolViolation`
   public init(channel: String, message: some Collection<UInt8>) throws(CountdownClientError) {
-    do {
-      fields = try RESPValue(json: message)
-    } catch {
-      throw .protocolViolation("an event on \(channel) that is not JSON")
-    }
+    guard let json = String(validating: message, as: UTF8.self),
+      let fields = RESPValue(json: json)
+    else { throw .protocolViolation("an event on \(channel) that is not JSON") }
     guard let name: String = fields.field("event") else {
       throw .protocolViolation("an event without a name on \(channel)")
     }
@@ -80,7 +78,8 @@ public struct CountdownEvent: Sendable, Hashable {
     kind = Kind(rawValue: String(channel[..<colon]))
     self.name = Name(rawValue: name)
     key = String(channel[colon...].dropFirst())
-    json = String(decoding: message, as: UTF8.self)
+    self.json = json
+    self.fields = fields
   }
 
   /// Creates an event of the connection.

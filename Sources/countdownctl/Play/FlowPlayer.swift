@@ -181,11 +181,12 @@ final class FlowClient: Sendable {
       defer { values = [] }
       return values
     }
-    return try values.compactMap { value in
+    return values.compactMap { value in
       guard case .push(let parts) = value, let kind = parts.first?.string,
-        kind == "message" || kind == "pmessage", let json = parts.last?.bytes
+        kind == "message" || kind == "pmessage", let json = parts.last?.string,
+        let fields = RESPValue(json: json)
       else { return nil }
-      return (parts[parts.count - 2].string ?? "", try RESPValue(json: json))
+      return (parts[parts.count - 2].string ?? "", fields)
     }
   }
 }
