@@ -223,7 +223,7 @@ public struct Gateway: Sendable {
       // The proxy appends the address that it sees; clients can forge the addresses before it.
       let last = list.split(separator: ",").last
     {
-      return last.filter { !$0.isWhitespace }
+      return String(decoding: last.utf8.filter { $0 > 0x20 }, as: UTF8.self)
     }
     return context.channel.remoteAddress?.ipAddress ?? ""
   }

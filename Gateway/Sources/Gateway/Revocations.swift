@@ -25,7 +25,7 @@ actor Revocations {
   }
 
   /// - Throws: `Problem` with the status 401 if the ticket was revoked.
-  func check(_ ticket: Ticket) async throws {
+  nonisolated func check(_ ticket: Ticket) async throws {
     guard let subject = ticket.subject, let time = try await known()[subject] else { return }
     // A ticket of the same second may be an earlier one; the page asks for another.
     if ticket.issued ?? 0 <= time { throw Problem.ticket("the ticket was revoked") }

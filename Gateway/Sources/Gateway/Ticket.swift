@@ -1,3 +1,4 @@
+import CountdownClient
 import Crypto
 import FoundationEssentials
 import Synchronization
@@ -26,30 +27,31 @@ public struct Ticket: Sendable {
 
   /// - Throws: `Problem` with the status 401.
   init(_ text: some StringProtocol, keys: TicketKeys, now: Int) throws(Problem) {
-    let bytes = Data(text.utf8)
+    let bytes = Array(text.utf8)
     let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard bytes.count <= Self.longestText, parts.count == 3,
-      let header: Header = Self.decode(parts[0]), let signature = Data(base64URL: parts[2])
+    guard bytes.count <= Self.longestText, parts.count == 3, let header = Self.decode(parts[0]),
+      let signature = [UInt8](base64URL: parts[2])
     else { throw .ticket("the ticket is not a JSON Web Token of at most 8 KiB") }
-    guard header.alg == "HS256", header.crit == nil else {
+    // Extensions that must be understood; the gateway supports none.
+    guard header["alg"]?.string == "HS256", header["crit"]?.isNull != false else {
       throw .ticket("the ticket is not signed with HS256")
     }
-    guard let kid = header.kid, let key = keys.secret(kid) else {
+    guard let kid = header["kid"]?.string, let key = keys.secret(kid) else {
       throw .ticket("the ticket names no key (kid) that the gateway knows")
     }
     let signed = bytes[..<parts[1].endIndex]
     guard
       HMAC<SHA256>.isValidAuthenticationCode(signature, authenticating: signed, using: key)
     else { throw .ticket("the signature of the ticket is wrong") }
-    guard let claims: Claims = Self.decode(parts[1]) else {
+    guard let claims = Self.decode(parts[1]).flatMap(Claims.init) else {
       throw .ticket("the ticket needs exp, a number, and watch, an object of channels by alias")
     }
-    let expires = Int(claims.exp.rounded(.down).clamped)
+    let expires = claims.exp
     guard expires > now else { throw .ticket("the ticket has expired") }
     guard expires <= now + Self.longestLife + Self.tolerance else {
       throw .ticket("the ticket is valid for longer than 15 minutes")
     }
-    if let begin = claims.nbf, begin.clamped > Double(now + Self.tolerance) {
+    if let begin = claims.nbf, begin > now + Self.tolerance {
       throw .ticket("the ticket is not valid yet")
     }
     guard (1...Self.mostChannels).contains(claims.watch.count) else {
@@ -66,7 +68,7 @@ public struct Ticket: Sendable {
     self.expires = expires
     watch = claims.watch
     subject = claims.sub
-    issued = claims.iat.map { Int($0.rounded(.down).clamped) }
+    issued = claims.iat
     id = claims.jti.map { "\(kid) \($0)" } ?? String(decoding: parts[2], as: UTF8.self)
   }
 
@@ -82,42 +84,54 @@ public struct Ticket: Sendable {
     let kid = kid ?? keys.first
     guard let key = keys.secret(kid) else { throw StartError("\(keyFile) has no key \(kid)") }
     let now = Int(Date.now.timeIntervalSince1970)
-    let header = Header(alg: "HS256", typ: "JWT", kid: kid)
-    let claims = Claims(
-      exp: Double(now + seconds), jti: String(UInt64.random(in: .min ... .max), radix: 36),
-      sub: subject, iat: Double(now), watch: watch)
+    let header = RESPValue.object(["alg": "HS256", "typ": "JWT", "kid": .simpleString(kid)])
+    var claims: [String: RESPValue] = [
+      "exp": .integer(now + seconds), "iat": .integer(now),
+      "jti": .simpleString(String(UInt64.random(in: .min ... .max), radix: 36)),
+      "watch": .object(watch.mapValues { .simpleString($0) }),
+    ]
+    claims["sub"] = subject.map { .simpleString($0) }
     do {
-      let encoder = JSONEncoder()
-      let signed =
-        "\(try encoder.encode(header).base64URL).\(try encoder.encode(claims).base64URL)"
+      let signed = [header, .object(claims)].map { Data($0.json.utf8).base64URL }
+        .joined(separator: ".")
       let signature = HMAC<SHA256>.authenticationCode(for: Data(signed.utf8), using: key)
       let text = "\(signed).\(Data(signature).base64URL)"
       _ = try Ticket(text, keys: keys, now: now)
       return text
     } catch {
-      throw StartError((error as? Problem)?.detail ?? "\(error)")
+      throw StartError(error.detail)
     }
   }
 
-  private struct Header: Codable {
-    var alg: String
-    var typ: String?
-    var kid: String?
-    /// Extensions that must be understood; the gateway supports none.
-    var crit: [String]?
+  /// What a ticket says, with times in seconds since 1970.
+  private struct Claims {
+    let exp: Int
+    let nbf: Int?
+    let iat: Int?
+    let jti: String?
+    let sub: String?
+    let watch: [String: String]
+
+    /// Returns nil if one that must be there is not, or if one has another type.
+    init?(_ json: RESPValue) {
+      do {
+        guard let exp = try json.claim("exp", \.seconds),
+          let watch = try json.claim("watch", \.texts)
+        else { return nil }
+        (self.exp, self.watch) = (exp, watch)
+        nbf = try json.claim("nbf", \.seconds)
+        iat = try json.claim("iat", \.seconds)
+        jti = try json.claim("jti", \.string)
+        sub = try json.claim("sub", \.string)
+      } catch {
+        return nil
+      }
+    }
   }
 
-  private struct Claims: Codable {
-    var exp: Double
-    var nbf: Double?
-    var jti: String?
-    var sub: String?
-    var iat: Double?
-    var watch: [String: String]
-  }
-
-  private static func decode<Value: Decodable>(_ part: Data) -> Value? {
-    Data(base64URL: part).flatMap { try? JSONDecoder().decode(Value.self, from: $0) }
+  private static func decode(_ part: ArraySlice<UInt8>) -> RESPValue? {
+    [UInt8](base64URL: part).flatMap { String(validating: $0, as: UTF8.self) }
+      .flatMap(RESPValue.init(json:))
   }
 
   private static func isAlias(_ alias: String) -> Bool {
@@ -134,27 +148,68 @@ public struct Ticket: Sendable {
   }
 }
 
-extension Double {
-  /// The value, limited to a range that `Int` can hold.
-  fileprivate var clamped: Double { Swift.min(Swift.max(self, 0), 1e15) }
+extension RESPValue {
+  fileprivate static func object(_ members: [String: RESPValue]) -> RESPValue {
+    .map(members.map { .init(.simpleString($0), $1) })
+  }
+
+  private struct OtherType: Error {}
+
+  /// Returns a member; nil if there is none. Throws if it is of another type.
+  fileprivate func claim<Value>(_ name: String, _ read: (RESPValue) -> Value?) throws -> Value? {
+    guard let member = self[name], !member.isNull else { return nil }
+    guard let value = read(member) else { throw OtherType() }
+    return value
+  }
+
+  /// A time, limited to what calculations can hold.
+  fileprivate var seconds: Int? {
+    switch self {
+    case .integer(let seconds): min(max(seconds, 0), 1 << 50)
+    case .double(let seconds): Int(min(max(seconds.rounded(.down), 0), 0x1p50))
+    default: nil
+    }
+  }
+
+  /// The texts of an object.
+  fileprivate var texts: [String: String]? {
+    guard case .map(let members) = self else { return nil }
+    var texts: [String: String] = [:]
+    for member in members {
+      guard let name = member.key.string, let text = member.value.string else { return nil }
+      texts[name] = text
+    }
+    return texts
+  }
+}
+
+extension [UInt8] {
+  /// Decodes base64url without padding (RFC 4648, section 5).
+  fileprivate init?(base64URL text: ArraySlice<UInt8>) {
+    guard text.count % 4 != 1 else { return nil }
+    self = []
+    reserveCapacity(text.count * 3 / 4)
+    var (bits, count) = (UInt32(0), 0)
+    for byte in text {
+      let digit: UInt8
+      switch byte {
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"): digit = byte - UInt8(ascii: "A")
+      case UInt8(ascii: "a")...UInt8(ascii: "z"): digit = byte - UInt8(ascii: "a") + 26
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0") + 52
+      case UInt8(ascii: "-"): digit = 62
+      case UInt8(ascii: "_"): digit = 63
+      default: return nil
+      }
+      bits = bits << 6 | UInt32(digit)
+      count += 6
+      guard count >= 8 else { continue }
+      count -= 8
+      append(UInt8(truncatingIfNeeded: bits >> count))
+    }
+  }
 }
 
 extension Data {
-  /// Decodes base64url without padding (RFC 4648, section 5).
-  fileprivate init?(base64URL text: Data) {
-    var base64 = Data(capacity: text.count + 2)
-    for byte in text {
-      switch byte {
-      case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
-      case UInt8(ascii: "-"): base64.append(UInt8(ascii: "+"))
-      case UInt8(ascii: "_"): base64.append(UInt8(ascii: "/"))
-      default: base64.append(byte)
-      }
-    }
-    base64.append(contentsOf: repeatElement(UInt8(ascii: "="), count: -text.count & 3))
-    self.init(base64Encoded: base64)
-  }
-
   fileprivate var base64URL: String {
     base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
       .replacing("=", with: "")
