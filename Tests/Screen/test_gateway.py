@@ -758,6 +758,12 @@ def test_requests_on_one_connection_are_answered_in_order(gateway):
     assert statuses_of(connection) == [200, 404, 200, 200]
 
 
+def test_what_is_no_http_is_refused_after_the_requests_before_it(gateway):
+    connection = raw(
+        gateway, b"GET http://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\nnothing\r\n\r\n")
+    assert statuses_of(connection) == [200, 400]
+
+
 def test_a_stream_may_be_the_second_request_of_a_connection(gateway, client):
     connection = raw(
         gateway, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

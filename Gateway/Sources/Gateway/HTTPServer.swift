@@ -2,7 +2,6 @@ import Hummingbird
 import Logging
 import NIOCore
 import NIOHTTP1
-import NIOHTTPTypesHTTP1
 import NIOPosix
 import ServiceLifecycle
 import Synchronization
@@ -36,11 +35,10 @@ struct HTTPServer<Responder: HTTPResponder>: Service where Responder.Context == 
     let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(.backlog, value: 1_024)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      // Keeps unread output in this process, where it is bounded, and not in the kernel.
-      .childChannelOption(.socketOption(.so_sndbuf), value: 64 << 10)
-      .childChannelOption(
-        .writeBufferWaterMark, value: .init(low: 8 << 10, high: EventStream.mostUnread)
-      )
+      // Keeps unread output in this process, where it is bounded, and not in the kernel. Linux
+      // gives the size to all connections of the socket.
+      .serverChannelOption(.socketOption(.so_sndbuf), value: 64 << 10)
+      .serverChannelOption(.maxMessagesPerRead, value: 64)
       .childChannelInitializer(setUp)
     let server =
       switch address {
@@ -61,13 +59,12 @@ struct HTTPServer<Responder: HTTPResponder>: Service where Responder.Context == 
     limits.maxHeaderFieldSize = 16 << 10
     limits.maxHeaderListSize = 32 << 10
     limits.maxHeaderFieldCount = 100
+    try channel.syncOptions?.setOption(
+      .writeBufferWaterMark, value: .init(low: 8 << 10, high: EventStream.mostUnread))
+    let decoder = ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: limits))
     let pipeline = channel.pipeline.syncOperations
-    // Swift HTTP Types has validated the headers.
-    try pipeline.configureHTTPServerPipeline(
-      withPipeliningAssistance: true, withErrorHandling: true, withOutboundHeaderValidation: false,
-      withEncoderConfiguration: .init(), withDecoderLimitConfiguration: limits)
-    try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: false))
-    try pipeline.addHandler(HTTPConnection(responder, logger))
+    try pipeline.addHandler(decoder)
+    try pipeline.addHandler(HTTPConnection(decoder, responder, logger))
   }
 }
 
