@@ -1,15 +1,19 @@
 import CountdownClient
+import NIOPosix
 import Synchronization
 
 /// Requests to the daemon, with a time limit.
 struct Daemon: Sendable {
   let client: Client
 
+  /// Where the connections to the daemon are served.
+  static let loop = MultiThreadedEventLoopGroup.singleton.next()
+
   /// How long a request waits for an answer.
   static let patience = Duration.seconds(3)
 
   init(socket: String) {
-    client = .unconnected(path: socket, name: "countdown-gateway")
+    client = .unconnected(path: socket, name: "countdown-gateway", group: Self.loop)
   }
 
   /// - Throws: `CountdownClientError`, or `Problem` if the daemon does not answer in time.

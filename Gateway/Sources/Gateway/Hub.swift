@@ -50,7 +50,7 @@ final class Hub: Service {
   func run() async throws {
     await withGracefulShutdownHandler {
       await withDiscardingTaskGroup { group in
-        group.addTask { await self.deliver() }
+        group.addTask(executorPreference: LoopExecutor(loop: Daemon.loop)) { await self.deliver() }
         group.addTask { await self.tend() }
         try? await gracefulShutdown()
         group.cancelAll()
