@@ -2,7 +2,7 @@
 ///
 /// Booleans, maps and nulls exist in RESP3 only; RESP2 sends `1`/`0`, a flat array and a null bulk.
 /// The accessors below read both, so a caller need not know which version was negotiated.
-public indirect enum RESPValue: Sendable, Hashable {
+public enum RESPValue: Sendable, Hashable {
   /// `+OK`: a short text without line breaks.
   case simpleString(String)
   /// `-ERR text` or `!21 …`: the whole text; its first word is the code.
@@ -28,7 +28,7 @@ public indirect enum RESPValue: Sendable, Hashable {
   /// `(3492890328409238509324850943850943825024385`: decimal digits, perhaps with a sign.
   case bigNumber(String)
   /// `=15 txt:…`: a text with a format of three letters.
-  case verbatim(format: String, text: [UInt8])
+  indirect case verbatim(format: String, text: [UInt8])
 
   /// One name and its value.
   public struct Pair: Sendable, Hashable {
@@ -123,19 +123,29 @@ extension RESPValue {
 
   /// The value that a map, or a flat array of names and values, has under a name. O(n).
   public subscript(name: String) -> RESPValue? {
-    let wanted = Array(name.utf8)
     switch self {
     case .map(let pairs):
-      return pairs.first { $0.key.bytes == wanted }?.value
+      return pairs.first { $0.key.spells(name) }?.value
     case .array(let values):
       for index in stride(from: 0, to: values.count - 1, by: 2)
-      where values[index].bytes == wanted {
+      where values[index].spells(name) {
         return values[index + 1]
       }
       return nil
     case .simpleString, .error, .integer, .bulkString, .null, .set, .push, .double, .boolean,
       .bigNumber, .verbatim:
       return nil
+    }
+  }
+}
+
+extension RESPValue {
+  private func spells(_ name: String) -> Bool {
+    switch self {
+    case .simpleString(let text), .bigNumber(let text): text.utf8.elementsEqual(name.utf8)
+    case .bulkString(let bytes): bytes.count == name.utf8.count && bytes.elementsEqual(name.utf8)
+    case .verbatim(_, let bytes): bytes.elementsEqual(name.utf8)
+    case .error, .integer, .null, .array, .map, .set, .push, .double, .boolean: false
     }
   }
 }
