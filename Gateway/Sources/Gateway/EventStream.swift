@@ -48,11 +48,11 @@ final class EventStream: Sendable {
   /// Writes an event of one of the stream's channels; drops it before the channel's first snapshot.
   ///
   /// - Returns: the number of bytes.
-  func offer(_ event: inout EventLines) -> Int {
+  func offer(_ event: EventLines) -> Int {
     let (isWanted, opener) = state.withLock { state in
       var opener: CheckedContinuation<Void, Never>?
-      if event.isSnapshot, state.snapshots[event.channel] == nil {
-        state.snapshots[event.channel] = SnapshotPoint(event.event)
+      if let snapshot = event.snapshot, state.snapshots[event.channel] == nil {
+        state.snapshots[event.channel] = snapshot
         if state.snapshots.count == aliases.count { swap(&opener, &state.opener) }
       }
       return (state.snapshots[event.channel] != nil, opener)
@@ -133,8 +133,9 @@ final class EventStream: Sendable {
         // The others come after the snapshot.
         guard state.snapshots[event.channel]?.includes(event) != false else { continue }
         // The time that it had left has passed meanwhile. The id comes with the snapshots.
-        var event = EventLines(event, id: nil, at: nil)
-        greeting.writeImmutableBuffer(event.lines(for: aliases[event.channel] ?? []))
+        let names = aliases[event.channel] ?? []
+        greeting.writeImmutableBuffer(
+          EventLines(event, for: names, id: nil, at: nil).lines(for: names))
       }
       state.greeting = greeting
     }
@@ -183,45 +184,37 @@ enum SteadyClock {
 }
 
 /// An event as pages receive it, encoded once for all pages that use the same alias.
-struct EventLines {
-  fileprivate let event: CountdownEvent
-  private let id: String?
-  private let times: [RESPValue.Pair]
+///
+/// It goes to other threads without the event, whose many small parts would be freed there.
+struct EventLines: Sendable {
+  let channel: String
+  /// What the event includes; nil if it is no snapshot.
+  let snapshot: SnapshotPoint?
   private var encoded: [String: ByteBuffer] = [:]
 
   /// - Parameters:
+  ///   - aliases: those that pages use for the channel.
   ///   - id: where to continue after the event.
   ///   - now: when the event has arrived, by the steady clock; nil if it is an old one.
-  init(_ event: CountdownEvent, id: String?, at now: Int?) {
-    self.event = event
-    self.id = id
-    guard let now else {
-      times = []
-      return
+  init(_ event: CountdownEvent, for aliases: some Sequence<String>, id: String?, at now: Int?) {
+    channel = event.channel
+    snapshot = event.name == .snapshot ? SnapshotPoint(event) : nil
+    var times: [RESPValue.Pair] = []
+    if let now {
+      times.append(.init(.simpleString("now_ms"), .integer(now)))
+      if let left = event.fields["remaining_ms"]?.int {
+        times.append(.init(.simpleString("deadline_ms"), .integer(now + left)))
+      }
     }
-    var times = [RESPValue.Pair(.simpleString("now_ms"), .integer(now))]
-    if let left = event.fields["remaining_ms"]?.int {
-      times.append(.init(.simpleString("deadline_ms"), .integer(now + left)))
-    }
-    self.times = times
-  }
-
-  var channel: String { event.channel }
-  var isSnapshot: Bool { event.name == .snapshot }
-
-  mutating func lines(for aliases: [String]) -> ByteBuffer {
-    guard aliases.count > 1 else { return aliases.first.map { lines(for: $0) } ?? ByteBuffer() }
-    var all = ByteBuffer()
-    for alias in aliases { all.writeImmutableBuffer(lines(for: alias)) }
-    return all
-  }
-
-  private mutating func lines(for alias: String) -> ByteBuffer {
-    if let lines = encoded[alias] { return lines }
     let id = id.map { "id: \($0)\n" } ?? ""
-    let fields = event.fields.page(alias: alias, of: event.kind, adding: times)
-    let lines = ByteBuffer(string: "\(id)data: \(fields.json)\n\n")
-    encoded[alias] = lines
-    return lines
+    for alias in aliases {
+      let fields = event.fields.page(alias: alias, of: event.kind, adding: times)
+      encoded[alias] = ByteBuffer(string: "\(id)data: \(fields.json)\n\n")
+    }
+  }
+
+  func lines(for aliases: [String]) -> ByteBuffer {
+    if aliases.count == 1 { return encoded[aliases[0]] ?? ByteBuffer() }
+    return aliases.reduce(into: ByteBuffer()) { $0.writeImmutableBuffer(lines(for: [$1])) }
   }
 }

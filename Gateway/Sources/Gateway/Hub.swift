@@ -218,14 +218,15 @@ final class Hub: Service {
   /// Writes an event on the event loops of its streams, so that no stream needs a task.
   private func deliver(_ event: CountdownEvent, at time: ContinuousClock.Instant) {
     let (streams, id) = readers(of: event)
-    let lines = EventLines(event, id: id, at: SteadyClock.milliseconds)
+    if streams.isEmpty { return }
+    let aliases = streams.reduce(into: Set()) { $0.formUnion($1.aliases[event.channel] ?? []) }
+    let lines = EventLines(event, for: aliases, id: id, at: SteadyClock.milliseconds)
     let loops = streams.count == 1 ? streams.map(\.loop) : loops
-    for loop in streams.isEmpty ? [] : loops {
+    for loop in loops {
       loop.execute { [figures] in
-        var lines = lines
         var (count, bytes) = (0, 0)
         for stream in streams where stream.loop === loop {
-          bytes += stream.offer(&lines)
+          bytes += stream.offer(lines)
           count += 1
         }
         if count > 0 { figures.hasDelivered(count, bytes: bytes, in: .now - time) }

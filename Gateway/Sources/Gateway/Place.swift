@@ -39,7 +39,7 @@ struct Place {
 extension CountdownEvent {
   /// The position of an event that hosts of a fleet share; nil for others.
   var sharedPosition: String? {
-    position.flatMap { $0.contains(".") ? $0 : nil }
+    fields["position"]?.string.flatMap { $0.utf8.contains(UInt8(ascii: ".")) ? $0 : nil }
   }
 }
 
