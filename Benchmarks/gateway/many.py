@@ -35,7 +35,7 @@ import time
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT / "Tests/Screen"), str(PROJECT / "Tests/Integration")]
 
-from countdownd import Daemon, eventually  # noqa: E402
+from countdownd import Daemon, eventually, request  # noqa: E402
 from gateway import Gateway, ticket  # noqa: E402
 
 NCHAN = pathlib.Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
@@ -80,6 +80,20 @@ class Pages:
         self.process.wait(timeout=60)
 
 
+def send_all(connection, text, answer, count):
+    """Sends at once, and reads until the answer has come so many times."""
+    sender = threading.Thread(target=connection.sendall, args=(text,))
+    sender.start()
+    tail = b""
+    while count:
+        part = connection.recv(1 << 16)
+        assert part, "the connection is open"
+        data = tail + part
+        count -= data.count(answer)
+        tail = data[1 - len(answer) :]
+    sender.join()
+
+
 class GatewayRun:
     ready = '"snapshot"'
 
@@ -100,10 +114,9 @@ class GatewayRun:
 
     def publish(self, number, channels):
         """Sends a command for each channel at once, over one connection."""
-        for channel in channels:
-            self.client.send("COUNTDOWN", "START" if number % 2 == 0 else "CANCEL", f"k{channel}")
-        for _ in channels:
-            self.client.receive()
+        word = "START" if number % 2 == 0 else "CANCEL"
+        commands = [request("COUNTDOWN", word, f"k{channel}") for channel in channels]
+        send_all(self.client.socket, b"".join([*commands, request("PING")]), b"+PONG", 1)
 
     def text(self, number):
         """A text that is in the event, and in no earlier one."""
@@ -163,18 +176,12 @@ http {{
         body = f'{{"event":"number {number}","state":"counting","remaining":60}}'.encode()
         if not self.publisher:
             self.publisher = socket.create_connection(("127.0.0.1", self.port))
-        text = b"".join(
+        posts = [
             f"POST /pub/k{channel} HTTP/1.1\r\nHost: localhost\r\n"
             f"Content-Length: {len(body)}\r\n\r\n".encode() + body
-            for channel in channels)
-        sender = threading.Thread(target=self.publisher.sendall, args=(text,))
-        sender.start()
-        left, tail = len(channels), b""
-        while left:
-            data = tail + self.publisher.recv(1 << 16)
-            left -= data.count(b"HTTP/1.1 20")
-            tail = data[-10:]
-        sender.join()
+            for channel in channels
+        ]
+        send_all(self.publisher, b"".join(posts), b"HTTP/1.1 20", len(posts))
 
     def text(self, number):
         return f'"number {number}"'
