@@ -9,6 +9,7 @@ and prints "port N".
 |---|---|
 | `POST /orders` | idempotent, TTL 24h, lease 2s, the user is the header `X-User`, or nobody |
 | `POST /payments` | the same handler and options, in a function of its own |
+| `POST /brief` | the same with TTL 3s |
 | `GET /search` | burst 10, rate 10/1h, by address |
 | `POST /login` | burst 10, rate 10/1h, by address; fails closed |
 | `GET /costly` | burst 10, rate 10/1h, by address; costs 5 |

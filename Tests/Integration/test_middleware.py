@@ -148,6 +148,23 @@ def test_the_lease_is_extended_while_the_handler_runs(app, key):
     assert first().status == 200 and app.runs(key) == 1
 
 
+def test_a_handler_that_never_answers_holds_its_key_until_the_ttl_is_over(app, key):
+    """Each extension of its lease ends there."""
+    first = app.beside(key, path="/brief", wait=LONG)
+    eventually(lambda: app.runs(key, "brief") == 1, "it runs")
+    for _ in range(2):
+        before = app.proxy.count("ONCE", "EXTEND")
+        eventually(lambda: app.proxy.count("ONCE", "EXTEND") > before + 1, "the lease is extended")
+        assert app.order(key, path="/brief", wait=LONG).status == 409
+        app.advance("1499ms")
+    assert app.order(key, path="/brief", wait=LONG).status == 409
+    app.advance("2ms")
+    again = app.beside(key, path="/brief", wait=LONG)
+    eventually(lambda: app.runs(key, "brief") == 2, "the next request runs")
+    app.let_go(key)
+    assert first().status == again().status == 200
+
+
 def test_a_client_that_disconnects_does_not_stop_the_handler(app, key):
     connection = app.connection()
     words, headers = app.request(key, "created", wait=LONG)

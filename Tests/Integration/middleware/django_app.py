@@ -100,6 +100,13 @@ def payments(request):
     return handle(request, "payments")
 
 
+@csrf_exempt
+@idempotent(ttl="3s", lease="2s", user=user)
+@view
+def brief(request):
+    return handle(request, "brief")
+
+
 @view
 def answer(request):
     return JsonResponse({})
@@ -114,7 +121,7 @@ opened = rate_limit(burst=1, rate="1/1h", address=client, fail="open")(answer)
 unknown = rate_limit(named=["nowhere"], address=client, fail="open")(answer)
 nokey = rate_limit(burst=1, rate="1/1h", key=nobody)(answer)
 urlpatterns = [
-    path("orders", orders), path("payments", payments), path("search", search),
+    path("orders", orders), path("payments", payments), path("brief", brief), path("search", search),
     path("health", search), path("login", login), path("costly", costly), path("open", opened),
     path("unknown", unknown), path("nokey", nokey)]  # fmt: skip
 

@@ -49,6 +49,7 @@ const user = (request) => request.get('X-User') ?? '';
 const once = idempotent({ lease: '2s', user });
 app.post('/orders', once, handler('orders'));
 app.post('/payments', once, handler('payments'));
+app.post('/brief', idempotent({ ttl: '3s', lease: '2s', user }), handler('brief'));
 
 const ok = (_, response) => response.json({});
 const address = (request) => request.get('X-Client');

@@ -85,6 +85,11 @@ def payments(request: Request, body: Order):
     return asyncio.run(handle(request, body, "payments"))
 
 
+@app.post("/brief", dependencies=[Depends(Idempotent(ttl="3s", lease="2s", user=user))])
+async def brief(request: Request, body: Order):
+    return await handle(request, body, "brief")
+
+
 def answer() -> dict[str, str]:
     return {}
 

@@ -130,8 +130,11 @@ func recovering(next http.Handler) http.Handler {
 func main() {
 	client, mux := countdownd.New(""), http.NewServeMux()
 	user := func(request *http.Request) string { return request.Header.Get("X-User") }
-	for _, name := range []string{"orders", "payments"} {
+	for _, name := range []string{"orders", "payments", "brief"} {
 		options := countdownhttp.Idempotency{Name: name, Lease: 2 * time.Second, User: user}
+		if name == "brief" {
+			options.TTL = 3 * time.Second
+		}
 		mux.Handle("/"+name, countdownhttp.Idempotent(client, options, handle(name)))
 	}
 	ok := http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
