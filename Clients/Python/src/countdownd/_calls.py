@@ -11,6 +11,7 @@ from typing import Any, Sequence
 
 import redis.asyncio.connection
 import redis.connection
+import redis.exceptions as redis_errors
 
 from ._views import BOUND
 
@@ -71,10 +72,20 @@ Connection = redis.connection.UnixDomainSocketConnection
 
 
 class AsyncConnection(redis.asyncio.connection.UnixDomainSocketConnection):
-    """A connection for tasks. The library limits a write by asyncio.wait_for, which can swallow the
-    cancellation of the task before Python 3.12."""
+    """A connection for tasks."""
+
+    async def connect(self) -> None:
+        """Connects. The library makes a lost connection of each answer to HELLO that is an error."""
+        try:
+            await super().connect()
+        except redis_errors.ConnectionError as error:
+            if isinstance(error.__cause__, (redis_errors.ResponseError, redis_errors.BusyLoadingError)):
+                raise error.__cause__ from None
+            raise
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+        """Sends a command. The library limits a write by asyncio.wait_for, which can swallow the
+        cancellation of the task before Python 3.12."""
         seconds, self.socket_timeout = self.socket_timeout, None
         try:
             async with asyncio.timeout(seconds):
