@@ -19,6 +19,9 @@ let package = Package(
       name: "cancelled-calls",
       dependencies: [.product(name: "CountdownClient", package: "countdownd")]),
     .executableTarget(
+      name: "client-calls",
+      dependencies: [.product(name: "CountdownClient", package: "countdownd")]),
+    .executableTarget(
       name: "timer-bench",
       dependencies: [
         "CBenchmarks",

@@ -1,0 +1,47 @@
+// client-calls SOCKET SECONDS - how many calls the Swift client makes in a second, START, GET and TAKE in
+// turn: one at a time, and 50 at once. It prints one line for each: the number at once, calls per
+// second, and microseconds of CPU time per call, that of the client alone.
+
+import CountdownClient
+import Glibc
+
+guard CommandLine.arguments.count == 3, let seconds = Int(CommandLine.arguments[2]) else {
+  fatalError("usage: client-calls SOCKET SECONDS")
+}
+let client = try await Client.connect(path: CommandLine.arguments[1])
+
+let rate = Rate(1_000_000, per: .seconds(1))
+
+/// Makes calls until a moment, and returns how many.
+@Sendable func calls(of number: Int, until end: ContinuousClock.Instant) async throws -> Int {
+  let key = "client-calls-\(number)"
+  var count = 0
+  while ContinuousClock.now < end {
+    _ = try await client.countdown.start(key, count: 60)
+    _ = try await client.countdown.get(key)
+    _ = try await client.throttle.take(key, burst: 1_000_000, rate: rate)
+    count += 3
+  }
+  return count
+}
+
+/// The CPU time that this program has used so far, in microseconds.
+func used() -> Int {
+  var usage = rusage()
+  _ = unsafe getrusage(RUSAGE_SELF, &usage)
+  func microseconds(_ time: timeval) -> Int { Int(time.tv_sec) * 1_000_000 + Int(time.tv_usec) }
+  return microseconds(usage.ru_utime) + microseconds(usage.ru_stime)
+}
+
+for atOnce in [1, 50] {
+  let (start, before) = (ContinuousClock.now, used())
+  let count = try await withThrowingTaskGroup(of: Int.self) { group in
+    for number in 0..<atOnce {
+      group.addTask { try await calls(of: number, until: start + .seconds(seconds)) }
+    }
+    return try await group.reduce(0, +)
+  }
+  let time = (ContinuousClock.now - start) / .seconds(1)
+  print(atOnce, Int(Double(count) / time), (used() - before) / count)
+}
+await client.close()
