@@ -158,10 +158,10 @@ public final class Client: Sendable {
     to commands: [[[UInt8]]], _ limit: TimeLimit?
   ) async throws -> [RESPValue] {
     do {
-      return try await link.connection(limit).send(all: commands, limit)
+      return try await link.send(all: commands, limit)
     } catch CountdownClientError.connectionClosed {
       // Nothing was sent.
-      return try await link.connection(limit).send(all: commands, limit)
+      return try await link.send(all: commands, limit)
     }
   }
 

@@ -64,7 +64,7 @@ class Connection:
     def __init__(self, server, far, number):
         self.server, self.far, self.number = server, far, number
         self.version = 2
-        self.held = 0
+        self.held, self.is_silent = 0, False
         self.lock = threading.Lock()
 
     def send(self, *values):

@@ -152,18 +152,39 @@ package final class Connection: Sendable {
     write(commands).promises.map(\.futureResult)
   }
 
-  /// Sends commands that are answered by pushes, in one write.
+  /// Sends a command and returns its future reply. Without one in time, the connection is closed.
+  func reply(to command: [String], within limit: Duration?) -> EventLoopFuture<RESPValue> {
+    let reply = pipeline([command])[0]
+    if let limit {
+      let timer = channel.eventLoop.scheduleTask(in: TimeLimit(limit).left) { [channel] in
+        channel.close(promise: nil)
+      }
+      reply.whenComplete { _ in timer.cancel() }
+    }
+    return reply
+  }
+
+  /// Subscribes and unsubscribes, in one write; returns the future answers in order. Each command
+  /// has one channel or pattern, so that it has one answer: a confirmation or an error.
+  func subscribe(_ commands: [[[UInt8]]]) -> [EventLoopFuture<RESPValue>] {
+    write(commands, isConfirmed: true).promises.map(\.futureResult)
+  }
+
+  /// Sends commands in one write, whatever answers them: all of it is unsolicited.
   package func sendWithoutReplies(_ commands: [[[UInt8]]]) {
     _ = write(commands, expectingReplies: false)
   }
 
-  private func write(_ commands: [[[UInt8]]], expectingReplies: Bool = true) -> Exchange {
+  private func write(
+    _ commands: [[[UInt8]]], expectingReplies: Bool = true, isConfirmed: Bool = false
+  ) -> Exchange {
     var bytes: [UInt8] = []
     for arguments in commands { RESPRequest.append(arguments, to: &bytes) }
     let promises =
       expectingReplies
       ? commands.map { _ in channel.eventLoop.makePromise(of: RESPValue.self) } : []
-    let exchange = Exchange(bytes: ByteBuffer(bytes: bytes), promises: promises)
+    let exchange = Exchange(
+      bytes: ByteBuffer(bytes: bytes), promises: promises, isConfirmed: isConfirmed)
     // `ReplyHandler` fails what was written; a closed channel has none left. This comes first, so
     // that it is known by then what was not.
     let written = channel.eventLoop.makePromise(of: Void.self)

@@ -2,8 +2,7 @@ import NIOCore
 import Synchronization
 import Wire
 
-/// Encoded commands and promises for their replies. A command that pushes answer, such as
-/// `SUBSCRIBE`, has no promise.
+/// Encoded commands and promises for their replies.
 ///
 /// Until the commands are written, they can be rolled back. From then on, whoever stops waiting
 /// cannot know whether the daemon runs them.
@@ -12,11 +11,15 @@ final class Exchange: Sendable {
 
   let bytes: ByteBuffer
   let promises: [EventLoopPromise<RESPValue>]
+  /// Whether pushes answer the commands, which subscribe or unsubscribe; errors are replies there,
+  /// too.
+  let isConfirmed: Bool
   private let progress = Atomic(Progress.waiting)
 
-  init(bytes: ByteBuffer, promises: [EventLoopPromise<RESPValue>]) {
+  init(bytes: ByteBuffer, promises: [EventLoopPromise<RESPValue>], isConfirmed: Bool) {
     self.bytes = bytes
     self.promises = promises
+    self.isConfirmed = isConfirmed
   }
 
   /// Returns whether to write the commands now; false if they have been rolled back.

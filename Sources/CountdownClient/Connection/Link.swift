@@ -15,6 +15,13 @@ final class Link: Sendable {
   private let group: any EventLoopGroup
   private let timeout: Duration?
   private let state = NIOLockedValueBox(State.idle)
+  /// Connections that are not used again, while somebody still waits for a reply there.
+  private let late = NIOLockedValueBox<[Late]>([])
+
+  /// A connection, which ends with the last call that waits there.
+  private struct Late {
+    weak var connection: Connection?
+  }
 
   init(path: String, name: String?, group: any EventLoopGroup, timeout: Duration?) {
     self.path = path
@@ -26,6 +33,29 @@ final class Link: Sendable {
   private enum Found {
     case connection(Connection)
     case attempt(EventLoopFuture<Connection>)
+  }
+
+  /// Sends commands as `Connection.send` does. A connection that does not answer in time may never
+  /// do so: the next call connects again.
+  func send(all commands: [[[UInt8]]], _ limit: TimeLimit?) async throws -> [RESPValue] {
+    let connection = try await connection(limit)
+    do {
+      return try await connection.send(all: commands, limit)
+    } catch CountdownClientError.unsure(.timedOut(let limit)) {
+      giveUp(connection)
+      throw CountdownClientError.unsure(.timedOut(limit))
+    }
+  }
+
+  private func giveUp(_ connection: Connection) {
+    // First, so that `close` finds it in one place or the other.
+    late.withLockedValue { late in
+      late.removeAll { $0.connection == nil || $0.connection === connection }
+      late.append(Late(connection: connection))
+    }
+    state.withLockedValue { state in
+      if case .connected(let current) = state, current === connection { state = .idle }
+    }
   }
 
   /// Returns the open connection, or connects; concurrent callers share one attempt, and each may
@@ -101,6 +131,10 @@ final class Link: Sendable {
       connection.close(.unsure(.clientClosed))
       await connection.closed()
     case .idle, .closed: break
+    }
+    for connection in late.withLockedValue({ $0.compactMap(\.connection) }) {
+      connection.close(.unsure(.clientClosed))
+      await connection.closed()
     }
   }
 }

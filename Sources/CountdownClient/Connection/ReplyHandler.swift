@@ -67,12 +67,20 @@ final class ReplyHandler: ChannelDuplexHandler {
   }
 
   private func deliver(_ value: RESPValue) {
-    if case .push = value {
-      unsolicited(value)
-    } else if let one = waiting.popFirst() {
+    let isReply =
+      if case .push(let push) = value {
+        waiting.first?.exchange.isConfirmed == true && Self.isConfirmation(push)
+      } else {
+        true
+      }
+    if isReply, let one = waiting.popFirst() {
       one.promise.succeed(value)
     } else {
       unsolicited(value)
     }
+  }
+
+  private static func isConfirmation(_ push: [RESPValue]) -> Bool {
+    push.first?.bytes.map(Client.answersWithPushes) ?? false
   }
 }

@@ -1,5 +1,6 @@
 /// A subscription whose channels can change. It waits for a daemon that is not running yet, and
-/// survives a refused channel.
+/// continues without a channel that the daemon refuses, at once or when the connection is back. It
+/// reports that as `denied`.
 ///
 /// It yields the events of `Client.events(_:since:)`, until `close()` or its release. It throws if
 /// the daemon refuses the client, and after a protocol violation.

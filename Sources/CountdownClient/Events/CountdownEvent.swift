@@ -25,6 +25,9 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let resubscribed: Name = "resubscribed"
     /// The event log does not have all missed events: read the state.
     public static let gap: Name = "gap"
+    /// The daemon refuses a channel of `Client.subscription(ticks:)`: none of its events come. The
+    /// field `error` says why. The client asks again with its next connection.
+    public static let denied: Name = "denied"
   }
 
   /// The channel, such as `countdown:KEY`; empty for events of the connection.
@@ -90,6 +93,21 @@ public struct CountdownEvent: Sendable, Hashable {
     key = ""
     json = #"{"event":"\#(name.rawValue)"}"#
     fields = .map([.init(.simpleString("event"), .simpleString(name.rawValue))])
+    self.cursor = cursor
+  }
+
+  /// Creates the event of a channel that the daemon refuses.
+  init(denied channel: String, _ error: String, cursor: String) {
+    let parts = channel.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    self.channel = channel
+    kind = Kind(rawValue: String(parts[0]))
+    name = .denied
+    key = parts.count > 1 ? String(parts[1]) : ""
+    fields = .map([
+      .init(.simpleString("event"), .simpleString(Name.denied.rawValue)),
+      .init(.simpleString("error"), .bulkString(error.bytes)),
+    ])
+    json = fields.json
     self.cursor = cursor
   }
 

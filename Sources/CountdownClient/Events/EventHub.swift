@@ -106,14 +106,20 @@ final class EventHub: Sendable {
   }
 
   private func end() {
-    let registrations = state.withLockedValue { $0.registrations }
-    for (id, registration) in registrations.sorted(by: { $0.key < $1.key }) {
-      if registration.followsConnection { _ = registration.observer(nil) }
+    end(state.withLockedValue { $0.registrations.keys.sorted() })
+  }
+
+  /// Ends calls for which nothing will come any more.
+  private func end(_ ids: [Int]) {
+    for id in ids {
+      let registration = state.withLockedValue { $0.registrations[id] }
+      if let registration, registration.followsConnection { _ = registration.observer(nil) }
       remove(id)
     }
   }
 
   private func notify(_ id: Int, _ event: CountdownEvent) {
+    if event.name == .denied { return end([id]) }
     let observer: Observer? = state.withLockedValue { state in
       guard let registration = state.registrations[id] else { return nil }
       if event.kind == .connection { return registration.observer }

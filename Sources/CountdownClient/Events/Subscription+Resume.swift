@@ -25,10 +25,10 @@ extension Subscription {
   func begin(_ connection: Connection) {
     if state.withLockedValue({ $0.place }) != nil {
       subscribe(connection, holds: true)
-      return resume(connection)
+      return resume(connection, within: timeout)
     }
     // If the connection is lost before the reply, the next connection asks again.
-    connection.pipeline([["EVENTS", "CURSOR"]])[0].whenSuccess { [weak self] reply in
+    connection.reply(to: ["EVENTS", "CURSOR"], within: timeout).whenSuccess { [weak self] reply in
       self?.begin(connection, at: reply)
     }
   }
@@ -42,13 +42,18 @@ extension Subscription {
     subscribe(connection, holds: false)
   }
 
-  private func resume(_ connection: Connection) {
-    if let place = state.withLockedValue({ $0.place }) { resume(connection, after: place.text) }
+  /// - Parameter limit: until when a connection that does not answer is given up; nil: never. Only
+  ///   the first answer has one: a slow reader of events keeps later ones waiting.
+  private func resume(_ connection: Connection, within limit: Duration? = nil) {
+    guard let place = state.withLockedValue({ $0.place }) else { return }
+    resume(connection, after: place.text, within: limit)
   }
 
-  private func resume(_ connection: Connection, after cursor: String) {
+  private func resume(
+    _ connection: Connection, after cursor: String, within limit: Duration? = nil
+  ) {
     let question = ["EVENTS", "SINCE", cursor, "SUBSCRIBED"]
-    connection.pipeline([question])[0].whenSuccess { [weak self] reply in
+    connection.reply(to: question, within: limit).whenSuccess { [weak self] reply in
       self?.resume(connection, reply)
     }
   }
@@ -61,7 +66,7 @@ extension Subscription {
       if !page.isComplete { report(.gap) }
       replay(page)
       // Some events of this page were held, and then dropped: read on after those yielded.
-      if startOver(connection) { return resume(connection) }
+      if startOver() { return resume(connection) }
       if page.hasMore { return resume(connection, after: page.cursor) }
       release(after: page.cursor)
     } catch {

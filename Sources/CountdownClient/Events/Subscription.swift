@@ -56,7 +56,7 @@ final class Subscription: Sendable {
 
   private let path: String
   private let name: String?
-  private let timeout: Duration?
+  let timeout: Duration?
   private let group: any EventLoopGroup
   private let duties: [[String]]
   private let isPersistent: Bool
@@ -121,22 +121,38 @@ final class Subscription: Sendable {
 
   // MARK: Channels
 
-  // Both send under the lock, so that the daemon receives commands in the order of the changes.
-
   /// Subscribes to a channel; if it is subscribed to already, requests another snapshot.
   func add(channel: String) {
-    state.withLockedValue { state in
+    change { state in
       let isNew = state.channels.insert(channel).inserted
       if isNew, !state.hasSubscribed || state.held != nil { state.fresh.insert(channel) }
-      state.subscribed?.sendWithoutReplies([["SUBSCRIBE".bytes, channel.bytes]])
+      return [["SUBSCRIBE".bytes, channel.bytes]]
     }
   }
 
   func remove(channel: String) {
-    state.withLockedValue { state in
-      guard state.channels.remove(channel) != nil else { return }
-      state.subscribed?.sendWithoutReplies([["UNSUBSCRIBE".bytes, channel.bytes]])
+    change { state in
+      guard state.channels.remove(channel) != nil else { return [] }
+      return [["UNSUBSCRIBE".bytes, channel.bytes]]
     }
+  }
+
+  /// Changes the state, and sends the commands for it if the connection has the subscriptions. It
+  /// does so under the lock: the daemon receives them in the order of the changes.
+  private func change(_ body: (inout State) -> [[[UInt8]]]) {
+    let (commands, answers) = state.withLockedValue { state in
+      let commands = body(&state)
+      return (commands, commands.isEmpty ? [] : state.subscribed?.subscribe(commands) ?? [])
+    }
+    for (command, answer) in zip(commands, answers) {
+      let channel = String(decoding: command[1], as: UTF8.self)
+      answer.whenSuccess { [weak self] in self?.heed($0, channel) }
+    }
+  }
+
+  /// Handles the daemon's answer to a subscription or a duty.
+  private func heed(_ answer: RESPValue, _ channel: String?) {
+    if case .error(let text) = answer { refused(text, channel) } else { isAccepted() }
   }
 
   /// Notes a new connection; closes it if nobody wants it any more.
@@ -152,17 +168,15 @@ final class Subscription: Sendable {
   ///
   /// - Parameter holds: whether missed events come first.
   func subscribe(_ connection: Connection, holds: Bool) {
-    state.withLockedValue { state in
+    change { state in
       state.held = holds ? [] : nil
       if !holds { state.fresh = [] }
       state.isOverfull = false
       state.hasSubscribed = true
-      connection.sendWithoutReplies(state.subscriptions)
+      return state.subscriptions
     }
-    for reply in connection.pipeline(duties) {
-      reply.whenSuccess { [weak self] in
-        if case .error(let text) = $0 { self?.refused(text) } else { self?.isAccepted() }
-      }
+    for answer in connection.pipeline(duties) {
+      answer.whenSuccess { [weak self] in self?.heed($0, nil) }
     }
     // It continues without channels, and without one that is refused.
     if isPersistent { isAccepted() }
@@ -172,14 +186,16 @@ final class Subscription: Sendable {
   private func isAccepted() { state.withLockedValue { $0.isAccepted() } }
 
   /// Requests new snapshots if events had to be dropped; returns whether they had.
-  func startOver(_ connection: Connection) -> Bool {
-    state.withLockedValue { state in
-      guard state.isOverfull else { return false }
+  func startOver() -> Bool {
+    var wasOverfull = false
+    change { state in
+      guard state.isOverfull else { return [] }
+      wasOverfull = true
       state.isOverfull = false
       state.held = []
-      connection.sendWithoutReplies(state.subscriptions)
-      return true
+      return state.subscriptions
     }
+    return wasOverfull
   }
 
   // MARK: Connections
@@ -267,13 +283,16 @@ final class Subscription: Sendable {
     if let event { put(event) }
   }
 
-  /// Handles an error reply: reconnects if it is temporary, else fails unless persistent.
-  func refused(_ text: String) {
+  /// Handles an error reply: reconnects if it is temporary, else fails. A persistent subscription
+  /// continues without the channel, and reports that.
+  private func refused(_ text: String, _ channel: String? = nil) {
     let error = CountdownClientError(reply: text)
     if mayPass(error) {
       abandon()
     } else if !isPersistent {
       finish(throwing: error)
+    } else if let channel {
+      put(CountdownEvent(denied: channel, text, cursor: cursor))
     }
   }
 
@@ -302,8 +321,10 @@ final class Subscription: Sendable {
 
   /// Yields an event of the connection.
   func report(_ name: CountdownEvent.Name) {
-    put(CountdownEvent(connection: name, cursor: state.withLockedValue { $0.place?.text } ?? ""))
+    put(CountdownEvent(connection: name, cursor: cursor))
   }
+
+  private var cursor: String { state.withLockedValue { $0.place?.text } ?? "" }
 
   func put(_ event: CountdownEvent) {
     guard let source = state.withLockedValue({ $0.source }) else { return }

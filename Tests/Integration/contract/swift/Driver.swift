@@ -63,7 +63,8 @@ actor Turns {
     var outcome = Outcome()
     switch its.do {
     case "open":
-      let own = its.timeoutMs.map { Client.unconnected(timeout: .milliseconds($0)) }
+      let limit = its.timeoutMs.map(Duration.milliseconds)
+      let own = limit.map { Client.unconnected(connectTimeout: $0, timeout: $0) }
       client = own ?? .unconnected()
       outcome.timeoutMs = client.timeout.map { $0 / .milliseconds(1) }
     case "call":
@@ -75,6 +76,14 @@ actor Turns {
       )
       self.turns[its.id] = turns
       tasks[its.id] = Task { await Self.follow(its, events, turns) }
+      return
+    case "subscribe":
+      let subscription = client.subscription()
+      for channel in channels(of: its) { subscription.add(channel) }
+      tasks[its.id] = Task {
+        await Self.follow(its, subscription.events, Turns(.max))
+        withExtendedLifetime(subscription) {}
+      }
       return
     case "cancel", "end": its.of.map { tasks[$0]?.cancel() }
     case "more": if let of = its.of { await turns[of]?.add(its.count ?? 0) }
