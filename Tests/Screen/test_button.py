@@ -381,6 +381,17 @@ def test_properties_may_be_set_before_and_after_the_definition(site, open_page, 
     page.until("unknown")
 
 
+def test_a_button_may_come_later_than_its_element(site, open_page):
+    page = open_page("/static/1/countdown-button.js")
+    page.run("""window.host = document.createElement('countdown-button')
+    host.view = {state: 'counting', remaining_ms: 60_000}
+    document.body.replaceChildren(host)
+    import('/static/1/countdown-button.js')""")
+    page.until("counting")
+    page.run("host.append(Object.assign(document.createElement('button'), {textContent: 'Send code'}))")
+    eventually(lambda: page.text.startswith("Send code in ") and page.is_blocked, "it counts")
+
+
 def test_the_app_may_change_its_text_and_its_button_meanwhile(site, open_page, client):
     client("COUNTDOWN", "START", PHONE, "COUNT", "600")
     page = open_page()

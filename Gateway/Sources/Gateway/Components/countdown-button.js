@@ -70,14 +70,17 @@ export class CountdownButton extends Follower {
   #longest = 0
   // The widths of its texts.
   #widths = {}
+  // Its texts for its label, taken apart.
+  #templates = {}
   #timer
   #said
   #button = null
   // The attributes of the button before ours, and its text nodes with their texts before ours.
   #attributes = {}
   #shown = {}
-  // The texts of the label, during a drawing.
+  // The texts of the label, and the label, during a drawing.
   #found = null
+  #read = null
   #nodes = new WeakMap()
   #isSaved = false
   // Notices that the app changes the button or its texts.
@@ -227,7 +230,7 @@ export class CountdownButton extends Follower {
       ?? [...this.querySelectorAll('*')].find(one => one.localName.includes('-')) ?? null
     if (button !== this.#button) this.#adopt(button)
     const isAnnounced = this.#announce(before)
-    this.#drawButton(this.#seconds > 0 ? this.#fill('waiting', true) : null, this.#isBlocked, isAnnounced)
+    this.#drawButton(button && this.#seconds > 0 ? this.#fill('waiting', true) : null, this.#isBlocked, isAnnounced)
     const wait = this.#state !== 'counting' ? this.#pressed + PATIENCE - now
       : left > SLACK ? (left - SLACK) % 1_000 || 1_000 : left
     if (wait > 0 && this.isConnected) this.#timer = setTimeout(() => this.draw(), Math.ceil(wait))
@@ -256,7 +259,7 @@ export class CountdownButton extends Follower {
   // Takes over a button. Copies of one that counted, as Turbo and `innerHTML` make them, are restored.
   #adopt(button) {
     this.#drawButton(null, false)
-    this.#found = null
+    this.#found = this.#read = null
     this.#button = button
     this.#attributes = {}
     this.#isSaved = false
@@ -302,8 +305,9 @@ export class CountdownButton extends Follower {
       const own = this.#ownText(node)
       const label = own.trim()
       // An empty text would be missing in a copy.
-      const shown = !parts ? own : own.replace(label, () => parts.length !== 2 ? index ? ' ' : text
-        : (index ? '' : parts[0]) + label + (all[index + 1] ? '' : parts[1]))
+      const at = own.indexOf(label)
+      const shown = !parts ? own : own.slice(0, at) + (parts.length !== 2 ? index ? ' ' : text
+        : (index ? '' : parts[0]) + label + (all[index + 1] ? '' : parts[1])) + own.slice(at + label.length)
       if (this.#nodes.get(node)?.own !== own) this.#isSaved = false
       this.#nodes.set(node, {own, shown})
       if (node.data !== shown) node.data = shown
@@ -315,7 +319,7 @@ export class CountdownButton extends Follower {
     else if (!isFocused || isAnnounced || !('aria-label' in this.#attributes)) this.#set('aria-label', text)
     if (button.localName === 'input') this.#set('value', text)
     this.#save(isBlocked || text !== null)
-    this.#found = null
+    this.#found = this.#read = null
     // These were our own changes.
     this.#observer.takeRecords()
   }
@@ -345,7 +349,7 @@ export class CountdownButton extends Follower {
   }
 
   get #label() {
-    return this.#name ?? (this.#button.localName === 'input' ? this.#own('value') ?? ''
+    return this.#read ??= this.#name ?? (this.#button.localName === 'input' ? this.#own('value') ?? ''
       : this.#texts.map(node => this.#ownText(node).trim()).join(' '))
   }
 
@@ -368,19 +372,26 @@ export class CountdownButton extends Follower {
 
   // Returns what is around the label in a text.
   #fill(name, isPadded) {
-    const text = this.text(name)
-    // As in <bdi>, and only where directions meet.
-    const [open, close] = RIGHT_TO_LEFT.test(text + this.#label) ? '\u2068\u2069' : ['', '']
-    return text.replaceAll('{label}', `${open}{label}${close}`).split('{label}').map(part =>
-      part.replace(/\{(\w+)\}/g, (all, name) => {
-        const format = {seconds: plain, time: clock, duration}[name]
-        if (!format) return all
-        const shown = format(this, this.#seconds)
-        // Figure spaces keep the width when there is a digit less.
-        const width = isPadded && name !== 'duration'
-          ? this.#widths[name + this.#longest] ??= format(this, this.#longest).length : 0
-        return open + shown.padStart(width, '\u2007') + close
-      }))
+    const [text, label] = [this.text(name), this.#label]
+    let known = this.#templates[name]
+    if (known?.text !== text || known.label !== label) {
+      known = this.#templates[name] = {
+        text, label, parts: text.split('{label}').map(part => part.split(/\{(\w+)\}/)),
+        // As in <bdi>, and only where directions meet.
+        marks: RIGHT_TO_LEFT.test(text + label) ? '\u2068\u2069' : ['', ''],
+      }
+    }
+    const [open, close] = known.marks
+    return known.parts.map((part, index, all) => (index ? close : '') + part.map((piece, at) => {
+      if (at % 2 === 0) return piece
+      const format = {seconds: plain, time: clock, duration}[piece]
+      if (!format) return `{${piece}}`
+      const shown = format(this, this.#seconds)
+      // Figure spaces keep the width when there is a digit less.
+      const width = isPadded && piece !== 'duration'
+        ? this.#widths[piece + this.#longest] ??= format(this, this.#longest).length : 0
+      return open + shown.padStart(width, '\u2007') + close
+    }).join('') + (all[index + 1] ? open : ''))
   }
 }
 
