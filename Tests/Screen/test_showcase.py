@@ -416,9 +416,9 @@ def test_indicators_appear_only_for_long_work_and_are_dismissed(showcase):
             hud.update(showcase.view("HUD", "GET", "phone"))
             if kind == "error":
                 ActionChains(showcase.driver).send_keys(Keys.ESCAPE).perform()
-            else:
-                with contextlib.suppress(ElementNotInteractableException):
-                    part("panel").click()
+                return
+            with contextlib.suppress(ElementNotInteractableException):
+                part("panel").click() if kind == "info" else part("panel").send_keys(Keys.ENTER)
 
         bars_after(f"[data-do=message][data-page={kind}]", dismiss)
         shown = (hud.get("kind"), hud.get("status")) == (kind.encode(), text.encode())
@@ -444,16 +444,45 @@ def test_a_lost_connection_recovers_and_misses_nothing(showcase):
     showcase.driver.execute_script(CLOCKS)
     showcase.find("#drop").click()
     eventually(lambda: "Your connection is lost" in showcase.status, "it says so")
+    is_offline = lambda: "offline" in showcase.find("#phone").get_attribute("class")  # noqa: E731
+    eventually(is_offline, "the phone hears of it")
     # A change in the daemon during the outage.
     assert showcase.view("COUNTDOWN", "START", "login", "COUNT", "600")["accepted"]
     showcase.press(".back")
     showcase.says("You are offline.")
     showcase.driver.execute_script("skew += 3_000; dispatchEvent(new Event('online'))")
     eventually(lambda: "Connected again after" in showcase.status, "it recovers")
-    eventually(lambda: showcase.send == "counting", "the button follows")
+    eventually(lambda: showcase.send == "counting" and not is_offline(), "the button follows")
     assert "started" in showcase.find("#log").text
     showcase.press(".back")
     showcase.until_top("home")
+
+
+def test_two_tabs_show_the_same(showcase):
+    first = showcase.driver.current_window_handle
+    showcase.driver.switch_to.new_window("tab")
+    showcase.driver.get(showcase.url)
+    eventually(lambda: showcase.status == "Live", "it is live")
+    showcase.go("swipes")
+    showcase.driver.switch_to.window(first)
+    showcase.until_top("swipes")
+    # One of them reads, and the other one continues when that is gone.
+    showcase.driver.close()
+    showcase.driver.switch_to.window(showcase.driver.window_handles[0])
+    showcase.go("edge")
+
+
+def test_the_gallery_has_languages_and_a_mask_that_holds(showcase):
+    showcase.driver.get(f"{showcase.url}/gallery")
+    shown = "document.querySelector('[lang=pl] button').textContent.trim()"
+    eventually(lambda: showcase.js(shown).startswith("Wyślij kod za 1 dzień 2:03:0"), "it speaks Polish")
+    showcase.find("#mask").click()
+    at = "document.elementFromPoint(innerWidth / 2, innerHeight / 2)?.id"
+    eventually(lambda: showcase.js("document.getElementById('later').open"), "a dialog opens")
+    eventually(lambda: showcase.js(at) == "page", "below the mask")
+    eventually(lambda: showcase.js(at) in ("later", "told"), "the mask is over")
+    showcase.find("#later button").click()
+    assert not showcase.js("document.getElementById('later').open")
 
 
 def test_a_daemon_that_is_killed_recovers(showcase):

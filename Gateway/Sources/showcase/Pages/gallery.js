@@ -1,6 +1,7 @@
-// Gives each component its first view again, and covers the page.
+// Shows what needs a script: a lost connection, the first views again, and a mask over the page.
 const $ = id => document.getElementById(id)
 
+document.querySelector('.offline').dataset.offline = ''
 $('again').onclick = () => {
   for (const element of document.querySelectorAll('[view]')) {
     const {view} = element
@@ -10,5 +11,7 @@ $('again').onclick = () => {
 }
 $('mask').onclick = () => {
   $('page').view = {state: 'visible', mask: 'black', kind: 'loading', status: 'Uploading'}
+  // What opens meanwhile stays below.
+  setTimeout(() => $('later').showModal(), 1_000)
   setTimeout(() => $('page').view = {state: 'hidden'}, 3_000)
 }

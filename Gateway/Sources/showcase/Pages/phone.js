@@ -107,9 +107,14 @@ stack.addEventListener('change', event => {
 })
 stack.addEventListener('submit', event => {
   event.preventDefault()
-  act(event.target.dataset.do, Object.fromEntries(new FormData(event.target)))
+  const answer = act(event.target.dataset.do, Object.fromEntries(new FormData(event.target)))
+  // The button cannot be pressed again while the request is under way.
+  const button = event.target.querySelector('countdown-button')
+  if (button) button.pending = answer
 })
-$('send').addEventListener('click', () => act('send'))
+// The button hears of the connection, and the phone shows it.
+document.addEventListener('countdown-connection', event =>
+  $('phone').classList.toggle('offline', !event.detail.isOnline))
 
 const isShown = () => ['appearing', 'visible'].includes(views.hud?.state)
 $('hud').addEventListener('hud-tap', event => act('tap', {where: event.detail.where}))
