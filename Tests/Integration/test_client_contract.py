@@ -165,12 +165,13 @@ def test_there_is_a_timeout_if_the_program_sets_none(driver):
 
 
 def test_a_daemon_that_hangs_is_given_up(server, driver):
-    driver.do("open", timeout_ms=300)
+    # Enough for the call that is answered, also on a busy machine.
+    driver.do("open", timeout_ms=2000)
     assert driver.call("ping")["value"] == "PONG"
     server.script["COUNTDOWN START"] = HOLD
     begin = time.monotonic()
     result = driver.call("start")
-    assert time.monotonic() - begin > 0.25
+    assert time.monotonic() - begin > 1.9
     assert failed(result, "unsure") and not failed(result, "down"), result
     # Its time is over, so it is not repeated.
     assert len(server.requests(*START)) == 1
