@@ -14,9 +14,8 @@ import Testing
   /// Answers SUBSCRIBE as the daemon does: a confirmation and a snapshot for each.
   static func subscribed(_ words: [String], state: String = "counting") -> String? {
     guard words[0] == "SUBSCRIBE" else { return nil }
-    return words.dropFirst().enumerated().map { index, channel in
-      ">3\r\n" + bulk("subscribe") + bulk(channel) + ":\(index + 1)\r\n"
-        + snapshot(channel, state: state)
+    return words.dropFirst().map { channel in
+      confirmation(words[0], channel) + snapshot(channel, state: state)
     }.joined()
   }
 

@@ -90,13 +90,18 @@ import Testing
   @Test func callsAndPipelinesHaveATimeLimit() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()
+    let piping = try await Client.connect(path: daemon.path)
     daemon.suspend()
     let limit = Duration.milliseconds(50)
     await #expect(throws: CountdownClientError.unsure(.timedOut(limit))) {
       try await client.withTimeout(limit) { try await client.send("PING") }
     }
     await #expect(throws: CountdownClientError.unsure(.timedOut(limit))) {
-      try await client.withTimeout(limit) { try await client.pipeline([["PING"], ["PING"]]) }
+      try await piping.withTimeout(limit) { try await piping.pipeline([["PING"], ["PING"]]) }
+    }
+    // The connection that did not answer is not used again, and a new one does not answer either.
+    await #expect(throws: CountdownClientError.timedOut(limit)) {
+      try await client.withTimeout(limit) { try await client.send("PING") }
     }
     let other = Client.unconnected(path: daemon.path, timeout: limit)
     daemon.resume()

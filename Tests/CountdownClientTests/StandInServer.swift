@@ -75,6 +75,9 @@ final class StandInServer: Sendable {
               if reply == nil, words[0] == "EVENTS" {
                 return words[1] == "CURSOR" ? bulk("7") : missed([], cursor: "7")
               }
+              if reply == nil, words[0].hasSuffix("SUBSCRIBE") {
+                return words.dropFirst().map { confirmation(words[0], $0) }.joined()
+              }
               return reply
             })
         }
@@ -137,6 +140,11 @@ func bulk(_ text: String) -> String { "$\(text.utf8.count)\r\n\(text)\r\n" }
 /// A map of texts that are RESP already.
 func map(_ pairs: (String, String)...) -> String {
   "%\(pairs.count)\r\n" + pairs.map { bulk($0.0) + $0.1 }.joined()
+}
+
+/// The push that answers SUBSCRIBE and its like.
+func confirmation(_ command: String, _ channel: String) -> String {
+  ">3\r\n" + bulk(command.lowercased()) + bulk(channel) + ":1\r\n"
 }
 
 func message(_ channel: String, _ json: String) -> String {
