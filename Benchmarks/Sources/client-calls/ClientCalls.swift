@@ -28,7 +28,7 @@ let rate = Rate(1_000_000, per: .seconds(1))
 /// The CPU time that this program has used so far, in microseconds.
 func used() -> Int {
   var usage = rusage()
-  _ = unsafe getrusage(RUSAGE_SELF, &usage)
+  _ = unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
   func microseconds(_ time: timeval) -> Int { Int(time.tv_sec) * 1_000_000 + Int(time.tv_usec) }
   return microseconds(usage.ru_utime) + microseconds(usage.ru_stime)
 }
