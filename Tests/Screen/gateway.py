@@ -197,14 +197,14 @@ class App:
 
     `refusal` is the status and the text that `/ticket` answers instead of a ticket. `/v1/events` is
     a gateway that sends what is in `messages`, after it has refused with `stream_refusals`; a text
-    there is an answer with that type. `streams` counts the requests. `headers` are those of the last
+    there is an answer with that type. `streams` counts the requests. `asked` has the headers of each
     request for a ticket.
     """
 
     def __init__(self, daemon):
         self.daemon, self.pages, self.watch, self.life, self.tickets = daemon, {}, {}, 300, 0
         self.posts, self.count, self.refusal, self.messages = [], 600, None, queue.SimpleQueue()
-        self.stream_refusals, self.streams = [], 0
+        self.stream_refusals, self.streams, self.asked = [], 0, []
         app = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -223,7 +223,7 @@ class App:
             def do_GET(self):
                 if self.path == "/ticket":
                     app.tickets += 1
-                    app.headers = self.headers
+                    app.asked.append(self.headers)
                     if app.refusal:
                         return self.answer(app.refusal[1], status=app.refusal[0])
                     return self.answer(ticket(app.watch, app.life), "text/plain")

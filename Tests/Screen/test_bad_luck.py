@@ -377,7 +377,9 @@ def test_a_function_gives_the_ticket(site, open_page, client):
     page = open_page()
     page.until("ready")
     eventually(lambda: page.js("other.dataset.state") == "ready", "both are")
-    assert page.js("asked") == 1 and site.headers["Authorization"] == "Bearer mine"
+    assert page.js("asked") == 1
+    # The element may have asked by itself before it was given the function.
+    assert "Bearer mine" in [headers["Authorization"] for headers in site.asked]
     # One that fails is said, and asked again.
     page.run("host.ticket = other.ticket = async () => { throw new Error('not now') }")
     eventually(lambda: page.warnings() == ["the function answers: not now"], "it says so")
@@ -396,7 +398,7 @@ def test_cookies_go_along_to_another_origin_if_the_page_says_so(site, open_page,
     site.pages["/"] = site.pages["/"].replace("<countdown-button ", f"<countdown-button {attributes} ")
     page = open_page(script="document.cookie = 'session=mine'")
     page.until("ready")
-    assert (other.headers["Cookie"] == "session=mine") == bool(credentials)
+    assert (other.asked[-1]["Cookie"] == "session=mine") == bool(credentials)
     other.close()
 
 
