@@ -68,7 +68,7 @@ def take(screen, name, scheme, *size):
         showcase.open(*size, scheme)
         screen(showcase)
         showcase.driver.execute_script("document.activeElement.blur()")
-        showcase.driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
+        showcase.driver.execute_script("document.documentElement.style.scrollbarWidth = 'none'")
         file = directory / f"showcase-{name}-{scheme}.png"
         showcase.driver.save_screenshot(str(file))
         subprocess.run(["pngquant", "--force", "--ext", ".png", "48", file], check=True)

@@ -112,7 +112,7 @@ stack.addEventListener('submit', event => {
   const button = event.target.querySelector('countdown-button')
   if (button) button.pending = answer
 })
-// The button hears of the connection, and the phone shows it.
+// The phone shows whether the button's stream is connected.
 document.addEventListener('countdown-connection', event =>
   $('phone').classList.toggle('offline', !event.detail.isOnline))
 
