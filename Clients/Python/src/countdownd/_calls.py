@@ -77,7 +77,7 @@ class AsyncConnection(redis.asyncio.connection.UnixDomainSocketConnection):
     async def connect(self) -> None:
         """Connects. The library makes a lost connection of each answer to HELLO that is an error."""
         try:
-            await super().connect()
+            await super().connect()  # type: ignore[no-untyped-call]
         except redis_errors.ConnectionError as error:
             if isinstance(error.__cause__, (redis_errors.ResponseError, redis_errors.BusyLoadingError)):
                 raise error.__cause__ from None
