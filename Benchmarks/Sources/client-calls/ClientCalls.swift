@@ -39,7 +39,9 @@ for atOnce in [1, 50] {
     for number in 0..<atOnce {
       group.addTask { try await calls(of: number, until: start + .seconds(seconds)) }
     }
-    return try await group.reduce(0, +)
+    var sum = 0
+    for try await count in group { sum += count }
+    return sum
   }
   let time = (ContinuousClock.now - start) / .seconds(1)
   print(atOnce, Int(Double(count) / time), (used() - before) / count)
