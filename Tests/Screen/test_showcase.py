@@ -463,6 +463,7 @@ def test_two_tabs_show_the_same(showcase):
     showcase.driver.switch_to.new_window("tab")
     showcase.driver.get(showcase.url)
     eventually(lambda: showcase.status == "Live", "it is live")
+    showcase.until_top("home")
     showcase.go("swipes")
     showcase.driver.switch_to.window(first)
     showcase.until_top("swipes")
