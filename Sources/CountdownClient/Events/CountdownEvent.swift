@@ -25,8 +25,8 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let resubscribed: Name = "resubscribed"
     /// The event log does not have all missed events: read the state.
     public static let gap: Name = "gap"
-    /// The daemon refuses a channel of `Client.subscription(ticks:)`: none of its events come. The
-    /// field `error` says why. The client asks again with its next connection.
+    /// The daemon refuses a channel of `Client.subscription(ticks:)`, so none of its events arrive.
+    /// The field `error` says why. The client subscribes again on its next connection.
     public static let denied: Name = "denied"
   }
 
@@ -74,13 +74,13 @@ public struct CountdownEvent: Sendable, Hashable {
     guard let name: String = fields.field("event") else {
       throw .protocolViolation("an event without a name on \(channel)")
     }
-    guard let colon = channel.firstIndex(of: ":") else {
+    guard let (kind, key) = Self.parts(of: channel) else {
       throw .protocolViolation("a channel of no kind: \(channel)")
     }
     self.channel = channel
-    kind = Kind(rawValue: String(channel[..<colon]))
+    self.kind = kind
     self.name = Name(rawValue: name)
-    key = String(channel[colon...].dropFirst())
+    self.key = key
     self.json = json
     self.fields = fields
   }
@@ -98,11 +98,9 @@ public struct CountdownEvent: Sendable, Hashable {
 
   /// Creates the event of a channel that the daemon refuses.
   init(denied channel: String, _ error: String, cursor: String) {
-    let parts = channel.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     self.channel = channel
-    kind = Kind(rawValue: String(parts[0]))
+    (kind, key) = Self.parts(of: channel) ?? (Kind(rawValue: channel), "")
     name = .denied
-    key = parts.count > 1 ? String(parts[1]) : ""
     fields = .map([
       .init(.simpleString("event"), .simpleString(Name.denied.rawValue)),
       .init(.simpleString("error"), .bulkString(error.bytes)),
@@ -111,8 +109,14 @@ public struct CountdownEvent: Sendable, Hashable {
     self.cursor = cursor
   }
 
+  /// Splits the name of a channel; nil if it has no colon.
+  private static func parts(of channel: String) -> (kind: Kind, key: String)? {
+    guard let colon = channel.firstIndex(of: ":") else { return nil }
+    return (Kind(rawValue: String(channel[..<colon])), String(channel[colon...].dropFirst()))
+  }
+
   /// Reads a push; nil for an answer to `SUBSCRIBE`.
-  init?(push: [RESPValue]) throws(CountdownClientError) {
+  package init?(push: [RESPValue]) throws(CountdownClientError) {
     let message: ArraySlice<RESPValue>
     switch push.first?.string {
     case "message": message = push.dropFirst()

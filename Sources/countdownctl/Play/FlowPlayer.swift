@@ -181,12 +181,11 @@ final class FlowClient: Sendable {
       defer { values = [] }
       return values
     }
-    return values.compactMap { value in
-      guard case .push(let parts) = value, let kind = parts.first?.string,
-        kind == "message" || kind == "pmessage", let json = parts.last?.string,
-        let fields = RESPValue(json: json)
-      else { return nil }
-      return (parts[parts.count - 2].string ?? "", fields)
+    return try values.compactMap { value in
+      guard case .push(let push) = value, let event = try CountdownEvent(push: push) else {
+        return nil
+      }
+      return (event.channel, event.fields)
     }
   }
 }
