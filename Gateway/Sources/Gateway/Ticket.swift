@@ -43,7 +43,7 @@ public struct Ticket: Sendable {
     guard
       HMAC<SHA256>.isValidAuthenticationCode(signature, authenticating: signed, using: key)
     else { throw .ticket("the signature of the ticket is wrong") }
-    guard let claims = Self.decode(parts[1]).flatMap(Claims.init) else {
+    guard let claims = try? Self.decode(parts[1]).map(Claims.init) else {
       throw .ticket("the ticket needs exp, a number, and watch, an object of channels by alias")
     }
     let expires = claims.exp
@@ -112,20 +112,16 @@ public struct Ticket: Sendable {
     let sub: String?
     let watch: [String: String]
 
-    /// Returns nil if one that must be there is not, or if one has another type.
-    init?(_ json: RESPValue) {
-      do {
-        guard let exp = try json.claim("exp", \.seconds),
-          let watch = try json.claim("watch", \.texts)
-        else { return nil }
-        (self.exp, self.watch) = (exp, watch)
-        nbf = try json.claim("nbf", \.seconds)
-        iat = try json.claim("iat", \.seconds)
-        jti = try json.claim("jti", \.string)
-        sub = try json.claim("sub", \.string)
-      } catch {
-        return nil
-      }
+    /// - Throws: if a required claim is missing, or if a claim has the wrong type.
+    init(_ json: RESPValue) throws {
+      guard let exp = try json.claim("exp", \.seconds),
+        let watch = try json.claim("watch", \.texts)
+      else { throw InvalidClaim() }
+      (self.exp, self.watch) = (exp, watch)
+      nbf = try json.claim("nbf", \.seconds)
+      iat = try json.claim("iat", \.seconds)
+      jti = try json.claim("jti", \.string)
+      sub = try json.claim("sub", \.string)
     }
   }
 
@@ -148,17 +144,17 @@ public struct Ticket: Sendable {
   }
 }
 
+private struct InvalidClaim: Error {}
+
 extension RESPValue {
   fileprivate static func object(_ members: [String: RESPValue]) -> RESPValue {
     .map(members.map { .init(.simpleString($0), $1) })
   }
 
-  private struct OtherType: Error {}
-
-  /// Returns a member; nil if there is none. Throws if it is of another type.
+  /// Returns a member; nil if it is missing or null. Throws if it has the wrong type.
   fileprivate func claim<Value>(_ name: String, _ read: (RESPValue) -> Value?) throws -> Value? {
     guard let member = self[name], !member.isNull else { return nil }
-    guard let value = read(member) else { throw OtherType() }
+    guard let value = read(member) else { throw InvalidClaim() }
     return value
   }
 
