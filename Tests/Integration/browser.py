@@ -1,12 +1,12 @@
 """A headless browser: Chromium, or Firefox with BROWSER=firefox in the environment.
 
-Both are drivers of Selenium, which have more in common here:
+Both are Selenium drivers with these extra methods:
 
-- `preload(script)`: runs it in each page, before the page's own scripts.
-- `emulate({"prefers-color-scheme": "dark"})`: the media features of pages.
-- `be_online(False)`: ends the connections of pages.
-- `console()`: returns what the console has said since the last call, as pairs: `error` or
-  `warn`, or another level, and the text.
+- `preload(script)` runs a script in each page, before the page's own scripts.
+- `emulate({"prefers-color-scheme": "dark"})` sets media features.
+- `be_online(False)` takes the browser offline, and `be_online(True)` back online.
+- `console()` returns the console entries since the last call, as pairs of the level (`error`,
+  `warn` or another) and the text.
 """
 
 import os
@@ -26,14 +26,14 @@ needs_browser = pytest.mark.skipif(not DRIVER, reason=f"{NAME} is not installed"
 
 
 def only(name, reason):
-    """Skips a test in other browsers."""
+    """Skips a test in any other browser, for this reason."""
     return pytest.mark.skipif(name != NAME, reason=reason)
 
 
 def browser(width=1280, height=800, scheme="light", hosts=(), has_scripts=True):
-    """Starts a browser whose pages have this size in CSS pixels and prefer this colour scheme.
+    """Starts a browser. Pages have this size in CSS pixels and prefer this colour scheme.
 
-    `hosts` are names for this machine, with any certificate.
+    `hosts` are host names that resolve to this machine. Any certificate is accepted.
     """
     kind = {"chromium": Chromium, "firefox": firefox.Firefox}[NAME]
     driver = kind(width, height, hosts, has_scripts)

@@ -1,8 +1,8 @@
 """A headless Firefox for Selenium, without geckodriver, which Debian does not have.
 
-Marionette is what geckodriver would talk to; its commands are those of WebDriver. WebDriver BiDi
-has what they lack: the console, scripts that run before those of a page, and scripts that see all
-that the page's own see.
+geckodriver would use the same protocol, Marionette, whose commands are those of WebDriver. WebDriver
+BiDi adds the console, scripts that run before the page's own, and scripts that share the page's
+globals.
 """
 
 import json
@@ -23,7 +23,7 @@ from selenium.webdriver.remote.webelement import WebElement
 BINARY = shutil.which("firefox-esr") or shutil.which("firefox")
 PATIENCE = 60
 PREFERENCES = {"marionette.port": 0, "network.disable-localhost-when-offline": True}
-# The names of commands, without "WebDriver:".
+# Marionette's names of the commands, without "WebDriver:".
 COMMANDS = {
     Command.NEW_SESSION: "NewSession",
     Command.GET: "Navigate",
@@ -48,7 +48,7 @@ COMMANDS = {
     Command.SET_TIMEOUTS: "SetTimeouts",
     Command.SCREENSHOT: "TakeScreenshot",
 }
-# What a page may ask for by media features, as preferences of the browser.
+# The preference and value that set a media feature.
 FEATURES = {
     ("prefers-color-scheme", "dark"): ("layout.css.prefers-color-scheme.content-override", 0),
     ("prefers-color-scheme", "light"): ("layout.css.prefers-color-scheme.content-override", 1),
@@ -73,7 +73,7 @@ class Marionette:
         return json.loads(self.reader.read(int(length)))
 
     def ask(self, name, **parameters):
-        """Returns the error, or None, and the result of a command."""
+        """Sends a command. Returns its error, or None, and its result."""
         self.number += 1
         text = json.dumps([0, self.number, name, parameters]).encode()
         self.socket.sendall(b"%d:%s" % (len(text), text))
@@ -100,7 +100,7 @@ class Marionette:
 
 
 def local(value):
-    """Returns an argument of a script as BiDi writes it."""
+    """Encodes a script's argument for BiDi."""
     if isinstance(value, WebElement):
         return {"sharedId": value.id}
     if value is None:
@@ -118,7 +118,7 @@ class Firefox(webdriver.Remote):
         (profile / "user.js").write_text("".join(
             f"user_pref({json.dumps(name)}, {json.dumps(value)});\n"
             for name, value in preferences.items()))  # fmt: skip
-        # System access is for `system`.
+        # `system` needs system access.
         self.process = subprocess.Popen(
             [BINARY, "--headless", "--no-remote", "--profile", profile, "--marionette",
              "--remote-debugging-port", "0", "--remote-allow-system-access"],
@@ -147,7 +147,7 @@ class Firefox(webdriver.Remote):
         return int(file.read_text())
 
     def send(self, method, **parameters):
-        """Sends a command of BiDi; returns its result. Keeps what the console says meanwhile."""
+        """Sends a BiDi command and returns its result. Stores console entries that arrive first."""
         self.number += 1
         self.bidi.send(json.dumps({"id": self.number, "method": method, "params": parameters}))
         while (message := json.loads(self.bidi.recv())).get("id") != self.number:
@@ -157,7 +157,7 @@ class Firefox(webdriver.Remote):
             raise WebDriverException(f"{method}: {message['error']}: {message['message']}")
         return message["result"]
 
-    # Scripts of Marionette see no `const` and `let` of the page, and assign to a global of their own.
+    # Marionette's scripts cannot see the page's `const` and `let`, and have a global object of their own.
 
     def execute_script(self, script, *args):
         return self.call(f"function () {{{script}\n}}", args)
@@ -176,7 +176,7 @@ class Firefox(webdriver.Remote):
         return self.value(answer["result"])
 
     def value(self, remote):
-        """Returns what BiDi has written; nodes are elements."""
+        """Decodes a value from BiDi; nodes become elements."""
         value = remote.get("value")
         if remote["type"] == "node":
             return WebElement(self, remote["sharedId"])
@@ -185,7 +185,7 @@ class Firefox(webdriver.Remote):
         return [self.value(one) for one in value] if isinstance(value, list) else value
 
     def system(self, script, *arguments):
-        """Runs a script of the browser itself."""
+        """Runs a script in the browser's own context."""
         self.command_executor.ask("Marionette:SetContext", value="chrome")
         error, _ = self.command_executor.ask("WebDriver:ExecuteScript", script=script, args=arguments)
         self.command_executor.ask("Marionette:SetContext", value="content")
@@ -202,7 +202,7 @@ class Firefox(webdriver.Remote):
         self.system("Services.io.offline = !arguments[0]", is_online)
 
     def console(self):
-        # What was said before arrives before the answer.
+        # Events from before this command arrive before its answer.
         self.send("session.status")
         entries, self.entries = self.entries, []
         return [(entry["level"], entry["text"]) for entry in entries]

@@ -7,12 +7,12 @@ import time
 
 from countdownd import PATIENCE, request
 
-# What becomes of a reply, or of a command that is not handed on.
+# The fate of a reply, or of a command that the daemon never receives.
 HOLD, CLOSE, CUT, REFUSE = object(), object(), object(), object()
 
 
 def requests(far):
-    """Yields the requests that come from a client. Bytes that are not UTF-8 are surrogates."""
+    """Yields a client's requests. Bytes that are not UTF-8 become surrogates."""
     with far.makefile("rb") as lines:
         while line := lines.readline():
             words = []
@@ -47,10 +47,14 @@ class Proxy:
 
 
 class Unreliable(Proxy):
-    """Between clients and a real daemon. `fates` has what becomes of the next commands, by the first
-    two words: REFUSE closes the connection before the daemon has it. The others are about the reply,
-    once the daemon has run the command: HOLD, CLOSE, CUT in the middle, or seconds that it is late.
-    `before` has what is called before a command is handed on; `seen` has all commands."""
+    """A proxy between clients and a real daemon.
+
+    `fates` lists the fates of the next commands, by their first two words. REFUSE closes the
+    connection before the daemon receives the command. The others apply to the reply, after the daemon
+    has run the command: HOLD drops it, CLOSE closes the connection instead, CUT sends half of it, and
+    a number delays it by as many seconds. `before` has functions to call before a command is
+    forwarded. `seen` lists all commands.
+    """
 
     def __init__(self, daemon, path):
         self.fates, self.before, self.links, self.seen = {}, {}, [], []
@@ -105,7 +109,7 @@ class Link:
         self.close()
 
     def passes(self, data):
-        """Hands data on to the client; false ends the connection."""
+        """Forwards data to the client. Returns false to end the connection."""
         match self.fate:
             case int() | float(): time.sleep(self.fate)
             case fate if fate is CLOSE: return False

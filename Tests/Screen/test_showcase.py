@@ -445,7 +445,7 @@ def test_a_lost_connection_recovers_and_misses_nothing(showcase):
     showcase.find("#drop").click()
     eventually(lambda: "Your connection is lost" in showcase.status, "it says so")
     is_offline = lambda: "offline" in showcase.find("#phone").get_attribute("class")  # noqa: E731
-    eventually(is_offline, "the phone hears of it")
+    eventually(is_offline, "the phone shows that it is offline")
     # A change in the daemon during the outage.
     assert showcase.view("COUNTDOWN", "START", "login", "COUNT", "600")["accepted"]
     showcase.press(".back")
@@ -467,7 +467,7 @@ def test_two_tabs_show_the_same(showcase):
     showcase.go("swipes")
     showcase.driver.switch_to.window(first)
     showcase.until_top("swipes")
-    # One of them reads, and the other one continues when that is gone.
+    # One tab reads the stream for both. When it is closed, the other one takes over.
     showcase.driver.close()
     showcase.driver.switch_to.window(showcase.driver.window_handles[0])
     showcase.go("edge")
