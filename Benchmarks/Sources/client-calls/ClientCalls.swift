@@ -1,6 +1,6 @@
-// client-calls SOCKET SECONDS - how many calls the Swift client makes in a second, START, GET and TAKE in
-// turn: one at a time, and 50 at once. It prints one line for each: the number at once, calls per
-// second, and microseconds of CPU time per call, that of the client alone.
+// client-calls SOCKET SECONDS - measures how many calls per second the Swift client makes: START,
+// GET and TAKE in turn, one at a time and 50 at once. Prints a line for each: the number of
+// concurrent calls, calls per second, and the client's CPU time per call in microseconds.
 
 import CountdownClient
 import Glibc

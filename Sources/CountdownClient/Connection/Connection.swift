@@ -152,7 +152,7 @@ package final class Connection: Sendable {
     write(commands).promises.map(\.futureResult)
   }
 
-  /// Sends a command and returns its future reply. Without one in time, the connection is closed.
+  /// Sends a command and returns its future reply. Closes the connection if none arrives in time.
   func reply(to command: [String], within limit: Duration?) -> EventLoopFuture<RESPValue> {
     let reply = pipeline([command])[0]
     if let limit {
@@ -170,7 +170,7 @@ package final class Connection: Sendable {
     write(commands, isConfirmed: true).promises.map(\.futureResult)
   }
 
-  /// Sends commands in one write, whatever answers them: all of it is unsolicited.
+  /// Sends commands in one write without waiting for replies: `unsolicited` receives them all.
   package func sendWithoutReplies(_ commands: [[[UInt8]]]) {
     _ = write(commands, expectingReplies: false)
   }

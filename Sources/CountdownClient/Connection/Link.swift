@@ -15,10 +15,10 @@ final class Link: Sendable {
   private let group: any EventLoopGroup
   private let timeout: Duration?
   private let state = NIOLockedValueBox(State.idle)
-  /// Connections that are not used again, while somebody still waits for a reply there.
+  /// Abandoned connections on which calls still wait for replies.
   private let late = NIOLockedValueBox<[Late]>([])
 
-  /// A connection, which ends with the last call that waits there.
+  /// An abandoned connection. The calls that wait on it keep it alive.
   private struct Late {
     weak var connection: Connection?
   }
@@ -35,8 +35,8 @@ final class Link: Sendable {
     case attempt(EventLoopFuture<Connection>)
   }
 
-  /// Sends commands as `Connection.send` does. A connection that does not answer in time may never
-  /// do so: the next call connects again.
+  /// Sends commands as `Connection.send` does. After a timeout the next call connects again, as
+  /// this connection may never answer.
   func send(all commands: [[[UInt8]]], _ limit: TimeLimit?) async throws -> [RESPValue] {
     let connection = try await connection(limit)
     do {

@@ -11,7 +11,7 @@ $('again').onclick = () => {
 }
 $('mask').onclick = () => {
   $('page').view = {state: 'visible', mask: 'black', kind: 'loading', status: 'Uploading'}
-  // What opens meanwhile stays below.
+  // A dialog that opens now stays below the mask.
   setTimeout(() => $('later').showModal(), 1_000)
   setTimeout(() => $('page').view = {state: 'hidden'}, 3_000)
 }
