@@ -467,7 +467,7 @@ extension Fleet {
     guard operation.several.isEmpty else { return each(operation) { beUnsure($0, problem) } }
     // Trying again shows whether it was done.
     if operation.isDue { return postpone(operation) }
-    statistics.unsure += 1
+    if !operation.isOver { statistics.unsure += 1 }
     let key = operation.key.key
     operation.answer.result.isUnsure = true
     let what =

@@ -99,6 +99,18 @@ import Wire
     #expect(replies[2].contains("PONG"))
   }
 
+  @Test func whatIsUnsureAfterTheTimeoutIsNotCountedAgainWhenItsConnectionCloses() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    servers.isSilent = true
+    a.counter.run(["COUNTDOWN", "START", "k", "BRIEF"])
+    a.settle()
+    a.counter.pass(251)
+    #expect("\(try a.counter.take())".contains("UNSURE"))
+    (servers.isSilent, a.losesAnswer) = (false, true)
+    a.settle()
+    #expect(a.info.contains("fleet_unsure:1\r\n"))
+  }
+
   @Test func aChangeThatTooFewReplicasHaveIsNotConfirmed() throws {
     let a = FleetCounter(servers, daemon: 1)
     servers.problem = "too few replicas have it"
