@@ -145,6 +145,35 @@ import Wire
     for element in reply.elements { check(element, version, line) }
   }
 
+  /// For each command that writes and is safe to repeat: what comes before it, and a call of it.
+  private static let repetitions = [
+    "COUNTDOWN PAUSE": ["COUNTDOWN START k", "COUNTDOWN PAUSE k"],
+    "COUNTDOWN RESUME": ["COUNTDOWN START k", "COUNTDOWN PAUSE k", "COUNTDOWN RESUME k"],
+    "COUNTDOWN REFUND": ["COUNTDOWN START k", "COUNTDOWN REFUND k GENERATION 1"],
+    "COUNTDOWN PASS": ["COUNTDOWN START k", "COUNTDOWN PASS k"],
+    "TIMER PAUSE": ["TIMER SET k 5s", "TIMER PAUSE k"],
+    "TIMER RESUME": ["TIMER SET k 5s", "TIMER PAUSE k", "TIMER RESUME k"],
+    "ONCE EXTEND": ["ONCE BEGIN k TTL 9s LEASE 5s", "ONCE EXTEND k LEASE 2s GENERATION 1"],
+    "ONCE DONE": ["ONCE BEGIN k TTL 5s", "ONCE DONE k result"],
+    "SCOPE TOUCH": ["SCOPE OPEN k TTL 1m", "SCOPE TOUCH k TTL 2m"],
+  ]
+
+  @Test func aCommandThatIsSafeToRepeatChangesNothingTheSecondTime() throws {
+    let rows = table.rows.filter { $0.flags.isSuperset(of: [.write, .harmlessAgain]) }
+    #expect(Set(rows.map(\.fullName)) == Set(Self.repetitions.keys))
+    for row in rows {
+      let calls = try #require(Self.repetitions[row.fullName])
+      let counter = DispatcherHarness()
+      for call in calls.dropLast() { try counter.say(call) }
+      let states = try (0..<3).map { number in
+        if number > 0 { try counter.say(calls.last!) }
+        return try counter.say("\(row.name) GET k")
+      }
+      #expect(states[0] != states[1], "\(row.fullName) does nothing")
+      #expect(states[1] == states[2], "\(row.fullName)")
+    }
+  }
+
   @Test func everyFamilyHasHELP() throws {
     let counter = DispatcherHarness()
     for name in Set(table.rows.filter { $0.subcommand != nil }.map(\.name)) {
