@@ -110,6 +110,7 @@ type Watch struct {
 	// Connections since the last one that lasted.
 	attempt     int
 	connectedAt time.Time
+	hasBeenLive bool
 
 	mutex   sync.Mutex
 	one     *connection
@@ -173,7 +174,7 @@ func (watch *Watch) Next() bool {
 func (watch *Watch) try() {
 	if err := watch.step(); err != nil {
 		watch.drop()
-		if isPermanent(err) {
+		if watch.isPermanent(err) {
 			watch.end(err)
 		}
 	}
@@ -217,9 +218,20 @@ func (watch *Watch) hasEnded() bool {
 }
 
 // isPermanent tells whether connecting again does not help.
-func isPermanent(err error) bool {
+func (watch *Watch) isPermanent(err error) bool {
 	its, ok := err.(*Error)
-	return ok && its.Code != "DOWN" && its.Code != "LOADING" && its.Code != "UNAVAILABLE"
+	if !ok {
+		return false
+	}
+	switch its.Code {
+	case "DOWN", "LOADING", "UNAVAILABLE":
+		return false
+	case "LIMIT":
+		// After a restart all clients connect at once, and some find room only later.
+		return !watch.hasBeenLive
+	default:
+		return true
+	}
 }
 
 func (watch *Watch) drop() {
@@ -356,7 +368,7 @@ func (watch *Watch) take(events []Event) {
 func (watch *Watch) goLive(one *connection) {
 	watch.take(watch.arrived.states)
 	watch.take(watch.arrived.events)
-	watch.arrived = nil
+	watch.arrived, watch.hasBeenLive = nil, true
 	one.far.SetDeadline(time.Time{})
 }
 

@@ -376,6 +376,30 @@ def test_a_watch_waits_for_a_daemon_that_is_not_ready(server, opened, code):
     assert opened.result(watch)["key"] == "a"
 
 
+@pytest.mark.parametrize("name, limit", [
+    ("HELLO", "max-connections"), ("SUBSCRIBE", "max-patterns-per-uid"),
+    ("EVENTS SINCE", "max-output-per-uid"),
+])  # fmt: skip
+def test_a_watch_that_was_connected_waits_for_room(server, opened, name, limit):
+    """After a restart all clients connect at once, and some find room only later."""
+    watch = opened.begin("watch", patterns=["timer:a"])
+    one = server.subscribed.get(timeout=PATIENCE)
+    one.publish("timer:a", seq=1)
+    assert opened.result(watch)["seq"] == 1
+    full = Failure(f"LIMIT {limit} is 1 and reached")
+    server.script[name] = [full, full, server.script[name]]
+    one.close()
+    for _ in range(3 if name == "EVENTS SINCE" else 1):
+        one = server.subscribed.get(timeout=PATIENCE)
+    one.publish("timer:a", seq=2)
+    assert opened.result(watch)["seq"] == 2
+
+
+def test_a_watch_that_finds_no_room_at_first_ends(server, opened):
+    server.script["HELLO"] = Failure("LIMIT max-connections is 1 and reached")
+    assert failed(ended(opened, opened.begin("watch", patterns=["timer:*"])), "LIMIT")
+
+
 def test_a_watch_catches_up_in_pages(server, opened):
     """The second page is read only once the program has the first."""
     first = threading.Event()

@@ -118,6 +118,7 @@ function eventOf(push: unknown[]): Event[] {
 class Subscription {
   place: Place | undefined;
   connection: Connection | undefined;
+  private hasBeenLive = false;
 
   constructor(private readonly client: Client, private readonly patterns: string[], since?: string) {
     if (since !== undefined) this.place = new Place(since);
@@ -153,8 +154,17 @@ class Subscription {
       more = Number(reply.more) === 1;
       for (const event of page) yield place.stamp(event);
     }
+    this.hasBeenLive = true;
     for (const event of [...arrived.states, ...arrived.events]) yield this.place.stamp(event);
     for (;;) for (const event of eventOf(await connection.nextPush())) yield this.place.stamp(event);
+  }
+
+  /** Whether connecting again does not help. */
+  isPermanent(error: unknown): boolean {
+    if (!(error instanceof CountdowndError)) return false;
+    // After a restart all clients connect at once, and some find room only later.
+    if (error.code === 'LIMIT') return !this.hasBeenLive;
+    return !['DOWN', 'LOADING', 'UNAVAILABLE'].includes(error.code);
   }
 }
 
@@ -185,7 +195,7 @@ export async function* follow(
           }
         }
       } catch (error) {
-        if (!following.isOver && isPermanent(error)) throw error;
+        if (!following.isOver && subscription.isPermanent(error)) throw error;
       } finally {
         subscription.connection?.close(new Error('the watch has ended'));
       }
@@ -196,11 +206,6 @@ export async function* follow(
     following.end();
     following.forget();
   }
-}
-
-/** Whether connecting again does not help. */
-function isPermanent(error: unknown): boolean {
-  return error instanceof CountdowndError && !['DOWN', 'LOADING', 'UNAVAILABLE'].includes(error.code);
 }
 
 function pause(milliseconds: number): Promise<void> {

@@ -301,10 +301,11 @@ final class Subscription: Sendable {
     switch error {
     case .server("LOADING", _), .server("READONLY", _), .server("UNAVAILABLE", _): true
     // After a restart all clients reconnect at once, and some find room only later. A first
-    // connection without room is an error for the caller.
+    // connection without room is an error for the caller, and so is a channel too many.
     case .server("LIMIT", let text):
-      (text.hasPrefix("max-connections") || text.hasPrefix("max-output"))
-        && (isPersistent || state.withLockedValue { $0.hasBeenLive })
+      isPersistent
+        ? text.hasPrefix("max-connections") || text.hasPrefix("max-output")
+        : state.withLockedValue { $0.hasBeenLive }
     case .server, .pathTooLong: false
     default: true
     }

@@ -122,13 +122,18 @@ class AsyncWatch:
             await self._drop()
         except redis_errors.ResponseError as error:
             await self._drop()
-            # The servers of a fleet may be away.
-            if not str(error).startswith("UNAVAILABLE"):
+            if not self._may_pass(str(error)):
                 self._closed = True
                 raise translated(error) from None
         except LOST:
             await self._drop()
         return None
+
+    def _may_pass(self, error: str) -> bool:
+        """Returns whether another attempt may succeed."""
+        # The servers of a fleet may be away. After a restart all clients connect at once, and some
+        # find room only later.
+        return error.startswith("UNAVAILABLE") or self.ready.is_set() and error.startswith("LIMIT")
 
     async def _drop(self) -> None:
         connection, self._connection = self._connection, None

@@ -124,13 +124,18 @@ class Watch:
             self._drop()
         except redis_errors.ResponseError as error:
             self._drop()
-            # The servers of a fleet may be away.
-            if not str(error).startswith("UNAVAILABLE"):
+            if not self._may_pass(str(error)):
                 self._closed = True
                 raise translated(error) from None
         except LOST:
             self._drop()
         return None
+
+    def _may_pass(self, error: str) -> bool:
+        """Returns whether another attempt may succeed."""
+        # The servers of a fleet may be away. After a restart all clients connect at once, and some
+        # find room only later.
+        return error.startswith("UNAVAILABLE") or self.ready.is_set() and error.startswith("LIMIT")
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
