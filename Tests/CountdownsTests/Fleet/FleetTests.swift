@@ -108,7 +108,7 @@ import Wire
     #expect("\(try a.counter.take())".contains("UNSURE"))
     (servers.isSilent, a.losesAnswer) = (false, true)
     a.settle()
-    #expect(a.info.contains("fleet_unsure:1\r\n"))
+    #expect(a.info.contains("fleet_unsure:1\\r"))
   }
 
   @Test func aChangeThatTooFewReplicasHaveIsNotConfirmed() throws {
