@@ -616,7 +616,9 @@ class Client:
             except BlockingIOError:
                 if is_full:
                     break
-                eventually(lambda: is_asleep(daemon.pid), "the daemon sleeps")
+                eventually(
+                    lambda: select.select([], [self.socket], [], 0)[1] or is_asleep(daemon.pid),
+                    "there is room, or the daemon sleeps")
                 is_full = True
         self.socket.settimeout(timeout)
         return sent
