@@ -150,7 +150,7 @@ import Wire
     "COUNTDOWN PAUSE": ["COUNTDOWN START k", "COUNTDOWN PAUSE k"],
     "COUNTDOWN RESUME": ["COUNTDOWN START k", "COUNTDOWN PAUSE k", "COUNTDOWN RESUME k"],
     "COUNTDOWN REFUND": ["COUNTDOWN START k", "COUNTDOWN REFUND k GENERATION 1"],
-    "COUNTDOWN PASS": ["COUNTDOWN START k", "COUNTDOWN PASS k"],
+    "COUNTDOWN PASS": ["COUNTDOWN START k POLICY sms", "COUNTDOWN PASS k"],
     "TIMER PAUSE": ["TIMER SET k 5s", "TIMER PAUSE k"],
     "TIMER RESUME": ["TIMER SET k 5s", "TIMER PAUSE k", "TIMER RESUME k"],
     "ONCE EXTEND": ["ONCE BEGIN k TTL 9s LEASE 5s", "ONCE EXTEND k LEASE 2s GENERATION 1"],
@@ -161,9 +161,14 @@ import Wire
   @Test func aCommandThatIsSafeToRepeatChangesNothingTheSecondTime() throws {
     let rows = table.rows.filter { $0.flags.isSuperset(of: [.write, .harmlessAgain]) }
     #expect(Set(rows.map(\.fullName)) == Set(Self.repetitions.keys))
+    var policy = SendPolicy.Rules()
+    policy.validity = .seconds(300)
+    policy.attempts = 2
+    var settings = EngineSettings()
+    settings.policies = ["sms": try SendPolicy(name: "sms", policy)]
     for row in rows {
       let calls = try #require(Self.repetitions[row.fullName])
-      let counter = DispatcherHarness()
+      let counter = DispatcherHarness(engine: settings)
       for call in calls.dropLast() { try counter.say(call) }
       let states = try (0..<3).map { number in
         if number > 0 { try counter.say(calls.last!) }
