@@ -58,7 +58,7 @@ func failure(err error) fields {
 	for name, kind := range map[string]error{
 		"unsure": countdownd.ErrUnsure, "down": countdownd.ErrDown, "closed": countdownd.ErrClosed,
 		"cancelled": context.Canceled, "timeout": context.DeadlineExceeded,
-		"NOPERM": countdownd.ErrNotPermitted,
+		"NOPERM": countdownd.ErrNotPermitted, "LIMIT": countdownd.ErrLimit,
 	} {
 		if errors.Is(err, kind) {
 			kinds = append(kinds, name)
