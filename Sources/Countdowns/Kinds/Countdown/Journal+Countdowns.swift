@@ -1,32 +1,27 @@
 /// What the journal keeps of countdowns, besides decisions about them.
 extension Journal {
   /// Notes that the code of a countdown expires, of which its limits learn.
-  func willExpire(_ index: UInt32, at now: Moment) {
+  func willExpire(_ index: UInt32, at now: Moment) { willRun(.expired, index, at: now) }
+
+  /// Notes that a countdown is over, if its limits have room, which depends on who else waits.
+  func willBeOver(_ index: UInt32, at now: Moment) { willRun(.over, index, at: now) }
+
+  /// Notes that something is due for a countdown. A replay then runs all that is due for it.
+  private func willRun(_ what: JournalEntry.What, _ index: UInt32, at now: Moment) {
     beginSegmentIfDue(at: now)
     let key = engine.countdowns.key(index)
     touchWithLimits(index, key, at: now)
-    var entry = JournalEntry(.expired, at: now)
+    var entry = JournalEntry(what, at: now)
     entry.key = conceal(key)
     append(entry)
   }
 
-  /// Notes that a countdown is over, if its limits have room, which depends on who else waits.
-  func willBeOver(_ index: UInt32, at now: Moment) {
-    beginSegmentIfDue(at: now)
-    let key = engine.countdowns.key(index)
-    touch(.countdown, key, at: now)
-    willChange(engine.countdowns.sending(index)?.limits ?? [], at: now)
-    var entry = JournalEntry(.over, at: now)
-    entry.key = conceal(key)
-    append(entry)
-  }
-
-  /// Notes the state of a countdown, and of the limits that learn about its codes.
+  /// Notes the state of a countdown, of its limits, and of those that learn about its codes.
   func touchWithLimits(_ index: UInt32, _ key: [UInt8], at now: Moment) {
     touch(.countdown, key, at: now)
-    for send in engine.countdowns.sending(index)?.record.openCodes ?? [] {
-      willChange(send.limits, at: now)
-    }
+    guard let sending = engine.countdowns.sending(index) else { return }
+    willChange(sending.limits, at: now)
+    for send in sending.record.openCodes { willChange(send.limits, at: now) }
   }
 }
 
