@@ -123,6 +123,37 @@ import Testing
     #expect(reasons == ["cooldown", "window", "limit", "blocked", "locked"])
   }
 
+  /// As after a restart: the end of a cooldown, and before it that of an earlier code, of which other
+  /// limits learn.
+  @Test func whatIsDueForACountdownAtTheSameTimeDecidesTheSame() throws {
+    var settings = try Self.settings()
+    var other = settings.policies["phone"]!.rules
+    other.limits = ["ip"]
+    settings.policies["other"] = try SendPolicy(name: "other", other)
+    let desk = DispatcherHarness(engine: settings)
+    var keeping = Journal.Settings()
+    keeping.size = .max
+    let journal = Journal(of: desk.dispatcher.engine, keeping, bootID: "b", continues: false)
+    desk.dispatcher.engine.journal = journal
+    for n in 1...7 { try desk.say("COUNTDOWN START 451\(n) POLICY phone LIMIT ip:\(n)") }
+    pass(310_000_000, desk)
+    try desk.say("COUNTDOWN START 4518 POLICY phone LIMIT ip:8")
+    pass(40_000_000, desk)
+    try desk.say("COUNTDOWN START 4518 POLICY other LIMIT ip:9")
+    journal.startOver(lost: 0)
+    desk.host.now.boot = desk.host.now.boot + .seconds(280)
+    desk.host.now.wall = desk.host.now.wall + .seconds(280)
+    while !desk.dispatcher.advance(to: desk.host.now, budget: 100) {}
+    let last = try desk.say("COUNTDOWN START 4519 POLICY phone LIMIT ip:10")
+    #expect(last["reason"]?.text == "blocked")
+    let entries = try journal.takePending().flatMap { portion in
+      try portion.entries.map { try #require(JournalEntry(bytes: $0, offset: 0)) }
+    }
+    let start = try #require(entries.lastIndex { $0.what == .segment })
+    #expect(entries[start...].map(\.what).contains(.over))
+    #expect(try report(entries[start...], settings).differing == 0)
+  }
+
   @Test func keysThatAreHashedDecideTheSameAndNameNobody() throws {
     let entries = try record(2_000, seed: 7) { Array("h".utf8) + $0.map { $0 ^ 0x40 } }
     #expect(try report(entries, Self.settings()).differing == 0)
