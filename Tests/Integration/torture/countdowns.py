@@ -24,7 +24,8 @@ def sent_with(old, token):
     for earlier, generation in old["earlier"]:
         if token == earlier:
             # With `on-resend: replace`, earlier codes are no longer valid.
-            return {**old, "generation": generation, "code": None}
+            past = {"code": None, "guessed": guesses(old), "attempts": 0}
+            return {**old, **past, "generation": generation}
     return None
 
 
