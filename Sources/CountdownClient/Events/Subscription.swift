@@ -301,7 +301,7 @@ final class Subscription: Sendable {
     switch error {
     case .server("LOADING", _), .server("READONLY", _), .server("UNAVAILABLE", _): true
     // After a restart all clients reconnect at once, and some find room only later. A first
-    // connection without room is an error for the caller, and so is a channel too many.
+    // connection without room is an error for the caller, and so is a new channel beyond a limit.
     case .server("LIMIT", let text):
       isPersistent
         ? text.hasPrefix("max-connections") || text.hasPrefix("max-output")

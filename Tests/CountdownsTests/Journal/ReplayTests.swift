@@ -79,7 +79,11 @@ import Testing
       }
       pass(Int64.random(in: 0..<40_000_000, using: &random), desk)
     }
-    return try journal.takePending().flatMap { portion in
+    return try entries(of: journal)
+  }
+
+  private func entries(of journal: Journal) throws -> [JournalEntry] {
+    try journal.takePending().flatMap { portion in
       try portion.entries.map { try #require(JournalEntry(bytes: $0, offset: 0)) }
     }
   }
@@ -141,14 +145,10 @@ import Testing
     pass(40_000_000, desk)
     try desk.say("COUNTDOWN START 4518 POLICY other LIMIT ip:9")
     journal.startOver(lost: 0)
-    desk.host.now.boot = desk.host.now.boot + .seconds(280)
-    desk.host.now.wall = desk.host.now.wall + .seconds(280)
-    while !desk.dispatcher.advance(to: desk.host.now, budget: 100) {}
+    desk.pass(280_000)
     let last = try desk.say("COUNTDOWN START 4519 POLICY phone LIMIT ip:10")
     #expect(last["reason"]?.text == "blocked")
-    let entries = try journal.takePending().flatMap { portion in
-      try portion.entries.map { try #require(JournalEntry(bytes: $0, offset: 0)) }
-    }
+    let entries = try entries(of: journal)
     let start = try #require(entries.lastIndex { $0.what == .segment })
     #expect(entries[start...].map(\.what).contains(.over))
     #expect(try report(entries[start...], settings).differing == 0)
